@@ -1,0 +1,90 @@
+package flow
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Address names a place in a task: an attempt of a unit within a visit of a node in a scope.
+// Fields that do not apply are zero (Attempt 0 names the unit, Visit 0 the scope).
+type Address struct {
+	Scope   string // "" is the task's root; see childScope
+	Node    string
+	Visit   int // from 1
+	Unit    int // from 0
+	Attempt int // from 1
+}
+
+// childScope is the path of the scope inside a visit of a node: "order#1", "order#1/ship#2".
+func childScope(scope, node string, visit int) string {
+	name := scopeEscaper.Replace(node) + "#" + strconv.Itoa(visit)
+	if scope == "" {
+		return name
+	}
+	return scope + "/" + name
+}
+
+// A node's key may hold any character; the three that structure a path are escaped.
+var scopeEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "#", "%23")
+
+var scopeUnescaper = strings.NewReplacer("%25", "%", "%2F", "/", "%23", "#")
+
+// ParentOf splits a scope's path into the step it belongs to. The root has none.
+func ParentOf(scope string) (Address, bool) {
+	if scope == "" {
+		return Address{}, false
+	}
+	parent, last := "", scope
+	if i := strings.LastIndexByte(scope, '/'); i >= 0 {
+		parent, last = scope[:i], scope[i+1:]
+	}
+	name, visit, _ := strings.Cut(last, "#")
+	n, err := strconv.Atoi(visit)
+	if err != nil {
+		return Address{}, false
+	}
+	return Address{Scope: parent, Node: scopeUnescaper.Replace(name), Visit: n}, true
+}
+
+// JobID names an attempt across tasks, in characters that are safe in a URL's path and query.
+func JobID(task string, a Address) string {
+	var b []byte
+	b = append(b, task...)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(a.Visit), 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(a.Unit), 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(a.Attempt), 10)
+	b = append(b, '.')
+	b = base64.RawURLEncoding.AppendEncode(b, []byte(a.Scope+"\n"+a.Node))
+	return string(b)
+}
+
+// ParseJobID is the inverse of JobID.
+func ParseJobID(id string) (task string, a Address, err error) {
+	bad := func() (string, Address, error) {
+		return "", Address{}, &Error{Kind: NotFound, Msg: fmt.Sprintf("no job has the id %.80q", id)}
+	}
+	parts := strings.Split(id, ".")
+	if len(parts) != 5 || parts[0] == "" {
+		return bad()
+	}
+	var n [3]int
+	for i := range n {
+		if n[i], err = strconv.Atoi(parts[1+i]); err != nil || n[i] < 0 {
+			return bad()
+		}
+	}
+	names, err := base64.RawURLEncoding.DecodeString(parts[4])
+	if err != nil {
+		return bad()
+	}
+	scope, node, ok := strings.Cut(string(names), "\n")
+	if !ok {
+		return bad()
+	}
+	return parts[0], Address{Scope: scope, Node: node, Visit: n[0], Unit: n[1], Attempt: n[2]}, nil
+}

@@ -1,0 +1,104 @@
+package flow
+
+import "encoding/json"
+
+// Command asks a task for something. Decide answers it.
+type Command interface{ command() }
+
+// Env is what every command brings along, because the core has no clock and no name of its own.
+type Env struct {
+	Now     int64  // Unix milliseconds, the store's time
+	Member  string // incarnation of the member that decides: it carries what it dispatches
+	Request string // id of the request; the same id twice has one effect. "" = none
+	Limits  Limits
+}
+
+// Commands of users.
+type (
+	// Start begins a task of a plan. It is the first command of every task.
+	Start struct {
+		Version string
+		Params  json.RawMessage // object, or nil
+	}
+	// Signal sets a key of the task's shared state and wakes whoever waits for it.
+	Signal struct {
+		Key   string
+		Value json.RawMessage
+	}
+	// Cancel ends a task. Canceling a task that has ended changes nothing.
+	Cancel struct{}
+	// Pause keeps anything new from starting; what is in flight goes on.
+	Pause struct{}
+	// Resume undoes Pause.
+	Resume struct{}
+)
+
+// Commands of those who carry jobs.
+type (
+	// Claim gives a queue attempt to a poller until a time.
+	Claim struct {
+		Address
+		Worker, Token string
+		Until         int64
+	}
+	// Extend prolongs a claim. With a Token, only the holder's.
+	Extend struct {
+		Address
+		Worker, Token string
+		Until         int64
+	}
+	// Note records what the worker calls the state of its attempt.
+	Note struct {
+		Address
+		Text string
+	}
+	// Report ends an attempt. Error "" means it went well. A Token, if sent, must be the claim's;
+	// without one, the first report wins. A report about an attempt that is over changes nothing.
+	Report struct {
+		Address
+		Output      json.RawMessage
+		Error       string
+		Fatal       bool // trying again is of no use
+		TimedOut    bool
+		Worker, URL string
+		Token       string
+		Log         bool
+	}
+)
+
+// Commands of the member itself.
+type (
+	// Ring says that the time of an alarm has come.
+	Ring struct{ Alarm }
+	// Proceed goes on with a decision that was cut because of its length.
+	Proceed struct{}
+	// Recover takes over what a member that is gone was carrying. Decide refuses nothing here.
+	Recover struct{}
+	// FailStep ends a step that the engine cannot carry out (reason `internal`).
+	FailStep struct {
+		Address
+		Error string
+	}
+)
+
+func (Start) command()    {}
+func (Signal) command()   {}
+func (Cancel) command()   {}
+func (Pause) command()    {}
+func (Resume) command()   {}
+func (Claim) command()    {}
+func (Extend) command()   {}
+func (Note) command()     {}
+func (Report) command()   {}
+func (Ring) command()     {}
+func (Proceed) command()  {}
+func (Recover) command()  {}
+func (FailStep) command() {}
+
+// Decision is Decide's answer.
+type Decision struct {
+	Events  []Event
+	Effects []Effect
+	// More asks for a Proceed: there is more to do than one decision may hold.
+	More bool
+}

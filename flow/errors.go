@@ -1,0 +1,41 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind of an Error decides its status at a border.
+type ErrorKind string
+
+// Kinds of errors a caller can act on. Every other error is internal.
+const (
+	Invalid  ErrorKind = "invalid"   // the request is wrong; it will be refused again
+	NotFound ErrorKind = "not_found" // no such thing
+	Conflict ErrorKind = "conflict"  // not in this state
+	Limit    ErrorKind = "limit"     // over a stated limit
+	Busy     ErrorKind = "busy"      // full at the moment; try again later
+	Denied   ErrorKind = "denied"    // not allowed
+)
+
+// Error is a failure its caller can act on: what, where and what to do.
+type Error struct {
+	Kind ErrorKind
+	Msg  string
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// Errorf makes an Error of a kind.
+func Errorf(kind ErrorKind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
+}
+
+// KindOf returns the kind of an error a caller can act on, "" for any other.
+func KindOf(err error) ErrorKind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package flow
+
+import "encoding/json"
+
+// EventType says which fact an Event is.
+type EventType string
+
+// The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
+// is never given another meaning.
+const (
+	TaskCreated     EventType = "task_created"     // Version, Params, At
+	TaskPaused      EventType = "task_paused"      //
+	TaskResumed     EventType = "task_resumed"     //
+	TaskEnded       EventType = "task_ended"       // Status, Error
+	SignalReceived  EventType = "signal_received"  // Key, Output = the value
+	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Due
+	StepDelayed     EventType = "step_delayed"     // step to enter again; Due
+	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error
+	StepRearmed     EventType = "step_rearmed"     // step; Due: its clock starts again
+	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due
+	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until
+	AttemptExtended EventType = "attempt_extended" // attempt; Until
+	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
+	AttemptReturned EventType = "attempt_returned" // attempt; Carrier: it is to be dispatched again
+	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Worker, URL, Log, Due of its retry
+)
+
+// Event is a fact about a task. The journal of a task is its list of events. An event carries what
+// cannot be recomputed; the fields that do not belong to its type are zero.
+type Event struct {
+	Type EventType `json:"e"`
+	At   int64     `json:"t"` // Unix milliseconds
+
+	Scope   string `json:"s,omitempty"`
+	Node    string `json:"n,omitempty"`
+	Visit   int    `json:"v,omitempty"`
+	Unit    int    `json:"u,omitempty"`
+	Attempt int    `json:"a,omitempty"`
+
+	Status   string          `json:"st,omitempty"` // a TaskStatus, StepStatus or AttemptStatus
+	Action   string          `json:"ac,omitempty"`
+	Next     string          `json:"nx,omitempty"`
+	Post     bool            `json:"po,omitempty"` // the step's output goes where its post says
+	Input    json.RawMessage `json:"in,omitempty"`
+	InputRef string          `json:"ir,omitempty"` // the input is what this reference means at this moment
+	Output   json.RawMessage `json:"ou,omitempty"`
+	Error    string          `json:"er,omitempty"`
+	Total    int             `json:"to,omitempty"`
+	Due      int64           `json:"du,omitempty"`
+
+	Carrier string `json:"ca,omitempty"` // incarnation of the member that carries the attempt
+	Worker  string `json:"wo,omitempty"`
+	URL     string `json:"ur,omitempty"`
+	Log     bool   `json:"lo,omitempty"` // the attempt has a log in the store
+	Token   string `json:"tk,omitempty"`
+	Until   int64  `json:"ul,omitempty"`
+	Note    string `json:"no,omitempty"`
+
+	Key     string          `json:"k,omitempty"`
+	Version string          `json:"ve,omitempty"`
+	Params  json.RawMessage `json:"pa,omitempty"`
+
+	Request string `json:"rq,omitempty"` // of the command this is the first event of
+}
+
+// Address is where the event happened.
+func (e *Event) Address() Address {
+	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: e.Unit, Attempt: e.Attempt}
+}

@@ -1,0 +1,132 @@
+package flow
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Plan is a compiled, immutable Definition. Tasks of one version share it.
+type Plan struct {
+	Root      *Graph
+	TimeoutMS int64
+	Result    string
+}
+
+// Graph is the compiled form of one scope: its nodes and where to begin.
+type Graph struct {
+	Start string
+	Nodes map[string]*PlanNode
+	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
+}
+
+// Kind says which arrangement of the six mechanisms a node is.
+type Kind string
+
+// The kinds of graph mode.
+const (
+	KindExecutor  Kind = "executor"
+	KindChoice    Kind = "choice"
+	KindParallel  Kind = "parallel"
+	KindSubflow   Kind = "subflow"
+	KindTimer     Kind = "timer"
+	KindForeach   Kind = "foreach"
+	KindWaitEvent Kind = "wait_event"
+	KindApproval  Kind = "approval"
+)
+
+// PlanNode is a compiled node.
+type PlanNode struct {
+	Key    string
+	Kind   Kind
+	Exec   Exec            // executor, and the default of units
+	Params json.RawMessage // object, or nil
+	Prep   PlanPrep
+	Post   Post
+	Retry  Retry
+	// TimeoutMS bounds each attempt, and the whole step of a subflow. 0 = none.
+	TimeoutMS int64
+	Edges     map[string]string // action → node; an edge to nowhere is left out
+	EndOnFail bool              // on_error: fail, of the node or the flow
+	Strategy  Strategy
+	Each      *Each      // parallel, foreach
+	Cases     []PlanCase // choice
+	Default   string     // choice: default_action
+	Sub       *Graph     // subflow; nil when its start is empty
+}
+
+// Exec says how the jobs of a unit travel and what they ask for.
+type Exec struct {
+	Type         ExecType
+	Service      string
+	Func         string
+	Script       *Script
+	Params       json.RawMessage // laid over the step's params; object, or nil
+	ByLoad       bool
+	MaxAttempts  int // inner tries of local_func and local_script; workers tried for http
+	TryDelayMS   int64
+	VisibilityMS int64 // 0 = the engine's default
+}
+
+// ExecType says how a job reaches the one who carries it out.
+type ExecType string
+
+// The ways jobs travel. Any other word is refused by Compile, so a plan never holds one.
+const (
+	ExecHTTP   ExecType = "http"
+	ExecQueue  ExecType = "queue"
+	ExecFunc   ExecType = "local_func"
+	ExecScript ExecType = "local_script"
+)
+
+// Retry is how often, and how far apart, a failed unit of an executor or child of a subflow is tried again.
+type Retry struct {
+	Max    int // tries after the first
+	WaitMS int64
+}
+
+// Strategy says what a failed unit or child means for its step.
+type Strategy string
+
+// Strategies. Collect runs everything and then fails; Continue makes failures a success; FailFast
+// stops at the first one; StrategyRetry belongs to subflow (tries) and wait_event (restart the clock).
+const (
+	Collect       Strategy = ""
+	Continue      Strategy = "continue"
+	FailFast      Strategy = "fail_fast"
+	StrategyRetry Strategy = "retry"
+)
+
+// Each is the arrangement of N units: parallel has Branches, foreach has Items.
+type Each struct {
+	Branches []Branch     // parallel; empty = the strings of params.services at run time
+	Items    map[int]Exec // foreach: units carried out differently
+	Window   int          // units in flight at once; 0 = all
+}
+
+// Branch is one unit of a parallel node.
+type Branch struct {
+	Name string
+	Exec Exec
+}
+
+// PlanPrep builds a step's input. Map (when HasMap) wins over Key.
+type PlanPrep struct {
+	HasMap bool
+	Map    []PrepEntry // sorted by key
+	Key    string      // the text as written; "" = no input
+	Ref    expr.Ref    // of Key, when it begins with $
+}
+
+// PrepEntry is one entry of an input map.
+type PrepEntry struct {
+	Key  string
+	Text string
+	Ref  expr.Ref
+}
+
+// PlanCase is a compiled case of a choice.
+type PlanCase struct {
+	Action string
+	Cond   *expr.Cond
+}

@@ -1,0 +1,254 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Answers to a commit.
+var (
+	// ErrStale: the journal has gone on without the one who commits; forget everything and reload.
+	ErrStale = errors.New("persistence: the task's journal has gone on without this owner")
+	// ErrUnknown: there is no such task (never created, or deleted by retention).
+	ErrUnknown = errors.New("persistence: no such task")
+	// ErrExists: a task with this id was created before.
+	ErrExists = errors.New("persistence: the task exists already")
+	// ErrFenced: the incarnation that sends is not (or no longer) a member. Nothing was written.
+	ErrFenced = errors.New("persistence: this member was fenced off")
+	// ErrNotFound: no such flow, version, worker or log.
+	ErrNotFound = errors.New("persistence: not found")
+	// ErrTaken: another member lives on this store.
+	ErrTaken = errors.New("persistence: another member is using this store")
+	// ErrDuplicate: a flow with this slug or a version with this number exists.
+	ErrDuplicate = errors.New("persistence: exists already")
+)
+
+// Store keeps everything. All methods are safe for concurrent use. Times are Unix milliseconds.
+type Store interface {
+	Members
+	Journal
+	Tasks
+	Queue
+	Flows
+	Workers
+	Logs
+
+	// Ping says whether the store can be reached.
+	Ping(ctx context.Context) error
+	// Lanes is how many batches are worth committing at once.
+	Lanes() int
+	Close() error
+}
+
+// Members is who may write. Until there are clusters one incarnation lives at a time.
+type Members interface {
+	// Join makes a new incarnation with a lease of ttl. It waits until the lease of a silent
+	// predecessor has run out and fences it; a predecessor that renews meanwhile is ErrTaken,
+	// wrapped in a text that names it.
+	Join(ctx context.Context, name string, ttl time.Duration) (incarnation string, err error)
+	// Renew prolongs the lease and tells the store's time. ErrFenced when it was taken away.
+	Renew(ctx context.Context, incarnation string, ttl time.Duration) (now time.Time, err error)
+	// Leave gives the lease back, so that a successor need not wait.
+	Leave(ctx context.Context, incarnation string) error
+}
+
+// Journal is the hot path.
+type Journal interface {
+	// Commit writes a batch in one transaction, in which a task appears once. The answer has an
+	// error for each commit (nil, ErrStale, ErrUnknown, ErrExists). The second result is about the whole
+	// batch: ErrFenced, or a failure after which it is unknown whether anything was written.
+	Commit(ctx context.Context, incarnation string, batch []Commit) ([]error, error)
+	// Load reads what is needed to fold tasks: the newest snapshot and the rows after it.
+	// The answer has the order of ids; an unknown task has a nil record.
+	Load(ctx context.Context, ids []string) ([]*Record, error)
+	// Rows reads a task's journal after a sequence number, at most limit rows.
+	Rows(ctx context.Context, task string, after int64, limit int) ([]Row, error)
+	// Unfinished lists tasks that have neither ended nor are at rest, in order of id after a given one.
+	Unfinished(ctx context.Context, after string, limit int) ([]string, error)
+	// DueWakes lists tasks at rest whose time has come by before, earliest first.
+	DueWakes(ctx context.Context, before int64, limit int) ([]Wake, error)
+}
+
+// Commit is what one task adds at once: one row of its journal (when Events is set) and what
+// changed beside it.
+type Commit struct {
+	Task   string
+	Create *Create // with the first row of a task
+	Seq    int64   // of the row of Events, the previous one plus 1; without Events, of the last row written
+	Events []byte  // encoded by flow.AppendEvents; nil for a commit that only puts the task to rest
+	At     int64   // time of the commit
+
+	Columns  *Columns // nil = unchanged
+	Snapshot []byte   // of the state after Seq; nil = none
+	// Rest: nil = as it was; Resting(due) puts the task to rest (due 0 = no wake);
+	// Awake() ends its rest and deletes its wake.
+	Rest *Rest
+
+	Enqueue []QueueRow
+	Dequeue []string // job ids
+}
+
+// Create is what a task is from the beginning to its end.
+type Create struct {
+	FlowID, VersionID string
+	Labels            map[string]string
+	Params            []byte // JSON object
+	BodyHash          string // of the start request, to tell a repeated one from another with the same key; may be ""
+	CreatedAt         int64
+}
+
+// Columns are the columns of a task that listings show.
+type Columns struct {
+	Status     string // flow.TaskStatus
+	Cursor     string
+	LastAction string
+	Error      string
+	Paused     bool
+	Steps      int
+	EndedAt    int64
+}
+
+// Rest says whether a task is at rest: nothing is in memory, a due time or a message brings it back.
+type Rest struct {
+	Resting bool
+	Due     int64
+}
+
+// Record is a task as stored.
+type Record struct {
+	TaskRow
+	Snapshot    []byte // nil = none
+	SnapshotSeq int64
+	Rows        []Row // after SnapshotSeq
+	Resting     bool
+}
+
+// Row is one commit of a task's journal.
+type Row struct {
+	Seq    int64
+	At     int64
+	Events []byte
+}
+
+// Wake is a task at rest and when it is due.
+type Wake struct {
+	Task string
+	Due  int64
+}
+
+// Tasks is what listings read.
+type Tasks interface {
+	Task(ctx context.Context, id string) (*TaskRow, error) // ErrNotFound
+	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error)
+	CountTasks(ctx context.Context, f TaskFilter) (int, error) // ignores order and paging
+	// CountByStatus counts all tasks by status, for metrics.
+	CountByStatus(ctx context.Context) (map[string]int, error)
+	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
+	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
+}
+
+// TaskRow is a task in a listing.
+type TaskRow struct {
+	ID, FlowID, VersionID string
+	FlowName, FlowSlug    string // of the flow, when it exists
+	VersionNumber         int
+	Columns
+	Labels    map[string]string
+	Params    []byte
+	BodyHash  string
+	CreatedAt int64
+	UpdatedAt int64
+}
+
+// TaskFilter picks tasks. Zero fields do not filter.
+type TaskFilter struct {
+	FlowID, FlowSlug, VersionID string
+	Statuses                    []string
+	Labels                      map[string]string // all must match
+	CreatedFrom, CreatedTo      int64             // from inclusive, to exclusive
+	Paused                      *bool
+	Before                      string // id: only tasks created before it (ids order by creation); newest first
+	ByUpdate                    bool   // newest update first instead of newest creation first
+	Offset, Limit               int
+}
+
+// Queue is the store's side of jobs that wait for pollers: rows made and ended by commits.
+type Queue interface {
+	// QueueRows lists waiting rows in order of (EnqueuedAt, JobID) after a position; services nil = all.
+	QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]QueueRow, error)
+	// QueueDepth counts waiting rows and tells the oldest, by service.
+	QueueDepth(ctx context.Context) (map[string]QueueStat, error)
+}
+
+// QueueRow is a job that waits for (or is held by) a poller.
+type QueueRow struct {
+	JobID, Task, Service string
+	EnqueuedAt           int64
+}
+
+// QueueStat is what metrics say of a service's queue.
+type QueueStat struct {
+	Waiting int
+	Oldest  int64
+}
+
+// Flows keeps definitions.
+type Flows interface {
+	CreateFlow(ctx context.Context, f Flow) error // ErrDuplicate for a slug in use
+	Flow(ctx context.Context, id string) (*Flow, error)
+	FlowBySlug(ctx context.Context, slug string) (*Flow, error)
+	// ListFlows: newest first; limit 0 = all.
+	ListFlows(ctx context.Context, offset, limit int) ([]Flow, int, error)
+	CreateVersion(ctx context.Context, v Version) error // Number 0 = the highest of the flow plus 1
+	Version(ctx context.Context, id string) (*Version, error)
+	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
+	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
+	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first
+}
+
+// Flow is a named definition's identity.
+type Flow struct {
+	ID, Slug, Name, Description string // Slug may be ""
+	CreatedAt                   int64
+}
+
+// Version is one immutable state of a flow.
+type Version struct {
+	ID, FlowID string
+	Number     int
+	Definition []byte // JSON text as given (byte for byte)
+	Status     string // "published" matters; free text
+	Hash       string // of the definition, "" when not needed
+	CreatedAt  int64
+}
+
+// Workers keeps the registry across restarts.
+type Workers interface {
+	PutWorker(ctx context.Context, w Worker) error // upsert by ID
+	TouchWorkers(ctx context.Context, beats []Heartbeat) error
+	ListWorkers(ctx context.Context) ([]Worker, error) // in order of first registration
+	DeleteWorkers(ctx context.Context, silentSince int64) (int, error)
+}
+
+// Worker is a registered worker.
+type Worker struct {
+	ID, URL, Type string
+	Services      []string
+	Load          int
+	LastHeartbeat int64
+	RegisteredAt  int64 // first registration
+}
+
+// Heartbeat is a sign of life.
+type Heartbeat struct {
+	ID   string
+	Load int
+	At   int64
+}
+
+// Logs keeps what scripts and workers printed, by attempt.
+type Logs interface {
+	PutLog(ctx context.Context, task, job string, content []byte) error // replaces
+	Log(ctx context.Context, job string) ([]byte, error)                // ErrNotFound
+}
