@@ -1,0 +1,106 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// folder is the one place a server writes to. The lock is held as long as this process lives, so
+// that others can tell a folder in use from one that a killed process left behind.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+const folderPattern = "pgtest-*"
+
+// newFolder makes a folder below parent that owner may enter and write to.
+func newFolder(parent string, owner *syscall.Credential) (*folder, error) {
+	path, err := os.MkdirTemp(parent, folderPattern)
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: make the server's folder: %w", err)
+	}
+	f := &folder{path: path}
+	if err := f.claim(owner); err != nil {
+		return nil, errors.Join(fmt.Errorf("pgtest: claim %s: %w", path, err), f.remove())
+	}
+	return f, nil
+}
+
+// claim takes the lock before the file gets the name others look for: a folder with a lock file
+// that can be locked is always an abandoned one.
+func (f *folder) claim(owner *syscall.Credential) error {
+	if owner != nil {
+		if err := os.Chown(f.path, int(owner.Uid), int(owner.Gid)); err != nil {
+			return err
+		}
+	}
+	lock, err := os.CreateTemp(f.path, "unlocked-*")
+	if err != nil {
+		return err
+	}
+	f.lock = lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return err
+	}
+	return os.Rename(lock.Name(), filepath.Join(f.path, "lock"))
+}
+
+func (f *folder) remove() error {
+	err := os.RemoveAll(f.path)
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
+
+// sweep removes what killed processes left below parent. It is housekeeping: whatever it cannot
+// remove (another user's folder) stays for somebody else, and nobody has to know.
+func sweep(parent string) {
+	locks, err := filepath.Glob(filepath.Join(parent, folderPattern, "lock"))
+	if err != nil {
+		return
+	}
+	for _, name := range locks {
+		lock, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			// The lock goes last: if the rest resists, the folder can be found again.
+			path := filepath.Dir(name)
+			if os.RemoveAll(filepath.Join(path, "data")) == nil {
+				os.RemoveAll(path)
+			}
+		}
+		lock.Close()
+	}
+}
+
+// unprivileged returns whom the server runs as: PostgreSQL refuses root. nil means the caller.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("pgtest: user id of %s: %w", name, err)
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("pgtest: group id of %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
+}

@@ -1,0 +1,242 @@
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// actAsParent makes the test binary start a server, say so, and wait to be killed.
+const actAsParent = "PGTEST_ACT_AS_PARENT"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(actAsParent); dir != "" {
+		s, err := StartServer(context.Background(), dir)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(s.Pid(), s.folder.path)
+		select {}
+	}
+	os.Exit(Main(m))
+}
+
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func text(t *testing.T, conn *pgx.Conn, query string) string {
+	t.Helper()
+	var s string
+	require.NoError(t, conn.QueryRow(t.Context(), query).Scan(&s))
+	return s
+}
+
+func startServer(t *testing.T) *Server {
+	t.Helper()
+	s, err := StartServer(t.Context(), "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	return s
+}
+
+func TestEveryCallGetsAnEmptyDatabaseOfItsOwn(t *testing.T) {
+	a, b := connect(t, DSN(t)), connect(t, DSN(t))
+	_, err := a.Exec(t.Context(), "CREATE TABLE x ()")
+	require.NoError(t, err)
+	_, err = b.Exec(t.Context(), "CREATE TABLE x ()")
+	require.NoError(t, err)
+}
+
+func TestADatabaseGoesWithItsTestEvenWhenConnectionsStay(t *testing.T) {
+	var forgotten *pgx.Conn
+	var name string
+	t.Run("a test that forgets its connection", func(t *testing.T) {
+		var err error
+		forgotten, err = pgx.Connect(t.Context(), DSN(t))
+		require.NoError(t, err)
+		name = text(t, forgotten, "SELECT current_database()")
+	})
+	defer forgotten.Close(t.Context())
+	conn := connect(t, DSN(t))
+	require.Equal(t, "0", text(t, conn, "SELECT count(*)::text FROM pg_database WHERE datname = '"+name+"'"))
+}
+
+func TestSettingsAreTheStockDurableOnes(t *testing.T) {
+	conn := connect(t, DSN(t))
+	for setting, want := range map[string]string{
+		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
+		"max_connections": "300", "listen_addresses": "127.0.0.1",
+	} {
+		require.Equal(t, want, text(t, conn, "SHOW "+setting), setting)
+	}
+}
+
+func TestAGivenServerIsUsedInsteadOfAPrivateOne(t *testing.T) {
+	given := startServer(t)
+	t.Setenv(environment, given.DSN("postgres"))
+	conn := connect(t, DSN(t))
+	require.Equal(t, strconv.Itoa(given.port), text(t, conn, "SHOW port"))
+}
+
+func TestCommittedRowsSurviveAKill(t *testing.T) {
+	s := startServer(t)
+	conn := connect(t, s.DSN("postgres"))
+	_, err := conn.Exec(t.Context(), "CREATE TABLE x AS SELECT 'kept' AS v")
+	require.NoError(t, err)
+	pid, children := s.Pid(), childrenOf(s.Pid())
+	require.NotEmpty(t, children)
+
+	require.NoError(t, s.Kill())
+	require.Zero(t, s.Pid())
+	require.Error(t, conn.Ping(t.Context()))
+	for _, child := range children {
+		require.True(t, child.gone(), "child %d", child.pid)
+	}
+
+	require.NoError(t, s.Restart(t.Context()))
+	require.NotEqual(t, pid, s.Pid())
+	require.Equal(t, "kept", text(t, connect(t, s.DSN("postgres")), "SELECT v FROM x"))
+}
+
+func TestARunningServerCanBeRestarted(t *testing.T) {
+	s := startServer(t)
+	pid := s.Pid()
+	require.NoError(t, s.Restart(t.Context()))
+	require.NotEqual(t, pid, s.Pid())
+	connect(t, s.DSN("postgres"))
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	s := startServer(t)
+	postmaster, err := readProcess(s.Pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Stop())
+	require.True(t, postmaster.gone())
+	require.NoDirExists(t, s.folder.path)
+	require.NoError(t, s.Stop(), "a second stop does nothing")
+	require.Error(t, s.Restart(t.Context()))
+}
+
+func TestCPUTimeGrowsWithWorkAndKeepsThatOfEndedConnections(t *testing.T) {
+	s := startServer(t)
+	before, err := s.StatProcesses()
+	require.NoError(t, err)
+	conn := connect(t, s.DSN("postgres"))
+	_, err = conn.Exec(t.Context(), "SELECT sum(sqrt(n)) FROM generate_series(1, 3000000) n")
+	require.NoError(t, err)
+	worked, err := s.StatProcesses()
+	require.NoError(t, err)
+	require.Greater(t, worked, before+100*time.Millisecond)
+	require.NoError(t, conn.Close(t.Context()))
+	require.Eventually(t, func() bool {
+		after, err := s.StatProcesses()
+		return err == nil && after >= worked
+	}, 5*time.Second, 10*time.Millisecond)
+}
+
+func TestAKilledProcessLeavesNoServerAndItsFolderIsSweptUp(t *testing.T) {
+	dir, err := os.MkdirTemp("", "parent-") // t.TempDir's is closed to the server's user
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), actAsParent+"="+dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	var pid int
+	var folder string
+	_, err = fmt.Sscan(line, &pid, &folder)
+	require.NoError(t, err, line)
+	postmaster, err := readProcess(pid)
+	require.NoError(t, err)
+	processes := append(childrenOf(pid), postmaster)
+
+	sweep(dir)
+	require.DirExists(t, filepath.Join(folder, "data"), "a folder in use is left alone")
+
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	for _, p := range processes {
+		require.Eventually(t, p.gone, 10*time.Second, 10*time.Millisecond, "process %d", p.pid)
+	}
+	sweep(dir)
+	require.NoDirExists(t, folder)
+}
+
+func TestProgramsAreFound(t *testing.T) {
+	install := func(t *testing.T, dir string) string {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		for _, name := range []string{"initdb", "postgres"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755))
+		}
+		return dir
+	}
+	for name, tt := range map[string]func(t *testing.T, root, path string) (want string){
+		"in PATH": func(t *testing.T, root, path string) string {
+			install(t, filepath.Join(root, "17", "bin"))
+			return install(t, path)
+		},
+		"behind links in PATH": func(t *testing.T, root, path string) string {
+			really := install(t, filepath.Join(root, "elsewhere"))
+			for _, name := range []string{"initdb", "postgres"} {
+				require.NoError(t, os.Symlink(filepath.Join(really, name), filepath.Join(path, name)))
+			}
+			return really
+		},
+		"where pg_config says": func(t *testing.T, root, path string) string {
+			install(t, filepath.Join(root, "17", "bin"))
+			said := install(t, filepath.Join(root, "said"))
+			script := "#!/bin/sh\necho " + said + "\n"
+			require.NoError(t, os.WriteFile(filepath.Join(path, "pg_config"), []byte(script), 0o755))
+			return said
+		},
+		"where Debian puts them, newest first": func(t *testing.T, root, path string) string {
+			install(t, filepath.Join(root, "9.6", "bin"))
+			install(t, filepath.Join(root, "15", "bin"))
+			return install(t, filepath.Join(root, "17", "bin"))
+		},
+		"not in a folder that has only half of them": func(t *testing.T, root, path string) string {
+			half := install(t, filepath.Join(root, "17", "bin"))
+			require.NoError(t, os.Remove(filepath.Join(half, "initdb")))
+			return install(t, filepath.Join(root, "15", "bin"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, path := t.TempDir(), t.TempDir()
+			t.Setenv("PATH", path)
+			want := tt(t, root, path)
+			got, err := findPrograms(filepath.Join(root, "*", "bin"))
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+func TestMissingProgramsAreOneClearLine(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := findPrograms(filepath.Join(t.TempDir(), "*", "bin"))
+	require.ErrorIs(t, err, ErrNoPrograms)
+	require.NotContains(t, err.Error(), "\n")
+	require.True(t, strings.Contains(err.Error(), "install") && strings.Contains(err.Error(), environment))
+}

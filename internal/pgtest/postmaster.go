@@ -1,0 +1,92 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// postmaster is a running server's first process.
+type postmaster struct {
+	process *os.Process
+	ended   chan struct{} // closed when it has been waited for
+}
+
+// supervise starts cmd and waits for it, both on one thread that does nothing else.
+//
+// The reason: no server may outlive this process, and this process may end without running any
+// code of ours (SIGKILL, a test's timeout, os.Exit). Only the kernel is sure to notice, and on Linux
+// it will signal the child (dieWithParent). But it does so when the *thread* that forked the child
+// ends, and Go ends threads as it likes; a goroutine locked to its thread keeps it alive exactly as
+// long as the child runs. The kernel forgets the wish when the child changes its user, so it has to
+// be made after that: os/exec does, and also covers a parent that died in between.
+func supervise(cmd *exec.Cmd) (*postmaster, error) {
+	dieWithParent(cmd.SysProcAttr)
+	p := &postmaster{ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		p.process = cmd.Process
+		started <- err
+		if err == nil {
+			cmd.Wait() // how it ended is in its log
+			close(p.ended)
+		}
+	}()
+	return p, <-started
+}
+
+// shutDown ends the server in PostgreSQL's fast mode; if that takes too long, in the immediate one.
+func (p *postmaster) shutDown() error {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		if !p.signal(sig) || p.await(stopTimeout) {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("pgtest: postgres (pid %d) did not stop", p.process.Pid), p.kill())
+}
+
+// kill ends the server's processes all at once. The postmaster is frozen before its children are
+// listed, so that it starts no further one, and it goes last: until then it is their parent and no
+// id of theirs can be anybody else's. All must be gone before a new postmaster may start.
+func (p *postmaster) kill() error {
+	if !p.signal(syscall.SIGSTOP) {
+		return nil
+	}
+	children := childrenOf(p.process.Pid)
+	for _, child := range children {
+		syscall.Kill(child.pid, syscall.SIGKILL)
+	}
+	p.signal(syscall.SIGKILL)
+	if !p.await(stopTimeout) {
+		return fmt.Errorf("pgtest: postgres (pid %d) survived SIGKILL", p.process.Pid)
+	}
+	deadline := time.Now().Add(stopTimeout)
+	for _, child := range children {
+		for !child.gone() {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("pgtest: child %d of postgres survived SIGKILL", child.pid)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// signal returns false when the process has ended.
+func (p *postmaster) signal(sig syscall.Signal) bool { return p.process.Signal(sig) == nil }
+
+func (p *postmaster) await(timeout time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(timeout):
+		return false
+	}
+}

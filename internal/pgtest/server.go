@@ -1,0 +1,242 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	startTimeout = 60 * time.Second // recovery after a kill included
+	stopTimeout  = 20 * time.Second
+)
+
+// Server is one PostgreSQL server with a folder of its own. Its methods may be called from several
+// goroutines.
+type Server struct {
+	bin    string
+	owner  *syscall.Credential
+	folder *folder
+	port   int
+
+	mu         sync.Mutex
+	postmaster *postmaster // nil while it is down
+	stopped    bool
+}
+
+// StartServer makes a new server whose folder is below dir; "" means the place for temporary
+// files. For measurements choose a real disk. Stop must be called.
+func StartServer(ctx context.Context, dir string) (*Server, error) {
+	bin, err := findPrograms(debianBins)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	sweep(dir)
+	folder, err := newFolder(dir, owner)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, owner: owner, folder: folder}
+	if err := s.create(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Server) create(ctx context.Context) error {
+	var err error
+	if s.port, err = freePort(); err != nil {
+		return err
+	}
+	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata="+s.data(), "--username=postgres",
+		"--auth=trust", "--encoding=UTF8", "--no-locale",
+		"--no-sync") // about initdb's own files only; what the server commits later is synced
+	s.dress(initdb)
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
+	}
+	return s.start(ctx)
+}
+
+// dress gives a command what every program of the server gets: the unprivileged user, the folder,
+// and an environment in which no PGDATA or PGPORT of the caller's leads it astray.
+func (s *Server) dress(cmd *exec.Cmd) {
+	cmd.Dir = s.folder.path
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder.path, "data") }
+
+// Log is the path of the file the server logs to. Stop removes it.
+func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log") }
+
+// DSN addresses a database of this server; "postgres" always exists.
+func (s *Server) DSN(db string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, db)
+}
+
+// Pid is the id of the server's first process, 0 while it is down.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postmaster == nil {
+		return 0
+	}
+	return s.postmaster.process.Pid
+}
+
+// Kill ends all processes of the server with SIGKILL, as a crash of its machine would, and returns
+// when they are gone. What was committed is there after Restart.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postmaster == nil {
+		return nil
+	}
+	err := s.postmaster.kill()
+	s.postmaster = nil
+	return err
+}
+
+// Restart starts the server on the same data, address and port, after shutting it down if it runs.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errors.New("pgtest: the server was stopped and its folder is gone")
+	}
+	if err := s.shutDown(); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+// Stop shuts the server down and removes its folder. A second call does nothing.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
+	return errors.Join(s.shutDown(), s.folder.remove())
+}
+
+// StatProcesses returns the CPU time that the server's processes have used since its last start,
+// those that have ended included.
+func (s *Server) StatProcesses() (time.Duration, error) {
+	pid := s.Pid()
+	if pid == 0 {
+		return 0, errors.New("pgtest: the server is down")
+	}
+	postmaster, err := readProcess(pid)
+	if err != nil {
+		return 0, fmt.Errorf("pgtest: CPU time of the server: %w", err)
+	}
+	cpu := postmaster.own + postmaster.reaped
+	for _, child := range childrenOf(pid) {
+		cpu += child.own + child.reaped
+	}
+	return cpu, nil
+}
+
+func (s *Server) shutDown() error {
+	if s.postmaster == nil {
+		return nil
+	}
+	err := s.postmaster.shutDown()
+	s.postmaster = nil
+	return err
+}
+
+// start returns when the server answers.
+func (s *Server) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("pgtest: open the server's log: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(),
+		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(s.port),
+		"-c", "unix_socket_directories="+s.socketDir(),
+		"-c", "max_connections=300", "-c", "logging_collector=off")
+	s.dress(cmd)
+	cmd.Stdout, cmd.Stderr = log, log
+	p, err := supervise(cmd)
+	if err != nil {
+		return fmt.Errorf("pgtest: start postgres: %w", err)
+	}
+	s.postmaster = p
+	return s.awaitAnswer(ctx)
+}
+
+// socketDir is the server's folder, or no socket at all where that path is longer than the
+// kernel's bound of 107 bytes.
+func (s *Server) socketDir() string {
+	if len(s.folder.path)+len("/.s.PGSQL.65535") > 107 {
+		return ""
+	}
+	return s.folder.path
+}
+
+// freePort looks below the ports the kernel hands out by itself: there a client that dials while
+// the server is down may be given the very port it dials, connect to itself and keep the server out.
+func freePort() (int, error) {
+	const first, last = 20000, 32000
+	var err error
+	for range 100 {
+		port := first + rand.IntN(last-first)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("pgtest: find a free port: %w", err)
+}
+
+func (s *Server) awaitAnswer(ctx context.Context) error {
+	for {
+		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-s.postmaster.ended:
+			s.postmaster = nil
+			return fmt.Errorf("pgtest: postgres ended while starting:\n%s", s.logTail())
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("pgtest: postgres does not answer: %w\n%s", err, s.logTail()), s.shutDown())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) logTail() []byte {
+	const enough = 2000
+	log, err := os.ReadFile(s.Log())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return log[max(0, len(log)-enough):]
+}

@@ -1,0 +1,96 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// environment names the DSN of a server to use instead of a private one.
+const environment = "TROUPE_TEST_POSTGRES"
+
+// shared is the one server of this process, started by the first DSN and stopped by Main.
+var shared struct {
+	mu     sync.Mutex
+	server *Server
+	err    error // it could not start; every further test says the same at once
+}
+
+// DSN returns the DSN of a fresh, empty database, dropped when the test ends.
+func DSN(t testing.TB) string {
+	t.Helper()
+	dsn, err := sharedDSN(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "troupe_" + strings.ToLower(rand.Text())
+	if err := execute(t.Context(), dsn, "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("pgtest: create a database: %v", err)
+	}
+	t.Cleanup(func() {
+		// By now the test's context has ended. Connections it forgot must not keep the database.
+		if err := execute(context.Background(), dsn, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("pgtest: drop the test's database: %v", err)
+		}
+	})
+	return withDatabase(dsn, name)
+}
+
+// Main runs the tests and then stops the server that DSN started. What it returns is for os.Exit.
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		return code
+	}
+	if err := shared.server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+func sharedDSN(ctx context.Context) (string, error) {
+	if dsn := os.Getenv(environment); dsn != "" {
+		return dsn, nil
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = StartServer(ctx, "")
+	}
+	if shared.err != nil {
+		return "", shared.err
+	}
+	return shared.server.DSN("postgres"), nil
+}
+
+func execute(ctx context.Context, dsn, statement string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+// withDatabase changes the database in either form of a DSN. In the form of words the last one wins.
+func withDatabase(dsn, name string) string {
+	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
+		u.Path = "/" + name
+		return u.String()
+	}
+	return dsn + " dbname=" + name
+}
