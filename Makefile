@@ -1,0 +1,49 @@
+# What is done with this repository, by people and by CI alike.
+
+TESTFLAGS ?=
+FUZZTIME ?= 1m
+SEEDS ?= 10000
+KILLS ?= 100
+BENCHFLAGS ?=
+
+.PHONY: test race lint generate generated fuzz sim crash bench postgres
+
+## The whole suite, on both stores. It starts a PostgreSQL server of its own.
+test: postgres
+	@go test -timeout 20m $(TESTFLAGS) ./...
+
+## The same under the race detector.
+race: postgres
+	@go test -timeout 30m -race $(TESTFLAGS) ./...
+
+## Form and mistakes that programs can find.
+lint:
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); \
+	[ -z "$$files" ] || { echo "Not formatted (gofmt -w):"; echo "$$files"; exit 1; }
+	@go vet ./...
+	@go tool staticcheck ./...
+
+generate:
+	@go generate ./...
+
+generated:
+	@scripts/generated.sh
+
+## Every Fuzz target, FUZZTIME each.
+fuzz:
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+## The simulator over SEEDS seeds.
+sim:
+	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/sim go test -count=1 -timeout 0 ./internal/sim
+
+## End to end, with KILLS processes killed by SIGKILL.
+crash: postgres
+	@TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -run Crash ./internal/e2e
+
+## The load generator, e.g. make bench BENCHFLAGS='-workload chain'.
+bench: postgres
+	@if [ -d cmd/bench ]; then go run ./cmd/bench $(BENCHFLAGS); else echo "There is no cmd/bench yet."; fi
+
+postgres:
+	@scripts/postgres.sh

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# long.sh NAME FOLDER COMMAND… runs a long test of the package in FOLDER and keeps its output in
+# logs/NAME.log when it fails. Seeds and kills that failed are named there.
+set -euo pipefail
+name=$1 folder=$2
+shift 2
+
+[ -d "$folder" ] || { echo "There is no $folder yet: nothing to run."; exit 0; }
+mkdir -p logs
+log=logs/$name.log
+if "$@" 2>&1 | tee "$log"; then
+  rm -f "$log"
+else
+  echo "Failed; the whole output is in $log" >&2
+  exit 1
+fi
