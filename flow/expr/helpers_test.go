@@ -1,0 +1,95 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// decode reads v as encoding/json does, keeping numbers as they are written.
+func decode(v []byte) any {
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.UseNumber()
+	var out any
+	if err := d.Decode(&out); err != nil {
+		return fmt.Errorf("not JSON: %q", v)
+	}
+	return out
+}
+
+// reencode is what encoding/json makes of a decoded value.
+func reencode(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
+}
+
+func decodeObject(v []byte) map[string]any {
+	object, _ := decode(v).(map[string]any)
+	return object
+}
+
+// text draws JSON as people and programs write it: odd spacing, escapes, repeated keys.
+func text(t *rapid.T, depth int) string {
+	pad := func(s string) string { return space(t) + s + space(t) }
+	most := 5
+	if depth == 0 {
+		most = 3
+	}
+	switch rapid.IntRange(0, most).Draw(t, "kind") {
+	case 0:
+		return pad(rapid.SampledFrom([]string{"null", "true", "false"}).Draw(t, "word"))
+	case 1:
+		return pad(rapid.SampledFrom([]string{"0", "-0", "5", "5.0", "1e1", "-2.5E-3", "9007199254740993", "1000000", "123456789012345678901234567890"}).Draw(t, "number"))
+	case 2, 3:
+		return pad(quoted(t))
+	case 4:
+		return pad("[" + strings.Join(list(t, func() string { return text(t, depth-1) }), ",") + space(t) + "]")
+	default:
+		return pad(objectText(t, depth))
+	}
+}
+
+func objectText(t *rapid.T, depth int) string {
+	members := list(t, func() string { return space(t) + quoted(t) + space(t) + ":" + text(t, depth-1) })
+	return "{" + strings.Join(members, ",") + space(t) + "}"
+}
+
+func list(t *rapid.T, draw func() string) []string {
+	out := make([]string, rapid.IntRange(0, 4).Draw(t, "length"))
+	for i := range out {
+		out[i] = draw()
+	}
+	return out
+}
+
+func space(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "", "", " ", "\n\t", "\r "}).Draw(t, "space")
+}
+
+var someKeys = []string{"a", "b", "ab", "é", `"`, `\`, `a"b`, "<", "\n", "", "😀", "a.b", "5"}
+
+func quoted(t *rapid.T) string {
+	s := rapid.OneOf(rapid.SampledFrom(someKeys), rapid.String()).Draw(t, "string")
+	switch rapid.IntRange(0, 2).Draw(t, "spelling") {
+	case 0:
+		return string(Quote(s))
+	case 1:
+		return reencode(s)
+	}
+	out := `"`
+	for _, r := range s { // everything escaped, surrogate pairs too
+		if r > 0xffff {
+			r -= 0x10000
+			out += fmt.Sprintf(`\u%04x\u%04X`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+			continue
+		}
+		out += fmt.Sprintf(`\u%04x`, r)
+	}
+	return out + `"`
+}

@@ -1,0 +1,100 @@
+package expr
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// segment is one step of a path: a key and, unless index is none, an element of what it holds.
+type segment struct {
+	key   string
+	index int
+}
+
+const none = -1
+
+// maxSegments bounds a path: each segment reads what the one before it found, so without a bound
+// a long path into a large and deeply nested value would keep its reader busy for seconds.
+const maxSegments = 100
+
+// Path walks a path such as a.b[2].c through v. Where it leads nowhere the answer is null; so it
+// is for a path of more than 100 segments.
+func Path(v json.RawMessage, path string) json.RawMessage {
+	segments, ok := parsePath(path)
+	if !ok {
+		return null
+	}
+	return walk(v, segments)
+}
+
+// parsePath splits a path; false if it can lead nowhere, whatever the value.
+func parsePath(path string) ([]segment, bool) {
+	var out []segment
+	for {
+		text, rest := nextSegment(path)
+		if text == "" {
+			return out, true
+		}
+		s, ok := parseSegment(text)
+		if !ok || len(out) == maxSegments {
+			return nil, false
+		}
+		out = append(out, s)
+		path = rest
+	}
+}
+
+func walk(v json.RawMessage, path []segment) json.RawMessage {
+	for _, s := range path {
+		var ok bool
+		if v, ok = s.step(v); !ok {
+			return null
+		}
+	}
+	return orNull(v)
+}
+
+// nextSegment cuts the first segment off a path; it is "" at the end. Empty segments mean nothing.
+func nextSegment(path string) (text, rest string) {
+	path = strings.TrimLeft(path, ".")
+	text, rest, _ = strings.Cut(path, ".")
+	return text, rest
+}
+
+// parseSegment reads key or key[n]. What follows the first index is ignored: a[0][1] is a[0].
+func parseSegment(text string) (segment, bool) {
+	key, rest, indexed := strings.Cut(text, "[")
+	if !indexed {
+		return segment{text, none}, true
+	}
+	number, _, closed := strings.Cut(rest, "]")
+	index, err := strconv.Atoi(number)
+	if key == "" || !closed || err != nil || digits([]byte(number)) != len(number) {
+		return segment{}, false
+	}
+	return segment{key, index}, true
+}
+
+func (s segment) step(v json.RawMessage) (json.RawMessage, bool) {
+	v, ok := Field(v, s.key)
+	if !ok {
+		return nil, false
+	}
+	return s.element(v)
+}
+
+// element takes the second half of a step, for a value whose key was looked up elsewhere.
+func (s segment) element(v json.RawMessage) (json.RawMessage, bool) {
+	if s.index == none {
+		return v, true
+	}
+	return Index(v, s.index)
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return null
+	}
+	return v
+}

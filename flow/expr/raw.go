@@ -1,0 +1,175 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Kind is what a JSON value is.
+type Kind uint8
+
+// The kinds of value. Nothing at all (an empty slice) counts as null.
+const (
+	KindNull Kind = iota
+	KindBool
+	KindNumber
+	KindString
+	KindArray
+	KindObject
+)
+
+// null and empty are answers that come from nowhere; appending to them copies.
+var (
+	null  = json.RawMessage("null")[:4:4]
+	empty = json.RawMessage("{}")[:2:2]
+)
+
+// KindOf tells the kind of v by its first byte.
+func KindOf(v json.RawMessage) Kind {
+	v = trim(v)
+	if len(v) == 0 {
+		return KindNull
+	}
+	switch b := v[0]; {
+	case b == '"':
+		return KindString
+	case b == '{':
+		return KindObject
+	case b == '[':
+		return KindArray
+	case b == 't' || b == 'f':
+		return KindBool
+	case b == '-' || '0' <= b && b <= '9':
+		return KindNumber
+	}
+	return KindNull
+}
+
+// Field finds the value of a key. Of several equal keys the last counts, as in encoding/json.
+func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
+	c, ok := enter(obj, '{')
+	if !ok {
+		return nil, false
+	}
+	var found json.RawMessage
+	for c.next() {
+		if keyIs(c.key, key) {
+			found = c.value
+		}
+	}
+	if !c.ended {
+		return nil, false
+	}
+	return found, found != nil
+}
+
+// Index finds the element i of an array, counted from 0. It reads no further than that.
+func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
+	c, ok := enter(arr, '[')
+	if !ok || i < 0 {
+		return nil, false
+	}
+	for c.next() {
+		if i == 0 {
+			return c.value, true
+		}
+		i--
+	}
+	return nil, false
+}
+
+// Elements lists the elements of an array; false if it is none.
+func Elements(arr json.RawMessage) ([]json.RawMessage, bool) {
+	c, ok := enter(arr, '[')
+	if !ok {
+		return nil, false
+	}
+	out := []json.RawMessage{}
+	for c.next() {
+		out = append(out, c.value)
+	}
+	if !c.ended {
+		return nil, false
+	}
+	return out, true
+}
+
+// Member is one key of an object and its value.
+type Member struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Members lists the members of an object in the order written; false if it is none. Of several
+// equal keys all are listed: the last is the one that counts.
+func Members(obj json.RawMessage) ([]Member, bool) {
+	c, ok := enter(obj, '{')
+	if !ok {
+		return nil, false
+	}
+	out := []Member{}
+	for c.next() {
+		key, ok := String(c.key)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, Member{key, c.value})
+	}
+	if !c.ended {
+		return nil, false
+	}
+	return out, true
+}
+
+// Merge lays the keys of one object over those of another: those of base keep their place, new
+// ones follow. What is no object counts as {}. If either has no keys the other is returned as it is.
+func Merge(base, over json.RawMessage) json.RawMessage {
+	under, baseOK := Members(base)
+	upper, overOK := Members(over)
+	switch {
+	case !baseOK && !overOK:
+		return empty
+	case len(upper) == 0 && baseOK:
+		return base
+	case len(under) == 0 && overOK:
+		return over
+	}
+	place := make(map[string]int, len(under)+len(upper))
+	var merged []Member
+	for _, m := range append(under, upper...) {
+		i, seen := place[m.Key]
+		if !seen {
+			place[m.Key] = len(merged)
+			merged = append(merged, m)
+			continue
+		}
+		merged[i].Value = m.Value
+	}
+	return object(merged, len(base)+len(over))
+}
+
+func object(members []Member, size int) json.RawMessage {
+	out := append(make(json.RawMessage, 0, size), '{')
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(AppendQuote(out, m.Key), ':')
+		out = append(out, m.Value...)
+	}
+	return append(out, '}')
+}
+
+// Valid says whether v is one JSON value, nested no deeper than encoding/json accepts. All that
+// comes from outside passes through it, or through a decoder, before anything here reads it.
+func Valid(v []byte) bool { return json.Valid(v) }
+
+// Compact is v without the space between its parts; nil if v is not valid.
+func Compact(v json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	out.Grow(len(v))
+	if json.Compact(&out, v) != nil {
+		return nil
+	}
+	return out.Bytes()
+}

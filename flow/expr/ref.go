@@ -1,0 +1,98 @@
+package expr
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Ref is a parsed reference: where to look and the path from there, or a text that means itself.
+type Ref struct {
+	text    string
+	source  source
+	path    []segment
+	nowhere bool // the path is malformed: always null
+}
+
+type source uint8
+
+const (
+	itself source = iota
+	params
+	shared
+	input
+)
+
+var prefixes = []struct {
+	prefix string
+	source source
+}{
+	{"$params.", params},
+	{"$shared.", shared},
+	{"$input", input},
+}
+
+// Env is what references may see. Shared finds one key, so that a large shared state need not
+// be put together to read a part of it; SharedAll does put it together. Either may be nil.
+type Env struct {
+	Params, Input json.RawMessage
+
+	Shared    func(key string) (json.RawMessage, bool)
+	SharedAll func() json.RawMessage
+}
+
+// ParseRef reads a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
+// $input<path>. Every other text, $params and $shared alone included, is a literal.
+func ParseRef(text string) Ref {
+	r := Ref{text: text}
+	path := ""
+	for _, p := range prefixes {
+		if rest, ok := strings.CutPrefix(text, p.prefix); ok {
+			r.source, path = p.source, rest
+		}
+	}
+	var ok bool
+	r.path, ok = parsePath(path)
+	r.nowhere = !ok
+	return r
+}
+
+// Literal says that the text means itself.
+func (r Ref) Literal() bool { return r.source == itself }
+
+// Text is the reference as it was written.
+func (r Ref) Text() string { return r.text }
+
+// Resolve finds the value a reference means; null if there is none.
+func (r Ref) Resolve(env *Env) json.RawMessage {
+	if r.source == itself {
+		return Quote(r.text)
+	}
+	if r.nowhere || env == nil {
+		return null
+	}
+	switch r.source {
+	case params:
+		return walk(env.Params, r.path)
+	case input:
+		return walk(env.Input, r.path)
+	default:
+		return env.shared(r.path)
+	}
+}
+
+func (e *Env) shared(path []segment) json.RawMessage {
+	if len(path) == 0 || e.Shared == nil {
+		if e.SharedAll == nil {
+			return null
+		}
+		return walk(e.SharedAll(), path)
+	}
+	v, ok := e.Shared(path[0].key)
+	if !ok {
+		return null
+	}
+	if v, ok = path[0].element(v); !ok {
+		return null
+	}
+	return walk(v, path[1:])
+}

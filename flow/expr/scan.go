@@ -1,0 +1,185 @@
+package expr
+
+import "bytes"
+
+// cursor walks over the members of one array or object. It never recurses, so nesting costs it
+// nothing, and reads each byte once.
+type cursor struct {
+	data  []byte
+	pos   int
+	close byte
+	begun bool
+	// ended says that the closing bracket was reached with nothing but space behind it.
+	ended bool
+
+	key   []byte // with its quotes, as written; only for objects
+	value []byte
+}
+
+// enter stands before the first member of v, if v begins with the given bracket.
+func enter(v []byte, open byte) (cursor, bool) {
+	c := cursor{data: v, close: open + 2} // in ASCII ']' is '[' + 2 and '}' is '{' + 2
+	c.space()
+	if c.at() != open {
+		return cursor{}, false
+	}
+	c.pos++
+	return c, true
+}
+
+// next moves to the following member. After false, ended tells a finished walk from a broken one.
+func (c *cursor) next() bool {
+	c.space()
+	if c.at() == c.close {
+		c.pos++
+		c.space()
+		c.ended = c.pos == len(c.data)
+		return false
+	}
+	if c.begun {
+		if c.at() != ',' {
+			return false
+		}
+		c.pos++
+		c.space()
+	}
+	c.begun = true
+	if c.close == '}' && !c.member() {
+		return false
+	}
+	start := c.pos
+	if !c.skip() {
+		return false
+	}
+	c.value = c.data[start:c.pos:c.pos]
+	return true
+}
+
+// member reads a key and the colon behind it.
+func (c *cursor) member() bool {
+	start := c.pos
+	if c.at() != '"' || !c.skipString() {
+		return false
+	}
+	c.key = c.data[start:c.pos:c.pos]
+	c.space()
+	if c.at() != ':' {
+		return false
+	}
+	c.pos++
+	c.space()
+	return true
+}
+
+// at is the byte under the cursor, 0 behind the end; no JSON text has a 0 outside of its strings.
+func (c *cursor) at() byte {
+	if c.pos < len(c.data) {
+		return c.data[c.pos]
+	}
+	return 0
+}
+
+func (c *cursor) space() {
+	for c.pos < len(c.data) && isSpace(c.data[c.pos]) {
+		c.pos++
+	}
+}
+
+// skip moves behind one value.
+func (c *cursor) skip() bool {
+	switch c.at() {
+	case '"':
+		return c.skipString()
+	case '{', '[':
+		return c.skipNested()
+	}
+	start := c.pos
+	for c.pos < len(c.data) && !isDelimiter(c.data[c.pos]) {
+		c.pos++
+	}
+	return c.pos > start
+}
+
+// skipString moves behind the string that begins here.
+func (c *cursor) skipString() bool {
+	end := stringEnd(c.data, c.pos)
+	if end < 0 {
+		return false
+	}
+	c.pos = end
+	return true
+}
+
+// stringEnd is the position behind the string that begins at start, -1 if it does not end. A
+// quote ends it unless an odd number of backslashes stands before it.
+func stringEnd(data []byte, start int) int {
+	first := start + 1
+	for i := first; i < len(data); i++ {
+		// Searching pays off only for long strings; most end within a few bytes.
+		if i-first >= 16 {
+			n := bytes.IndexByte(data[i:], '"')
+			if n < 0 {
+				return -1
+			}
+			i += n
+		}
+		if data[i] != '"' {
+			continue
+		}
+		escape := i
+		for escape > first && data[escape-1] == '\\' {
+			escape--
+		}
+		if (i-escape)%2 == 0 {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// skipNested moves behind the array or object that begins here. In valid JSON brackets always
+// match, so counting them is enough.
+func (c *cursor) skipNested() bool {
+	data, depth := c.data, 0
+	for i := c.pos; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			end := stringEnd(data, i)
+			if end < 0 {
+				return false
+			}
+			i = end - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				c.pos = i + 1
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isSpace(b byte) bool {
+	return b == ' ' || b == '\n' || b == '\t' || b == '\r'
+}
+
+func isDelimiter(b byte) bool {
+	switch b {
+	case ',', ':', '"', '[', ']', '{', '}':
+		return true
+	}
+	return isSpace(b)
+}
+
+// trim cuts the space around v.
+func trim(v []byte) []byte {
+	for len(v) > 0 && isSpace(v[0]) {
+		v = v[1:]
+	}
+	for len(v) > 0 && isSpace(v[len(v)-1]) {
+		v = v[:len(v)-1]
+	}
+	return v
+}

@@ -1,0 +1,151 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// String decodes a JSON string; false if v is none.
+func String(v json.RawMessage) (string, bool) {
+	text, ok := stringText(v)
+	return string(text), ok
+}
+
+// stringText is the text of a JSON string: a part of v where nothing in it is escaped.
+func stringText(v []byte) ([]byte, bool) {
+	v = trim(v)
+	if len(v) < 2 || v[0] != '"' {
+		return nil, false
+	}
+	inner := v[1 : len(v)-1]
+	if v[len(v)-1] == '"' && plain(inner) {
+		return inner, true
+	}
+	var s string
+	if json.Unmarshal(v, &s) != nil {
+		return nil, false
+	}
+	return []byte(s), true
+}
+
+// plain says that text between quotes means itself.
+func plain(inner []byte) bool {
+	for _, b := range inner {
+		if b < ' ' || b == '"' || b == '\\' {
+			return false
+		}
+	}
+	// encoding/json reads bytes that are not UTF-8 as U+FFFD, so they do not mean themselves.
+	return utf8.Valid(inner)
+}
+
+// keyIs says whether a key as written, with its quotes, means the wanted one.
+func keyIs(written []byte, want string) bool {
+	inner := written[1 : len(written)-1]
+	if len(inner) == len(want) && string(inner) == want {
+		return plain(inner)
+	}
+	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return false
+	}
+	key, ok := stringText(written)
+	return ok && string(key) == want
+}
+
+// Number reads a JSON number; false if v is none or is too large for a float64.
+func Number(v json.RawMessage) (float64, bool) {
+	v = trim(v)
+	if !isNumber(v) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil {
+		return 0, false
+	}
+	return f, true
+}
+
+// isNumber checks the grammar of JSON, which is narrower than what ParseFloat reads.
+func isNumber(v []byte) bool {
+	v = bytes.TrimPrefix(v, []byte("-"))
+	whole := digits(v)
+	if whole == 0 || whole > 1 && v[0] == '0' {
+		return false
+	}
+	v = v[whole:]
+	if len(v) > 0 && v[0] == '.' {
+		fraction := digits(v[1:])
+		if fraction == 0 {
+			return false
+		}
+		v = v[1+fraction:]
+	}
+	if len(v) > 0 && (v[0] == 'e' || v[0] == 'E') {
+		v = v[1:]
+		if len(v) > 0 && (v[0] == '+' || v[0] == '-') {
+			v = v[1:]
+		}
+		exponent := digits(v)
+		return exponent > 0 && exponent == len(v)
+	}
+	return len(v) == 0
+}
+
+// digits counts the decimal digits v begins with.
+func digits(v []byte) int {
+	n := 0
+	for n < len(v) && '0' <= v[n] && v[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// Quote is s as a JSON string. Unlike json.Marshal it leaves <, > and & alone.
+func Quote(s string) json.RawMessage {
+	return AppendQuote(make([]byte, 0, len(s)+2), s)
+}
+
+// AppendQuote appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func AppendQuote(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	done := 0 // all before it is written
+	for i := 0; i < len(s); {
+		if b := s[i]; b < utf8.RuneSelf {
+			if b < ' ' || b == '"' || b == '\\' {
+				dst = appendEscape(append(dst, s[done:i]...), rune(b))
+				done = i + 1
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		// The two line separators are legal JSON but would end a line of JavaScript.
+		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
+			dst = appendEscape(append(dst, s[done:i]...), r)
+			done = i + size
+		}
+		i += size
+	}
+	return append(append(dst, s[done:]...), '"')
+}
+
+func appendEscape(dst []byte, r rune) []byte {
+	switch r {
+	case '"', '\\':
+		return append(dst, '\\', byte(r))
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	const hex = "0123456789abcdef"
+	return append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}
