@@ -1,0 +1,110 @@
+// Package borders states which package may import which, and what the pure core may not touch. Its
+// test holds the module to it, so the picture in ARCHITECTURE.md stays true.
+//
+// What it promises: every package of the module has a row in the table, every import of one of our
+// packages is granted there, and the libraries that shape a design are imported only where they
+// belong. Tests may import what they like.
+package borders
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// module is the path all our packages begin with; the root package has this path itself.
+const module = "github.com/troupe-engine/troupe"
+
+// row grants a package the import of others of ours. Names are folders below the module, "." is the
+// root package; "x/..." means every package below x (not x), "..." every package.
+type row struct {
+	pkg  string
+	uses []string
+}
+
+// table: the first row that fits a package decides. Internal folders below the top are not in it: Go
+// itself shows them to their neighbors only.
+var table = []row{
+	{"flow/expr", nil},
+	{"flow", []string{"flow/expr"}},
+	{"persistence", []string{"flow", "flow/expr"}},
+	{"persistence/...", []string{"persistence", "flow", "flow/expr"}},
+	{"actors", []string{"persistence", "flow", "flow/expr"}},
+	{"cluster", []string{"persistence", "flow"}},
+	{"api/wire", []string{"flow"}},
+	{"api/client", []string{"api/wire"}},
+	{"api", []string{"actors", "persistence", "flow", "api/wire"}},
+	{"worker", []string{"api/client", "api/wire"}},
+	{".", []string{"flow", "flow/expr", "persistence", "persistence/...", "actors", "cluster", "api", "api/...", "worker"}},
+	{"cmd/bench", []string{".", "api/client", "api/wire", "worker", "flow", "internal/..."}},
+	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "flow"}},
+	{"examples/...", []string{".", "api/client", "api/wire", "worker", "flow"}},
+	{"internal/...", []string{"..."}},
+}
+
+// libraries that shape a design stay behind the package that was built to know them. A library is
+// meant with all its packages.
+var libraries = []struct {
+	path   string
+	usedBy []string
+}{
+	{"github.com/asynkron/protoactor-go", []string{"actors"}},
+	{"github.com/hashicorp/memberlist", []string{"cluster"}},
+	{"github.com/danielgtaylor/huma/v2", []string{"api"}},
+	{"github.com/jackc/pgx/v5", []string{"persistence/postgres", "internal/...", "cmd/bench"}},
+	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
+}
+
+// pkg is what go list says about a package of ours.
+type pkg struct {
+	ImportPath string
+	Dir        string
+	GoFiles    []string
+	Imports    []string
+}
+
+func (p pkg) name() string { return local(p.ImportPath) }
+
+// crossings lists every border p crosses, in words for whoever has to mend it.
+func (p pkg) crossings() []string {
+	i := slices.IndexFunc(table, func(r row) bool { return fits(r.pkg, p.name()) })
+	if i < 0 {
+		return []string{fmt.Sprintf("%s has no row in the table of internal/borders: decide what it may import", p.name())}
+	}
+	var found []string
+	for _, path := range p.Imports {
+		if ours(path) && !anyFits(table[i].uses, local(path)) && !strings.Contains(local(path), "/internal/") {
+			found = append(found, fmt.Sprintf("%s must not import %s", p.name(), local(path)))
+		}
+		for _, lib := range libraries {
+			if below(lib.path, path) && !anyFits(lib.usedBy, p.name()) {
+				found = append(found, fmt.Sprintf("%s must not import %s: only %v may", p.name(), path, lib.usedBy))
+			}
+		}
+	}
+	return found
+}
+
+func ours(path string) bool { return below(module, path) }
+
+func local(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+// below is true for root itself too.
+func below(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+func anyFits(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return fits(pattern, name) })
+}
+
+func fits(pattern, name string) bool {
+	parent, ok := strings.CutSuffix(pattern, "...")
+	if !ok {
+		return pattern == name
+	}
+	return strings.HasPrefix(name, parent)
+}

@@ -1,0 +1,87 @@
+package borders
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// pure are the packages that only decide. Equal inputs must give equal outputs there, or journals
+// cannot be folded again and failures cannot be replayed.
+var pure = []string{"flow", "flow/expr"}
+
+// world is what such a package cannot import: with any of it comes input that is not in a command,
+// or work that goes on beside the caller.
+var world = []string{
+	"os", "net", "syscall", "io/ioutil", "log", "database/sql", "runtime",
+	"math/rand", "crypto/rand", "sync", "testing",
+}
+
+// harmless lies below an entry of world but only handles text.
+var harmless = []string{"net/url", "net/netip"}
+
+// clock are the names in package time that ask what time it is, or wait. Durations and the
+// arithmetic of given times are fine.
+var clock = []string{
+	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local", "LoadLocation",
+}
+
+// impurities lists what in p depends on more than its input.
+func (p pkg) impurities() ([]string, error) {
+	var found []string
+	for _, path := range p.Imports {
+		worldly := slices.ContainsFunc(world, func(root string) bool { return below(root, path) })
+		if worldly && !slices.Contains(harmless, path) {
+			found = append(found, fmt.Sprintf("%s is pure and must not import %s", p.name(), path))
+		}
+	}
+	for _, name := range p.GoFiles {
+		inFile, err := impureCode(filepath.Join(p.Dir, name), nil)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, inFile...)
+	}
+	return found, nil
+}
+
+// impureCode finds goroutines and uses of the clock. src is the file's text, or nil to read it.
+func impureCode(name string, src any) ([]string, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("borders: %w", err)
+	}
+	var found []string
+	timeName := importName(file, "time")
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = append(found, fmt.Sprintf("%s: a pure package starts no goroutine", files.Position(n.Pos())))
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == timeName && slices.Contains(clock, n.Sel.Name) {
+				found = append(found, fmt.Sprintf("%s: a pure package has no clock: time.%s", files.Position(n.Pos()), n.Sel.Name))
+			}
+		}
+		return true
+	})
+	return found, nil
+}
+
+// importName is what file calls the package, "" if it does not import it.
+func importName(file *ast.File, path string) string {
+	for _, spec := range file.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err != nil || p != path {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return path
+	}
+	return ""
+}
