@@ -1,0 +1,43 @@
+package wire
+
+import "encoding/json"
+
+// RegisterWorker makes a worker known, or known anew. A sent load or lastHeartbeat is not looked at.
+type RegisterWorker struct {
+	ID       string   `json:"id"`
+	URL      string   `json:"url"`
+	Services []string `json:"services"`
+	Type     string   `json:"type"` // "" = http
+}
+
+// WorkerHeartbeat is a worker's sign of life. Workers are told apart by ID alone.
+type WorkerHeartbeat struct {
+	ID   string `json:"id"`
+	URL  string `json:"url"`
+	Load int    `json:"load"` // jobs in progress
+}
+
+// Worker is a registered worker as the graph routes show it.
+type Worker struct {
+	ID            string   `json:"id"`
+	URL           string   `json:"url"`
+	Services      []string `json:"services"`
+	Load          int      `json:"load"`
+	LastHeartbeat int64    `json:"last_heartbeat"` // Unix seconds
+	Status        string   `json:"status"`         // online, offline
+	Type          string   `json:"type"`           // http, async, local, …
+}
+
+// ExecRequest is what the engine posts to <worker url>/exec/<service>. The header Idempotency-Key
+// names the job.
+type ExecRequest struct {
+	Input  json.RawMessage `json:"input"`
+	Params json.RawMessage `json:"params"`
+}
+
+// ExecAnswer is a push worker's answer, whatever its HTTP status.
+type ExecAnswer struct {
+	Result json.RawMessage `json:"result"`
+	Error  string          `json:"error,omitempty"`
+	Fatal  bool            `json:"fatal,omitempty"` // with an error: trying again is of no use
+}
