@@ -70,7 +70,7 @@ func TestCrossingsAreNoticed(t *testing.T) {
 		"a test tool in the product": {
 			"persistence/postgres", module + "/internal/pgtest", []string{"persistence/postgres must not import internal/pgtest"},
 		},
-		"an internal folder of neighbors": {"persistence/postgres", module + "/persistence/internal/x", nil},
+		"an internal folder of neighbors":    {"persistence/postgres", module + "/persistence/internal/x", nil},
 		"the actor library where it belongs": {"actors", "github.com/asynkron/protoactor-go/actor", nil},
 		"the actor library elsewhere": {
 			"api", "github.com/asynkron/protoactor-go/actor",
