@@ -2,91 +2,100 @@ package flow
 
 import (
 	"encoding/json"
+	"slices"
 )
 
 // State is one task: what its events have made of it. Only Evolve changes it.
+//
+// The exported fields are what a snapshot keeps; the others follow from them and the plan (see link).
 type State struct {
 	Task    string
 	Version string // of the flow; Plan is its compiled form
-	Plan    *Plan
+	Plan    *Plan  `json:"-"`
 	Status  TaskStatus
-	Error   string // why it failed
-	Params  json.RawMessage
+	Error   string          `json:",omitempty"` // why it failed
+	Params  json.RawMessage `json:",omitempty"`
 	Root    *Scope
 
-	CreatedAt, UpdatedAt, EndedAt int64
-	PausedAt                      int64 // 0 = not paused
-	Deadline                      int64 // of the whole task; 0 = none
-	Ended                         int   // steps that have ended
+	CreatedAt int64
+	UpdatedAt int64
+	EndedAt   int64 `json:",omitempty"`
+	PausedAt  int64 `json:",omitempty"` // 0 = not paused
+	Deadline  int64 `json:",omitempty"` // of the whole task; 0 = none
+	Steps     int   // that have ended
 
-	answered []string          // ids of the newest requests that had an effect, oldest first
-	scopes   map[string]*Scope // by path
-	waiting  map[*Step]bool    // steps that a signal may end
+	AnsweredIDs []string `json:",omitempty"` // of the newest requests that had an effect, oldest first
+
+	scopes  map[string]*Scope // by path
+	waiting []*Step           // steps that a signal may end
 }
 
 // Scope is the space in which nodes see each other.
 type Scope struct {
-	Path       string
-	Graph      *Graph
-	Params     json.RawMessage
-	Shared     map[string]json.RawMessage
-	Cursor     string // the node that is active or to be entered next; "" when the scope has ended
-	LastAction string
-	Visits     map[string]int
-	Step       *Step  // the active step; nil while the cursor's node has yet to be entered
-	EnterAt    int64  // earliest time for that; 0 = at once
-	Retries    int    // of children, in a subflow with strategy retry
-	Failed     string // error of the child the scope ended with; only when failed
-	Depth      int
+	Path       string                     `json:",omitempty"`
+	Graph      *Graph                     `json:"-"`
+	Params     json.RawMessage            `json:"-"` // the task's, or those of the step it belongs to
+	Shared     map[string]json.RawMessage `json:",omitempty"`
+	Cursor     string                     `json:",omitempty"` // the node that is active or to be entered next; "" when the scope has ended
+	LastAction string                     `json:",omitempty"`
+	Visits     map[string]int             `json:",omitempty"`
+	Step       *Step                      `json:",omitempty"` // the visit of Cursor; nil while that has yet to be entered
+	EnterAt    int64                      `json:",omitempty"` // earliest time for that; 0 = at once
+	Retries    int                        `json:",omitempty"` // of children, in a subflow with strategy retry
+	Failed     string                     `json:",omitempty"` // error the scope ended with
 
 	parent *Step // nil for the root
+	depth  int
 }
 
 // Step is a visit of a node.
 type Step struct {
-	Node      *PlanNode
-	Visit     int
-	Params    json.RawMessage // what units and children see
-	Input     json.RawMessage
-	EnteredAt int64
-	Due       int64 // a timer's end, a wait's or subflow's timeout; 0 = none
+	Key       string          //
+	Node      *PlanNode       `json:"-"` // the scope's node of that key
+	Visit     int             //
+	Params    json.RawMessage `json:",omitempty"` // what units and children see
+	Input     json.RawMessage `json:",omitempty"`
+	EnteredAt int64           //
+	Due       int64           `json:",omitempty"` // a timer's end, a wait's or subflow's timeout; 0 = none
 
-	Units    []Unit
-	Next     int   // units before it have been started
-	Flying   int   // units dispatched or running
-	Done     int   // units ended
-	Failures int   // units failed
-	due      []int // units whose retry may start, oldest first
+	Units    []Unit `json:",omitempty"`
+	Next     int    `json:",omitempty"` // units before it have been started
+	Flying   int    `json:",omitempty"` // units dispatched or running
+	Done     int    `json:",omitempty"` // units ended
+	Failures int    `json:",omitempty"` // units failed
+	Retrying []int  `json:",omitempty"` // units that are to be tried again, in order of their time
 
-	Child *Scope // of a subflow
+	Child *Scope `json:",omitempty"` // of a subflow
 
 	scope *Scope
+	execs []Exec            // of parallel_services given as params
+	names []string          // of those
 	items []json.RawMessage // of Input, for foreach; made when first needed
 }
 
 // Unit is one of the N pieces of a step.
 type Unit struct {
-	Status  UnitStatus
-	Attempt int32
-	RetryAt int64           // of a failed attempt that is to be tried again
-	Output  json.RawMessage // when completed
-	Error   *string         // of the last failed attempt
-	Live    *Live           // while an attempt is in flight
+	Status  UnitStatus      `json:",omitempty"`
+	Attempt int32           `json:",omitempty"`
+	RetryAt int64           `json:",omitempty"` // of a failed attempt that is to be tried again
+	Output  json.RawMessage `json:",omitempty"` // when completed
+	Error   *string         `json:",omitempty"` // of the last failed attempt
+	Live    *Live           `json:",omitempty"` // while an attempt is in flight
 }
 
 // Live is what is known about an attempt in flight.
 type Live struct {
 	StartedAt  int64
-	Due        int64  // its timeout; 0 = none
-	Carrier    string // incarnation of the member that carries it, or "" when claimed by a poller
-	Worker     string // the poller that claimed it
-	Token      string
-	Until      int64 // of the claim
-	Note       string
-	Deliveries int
+	Due        int64  `json:",omitempty"` // its timeout; 0 = none
+	Carrier    string `json:",omitempty"` // incarnation of the member that carries it; "" for a queue job
+	Worker     string `json:",omitempty"` // the poller that claimed it
+	Token      string `json:",omitempty"` // of the newest claim, also when that has run out
+	Until      int64  `json:",omitempty"` // of the claim
+	Note       string `json:",omitempty"`
+	Deliveries int    `json:",omitempty"` // how often it came back
 }
 
-// Scope finds a scope by its path.
+// Scope finds by its path.
 func (s *State) Scope(path string) *Scope { return s.scopes[path] }
 
 // Address of the step.
@@ -121,12 +130,7 @@ func (s *State) attempt(a Address) (*Step, *Unit) {
 
 // Answered says whether a request has had its effect.
 func (s *State) Answered(request string) bool {
-	for _, r := range s.answered {
-		if r == request {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.AnsweredIDs, request)
 }
 
 // Paused says whether nothing new may start.

@@ -1,0 +1,113 @@
+package flow
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// action is what a node ends with: the static one, else the text that its result has under action_key.
+func (p Post) action(result json.RawMessage) string {
+	if p.ActionStatic != "" || p.ActionKey == "" {
+		return p.ActionStatic
+	}
+	return textField(result, p.ActionKey)
+}
+
+func textField(obj json.RawMessage, key string) string {
+	if expr.KindOf(obj) != expr.KindObject {
+		return ""
+	}
+	v, _ := expr.Field(obj, key)
+	text, _ := expr.String(v)
+	return text
+}
+
+func fieldOf(key string, value json.RawMessage) json.RawMessage {
+	b := append(expr.AppendQuote([]byte{'{'}, key), ':')
+	return append(append(b, orNull(value)...), '}')
+}
+
+// choose is a choice's action: the first true case, then what post says, then the default.
+func (st *Step) choose() string {
+	env := st.scope.env(st.Params, st.Input)
+	for _, c := range st.Node.Cases {
+		if c.Cond.Eval(env) {
+			if c.Action != "" {
+				return c.Action
+			}
+			break
+		}
+	}
+	p := st.Node.Post
+	if p.ActionStatic != "" {
+		return p.ActionStatic
+	}
+	if p.ActionKey != "" {
+		if p.ActionKey == "v" {
+			if text, _ := expr.String(st.Input); text != "" {
+				return text
+			}
+		}
+		if text, _ := expr.String(st.scope.Shared[p.ActionKey]); text != "" {
+			return text
+		}
+	}
+	return st.Node.Default
+}
+
+// approvalAction maps what was decided to an action.
+func (st *Step) approvalAction(value json.RawMessage) string {
+	p := st.Node.Post
+	text, isText := expr.String(value)
+	switch {
+	case p.ActionKey != "" && p.ActionKey != "approval":
+		return ""
+	case isText && text != "":
+		return text
+	case expr.KindOf(value) == expr.KindBool && string(value) == "true":
+		return "approved"
+	case expr.KindOf(value) == expr.KindBool:
+		return "rejected"
+	default:
+		return p.ActionStatic
+	}
+}
+
+// unitName is a unit's name in history: a parallel's branch or an item's index.
+func (st *Step) unitName(i int) string {
+	switch st.Node.Kind {
+	case KindParallel:
+		if names, _ := st.branchesOf(); i < len(names) {
+			return names[i]
+		}
+	case KindForeach:
+		return strconv.Itoa(i)
+	}
+	return ""
+}
+
+// errorsJSON is the object {"<unit's name>":"<error>"} of the failed units.
+func (st *Step) errorsJSON() string {
+	b := []byte{'{'}
+	for i := range st.Units {
+		u := &st.Units[i]
+		if u.Status != UnitFailed {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, st.unitName(i)), ':')
+		b = expr.AppendQuote(b, *u.Error)
+		if len(b) > maxErrorText {
+			b = append(b, `,"…":"more errors"`...)
+			break
+		}
+	}
+	return string(append(b, '}'))
+}
+
+// maxErrorText bounds the sum of the errors of a step with many failed units.
+const maxErrorText = 64 << 10

@@ -1,0 +1,223 @@
+package flow
+
+import (
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// fill starts units while the window has room, and looks at the scope below.
+func (d *decider) fill(st *Step) {
+	if st.Child != nil {
+		d.later(st.Child)
+		return
+	}
+	window := d.window(st)
+	for len(st.Retrying) > 0 && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
+		unit := st.Retrying[0]
+		d.launch(st, unit, 1, int(st.Units[unit].Attempt)+1)
+	}
+	if n := min(window-st.Flying, len(st.Units)-st.Next); n > 0 {
+		d.launch(st, st.Next, n, 1)
+	}
+}
+
+func (d *decider) window(st *Step) int {
+	if st.Node.Each == nil || st.Node.Each.Window == 0 {
+		return d.limits.Window
+	}
+	return min(st.Node.Each.Window, d.limits.Window)
+}
+
+func (d *decider) launch(st *Step, unit, n, attempt int) {
+	e := st.event(AttemptsStarted)
+	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
+	if st.Node.TimeoutMS > 0 {
+		e.Due = d.env.Now + st.Node.TimeoutMS
+	}
+	d.emit(e)
+}
+
+// event of a type at the step's address.
+func (st *Step) event(t EventType) Event {
+	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
+}
+
+func (d *decider) claim(c Claim) error {
+	st, u := d.s.attempt(c.Address)
+	if u == nil || d.s.Status.Ended() || st.exec(c.Unit).Type != ExecQueue {
+		return ErrOver
+	}
+	if u.Live.Worker != "" {
+		return Errorf(Conflict, "the job is claimed by another worker")
+	}
+	d.emit(Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
+		Worker: orText(c.Worker, "anonymous"), Token: c.Token, Until: c.Until})
+	return nil
+}
+
+// extend prolongs a claim. It is written down only when that gains a good part of the claim's time,
+// so frequent heartbeats cost nothing.
+func (d *decider) extend(c Extend) error {
+	_, u := d.s.attempt(c.Address)
+	if u == nil || d.s.Status.Ended() || u.Live.Worker == "" {
+		return ErrOver
+	}
+	if c.Token != "" && c.Token != u.Live.Token || c.Token == "" && c.Worker != "" && c.Worker != u.Live.Worker {
+		return Errorf(Conflict, "the job is claimed by another worker")
+	}
+	if gain := c.Until - u.Live.Until; gain*2 >= c.Until-d.env.Now {
+		d.emit(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: c.Until})
+	}
+	return nil
+}
+
+func (d *decider) note(c Note) error {
+	_, u := d.s.attempt(c.Address)
+	if u == nil || d.s.Status.Ended() || u.Live.Note == c.Text {
+		return nil
+	}
+	if len(c.Text) > 64 {
+		return Errorf(Invalid, "status has %d bytes, more than the limit of 64", len(c.Text))
+	}
+	d.emit(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: c.Text})
+	return nil
+}
+
+// report ends an attempt. A stale one changes nothing.
+func (d *decider) report(c Report) error {
+	if d.s.Status.Ended() {
+		return nil
+	}
+	st, u := d.s.attempt(c.Address)
+	if u == nil {
+		return nil
+	}
+	if c.Token != "" && c.Token != u.Live.Token {
+		return Errorf(Conflict, "the token is not that of the newest claim: another worker holds the job")
+	}
+	if c.Error == "" {
+		if err := d.checkOutput(st, &c); err != nil {
+			c.Error, c.Fatal, c.Output = err.Error(), true, nil
+		}
+	}
+	d.settle(st, u, c)
+	return nil
+}
+
+func (d *decider) checkOutput(st *Step, c *Report) error {
+	if expr.KindOf(c.Output) == expr.KindNull {
+		c.Output = nil
+	}
+	return d.limits.checkValue(fmt.Sprintf("the output of %s", st.Node.Key), c.Output)
+}
+
+// settle records the end of an attempt and what follows from it for its step.
+func (d *decider) settle(st *Step, u *Unit, c Report) {
+	e := st.event(AttemptEnded)
+	e.Unit, e.Attempt = c.Unit, c.Attempt
+	e.Worker, e.URL, e.Log = c.Worker, c.URL, c.Log
+	if e.Worker == "" {
+		e.Worker = u.Live.Worker
+	}
+	switch {
+	case c.Error == "":
+		e.Status, e.Output = string(AttemptOK), c.Output
+	default:
+		e.Status, e.Error = string(AttemptError), c.Error
+		if c.TimedOut {
+			e.Status = string(AttemptTimeout)
+		}
+		if !c.Fatal && int(u.Attempt) <= st.retries() {
+			e.Due = d.env.Now + st.Node.Retry.WaitMS
+		}
+	}
+	d.emit(e)
+	d.landed(st)
+}
+
+// retries of a unit: those of a plain executor; the branches and items of others have none.
+func (st *Step) retries() int {
+	if st.Node.Kind == KindExecutor {
+		return st.Node.Retry.Max
+	}
+	return 0
+}
+
+// landed ends the step when its units are done, else goes on with them.
+func (d *decider) landed(st *Step) {
+	switch {
+	case st.Node.Kind == KindExecutor && st.Done == 1:
+		d.endExecutor(st)
+	case st.Node.Kind != KindExecutor && (st.Done == len(st.Units) || st.Failures > 0 && st.Node.Strategy == FailFast):
+		d.endEach(st)
+	default:
+		d.later(st.scope)
+	}
+}
+
+func (d *decider) timeOut(a Address) {
+	st, u := d.s.attempt(a)
+	d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
+	d.settle(st, u, Report{Address: a, TimedOut: true, Error: fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS)})
+}
+
+// giveBack takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
+func (d *decider) giveBack(a Address, carrier string) {
+	st, u := d.s.attempt(a)
+	if u.Live.Deliveries+1 >= d.limits.Deliveries {
+		d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
+		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
+		return
+	}
+	e := st.event(AttemptReturned)
+	e.Unit, e.Attempt, e.Carrier = a.Unit, a.Attempt, carrier
+	d.emit(e)
+}
+
+// recover takes over every attempt that a member carried which is gone.
+func (d *decider) recover() {
+	if d.s.Status.Ended() {
+		return
+	}
+	for sc := d.s.Root; sc != nil && sc.Step != nil; {
+		st := sc.Step
+		for i := range st.Units {
+			u := &st.Units[i]
+			if u.Live != nil && u.Live.Carrier != "" && u.Live.Carrier != d.env.Member {
+				a := st.Address()
+				a.Unit, a.Attempt = i, int(u.Attempt)
+				d.giveBack(a, d.env.Member)
+			}
+			if sc.Step != st {
+				break // giving up on a unit ended the step
+			}
+		}
+		if sc.Step == nil {
+			break
+		}
+		sc = st.Child
+	}
+	if !d.s.Status.Ended() {
+		d.everywhere()
+	}
+}
+
+// withdraw takes back everything in flight in a step and below it.
+func (d *decider) withdraw(st *Step) {
+	if st == nil {
+		return
+	}
+	if st.Flying > 0 {
+		for i := range st.Next {
+			if u := &st.Units[i]; u.Live != nil {
+				a := st.Address()
+				a.Unit, a.Attempt = i, int(u.Attempt)
+				d.effects = append(d.effects, Withdraw{a, st.exec(i).Type == ExecQueue})
+			}
+		}
+	}
+	if st.Child != nil {
+		d.withdraw(st.Child.Step)
+	}
+}

@@ -1,0 +1,294 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// enter begins a visit of the node at a scope's cursor.
+func (d *decider) enter(sc *Scope) {
+	n := sc.Graph.Nodes[sc.Cursor]
+	if d.s.Steps >= d.limits.Steps {
+		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
+		return
+	}
+	params := sc.stepParams(n)
+	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
+	e.Input, e.InputRef = sc.buildInput(n, params)
+	e.Due = d.dueOf(n, params)
+	total, err := d.unitsOf(sc, n, params, &e)
+	e.Total = total
+	d.emit(e)
+	st := sc.Step
+	if e.Due > 0 {
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
+	}
+	if err != nil {
+		d.finish(st, ending{failed: err.Error()})
+		return
+	}
+	d.begin(st)
+}
+
+// dueOf is when a step's clock runs out: a timer's end, a wait's or subflow's timeout.
+func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
+	var ms int64
+	switch n.Kind {
+	case KindTimer:
+		return d.env.Now + max(milliseconds(params, "delay_ms"), 0)
+	case KindWaitEvent:
+		ms = milliseconds(params, "timeout_ms")
+		if ms <= 0 {
+			ms = n.TimeoutMS
+		}
+	case KindApproval, KindSubflow:
+		ms = n.TimeoutMS
+	}
+	if ms <= 0 {
+		return 0
+	}
+	return d.env.Now + ms
+}
+
+// maxDelay keeps times far from overflow; about three thousand years.
+const maxDelay = 100_000_000_000_000
+
+func milliseconds(params json.RawMessage, key string) int64 {
+	raw, _ := expr.Field(params, key)
+	f, ok := expr.Number(raw)
+	if !ok || f <= 0 {
+		return 0
+	}
+	return int64(min(f, maxDelay))
+}
+
+// unitsOf is the number of units a step begins with.
+func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Event) (int, error) {
+	draft := &Step{Node: n, Params: params, Input: e.Input, scope: sc}
+	total := 0
+	switch n.Kind {
+	case KindExecutor:
+		return 1, nil
+	case KindParallel:
+		names, _ := draft.branchesOf()
+		if total = len(names); total == 0 {
+			return 0, Errorf(Invalid, "no services")
+		}
+	case KindForeach:
+		if e.InputRef != "" {
+			draft.Input = sc.resolve(e.InputRef, params)
+		}
+		total = len(draft.itemsOf())
+	}
+	if total > d.limits.Units {
+		return 0, Errorf(Limit, "limit: %d units, more than the %d a step may have", total, d.limits.Units)
+	}
+	return total, nil
+}
+
+// begin does what a step does first.
+func (d *decider) begin(st *Step) {
+	switch st.Node.Kind {
+	case KindChoice:
+		d.finish(st, ending{post: true, action: st.choose()})
+	case KindForeach:
+		if len(st.Units) == 0 {
+			d.finish(st, ending{action: st.Node.Post.ActionStatic})
+			return
+		}
+		d.later(st.scope)
+	case KindSubflow:
+		d.beginSubflow(st)
+	case KindTimer:
+		if st.Due <= d.env.Now {
+			d.due(st)
+		}
+	case KindWaitEvent, KindApproval:
+		d.awake(st)
+	default:
+		d.later(st.scope)
+	}
+}
+
+func (d *decider) beginSubflow(st *Step) {
+	switch {
+	case st.Child == nil:
+		d.finish(st, ending{action: st.Node.Post.ActionStatic})
+	case st.Child.depth > d.limits.Depth:
+		d.finish(st, ending{failed: fmt.Sprintf("limit: subflows are nested deeper than %d", d.limits.Depth)})
+	default:
+		d.later(st.Child)
+	}
+}
+
+// awake ends a waiting step if what it waits for is there.
+func (d *decider) awake(st *Step) {
+	if d.s.step(st.Address()) != st || d.s.Status.Ended() {
+		return
+	}
+	param := "signal_key"
+	if st.Node.Kind == KindApproval {
+		param = "approval_key"
+	}
+	value, ok := d.s.awaited(st, param)
+	switch {
+	case !ok:
+		d.finish(st, ending{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
+	case st.Node.Kind == KindWaitEvent && present(value):
+		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", value))})
+	case st.Node.Kind == KindApproval && decided(value):
+		d.finish(st, ending{post: true, output: value, action: st.approvalAction(value)})
+	}
+}
+
+// present says whether a value counts as a signal.
+func present(v json.RawMessage) bool {
+	switch expr.KindOf(v) {
+	case expr.KindNull:
+		return false
+	case expr.KindBool:
+		return string(v) == "true"
+	case expr.KindString:
+		text, _ := expr.String(v)
+		return text != ""
+	}
+	return true
+}
+
+// decided says whether a value decides an approval; false and 0 do.
+func decided(v json.RawMessage) bool {
+	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || present(v)
+}
+
+// due ends a step whose time has come.
+func (d *decider) due(st *Step) {
+	switch st.Node.Kind {
+	case KindTimer:
+		d.finish(st, ending{post: true, action: st.Node.Post.ActionStatic})
+	case KindWaitEvent:
+		d.waitTimedOut(st)
+	default:
+		d.withdraw(st)
+		d.finish(st, ending{failed: fmt.Sprintf("timeout: not done within %d ms", st.Node.TimeoutMS)})
+	}
+}
+
+func (d *decider) waitTimedOut(st *Step) {
+	switch st.Node.Strategy {
+	case StrategyRetry:
+		e := st.event(StepRearmed)
+		e.Due = d.dueOf(st.Node, st.Params)
+		d.emit(e)
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
+	case Continue:
+		d.finish(st, ending{action: st.Node.Post.ActionStatic})
+	default:
+		d.finish(st, ending{failed: "timeout", action: st.Node.Post.ActionStatic})
+	}
+}
+
+// ending is how a step ends.
+type ending struct {
+	failed string // error; "" = completed
+	action string
+	post   bool            // its output goes where post says
+	output json.RawMessage // when it cannot be recomputed
+}
+
+// finish ends a step and moves its scope's cursor, or ends the scope.
+func (d *decider) finish(st *Step, how ending) {
+	sc := st.scope
+	e := st.event(StepEnded)
+	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
+	if how.failed != "" {
+		e.Status = string(StepFailed)
+	}
+	e.Next = route(sc, st.Node, how)
+	if e.Next == "" && how.failed != "" {
+		d.retryChild(st, &e)
+	}
+	d.emit(e)
+	switch {
+	case sc.Cursor == "":
+		d.scopeEnded(sc)
+	case e.Due > d.env.Now:
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path, Node: e.Next}, Kind: AlarmEnter})
+	default:
+		d.later(sc)
+	}
+}
+
+// route finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
+// no other, at the root those of success serve as well, as long as on_error does not say `fail`.
+func route(sc *Scope, n *PlanNode, how ending) string {
+	if how.failed != "" {
+		if next := n.Edges["error"]; next != "" {
+			return next
+		}
+		if sc.parent != nil || n.EndOnFail {
+			return ""
+		}
+	}
+	if next := n.Edges[how.action]; how.action != "" && next != "" {
+		return next
+	}
+	return n.Edges["default"]
+}
+
+// retryChild has a subflow with strategy retry enter its failed child again.
+func (d *decider) retryChild(st *Step, e *Event) {
+	sc := st.scope
+	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
+		return
+	}
+	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.env.Now+sc.parent.Node.Retry.WaitMS
+}
+
+// scopeEnded ends what a scope belongs to: the task, or the subflow's step.
+func (d *decider) scopeEnded(sc *Scope) {
+	if sc.parent == nil {
+		if sc.Failed != "" {
+			d.emit(Event{Type: TaskEnded, Status: string(TaskFailed), Error: sc.Failed})
+		} else {
+			d.emit(Event{Type: TaskEnded, Status: string(TaskCompleted)})
+		}
+		return
+	}
+	st := sc.parent
+	how := ending{post: true, action: st.Node.Post.action(sc.SharedJSON())}
+	if sc.Failed != "" && st.Node.Strategy != Continue {
+		how.failed = sc.Failed
+	}
+	d.finish(st, how)
+}
+
+func (d *decider) endExecutor(st *Step) {
+	u := &st.Units[0]
+	if u.Status == UnitFailed {
+		d.finish(st, ending{failed: orText(*u.Error, "failed")})
+		return
+	}
+	d.finish(st, ending{post: true, action: st.Node.Post.action(u.Output)})
+}
+
+// endEach ends a step of many units; with fail_fast the others are withdrawn.
+func (d *decider) endEach(st *Step) {
+	d.withdraw(st)
+	how := ending{post: true, action: st.Node.Post.ActionStatic}
+	if st.Failures > 0 && st.Node.Strategy != Continue {
+		how.failed = fmt.Sprintf("%s error: %s", st.Node.Kind, st.errorsJSON())
+	}
+	d.finish(st, how)
+}
+
+// failStep ends a step that cannot be carried out.
+func (d *decider) failStep(c FailStep) {
+	st := d.s.step(c.Address)
+	if st == nil || d.s.Status.Ended() {
+		return
+	}
+	d.withdraw(st)
+	d.finish(st, ending{failed: "internal: " + c.Error})
+}

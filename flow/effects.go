@@ -1,0 +1,134 @@
+package flow
+
+import "strconv"
+
+// appendEffects adds what an event asks of the world once it is stored. The state is the one
+// after the event. What a step's end withdraws is decided while the step is still there.
+func appendEffects(effects []Effect, s *State, e *Event) []Effect {
+	switch e.Type {
+	case AttemptsStarted:
+		st := s.step(e.Address())
+		for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
+			effects = st.appendOwed(effects, s, i)
+		}
+	case AttemptReturned, AttemptClaimed, AttemptExtended:
+		if st, u := s.attempt(e.Address()); u != nil {
+			effects = st.appendOwed(effects, s, e.Unit)
+		}
+	case AttemptEnded:
+		if st := s.step(e.Address()); st != nil {
+			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
+			if e.Due > e.At {
+				effects = append(effects, Alarm{At: e.Due, Address: e.Address(), Kind: AlarmRetry})
+			}
+		}
+	case TaskEnded:
+		effects = append(effects, Ended{TaskStatus(e.Status)})
+	}
+	return effects
+}
+
+// appendOwed adds what is owed to a unit with an attempt in flight: its job to whoever can carry
+// it, or an eye on the one who claimed it; and its timeout.
+func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
+	u := &st.Units[i]
+	if u.Live == nil {
+		return effects
+	}
+	job := st.job(s, i)
+	if u.Live.Worker != "" {
+		effects = append(effects, Alarm{At: u.Live.Until, Address: job.Address, Kind: AlarmClaim})
+	} else {
+		effects = append(effects, Dispatch{job})
+	}
+	if u.Live.Due > 0 {
+		effects = append(effects, Alarm{At: u.Live.Due, Address: job.Address, Kind: AlarmAttempt})
+	}
+	return effects
+}
+
+// job of a unit's attempt in flight.
+func (st *Step) job(s *State, i int) Job {
+	u := &st.Units[i]
+	a := st.Address()
+	a.Unit, a.Attempt = i, int(u.Attempt)
+	exec := st.exec(i)
+	j := Job{Task: s.Task, Address: a, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
+		Branch: st.unitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Deliveries: u.Live.Deliveries}
+	return j
+}
+
+// Job is the attempt in flight at an address as a job; ok is false when it is over.
+func (s *State) Job(a Address) (j Job, ok bool) {
+	st, u := s.attempt(a)
+	if u == nil || s.Status.Ended() {
+		return Job{}, false
+	}
+	return st.job(s, a.Unit), true
+}
+
+// Outstanding is everything the world owes a task: after a crash, and when a task comes back from rest.
+func Outstanding(s *State) []Effect {
+	if s.Status.Ended() || s.Status == "" {
+		return nil
+	}
+	var effects []Effect
+	if s.Deadline > 0 {
+		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
+	}
+	for sc := s.Root; sc != nil; {
+		if sc.Step == nil {
+			if sc.EnterAt > 0 && sc.Cursor != "" {
+				effects = append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
+			}
+			break
+		}
+		effects = sc.Step.appendOutstanding(effects, s)
+		sc = sc.Step.Child
+	}
+	return effects
+}
+
+func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
+	if st.Due > 0 {
+		effects = append(effects, Alarm{At: st.Due, Address: st.Address(), Kind: AlarmStep})
+	}
+	for i := 0; st.Flying > 0 && i < st.Next; i++ {
+		effects = st.appendOwed(effects, s, i)
+	}
+	for _, i := range st.Retrying {
+		a := st.Address()
+		a.Unit = i
+		effects = append(effects, Alarm{At: st.Units[i].RetryAt, Address: a, Kind: AlarmRetry})
+	}
+	return effects
+}
+
+// OutstandingOf is Outstanding for one step and what is below it.
+func OutstandingOf(s *State, a Address) []Effect {
+	st := s.step(a)
+	if st == nil || s.Status.Ended() {
+		return nil
+	}
+	effects := st.appendOutstanding(nil, s)
+	if st.Child != nil && st.Child.Step != nil {
+		effects = append(effects, OutstandingOf(s, st.Child.Step.Address())...)
+	}
+	return effects
+}
+
+// String makes an address readable in logs.
+func (a Address) String() string {
+	b := []byte(a.Scope)
+	if len(b) > 0 {
+		b = append(b, '/')
+	}
+	b = append(b, a.Node...)
+	for _, part := range []struct {
+		mark byte
+		n    int
+	}{{'#', a.Visit}, {'.', a.Unit}, {'!', a.Attempt}} {
+		b = strconv.AppendInt(append(b, part.mark), int64(part.n), 10)
+	}
+	return string(b)
+}

@@ -1,0 +1,297 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// keptRequests bounds how many request ids a task remembers.
+const keptRequests = 64
+
+// NewState is a task before its first event.
+func NewState(task string, plan *Plan) *State {
+	return &State{Task: task, Plan: plan}
+}
+
+// Evolve makes an event part of the state. It never fails and never decides: what an event does
+// depends on the event and the state alone. Of an event that does not fit (a journal from elsewhere)
+// nothing is applied.
+func Evolve(s *State, e *Event) {
+	s.UpdatedAt = e.At
+	if e.Request != "" {
+		s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
+		if n := len(s.AnsweredIDs) - keptRequests; n > 0 {
+			s.AnsweredIDs = slices.Delete(s.AnsweredIDs, 0, n)
+		}
+	}
+	switch e.Type {
+	case TaskCreated:
+		s.begin(e)
+	case TaskPaused:
+		s.PausedAt = e.At
+	case TaskResumed:
+		s.PausedAt = 0
+	case TaskEnded:
+		s.end(e)
+	case SignalReceived:
+		s.Root.set(e.Key, e.Output)
+		s.Root.LastAction = ""
+	case StepEntered:
+		s.enter(e)
+	case StepEnded:
+		s.leave(e)
+	case StepRearmed:
+		if st := s.step(e.Address()); st != nil {
+			st.Due = e.Due
+		}
+	case AttemptsStarted:
+		s.launch(e)
+	default:
+		if st, u := s.attempt(e.Address()); u != nil {
+			st.evolve(u, e)
+		}
+	}
+}
+
+func (s *State) begin(e *Event) {
+	s.Version, s.Params, s.CreatedAt = e.Version, e.Params, e.At
+	s.Status = TaskPending
+	if s.Plan.TimeoutMS > 0 {
+		s.Deadline = e.At + s.Plan.TimeoutMS
+	}
+	s.Root = &Scope{Graph: s.Plan.Root, Params: s.Params, Cursor: s.Plan.Root.Start}
+	s.scopes = map[string]*Scope{"": s.Root}
+}
+
+func (s *State) end(e *Event) {
+	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
+	s.waiting = nil
+	if s.Status == TaskCanceled {
+		s.Root.Cursor, s.Root.LastAction = "", "canceled"
+	}
+}
+
+func (sc *Scope) set(key string, v json.RawMessage) {
+	if sc.Shared == nil {
+		sc.Shared = map[string]json.RawMessage{}
+	}
+	sc.Shared[key] = orNull(v)
+}
+
+func (s *State) enter(e *Event) {
+	sc := s.scopes[e.Scope]
+	if sc == nil || sc.Graph.Nodes[e.Node] == nil {
+		return
+	}
+	s.Status = TaskRunning
+	if sc.Visits == nil {
+		sc.Visits = map[string]int{}
+	}
+	sc.Visits[e.Node] = e.Visit
+	sc.Cursor, sc.EnterAt = e.Node, 0
+	n := sc.Graph.Nodes[e.Node]
+	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.stepParams(n), Input: e.Input}
+	if e.InputRef != "" {
+		st.Input = sc.resolve(e.InputRef, st.Params)
+	}
+	if e.Total > 0 {
+		st.Units = make([]Unit, e.Total)
+	}
+	sc.Step = st
+	s.watch(st)
+	if n.Kind == KindSubflow && n.Sub != nil {
+		st.Child = &Scope{Path: childScope(sc.Path, n.Key, e.Visit), Cursor: n.Sub.Start}
+		s.adopt(st)
+	}
+}
+
+// watch notes a step that a signal may end.
+func (s *State) watch(st *Step) {
+	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
+		s.waiting = append(s.waiting, st)
+	}
+}
+
+// adopt gives a step's child what follows from the step.
+func (s *State) adopt(st *Step) {
+	c := st.Child
+	c.Graph, c.Params, c.parent, c.depth = st.Node.Sub, st.Params, st, st.scope.depth+1
+	s.scopes[c.Path] = c
+}
+
+// leave ends a step: its output goes where post says, the cursor moves, what was below it is gone.
+func (s *State) leave(e *Event) {
+	st := s.step(e.Address())
+	if st == nil {
+		return
+	}
+	sc := st.scope
+	if e.Post {
+		sc.post(st, e)
+	}
+	s.forget(st)
+	s.Steps++
+	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
+	if e.Attempt > 0 {
+		sc.Retries = e.Attempt
+	}
+	if e.Next == "" && e.Status == string(StepFailed) {
+		sc.Failed = orText(e.Error, "failed")
+	}
+}
+
+func orText(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// forget drops what the state keeps about a step and everything below it beside the step itself.
+func (s *State) forget(st *Step) {
+	if i := slices.Index(s.waiting, st); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	if st.Child != nil {
+		delete(s.scopes, st.Child.Path)
+		if st.Child.Step != nil {
+			s.forget(st.Child.Step)
+		}
+	}
+}
+
+// post writes a step's output into its scope's shared state.
+func (sc *Scope) post(st *Step, e *Event) {
+	result := st.result(e)
+	if st.Node.Kind == KindExecutor && expr.KindOf(result) == expr.KindObject {
+		for to, from := range st.Node.Post.OutputMap {
+			v, _ := expr.Field(result, from)
+			sc.set(to, v)
+		}
+	}
+	if key := st.Node.Post.OutputKey; key != "" {
+		sc.set(key, result)
+	}
+}
+
+// result is a step's output: what cannot be recomputed comes with the event.
+func (st *Step) result(e *Event) json.RawMessage {
+	switch st.Node.Kind {
+	case KindExecutor:
+		return st.Units[0].Output
+	case KindParallel, KindForeach:
+		return st.aggregate()
+	case KindSubflow:
+		if st.Child != nil {
+			return st.Child.SharedJSON()
+		}
+		return null
+	case KindChoice, KindTimer:
+		return st.Input
+	default:
+		return e.Output
+	}
+}
+
+// aggregate is the list of the units' outputs in order, null where there is none.
+func (st *Step) aggregate() json.RawMessage {
+	size := 2
+	for i := range st.Units {
+		size += max(len(st.Units[i].Output), len(null)) + 1
+	}
+	b := append(make([]byte, 0, size), '[')
+	for i := range st.Units {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, orNull(st.Units[i].Output)...)
+	}
+	return append(b, ']')
+}
+
+// launch puts a range of units in flight.
+func (s *State) launch(e *Event) {
+	st := s.step(e.Address())
+	if st == nil || e.Unit < 0 || e.Total < 1 || e.Unit+e.Total > len(st.Units) {
+		return
+	}
+	for i := e.Unit; i < e.Unit+e.Total; i++ {
+		u := &st.Units[i]
+		u.Status, u.Attempt, u.RetryAt = UnitDispatched, int32(e.Attempt), 0
+		u.Live = &Live{StartedAt: e.At, Due: e.Due}
+		if st.exec(i).Type != ExecQueue {
+			u.Live.Carrier = e.Carrier
+		}
+	}
+	st.Flying += e.Total
+	st.Next = max(st.Next, e.Unit+e.Total)
+	if i := slices.Index(st.Retrying, e.Unit); e.Attempt > 1 && i >= 0 {
+		st.Retrying = slices.Delete(st.Retrying, i, i+1)
+	}
+}
+
+// evolve applies an event about an attempt in flight.
+func (st *Step) evolve(u *Unit, e *Event) {
+	switch e.Type {
+	case AttemptClaimed:
+		u.Status = UnitRunning
+		u.Live.Worker, u.Live.Token, u.Live.Until = e.Worker, e.Token, e.Until
+	case AttemptExtended:
+		u.Live.Until = e.Until
+	case AttemptNoted:
+		u.Live.Note = e.Note
+	case AttemptReturned:
+		u.Status = UnitDispatched
+		u.Live.Worker, u.Live.Until, u.Live.Note = "", 0, ""
+		u.Live.Carrier = e.Carrier
+		u.Live.Deliveries++
+	case AttemptEnded:
+		st.land(u, e)
+	}
+}
+
+func (st *Step) land(u *Unit, e *Event) {
+	u.Live = nil
+	st.Flying--
+	switch {
+	case e.Status == string(AttemptOK):
+		u.Status, u.Output, u.Error = UnitCompleted, e.Output, nil
+		st.Done++
+	case e.Due > 0:
+		text := e.Error
+		u.Status, u.Error, u.RetryAt = UnitPending, &text, e.Due
+		st.retryLater(e.Unit, e.Due)
+	default:
+		text := e.Error
+		u.Status, u.Error = UnitFailed, &text
+		st.Done++
+		st.Failures++
+	}
+}
+
+// retryLater keeps Retrying in order of time; with equal delays that is an append.
+func (st *Step) retryLater(unit int, at int64) {
+	i := len(st.Retrying)
+	for i > 0 && st.Units[st.Retrying[i-1]].RetryAt > at {
+		i--
+	}
+	st.Retrying = slices.Insert(st.Retrying, i, unit)
+}
+
+// exec is how a unit is carried out.
+func (st *Step) exec(unit int) *Exec {
+	switch st.Node.Kind {
+	case KindParallel:
+		_, execs := st.branchesOf()
+		if unit < len(execs) {
+			return &execs[unit]
+		}
+	case KindForeach:
+		if x, ok := st.Node.Each.Items[unit]; ok {
+			return &x
+		}
+	}
+	return &st.Node.Exec
+}

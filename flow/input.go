@@ -1,0 +1,187 @@
+package flow
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+var null = json.RawMessage("null")
+
+// stepParams lays a node's params and those of its scope over each other: at the root the task wins,
+// in a subflow the child does.
+func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
+	if sc.Graph.Flat {
+		return expr.Merge(sc.Params, n.Params)
+	}
+	return expr.Merge(n.Params, sc.Params)
+}
+
+// env is what references mean in a scope.
+func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
+	return &expr.Env{
+		Params: params,
+		Input:  input,
+		Shared: func(key string) (json.RawMessage, bool) {
+			v, ok := sc.Shared[key]
+			return v, ok
+		},
+		SharedAll: sc.SharedJSON,
+	}
+}
+
+// SharedJSON is the scope's shared state as one object, keys sorted.
+func (sc *Scope) SharedJSON() json.RawMessage {
+	b := []byte{'{'}
+	for i, k := range slices.Sorted(maps.Keys(sc.Shared)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = expr.AppendQuote(b, k)
+		b = append(b, ':')
+		b = append(b, orNull(sc.Shared[k])...)
+	}
+	return append(b, '}')
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return null
+	}
+	return v
+}
+
+// buildInput makes a node's input: as a reference when it is a part of params or shared, which is
+// all an event needs to keep, else as a value.
+func (sc *Scope) buildInput(n *PlanNode, params json.RawMessage) (value json.RawMessage, ref string) {
+	switch {
+	case n.Prep.HasMap:
+		return sc.inputMap(n, params), ""
+	case n.Prep.Key != "":
+		return nil, n.Prep.Key
+	default:
+		return nil, ""
+	}
+}
+
+func (sc *Scope) inputMap(n *PlanNode, params json.RawMessage) json.RawMessage {
+	b := []byte{'{'}
+	for i, e := range n.Prep.Map {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = expr.AppendQuote(b, e.Key)
+		b = append(b, ':')
+		switch {
+		case sc.Graph.Flat:
+			b = append(b, sc.flat(e.Text, params)...)
+		case strings.HasPrefix(e.Text, "$"):
+			b = append(b, orNull(e.Ref.Resolve(sc.env(params, nil)))...)
+		default:
+			b = expr.AppendQuote(b, e.Text)
+		}
+	}
+	return append(b, '}')
+}
+
+// resolve says what the text of an input_key means at this moment.
+func (sc *Scope) resolve(text string, params json.RawMessage) json.RawMessage {
+	switch {
+	case sc.Graph.Flat:
+		return sc.flat(text, params)
+	case strings.HasPrefix(text, "$"):
+		return orNull(expr.ParseRef(text).Resolve(sc.env(params, nil)))
+	default:
+		return sc.sharedPath(text)
+	}
+}
+
+// flat resolves a text inside a subflow, where `$params.x` and bare keys are single keys; a dotted
+// path counts only when there is no such key.
+func (sc *Scope) flat(text string, params json.RawMessage) json.RawMessage {
+	if key, ok := strings.CutPrefix(text, "$params."); ok {
+		if v, ok := expr.Field(params, key); ok {
+			return v
+		}
+		return orNull(expr.Path(params, key))
+	}
+	return sc.sharedPath(strings.TrimPrefix(text, "$shared."))
+}
+
+func (sc *Scope) sharedPath(path string) json.RawMessage {
+	if v, ok := sc.Shared[path]; ok {
+		return orNull(v)
+	}
+	return orNull(expr.ParseRef("$shared." + path).Resolve(sc.env(nil, nil)))
+}
+
+// awaited is the value a wait_event or approval waits for. A word without `$` is a key of shared.
+// A subflow also sees what was signaled to the task.
+func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool) {
+	raw, _ := expr.Field(st.Params, param)
+	text, ok := expr.String(raw)
+	if !ok || text == "" {
+		return nil, false
+	}
+	if !strings.HasPrefix(text, "$") {
+		text = "$shared." + text
+	}
+	ref := expr.ParseRef(text)
+	value = orNull(ref.Resolve(st.scope.env(st.Params, st.Input)))
+	if st.scope.parent != nil && expr.KindOf(value) == expr.KindNull {
+		value = orNull(ref.Resolve(s.Root.env(st.Params, st.Input)))
+	}
+	return value, true
+}
+
+// itemsOf are the elements of a foreach's input; the slices share its bytes.
+func (st *Step) itemsOf() []json.RawMessage {
+	if st.items == nil {
+		st.items, _ = expr.Elements(st.Input)
+	}
+	return st.items
+}
+
+// branchesOf are a parallel's branches: those of the definition, else the strings of params.services.
+func (st *Step) branchesOf() (names []string, execs []Exec) {
+	if st.execs != nil {
+		return st.names, st.execs
+	}
+	for _, b := range st.Node.Each.Branches {
+		st.names, st.execs = append(st.names, b.Name), append(st.execs, b.Exec)
+	}
+	if st.execs != nil {
+		return st.names, st.execs
+	}
+	list, _ := expr.Field(st.Params, "services")
+	members, _ := expr.Elements(list)
+	for _, m := range members {
+		if name, ok := expr.String(m); ok {
+			exec := st.Node.Exec
+			exec.Service = name
+			st.names, st.execs = append(st.names, name), append(st.execs, exec)
+		}
+	}
+	return st.names, st.execs
+}
+
+// unitInput is what a unit works on: an item of a foreach, else the step's input.
+func (st *Step) unitInput(i int) json.RawMessage {
+	if st.Node.Kind == KindForeach {
+		if items := st.itemsOf(); i < len(items) {
+			return items[i]
+		}
+		return null
+	}
+	return orNull(st.Input)
+}
+
+func mergeParams(st *Step, exec *Exec) json.RawMessage {
+	if len(exec.Params) == 0 || st.Node.Kind == KindExecutor {
+		return st.Params
+	}
+	return expr.Merge(st.Params, exec.Params)
+}

@@ -1,0 +1,193 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// RunKind says what a NodeRun tells about.
+type RunKind string
+
+// Kinds of node runs.
+const (
+	RunAttempt RunKind = "attempt" // an attempt of a unit
+	RunSummary RunKind = "summary" // the end of a step that decides, waits or gathers units
+	RunCancel  RunKind = "cancel"  // the task was canceled here
+)
+
+// NodeRun is a row of a task's history as people read it.
+type NodeRun struct {
+	Address
+	Kind      RunKind
+	Node      *PlanNode `json:"-"` // nil for a task canceled between two nodes
+	Branch    string    // the unit's name
+	Status    AttemptStatus
+	Queue     bool   // its job travels by the queue
+	Note      string // what its worker calls its state
+	Input     json.RawMessage
+	Output    json.RawMessage
+	Error     string
+	Action    string
+	Worker    string
+	URL       string
+	Log       bool
+	StartedAt int64
+	EndedAt   int64 // 0 while it runs
+}
+
+// History folds a journal into node runs, in order of their beginning.
+type History struct {
+	State *State
+	Runs  []NodeRun
+	live  map[Address]int // attempts without an end
+}
+
+// NewHistory begins with a task before its first event.
+func NewHistory(task string, plan *Plan) *History {
+	return &History{State: NewState(task, plan), live: map[Address]int{}}
+}
+
+// Apply adds an event.
+func (h *History) Apply(e *Event) {
+	switch e.Type {
+	case StepEnded:
+		h.stepEnded(e)
+		Evolve(h.State, e)
+	case TaskEnded:
+		h.taskEnded(e)
+		Evolve(h.State, e)
+	case AttemptsStarted:
+		Evolve(h.State, e)
+		h.started(e)
+	default:
+		Evolve(h.State, e)
+		h.note(e)
+	}
+}
+
+func (h *History) started(e *Event) {
+	st := h.State.step(e.Address())
+	for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
+		j := st.job(h.State, i)
+		h.live[j.Address] = len(h.Runs)
+		h.Runs = append(h.Runs, NodeRun{Address: j.Address, Kind: RunAttempt, Node: st.Node, Branch: j.Branch,
+			Status: AttemptRunning, Queue: j.Exec.Type == ExecQueue, Input: j.Input, StartedAt: e.At})
+	}
+}
+
+func (h *History) note(e *Event) {
+	i, ok := h.live[e.Address()]
+	if !ok {
+		return
+	}
+	r := &h.Runs[i]
+	switch e.Type {
+	case AttemptClaimed:
+		r.Worker = e.Worker
+	case AttemptNoted:
+		r.Note = e.Note
+	case AttemptReturned:
+		r.Worker, r.Note = "", ""
+	case AttemptEnded:
+		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At
+		r.Worker, r.URL, r.Log = e.Worker, e.URL, e.Log
+		delete(h.live, e.Address())
+	}
+}
+
+// stepEnded closes what was in flight below the step and adds its summary.
+func (h *History) stepEnded(e *Event) {
+	st := h.State.step(e.Address())
+	if st == nil {
+		return
+	}
+	h.cancelBelow(st, e.At)
+	if st.Node.Kind == KindExecutor && st.Done > 0 {
+		h.closeExecutor(st, e)
+		return
+	}
+	if st.Node.Kind == KindSubflow && st.Child != nil && e.Error == "" {
+		return
+	}
+	h.Runs = append(h.Runs, st.summary(e))
+}
+
+// closeExecutor notes the action on the last attempt's run.
+func (h *History) closeExecutor(st *Step, e *Event) {
+	for i := len(h.Runs) - 1; i >= 0; i-- {
+		if r := &h.Runs[i]; r.Scope == e.Scope && r.Address.Node == e.Node && r.Visit == e.Visit {
+			r.Action = e.Action
+			return
+		}
+	}
+}
+
+func (st *Step) summary(e *Event) NodeRun {
+	a := st.Address()
+	a.Attempt = 1
+	r := NodeRun{Address: a, Kind: RunSummary, Node: st.Node, Status: AttemptOK, Input: orNull(st.Input),
+		Error: e.Error, Action: e.Action, StartedAt: st.EnteredAt, EndedAt: e.At}
+	if e.Error != "" {
+		r.Status = AttemptError
+	}
+	switch st.Node.Kind {
+	case KindParallel, KindForeach:
+		r.Output = st.aggregate()
+		if st.Failures > 0 && st.Node.Strategy != Continue {
+			r.Error = st.errorsJSON()
+		}
+	case KindWaitEvent, KindApproval:
+		r.Output = orNull(e.Output)
+	default:
+		r.Output = null
+	}
+	return r
+}
+
+// cancelBelow ends the runs of attempts that are given up together with a step.
+func (h *History) cancelBelow(st *Step, at int64) {
+	below := ""
+	if st.Child != nil {
+		below = st.Child.Path
+	}
+	for a, i := range h.live {
+		inStep := a.Scope == st.scope.Path && a.Node == st.Node.Key && a.Visit == st.Visit
+		inChild := below != "" && (a.Scope == below || len(a.Scope) > len(below) && a.Scope[:len(below)+1] == below+"/")
+		if inStep || inChild {
+			h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, at
+			delete(h.live, a)
+		}
+	}
+}
+
+func (h *History) taskEnded(e *Event) {
+	for _, i := range h.live {
+		h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, e.At
+	}
+	clear(h.live)
+	if e.Status != string(TaskCanceled) {
+		return
+	}
+	root := h.State.Root
+	h.Runs = append(h.Runs, NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
+		Node: root.Graph.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
+}
+
+// Fold applies journal rows to a state.
+func Fold(s *State, rows ...[]byte) error {
+	for _, row := range rows {
+		events, err := DecodeEvents(row)
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			Evolve(s, &events[i])
+		}
+	}
+	return nil
+}
+
+// InOrder sorts runs by their beginning and keeps the order of the journal among equals.
+func InOrder(runs []NodeRun) {
+	slices.SortStableFunc(runs, func(a, b NodeRun) int { return int(a.StartedAt - b.StartedAt) })
+}

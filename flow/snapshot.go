@@ -1,0 +1,74 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// snapshotFormat names how snapshots are written. One of another format is of no use: the caller
+// folds the whole journal instead.
+const snapshotFormat = 1
+
+type snapshot struct {
+	Format int
+	State  *State
+}
+
+// EncodeSnapshot writes a state down.
+func EncodeSnapshot(s *State) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // values stay as they came
+	if err := enc.Encode(snapshot{snapshotFormat, s}); err != nil {
+		return nil, fmt.Errorf("flow: snapshot of task %s: %w", s.Task, err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// DecodeSnapshot reads a state of a plan's task. ok is false for a snapshot of another format.
+func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool, err error) {
+	var head struct{ Format int }
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, false, fmt.Errorf("flow: a snapshot cannot be read: %w", err)
+	}
+	if head.Format != snapshotFormat {
+		return nil, false, nil
+	}
+	var snap snapshot
+	if err := json.Unmarshal(b, &snap); err != nil {
+		return nil, false, fmt.Errorf("flow: a snapshot cannot be read: %w", err)
+	}
+	if snap.State == nil || snap.State.Root == nil {
+		return nil, false, fmt.Errorf("flow: a snapshot holds no state")
+	}
+	if err := snap.State.link(plan); err != nil {
+		return nil, false, err
+	}
+	return snap.State, true, nil
+}
+
+// link restores what follows from the exported fields and the plan.
+func (s *State) link(plan *Plan) error {
+	s.Plan = plan
+	s.scopes = map[string]*Scope{"": s.Root}
+	s.Root.Graph, s.Root.Params = plan.Root, s.Params
+	for sc := s.Root; sc != nil; {
+		st := sc.Step
+		if st == nil {
+			return nil
+		}
+		if st.Node = sc.Graph.Nodes[st.Key]; st.Node == nil {
+			return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
+		}
+		st.scope = sc
+		if !s.Status.Ended() {
+			s.watch(st)
+		}
+		if st.Child != nil {
+			s.adopt(st)
+		}
+		sc = st.Child
+	}
+	return nil
+}

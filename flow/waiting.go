@@ -1,0 +1,89 @@
+package flow
+
+import (
+	"fmt"
+)
+
+// Wait says what a task is waiting for, in words a person can act on.
+type Wait struct {
+	Address
+	For   string // job, claim, retry, timer, signal, approval, delay, resume
+	Text  string
+	Since int64
+	Until int64 // 0 = no end
+}
+
+// Waiting answers "why is it waiting?". Of a step with many units it names the first ones.
+func Waiting(s *State) []Wait {
+	if s.Status.Ended() || s.Root == nil {
+		return nil
+	}
+	var waits []Wait
+	if s.Paused() {
+		waits = append(waits, Wait{For: "resume", Text: "the task is paused: resume it", Since: s.PausedAt})
+	}
+	for sc := s.Root; sc != nil; {
+		if sc.Step == nil {
+			if sc.EnterAt > 0 {
+				waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay", Text: "the node failed and is tried again", Until: sc.EnterAt})
+			}
+			break
+		}
+		waits = append(waits, sc.Step.waits(s)...)
+		sc = sc.Step.Child
+	}
+	return waits
+}
+
+// namedWaits bounds how many units of one step an answer names.
+const namedWaits = 20
+
+func (st *Step) waits(s *State) []Wait {
+	w := Wait{Address: st.Address(), Since: st.EnteredAt, Until: st.Due}
+	switch st.Node.Kind {
+	case KindTimer:
+		w.For, w.Text = "timer", "a time has yet to come"
+		return []Wait{w}
+	case KindWaitEvent:
+		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", textField(st.Params, "signal_key"))
+		return []Wait{w}
+	case KindApproval:
+		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", textField(st.Params, "approval_key"))
+		return []Wait{w}
+	}
+	var waits []Wait
+	for i := 0; i < len(st.Units) && len(waits) < namedWaits; i++ {
+		if w, ok := st.unitWait(i); ok {
+			waits = append(waits, w)
+		}
+	}
+	return waits
+}
+
+func (st *Step) unitWait(i int) (Wait, bool) {
+	u := &st.Units[i]
+	w := Wait{Address: st.Address()}
+	w.Unit, w.Attempt = i, int(u.Attempt)
+	switch {
+	case u.RetryAt > 0:
+		w.For, w.Text, w.Until = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is tried again", u.Attempt, *u.Error), u.RetryAt
+	case u.Live == nil:
+		return Wait{}, false
+	case u.Live.Worker != "":
+		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
+	case st.exec(i).Type == ExecQueue:
+		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s", st.exec(i).Service), u.Live.Due
+	default:
+		w.For, w.Text, w.Until = "job", fmt.Sprintf("a %s job of service %s is being carried out", st.exec(i).Type, orText(st.exec(i).Service, st.exec(i).Func)), u.Live.Due
+	}
+	w.Since = u.Live.Since()
+	return w, true
+}
+
+// Since is when the attempt in flight was started; 0 when there is none.
+func (l *Live) Since() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.StartedAt
+}
