@@ -1,0 +1,76 @@
+package funcs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// errFailed is all that the demo functions have ever said about a failure; flows may compare it.
+var errFailed = errors.New("failed")
+
+// RegisterDemo makes the demo functions mul, upper and log_result known.
+func RegisterDemo(r *Registry) {
+	r.RegisterRaw("mul", mul)
+	r.RegisterRaw("upper", upper)
+	r.RegisterRaw("log_result", logResult)
+}
+
+// mul multiplies a number by params.mul. An input that is no number counts as 0, such a factor as 1.
+func mul(_ context.Context, job flow.Job) (json.RawMessage, error) {
+	x, ok := number(job.Input)
+	if !ok {
+		x = 0
+	}
+	factor, ok := number(param(job.Params, "mul"))
+	if !ok {
+		factor = 1
+	}
+	out, err := json.Marshal(x * factor)
+	if err != nil { // infinite
+		return nil, errFailed
+	}
+	return out, nil
+}
+
+// upper turns its input, else params.text, into capital letters.
+func upper(_ context.Context, job flow.Job) (json.RawMessage, error) {
+	s, ok := str(job.Input)
+	if !ok {
+		s, ok = str(param(job.Params, "text"))
+	}
+	if !ok {
+		return nil, errFailed
+	}
+	return json.Marshal(strings.ToUpper(s))
+}
+
+// logResult hands its input on.
+func logResult(_ context.Context, job flow.Job) (json.RawMessage, error) {
+	return job.Input, nil
+}
+
+func param(params json.RawMessage, name string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(params, &all) != nil {
+		return nil
+	}
+	return all[name]
+}
+
+func number(raw json.RawMessage) (float64, bool) {
+	x, err := strconv.ParseFloat(string(raw), 64)
+	return x, err == nil
+}
+
+func str(raw json.RawMessage) (string, bool) {
+	var s *string
+	if json.Unmarshal(raw, &s) != nil || s == nil {
+		return "", false
+	}
+	return *s, true
+}

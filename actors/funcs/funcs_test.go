@@ -1,0 +1,143 @@
+package funcs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func job(fn, input, params string) flow.Job {
+	return flow.Job{Exec: &flow.Exec{Type: flow.ExecFunc, Func: fn},
+		Input: json.RawMessage(input), Params: json.RawMessage(params)}
+}
+
+func TestDemoFunctions(t *testing.T) {
+	r := funcs.New()
+	funcs.RegisterDemo(r)
+	for name, tt := range map[string]struct {
+		fn, input, params string
+		want, err         string
+	}{
+		"mul multiplies by params.mul":              {"mul", `3`, `{"mul":2}`, `6`, ""},
+		"mul without a factor changes nothing":      {"mul", `2.5`, `{}`, `2.5`, ""},
+		"mul takes a factor that is no number as 1": {"mul", `3`, `{"mul":"x"}`, `3`, ""},
+		"mul takes an input that is no number as 0": {"mul", `"3"`, `{"mul":2}`, `0`, ""},
+		"mul takes a missing input as 0":            {"mul", ``, ``, `0`, ""},
+		"mul beyond all numbers fails":              {"mul", `1e308`, `{"mul":10}`, ``, "failed"},
+		"upper takes its input":                     {"upper", `"aé"`, `{"text":"b"}`, `"AÉ"`, ""},
+		"upper falls back to params.text":           {"upper", `7`, `{"text":"b"}`, `"B"`, ""},
+		"upper without a text fails":                {"upper", `null`, `{"text":1}`, ``, "failed"},
+		"log_result hands its input on":             {"log_result", `{"b":1,"a":[2]}`, `{}`, `{"b":1,"a":[2]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := r.Carry(t.Context(), job(tt.fn, tt.input, tt.params))
+			require.Equal(t, tt.err, rep.Error)
+			require.Equal(t, tt.want, string(rep.Output))
+			require.Equal(t, "local-func:"+tt.fn, rep.Worker)
+			require.Equal(t, "local", rep.URL)
+			require.False(t, rep.Fatal)
+		})
+	}
+}
+
+func TestAnUnknownFunctionIsFatal(t *testing.T) {
+	rep := funcs.New().Carry(t.Context(), job("nope", `1`, `{}`))
+	require.Equal(t, flow.Report{Error: "fatal error", Fatal: true}, rep)
+}
+
+type fatalError struct{ error }
+
+func (fatalError) Fatal() bool { return true }
+
+func TestWhatAFunctionSaysIsReported(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fn   funcs.Func
+		want flow.Report
+	}{
+		"a value becomes JSON": {func(context.Context, flow.Job) (any, error) { return map[string]int{"a": 1}, nil },
+			flow.Report{Output: json.RawMessage(`{"a":1}`)}},
+		"JSON stays as it is": {func(context.Context, flow.Job) (any, error) { return json.RawMessage(`[1, 2]`), nil },
+			flow.Report{Output: json.RawMessage(`[1, 2]`)}},
+		"nil is null": {func(context.Context, flow.Job) (any, error) { return nil, nil },
+			flow.Report{Output: json.RawMessage(`null`)}},
+		"an error keeps its text": {func(context.Context, flow.Job) (any, error) { return nil, errors.New("no luck") },
+			flow.Report{Error: "no luck"}},
+		"an error without a text is an error": {func(context.Context, flow.Job) (any, error) { return nil, errors.New("") },
+			flow.Report{Error: "failed"}},
+		"an error may be fatal": {func(context.Context, flow.Job) (any, error) { return nil, fatalError{errors.New("never")} },
+			flow.Report{Error: "never", Fatal: true}},
+		"a panic is an error": {func(context.Context, flow.Job) (any, error) { panic("boom") },
+			flow.Report{Error: "panic: boom"}},
+		"a result that is no JSON is an error": {func(context.Context, flow.Job) (any, error) { return json.RawMessage(`{`), nil },
+			flow.Report{Error: "the function's result is not valid JSON"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := funcs.New()
+			r.Register("f", tt.fn)
+			tt.want.Worker, tt.want.URL = "local-func:f", "local"
+			require.Equal(t, tt.want, r.Carry(t.Context(), job("f", `1`, `{}`)))
+		})
+	}
+}
+
+// failing counts its calls and succeeds at the nth.
+func failing(n int, calls *int) funcs.RawFunc {
+	return func(context.Context, flow.Job) (json.RawMessage, error) {
+		if *calls++; *calls >= n {
+			return json.RawMessage(`"ok"`), nil
+		}
+		return nil, errors.New("not yet")
+	}
+}
+
+func TestInnerTries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tries, succeedsAt, calls int
+		err                      string
+	}{
+		"0 is one try":               {0, 2, 1, "not yet"},
+		"a negative count is one":    {-3, 2, 1, "not yet"},
+		"tries stop at a success":    {5, 3, 3, ""},
+		"tries are used up":          {2, 3, 2, "not yet"},
+		"a success needs no further": {3, 1, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, r, j := 0, funcs.New(), job("f", `1`, `{}`)
+			j.Exec.MaxAttempts = tt.tries
+			r.RegisterRaw("f", failing(tt.succeedsAt, &calls))
+			require.Equal(t, tt.err, r.Carry(t.Context(), j).Error)
+			require.Equal(t, tt.calls, calls)
+		})
+	}
+}
+
+func TestTriesAreSpacedUntilTheJobIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, r, j := 0, funcs.New(), job("f", `1`, `{}`)
+		j.Exec.MaxAttempts, j.Exec.TryDelayMS = 100, 1000
+		r.RegisterRaw("f", failing(100, &calls))
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		begun := time.Now()
+		require.Equal(t, "not yet", r.Carry(ctx, j).Error)
+		require.Equal(t, 3, calls)
+		require.Equal(t, 2500*time.Millisecond, time.Since(begun))
+	})
+}
+
+func BenchmarkCarryRaw(b *testing.B) {
+	r, j := funcs.New(), job("f", `1`, `{}`)
+	r.RegisterRaw("f", func(_ context.Context, j flow.Job) (json.RawMessage, error) { return j.Input, nil })
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Carry(b.Context(), j)
+	}
+}
