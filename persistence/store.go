@@ -20,8 +20,11 @@ var (
 	ErrNotFound = errors.New("persistence: not found")
 	// ErrTaken: another member lives on this store.
 	ErrTaken = errors.New("persistence: another member is using this store")
-	// ErrDuplicate: a flow with this slug or a version with this number exists.
+	// ErrDuplicate: a flow with this id or slug, or a version with this id, exists.
 	ErrDuplicate = errors.New("persistence: exists already")
+	// ErrRefused: the store refused a value; the batch was not written. Sent in parts, all but the
+	// one bad commit will be.
+	ErrRefused = errors.New("persistence: the store refused a value")
 )
 
 // Store keeps everything. All methods are safe for concurrent use. Times are Unix milliseconds.
@@ -57,7 +60,8 @@ type Members interface {
 type Journal interface {
 	// Commit writes a batch in one transaction, in which a task appears once. The answer has an
 	// error for each commit (nil, ErrStale, ErrUnknown, ErrExists). The second result is about the whole
-	// batch: ErrFenced, or a failure after which it is unknown whether anything was written.
+	// batch: ErrFenced or ErrRefused when nothing was written, or a failure after which it is unknown
+	// whether anything was.
 	Commit(ctx context.Context, incarnation string, batch []Commit) ([]error, error)
 	// Load reads what is needed to fold tasks: the newest snapshot and the rows after it.
 	// The answer has the order of ids; an unknown task has a nil record.
@@ -74,7 +78,7 @@ type Journal interface {
 // changed beside it.
 type Commit struct {
 	Task   string
-	Create *Create // with the first row of a task
+	Create *Create // with the first row of a task, whose Seq is 1
 	Seq    int64   // of the row of Events, the previous one plus 1; without Events, of the last row written
 	Events []byte  // encoded by flow.AppendEvents; nil for a commit that only puts the task to rest
 	At     int64   // time of the commit
@@ -86,7 +90,7 @@ type Commit struct {
 	Rest *Rest
 
 	Enqueue []QueueRow
-	Dequeue []string // job ids
+	Dequeue []string // job ids; after Enqueue, so a job named in both does not wait
 }
 
 // Create is what a task is from the beginning to its end.
@@ -98,7 +102,8 @@ type Create struct {
 	CreatedAt         int64
 }
 
-// Columns are the columns of a task that listings show.
+// Columns are the columns of a task that listings show. U+FFFD stands in a text for what no database
+// keeps in one: NUL and bytes that are not UTF-8.
 type Columns struct {
 	Status     string // flow.TaskStatus
 	Cursor     string
@@ -158,7 +163,7 @@ type TaskRow struct {
 	Params    []byte
 	BodyHash  string
 	CreatedAt int64
-	UpdatedAt int64
+	UpdatedAt int64 // At of the last commit with Create or Columns
 }
 
 // TaskFilter picks tasks. Zero fields do not filter.
@@ -200,7 +205,7 @@ type Flows interface {
 	FlowBySlug(ctx context.Context, slug string) (*Flow, error)
 	// ListFlows: newest first; limit 0 = all.
 	ListFlows(ctx context.Context, offset, limit int) ([]Flow, int, error)
-	CreateVersion(ctx context.Context, v Version) error // Number 0 = the highest of the flow plus 1
+	CreateVersion(ctx context.Context, v Version) error // Number 0 = the highest of the flow plus 1; numbers may repeat
 	Version(ctx context.Context, id string) (*Version, error)
 	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)

@@ -1,0 +1,126 @@
+package listing
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Dialect is where the two databases differ.
+type Dialect struct {
+	// Mark begins a numbered parameter: "$" or "?".
+	Mark string
+	// Labels writes the condition that a task has all these labels.
+	Labels func(q *Query, labels map[string]string) error
+}
+
+// Columns are what Scan reads, in its order.
+const Columns = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f.slug, ''), coalesce(v.number, 0),
+	t.status, t.cursor, t.last_action, t.error, t.paused, t.steps, t.ended_at,
+	t.labels, t.params, t.body_hash, t.created_at, t.updated_at`
+
+// From joins what Columns need.
+const From = ` FROM tasks t LEFT JOIN flows f ON f.id = t.flow_id LEFT JOIN flow_versions v ON v.id = t.version_id`
+
+// Query is a statement that grows with its arguments.
+type Query struct {
+	Args []any
+	text strings.Builder
+	mark string
+	open string // "WHERE" or "AND": what the next condition begins with
+}
+
+// List asks for the tasks that a filter picks.
+func List(d Dialect, f persistence.TaskFilter) (*Query, error) {
+	q := &Query{mark: d.Mark, open: " WHERE "}
+	q.Add("SELECT " + Columns + From)
+	if err := q.where(d, f); err != nil {
+		return nil, err
+	}
+	if f.ByUpdate {
+		q.Add(" ORDER BY t.updated_at DESC, t.id DESC")
+	} else {
+		q.Add(" ORDER BY t.created_at DESC, t.id DESC")
+	}
+	if f.Limit > 0 {
+		q.Add(" LIMIT ", f.Limit)
+	} else if f.Offset > 0 {
+		q.Add(" LIMIT 9223372036854775807")
+	}
+	if f.Offset > 0 {
+		q.Add(" OFFSET ", f.Offset)
+	}
+	return q, nil
+}
+
+// Count asks how many tasks a filter picks.
+func Count(d Dialect, f persistence.TaskFilter) (*Query, error) {
+	q := &Query{mark: d.Mark, open: " WHERE "}
+	q.Add("SELECT count(*) FROM tasks t")
+	return q, q.where(d, f)
+}
+
+// Add appends a text and, when there are values, a parameter for each, separated by commas.
+func (q *Query) Add(text string, values ...any) {
+	q.text.WriteString(text)
+	for i, v := range values {
+		if i > 0 {
+			q.text.WriteString(", ")
+		}
+		q.Args = append(q.Args, v)
+		q.text.WriteString(q.mark + strconv.Itoa(len(q.Args)))
+	}
+}
+
+// And begins a condition.
+func (q *Query) And(text string, values ...any) {
+	q.Add(q.open)
+	q.open = " AND "
+	q.Add(text, values...)
+}
+
+// String is the text of the statement.
+func (q *Query) String() string { return q.text.String() }
+
+func (q *Query) where(d Dialect, f persistence.TaskFilter) error {
+	if f.FlowID != "" {
+		q.And("t.flow_id = ", f.FlowID)
+	}
+	if f.FlowSlug != "" {
+		q.And("t.flow_id = (SELECT id FROM flows WHERE slug = ", f.FlowSlug)
+		q.Add(")")
+	}
+	if f.VersionID != "" {
+		q.And("t.version_id = ", f.VersionID)
+	}
+	if len(f.Statuses) > 0 {
+		q.And("t.status IN (", toAny(f.Statuses)...)
+		q.Add(")")
+	}
+	if f.CreatedFrom != 0 {
+		q.And("t.created_at >= ", f.CreatedFrom)
+	}
+	if f.CreatedTo != 0 {
+		q.And("t.created_at < ", f.CreatedTo)
+	}
+	if f.Paused != nil {
+		q.And("t.paused = ", *f.Paused)
+	}
+	if f.Before != "" {
+		q.And("(t.created_at, t.id) < (SELECT created_at, id FROM tasks WHERE id = ", f.Before)
+		q.Add(")")
+	}
+	if len(f.Labels) > 0 {
+		return d.Labels(q, f.Labels)
+	}
+	return nil
+}
+
+func toAny(list []string) []any {
+	values := make([]any, len(list))
+	for i, s := range list {
+		values[i] = s
+	}
+	return values
+}

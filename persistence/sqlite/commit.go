@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// Commit checks each commit before it writes anything of it, which is enough because nobody else
+// writes meanwhile.
+func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	answers := make([]error, len(batch))
+	err := s.write(ctx, "commit", func(t tx) error {
+		if err := t.fence(incarnation); err != nil {
+			return err
+		}
+		for i := range batch {
+			err := t.commit(&batch[i])
+			if err != nil && !isAnswer(err) {
+				return err
+			}
+			answers[i] = err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+func isAnswer(err error) bool {
+	return errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrUnknown) || errors.Is(err, persistence.ErrExists)
+}
+
+func (t tx) commit(c *persistence.Commit) error {
+	if err := t.row(c); err != nil {
+		return err
+	}
+	if c.Columns != nil {
+		if err := t.columns(c); err != nil {
+			return err
+		}
+	}
+	if c.Snapshot != nil {
+		_, err := t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE id = ?3 AND snapshot_seq <= ?2", c.Snapshot, c.Seq, c.Task)
+		if err != nil {
+			return err
+		}
+	}
+	if c.Rest != nil {
+		if err := t.rest(c.Task, *c.Rest); err != nil {
+			return err
+		}
+	}
+	return t.queue(c)
+}
+
+// row writes the journal's row, or finds why it cannot.
+func (t tx) row(c *persistence.Commit) error {
+	switch {
+	case c.Create != nil:
+		return t.create(c)
+	case c.Events == nil:
+		return t.atEnd(c.Task, c.Seq)
+	}
+	n, err := t.exec(`INSERT INTO task_events (task, seq, at, events)
+		SELECT ?1, ?2, ?3, ?4 WHERE (SELECT max(seq) FROM task_events WHERE task = ?1) = ?2 - 1`,
+		c.Task, c.Seq, c.At, c.Events)
+	if err != nil || n == 1 {
+		return err
+	}
+	if err := t.atEnd(c.Task, c.Seq-1); err != nil {
+		return err
+	}
+	return persistence.ErrStale
+}
+
+func (t tx) create(c *persistence.Commit) error {
+	if c.Seq != 1 || c.Events == nil {
+		return persistence.ErrStale
+	}
+	labels, err := listing.Labels(c.Create.Labels)
+	if err != nil {
+		return err
+	}
+	n, err := t.exec(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps,
+			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
+		VALUES (?, ?, ?, 'pending', '', '', '', 0, 0, ?, ?, 0, 0, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, labels, blob(c.Create.Params))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return persistence.ErrExists
+	}
+	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", c.Task, c.At, c.Events)
+	return err
+}
+
+// atEnd says whether a task's journal ends with a sequence number.
+func (t tx) atEnd(task string, seq int64) error {
+	var last *int64
+	if err := t.one("SELECT max(seq) FROM task_events WHERE task = ?", []any{task}, &last); err != nil {
+		return err
+	}
+	switch {
+	case last == nil:
+		return persistence.ErrUnknown
+	case *last != seq:
+		return persistence.ErrStale
+	}
+	return nil
+}
+
+func (t tx) columns(c *persistence.Commit) error {
+	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, ended_at = ?, updated_at = ?
+		WHERE id = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
+		c.Columns.Paused, c.Columns.Steps, c.Columns.EndedAt, c.At, c.Task)
+	return err
+}
+
+func (t tx) rest(task string, r persistence.Rest) error {
+	if _, err := t.exec("UPDATE tasks SET resting = ? WHERE id = ?", r.Resting, task); err != nil {
+		return err
+	}
+	var err error
+	if r.Resting && r.Due != 0 {
+		_, err = t.exec("INSERT INTO wakes (task, due) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET due = excluded.due", task, r.Due)
+	} else {
+		_, err = t.exec("DELETE FROM wakes WHERE task = ?", task)
+	}
+	return err
+}
+
+func (t tx) queue(c *persistence.Commit) error {
+	for _, q := range c.Enqueue {
+		_, err := t.exec("INSERT INTO task_queue (task, job_id, service, enqueued_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			c.Task, q.JobID, q.Service, q.EnqueuedAt)
+		if err != nil {
+			return err
+		}
+	}
+	for _, job := range c.Dequeue {
+		if _, err := t.exec("DELETE FROM task_queue WHERE task = ? AND job_id = ?", c.Task, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}

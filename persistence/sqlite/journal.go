@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// Load reads snapshot and rows in one transaction, so that they fit each other.
+func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	t, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	defer func() { _ = t.Rollback() }() // it has only read
+	records := make([]*persistence.Record, len(ids))
+	for i, id := range ids {
+		records[i], err = load(ctx, t, id)
+		if err != nil && !errors.Is(err, persistence.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+const loadQuery = "SELECT " + listing.Columns + ", t.snapshot, t.snapshot_seq, t.resting" + listing.From + " WHERE t.id = ?"
+
+func load(ctx context.Context, t *sql.Tx, id string) (*persistence.Record, error) {
+	scan := func(row listing.Row, r *persistence.Record) error {
+		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
+	}
+	r, err := first(ctx, t, "load", scan, loadQuery, id)
+	if err != nil {
+		return nil, err
+	}
+	r.Rows, err = rows(ctx, t, id, r.SnapshotSeq, -1)
+	return r, err
+}
+
+func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
+	return rows(ctx, s.readers, task, after, limit)
+}
+
+func rows(ctx context.Context, q querier, task string, after int64, limit int) ([]persistence.Row, error) {
+	scan := func(row listing.Row, r *persistence.Row) error { return row.Scan(&r.Seq, &r.At, &r.Events) }
+	return read(ctx, q, "read a journal", scan,
+		"SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?", task, after, limit)
+}
+
+func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
+	scan := func(row listing.Row, id *string) error { return row.Scan(id) }
+	return read(ctx, s.readers, "list unfinished tasks", scan,
+		"SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0 AND id > ? ORDER BY id LIMIT ?", after, limit)
+}
+
+func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+	scan := func(row listing.Row, w *persistence.Wake) error { return row.Scan(&w.Task, &w.Due) }
+	return read(ctx, s.readers, "list due tasks", scan,
+		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before, limit)
+}

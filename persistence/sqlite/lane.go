@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// lane is the one connection that writes. Its statements are prepared once.
+type lane struct {
+	turn  chan struct{} // has room while nobody writes
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+var errClosed = errors.New("the store is closed")
+
+func openLane(ctx context.Context, db *sql.DB) (lane, error) {
+	conn, err := db.Conn(ctx)
+	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}}, err
+}
+
+// write runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
+// finished, because a write interrupted half way costs more than it saves.
+func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	if l.conn == nil {
+		return fmt.Errorf("%s: %w", what, errClosed)
+	}
+	if err := l.transaction(tx{context.WithoutCancel(ctx), l}, f); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func (l *lane) transaction(t tx, f func(tx) error) error {
+	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f(t)
+	if err == nil {
+		_, err = t.exec("COMMIT")
+	}
+	if err == nil {
+		return nil
+	}
+	// After some failures SQLite has rolled back by itself and refuses to do it again.
+	_, _ = t.exec("ROLLBACK")
+	return err
+}
+
+func (l *lane) close() error {
+	if l.conn == nil {
+		return nil
+	}
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	var err error
+	for _, stmt := range l.stmts {
+		err = errors.Join(err, stmt.Close())
+	}
+	err = errors.Join(err, l.conn.Close())
+	l.conn = nil
+	return err
+}
+
+// tx is the lane in the hands of the one whose turn it is.
+type tx struct {
+	ctx  context.Context
+	lane *lane
+}
+
+func (t tx) prepared(query string) (*sql.Stmt, error) {
+	if stmt := t.lane.stmts[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := t.lane.conn.PrepareContext(t.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	t.lane.stmts[query] = stmt
+	return stmt, nil
+}
+
+// exec tells how many rows were written.
+func (t tx) exec(query string, args ...any) (int64, error) {
+	stmt, err := t.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, refused(err)
+	}
+	return result.RowsAffected()
+}
+
+// one reads a single row; isNone when there is none.
+func (t tx) one(query string, args []any, dest ...any) error {
+	stmt, err := t.prepared(query)
+	if err != nil {
+		return err
+	}
+	return stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
+}
+
+func refused(err error) error {
+	if e := new(driver.Error); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_TOOBIG {
+		return fmt.Errorf("%w: %w", persistence.ErrRefused, err)
+	}
+	return err
+}
+
+func isNone(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// blob keeps nil apart from empty.
+func blob(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// some makes nil empty.
+func some(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,97 @@
+-- +goose Up
+
+CREATE TABLE members (
+	incarnation TEXT PRIMARY KEY,
+	name        TEXT    NOT NULL,
+	joined_at   INTEGER NOT NULL,
+	lease_until INTEGER NOT NULL,
+	fenced_at   INTEGER NOT NULL DEFAULT 0 -- 0 = it may write
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE flows (
+	n           INTEGER PRIMARY KEY, -- order of insertion
+	id          TEXT    NOT NULL UNIQUE,
+	slug        TEXT    UNIQUE,
+	name        TEXT    NOT NULL,
+	description TEXT    NOT NULL,
+	created_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE flow_versions (
+	n          INTEGER PRIMARY KEY,
+	id         TEXT    NOT NULL UNIQUE,
+	flow_id    TEXT    NOT NULL,
+	number     INTEGER NOT NULL,
+	definition BLOB    NOT NULL,
+	status     TEXT    NOT NULL,
+	hash       TEXT    NOT NULL,
+	created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX flow_versions_number ON flow_versions (flow_id, number);
+
+-- The snapshot is last, so that a listing never reads through it.
+CREATE TABLE tasks (
+	n            INTEGER PRIMARY KEY,
+	id           TEXT    NOT NULL UNIQUE,
+	flow_id      TEXT    NOT NULL,
+	version_id   TEXT    NOT NULL,
+	status       TEXT    NOT NULL,
+	cursor    TEXT    NOT NULL,
+	last_action  TEXT    NOT NULL,
+	error        TEXT    NOT NULL,
+	paused       INTEGER NOT NULL,
+	steps        INTEGER NOT NULL,
+	created_at   INTEGER NOT NULL,
+	updated_at   INTEGER NOT NULL,
+	ended_at     INTEGER NOT NULL,
+	resting      INTEGER NOT NULL,
+	body_hash    TEXT    NOT NULL,
+	labels       TEXT,
+	snapshot_seq INTEGER NOT NULL,
+	params       BLOB,
+	snapshot     BLOB
+) STRICT;
+CREATE INDEX tasks_created ON tasks (created_at, id);
+CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
+CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
+
+CREATE TABLE task_events (
+	task   TEXT    NOT NULL,
+	seq    INTEGER NOT NULL,
+	at     INTEGER NOT NULL,
+	events BLOB    NOT NULL,
+	PRIMARY KEY (task, seq)
+) STRICT;
+
+CREATE TABLE wakes (
+	task TEXT    PRIMARY KEY,
+	due  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX wakes_due ON wakes (due, task);
+
+CREATE TABLE task_queue (
+	task        TEXT    NOT NULL,
+	job_id      TEXT    NOT NULL,
+	service     TEXT    NOT NULL,
+	enqueued_at INTEGER NOT NULL,
+	PRIMARY KEY (task, job_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
+
+CREATE TABLE workers (
+	n              INTEGER PRIMARY KEY,
+	id             TEXT    NOT NULL UNIQUE,
+	url            TEXT    NOT NULL,
+	type           TEXT    NOT NULL,
+	services       TEXT    NOT NULL, -- JSON list
+	load           INTEGER NOT NULL,
+	last_heartbeat INTEGER NOT NULL,
+	registered_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE task_logs (
+	job     TEXT PRIMARY KEY,
+	task    TEXT NOT NULL,
+	content BLOB NOT NULL
+) STRICT;
+CREATE INDEX task_logs_task ON task_logs (task);

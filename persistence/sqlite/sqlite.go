@@ -1,0 +1,115 @@
+// Package sqlite keeps everything in one file, for one member.
+//
+// Every write, heartbeats too, goes through one connection, in turn; readers have a pool of their own
+// and never wait for it. What is answered is on the disk (WAL, synchronous=FULL). A lock on a file
+// beside the database keeps every other process out.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Options say how a file is opened. The zero value is useful.
+type Options struct {
+	// Readers is how many connections read at once; 0 = 4.
+	Readers int
+}
+
+type store struct {
+	lane
+	readers *sql.DB
+	writer  *sql.DB
+	lock    *os.File
+}
+
+// Open opens the file at path and creates it when it is missing. A file in use by another store is
+// persistence.ErrTaken, wrapped in a text that names the file.
+func Open(ctx context.Context, path string, o Options) (persistence.Store, error) {
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	s := &store{lock: lock}
+	if err := s.open(ctx, path, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store %s: %w", path, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *store) open(ctx context.Context, path string, o Options) error {
+	// Payloads are nobody else's business; SQLite gives its other files the rights of this one.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	if s.writer, err = connect(path, 1, "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)"); err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.writer); err != nil {
+		return err
+	}
+	if s.readers, err = connect(path, o.Readers, "query_only(1)"); err != nil {
+		return err
+	}
+	if s.lane, err = openLane(ctx, s.writer); err != nil {
+		return err
+	}
+	return s.fenceAll(ctx)
+}
+
+func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive letter
+	}
+	name := url.URL{Scheme: "file", Path: path}
+	name.RawQuery = url.Values{"_pragma": append(pragmas, "busy_timeout(10000)")}.Encode()
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	return db, nil
+}
+
+func (s *store) Ping(ctx context.Context) error {
+	if err := s.readers.PingContext(ctx); err != nil {
+		return fmt.Errorf("ping the store: %w", err)
+	}
+	return nil
+}
+
+func (s *store) Lanes() int { return 1 }
+
+// Close waits for the write under way. The lock goes last.
+func (s *store) Close() error {
+	err := s.lane.close()
+	for _, db := range []*sql.DB{s.readers, s.writer} {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	return errors.Join(err, s.lock.Close())
+}

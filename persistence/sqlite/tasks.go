@@ -1,0 +1,94 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+var dialect = listing.Dialect{Mark: "?", Labels: func(q *listing.Query, labels map[string]string) error {
+	for key, value := range labels {
+		q.And("EXISTS (SELECT 1 FROM json_each(t.labels) WHERE (key, value) = (", key, value)
+		q.Add("))")
+	}
+	return nil
+}}
+
+func scanTask(row listing.Row, t *persistence.TaskRow) error { return listing.Scan(row, t) }
+
+func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	return first(ctx, s.readers, "read a task", scanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = ?", id)
+}
+
+func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+	q, err := listing.List(dialect, f)
+	if err != nil {
+		return nil, err
+	}
+	return read(ctx, s.readers, "list tasks", scanTask, q.String(), q.Args...)
+}
+
+func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
+	q, err := listing.Count(dialect, f)
+	if err != nil {
+		return 0, err
+	}
+	n, err := first(ctx, s.readers, "count tasks", scanInt, q.String(), q.Args...)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
+func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
+	type count struct {
+		status string
+		n      int
+	}
+	scan := func(row listing.Row, c *count) error { return row.Scan(&c.status, &c.n) }
+	list, err := read(ctx, s.readers, "count tasks", scan, "SELECT status, count(*) FROM tasks GROUP BY status")
+	counts := map[string]int{}
+	for _, c := range list {
+		counts[c.status] = c.n
+	}
+	return counts, err
+}
+
+func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	deleted := 0
+	err := s.write(ctx, "delete ended tasks", func(t tx) error {
+		for deleted < limit {
+			var id string
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT 1) RETURNING id",
+				[]any{before}, &id)
+			if isNone(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := t.deleteRest(id); err != nil {
+				return err
+			}
+			deleted++
+		}
+		return nil
+	})
+	return deleted, err
+}
+
+// deleteRest deletes what belongs to a deleted task.
+func (t tx) deleteRest(task string) error {
+	for _, query := range []string{
+		"DELETE FROM task_events WHERE task = ?",
+		"DELETE FROM wakes WHERE task = ?",
+		"DELETE FROM task_queue WHERE task = ?",
+		"DELETE FROM task_logs WHERE task = ?",
+	} {
+		if _, err := t.exec(query, task); err != nil {
+			return err
+		}
+	}
+	return nil
+}

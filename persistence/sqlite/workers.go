@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
+	services, err := json.Marshal(w.Services)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, "put a worker", func(t tx) error {
+		_, err := t.exec(`INSERT INTO workers (id, url, type, services, load, last_heartbeat, registered_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services,
+				load = excluded.load, last_heartbeat = excluded.last_heartbeat`,
+			w.ID, w.URL, w.Type, string(services), w.Load, w.LastHeartbeat, w.RegisteredAt)
+		return err
+	})
+}
+
+func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
+	return s.write(ctx, "touch workers", func(t tx) error {
+		for _, b := range beats {
+			if _, err := t.exec("UPDATE workers SET load = ?, last_heartbeat = ? WHERE id = ?", b.Load, b.At, b.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+	scan := func(row listing.Row, w *persistence.Worker) error {
+		var services []byte
+		if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
+			return err
+		}
+		return json.Unmarshal(services, &w.Services)
+	}
+	return read(ctx, s.readers, "list workers", scan,
+		"SELECT id, url, type, services, load, last_heartbeat, registered_at FROM workers ORDER BY n")
+}
+
+func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
+	var deleted int64
+	err := s.write(ctx, "delete workers", func(t tx) (err error) {
+		deleted, err = t.exec("DELETE FROM workers WHERE last_heartbeat < ?", silentSince)
+		return err
+	})
+	return int(deleted), err
+}
+
+func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
+	return s.write(ctx, "put a log", func(t tx) error {
+		_, err := t.exec("INSERT INTO task_logs (job, task, content) VALUES (?, ?, ?) ON CONFLICT (job) DO UPDATE SET content = excluded.content",
+			job, task, some(content))
+		return err
+	})
+}
+
+func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
+	scan := func(row listing.Row, content *[]byte) error { return row.Scan(content) }
+	content, err := first(ctx, s.readers, "read a log", scan, "SELECT content FROM task_logs WHERE job = ?", job)
+	if err != nil {
+		return nil, err
+	}
+	return *content, nil
+}
