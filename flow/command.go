@@ -47,6 +47,11 @@ type (
 		Worker, Token string
 		Until         int64
 	}
+	// GiveBack returns a claimed attempt that nobody has begun to work on.
+	GiveBack struct {
+		Address
+		Token string
+	}
 	// Note records what the worker calls the state of its attempt.
 	Note struct {
 		Address
@@ -88,6 +93,7 @@ func (Pause) command()    {}
 func (Resume) command()   {}
 func (Claim) command()    {}
 func (Extend) command()   {}
+func (GiveBack) command() {}
 func (Note) command()     {}
 func (Report) command()   {}
 func (Ring) command()     {}

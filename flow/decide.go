@@ -53,6 +53,10 @@ func (d *decider) handle(c Command) error {
 		return d.claim(c)
 	case Extend:
 		return d.extend(c)
+	case GiveBack:
+		if _, u := d.s.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
+			d.giveBack(c.Address, "")
+		}
 	case Note:
 		return d.note(c)
 	case Report:

@@ -24,6 +24,10 @@ type (
 		Address
 		Kind AlarmKind
 	}
+	// Spawn says that a step of many units or with a scope of its own has begun: somebody is to carry it.
+	Spawn struct{ Address }
+	// Prune says that such a step is over, with everything below it.
+	Prune struct{ Address }
 	// Ended says that the task is over.
 	Ended struct{ Status TaskStatus }
 )
@@ -45,6 +49,8 @@ func (Dispatch) effect() {}
 func (Over) effect()     {}
 func (Withdraw) effect() {}
 func (Alarm) effect()    {}
+func (Spawn) effect()    {}
+func (Prune) effect()    {}
 func (Ended) effect()    {}
 
 // Job is an attempt that somebody has to carry out.

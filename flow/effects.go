@@ -6,6 +6,15 @@ import "strconv"
 // after the event. What a step's end withdraws is decided while the step is still there.
 func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	switch e.Type {
+	case StepEntered:
+		if st := s.step(e.Address()); st != nil && st.Node.composite() {
+			effects = append(effects, Spawn{st.Address()})
+		}
+	case StepEnded:
+		sc := s.scopes[e.Scope]
+		if sc != nil && sc.Graph.Nodes[e.Node].composite() {
+			effects = append(effects, Prune{e.Address()})
+		}
 	case AttemptsStarted:
 		st := s.step(e.Address())
 		for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
@@ -26,6 +35,11 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		effects = append(effects, Ended{TaskStatus(e.Status)})
 	}
 	return effects
+}
+
+// composite nodes have units or a scope that are carried apart from the task itself.
+func (n *PlanNode) composite() bool {
+	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow
 }
 
 // appendOwed adds what is owed to a unit with an attempt in flight: its job to whoever can carry
@@ -90,6 +104,9 @@ func Outstanding(s *State) []Effect {
 }
 
 func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
+	if st.Node.composite() {
+		effects = append(effects, Spawn{st.Address()})
+	}
 	if st.Due > 0 {
 		effects = append(effects, Alarm{At: st.Due, Address: st.Address(), Kind: AlarmStep})
 	}
