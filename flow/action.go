@@ -75,8 +75,8 @@ func (st *Step) approvalAction(value json.RawMessage) string {
 	}
 }
 
-// unitName is a unit's name in history: a parallel's branch or an item's index.
-func (st *Step) unitName(i int) string {
+// UnitName is a unit's name in history: a parallel's branch or an item's index.
+func (st *Step) UnitName(i int) string {
 	switch st.Node.Kind {
 	case KindParallel:
 		if names, _ := st.branchesOf(); i < len(names) {
@@ -99,7 +99,7 @@ func (st *Step) errorsJSON() string {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(expr.AppendQuote(b, st.unitName(i)), ':')
+		b = append(expr.AppendQuote(b, st.UnitName(i)), ':')
 		b = expr.AppendQuote(b, *u.Error)
 		if len(b) > maxErrorText {
 			b = append(b, `,"…":"more errors"`...)

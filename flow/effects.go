@@ -68,7 +68,7 @@ func (st *Step) job(s *State, i int) Job {
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
-		Branch: st.unitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Deliveries: u.Live.Deliveries}
+		Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Deliveries: u.Live.Deliveries}
 	return j
 }
 
