@@ -1,0 +1,169 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// drainTime is how long a pipe is read on after its script has ended and its process group is dead.
+// Only a descendant that left the group could still hold the pipe then.
+const drainTime = 200 * time.Millisecond
+
+type outcome struct {
+	timedOut bool
+	cut      bool // the output was longer than what is kept
+}
+
+// run starts a command once and returns when it and its process group have ended. What they print
+// is appended to out.
+func run(ctx context.Context, cmd *command, out *buffer, max int) (outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cmd.timeout, errTimeout)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return outcome{}, context.Cause(ctx)
+	}
+	p, err := start(cmd)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer p.out.Close()
+	defer context.AfterFunc(ctx, p.kill)()
+	ended := make(chan error, 1)
+	go func() { ended <- p.wait() }()
+	cut := out.readFrom(p.out, max)
+	err = <-ended
+	p.feeder.Wait()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if errors.Is(err, errTimeout) {
+		return outcome{timedOut: true, cut: cut}, fmt.Errorf("%w after %s", err, cmd.timeout)
+	}
+	return outcome{cut: cut}, err
+}
+
+var errTimeout = errors.New("timeout")
+
+// process is a script that was started, leader of a process group of its own.
+type process struct {
+	*os.Process
+	out    *os.File       // the reading end of its output
+	in     *os.File       // the writing end of its input; nil = none
+	feeder sync.WaitGroup // writes the input
+
+	mu     sync.Mutex
+	reaped bool // its id may belong to somebody else
+}
+
+func start(cmd *command) (*process, error) {
+	in, feed, err := input(cmd.stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out, printed, err := os.Pipe()
+	if err != nil {
+		closeFile(feed)
+		return nil, err
+	}
+	defer printed.Close()
+	proc, err := os.StartProcess(cmd.path, cmd.argv, &os.ProcAttr{
+		Dir: cmd.dir, Env: cmd.env, Files: []*os.File{in, printed, printed}, Sys: groupLeader()})
+	if err != nil {
+		out.Close()
+		closeFile(feed)
+		return nil, err
+	}
+	p := &process{Process: proc, out: out, in: feed}
+	if feed != nil {
+		p.feeder.Go(func() { // a script need not read what it is given
+			_, _ = feed.Write(cmd.stdin)
+			feed.Close()
+		})
+	}
+	return p, nil
+}
+
+// input is what a script reads from, and where to write that.
+func input(stdin []byte) (in, feed *os.File, err error) {
+	if stdin == nil {
+		in, err = os.Open(os.DevNull)
+		return in, nil, err
+	}
+	return os.Pipe()
+}
+
+func closeFile(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}
+
+// wait returns when the process has ended and its group was killed, and how it ended.
+func (p *process) wait() error {
+	state, err := p.reap()
+	_ = p.out.SetReadDeadline(time.Now().Add(drainTime))
+	if p.in != nil {
+		p.in.Close()
+	}
+	if err != nil {
+		return err
+	}
+	if !state.Success() {
+		return errors.New(state.String())
+	}
+	return nil
+}
+
+// kill ends the whole group, unless the process was reaped: then there is no such group any more, or
+// it is somebody else's.
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
+	}
+}
+
+// killLast kills what is left of the group before the process is reaped.
+func (p *process) killLast() {
+	p.kill()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
+}
+
+// readFrom keeps up to max bytes of what a script prints and reads on to its end, so that it is
+// never held up. It says whether anything was left out.
+func (b *buffer) readFrom(r io.Reader, max int) (cut bool) {
+	var scratch []byte
+	for kept := 0; ; {
+		space := b.free(min(max-kept, readSize))
+		if kept >= max {
+			if scratch == nil {
+				scratch = make([]byte, readSize)
+			}
+			space = scratch
+		}
+		n, err := r.Read(space)
+		if kept < max {
+			b.grow(n)
+			kept += n
+		} else if n > 0 {
+			cut = true
+		}
+		if err != nil { // the end, or the drain time is over
+			break
+		}
+	}
+	if cut {
+		b.WriteString(fmt.Sprintf("\n[output beyond %d bytes was left out]\n", max))
+	}
+	return cut
+}

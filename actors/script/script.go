@@ -1,0 +1,122 @@
+package script
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Options of a Carrier. The zero value starts nothing.
+type Options struct {
+	// Allow lets scripts run. Whoever may create flows may then run programs as this process's user.
+	Allow bool
+	// Dir is where scripts run and what their work_dir must be inside of. "" = anywhere.
+	Dir string
+	// Logs keeps what scripts print. nil = nobody does.
+	Logs persistence.Logs
+	// MaxOutput bounds what is kept of a script's output, and its encoded result; 0 = 1 MiB.
+	MaxOutput int
+	// Logger hears of logs that could not be kept; nil = slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxOutput = 1 << 20
+	defaultTimeout   = 10 * time.Second
+)
+
+// Carrier starts scripts.
+type Carrier struct {
+	opts Options
+	env  []string
+}
+
+// New returns a carrier whose scripts see the environment this process has now.
+func New(opts Options) *Carrier {
+	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
+	opts.Logger = cmp.Or(opts.Logger, slog.Default())
+	return &Carrier{opts: opts, env: os.Environ()}
+}
+
+// Carry runs the job's script until it succeeds or its tries are used up.
+func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
+	cmd, cleanup, err := c.prepare(&job)
+	if err != nil {
+		hopeless := flow.KindOf(err) != ""
+		return flow.Report{Error: failure(err, ""), Fatal: hopeless}
+	}
+	defer cleanup()
+	log := takeBuffer()
+	defer giveBuffer(log)
+	rep := c.tries(ctx, &job, cmd, log)
+	if rep.Error == "" {
+		rep.Worker, rep.URL = "local-script:"+job.Exec.Script.Cmd, "local"
+	}
+	rep.Log = c.keep(ctx, &job, log.Bytes())
+	return rep
+}
+
+// tries leaves in log what the tries printed: all of it, or the last ones if it is too much.
+func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, log *buffer) flow.Report {
+	for try := 1; ; try++ {
+		if log.Len() > c.opts.MaxOutput {
+			log.Reset()
+		}
+		from := log.Len()
+		out, err := run(ctx, cmd, log, c.opts.MaxOutput)
+		if err == nil {
+			return flow.Report{Output: encode(log.Bytes()[from:], job.Exec.Script.OutputMode == "json" && !out.cut, c.opts.MaxOutput)}
+		}
+		last := lastLine(log.Bytes()[from:])
+		if try >= job.Exec.MaxAttempts || !pause(ctx, job.Exec.TryDelayMS) {
+			return flow.Report{Error: failure(err, last), TimedOut: out.timedOut}
+		}
+	}
+}
+
+func failure(err error, last string) string {
+	if last == "" {
+		return fmt.Sprintf("failed: %v", err)
+	}
+	return fmt.Sprintf("failed: %v: %s", err, last)
+}
+
+// keep stores an attempt's log. A script that printed nothing has none.
+func (c *Carrier) keep(ctx context.Context, job *flow.Job, content []byte) bool {
+	if c.opts.Logs == nil || len(content) == 0 {
+		return false
+	}
+	id := job.ID()
+	// The log of a script that was stopped is wanted most.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := c.opts.Logs.PutLog(ctx, job.Task, id, content); err != nil {
+		c.opts.Logger.Warn("a script's log could not be kept", "job", id, "error", err)
+		return false
+	}
+	return true
+}
+
+// pause waits between two tries. It is false when the job is not wanted any longer.
+func pause(ctx context.Context, ms int64) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if ms <= 0 {
+		return true
+	}
+	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

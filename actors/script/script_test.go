@@ -1,0 +1,262 @@
+package script_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-engine/troupe/actors/script"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// logs keeps logs in memory.
+type logs struct {
+	mu   sync.Mutex
+	kept map[string]string
+}
+
+func (l *logs) PutLog(_ context.Context, task, job string, content []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil {
+		l.kept = map[string]string{}
+	}
+	l.kept[task+" "+job] = string(content)
+	return nil
+}
+
+func (l *logs) Log(_ context.Context, job string) ([]byte, error) {
+	return nil, persistence.ErrNotFound
+}
+
+func job(s flow.Script) flow.Job {
+	return flow.Job{Task: "t1", Address: flow.Address{Node: "n", Visit: 1, Attempt: 1},
+		Exec:  &flow.Exec{Type: flow.ExecScript, Script: &s},
+		Input: json.RawMessage(`{"v":41}`), Params: json.RawMessage(`{"p":"q"}`)}
+}
+
+func carry(t *testing.T, o script.Options, j flow.Job) flow.Report {
+	o.Allow = true
+	return script.New(o).Carry(t.Context(), j)
+}
+
+func TestResults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script flow.Script
+		want   string
+	}{
+		"text keeps its trailing newline":       {flow.Script{Cmd: "echo", Args: []string{"a", "b"}}, `"a b\n"`},
+		"stdout and stderr are one":             {flow.Script{Code: "echo out; echo err >&2; echo out"}, `"out\nerr\nout\n"`},
+		"json is parsed when asked for":         {flow.Script{Code: `echo '{"b":1,"a":12345678901234567890}'`, OutputMode: "json"}, `{"b":1,"a":12345678901234567890}`},
+		"json that is none stays a text":        {flow.Script{Code: `echo '{"b":'`, OutputMode: "json"}, `"{\"b\":\n"`},
+		"json is not parsed unless asked for":   {flow.Script{Code: `echo 5`}, `"5\n"`},
+		"nothing printed is an empty text":      {flow.Script{Cmd: "true", OutputMode: "json"}, `""`},
+		"input and params come in by stdin":     {flow.Script{Cmd: "cat", StdinMode: "json", OutputMode: "json"}, `{"input":{"v":41},"params":{"p":"q"}}`},
+		"without a mode there is no stdin":      {flow.Script{Cmd: "cat"}, `""`},
+		"a script need not read its stdin":      {flow.Script{Cmd: "echo", Args: []string{"x"}, StdinMode: "json"}, `"x\n"`},
+		"code gets the arguments":               {flow.Script{Code: `echo "$1-$2"`, Args: []string{"x", "y"}}, `"x-y\n"`},
+		"code may be python":                    {flow.Script{Code: `print(6*7)`, Language: "python", OutputMode: "json"}, `42`},
+		"code may be for a program by its name": {flow.Script{Code: `print 6*7`, Language: "perl", OutputMode: "json"}, `42`},
+		"cmd is the program for code":           {flow.Script{Code: `echo $0`, Cmd: "cat"}, `"echo $0"`},
+		"env is added":                          {flow.Script{Code: `echo $A$B; test -n "$PATH"`, Env: map[string]string{"A": "1", "B": "2"}}, `"12\n"`},
+		"env wins over the member's":            {flow.Script{Code: `echo $HOME`, Env: map[string]string{"HOME": "/nowhere"}}, `"/nowhere\n"`},
+		"bytes that are no text are replaced":   {flow.Script{Code: `printf 'a\xffb'`}, `"a\ufffdb"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := carry(t, script.Options{}, job(tt.script))
+			require.Empty(t, rep.Error)
+			require.Equal(t, tt.want, string(rep.Output))
+			require.Equal(t, "local-script:"+tt.script.Cmd, rep.Worker)
+			require.Equal(t, "local", rep.URL)
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script flow.Script
+		want   string
+	}{
+		"the exit status and the last line are told": {flow.Script{Code: "echo first; echo last; exit 3"}, "failed: exit status 3: last"},
+		"silence has no last line":                   {flow.Script{Cmd: "false"}, "failed: exit status 1"},
+		"a signal is told":                           {flow.Script{Code: "kill -9 $$"}, "failed: signal: killed"},
+		"an unknown program":                         {flow.Script{Cmd: "no-such-program"}, `failed: exec: "no-such-program": executable file not found in $PATH`},
+		"a missing file":                             {flow.Script{Cmd: "./nope"}, "failed: fork/exec ./nope: no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, flow.Report{Error: tt.want}, carry(t, script.Options{}, job(tt.script)))
+		})
+	}
+}
+
+func TestNothingRunsUnlessAllowed(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	rep := script.New(script.Options{}).Carry(t.Context(), job(flow.Script{Cmd: "touch", Args: []string{mark}}))
+	require.True(t, rep.Fatal)
+	require.Contains(t, rep.Error, "failed: scripts are not allowed")
+	require.Contains(t, rep.Error, "--allow-scripts")
+	require.NoFileExists(t, mark)
+}
+
+func TestScriptsStayInTheirDirectory(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "in"), 0o755))
+	require.NoError(t, os.Symlink(other, filepath.Join(dir, "link")))
+	for name, tt := range map[string]struct {
+		workDir, want string // want "" = refused
+	}{
+		"none is the directory itself": {"", dir},
+		"a relative one is inside":     {"in", filepath.Join(dir, "in")},
+		"an absolute one may be":       {filepath.Join(dir, "in"), filepath.Join(dir, "in")},
+		"up and out is refused":        {"in/../..", ""},
+		"another one is refused":       {other, ""},
+		"a link does not lead outside": {"link", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := carry(t, script.Options{Dir: dir}, job(flow.Script{Cmd: "pwd", WorkDir: tt.workDir}))
+			if tt.want == "" {
+				require.True(t, rep.Fatal)
+				require.Regexp(t, "^failed: work_dir .* is outside", rep.Error)
+				return
+			}
+			require.Equal(t, fmt.Sprintf("%q", tt.want+"\n"), string(rep.Output))
+		})
+	}
+}
+
+func TestTriesAreLoggedTogether(t *testing.T) {
+	l, count := &logs{}, filepath.Join(t.TempDir(), "count")
+	j := job(flow.Script{Code: `echo x >> $COUNT; n=$(wc -l < $COUNT); echo try $n; test $n -ge 3`,
+		Env: map[string]string{"COUNT": count}})
+	j.Exec.MaxAttempts = 5
+	rep := carry(t, script.Options{Logs: l}, j)
+	require.Empty(t, rep.Error)
+	require.Equal(t, `"try 3\n"`, string(rep.Output))
+	require.True(t, rep.Log)
+	require.Equal(t, map[string]string{"t1 " + j.ID(): "try 1\ntry 2\ntry 3\n"}, l.kept)
+}
+
+func TestFailedScriptsAreLoggedToo(t *testing.T) {
+	l := &logs{}
+	rep := carry(t, script.Options{Logs: l}, job(flow.Script{Code: "echo why; exit 1"}))
+	require.Equal(t, flow.Report{Error: "failed: exit status 1: why", Log: true}, rep)
+	require.Len(t, l.kept, 1)
+}
+
+func TestAScriptThatPrintsNothingHasNoLog(t *testing.T) {
+	l := &logs{}
+	require.False(t, carry(t, script.Options{Logs: l}, job(flow.Script{Cmd: "true"})).Log)
+	require.Empty(t, l.kept)
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct{ code, mode string }{
+		"plain text":            {`yes | head -c 5000000`, ""},
+		"text full of controls": {`head -c 5000000 /dev/zero`, ""},
+		"json too long to read": {`echo '['; yes '1,' | head -c 5000000; echo '1]'`, "json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &logs{}
+			rep := carry(t, script.Options{Logs: l, MaxOutput: 10_000}, job(flow.Script{Code: tt.code, OutputMode: tt.mode}))
+			require.Empty(t, rep.Error)
+			require.LessOrEqual(t, len(rep.Output), 10_000)
+			require.Contains(t, string(rep.Output), "left out]")
+			for _, log := range l.kept {
+				require.True(t, strings.HasSuffix(log, "\n[output beyond 10000 bytes was left out]\n"))
+			}
+		})
+	}
+}
+
+func TestTheInputMayBeLargerThanAPipe(t *testing.T) {
+	j := job(flow.Script{Code: `wc -c`, StdinMode: "json", OutputMode: "json"})
+	j.Input = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	require.Equal(t, strconv.Itoa(1<<20+2+len(`{"input":,"params":{"p":"q"}}`)), string(carry(t, script.Options{}, j).Output))
+
+	j.Exec.Script.Code = `head -c 3`
+	require.Equal(t, `"{\"i"`, string(carry(t, script.Options{}, j).Output))
+}
+
+func readPid(t *testing.T, file string) int {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	return pid
+}
+
+// requireGone waits until a process has ended, whoever reaps it.
+func requireGone(t *testing.T, pid int) {
+	require.Eventually(t, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil && syscall.Kill(pid, 0) != nil || strings.Contains(string(stat), ") Z ")
+	}, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestATimeoutEndsTheWholeGroup(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	l := &logs{}
+	rep := carry(t, script.Options{Logs: l}, job(flow.Script{TimeoutMS: 300,
+		Code: `sleep 100 & echo $! > $PIDFILE; echo begun; wait`, Env: map[string]string{"PIDFILE": pid}}))
+	require.Equal(t, flow.Report{Error: "failed: timeout after 300ms: begun", TimedOut: true, Log: true}, rep)
+	requireGone(t, readPid(t, pid))
+}
+
+func TestAWithdrawnJobEndsItsScript(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "pid")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	pid := make(chan int, 1)
+	go func() {
+		defer cancel()
+		pid <- readPid(t, fifo)
+	}()
+	j := job(flow.Script{Code: `trap '' TERM; echo $$ > $PIDFILE; while :; do sleep 1; done`,
+		Env: map[string]string{"PIDFILE": fifo}})
+	j.Exec.MaxAttempts = 3
+	rep := script.New(script.Options{Allow: true}).Carry(ctx, j)
+	require.Equal(t, flow.Report{Error: "failed: context canceled"}, rep)
+	requireGone(t, <-pid)
+}
+
+func TestWhatAScriptLeavesBehindEndsWithIt(t *testing.T) {
+	pid, begun := filepath.Join(t.TempDir(), "pid"), time.Now()
+	rep := carry(t, script.Options{}, job(flow.Script{
+		Code: `sleep 100 & echo $! > $PIDFILE; echo done`, Env: map[string]string{"PIDFILE": pid}}))
+	require.Equal(t, `"done\n"`, string(rep.Output))
+	require.Less(t, time.Since(begun), 5*time.Second)
+	requireGone(t, readPid(t, pid))
+}
+
+func TestADaemonDoesNotHoldUpItsScript(t *testing.T) {
+	pid, begun := filepath.Join(t.TempDir(), "pid"), time.Now()
+	rep := carry(t, script.Options{}, job(flow.Script{
+		Code: `setsid sh -c 'echo $$ > $PIDFILE.new; mv $PIDFILE.new $PIDFILE; exec sleep 100' & while ! test -e $PIDFILE; do :; done; echo done`,
+		Env:  map[string]string{"PIDFILE": pid}}))
+	require.Equal(t, `"done\n"`, string(rep.Output))
+	require.Less(t, time.Since(begun), 5*time.Second)
+	require.NoError(t, syscall.Kill(readPid(t, pid), syscall.SIGKILL))
+}
+
+func TestCodeLeavesNoFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	carry(t, script.Options{}, job(flow.Script{Code: "true"}))
+	carry(t, script.Options{}, job(flow.Script{Code: "x", Cmd: "no-such-program"}))
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
