@@ -61,11 +61,14 @@ func (l *lane) transaction(t tx, f func(tx) error) error {
 }
 
 func (l *lane) close() error {
-	if l.conn == nil {
-		return nil
+	if l.turn == nil {
+		return nil // it was never opened
 	}
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
+	if l.conn == nil {
+		return nil
+	}
 	var err error
 	for _, stmt := range l.stmts {
 		err = errors.Join(err, stmt.Close())

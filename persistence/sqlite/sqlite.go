@@ -111,5 +111,8 @@ func (s *store) Close() error {
 			err = errors.Join(err, db.Close())
 		}
 	}
-	return errors.Join(err, s.lock.Close())
+	if e := s.lock.Close(); !errors.Is(e, os.ErrClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
 }

@@ -1,0 +1,67 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+	"github.com/troupe-engine/troupe/persistence/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func openAt(t testing.TB, path string) persistence.Store {
+	s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
+	require.NoError(t, err)
+	return s
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) persistence.Store { return openAt(t, filepath.Join(t.TempDir(), "troupe.db")) })
+}
+
+func TestAFileHasOneStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "troupe.db")
+	s := openAt(t, path)
+	_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	require.ErrorIs(t, err, persistence.ErrTaken)
+	require.ErrorContains(t, err, path)
+	require.NoError(t, s.Close())
+	require.NoError(t, openAt(t, path).Close())
+}
+
+func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "odd name?#%20.db")
+	s := openAt(t, path)
+	old, err := s.Join(t.Context(), "me", time.Hour)
+	require.NoError(t, err)
+	first := persistence.Commit{Task: "a", Create: &persistence.Create{}, Seq: 1, Events: []byte("[]")}
+	answers, err := s.Commit(t.Context(), old, []persistence.Commit{first})
+	require.NoError(t, err)
+	require.NoError(t, answers[0])
+	require.NoError(t, s.Close())
+
+	s = openAt(t, path)
+	defer func() { require.NoError(t, s.Close()) }()
+	records, err := s.Load(t.Context(), []string{"a"})
+	require.NoError(t, err)
+	require.Len(t, records[0].Rows, 1)
+	_, err = s.Commit(t.Context(), old, []persistence.Commit{{Task: "a", Seq: 2, Events: []byte("[]")}})
+	require.ErrorIs(t, err, persistence.ErrFenced, "who lived before is dead, its lease or not")
+	_, err = s.Join(t.Context(), "me", time.Hour)
+	require.NoError(t, err)
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "troupe.db"))
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	_, err := s.Commit(t.Context(), "me", nil)
+	require.ErrorContains(t, err, "closed")
+}

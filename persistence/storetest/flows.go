@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (w *world) version(id, flow string, number int, status string) {
+	w.Helper()
+	require.NoError(w, w.CreateVersion(w.ctx(), persistence.Version{ID: id, FlowID: flow, Number: number, Status: status}))
+}
+
+func (w *world) versions(flow string) []string {
+	w.Helper()
+	list := []string{}
+	for _, v := range got[persistence.Version](w)(w.ListVersions(w.ctx(), flow)) {
+		list = append(list, v.ID)
+	}
+	return list
+}
+
+var flows = []behaviour{
+	{"a flow is found by id and by slug", func(w *world) {
+		f := persistence.Flow{ID: "f", Slug: "slug", Name: "Name", Description: "Text", CreatedAt: 3}
+		require.NoError(w, w.CreateFlow(w.ctx(), f))
+		found, err := w.Flow(w.ctx(), "f")
+		require.NoError(w, err)
+		require.Equal(w, &f, found)
+		found, err = w.FlowBySlug(w.ctx(), "slug")
+		require.NoError(w, err)
+		require.Equal(w, &f, found)
+		_, err = w.Flow(w.ctx(), "x")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+		_, err = w.FlowBySlug(w.ctx(), "x")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"ids and slugs are unique, names and empty slugs are not", func(w *world) {
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "a", Slug: "s", Name: "n"}))
+		require.ErrorIs(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "b", Slug: "s"}), persistence.ErrDuplicate)
+		require.ErrorIs(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "a", Slug: "t"}), persistence.ErrDuplicate)
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "c", Name: "n"}))
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "d", Name: "n"}))
+		_, err := w.FlowBySlug(w.ctx(), "")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"flows are listed newest first, in pages", func(w *world) {
+		for _, f := range []persistence.Flow{{ID: "a", CreatedAt: 1}, {ID: "c", CreatedAt: 2}, {ID: "b", CreatedAt: 2}} {
+			require.NoError(w, w.CreateFlow(w.ctx(), f))
+		}
+		for _, tt := range []struct {
+			offset, limit int
+			want          string
+		}{{0, 0, "bca"}, {0, 2, "bc"}, {2, 2, "a"}, {1, 0, "ca"}, {9, 2, ""}} {
+			list, total, err := w.ListFlows(w.ctx(), tt.offset, tt.limit)
+			require.NoError(w, err)
+			require.Equal(w, 3, total)
+			ids := ""
+			for _, f := range list {
+				ids += f.ID
+			}
+			require.Equal(w, tt.want, ids)
+			require.NotNil(w, list)
+		}
+	}},
+	{"a version comes back as it was given", func(w *world) {
+		for name, definition := range odd {
+			v := persistence.Version{ID: name, FlowID: "f", Number: 7, Definition: definition, Status: "draft", Hash: "h", CreatedAt: 5}
+			require.NoError(w, w.CreateVersion(w.ctx(), v))
+			found, err := w.Version(w.ctx(), name)
+			require.NoError(w, err)
+			require.Equal(w, &v, found)
+		}
+		_, err := w.Version(w.ctx(), "x")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"a version without a number gets the next one", func(w *world) {
+		w.version("a", "f", 0, "")
+		w.version("b", "f", 5, "")
+		w.version("c", "f", 0, "")
+		w.version("d", "g", 0, "")
+		for id, number := range map[string]int{"a": 1, "b": 5, "c": 6, "d": 1} {
+			v, err := w.Version(w.ctx(), id)
+			require.NoError(w, err)
+			require.Equal(w, number, v.Number, id)
+		}
+	}},
+	{"the highest published version is found, or one by its number", func(w *world) {
+		w.version("v1", "f", 1, "published")
+		w.version("v3", "f", 3, "published")
+		w.version("v3again", "f", 3, "published")
+		w.version("v4", "f", 4, "draft")
+		for number, want := range map[int]string{0: "v3", 1: "v1", 3: "v3", 4: "v4"} {
+			v, err := w.FindVersion(w.ctx(), "f", number)
+			require.NoError(w, err)
+			require.Equal(w, want, v.ID)
+		}
+		_, err := w.FindVersion(w.ctx(), "f", 2)
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+		_, err = w.FindVersion(w.ctx(), "x", 0)
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"versions are listed highest first, equal ones as they came", func(w *world) {
+		w.version("a", "f", 2, "")
+		w.version("c", "f", 3, "")
+		w.version("b", "f", 3, "")
+		require.Equal(w, []string{"c", "b", "a"}, w.versions("f"))
+		require.Empty(w, w.versions("x"))
+		require.ErrorIs(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "a", FlowID: "f", Number: 9}), persistence.ErrDuplicate)
+	}},
+}

@@ -1,0 +1,273 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// odd are values that a careless store changes.
+var odd = map[string][]byte{
+	"spaces, order and twice the same key": []byte(`{ "b" : 1,  "a":2, "b":3 }`),
+	"a number of many digits":              []byte(`[123456789012345678901234567890.10e+5]`),
+	"an escaped NUL":                       []byte(`["\u0000","\ud800","é","é"]`),
+	"bytes that are no text":               {0, 1, 0xff, 0xfe, '\\', 'x', '"', '\''},
+	"a mebibyte":                           bytes.Repeat([]byte("0123456789abcdef"), 1<<16),
+}
+
+var journal = []behaviour{
+	{"a created task comes back as it was given", func(w *world) {
+		w.must(persistence.Commit{
+			Task: "a", Seq: 1, Events: []byte(`[{"k":"created"}]`), At: 7,
+			Create: &persistence.Create{FlowID: "f", VersionID: "v", Labels: map[string]string{"team": "blue"},
+				Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5},
+			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, EndedAt: 0},
+		})
+		require.Equal(w, &persistence.Record{
+			TaskRow: persistence.TaskRow{ID: "a", FlowID: "f", VersionID: "v",
+				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3},
+				Labels:  map[string]string{"team": "blue"}, Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5, UpdatedAt: 7},
+			Rows: []persistence.Row{{Seq: 1, At: 7, Events: []byte(`[{"k":"created"}]`)}},
+		}, w.load("a"))
+	}},
+	{"a created task is pending when nothing else is said", func(w *world) {
+		w.must(created("a"))
+		r := w.load("a")
+		require.Equal(w, persistence.Columns{Status: "pending"}, r.Columns)
+		require.Nil(w, r.Labels)
+		require.Nil(w, r.Params)
+		require.False(w, r.Resting)
+	}},
+	{"a task may be created, rest and queue jobs at once", func(w *world) {
+		w.must(with(created("a"), func(c *persistence.Commit) {
+			c.Columns = &persistence.Columns{Status: "running"}
+			c.Snapshot = []byte("{}")
+			c.Rest = &persistence.Rest{Resting: true, Due: 9}
+			c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a", Service: "s", EnqueuedAt: 4}}
+		}))
+		r := w.load("a")
+		require.Equal(w, "running", r.Status)
+		require.True(w, r.Resting)
+		require.Equal(w, []byte("{}"), r.Snapshot)
+		require.EqualValues(w, 1, r.SnapshotSeq)
+		require.Empty(w, r.Rows)
+		require.Equal(w, []persistence.Wake{{Task: "a", Due: 9}}, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+		require.Len(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)), 1)
+	}},
+	{"a task exists once, and the first stays", func(w *world) {
+		w.must(created("a"))
+		second := with(created("a"), func(c *persistence.Commit) {
+			c.Create = &persistence.Create{FlowID: "other"}
+			c.Columns = &persistence.Columns{Status: "failed"}
+			c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a"}}
+		})
+		answers := w.commit(second, created("b"))
+		require.ErrorIs(w, answers[0], persistence.ErrExists)
+		require.NoError(w, answers[1])
+		require.Equal(w, "flow", w.load("a").FlowID)
+		require.Equal(w, "pending", w.load("a").Status)
+		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		w.must(appended("a", 2))
+		require.ErrorIs(w, w.commit(created("a"))[0], persistence.ErrExists)
+	}},
+	{"a task begins with a row numbered 1", func(w *world) {
+		late := with(created("a"), func(c *persistence.Commit) { c.Seq = 2 })
+		empty := with(created("b"), func(c *persistence.Commit) { c.Events = nil })
+		answers := w.commit(late, empty)
+		require.ErrorIs(w, answers[0], persistence.ErrStale)
+		require.ErrorIs(w, answers[1], persistence.ErrStale)
+		require.Nil(w, w.load("a"))
+		require.Nil(w, w.load("b"))
+	}},
+	{"rows extend a history in order", func(w *world) {
+		w.must(created("a"))
+		w.must(appended("a", 2))
+		w.must(appended("a", 3))
+		require.Equal(w, []int64{1, 2, 3}, sequence(w.load("a").Rows))
+	}},
+	{"a stale row fails alone", func(w *world) {
+		w.must(created("a"), created("b"), created("c"))
+		w.must(appended("b", 2))
+		answers := w.commit(appended("a", 2), appended("b", 2), appended("c", 2))
+		require.NoError(w, answers[0])
+		require.ErrorIs(w, answers[1], persistence.ErrStale)
+		require.NoError(w, answers[2])
+		require.Equal(w, []int64{1, 2}, sequence(w.load("b").Rows))
+		require.ErrorIs(w, w.commit(appended("a", 1))[0], persistence.ErrStale)
+	}},
+	{"a gap is refused, alone and among others", func(w *world) {
+		w.must(created("a"), created("b"))
+		require.ErrorIs(w, w.commit(appended("a", 3))[0], persistence.ErrStale)
+		answers := w.commit(appended("a", 3), appended("b", 2))
+		require.ErrorIs(w, answers[0], persistence.ErrStale)
+		require.NoError(w, answers[1])
+		for _, seq := range []int64{0, -1} {
+			require.ErrorIs(w, w.commit(appended("a", seq))[0], persistence.ErrStale)
+		}
+		require.Equal(w, []int64{1}, sequence(w.load("a").Rows))
+	}},
+	{"an unknown task fails alone", func(w *world) {
+		w.must(created("a"))
+		resting := persistence.Commit{Task: "x", Seq: 1, Rest: &persistence.Rest{Resting: true, Due: 3}}
+		answers := w.commit(appended("x", 2), appended("a", 2))
+		require.ErrorIs(w, answers[0], persistence.ErrUnknown)
+		require.NoError(w, answers[1])
+		require.ErrorIs(w, w.commit(appended("x", 1))[0], persistence.ErrUnknown)
+		require.ErrorIs(w, w.commit(resting)[0], persistence.ErrUnknown)
+		require.Nil(w, w.load("x"))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+	}},
+	{"a refused commit leaves nothing behind", func(w *world) {
+		queued := []persistence.QueueRow{{JobID: "old", Task: "a", Service: "s"}}
+		w.must(with(created("a"), func(c *persistence.Commit) { c.Enqueue = queued }), created("b"))
+		before := w.load("a")
+		everything := func(c *persistence.Commit) {
+			c.Columns = &persistence.Columns{Status: "failed"}
+			c.Snapshot = []byte("{}")
+			c.Rest = &persistence.Rest{Resting: true, Due: 3}
+			c.Enqueue = []persistence.QueueRow{{JobID: "new", Task: "a", Service: "s"}}
+			c.Dequeue = []string{"old"}
+		}
+		for _, c := range []persistence.Commit{appended("a", 1), appended("a", 3), {Task: "a", Seq: 2}, {Task: "a", Seq: 0}} {
+			require.ErrorIs(w, w.commit(with(c, everything))[0], persistence.ErrStale)
+			require.ErrorIs(w, w.commit(with(c, everything), persistence.Commit{Task: "b", Seq: 1})[0], persistence.ErrStale)
+		}
+		require.Equal(w, before, w.load("a"))
+		require.Equal(w, queued, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+	}},
+	{"every commit of a large and mixed batch has its own answer", func(w *world) { mixed(w) }},
+	{"a commit without events changes what is beside the journal", func(w *world) {
+		w.must(created("a"))
+		w.must(appended("a", 2))
+		w.must(persistence.Commit{Task: "a", Seq: 2, At: 9, Columns: &persistence.Columns{Status: "running"}, Snapshot: []byte("{2}")})
+		r := w.load("a")
+		require.Equal(w, "running", r.Status)
+		require.Equal(w, []byte("{2}"), r.Snapshot)
+		require.EqualValues(w, 9, r.UpdatedAt)
+		w.must(appended("a", 3))
+	}},
+	{"what is not given stays", func(w *world) {
+		columns := persistence.Columns{Status: "running", Cursor: "n", LastAction: "a", Error: "e", Paused: true, Steps: 4}
+		w.must(with(created("a"), func(c *persistence.Commit) {
+			c.Columns, c.Snapshot, c.Rest = &columns, []byte("{1}"), &persistence.Rest{Resting: true, Due: 3}
+		}))
+		w.must(appended("a", 2))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Rest = &persistence.Rest{Resting: true, Due: 4} }))
+		r := w.load("a")
+		require.Equal(w, columns, r.Columns)
+		require.True(w, r.Resting)
+		require.Equal(w, []byte("{1}"), r.Snapshot)
+		require.EqualValues(w, 1, r.UpdatedAt)
+		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 8} }))
+		r = w.load("a")
+		require.Equal(w, persistence.Columns{Status: "completed", EndedAt: 8}, r.Columns)
+		require.True(w, r.Resting)
+		require.EqualValues(w, 4, r.UpdatedAt)
+	}},
+	{"a snapshot stands for the rows before it and never goes back", func(w *world) {
+		w.must(created("a"))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Snapshot = []byte("{2}") }))
+		w.must(appended("a", 3))
+		r := w.load("a")
+		require.EqualValues(w, 2, r.SnapshotSeq)
+		require.Equal(w, []int64{3}, sequence(r.Rows))
+		require.ErrorIs(w, w.commit(persistence.Commit{Task: "a", Seq: 1, Snapshot: []byte("{1}")})[0], persistence.ErrStale)
+		require.Equal(w, []byte("{2}"), w.load("a").Snapshot)
+		w.must(persistence.Commit{Task: "a", Seq: 3, Snapshot: []byte("{3}")})
+		require.Equal(w, []byte("{3}"), w.load("a").Snapshot)
+		require.Empty(w, w.load("a").Rows)
+		require.Len(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)), 3)
+	}},
+	{"values come back byte for byte", func(w *world) {
+		for name, value := range odd {
+			w.must(with(created(name), func(c *persistence.Commit) { c.Events, c.Create.Params, c.Snapshot = value, value, value }))
+			w.must(with(appended(name, 2), func(c *persistence.Commit) { c.Events = value }), created(name+"!"))
+			w.must(with(appended(name, 3), func(c *persistence.Commit) { c.Events = value }))
+			r := w.load(name)
+			require.Equal(w, value, r.Params, name)
+			require.Equal(w, value, r.Snapshot, name)
+			require.Equal(w, value, r.Rows[0].Events, name)
+			require.Equal(w, value, r.Rows[1].Events, name)
+		}
+	}},
+	{"a text for people is never the reason of a refusal", func(w *world) {
+		bad := "a\x00b\xffc"
+		w.must(with(created("a"), func(c *persistence.Commit) {
+			c.Columns = &persistence.Columns{Status: "failed", Cursor: bad, LastAction: bad, Error: bad}
+		}))
+		r := w.load("a")
+		require.Equal(w, []string{"a\uFFFDb\uFFFDc", "a\uFFFDb\uFFFDc", "a\uFFFDb\uFFFDc"}, []string{r.Cursor, r.LastAction, r.Error})
+	}},
+	{"an empty batch has no answers", func(w *world) { w.must() }},
+	{"a journal is read in pages", func(w *world) {
+		w.must(created("a"))
+		for seq := int64(2); seq <= 5; seq++ {
+			w.must(appended("a", seq))
+		}
+		require.Equal(w, []int64{1, 2}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 2))))
+		require.Equal(w, []int64{3, 4}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 2, 2))))
+		require.Equal(w, []int64{5}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 4, 2))))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 5, 2)))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "x", 0, 2)))
+	}},
+	{"records have the order of the ids, nil for an unknown one", func(w *world) {
+		w.must(created("a"), created("b"), created("c"))
+		w.must(appended("b", 2))
+		records, err := w.Load(w.ctx(), []string{"c", "x", "b", "a"})
+		require.NoError(w, err)
+		require.Len(w, records, 4)
+		require.Nil(w, records[1])
+		require.Equal(w, []string{"c", "b", "a"}, []string{records[0].ID, records[2].ID, records[3].ID})
+		require.Equal(w, []int64{1, 2}, sequence(records[2].Rows))
+		records, err = w.Load(w.ctx(), nil)
+		require.NoError(w, err)
+		require.Empty(w, records)
+	}},
+}
+
+// mixed commits 500 tasks at once, each in one of five ways.
+func mixed(w *world) {
+	var first, second []persistence.Commit
+	var want []error
+	for i := range 500 {
+		id := fmt.Sprintf("task-%03d", i)
+		switch i % 5 {
+		case 0:
+			second, want = append(second, with(created(id), func(c *persistence.Commit) { c.Snapshot = []byte(id) })), append(want, nil)
+			continue
+		case 1:
+			second, want = append(second, appended(id, 2)), append(want, persistence.ErrUnknown)
+			continue
+		case 2:
+			second, want = append(second, appended(id, 1)), append(want, persistence.ErrStale)
+		case 3:
+			second, want = append(second, created(id)), append(want, persistence.ErrExists)
+		case 4:
+			second, want = append(second, with(appended(id, 2), func(c *persistence.Commit) {
+				c.Columns = &persistence.Columns{Status: "running", Error: strings.Repeat("x", i)}
+				c.Enqueue = []persistence.QueueRow{{JobID: id, Task: id, Service: "s", EnqueuedAt: int64(i)}}
+			})), append(want, nil)
+		}
+		first = append(first, created(id))
+	}
+	w.must(first...)
+	for i, err := range w.commit(second...) {
+		require.ErrorIs(w, err, want[i], second[i].Task)
+	}
+	require.Len(w, w.load("task-499").Error, 499)
+	require.Equal(w, []byte("task-495"), w.load("task-495").Snapshot)
+	require.Len(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 500)), 100)
+}
+
+func sequence(rows []persistence.Row) []int64 {
+	list := []int64{}
+	for _, r := range rows {
+		list = append(list, r.Seq)
+	}
+	return list
+}

@@ -1,0 +1,157 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+var members = []behaviour{
+	{"nobody writes who has not joined", func(w *world) {
+		_, err := w.Commit(w.ctx(), "stranger", []persistence.Commit{created("a")})
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		_, err = w.Renew(w.ctx(), "stranger", time.Second)
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		require.Nil(w, w.load("a"))
+	}},
+	{"who has left writes nothing, whatever it is", func(w *world) {
+		w.must(created("a"), created("b"))
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		for name, c := range map[string]persistence.Commit{
+			"a first row":  created("c"),
+			"a row":        appended("a", 2),
+			"a stale row":  appended("a", 1),
+			"a rest":       {Task: "a", Seq: 1, Rest: &persistence.Rest{Resting: true, Due: 5}},
+			"columns":      {Task: "a", Seq: 1, Columns: &persistence.Columns{Status: "running"}},
+			"a snapshot":   {Task: "a", Seq: 1, Snapshot: []byte("{}")},
+			"a job":        {Task: "a", Seq: 1, Enqueue: []persistence.QueueRow{{JobID: "j", Task: "a"}}},
+			"unknown task": appended("x", 2),
+		} {
+			_, err := w.Commit(w.ctx(), w.me, []persistence.Commit{c})
+			require.ErrorIs(w, err, persistence.ErrFenced, name)
+			_, err = w.Commit(w.ctx(), w.me, []persistence.Commit{c, appended("b", 2)})
+			require.ErrorIs(w, err, persistence.ErrFenced, name)
+		}
+		r := w.load("a")
+		require.Len(w, r.Rows, 1)
+		require.Equal(w, "pending", r.Status)
+		require.Nil(w, r.Snapshot)
+		require.False(w, r.Resting)
+		require.Nil(w, w.load("c"))
+		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+	}},
+	{"who has left is not waited for", func(w *world) {
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		w.me = w.join("next", time.Hour)
+		w.must(created("a"))
+	}},
+	{"leaving twice does no harm", func(w *world) {
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		w.join("next", time.Hour)
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+	}},
+	{"a silent predecessor is waited for and fenced", func(w *world) {
+		_, err := w.Renew(w.ctx(), w.me, 200*time.Millisecond)
+		require.NoError(w, err)
+		begin, old := time.Now(), w.me
+		w.me = w.join("next", time.Hour)
+		require.GreaterOrEqual(w, time.Since(begin), 150*time.Millisecond)
+		_, err = w.Renew(w.ctx(), old, time.Hour)
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		_, err = w.Commit(w.ctx(), old, []persistence.Commit{created("a")})
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		w.must(created("a"))
+	}},
+	{"a predecessor that renews is taken, by its name", func(w *world) {
+		ctx, cancel := context.WithCancel(w.ctx())
+		var renewals sync.WaitGroup
+		renewals.Go(func() {
+			for ctx.Err() == nil {
+				_, err := w.Renew(ctx, w.me, 300*time.Millisecond)
+				require.True(w, err == nil || errors.Is(err, context.Canceled), "%v", err)
+				wait(ctx, 50*time.Millisecond)
+			}
+		})
+		_, err := w.Join(w.ctx(), "next", time.Hour)
+		cancel()
+		renewals.Wait()
+		require.ErrorIs(w, err, persistence.ErrTaken)
+		require.ErrorContains(w, err, "me")
+		w.must(created("a"))
+	}},
+	{"waiting for a predecessor ends with the context", func(w *world) {
+		ctx, cancel := context.WithTimeout(w.ctx(), 50*time.Millisecond)
+		defer cancel()
+		_, err := w.Join(ctx, "next", time.Hour)
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+		w.must(created("a"))
+	}},
+	{"a lease that ran out may be renewed while nobody took it", func(w *world) {
+		_, err := w.Renew(w.ctx(), w.me, 0)
+		require.NoError(w, err)
+		now, err := w.Renew(w.ctx(), w.me, time.Hour)
+		require.NoError(w, err)
+		require.WithinDuration(w, time.Now(), now, time.Minute)
+		w.must(created("a"))
+	}},
+	{"nothing lands after a takeover", func(w *world) { takeover(w) }},
+	{"renewals and batches do not disturb each other", func(w *world) {
+		ctx, cancel := context.WithCancel(w.ctx())
+		var renewals sync.WaitGroup
+		renewals.Go(func() {
+			for ctx.Err() == nil {
+				_, err := w.Renew(ctx, w.me, time.Hour)
+				require.True(w, err == nil || errors.Is(err, context.Canceled), "%v", err)
+			}
+		})
+		w.must(created("a"))
+		for seq := int64(2); seq < 200; seq++ {
+			w.must(appended("a", seq))
+		}
+		cancel()
+		renewals.Wait()
+	}},
+}
+
+// takeover lets a member write from two sides until a successor has fenced it, and then counts.
+func takeover(w *world) {
+	old := w.me
+	var writers sync.WaitGroup
+	for lane := range 2 {
+		id := fmt.Sprint("task", lane)
+		w.must(created(id))
+		writers.Go(func() {
+			for seq := int64(2); ; seq++ {
+				answers, err := w.Commit(w.ctx(), old, []persistence.Commit{appended(id, seq)})
+				if err != nil {
+					require.ErrorIs(w, err, persistence.ErrFenced)
+					return
+				}
+				require.NoError(w, answers[0])
+			}
+		})
+	}
+	_, err := w.Renew(w.ctx(), old, 100*time.Millisecond)
+	require.NoError(w, err)
+	w.me = w.join("next", time.Hour)
+	first := []int{len(w.load("task0").Rows), len(w.load("task1").Rows)}
+	writers.Wait()
+	require.Equal(w, first, []int{len(w.load("task0").Rows), len(w.load("task1").Rows)})
+	require.Greater(w, first[0], 1, "the predecessor wrote something")
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

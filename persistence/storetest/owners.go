@@ -1,0 +1,75 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+var owners = []behaviour{
+	{"two owners never both extend a history", func(w *world) {
+		w.must(created("a"), created("b"))
+		var written atomic.Int64
+		var writers sync.WaitGroup
+		for owner := range 4 {
+			writers.Go(func() {
+				for seq := int64(2); seq <= 50; seq++ {
+					written.Add(contend(w, owner, seq))
+				}
+			})
+		}
+		writers.Wait()
+		require.EqualValues(w, 2*49, written.Load())
+		for _, id := range []string{"a", "b"} {
+			require.Len(w, w.load(id).Rows, 50)
+		}
+	}},
+	{"of many that create a task one succeeds", func(w *world) {
+		for round := range 20 {
+			var written atomic.Int64
+			var writers sync.WaitGroup
+			for owner := range 4 {
+				writers.Go(func() {
+					c := with(created(fmt.Sprint("task", round)), func(c *persistence.Commit) { c.Create.BodyHash = fmt.Sprint(owner) })
+					answers, err := w.Commit(w.ctx(), w.me, []persistence.Commit{c})
+					require.NoError(w, err)
+					if answers[0] == nil {
+						written.Add(1)
+					} else {
+						require.ErrorIs(w, answers[0], persistence.ErrExists)
+					}
+				})
+			}
+			writers.Wait()
+			require.EqualValues(w, 1, written.Load())
+		}
+	}},
+}
+
+// contend tries to write the next row of two tasks in one batch until somebody has, and tells how
+// many rows were ours.
+func contend(w *world, owner int, seq int64) int64 {
+	row := func(id string) persistence.Commit {
+		return with(appended(id, seq), func(c *persistence.Commit) { c.Events = fmt.Append(nil, owner) })
+	}
+	for {
+		answers, err := w.Commit(w.ctx(), w.me, []persistence.Commit{row("a"), row("b")})
+		require.NoError(w, err)
+		ours := int64(0)
+		for _, err := range answers {
+			require.True(w, err == nil || errors.Is(err, persistence.ErrStale), "%v", err)
+			if err == nil {
+				ours++
+			}
+		}
+		// A stale answer may also mean that the row before is still under way.
+		if ours == 2 || len(w.load("a").Rows) >= int(seq) && len(w.load("b").Rows) >= int(seq) {
+			return ours
+		}
+	}
+}

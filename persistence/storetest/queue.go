@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func job(id, service string, at int64) persistence.QueueRow {
+	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at}
+}
+
+// enqueued makes task a with these jobs.
+func (w *world) enqueued(jobs ...persistence.QueueRow) {
+	w.Helper()
+	w.must(with(created("a"), func(c *persistence.Commit) { c.Enqueue = jobs }))
+}
+
+// jobs lists ids of jobs.
+func (w *world) jobs(services []string, afterAt int64, afterJob string, limit int) []string {
+	w.Helper()
+	list := []string{}
+	for _, q := range got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), services, afterAt, afterJob, limit)) {
+		list = append(list, q.JobID)
+	}
+	return list
+}
+
+var queue = []behaviour{
+	{"jobs wait in order of time and id", func(w *world) {
+		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
+		require.Equal(w, []string{"b", "d", "a", "c"}, w.jobs(nil, 0, "", 9))
+		require.Equal(w, []persistence.QueueRow{job("b", "t", 1)}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 1)))
+	}},
+	{"the queue is read on from a position", func(w *world) {
+		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
+		require.Equal(w, []string{"d", "a"}, w.jobs(nil, 1, "b", 2))
+		require.Equal(w, []string{"c"}, w.jobs(nil, 2, "a", 2))
+		require.Empty(w, w.jobs(nil, 2, "c", 2))
+	}},
+	{"only the services asked for are listed", func(w *world) {
+		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
+		require.Equal(w, []string{"a", "c"}, w.jobs([]string{"s"}, 0, "", 9))
+		require.Equal(w, []string{"b", "a", "c"}, w.jobs([]string{"s", "t", "x", "s"}, 0, "", 9))
+		require.Equal(w, []string{"b", "a"}, w.jobs([]string{"s", "t"}, 0, "", 2))
+		require.Empty(w, w.jobs([]string{}, 0, "", 9))
+	}},
+	{"a job that is taken out is gone", func(w *world) {
+		w.enqueued(job("a", "s", 1), job("b", "s", 1), job("c", "s", 1))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Dequeue = []string{"a", "c", "unknown"} }))
+		require.Equal(w, []string{"b"}, w.jobs(nil, 0, "", 9))
+	}},
+	{"a job put in and taken out at once does not wait", func(w *world) {
+		w.enqueued(job("old", "s", 1))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) {
+			c.Enqueue = []persistence.QueueRow{job("x", "s", 2), job("old", "s", 2), job("y", "s", 2)}
+			c.Dequeue = []string{"x", "old"}
+		}))
+		require.Equal(w, []string{"y"}, w.jobs(nil, 0, "", 9))
+	}},
+	{"a job waits once", func(w *world) {
+		w.enqueued(job("a", "s", 1))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{job("a", "s", 5)} }))
+		require.Equal(w, []persistence.QueueRow{job("a", "s", 1)}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+	}},
+	{"jobs of many tasks change in one batch", func(w *world) {
+		w.enqueued(job("a1", "s", 1))
+		w.must(created("b"), created("c"))
+		other := persistence.QueueRow{JobID: "b1", Task: "b", Service: "s", EnqueuedAt: 2}
+		w.must(
+			with(appended("a", 2), func(c *persistence.Commit) { c.Dequeue = []string{"a1"} }),
+			with(appended("b", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{other} }),
+			appended("c", 2),
+		)
+		require.Equal(w, []persistence.QueueRow{other}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+	}},
+	{"its depth is known by service", func(w *world) {
+		w.enqueued(job("a", "s", 3), job("b", "s", 2), job("c", "t", 5))
+		depth, err := w.QueueDepth(w.ctx())
+		require.NoError(w, err)
+		require.Equal(w, map[string]persistence.QueueStat{"s": {Waiting: 2, Oldest: 2}, "t": {Waiting: 1, Oldest: 5}}, depth)
+	}},
+}

@@ -1,0 +1,146 @@
+// Package storetest is what every store must do, as named behaviours. An implementation is right when
+// all of them hold.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// behaviour is one promise, tried on a store of its own.
+type behaviour struct {
+	name string
+	try  func(*world)
+}
+
+// Run tries every behaviour. open gives an empty store, which Run closes.
+func Run(t *testing.T, open func(*testing.T) persistence.Store) {
+	for _, group := range []struct {
+		name string
+		list []behaviour
+	}{
+		{"store", store},
+		{"members", members},
+		{"journal", journal},
+		{"owners", owners},
+		{"rest", rest},
+		{"queue", queue},
+		{"tasks", tasks},
+		{"retention", retention},
+		{"flows", flows},
+		{"workers", workers},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, b := range group.list {
+				t.Run(b.name, func(t *testing.T) {
+					s := open(t)
+					w := &world{T: t, Store: s}
+					w.me = w.join("me", time.Hour)
+					b.try(w)
+					require.NoError(t, s.Close())
+				})
+			}
+		})
+	}
+}
+
+// world is a test, its store, and a member that has joined.
+type world struct {
+	*testing.T
+	persistence.Store
+	me string
+}
+
+func (w *world) ctx() context.Context { return w.Context() }
+
+func (w *world) join(name string, ttl time.Duration) string {
+	w.Helper()
+	incarnation, err := w.Join(w.ctx(), name, ttl)
+	require.NoError(w, err)
+	return incarnation
+}
+
+// commit answers each commit of a batch that is written.
+func (w *world) commit(batch ...persistence.Commit) []error {
+	w.Helper()
+	answers, err := w.Commit(w.ctx(), w.me, batch)
+	require.NoError(w, err)
+	require.Len(w, answers, len(batch))
+	return answers
+}
+
+// must writes every commit of a batch.
+func (w *world) must(batch ...persistence.Commit) {
+	w.Helper()
+	for i, err := range w.commit(batch...) {
+		require.NoError(w, err, "commit %d of %s", i, batch[i].Task)
+	}
+}
+
+// load reads one task; nil when there is none.
+func (w *world) load(id string) *persistence.Record {
+	w.Helper()
+	records, err := w.Load(w.ctx(), []string{id})
+	require.NoError(w, err)
+	require.Len(w, records, 1)
+	return records[0]
+}
+
+// created is the first commit of a task, which says nothing special.
+func created(id string) persistence.Commit {
+	return persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow", VersionID: "version", CreatedAt: 1}, Seq: 1, Events: []byte("[1]"), At: 1}
+}
+
+// appended is a plain append.
+func appended(id string, seq int64) persistence.Commit {
+	return persistence.Commit{Task: id, Seq: seq, Events: []byte("[2]"), At: seq}
+}
+
+// with changes a commit.
+func with(c persistence.Commit, change func(*persistence.Commit)) persistence.Commit {
+	change(&c)
+	return c
+}
+
+// got is a list without the error that must not be.
+func got[T any](w *world) func(list []T, err error) []T {
+	return func(list []T, err error) []T {
+		w.Helper()
+		require.NoError(w, err)
+		return list
+	}
+}
+
+var store = []behaviour{
+	{"it can be reached and has a lane", func(w *world) {
+		require.NoError(w, w.Ping(w.ctx()))
+		require.Positive(w, w.Lanes())
+	}},
+	{"an ended context is an error", func(w *world) {
+		ctx, cancel := context.WithCancel(w.ctx())
+		cancel()
+		_, err := w.Commit(ctx, w.me, []persistence.Commit{created("a")})
+		require.ErrorIs(w, err, context.Canceled)
+		require.Nil(w, w.load("a"))
+	}},
+	{"a value that is refused is refused with its whole batch", func(w *world) {
+		bad := with(created("b"), func(c *persistence.Commit) { c.Create.FlowID = "nul\x00nul" })
+		_, err := w.Commit(w.ctx(), w.me, []persistence.Commit{created("a"), bad, created("c")})
+		if err == nil { // a store may also keep what another cannot
+			require.Equal(w, "nul\x00nul", w.load("b").FlowID)
+			return
+		}
+		require.ErrorIs(w, err, persistence.ErrRefused)
+		require.False(w, errors.Is(err, persistence.ErrFenced))
+		for _, id := range []string{"a", "b", "c"} {
+			require.Nil(w, w.load(id))
+		}
+		w.must(created("a"), created("c"))
+	}},
+}

@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// listed makes the tasks t1 to t6; t2 to t4 are of one moment and t1 was updated last.
+func (w *world) listed() {
+	w.Helper()
+	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f1", Slug: "one", Name: "One"}))
+	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f2", Name: "Two"}))
+	require.NoError(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "v1", FlowID: "f1", Number: 4}))
+	for _, t := range []struct {
+		id, flow, version, status string
+		at                        int64
+		paused                    bool
+		labels                    map[string]string
+	}{
+		{"t1", "f1", "v1", "running", 10, false, map[string]string{"team": "blue", `od"d'k\ey`: `v"al`}},
+		{"t2", "f1", "v1", "completed", 20, false, map[string]string{"team": "blue", "env": "test"}},
+		{"t3", "f1", "v2", "running", 20, true, map[string]string{"team": "red"}},
+		{"t4", "f2", "v3", "failed", 20, false, nil},
+		{"t5", "gone", "gone", "pending", 30, false, map[string]string{"env": "blue"}},
+	} {
+		w.must(persistence.Commit{Task: t.id, Seq: 1, Events: []byte("[]"), At: t.at,
+			Create:  &persistence.Create{FlowID: t.flow, VersionID: t.version, Labels: t.labels, CreatedAt: t.at},
+			Columns: &persistence.Columns{Status: t.status, Paused: t.paused}})
+	}
+	w.must(persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running"}})
+}
+
+var yes, no = true, false
+
+// filters and what they pick, in order.
+var filters = map[string]struct {
+	filter persistence.TaskFilter
+	want   []string
+}{
+	"everything, newest first":   {persistence.TaskFilter{}, []string{"t5", "t4", "t3", "t2", "t1"}},
+	"newest update first":        {persistence.TaskFilter{ByUpdate: true}, []string{"t1", "t5", "t4", "t3", "t2"}},
+	"a flow":                     {persistence.TaskFilter{FlowID: "f1"}, []string{"t3", "t2", "t1"}},
+	"a flow by slug":             {persistence.TaskFilter{FlowSlug: "one"}, []string{"t3", "t2", "t1"}},
+	"no such slug":               {persistence.TaskFilter{FlowSlug: "none"}, []string{}},
+	"a version":                  {persistence.TaskFilter{VersionID: "v1"}, []string{"t2", "t1"}},
+	"statuses":                   {persistence.TaskFilter{Statuses: []string{"running", "failed"}}, []string{"t4", "t3", "t1"}},
+	"an unknown status":          {persistence.TaskFilter{Statuses: []string{"nope"}}, []string{}},
+	"a label":                    {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"t2", "t1"}},
+	"all labels must match":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}}, []string{"t2"}},
+	"labels with odd characters": {persistence.TaskFilter{Labels: map[string]string{`od"d'k\ey`: `v"al`}}, []string{"t1"}},
+	"created from and to":        {persistence.TaskFilter{CreatedFrom: 20, CreatedTo: 30}, []string{"t4", "t3", "t2"}},
+	"paused":                     {persistence.TaskFilter{Paused: &yes}, []string{"t3"}},
+	"not paused":                 {persistence.TaskFilter{Paused: &no}, []string{"t5", "t4", "t2", "t1"}},
+	"before one":                 {persistence.TaskFilter{Before: "t5"}, []string{"t4", "t3", "t2", "t1"}},
+	"before one of a moment":     {persistence.TaskFilter{Before: "t3", Limit: 2}, []string{"t2", "t1"}},
+	"before an unknown one":      {persistence.TaskFilter{Before: "nope"}, []string{}},
+	"a page":                     {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},
+	"an offset alone":            {persistence.TaskFilter{Offset: 3}, []string{"t2", "t1"}},
+	"several at once": {persistence.TaskFilter{FlowSlug: "one", VersionID: "v1", Statuses: []string{"running", "completed"},
+		Labels: map[string]string{"team": "blue"}, CreatedTo: 21, Paused: &no, Before: "t4", ByUpdate: true, Limit: 5}, []string{"t1", "t2"}},
+}
+
+var tasks = []behaviour{
+	{"a filter picks tasks", func(w *world) {
+		w.listed()
+		for name, tt := range filters {
+			list := got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), tt.filter))
+			ids := []string{}
+			for _, t := range list {
+				ids = append(ids, t.ID)
+			}
+			require.Equal(w, tt.want, ids, name)
+		}
+	}},
+	{"counting ignores order and paging", func(w *world) {
+		w.listed()
+		for name, tt := range filters {
+			tt.filter.Offset, tt.filter.Limit = 0, 0
+			n, err := w.CountTasks(w.ctx(), tt.filter)
+			require.NoError(w, err)
+			require.Len(w, got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), tt.filter)), n, name)
+			tt.filter.Offset, tt.filter.Limit, tt.filter.ByUpdate = 1, 1, true
+			same, err := w.CountTasks(w.ctx(), tt.filter)
+			require.NoError(w, err)
+			require.Equal(w, n, same, name)
+		}
+	}},
+	{"tasks are counted by status", func(w *world) {
+		w.listed()
+		counts, err := w.CountByStatus(w.ctx())
+		require.NoError(w, err)
+		require.Equal(w, map[string]int{"running": 2, "completed": 1, "failed": 1, "pending": 1}, counts)
+	}},
+	{"a task is listed with its flow and version, when they exist", func(w *world) {
+		w.listed()
+		t, err := w.Task(w.ctx(), "t1")
+		require.NoError(w, err)
+		require.Equal(w, &persistence.TaskRow{ID: "t1", FlowID: "f1", VersionID: "v1", FlowName: "One", FlowSlug: "one", VersionNumber: 4,
+			Columns: persistence.Columns{Status: "running"}, Labels: map[string]string{"team": "blue", `od"d'k\ey`: `v"al`}, CreatedAt: 10, UpdatedAt: 40}, t)
+		t, err = w.Task(w.ctx(), "t5")
+		require.NoError(w, err)
+		require.Equal(w, "gone", t.FlowID)
+		require.Empty(w, fmt.Sprint(t.FlowName, t.FlowSlug))
+		_, err = w.Task(w.ctx(), "nope")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+}
+
+func ended(id string, at int64) persistence.Commit {
+	return persistence.Commit{Task: id, Seq: 1, Columns: &persistence.Columns{Status: "completed", EndedAt: at}}
+}
+
+var retention = []behaviour{
+	{"tasks that ended long ago are deleted, the oldest first", func(w *world) {
+		w.must(created("a"), created("b"), created("c"), created("d"), created("e"))
+		w.must(ended("a", 30), ended("b", 10), ended("c", 20), ended("d", 40))
+		n, err := w.DeleteEnded(w.ctx(), 40, 2)
+		require.NoError(w, err)
+		require.Equal(w, 2, n)
+		require.Nil(w, w.load("b"))
+		require.Nil(w, w.load("c"))
+		require.NotNil(w, w.load("a"))
+		n, err = w.DeleteEnded(w.ctx(), 40, 2)
+		require.NoError(w, err)
+		require.Equal(w, 1, n)
+		require.NotNil(w, w.load("d"))
+		require.NotNil(w, w.load("e"))
+	}},
+	{"with a task everything of it is deleted", func(w *world) {
+		w.enqueued(job("j", "s", 1))
+		w.must(created("b"))
+		w.must(rests("a", 5), rests("b", 6))
+		require.NoError(w, w.PutLog(w.ctx(), "a", "j", []byte("text")))
+		w.must(ended("a", 3))
+		n, err := w.DeleteEnded(w.ctx(), 4, 10)
+		require.NoError(w, err)
+		require.Equal(w, 1, n)
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, w.jobs(nil, 0, "", 9))
+		require.Equal(w, []persistence.Wake{{Task: "b", Due: 6}}, w.due(99))
+		_, err = w.Log(w.ctx(), "j")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+		require.ErrorIs(w, w.commit(appended("a", 2))[0], persistence.ErrUnknown)
+		w.must(created("a"))
+	}},
+}

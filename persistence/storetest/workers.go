@@ -1,0 +1,61 @@
+package storetest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (w *world) workers() []persistence.Worker {
+	w.Helper()
+	return got[persistence.Worker](w)(w.ListWorkers(w.ctx()))
+}
+
+func (w *world) put(worker persistence.Worker) {
+	w.Helper()
+	require.NoError(w, w.PutWorker(w.ctx(), worker))
+}
+
+var workers = []behaviour{
+	{"workers are listed in order of first registration", func(w *world) {
+		b := persistence.Worker{ID: "b", URL: "http://b", Type: "http", Services: []string{"x", "y"}, Load: 2, LastHeartbeat: 5, RegisteredAt: 5}
+		w.put(b)
+		w.put(persistence.Worker{ID: "a", RegisteredAt: 6})
+		require.Equal(w, []persistence.Worker{b, {ID: "a", RegisteredAt: 6}}, w.workers())
+	}},
+	{"registering again changes all but the first registration", func(w *world) {
+		w.put(persistence.Worker{ID: "a", URL: "old", RegisteredAt: 1, Services: []string{"x"}})
+		w.put(persistence.Worker{ID: "b", RegisteredAt: 2})
+		w.put(persistence.Worker{ID: "a", URL: "new", Type: "t", Services: []string{}, Load: 3, LastHeartbeat: 9, RegisteredAt: 9})
+		require.Equal(w, []persistence.Worker{
+			{ID: "a", URL: "new", Type: "t", Services: []string{}, Load: 3, LastHeartbeat: 9, RegisteredAt: 1},
+			{ID: "b", RegisteredAt: 2},
+		}, w.workers())
+	}},
+	{"heartbeats reach those who are registered", func(w *world) {
+		w.put(persistence.Worker{ID: "a"})
+		w.put(persistence.Worker{ID: "b"})
+		require.NoError(w, w.TouchWorkers(w.ctx(), []persistence.Heartbeat{{ID: "b", Load: 4, At: 7}, {ID: "x", At: 7}}))
+		require.Equal(w, []persistence.Worker{{ID: "a"}, {ID: "b", Load: 4, LastHeartbeat: 7}}, w.workers())
+		require.NoError(w, w.TouchWorkers(w.ctx(), nil))
+	}},
+	{"silent workers are deleted", func(w *world) {
+		w.put(persistence.Worker{ID: "a", LastHeartbeat: 4})
+		w.put(persistence.Worker{ID: "b", LastHeartbeat: 5})
+		n, err := w.DeleteWorkers(w.ctx(), 5)
+		require.NoError(w, err)
+		require.Equal(w, 1, n)
+		require.Equal(w, []persistence.Worker{{ID: "b", LastHeartbeat: 5}}, w.workers())
+	}},
+	{"a log is kept by its job and replaced", func(w *world) {
+		for name, content := range odd {
+			require.NoError(w, w.PutLog(w.ctx(), "task", "job", []byte("before")))
+			require.NoError(w, w.PutLog(w.ctx(), "task", "job", content))
+			log, err := w.Log(w.ctx(), "job")
+			require.NoError(w, err)
+			require.Equal(w, content, log, name)
+		}
+		_, err := w.Log(w.ctx(), "x")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+}
