@@ -1,0 +1,359 @@
+package flow
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// epoch is when every test begins, in Unix milliseconds.
+const epoch = 1_700_000_000_000
+
+// table is a whole engine on a workbench: it drives one task by commands, keeps the journal and what
+// the effects asked of the world, in virtual time. After every command it holds the promises of the
+// package: folding the journal gives the state, a reloaded snapshot decides the same, a refusal
+// changes nothing, and what is outstanding is what the effects said and nobody has ended.
+type table struct {
+	t      require.TestingT
+	state  *State
+	env    Env
+	rows   [][]byte
+	events []Event
+
+	shadow  *State // folded from the rows
+	jobs    map[Address]Job
+	claimed map[Address]bool
+	alarms  []Alarm
+	carried map[Address]bool // steps with an actor of their own
+	ended   map[Address]bool // attempts
+	over    int              // times that Ended was said
+}
+
+func newTable(t require.TestingT, plan *Plan) *table {
+	return &table{t: t, state: NewState("task-1", plan), shadow: NewState("task-1", plan), env: Env{Now: epoch, Member: "m1"},
+		jobs: map[Address]Job{}, claimed: map[Address]bool{}, carried: map[Address]bool{}, ended: map[Address]bool{}}
+}
+
+// do decides a command and all that it leaves to proceed with.
+func (tb *table) do(c Command) (Decision, error) { return tb.ask("", c) }
+
+func (tb *table) ask(request string, c Command) (Decision, error) {
+	all, err := tb.decide(request, c)
+	for more := all.More; more; {
+		d, err := tb.decide("", Proceed{})
+		require.NoError(tb.t, err)
+		all.Events, all.Effects, more = append(all.Events, d.Events...), append(all.Effects, d.Effects...), d.More
+	}
+	all.More = false
+	return all, err
+}
+
+func (tb *table) decide(request string, c Command) (Decision, error) {
+	env := tb.env
+	env.Request = request
+	before := snapshotOf(tb.t, tb.state)
+	twin := tb.twin(before)
+	d, err := Decide(tb.state, c, env)
+	if err != nil {
+		require.NotEmpty(tb.t, KindOf(err), "a refusal is an Error: %v", err)
+		require.Equal(tb.t, string(before), string(snapshotOf(tb.t, tb.state)), "a refusal of %+v changed the state", c)
+		require.Empty(tb.t, d)
+	}
+	if twin != nil {
+		tb.sameDecision(twin, c, env, d, err)
+	}
+	require.LessOrEqual(tb.t, len(d.Events), env.Limits.OrDefault().Events+4*env.Limits.OrDefault().Depth, "a decision is bounded")
+	tb.keep(d)
+	return d, err
+}
+
+// twin is the state after a reload; nil before the first event, when there is none to reload.
+func (tb *table) twin(snapshot []byte) *State {
+	if tb.state.Status == "" {
+		return nil
+	}
+	s, ok, err := DecodeSnapshot(snapshot, tb.state.Plan)
+	require.NoError(tb.t, err)
+	require.True(tb.t, ok)
+	return s
+}
+
+func (tb *table) sameDecision(twin *State, c Command, env Env, d Decision, err error) {
+	d2, err2 := Decide(twin, c, env)
+	require.Equal(tb.t, err, err2)
+	require.Equal(tb.t, compact(tb.t, AppendEvents(nil, d.Events)), compact(tb.t, AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
+	require.Equal(tb.t, effectTexts(d.Effects), effectTexts(d2.Effects))
+	require.Equal(tb.t, string(snapshotOf(tb.t, tb.state)), string(snapshotOf(tb.t, twin)))
+}
+
+// keep stores a decision's events and notes what its effects ask for.
+func (tb *table) keep(d Decision) {
+	if len(d.Events) > 0 {
+		row := AppendEvents(nil, d.Events)
+		require.NoError(tb.t, Fold(tb.shadow, row))
+		tb.rows = append(tb.rows, row)
+		tb.events = append(tb.events, d.Events...)
+	}
+	require.Equal(tb.t, string(snapshotOf(tb.t, tb.shadow)), string(snapshotOf(tb.t, tb.state)), "folding the journal gives another state")
+	for i := range d.Events {
+		tb.oncePerAttempt(&d.Events[i])
+	}
+	for _, e := range d.Effects {
+		tb.note(e)
+	}
+	tb.checkOwed()
+}
+
+func (tb *table) oncePerAttempt(e *Event) {
+	if e.Type == AttemptEnded {
+		require.False(tb.t, tb.ended[e.Address()], "attempt %s ended twice", e.Address())
+		tb.ended[e.Address()] = true
+	}
+}
+
+func (tb *table) note(e Effect) {
+	switch e := e.(type) {
+	case Dispatch:
+		tb.jobs[e.Job.Address] = e.Job
+		delete(tb.claimed, e.Job.Address)
+	case Over:
+		delete(tb.jobs, e.Address)
+		delete(tb.claimed, e.Address)
+	case Withdraw:
+		delete(tb.jobs, e.Address)
+		delete(tb.claimed, e.Address)
+	case Alarm:
+		if e.Kind == AlarmClaim {
+			tb.claimed[e.Address] = true
+		}
+		tb.alarms = append(tb.alarms, e)
+	case Spawn:
+		tb.carried[e.Address] = true
+	case Prune:
+		delete(tb.carried, e.Address)
+	case Ended:
+		tb.over++
+	}
+}
+
+// checkOwed compares what the effects said with what is outstanding.
+func (tb *table) checkOwed() {
+	if tb.state.Status.Ended() {
+		require.Equal(tb.t, 1, tb.over, "a task ends once")
+		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs")
+		require.Empty(tb.t, Outstanding(tb.state))
+		return
+	}
+	jobs, carried := map[Address]bool{}, map[Address]bool{}
+	for _, e := range Outstanding(tb.state) {
+		switch e := e.(type) {
+		case Dispatch:
+			require.Equal(tb.t, effectText(Dispatch{tb.jobs[e.Job.Address]}), effectText(e), "an outstanding job was never dispatched")
+			require.False(tb.t, tb.claimed[e.Job.Address], "a claimed job is outstanding")
+			jobs[e.Job.Address] = true
+		case Alarm:
+			if e.Kind == AlarmClaim {
+				require.True(tb.t, tb.claimed[e.Address])
+				jobs[e.Address] = true
+			}
+			require.True(tb.t, e.At <= tb.env.Now || slices.Contains(tb.alarms, e), "outstanding alarm %s was never set", effectText(e))
+		case Spawn:
+			carried[e.Address] = true
+		}
+	}
+	require.Equal(tb.t, len(tb.jobs), len(jobs), "a dispatched job is forgotten")
+	require.Equal(tb.t, tb.carried, carried)
+}
+
+// wait lets time pass and rings what becomes due, in order of time.
+func (tb *table) wait(ms int64) Decision {
+	var all Decision
+	until := tb.env.Now + ms
+	for {
+		i := tb.nextAlarm(until)
+		if i < 0 {
+			break
+		}
+		tb.env.Now = max(tb.env.Now, tb.alarms[i].At)
+		d := tb.ring(i)
+		all.Events, all.Effects = append(all.Events, d.Events...), append(all.Effects, d.Effects...)
+	}
+	tb.env.Now = until
+	return all
+}
+
+func (tb *table) nextAlarm(until int64) int {
+	next := -1
+	for i, a := range tb.alarms {
+		if a.At <= until && (next < 0 || a.At < tb.alarms[next].At) {
+			next = i
+		}
+	}
+	return next
+}
+
+// ring rings an alarm; one that is not outstanding has no effect.
+func (tb *table) ring(i int) Decision {
+	a := tb.alarms[i]
+	tb.alarms = slices.Delete(tb.alarms, i, i+1)
+	stale := !slices.ContainsFunc(Outstanding(tb.state), func(e Effect) bool { return e == Effect(a) })
+	d, err := tb.do(Ring{a})
+	require.NoError(tb.t, err)
+	if stale {
+		require.Empty(tb.t, d.Events, "stale alarm %s had an effect", effectText(a))
+	}
+	return d
+}
+
+// crash forgets everything but the store; another member takes over what was carried.
+func (tb *table) crash(member string) Decision {
+	tb.state = tb.twin(snapshotOf(tb.t, tb.state))
+	tb.jobs, tb.claimed, tb.carried, tb.alarms = map[Address]Job{}, map[Address]bool{}, map[Address]bool{}, nil
+	for _, e := range Outstanding(tb.state) {
+		if d, ok := e.(Dispatch); ok {
+			tb.jobs[d.Job.Address] = d.Job
+			continue
+		}
+		tb.note(e)
+		if a, ok := e.(Alarm); ok && a.Kind == AlarmClaim {
+			tb.jobs[a.Address], _ = tb.state.Job(a.Address)
+		}
+	}
+	tb.env.Member = member
+	d, err := tb.do(Recover{})
+	require.NoError(tb.t, err)
+	return d
+}
+
+// open lists the jobs in flight in a fixed order.
+func (tb *table) open() []Address {
+	return slices.SortedFunc(maps.Keys(tb.jobs), compareAddress)
+}
+
+func compareAddress(a, b Address) int {
+	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// work has the scripted workers carry out everything in flight until nothing is.
+func (tb *table) work() Decision {
+	var all Decision
+	for jobs := tb.open(); len(jobs) > 0; jobs = tb.open() {
+		for _, a := range jobs {
+			job, ok := tb.jobs[a]
+			if !ok {
+				continue // withdrawn meanwhile
+			}
+			d, err := tb.do(carryOut(job))
+			require.NoError(tb.t, err)
+			all.Events, all.Effects = append(all.Events, d.Events...), append(all.Effects, d.Effects...)
+		}
+	}
+	return all
+}
+
+// carryOut is what a scripted worker makes of a job.
+func carryOut(j Job) Report {
+	r := Report{Address: j.Address, Worker: "w-" + j.Exec.Service, URL: "http://w"}
+	n, _ := expr.Number(j.Input)
+	switch {
+	case j.Exec.Service == "mul":
+		factor, _ := expr.Field(j.Params, "mul")
+		m, _ := expr.Number(factor)
+		r.Output = json.RawMessage(strconv.FormatFloat(n*m, 'f', -1, 64))
+	case j.Exec.Service == "params":
+		r.Output = j.Params
+	case j.Exec.Service == "route":
+		action, _ := expr.Field(j.Params, "action")
+		r.Output = fieldOf("action", action)
+	case j.Exec.Service == "boom", j.Exec.Service == "odd" && int(n)%2 == 1:
+		r.Error = "boom"
+	case j.Exec.Service == "third" && j.Attempt < 3:
+		r.Error = "not yet"
+	default:
+		r.Output = j.Input
+	}
+	return r
+}
+
+func snapshotOf(t require.TestingT, s *State) []byte {
+	b, err := EncodeSnapshot(s)
+	require.NoError(t, err)
+	return b
+}
+
+func compact(t require.TestingT, row []byte) string {
+	var b bytes.Buffer
+	require.NoError(t, json.Compact(&b, row))
+	return b.String()
+}
+
+func effectTexts(effects []Effect) []string {
+	var texts []string
+	for _, e := range effects {
+		texts = append(texts, effectText(e))
+	}
+	return texts
+}
+
+var alarmNames = map[AlarmKind]string{AlarmTask: "task", AlarmStep: "step", AlarmEnter: "enter", AlarmAttempt: "attempt", AlarmClaim: "claim", AlarmRetry: "retry"}
+
+func effectText(e Effect) string {
+	switch e := e.(type) {
+	case Dispatch:
+		return dispatchText(&e.Job)
+	case Over:
+		return "over " + e.Address.String()
+	case Withdraw:
+		return "withdraw " + e.Address.String()
+	case Alarm:
+		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clock(e.At))
+	case Spawn:
+		return "spawn " + e.Address.String()
+	case Prune:
+		return "prune " + e.Address.String()
+	case Ended:
+		return "ended " + string(e.Status)
+	}
+	panic(fmt.Sprintf("effect %T has no text", e))
+}
+
+func dispatchText(j *Job) string {
+	var b strings.Builder
+	if j.Exec == nil {
+		return "no dispatch"
+	}
+	fmt.Fprintf(&b, "dispatch %s %s:%s", j.Address, j.Exec.Type, j.Exec.Service+j.Exec.Func)
+	if j.Branch != "" {
+		fmt.Fprintf(&b, " branch=%s", j.Branch)
+	}
+	fmt.Fprintf(&b, " input=%s", oneLine(j.Input))
+	if string(j.Params) != "{}" {
+		fmt.Fprintf(&b, " params=%s", oneLine(j.Params))
+	}
+	if j.TimeoutMS > 0 {
+		fmt.Fprintf(&b, " timeout=%dms", j.TimeoutMS)
+	}
+	if j.Deliveries > 0 {
+		fmt.Fprintf(&b, " deliveries=%d", j.Deliveries)
+	}
+	return b.String()
+}
+
+func oneLine(v json.RawMessage) string {
+	if c := expr.Compact(v); c != nil {
+		return string(c)
+	}
+	return strconv.Quote(string(v))
+}
+
+// clock is a time as its distance from the beginning.
+func clock(at int64) string { return fmt.Sprintf("%+d", at-epoch) }
