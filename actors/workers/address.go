@@ -1,0 +1,95 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// What a registration may hold.
+const (
+	maxName     = 256
+	maxURL      = 2048
+	maxServices = 1000
+	resolveTime = 3 * time.Second
+)
+
+// check refuses what could never be called or shown.
+func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
+	if w.ID == "" || len(w.ID) > maxName {
+		return flow.Errorf(flow.Invalid, "a worker needs an id of 1 to %d bytes", maxName)
+	}
+	if len(w.URL) > maxURL || len(w.Type) > maxName || len(w.Services) > maxServices {
+		return flow.Errorf(flow.Invalid, "worker %q: a url has at most %d bytes, a type %d, and there are at most %d services",
+			w.ID, maxURL, maxName, maxServices)
+	}
+	for _, s := range w.Services {
+		if s == "" || len(s) > maxName {
+			return flow.Errorf(flow.Invalid, "worker %q: a service's name has 1 to %d bytes", w.ID, maxName)
+		}
+	}
+	if w.Type != "http" {
+		return nil // it is not called
+	}
+	return r.checkURL(ctx, w.URL)
+}
+
+func (r *Registry) checkURL(ctx context.Context, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return flow.Errorf(flow.Invalid, "worker url %q: want http://host:port", text)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return flow.Errorf(flow.Invalid, "worker url %q: it may have no user, query or fragment", u.Redacted())
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return flow.Errorf(flow.Invalid, "worker url %q: its host cannot be resolved: %v", text, err)
+	}
+	for _, addr := range addrs {
+		if r.allowed(addr) {
+			return nil
+		}
+	}
+	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0])
+}
+
+// allowed says whether workers may be at an address.
+func (r *Registry) allowed(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	if addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
+		return false
+	}
+	if addr.IsLoopback() {
+		return true
+	}
+	for _, network := range r.opts.Allow {
+		if network.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// guardDial refuses to connect anywhere else: a name may resolve differently by the time it is called.
+func guardDial(allowed func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
+	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("connect to %s: %w", address, err)
+		}
+		if !allowed(to.Addr()) {
+			return fmt.Errorf("connect to %s: workers are not allowed there", address)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,117 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// newClient makes a client that connects to allowed addresses only and keeps enough connections for
+// thousands of short calls a second to one worker.
+func newClient(allowed func(netip.Addr) bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second, ControlContext: guardDial(allowed)}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			MaxIdleConnsPerHost:    512,
+			IdleConnTimeout:        30 * time.Second,
+			TLSHandshakeTimeout:    5 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+			DisableCompression:     true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// call is a job on its way from worker to worker.
+type call struct {
+	job     string // its id
+	path    string // of the service
+	body    []byte
+	timeout time.Duration
+}
+
+func newCall(job *flow.Job) *call {
+	return &call{job: job.ID(), path: url.PathEscape(job.Exec.Service), body: requestBody(job),
+		timeout: time.Duration(job.TimeoutMS) * time.Millisecond}
+}
+
+// errNoAnswer: what came back is not from a worker, so another one is asked.
+var errNoAnswer = errors.New("no answer of a worker")
+
+// call asks one worker. An error means that the worker gave no answer.
+func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, error) {
+	w.calls.Add(1)
+	defer w.calls.Add(-1)
+	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, r.opts.CallTimeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint()+c.path, bytes.NewReader(c.body))
+	if err != nil {
+		return flow.Report{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	// It tells the worker which job this is, and lets a request be sent again that met a
+	// connection the worker was just closing.
+	req.Header.Set("Idempotency-Key", c.job)
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return flow.Report{}, err
+	}
+	defer resp.Body.Close()
+	buf := bodies.Get().(*bytes.Buffer)
+	defer giveBody(buf)
+	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, int64(r.opts.MaxAnswer)+1)); err != nil {
+		return flow.Report{}, err
+	}
+	rep := flow.Report{Worker: w.ID, URL: w.URL}
+	if buf.Len() > r.opts.MaxAnswer {
+		rep.Error = fmt.Sprintf("the worker's answer is larger than %d bytes", r.opts.MaxAnswer)
+		return rep, nil
+	}
+	return rep, readAnswer(&rep, resp, buf.Bytes())
+}
+
+// readAnswer fills in what a worker said. It counts whatever its HTTP status is.
+func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+		Error  string          `json:"error"`
+		Fatal  bool            `json:"fatal"`
+	}
+	redirect := resp.StatusCode >= 300 && resp.StatusCode < 400
+	if trimmed := bytes.TrimLeft(body, " \t\r\n"); redirect || len(trimmed) == 0 || trimmed[0] != '{' {
+		return fmt.Errorf("%w: status %s without a JSON object", errNoAnswer, resp.Status)
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("%w: status %s: %w", errNoAnswer, resp.Status, err)
+	}
+	switch {
+	case answer.Error != "":
+		rep.Error, rep.Fatal = answer.Error, answer.Fatal
+	case resp.StatusCode >= 400:
+		rep.Error = "the worker answered " + resp.Status + " without an error text"
+	default:
+		rep.Output = answer.Result
+	}
+	return nil
+}
+
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func giveBody(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 {
+		b.Reset()
+		bodies.Put(b)
+	}
+}

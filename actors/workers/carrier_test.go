@@ -1,0 +1,259 @@
+package workers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func job(service string) flow.Job {
+	return flow.Job{Task: "t1", Address: flow.Address{Node: "n", Visit: 1, Attempt: 1},
+		Exec: &flow.Exec{Type: flow.ExecHTTP, Service: service}}
+}
+
+// says is a worker that always gives the same answer.
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// serve starts workers named w1, w2, … that offer "s", and registers them in this order.
+func serve(t testing.TB, r *workers.Registry, handlers ...http.HandlerFunc) []*httptest.Server {
+	var servers []*httptest.Server
+	for i, h := range handlers {
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		servers = append(servers, s)
+		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: fmt.Sprintf("w%d", i+1), URL: s.URL, Services: []string{"s", "a/b c"}}))
+	}
+	return servers
+}
+
+func TestACallSaysWhatTheJobIs(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{})
+	var got *http.Request
+	var body string
+	s := serve(t, r, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got, body = r.Clone(context.Background()), string(b)
+		_, _ = io.WriteString(w, `{"result":{"b":1,"a":12345678901234567890}}`)
+	})
+	j := job("a/b c")
+	j.Input, j.Params = json.RawMessage(`[1]`), json.RawMessage(`{"p":2}`)
+	require.Equal(t, flow.Report{Worker: "w1", URL: s[0].URL, Output: json.RawMessage(`{"b":1,"a":12345678901234567890}`)},
+		r.Carry(t.Context(), j))
+	require.Equal(t, "POST", got.Method)
+	require.Equal(t, "/exec/a/b c", got.URL.Path)
+	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
+	require.Equal(t, j.ID(), got.Header.Get("Idempotency-Key"))
+	require.Equal(t, `{"input":[1],"params":{"p":2}}`, body)
+
+	r.Carry(t.Context(), job("s"))
+	require.Equal(t, `{"input":null,"params":{}}`, body)
+}
+
+func TestAnswers(t *testing.T) {
+	const next = "all workers failed"
+	for name, tt := range map[string]struct {
+		status       int
+		body         string
+		output, want string
+		fatal        bool
+	}{
+		"a result":                            {200, `{"result":[1]}`, `[1]`, "", false},
+		"no result is null":                   {200, `{}`, ``, "", false},
+		"an error keeps its text":             {200, `{"result":1,"error":"bad input"}`, ``, "bad input", false},
+		"an error counts whatever the status": {503, `{"error":"bad input"}`, ``, "bad input", false},
+		"an error may be fatal":               {200, `{"error":"never","fatal":true}`, ``, "never", true},
+		"an error that is null is none":       {200, `{"result":1,"error":null}`, `1`, "", false},
+		"a bad status without an error text":  {500, `{"message":"oops"}`, ``, "the worker answered 500 Internal Server Error without an error text", false},
+		"too large":                           {200, `{"result":"` + strings.Repeat("x", 1000) + `"}`, ``, "the worker's answer is larger than 1000 bytes", false},
+		"a page":                              {404, `404 page not found`, ``, next, false},
+		"null":                                {200, `null`, ``, next, false},
+		"a list":                              {200, `[]`, ``, next, false},
+		"an error of another type":            {200, `{"error":{"code":1}}`, ``, next, false},
+		"half an object":                      {200, `{"result":`, ``, next, false},
+		"a redirect":                          {307, `{"result":1}`, ``, next, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, newStore(t), workers.Options{MaxAnswer: 1000})
+			s := serve(t, r, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+				says(tt.status, tt.body)(w, r)
+			})
+			want := flow.Report{Error: tt.want, Fatal: tt.fatal, Worker: "w1", URL: s[0].URL}
+			if tt.output != "" {
+				want.Output = json.RawMessage(tt.output)
+			}
+			if tt.want == next {
+				want.Worker, want.URL = "", ""
+			}
+			require.Equal(t, want, r.Carry(t.Context(), job("s")))
+		})
+	}
+}
+
+func TestTheNextWorkerIsAskedWhenOneGivesNoAnswer(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{CallTimeout: 100 * time.Millisecond})
+	block := make(chan struct{})
+	s := serve(t, r,
+		says(200, `no json`),
+		func(w http.ResponseWriter, r *http.Request) { <-block },
+		says(200, `{}`),
+		says(200, `{"result":4}`))
+	defer close(block)
+	s[2].Close()
+	rep := r.Carry(t.Context(), job("s"))
+	require.Equal(t, "w4", rep.Worker)
+	require.Equal(t, `4`, string(rep.Output))
+}
+
+func TestWhoIsACandidate(t *testing.T) {
+	var c clock
+	r := open(t, newStore(t), workers.Options{Now: c.Load})
+	require.Equal(t, flow.Report{Error: "no worker"}, r.Carry(t.Context(), job("s")))
+
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "puller", URL: "queue", Type: "async", Services: []string{"s"}}))
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+
+	serve(t, r, says(200, `{"result":1}`))
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("other")).Error)
+
+	c.pass(15 * time.Second)
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+	c.pass(time.Millisecond)
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+	require.NoError(t, r.Heartbeat(t.Context(), "w1", 0))
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w1", URL: "http://127.0.0.1:1", Services: []string{"other"}}))
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("other")).Error)
+}
+
+func TestTheOrderOfCandidates(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{})
+	ok := says(200, `{"result":1}`)
+	serve(t, r, ok, ok, ok)
+	for id, load := range map[string]int{"w1": 5, "w2": 2, "w3": 2} {
+		require.NoError(t, r.Heartbeat(t.Context(), id, load))
+	}
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+	byLoad := job("s")
+	byLoad.Exec.ByLoad = true
+	require.Equal(t, "w2", r.Carry(t.Context(), byLoad).Worker)
+}
+
+func TestCallsInFlightCountAsLoad(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{})
+	arrived, leave := make(chan struct{}), make(chan struct{})
+	wait := func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-leave
+		_, _ = io.WriteString(w, `{}`)
+	}
+	serve(t, r, wait, wait, wait)
+	j := job("s")
+	j.Exec.ByLoad = true
+	asked := make(chan string)
+	for range 3 {
+		go func() { asked <- r.Carry(context.Background(), j).Worker }()
+		<-arrived
+	}
+	close(leave)
+	require.ElementsMatch(t, []string{"w1", "w2", "w3"}, []string{<-asked, <-asked, <-asked})
+}
+
+func TestMaxAttemptsLimitsAndSpacesTheWorkersTried(t *testing.T) {
+	for name, tt := range map[string]struct {
+		attempts, want int
+	}{"none asks everybody": {0, 4}, "a negative count too": {-1, 4}, "two": {2, 2}, "more than there are": {9, 4}} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, newStore(t), workers.Options{})
+			var asked atomic.Int32
+			h := func(http.ResponseWriter, *http.Request) { asked.Add(1) }
+			serve(t, r, h, h, h, h)
+			j := job("s")
+			j.Exec.MaxAttempts, j.Exec.TryDelayMS = tt.attempts, 20
+			begun := time.Now()
+			require.Equal(t, "all workers failed", r.Carry(t.Context(), j).Error)
+			require.Equal(t, tt.want, int(asked.Load()))
+			require.GreaterOrEqual(t, time.Since(begun), time.Duration(tt.want-1)*20*time.Millisecond)
+		})
+	}
+}
+
+func TestAWithdrawnJobIsNotOfferedToOthers(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	serve(t, r, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel()
+		<-r.Context().Done() // the worker hears of it
+		close(left)
+	}, func(http.ResponseWriter, *http.Request) { t.Error("asked") })
+	require.Equal(t, flow.Report{Error: "context canceled"}, r.Carry(ctx, job("s")))
+	<-left
+}
+
+func TestAJobMayTakeLongerThanACallUsuallyMay(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{CallTimeout: 20 * time.Millisecond})
+	serve(t, r, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(100 * time.Millisecond):
+			_, _ = io.WriteString(w, `{"result":1}`)
+		case <-r.Context().Done():
+		}
+	})
+	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("s")).Error)
+	j := job("s")
+	j.TimeoutMS = 10_000
+	require.Empty(t, r.Carry(t.Context(), j).Error)
+}
+
+func TestAnAddressThatIsNotAllowedIsNotCalled(t *testing.T) {
+	store := newStore(t)
+	// It was allowed when it registered; the operator has changed his mind since.
+	require.NoError(t, store.PutWorker(t.Context(), persistence.Worker{ID: "w", URL: "http://169.254.169.254:80", Type: "http", Services: []string{"s"}, LastHeartbeat: time.Now().UnixMilli()}))
+	r := open(t, store, workers.Options{})
+	begun := time.Now()
+	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("s")).Error)
+	require.Less(t, time.Since(begun), time.Second)
+}
+
+func BenchmarkCarry(b *testing.B) {
+	r := open(b, newStore(b), workers.Options{})
+	serve(b, r, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"result":{"ok":true}}`)
+	})
+	j := job("s")
+	j.Input = json.RawMessage(`"` + strings.Repeat("x", 200) + `"`)
+	b.SetParallelism(16)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if rep := r.Carry(b.Context(), j); rep.Error != "" {
+				b.Fatal(rep.Error)
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+}

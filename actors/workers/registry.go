@@ -1,0 +1,248 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Options of a Registry. Zero fields mean the default.
+type Options struct {
+	// OfflineTTL is how old a worker's last sign of life may be before it gets no more jobs; 15 s.
+	OfflineTTL time.Duration
+	// Refresh is how often heartbeats are written to the store; 5 s.
+	Refresh time.Duration
+	// Forget is how long a silent worker is remembered; 7 days.
+	Forget time.Duration
+	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
+	// link-local never.
+	Allow []netip.Prefix
+	// CallTimeout bounds a call to one worker, unless the job may take longer; 10 s.
+	CallTimeout time.Duration
+	// MaxAnswer bounds a worker's answer in bytes; the default limit of a value and a little more.
+	MaxAnswer int
+	// Self is this member's name, and Functions tells its local functions: it is listed as a worker
+	// of type local. "" = it is not.
+	Self      string
+	Functions func() []string
+	// Now is the store's time in Unix milliseconds; the clock of this host.
+	Now func() int64
+	// Logger; slog.Default().
+	Logger *slog.Logger
+}
+
+func (o Options) orDefault() Options {
+	o.OfflineTTL = cmp.Or(o.OfflineTTL, 15*time.Second)
+	o.Refresh = cmp.Or(o.Refresh, 5*time.Second)
+	o.Forget = cmp.Or(o.Forget, 7*24*time.Hour)
+	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Second)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, flow.DefaultLimits.Value+64<<10)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return o
+}
+
+// Registry is the workers a member knows.
+type Registry struct {
+	opts   Options
+	store  persistence.Workers
+	client *http.Client
+
+	seed  maphash.Seed
+	turns [64]sync.Mutex // registrations of one id reach store and memory in the same order
+
+	mu      sync.RWMutex
+	byID    map[string]*worker
+	ordered []*worker            // by first registration
+	push    map[string][]*worker // those to be called, by service, by first registration
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// worker is one registration. It is replaced, never changed; what changes is in its pulse.
+type worker struct {
+	persistence.Worker
+	ordinal int // in order of first registration
+	*pulse
+}
+
+// pulse is a worker's signs of life. It outlives its registration being renewed.
+type pulse struct {
+	last    atomic.Int64 // Unix milliseconds
+	load    atomic.Int64 // as the worker says
+	calls   atomic.Int64 // of this member's, in flight
+	unsaved atomic.Bool
+}
+
+// Open reads the known workers and keeps them until Close.
+func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
+	r := &Registry{opts: opts.orDefault(), store: store, seed: maphash.MakeSeed(),
+		byID: map[string]*worker{}, push: map[string][]*worker{}}
+	r.client = newClient(r.allowed)
+	known, err := store.ListWorkers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the known workers: %w", err)
+	}
+	for _, w := range known {
+		p := &pulse{}
+		p.last.Store(w.LastHeartbeat)
+		p.load.Store(int64(w.Load))
+		r.put(w, p)
+	}
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.done.Go(func() { r.saveLoop(ctx) })
+	return r, nil
+}
+
+// Close writes what is not written yet.
+func (r *Registry) Close(ctx context.Context) error {
+	r.stop()
+	r.done.Wait()
+	r.client.CloseIdleConnections()
+	return r.save(ctx)
+}
+
+// Register makes a worker known, or known anew: only its place in the order and its first
+// registration stay.
+func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
+	w.Type = cmp.Or(w.Type, "http")
+	if err := r.check(ctx, &w); err != nil {
+		return err
+	}
+	turn := &r.turns[maphash.String(r.seed, w.ID)%uint64(len(r.turns))]
+	turn.Lock()
+	defer turn.Unlock()
+	w.Load, w.LastHeartbeat = 0, r.opts.Now()
+	w.RegisteredAt = w.LastHeartbeat
+	p := &pulse{}
+	if old := r.find(w.ID); old != nil {
+		w.RegisteredAt, p = old.RegisteredAt, old.pulse
+	} else if err := r.makeRoom(); err != nil {
+		return err
+	}
+	if err := r.store.PutWorker(ctx, w); err != nil {
+		return fmt.Errorf("store worker %q: %w", w.ID, err)
+	}
+	p.beat(w.LastHeartbeat, 0)
+	r.put(w, p)
+	return nil
+}
+
+// Heartbeat is a worker's sign of life; flow.NotFound for an id that never registered.
+func (r *Registry) Heartbeat(_ context.Context, id string, load int) error {
+	w := r.find(id)
+	if w == nil {
+		return flow.Errorf(flow.NotFound, "no worker %.80q is registered", id)
+	}
+	w.beat(r.opts.Now(), load)
+	w.unsaved.Store(true)
+	return nil
+}
+
+func (p *pulse) beat(now int64, load int) {
+	p.last.Store(now)
+	p.load.Store(int64(max(load, 0)))
+}
+
+// List tells the workers in order of their first registration, this member's functions before them.
+func (r *Registry) List(context.Context) ([]persistence.Worker, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]persistence.Worker, 0, len(r.ordered)+1)
+	if r.opts.Self != "" {
+		list = append(list, r.self())
+	}
+	for _, w := range r.ordered {
+		list = append(list, w.now())
+	}
+	return list, nil
+}
+
+func (r *Registry) self() persistence.Worker {
+	w := persistence.Worker{ID: r.opts.Self, URL: "local", Type: "local", LastHeartbeat: r.opts.Now()}
+	if r.opts.Functions != nil {
+		w.Services = r.opts.Functions()
+	}
+	return w
+}
+
+// now is the worker with its present load and last sign of life.
+func (w *worker) now() persistence.Worker {
+	k := w.Worker
+	k.Load, k.LastHeartbeat = int(w.load.Load()), w.last.Load()
+	return k
+}
+
+func (r *Registry) find(id string) *worker {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byID[id]
+}
+
+// put replaces a worker or adds it behind all others.
+func (r *Registry) put(w persistence.Worker, p *pulse) {
+	w.Services = slices.Clone(w.Services)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := &worker{Worker: w, pulse: p}
+	if old := r.byID[w.ID]; old != nil {
+		k.ordinal = old.ordinal
+		r.remove(old)
+	} else if n := len(r.ordered); n > 0 {
+		k.ordinal = r.ordered[n-1].ordinal + 1
+	}
+	r.byID[w.ID] = k
+	r.ordered = insert(r.ordered, k)
+	for _, service := range k.calledFor() {
+		r.push[service] = insert(r.push[service], k)
+	}
+}
+
+func (r *Registry) remove(w *worker) {
+	delete(r.byID, w.ID)
+	r.ordered = without(r.ordered, w)
+	for _, service := range w.calledFor() {
+		if r.push[service] = without(r.push[service], w); len(r.push[service]) == 0 {
+			delete(r.push, service)
+		}
+	}
+}
+
+// calledFor lists the services a worker is called for, each once. Only HTTP servers are called.
+func (w *worker) calledFor() []string {
+	if w.Type != "http" {
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(w.Services)))
+}
+
+func (w *worker) endpoint() string { return strings.TrimRight(w.URL, "/") + "/exec/" }
+
+func insert(list []*worker, w *worker) []*worker {
+	i, _ := slices.BinarySearchFunc(list, w, byOrdinal)
+	return slices.Insert(list, i, w)
+}
+
+func without(list []*worker, w *worker) []*worker {
+	if i, ok := slices.BinarySearchFunc(list, w, byOrdinal); ok {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+func byOrdinal(a, b *worker) int { return cmp.Compare(a.ordinal, b.ordinal) }

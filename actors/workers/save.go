@@ -1,0 +1,112 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// maxWorkers bounds how many workers are remembered. When it is reached, those silent for crowdedTTL
+// make room.
+const (
+	maxWorkers = 10_000
+	crowdedTTL = time.Hour
+)
+
+// saveLoop writes heartbeats in groups and forgets who has been silent for long.
+func (r *Registry) saveLoop(ctx context.Context) {
+	tick := time.NewTicker(r.opts.Refresh)
+	defer tick.Stop()
+	for failing := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := r.save(ctx)
+		if err == nil {
+			err = r.forget(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			r.opts.Logger.Warn("the workers' signs of life could not be written; trying on", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// save writes the heartbeats that came since the last time.
+func (r *Registry) save(ctx context.Context) error {
+	var beats []persistence.Heartbeat
+	var from []*worker
+	for _, w := range r.snapshot() {
+		if w.unsaved.Swap(false) {
+			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()), At: w.last.Load()})
+			from = append(from, w)
+		}
+	}
+	if len(beats) == 0 {
+		return nil
+	}
+	if err := r.store.TouchWorkers(ctx, beats); err != nil {
+		for _, w := range from {
+			w.unsaved.Store(true)
+		}
+		return fmt.Errorf("write heartbeats: %w", err)
+	}
+	return nil
+}
+
+func (r *Registry) snapshot() []*worker {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return append([]*worker(nil), r.ordered...)
+}
+
+// forget drops the workers that were silent all the time since. Heartbeats must have been saved
+// just before, or the store would forget more than memory does.
+func (r *Registry) forget(ctx context.Context, since int64) error {
+	if r.drop(since) == 0 {
+		return nil
+	}
+	if _, err := r.store.DeleteWorkers(ctx, since); err != nil {
+		return fmt.Errorf("forget silent workers: %w", err)
+	}
+	return nil
+}
+
+func (r *Registry) drop(since int64) (dropped int) {
+	for _, w := range r.snapshot() {
+		if w.last.Load() >= since {
+			continue
+		}
+		r.mu.Lock()
+		if r.byID[w.ID] == w && w.last.Load() < since {
+			r.remove(w)
+			dropped++
+		}
+		r.mu.Unlock()
+	}
+	return dropped
+}
+
+// makeRoom is asked before a worker is added.
+func (r *Registry) makeRoom() error {
+	if r.count() < maxWorkers {
+		return nil
+	}
+	// The store forgets them too, when their time has come.
+	r.drop(r.opts.Now() - crowdedTTL.Milliseconds())
+	if r.count() < maxWorkers {
+		return nil
+	}
+	return flow.Errorf(flow.Limit, "%d workers are registered; no more are taken", maxWorkers)
+}
+
+func (r *Registry) count() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.byID)
+}
