@@ -12,6 +12,8 @@ func groupLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
+
 // reap waits for the process twice: first without reaping it, so that its group can be killed while
 // its id is certain to be its own.
 func (p *process) reap() (*os.ProcessState, error) {
