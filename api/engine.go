@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Engine is what the shell and the graph routes ask of a member.
+type Engine interface {
+	StartTask(ctx context.Context, t actors.NewTask) (id string, created bool, err error)
+	Do(ctx context.Context, task string, cmd flow.Command, request string) error
+	Poll(ctx context.Context, p actors.Poll) ([]actors.Claimed, error)
+	Complete(ctx context.Context, job string, r flow.Report) error
+	Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error)
+	Now() time.Time
+	Stats() actors.Stats
+	Ready() error
+}
+
+// Store is what they read and keep without asking the engine.
+type Store interface {
+	persistence.Flows
+	persistence.Tasks
+	persistence.Queue
+	persistence.Logs
+	Ping(ctx context.Context) error
+}
+
+// Reader tells what tasks are like at this moment, on any member.
+type Reader interface {
+	View(ctx context.Context, task string) (*persistence.View, error)
+	// Views reads several tasks at once; an unknown one has a nil view.
+	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
+	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
+}
+
+// Registry knows the workers.
+type Registry interface {
+	Register(ctx context.Context, w persistence.Worker) error
+	// Heartbeat is flow.NotFound for an id that never registered.
+	Heartbeat(ctx context.Context, id string, load int) error
+	// List tells all workers in the order of their first registration.
+	List(ctx context.Context) ([]persistence.Worker, error)
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// guard decides who may come in. It knows nothing about what they want.
+type guard struct {
+	tokens  [][sha256.Size]byte
+	origins []string
+	hosts   []string
+}
+
+func newGuard(tokens, origins, hosts []string) *guard {
+	g := &guard{origins: lower(origins), hosts: lower(hosts)}
+	for _, t := range tokens {
+		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
+	}
+	return g
+}
+
+func lower(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = strings.ToLower(s)
+	}
+	return out
+}
+
+// stranger says why a request may not come in whoever sends it, "" when it may.
+func (g *guard) stranger(r *http.Request) string {
+	if !g.knowsHost(r) {
+		return "the host " + clip(r.Host) + " is not served here: use localhost or the address this server listens on, or allow the host in its configuration"
+	}
+	if !g.knowsOrigin(r) {
+		return "requests from the origin " + clip(r.Header.Get("Origin")) + " are refused: allow the origin in the server's configuration"
+	}
+	return ""
+}
+
+// knowsHost keeps out names that an attacker's DNS points here (rebinding): a Host must be local,
+// the very address the connection arrived at, or configured.
+func (g *guard) knowsHost(r *http.Request) bool {
+	host := strings.ToLower(hostOnly(r.Host))
+	if isLoopback(host) || slices.Contains(g.hosts, "*") || slices.Contains(g.hosts, host) ||
+		slices.Contains(g.hosts, strings.ToLower(r.Host)) {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && hostOnly(local.String()) == host
+}
+
+// knowsOrigin lets in what is no web page at all (no Origin), pages of this server and of this
+// computer, and configured origins.
+func (g *guard) knowsOrigin(r *http.Request) bool {
+	origin := strings.ToLower(r.Header.Get("Origin"))
+	if origin == "" || slices.Contains(g.origins, "*") || slices.Contains(g.origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	return strings.EqualFold(u.Host, r.Host) || isLoopback(u.Hostname())
+}
+
+// hasToken compares with every token, in a time that tells nothing about them.
+func (g *guard) hasToken(r *http.Request) bool {
+	if len(g.tokens) == 0 {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	found := 0
+	for i := range g.tokens {
+		found |= subtle.ConstantTimeCompare(sum[:], g.tokens[i][:])
+	}
+	return strings.EqualFold(scheme, "bearer") && found == 1
+}
+
+func isLocalName(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// hostOnly takes the port and the brackets off a Host.
+func hostOnly(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+// clip keeps what a stranger sent short enough to be repeated.
+func clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "…"
+	}
+	return s
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStrangersAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		host, origin string
+		hosts        []string
+		origins      []string
+		refused      bool
+	}{
+		"localhost is known":                  {host: "localhost:8070"},
+		"loopback is known":                   {host: "127.0.0.1:8070"},
+		"IPv6 loopback is known":              {host: "[::1]:8070"},
+		"the listening address is known":      {host: "10.1.2.3:8070"},
+		"another address is not":              {host: "10.1.2.4:8070", refused: true},
+		"a name that points here is not":      {host: "evil.example", refused: true},
+		"a look-alike is not":                 {host: "localhost.evil.example", refused: true},
+		"a configured name is known":          {host: "Troupe.example:8070", hosts: []string{"troupe.example"}},
+		"every name may be configured":        {host: "evil.example", hosts: []string{"*"}},
+		"a page of this server may call":      {host: "10.1.2.3:8070", origin: "http://10.1.2.3:8070"},
+		"a page of this computer may call":    {host: "localhost:8070", origin: "http://localhost:5173"},
+		"a foreign page may not":              {host: "localhost:8070", origin: "https://evil.example", refused: true},
+		"a page from a file may not":          {host: "localhost:8070", origin: "null", refused: true},
+		"a look-alike page may not":           {host: "localhost:8070", origin: "http://localhost.evil.example", refused: true},
+		"a configured page may call":          {host: "localhost:8070", origin: "https://ui.example", origins: []string{"https://UI.example"}},
+		"every page may be configured to":     {host: "localhost:8070", origin: "https://evil.example", origins: []string{"*"}},
+		"a scheme apart is not the same page": {host: "localhost:8070", origin: "http://ui.example", origins: []string{"https://ui.example"}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Host = tt.host
+			if tt.origin != "" {
+				r.Header.Set("Origin", tt.origin)
+			}
+			local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8070}
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(local)))
+			why := newGuard(nil, tt.origins, tt.hosts).stranger(r)
+			require.Equal(t, tt.refused, why != "", why)
+		})
+	}
+}
+
+func TestTokensAreCompared(t *testing.T) {
+	g := newGuard([]string{"first", "second"}, nil, nil)
+	for header, want := range map[string]bool{
+		"Bearer first": true, "bearer second": true, "Bearer third": false, "Bearer ": false,
+		"": false, "Basic first": false, "first": false,
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", header)
+		require.Equal(t, want, g.hasToken(r), header)
+	}
+	require.True(t, newGuard(nil, nil, nil).hasToken(httptest.NewRequest("GET", "/", nil)))
+}

@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// healthz says that the process answers.
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// readyz says whether this member can do its work: it holds its lease and reaches its store.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := s.cfg.Engine.Ready(); err != nil {
+		s.notReady(w, r, "the member is not ready", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.cfg.Store.Ping(ctx); err != nil {
+		s.notReady(w, r, "the store does not answer", err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+func (s *Server) notReady(w http.ResponseWriter, r *http.Request, why string, err error) {
+	noteError(r, err)
+	writeError(w, http.StatusServiceUnavailable, why)
+}

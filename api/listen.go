@@ -1,0 +1,31 @@
+package api
+
+import (
+	"fmt"
+	"net"
+)
+
+// CheckListen refuses to open a member to the network unprotected: any address but a loopback one
+// needs tokens, or the explicit wish to do without them.
+func CheckListen(addr string, tokens []string, insecure bool) error {
+	if insecure || len(tokens) > 0 {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("api: listen address %q: %w", addr, err)
+	}
+	if isLoopback(host) {
+		return nil
+	}
+	return fmt.Errorf("api: %q can be reached from other hosts: configure tokens, listen on 127.0.0.1, or allow it explicitly (insecure)", addr)
+}
+
+// isLoopback knows the names and addresses of this very host. An empty host means every interface.
+func isLoopback(host string) bool {
+	if isLocalName(host) {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// metrics is what /metrics shows. It has a registry of its own, so that two members in one process
+// (tests, library mode) do not meet in a global one.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+}
+
+func newMetrics(cfg Config) (*metrics, error) {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "troupe_http_request_seconds", Help: "Time to answer a request, by route.",
+			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60},
+		}, []string{"method", "route", "status"}),
+	}
+	all := append([]prometheus.Collector{
+		m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&engineMetrics{cfg.Engine}, &storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
+	}, cfg.Collectors...)
+	for _, c := range all {
+		if err := m.registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
+// request counts an answer. A method is whatever a client says, so unknown ones are counted as one.
+func (m *metrics) request(method, route string, status int, took time.Duration) {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("troupe_"+name, help, labels, nil)
+}
+
+var (
+	actorsDesc      = desc("actors", "Live actors.", "kind")
+	stepsDesc       = desc("steps_ended_total", "Steps that have ended on this member.")
+	readyDesc       = desc("jobs_ready", "Jobs waiting in memory for a carrier.")
+	messagesDesc    = desc("messages_waiting", "Commands waiting in mailboxes.")
+	uncommittedDesc = desc("commits_waiting", "Commits waiting for the store.")
+	restingDesc     = desc("tasks_rested_total", "Tasks put to rest by this member.")
+	tasksDesc       = desc("tasks", "Tasks in the store.", "status")
+	queueDesc       = desc("queue_jobs", "Queue jobs that have not ended.", "service")
+	queueAgeDesc    = desc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
+)
+
+// engineMetrics prints what the engine counts.
+type engineMetrics struct{ engine Engine }
+
+func (*engineMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{actorsDesc, stepsDesc, readyDesc, messagesDesc, uncommittedDesc, restingDesc} {
+		ch <- d
+	}
+}
+
+func (m *engineMetrics) Collect(ch chan<- prometheus.Metric) {
+	s := m.engine.Stats()
+	gauge := func(d *prometheus.Desc, v int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	for kind, n := range s.Actors {
+		gauge(actorsDesc, n, kind)
+	}
+	gauge(readyDesc, s.Ready)
+	gauge(messagesDesc, s.Messages)
+	gauge(uncommittedDesc, s.Uncommitted)
+	ch <- prometheus.MustNewConstMetric(stepsDesc, prometheus.CounterValue, float64(s.Steps))
+	ch <- prometheus.MustNewConstMetric(restingDesc, prometheus.CounterValue, float64(s.Resting))
+}
+
+// storeMetrics prints what the store counts. Counting is work, so an answer serves for a while.
+type storeMetrics struct {
+	store Store
+	now   func() time.Time
+
+	mu    sync.Mutex
+	asked time.Time
+	tasks map[string]int
+	queue map[string]persistence.QueueStat
+}
+
+const countsServe = 5 * time.Second
+
+func (*storeMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- tasksDesc
+	ch <- queueDesc
+	ch <- queueAgeDesc
+}
+
+func (m *storeMetrics) Collect(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.refresh(); err != nil {
+		ch <- prometheus.NewInvalidMetric(tasksDesc, err)
+		return
+	}
+	for status, n := range m.tasks {
+		ch <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(n), status)
+	}
+	for service, q := range m.queue {
+		age := max(0, m.now().Sub(time.UnixMilli(q.Oldest)).Seconds())
+		ch <- prometheus.MustNewConstMetric(queueDesc, prometheus.GaugeValue, float64(q.Waiting), service)
+		ch <- prometheus.MustNewConstMetric(queueAgeDesc, prometheus.GaugeValue, age, service)
+	}
+}
+
+func (m *storeMetrics) refresh() error {
+	if time.Since(m.asked) < countsServe {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), countsServe)
+	defer cancel()
+	tasks, err := m.store.CountByStatus(ctx)
+	if err != nil {
+		return err
+	}
+	queue, err := m.store.QueueDepth(ctx)
+	if err != nil {
+		return err
+	}
+	m.tasks, m.queue, m.asked = tasks, queue, time.Now()
+	return nil
+}

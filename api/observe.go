@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+type requestKey struct{}
+
+// requestNotes is what handlers leave for the log line of their request.
+type requestNotes struct {
+	id  string
+	err error
+}
+
+// RequestID of the request that a context belongs to, "" outside of requests.
+func RequestID(ctx context.Context) string {
+	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
+		return n.id
+	}
+	return ""
+}
+
+// noteError puts an error that its answer keeps quiet about into the log line of the request.
+func noteError(r *http.Request, err error) {
+	if n, ok := r.Context().Value(requestKey{}).(*requestNotes); ok {
+		n.err = err
+	}
+}
+
+// observed gives a request its id and its log line, and turns a panic into a 500.
+func (s *Server) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		notes := &requestNotes{id: requestID(r)}
+		w.Header().Set(requestIDHeader, notes.id)
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, notes))
+		rec := &recorder{ResponseWriter: w}
+		began := time.Now()
+		defer func() {
+			if p := recover(); p != nil {
+				s.panicked(rec, r, p)
+			}
+			s.logRequest(r, rec, notes, time.Since(began))
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+func (s *Server) panicked(w *recorder, r *http.Request, p any) {
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	s.log.Error("a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
+	if w.status == 0 {
+		writeError(w, http.StatusInternalServerError, "internal error; the server's log has more under this request's id")
+	}
+}
+
+func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes, took time.Duration) {
+	route := r.Pattern
+	if route == "" {
+		route = "none"
+	}
+	status := rec.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	s.metrics.request(r.Method, route, status, took)
+	level, attrs := slog.LevelDebug, []slog.Attr{
+		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
+		slog.Duration("took", took), slog.String("request", notes.id),
+	}
+	if status >= 500 {
+		level = slog.LevelError
+	}
+	if notes.err != nil {
+		attrs = append(attrs, slog.Any("error", notes.err))
+	}
+	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// requestID takes a client's id when it is harmless in a log, and makes one otherwise.
+func requestID(r *http.Request) string {
+	id := r.Header.Get(requestIDHeader)
+	if id == "" || len(id) > 128 {
+		return rand.Text()
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' {
+			return rand.Text()
+		}
+	}
+	return id
+}
+
+// recorder remembers the status. Unwrap keeps flushing and deadlines reachable.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *recorder) Flush() {
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing to flush
+}
+
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,22 @@
+package api
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+//go:embed index.html
+var indexPage []byte
+
+// servePage answers every path that is no route, so that a person with a browser finds the way.
+func servePage(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(indexPage) // a browser that is gone needs no page
+}

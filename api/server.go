@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Config says what a Server serves and to whom. Zero fields have useful defaults.
+type Config struct {
+	Engine   Engine
+	Store    Store
+	Reader   Reader
+	Registry Registry
+	V1       http.Handler // serves /v1/; nil = not served
+	Limits   flow.Limits  // of definitions
+
+	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
+	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
+	AllowHosts   []string // names this server is called by, besides its address; "*" = all
+
+	MaxBody     int64         // bytes of one request; 8 MiB
+	IdleTimeout time.Duration // of a connection between two requests; 2 min
+	ReadTimeout time.Duration // for one whole request, and for one answer; streams and long polls lift it; 30 s
+	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
+
+	Logger     *slog.Logger
+	Collectors []prometheus.Collector // what else /metrics shows
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxBody <= 0 {
+		c.MaxBody = 8 << 20
+	}
+	if c.IdleTimeout <= 0 {
+		c.IdleTimeout = 2 * time.Minute
+	}
+	if c.ReadTimeout <= 0 {
+		c.ReadTimeout = 30 * time.Second
+	}
+	if c.Grace <= 0 {
+		c.Grace = 10 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server is a member's HTTP side.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	guard   *guard
+	metrics *metrics
+	mux     *http.ServeMux
+}
+
+// New wires the routes. Nothing listens yet.
+func New(cfg Config) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Engine == nil || cfg.Store == nil || cfg.Reader == nil || cfg.Registry == nil {
+		return nil, errors.New("api: Config needs Engine, Store, Reader and Registry")
+	}
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(),
+		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts),
+	}
+	var err error
+	if s.metrics, err = newMetrics(cfg); err != nil {
+		return nil, err
+	}
+	s.routes()
+	return s, nil
+}
+
+func (s *Server) routes() {
+	s.mux.HandleFunc("GET /healthz", s.healthz)
+	s.mux.HandleFunc("GET /readyz", s.readyz)
+	s.Mount("GET /metrics", s.metrics.handler())
+	newGraph(s.cfg).mount(s)
+	if s.cfg.V1 != nil {
+		s.Mount("/v1/", s.cfg.V1)
+		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml"} {
+			s.MountOpen(page, s.cfg.V1) // a browser cannot send a token before it has a page
+		}
+	}
+}
+
+// Mount adds a family of routes behind the tokens.
+func (s *Server) Mount(pattern string, h http.Handler) {
+	s.mux.Handle(pattern, s.needToken(h))
+}
+
+// MountOpen adds routes that need no token: pages, and services that check credentials themselves.
+func (s *Server) MountOpen(pattern string, h http.Handler) {
+	s.mux.Handle(pattern, h)
+}
+
+// Handler is everything together, for a listener of the caller's.
+func (s *Server) Handler() http.Handler {
+	return s.observed(s.bounded(s.known(s.mux)))
+}
+
+// bounded keeps bodies within the limit; reading on is an error that becomes 413.
+func (s *Server) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// known refuses strangers, except for the probes of whoever looks after this process.
+func (s *Server) known(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+			if why := s.guard.stranger(r); why != "" {
+				writeError(w, http.StatusForbidden, why)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) needToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.guard.hasToken(r) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			writeError(w, http.StatusUnauthorized, "a bearer token is needed: Authorization: Bearer <token>")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Serve answers until ctx ends. Then long polls and streams are ended, other requests get Grace to
+// finish, and Serve returns nil.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	leaving, leave := context.WithCancel(context.Background())
+	defer leave()
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       s.cfg.ReadTimeout,
+		WriteTimeout:      2 * s.cfg.ReadTimeout,
+		IdleTimeout:       s.cfg.IdleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		Protocols:         &protocols,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.Background(), leavingKey{}, leaving)
+		},
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }() // ends with Shutdown or Close below
+	select {
+	case err := <-failed:
+		return fmt.Errorf("api: serve %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	leave()
+	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	defer cancel()
+	if err := srv.Shutdown(grace); err != nil {
+		s.log.Warn("requests were cut off by the end of the grace time", "error", err)
+		_ = srv.Close() // they had their time; what Close could say about their connections helps nobody
+	}
+	<-failed
+	return nil
+}
