@@ -1,0 +1,174 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// graph serves the PocketFlow dialect: thin handlers that decode, call and encode.
+type graph struct {
+	engine   Engine
+	store    Store
+	reader   Reader
+	registry Registry
+	limits   flow.Limits
+}
+
+func newGraph(cfg Config) *graph {
+	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits}
+}
+
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+func (g *graph) table() map[string]handler {
+	return map[string]handler{
+		"/workers/register":  g.register,
+		"/workers/heartbeat": g.beat,
+		"/workers/list":      g.listWorkers,
+		"/workers/allocate":  g.allocate,
+		"/register":          g.register,
+		"/heartbeat":         g.beat,
+		"/list":              g.listWorkers,
+		"/allocate":          g.allocate,
+		"/flows":             methods("method", on{"POST": g.createFlow, "GET": g.listFlows}),
+		"/flows/version":     methods("method", on{"POST": g.createVersion, "GET": g.listVersions}),
+		"/flows/version/get": g.getVersion,
+		"/tasks":             methods("method", on{"POST": g.createTask, "GET": g.listTasks}),
+		"/tasks/get":         g.getTask,
+		"/tasks/runs":        g.listRuns,
+		"/tasks/logs":        g.getLog,
+		"/tasks/cancel":      methods("method", on{"POST": g.cancel}),
+		"/tasks/signal":      methods("method", on{"POST": g.signal}),
+		"/tasks/run_once":    methods("method", on{"POST": g.runOnce}),
+		"/queue/poll":        methods("method not allowed", on{"POST": g.poll}),
+		"/queue/complete":    methods("method not allowed", on{"POST": g.complete}),
+		"/queue/heartbeat":   methods("method not allowed", on{"POST": g.extend}),
+		"/queue/update_run":  methods("method not allowed", on{"POST": g.updateRun}),
+	}
+}
+
+// mount serves every route under /api and, for clients without that prefix, bare. Pages share some
+// bare paths, so a GET that asks for HTML gets the page.
+func (g *graph) mount(s *Server) {
+	for path, h := range g.table() {
+		served := compatible(s.needToken(answered(h)))
+		s.MountOpen("/api"+path, served)
+		s.MountOpen(path, pageFirst(served))
+	}
+	s.MountOpen("/api/", http.HandlerFunc(unknownRoute))
+	s.MountOpen("/", http.HandlerFunc(servePage))
+}
+
+// compatible gives every answer the headers of the original, and answers OPTIONS.
+func compatible(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		allowAll(w.Header())
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// allowAll tells browsers what the original told them. Who may really call is the guard's to say.
+func allowAll(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization")
+	h.Set("Access-Control-Allow-Methods", "GET,POST,OPTIONS")
+}
+
+func unknownRoute(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodOptions {
+		allowAll(w.Header())
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+func pageFirst(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asksForPage(r) {
+			servePage(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func asksForPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/html")
+}
+
+// on says which method does what on a route. HEAD is a GET whose body nobody reads.
+type on map[string]handler
+
+func methods(otherwise string, by on) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		h, ok := by[method]
+		if !ok {
+			return &graphError{http.StatusMethodNotAllowed, otherwise}
+		}
+		return h(w, r)
+	}
+}
+
+// graphError is an answer whose status and text the dialect fixes.
+type graphError struct {
+	status int
+	text   string
+}
+
+func (e *graphError) Error() string { return e.text }
+
+func badRequest(text string) error { return &graphError{http.StatusBadRequest, text} }
+func notFound(text string) error   { return &graphError{http.StatusNotFound, text} }
+
+// answered is the one place where errors become answers of this dialect.
+func answered(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := h(w, r)
+		if err == nil {
+			return
+		}
+		var fixed *graphError
+		if errors.As(err, &fixed) {
+			writeError(w, fixed.status, fixed.text)
+			return
+		}
+		status := statusOf(err)
+		if status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		if status >= 500 {
+			noteError(r, err)
+		}
+		writeError(w, status, textOf(err, status))
+	})
+}
+
+// missing says whether an error means that there is no such thing.
+func missing(err error) bool {
+	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) ||
+		flow.KindOf(err) == flow.NotFound
+}
+
+func writeOK(w http.ResponseWriter) error {
+	writeJSON(w, http.StatusOK, map[string]string{"ok": "1"})
+	return nil
+}
+
+func writeID(w http.ResponseWriter, id string) error {
+	writeJSON(w, http.StatusOK, map[string]string{"id": id})
+	return nil
+}

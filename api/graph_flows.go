@@ -1,0 +1,116 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+type graphFlow struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	CreatedAt   int64  `json:"created_at"`
+}
+
+type graphVersion struct {
+	ID         string `json:"id"`
+	FlowID     string `json:"flow_id"`
+	Version    int    `json:"version"`
+	Definition string `json:"definition_json"`
+	Status     string `json:"status"`
+}
+
+// seconds turns the store's milliseconds into the dialect's seconds.
+func seconds(ms int64) int64 { return ms / int64(time.Second/time.Millisecond) }
+
+func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	f := persistence.Flow{ID: "flow-" + uuid.NewString(), Name: b.text("Name"), Description: b.text("Description"),
+		CreatedAt: g.engine.Now().UnixMilli()}
+	if f.Name == "" {
+		return badRequest("name is missing")
+	}
+	if err := g.store.CreateFlow(r.Context(), f); err != nil {
+		return err
+	}
+	return writeID(w, f.ID)
+}
+
+func (g *graph) listFlows(w http.ResponseWriter, r *http.Request) error {
+	page, size := paging(r)
+	flows, total, err := g.store.ListFlows(r.Context(), (page-1)*size, size)
+	if err != nil {
+		return err
+	}
+	rows := make([]graphFlow, len(flows))
+	for i, f := range flows {
+		rows[i] = graphFlow{f.ID, f.Name, f.Description, seconds(f.CreatedAt)}
+	}
+	return writePage(w, rows, total, page, size)
+}
+
+func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	definition, err := g.definitionOf(b)
+	if err != nil {
+		return err
+	}
+	v := persistence.Version{ID: "ver-" + uuid.NewString(), FlowID: b.text("FlowID"), Number: b.number("Version"),
+		Definition: definition, Status: b.text("Status"), CreatedAt: g.engine.Now().UnixMilli()}
+	if v.Number < 0 {
+		return badRequest("version must be 1 or more")
+	}
+	if _, err := g.store.Flow(r.Context(), v.FlowID); missing(err) {
+		return notFound("flow not found")
+	} else if err != nil {
+		return err
+	}
+	if err := g.store.CreateVersion(r.Context(), v); err != nil {
+		return err
+	}
+	return writeID(w, v.ID)
+}
+
+func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {
+	id := r.URL.Query().Get("flow_id")
+	if id == "" {
+		return badRequest("missing flow_id")
+	}
+	versions, err := g.store.ListVersions(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	rows := make([]graphVersion, len(versions))
+	for i := range versions {
+		rows[i] = toGraphVersion(&versions[i])
+	}
+	writeJSON(w, http.StatusOK, rows)
+	return nil
+}
+
+func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
+	id := r.URL.Query().Get("id")
+	if id == "" {
+		return badRequest("missing id")
+	}
+	v, err := g.store.Version(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, toGraphVersion(v))
+	return nil
+}
+
+func toGraphVersion(v *persistence.Version) graphVersion {
+	return graphVersion{v.ID, v.FlowID, v.Number, string(v.Definition), v.Status}
+}

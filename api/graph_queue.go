@@ -1,0 +1,209 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Queue entries and runs are the same jobs under two names.
+const (
+	queuePrefix = "q-"
+	runPrefix   = "run-"
+)
+
+// jobOf finds the job behind a legacy id.
+func jobOf(id, prefix string) (job, task string, a flow.Address, err error) {
+	job, ok := strings.CutPrefix(id, prefix)
+	if !ok {
+		return "", "", flow.Address{}, flow.Errorf(flow.NotFound, "not found")
+	}
+	task, a, err = flow.ParseJobID(job)
+	return job, task, a, err
+}
+
+// maxWait bounds a long poll, so that a client that is gone is noticed.
+const maxWait = time.Minute
+
+func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
+	var q wire.QueuePoll
+	err := readStrict(r, func(b *graphBody) {
+		q = wire.QueuePoll{WorkerID: b.text("worker_id"), Services: b.texts("services"),
+			Max: b.number("max"), WaitMS: int64(b.number("wait_ms")), Flow: b.text("flow")}
+		b.into("labels", &q.Labels)
+	})
+	if err != nil {
+		return err
+	}
+	claimed, err := g.claim(w, r, q)
+	if err != nil {
+		return err
+	}
+	if q.List() {
+		return writeJobs(w, q.WorkerID, claimed)
+	}
+	if len(claimed) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	job := toQueueJob(q.WorkerID, claimed[0])
+	text, err := json.Marshal(wire.QueueInput{Input: job.Input, Params: job.Params, RunID: job.RunID})
+	if err != nil {
+		return err
+	}
+	job.InputJSON = string(text)
+	writeJSON(w, http.StatusOK, job)
+	return nil
+}
+
+func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) ([]actors.Claimed, error) {
+	if len(q.Services) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := Stay(w, r)
+	defer cancel()
+	p := actors.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}
+	if q.List() {
+		p.Max = max(q.Max, 1)
+	}
+	if q.WaitMS > 0 {
+		p.Wait = min(time.Duration(min(q.WaitMS, maxWait.Milliseconds()))*time.Millisecond, maxWait)
+	}
+	return g.engine.Poll(ctx, p)
+}
+
+func writeJobs(w http.ResponseWriter, worker string, claimed []actors.Claimed) error {
+	jobs := make([]wire.QueueJob, len(claimed))
+	for i, c := range claimed {
+		jobs[i] = toQueueJob(worker, c)
+	}
+	writeJSON(w, http.StatusOK, wire.QueueJobs{Jobs: jobs})
+	return nil
+}
+
+func toQueueJob(worker string, c actors.Claimed) wire.QueueJob {
+	id := c.Job.ID()
+	node, _ := place(c.Job.Address)
+	return wire.QueueJob{
+		ID: queuePrefix + id, TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Exec.Service, Status: "claimed",
+		WorkerID: worker, CreatedAt: seconds(c.Job.EnqueuedAt), StartedAt: seconds(c.ClaimedAt), TimeoutAt: seconds(c.Until),
+		Input: orNull(c.Job.Input), Params: orObject(c.Job.Params), RunID: runPrefix + id, Token: c.Token,
+		VisibilityMS: c.Until - c.ClaimedAt,
+	}
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}
+
+func orObject(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("{}")
+	}
+	return v
+}
+
+func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
+	var q wire.QueueComplete
+	var worker string
+	err := readStrict(r, func(b *graphBody) {
+		q = wire.QueueComplete{QueueID: b.text("queue_id"), Result: b.raw("result"), Error: b.text("error"),
+			Token: b.text("token"), RunID: b.text("run_id"), Log: b.text("log")}
+		b.into("fatal", &q.Fatal)
+		b.text("log_path") // checked like the others, and never opened
+		worker = b.text("worker_id")
+	})
+	if err != nil {
+		return err
+	}
+	job, task, a, err := jobOf(q.QueueID, queuePrefix)
+	if err != nil {
+		return notFound("queue entry not found")
+	}
+	report := flow.Report{Address: a, Output: q.Result, Error: q.Error, Fatal: q.Fatal, Token: q.Token, Worker: worker}
+	if report.Log, err = g.keepLog(r, task, job, a, q); err != nil {
+		return err
+	}
+	if err := g.engine.Complete(r.Context(), job, report); err != nil {
+		return err
+	}
+	return writeOK(w)
+}
+
+// keepLog stores what the worker sent along, if it still holds the job: a late stranger must not
+// overwrite the log of another.
+func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wire.QueueComplete) (bool, error) {
+	if q.Log == "" {
+		return false, nil
+	}
+	v, err := g.reader.View(r.Context(), task)
+	if err != nil {
+		return false, err
+	}
+	live, ok := liveAttempt(v.State, a)
+	if !ok || q.Token != "" && q.Token != live.Token {
+		return false, nil
+	}
+	return true, g.store.PutLog(r.Context(), task, job, []byte(q.Log))
+}
+
+func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
+	var q wire.QueueHeartbeat
+	err := readStrict(r, func(b *graphBody) {
+		q = wire.QueueHeartbeat{QueueID: b.text("queue_id"), QueueIDs: b.texts("queue_ids"),
+			Token: b.text("token"), WorkerID: b.text("worker_id")}
+	})
+	if err != nil {
+		return err
+	}
+	ids := q.IDs()
+	if len(ids) == 0 {
+		return badRequest("queue_id required")
+	}
+	jobs := make([]string, len(ids))
+	for i, id := range ids {
+		if jobs[i], _, _, err = jobOf(id, queuePrefix); err != nil {
+			return notFound("queue entry not found")
+		}
+	}
+	over, err := g.engine.Heartbeat(r.Context(), q.WorkerID, jobs, q.Token)
+	if err != nil {
+		return err
+	}
+	canceled := make([]string, len(over))
+	for i, job := range over {
+		canceled[i] = queuePrefix + job
+	}
+	writeJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
+	return nil
+}
+
+// updateRun answers 200 for runs that are over or were never there, as workers expect.
+func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
+	var q wire.QueueUpdateRun
+	err := readStrict(r, func(b *graphBody) {
+		q = wire.QueueUpdateRun{RunID: b.text("run_id"), Status: b.text("status")}
+	})
+	if err != nil {
+		return err
+	}
+	if q.RunID == "" {
+		return badRequest("run_id required")
+	}
+	_, task, a, err := jobOf(q.RunID, runPrefix)
+	if err == nil {
+		err = g.engine.Do(r.Context(), task, flow.Note{Address: a, Text: q.Status}, "")
+	}
+	if err != nil && !missing(err) && flow.KindOf(err) != flow.Conflict {
+		return err
+	}
+	return writeOK(w)
+}

@@ -1,0 +1,215 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+type graphRun struct {
+	ID         string `json:"id"`
+	TaskID     string `json:"task_id"`
+	NodeKey    string `json:"node_key"`
+	AttemptNo  int    `json:"attempt_no"`
+	Status     string `json:"status"`
+	SubStatus  string `json:"sub_status"`
+	BranchID   string `json:"branch_id"`
+	Prep       string `json:"prep_json"`
+	ExecInput  string `json:"exec_input_json"`
+	ExecOutput string `json:"exec_output_json"`
+	ErrorText  string `json:"error_text"`
+	Action     string `json:"action"`
+	StartedAt  int64  `json:"started_at"`
+	FinishedAt int64  `json:"finished_at"`
+	WorkerID   string `json:"worker_id"`
+	WorkerURL  string `json:"worker_url"`
+	LogPath    string `json:"log_path"`
+}
+
+func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
+	task := r.URL.Query().Get("task_id")
+	rows := []graphRun{}
+	v, err := g.reader.View(r.Context(), task)
+	if missing(err) {
+		writeJSON(w, http.StatusOK, rows)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	runs, err := g.reader.Runs(r.Context(), task)
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		rows = append(rows, toGraphRun(task, v.State.Params, &runs[i]))
+	}
+	writeJSON(w, http.StatusOK, rows)
+	return nil
+}
+
+func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
+	id := runPrefix + flow.JobID(task, n.Address)
+	node, child := place(n.Address)
+	r := graphRun{
+		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
+		BranchID: joined(child, n.Branch), Prep: string(prepOf(n, params)),
+		ExecInput: string(orNull(n.Input)), ExecOutput: string(orNull(n.Output)), ErrorText: n.Error, Action: n.Action,
+		StartedAt: seconds(n.StartedAt), FinishedAt: seconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
+	}
+	if n.Kind == flow.RunAttempt && child == "" {
+		r.Action = "" // of an executor it is told by the task alone
+	}
+	if n.Queue {
+		r.WorkerID, r.WorkerURL = "queue", "queue"
+	}
+	if n.Log {
+		r.LogPath = "tasks/" + task + "/" + id + ".log"
+	}
+	return r
+}
+
+// place says where this dialect shows an address: at the node of the task's own graph, and below
+// that the path of children.
+func place(a flow.Address) (node, child string) {
+	node = a.Node
+	for parent, ok := flow.ParentOf(a.Scope); ok; parent, ok = flow.ParentOf(parent.Scope) {
+		child = joined(node, child)
+		node = parent.Node
+	}
+	return node, child
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "/" + b
+}
+
+// runStatus is an attempt's status in this dialect. What a worker calls it comes before what we know.
+func runStatus(n *flow.NodeRun) string {
+	switch n.Status {
+	case flow.AttemptTimeout:
+		return "error"
+	case flow.AttemptRunning:
+		if n.Queue && n.Note != "" {
+			return n.Note
+		}
+		if n.Queue {
+			return "queued"
+		}
+	}
+	return string(n.Status)
+}
+
+func subStatus(n *flow.NodeRun) string {
+	if n.Kind != flow.RunAttempt || n.EndedAt == 0 || n.Node == nil {
+		return ""
+	}
+	switch {
+	case n.Node.Kind == flow.KindParallel:
+		return "branch_complete"
+	case n.Node.Kind == flow.KindForeach:
+		return "item_complete"
+	case n.Scope != "":
+		return "sub_node_complete"
+	}
+	return ""
+}
+
+// prepOf repeats what the node was told about its input or its waiting.
+func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
+	prep := map[string]any{}
+	if n.Node == nil || n.Kind == flow.RunCancel {
+		return encode(prep)
+	}
+	switch n.Node.Kind {
+	case flow.KindTimer:
+		prep["delay_ms"] = orZero(paramOf(n, params, "delay_ms"))
+	case flow.KindWaitEvent:
+		prep["signal_key"] = orNull(paramOf(n, params, "signal_key"))
+	case flow.KindApproval:
+		prep["approval_key"] = orNull(paramOf(n, params, "approval_key"))
+	case flow.KindForeach:
+		if n.Kind == flow.RunAttempt {
+			prep["branch"] = json.RawMessage(strconv.Itoa(n.Unit))
+			break
+		}
+		prep["input_key"] = n.Node.Prep.Key
+	default:
+		prep["input_key"] = n.Node.Prep.Key
+		if n.Node.Kind == flow.KindParallel && n.Kind == flow.RunAttempt {
+			prep["branch"] = n.Branch
+		}
+	}
+	if n.Scope != "" {
+		prep["sub"] = n.Address.Node
+	}
+	return encode(prep)
+}
+
+// paramOf is a parameter as the step saw it: the task's wins at the root, the node's in a subflow.
+func paramOf(n *flow.NodeRun, task json.RawMessage, name string) json.RawMessage {
+	first, second := task, n.Node.Params
+	if n.Scope != "" {
+		first, second = second, first
+	}
+	if v, ok := expr.Field(first, name); ok {
+		return v
+	}
+	v, _ := expr.Field(second, name)
+	return v
+}
+
+func orZero(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("0")
+	}
+	return v
+}
+
+// getLog serves what the store keeps of an attempt. It opens no file, whatever a worker named.
+func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
+	id := r.URL.Query().Get("run_id")
+	if id == "" {
+		return badRequest("missing run_id")
+	}
+	run, err := g.findRun(r, id)
+	if err != nil {
+		return err
+	}
+	if !run.Log {
+		return notFound("no log path")
+	}
+	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, runPrefix))
+	if missing(err) {
+		return notFound("log file not found")
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"content": string(content)})
+	return nil
+}
+
+func (g *graph) findRun(r *http.Request, id string) (*flow.NodeRun, error) {
+	_, task, a, err := jobOf(id, runPrefix)
+	if err != nil {
+		return nil, notFound("run not found")
+	}
+	runs, err := g.reader.Runs(r.Context(), task)
+	if err != nil && !missing(err) {
+		return nil, err
+	}
+	for i := range runs {
+		if runs[i].Address == a {
+			return &runs[i], nil
+		}
+	}
+	return nil, notFound("run not found")
+}

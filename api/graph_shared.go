@@ -1,0 +1,124 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// renderShared is a task's shared state with `_rt`, the place where this dialect shows how far the
+// active node is. It is made for the reader and stored nowhere.
+func renderShared(s *flow.State) json.RawMessage {
+	return encode(sharedOf(s.Root))
+}
+
+func sharedOf(sc *flow.Scope) map[string]json.RawMessage {
+	shared := make(map[string]json.RawMessage, len(sc.Shared)+1)
+	for k, v := range sc.Shared {
+		shared[k] = v
+	}
+	if key, progress := progressOf(sc.Step); progress != nil {
+		shared["_rt"] = encode(map[string]any{key: progress})
+	}
+	return shared
+}
+
+// encode prints what is made of valid JSON values and plain data, so it cannot fail.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+type rtStart struct {
+	Start int64 `json:"start"` // Unix milliseconds
+}
+
+type rtUnits struct {
+	Done     map[string]json.RawMessage `json:"done"`
+	Errs     map[string]string          `json:"errs"`
+	Idx      *int                       `json:"idx,omitempty"` // foreach: the next item, one after the other
+	Max      int                        `json:"max"`
+	Mode     string                     `json:"mode"`
+	Strategy string                     `json:"strategy"`
+}
+
+type rtSubflow struct {
+	Curr      string                     `json:"curr"`
+	Shared    map[string]json.RawMessage `json:"shared"`
+	Last      string                     `json:"last"`
+	Retries   *int                       `json:"retries,omitempty"`
+	NextTryAt *int64                     `json:"next_try_at,omitempty"` // Unix milliseconds
+}
+
+// progressOf is what `_rt` says about an active step; nil for steps without progress of their own.
+func progressOf(st *flow.Step) (key string, progress any) {
+	if st == nil {
+		return "", nil
+	}
+	name := st.Node.Key
+	switch st.Node.Kind {
+	case flow.KindTimer:
+		return "tm:" + name, rtStart{st.EnteredAt}
+	case flow.KindWaitEvent:
+		return "we:" + name, rtStart{st.EnteredAt}
+	case flow.KindApproval:
+		return "ap:" + name, struct{}{}
+	case flow.KindParallel:
+		return "pl:" + name, unitsProgress(st)
+	case flow.KindForeach:
+		return "fe:" + name, unitsProgress(st)
+	case flow.KindSubflow:
+		if st.Child != nil {
+			return "sf:" + name, subflowProgress(st)
+		}
+	}
+	return "", nil
+}
+
+func unitsProgress(st *flow.Step) rtUnits {
+	p := rtUnits{Done: map[string]json.RawMessage{}, Errs: map[string]string{}, Strategy: string(st.Node.Strategy), Mode: "concurrent"}
+	if st.Node.Each != nil {
+		p.Max = st.Node.Each.Window
+	}
+	if p.Max == 1 {
+		p.Max, p.Mode = 0, "sequential"
+	}
+	for i := range st.Units {
+		switch u := &st.Units[i]; u.Status {
+		case flow.UnitCompleted:
+			p.Done[st.UnitName(i)] = orNull(u.Output)
+		case flow.UnitFailed:
+			p.Errs[st.UnitName(i)] = *u.Error
+		}
+	}
+	if st.Node.Kind == flow.KindForeach {
+		idx := 0
+		if p.Mode == "sequential" {
+			idx = st.Done
+		}
+		p.Idx = &idx
+	}
+	return p
+}
+
+func subflowProgress(st *flow.Step) rtSubflow {
+	p := rtSubflow{Curr: st.Child.Cursor, Shared: sharedOf(st.Child), Last: st.Child.LastAction}
+	if st.Node.Strategy == flow.StrategyRetry {
+		p.Retries, p.NextTryAt = &st.Child.Retries, &st.Child.EnterAt
+	}
+	return p
+}
+
+// liveAttempt finds an attempt in flight.
+func liveAttempt(s *flow.State, a flow.Address) (*flow.Live, bool) {
+	sc := s.Scope(a.Scope)
+	if sc == nil || sc.Step == nil || sc.Step.Node.Key != a.Node || sc.Step.Visit != a.Visit ||
+		a.Unit >= len(sc.Step.Units) {
+		return nil, false
+	}
+	u := &sc.Step.Units[a.Unit]
+	return u.Live, u.Live != nil && int(u.Attempt) == a.Attempt
+}

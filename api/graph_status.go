@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// waitingQueue is this dialect's word for a running task that can only go on when a poller is done.
+const waitingQueue = "waiting_queue"
+
+// statusText is a task's status in this dialect.
+func statusText(s *flow.State) string {
+	if waitsForQueue(s) {
+		return waitingQueue
+	}
+	return string(s.Status)
+}
+
+// waitsForQueue says whether queue jobs are all that is in flight in a task, on any depth.
+func waitsForQueue(s *flow.State) bool {
+	if s.Status != flow.TaskRunning || s.Paused() {
+		return false
+	}
+	st := s.Root.Step
+	for st != nil && st.Child != nil {
+		st = st.Child.Step
+	}
+	if st == nil || st.Flying == 0 || len(st.Retrying) > 0 {
+		return false
+	}
+	for i := range st.Units {
+		if live := st.Units[i].Live; live != nil && live.Carrier != "" {
+			return false // a member carries it
+		}
+	}
+	return true
+}
+
+// statusFilter turns a word of any dialect into the store's. ok is false for a word nobody uses.
+func statusFilter(word string) (stored string, ok bool) {
+	switch word {
+	case "pending", "running", "completed", "failed", "canceling", "canceled":
+		return word, true
+	case "success":
+		return "completed", true
+	case "cancelled":
+		return "canceled", true
+	case "cancelling":
+		return "canceling", true
+	case waitingQueue:
+		return "running", true
+	}
+	return "", false
+}
+
+// pageOfTasks lists tasks, newest change first. `running` and `waiting_queue` are one status in the
+// store: which of its tasks wait for a poller is told by the queue.
+func (g *graph) pageOfTasks(ctx context.Context, status, version string, offset, limit int) ([]persistence.TaskRow, int, error) {
+	f := persistence.TaskFilter{VersionID: version, ByUpdate: true, Offset: offset, Limit: limit}
+	if status == "" {
+		return g.plainPage(ctx, f)
+	}
+	stored, ok := statusFilter(status)
+	if !ok {
+		return nil, 0, nil
+	}
+	f.Statuses = []string{stored}
+	if stored != string(flow.TaskRunning) {
+		return g.plainPage(ctx, f)
+	}
+	return g.runningPage(ctx, f, status == waitingQueue)
+}
+
+func (g *graph) plainPage(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, int, error) {
+	total, err := g.store.CountTasks(ctx, f)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := g.store.ListTasks(ctx, f)
+	return rows, total, err
+}
+
+// queueScan bounds how many queue entries are looked at to tell waiting tasks from running ones.
+const queueScan = 10_000
+
+// runningPage walks the running tasks and keeps those that wait for a poller, or those that do not.
+func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiting bool) ([]persistence.TaskRow, int, error) {
+	waits, err := g.tasksAtQueue(ctx, f.VersionID)
+	if err != nil {
+		return nil, 0, err
+	}
+	total := len(waits)
+	if !waiting {
+		running, err := g.store.CountTasks(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		total = max(0, running-len(waits))
+	}
+	rows := []persistence.TaskRow{}
+	skip, limit := f.Offset, f.Limit
+	for f.Offset, f.Limit = 0, 500; len(rows) < limit; f.Offset += f.Limit {
+		part, err := g.store.ListTasks(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, row := range part {
+			switch {
+			case waits[row.ID] != waiting:
+			case skip > 0:
+				skip--
+			case len(rows) < limit:
+				rows = append(rows, row)
+			}
+		}
+		if len(part) < f.Limit {
+			break
+		}
+	}
+	return rows, total, nil
+}
+
+// tasksAtQueue finds the tasks that wait for pollers alone.
+func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bool, error) {
+	rows, err := g.store.QueueRows(ctx, nil, 0, "", queueScan)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]string, len(rows))
+	for i, row := range rows {
+		tasks[i] = row.Task
+	}
+	slices.Sort(tasks)
+	views, err := g.reader.Views(ctx, slices.Compact(tasks))
+	if err != nil {
+		return nil, err
+	}
+	waits := map[string]bool{}
+	for _, v := range views {
+		if v != nil && waitsForQueue(v.State) && (version == "" || v.VersionID == version) {
+			waits[v.ID] = true
+		}
+	}
+	return waits, nil
+}

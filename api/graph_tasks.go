@@ -1,0 +1,177 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+type graphTask struct {
+	ID             string `json:"id"`
+	FlowVersionID  string `json:"flow_version_id"`
+	FlowID         string `json:"flow_id,omitempty"`
+	FlowName       string `json:"flow_name,omitempty"`
+	FlowVersion    int    `json:"flow_version,omitempty"`
+	Status         string `json:"status"`
+	Params         string `json:"params_json"`
+	Shared         string `json:"shared_json"`
+	CurrentNodeKey string `json:"current_node_key"`
+	LastAction     string `json:"last_action"`
+	StepCount      int    `json:"step_count"`
+	RetryState     string `json:"retry_state_json"`
+	LeaseOwner     string `json:"lease_owner"`
+	LeaseExpiry    int64  `json:"lease_expiry"`
+	RequestID      string `json:"request_id"`
+	CreatedAt      int64  `json:"created_at"`
+	UpdatedAt      int64  `json:"updated_at"`
+}
+
+// graphTaskDetail repeats two fields in the spelling that the command-line client looks for.
+type graphTaskDetail struct {
+	graphTask
+	SharedAgain string `json:"SharedJSON"`
+	NodeAgain   string `json:"CurrentNodeKey"`
+}
+
+func toGraphTask(v *persistence.View) graphTask {
+	t, s := &v.TaskRow, v.State
+	return graphTask{
+		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
+		Status: statusText(s), Params: string(orObject(t.Params)), Shared: string(renderShared(s)),
+		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
+		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
+	}
+}
+
+func (g *graph) createTask(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	params := b.document("ParamsJSON")
+	if params == "" {
+		params = "{}"
+	}
+	if !isObject(params) {
+		return badRequest("params_json must be the text of a JSON object")
+	}
+	version, err := g.versionFor(r.Context(), b)
+	if err != nil {
+		return err
+	}
+	id, _, err := g.engine.StartTask(r.Context(), actors.NewTask{VersionID: version, Params: json.RawMessage(params)})
+	if err != nil {
+		return err
+	}
+	return writeID(w, id)
+}
+
+func isObject(text string) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal([]byte(text), &fields) == nil && fields != nil
+}
+
+// versionFor finds what is to be run: a flow's version by its number, else its newest published one.
+// The id of a version counts only when no flow is named; the first clients send both.
+func (g *graph) versionFor(ctx context.Context, b *graphBody) (string, error) {
+	flowID, versionID := b.text("FlowID"), b.text("FlowVersionID")
+	if flowID == "" && versionID != "" {
+		return versionID, nil
+	}
+	v, err := g.store.FindVersion(ctx, flowID, max(b.number("Version"), 0))
+	if missing(err) {
+		return "", notFound("no such flow, or no such published version of it")
+	}
+	if err != nil {
+		return "", err
+	}
+	return v.ID, nil
+}
+
+func (g *graph) getTask(w http.ResponseWriter, r *http.Request) error {
+	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
+	if missing(err) {
+		return notFound("not found")
+	}
+	if err != nil {
+		return err
+	}
+	t := toGraphTask(v)
+	writeJSON(w, http.StatusOK, graphTaskDetail{t, t.Shared, t.CurrentNodeKey})
+	return nil
+}
+
+func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
+	page, size := paging(r)
+	q := r.URL.Query()
+	rows, total, err := g.pageOfTasks(r.Context(), q.Get("status"), q.Get("flow_version_id"), (page-1)*size, size)
+	if err != nil {
+		return err
+	}
+	tasks := make([]graphTask, 0, len(rows))
+	views, err := g.reader.Views(r.Context(), idsOf(rows))
+	if err != nil {
+		return err
+	}
+	for _, v := range views {
+		if v != nil { // else it was deleted between the list and now
+			tasks = append(tasks, toGraphTask(v))
+		}
+	}
+	return writePage(w, tasks, total, page, size)
+}
+
+func idsOf(rows []persistence.TaskRow) []string {
+	ids := make([]string, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	return ids
+}
+
+func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
+	if err := g.engine.Do(r.Context(), r.URL.Query().Get("id"), flow.Cancel{}, ""); missing(err) {
+		return notFound("not found")
+	} else if err != nil {
+		return err
+	}
+	return writeOK(w)
+}
+
+func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	task, key := b.text("task_id"), b.text("key")
+	if b.bad || task == "" || key == "" {
+		return badRequest("bad request")
+	}
+	err = g.engine.Do(r.Context(), task, flow.Signal{Key: key, Value: orNull(b.raw("value"))}, "")
+	if missing(err) {
+		return notFound("not found")
+	}
+	if err != nil {
+		return err
+	}
+	return writeOK(w)
+}
+
+// runOnce is kept for its answers: every task here moves by itself as soon as it can.
+func (g *graph) runOnce(w http.ResponseWriter, r *http.Request) error {
+	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
+	if missing(err) {
+		return notFound("not found")
+	}
+	if err != nil {
+		return err
+	}
+	if v.State.Status.Ended() {
+		return &graphError{http.StatusConflict, "the task has ended"}
+	}
+	return writeOK(w)
+}

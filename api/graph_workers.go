@@ -1,0 +1,101 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// aliveFor is how old a worker's last sign of life may be.
+const aliveFor = 15 * time.Second
+
+func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	id := b.text("id")
+	if id == "" {
+		return badRequest("id is missing")
+	}
+	err = g.registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.text("url"),
+		Type: cmp.Or(b.text("type"), "http"), Services: b.texts("services")})
+	if err != nil {
+		return err
+	}
+	return writeOK(w)
+}
+
+// beat answers 404 to a worker that is not known, so that it can tell it has to register again.
+func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if err := g.registry.Heartbeat(r.Context(), b.text("id"), b.number("load")); err != nil {
+		return err
+	}
+	return writeOK(w)
+}
+
+func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
+	ttl := time.Duration(queryNumber(r, "ttl", 0)) * time.Second
+	if ttl == 0 {
+		ttl = aliveFor
+	}
+	workers, err := g.liveWorkers(r, r.URL.Query().Get("service"), ttl)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, workers)
+	return nil
+}
+
+// allocate names the least loaded worker; of equals the one that registered first.
+func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
+	service := r.URL.Query().Get("service")
+	workers, err := g.liveWorkers(r, service, aliveFor)
+	if err != nil {
+		return err
+	}
+	if len(workers) == 0 {
+		return &graphError{http.StatusInternalServerError, "no worker"}
+	}
+	writeJSON(w, http.StatusOK, slices.MinFunc(workers, func(a, b wire.Worker) int { return cmp.Compare(a.Load, b.Load) }))
+	return nil
+}
+
+// liveWorkers lists who offers a service ("" = any) and was heard of within ttl (negative = ever).
+func (g *graph) liveWorkers(r *http.Request, service string, ttl time.Duration) ([]wire.Worker, error) {
+	all, err := g.registry.List(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	now := g.engine.Now()
+	live := []wire.Worker{}
+	for _, k := range all {
+		age := now.Sub(time.UnixMilli(k.LastHeartbeat))
+		if ttl >= 0 && age > ttl || service != "" && !slices.Contains(k.Services, service) {
+			continue
+		}
+		live = append(live, toWireWorker(k, age))
+	}
+	return live, nil
+}
+
+func toWireWorker(k persistence.Worker, age time.Duration) wire.Worker {
+	status := "online"
+	if age > aliveFor {
+		status = "offline"
+	}
+	services := k.Services
+	if services == nil {
+		services = []string{}
+	}
+	return wire.Worker{ID: k.ID, URL: k.URL, Services: services, Load: k.Load,
+		LastHeartbeat: seconds(k.LastHeartbeat), Status: status, Type: k.Type}
+}
