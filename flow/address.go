@@ -26,6 +26,9 @@ func childScope(scope, node string, visit int) string {
 	return scope + "/" + name
 }
 
+// ChildScope is the path of the scope below a step.
+func ChildScope(step Address) string { return childScope(step.Scope, step.Node, step.Visit) }
+
 // A node's key may hold any character; the three that structure a path are escaped.
 var scopeEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "#", "%23")
 

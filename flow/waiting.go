@@ -87,3 +87,24 @@ func (l *Live) Since() int64 {
 	}
 	return l.StartedAt
 }
+
+// Idle says whether a task has nothing to do but wait, so that a row in a store can stand for it,
+// and when it is due (0 = only a message can bring it back). Jobs carried by a member keep it busy.
+func Idle(s *State) (due int64, ok bool) {
+	earlier := func(at int64) {
+		if at > 0 && (due == 0 || at < due) {
+			due = at
+		}
+	}
+	for _, e := range Outstanding(s) {
+		switch e := e.(type) {
+		case Alarm:
+			earlier(e.At)
+		case Dispatch:
+			if e.Job.Exec.Type != ExecQueue {
+				return 0, false
+			}
+		}
+	}
+	return due, true
+}

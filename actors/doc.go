@@ -1,0 +1,15 @@
+// Package actors carries tasks: every running task is an actor, and what it decides is heard only
+// after it is stored.
+//
+//	tasks        finds, starts and retires task actors; the crash of one is nobody else's
+//	 └─ task     one per running task: Decide → commit → effects; supervisor of its steps
+//	     └─ step one per active parallel, foreach or subflow: carries its jobs and deadlines
+//	lane         group commit; a task always uses the same lane
+//	sessions     ready jobs meet credits: pollers, push workers, local functions, scripts
+//
+// Promises: a task actor moves in memory at once and speaks after the commit, so no effect and no
+// answer precedes the journal row it follows from; any answer of the store but "written" makes the
+// actor forget everything, reload and decide again what it has not answered; an attempt is dispatched
+// again only when its carrier is known to be gone; a task that only waits is a row, not memory;
+// everything is bounded, and full is a stated answer (flow.Busy).
+package actors

@@ -1,0 +1,147 @@
+package actors
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Host is what the actors stand on: how their work is scheduled, how blocking work is done beside
+// them, and the clock. The zero value is the real one; the simulator brings its own.
+type Host struct {
+	// Dispatcher runs mailboxes. nil = goroutines.
+	Dispatcher actor.Dispatcher
+	// Go runs work that may block. nil = a goroutine.
+	Go func(func())
+	// Clock tells the time. nil = the real one.
+	Clock Clock
+}
+
+// Clock is monotonic; it says how much time has passed, not what time it is.
+type Clock interface {
+	Now() time.Time
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+
+func (h Host) orDefault() Host {
+	if h.Dispatcher == nil {
+		h.Dispatcher = actor.NewDefaultDispatcher(300)
+	}
+	if h.Go == nil {
+		h.Go = func(f func()) { go f() }
+	}
+	if h.Clock == nil {
+		h.Clock = realClock{}
+	}
+	return h
+}
+
+// timers is one heap of due times over all actors: each has at most one entry, its earliest.
+type timers struct {
+	mu      sync.Mutex
+	now     func() int64 // the store's time
+	clock   Clock
+	heap    timerHeap
+	stop    func() bool // of the clock's alarm
+	armedAt int64       // what it is set to; 0 = not set
+	closed  bool
+}
+
+// timer is an actor's place in the heap.
+type timer struct {
+	at    int64
+	index int // -1 when not in the heap
+	fire  func()
+}
+
+func newTimer(fire func()) *timer { return &timer{index: -1, fire: fire} }
+
+// set moves a timer to a time; 0 takes it out.
+func (t *timers) set(e *timer, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed || at == e.at && e.index >= 0:
+		return
+	case at == 0 && e.index >= 0:
+		heap.Remove(&t.heap, e.index)
+	case at == 0:
+		return
+	case e.index >= 0:
+		e.at = at
+		heap.Fix(&t.heap, e.index)
+	default:
+		e.at = at
+		heap.Push(&t.heap, e)
+	}
+	t.arm()
+}
+
+// arm sets the clock's alarm to the earliest entry.
+func (t *timers) arm() {
+	if len(t.heap) == 0 || t.armedAt != 0 && t.armedAt <= t.heap[0].at {
+		return // an alarm that rings too early only looks again
+	}
+	if t.stop != nil {
+		t.stop()
+	}
+	t.armedAt = t.heap[0].at
+	wait := time.Duration(max(t.armedAt-t.now(), 0)) * time.Millisecond
+	t.stop = t.clock.AfterFunc(wait, t.ring)
+}
+
+func (t *timers) ring() {
+	t.mu.Lock()
+	t.armedAt = 0
+	now := t.now()
+	var due []*timer
+	for len(t.heap) > 0 && t.heap[0].at <= now && !t.closed {
+		due = append(due, heap.Pop(&t.heap).(*timer))
+	}
+	if !t.closed {
+		t.arm()
+	}
+	t.mu.Unlock()
+	for _, e := range due {
+		e.fire()
+	}
+}
+
+func (t *timers) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.stop != nil {
+		t.stop()
+	}
+}
+
+type timerHeap []*timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *timerHeap) Push(x any) {
+	e := x.(*timer)
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+func (h *timerHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	e.index = -1
+	return e
+}

@@ -1,0 +1,57 @@
+package actors
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// hub tells those who watch a task that its journal has grown. It carries no content: watchers
+// read the journal, so they miss nothing however slow they are.
+type hub struct {
+	count atomic.Int64 // watchers, so that a commit nobody watches costs one load
+	mu    sync.Mutex
+	tasks map[string]map[chan struct{}]bool
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHub() *hub {
+	return &hub{tasks: map[string]map[chan struct{}]bool{}, done: make(chan struct{})}
+}
+
+// watch returns a channel that holds a token whenever there was something new.
+func (h *hub) watch(task string) (grown <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tasks[task] == nil {
+		h.tasks[task] = map[chan struct{}]bool{}
+	}
+	h.tasks[task][c] = true
+	h.count.Add(1)
+	return c, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.tasks[task], c)
+		if len(h.tasks[task]) == 0 {
+			delete(h.tasks, task)
+		}
+		h.count.Add(-1)
+	}
+}
+
+func (h *hub) notify(task string) {
+	if h.count.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.tasks[task] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (h *hub) close() { h.once.Do(func() { close(h.done) }) }

@@ -1,0 +1,149 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// lane is a committer. While one batch is being written the next one gathers; when the store
+// answers, everything that waits goes as one. There is no timer in it.
+type lane struct {
+	m       *Member
+	index   int
+	waiting []*writing
+	writing bool
+}
+
+// maxBatch is how many tasks one batch holds at most.
+const maxBatch = 500
+
+type (
+	// writing is a commit on its way; reply gets written.
+	writing struct {
+		commit persistence.Commit
+		reply  *actor.PID
+		gen    int
+	}
+	written struct {
+		gen int
+		err error // nil, ErrStale, ErrUnknown, ErrExists, ErrRefused
+	}
+	batchDone struct{}
+)
+
+func (m *Member) laneOf(task string) *actor.PID {
+	h := fnv.New32a()
+	h.Write([]byte(task))
+	return m.lanes[h.Sum32()%uint32(len(m.lanes))]
+}
+
+func (l *lane) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *writing:
+		l.waiting = append(l.waiting, m)
+	case batchDone:
+		l.writing = false
+	default:
+		return
+	}
+	l.next(c)
+}
+
+func (l *lane) next(c actor.Context) {
+	if l.writing || len(l.waiting) == 0 {
+		return
+	}
+	batch := l.take()
+	l.writing = true
+	self := c.Self()
+	l.m.background(func() {
+		l.write(batch)
+		l.m.tell(self, batchDone{})
+	})
+}
+
+// take forms the next batch, in which a task appears once: that a second commit of a task waits
+// happens only when its actor crashed and a new one was quick.
+func (l *lane) take() []*writing {
+	batch := make([]*writing, 0, min(len(l.waiting), maxBatch))
+	tasks := make(map[string]bool, cap(batch))
+	left := l.waiting[:0:0]
+	for i, w := range l.waiting {
+		if len(batch) == maxBatch {
+			left = append(left, l.waiting[i:]...)
+			break
+		}
+		if tasks[w.commit.Task] {
+			left = append(left, w)
+			continue
+		}
+		tasks[w.commit.Task] = true
+		batch = append(batch, w)
+	}
+	l.waiting = left
+	return batch
+}
+
+// write sends a batch until the store has answered each of its commits.
+func (l *lane) write(batch []*writing) {
+	commits := make([]persistence.Commit, len(batch))
+	for i, w := range batch {
+		commits[i] = w.commit
+	}
+	for try := 1; ; try++ {
+		started := l.m.cfg.Host.Clock.Now()
+		errs, err := l.m.store.Commit(l.m.ctx, l.m.incarnation, commits)
+		switch {
+		case err == nil:
+			l.m.metrics.committed(len(batch), l.m.cfg.Host.Clock.Now().Sub(started))
+			l.answer(batch, errs)
+			return
+		case errors.Is(err, persistence.ErrRefused):
+			l.split(batch, err)
+			return
+		case errors.Is(err, persistence.ErrFenced) || l.m.ctx.Err() != nil:
+			return // nothing of this member is written any more, so nobody gets an answer
+		}
+		l.m.log.Warn("a batch could not be written", "tasks", len(batch), "try", try, "error", err)
+		if !l.m.pause(backOff(try)) {
+			return
+		}
+	}
+}
+
+// split finds the commit that the store refuses: the others are not to suffer from it.
+func (l *lane) split(batch []*writing, err error) {
+	if len(batch) == 1 {
+		l.answer(batch, []error{err})
+		return
+	}
+	l.write(batch[:len(batch)/2])
+	l.write(batch[len(batch)/2:])
+}
+
+func (l *lane) answer(batch []*writing, errs []error) {
+	for i, w := range batch {
+		l.m.tell(w.reply, written{w.gen, errs[i]})
+	}
+}
+
+// pause waits, false when the member goes.
+func (m *Member) pause(d time.Duration) bool {
+	ctx, cancel := context.WithCancel(m.ctx)
+	defer cancel()
+	done := make(chan struct{})
+	stop := m.cfg.Host.Clock.AfterFunc(d, func() { close(done) })
+	defer stop()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,93 @@
+package actors
+
+import (
+	"context"
+	"sync"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// loader reads tasks from the store in batches: while one batch is read the next one gathers.
+type loader struct {
+	m       *Member
+	mu      sync.Mutex
+	waiting []load
+	running int
+}
+
+type load struct {
+	task  string
+	reply func(loaded)
+}
+
+// loaded is a task as the store has it. A nil view with no error: there is no such task.
+type loaded struct {
+	gen     int
+	view    *persistence.View
+	journal int // bytes of rows after the snapshot
+	snap    int // bytes of the snapshot
+	resting bool
+	err     error
+}
+
+// How many tasks are read at once, and by how many readers.
+const (
+	loadBatch = 200
+	loaders   = 4
+)
+
+func (l *loader) load(task string, reply func(loaded)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, load{task, reply})
+	if l.running < loaders {
+		l.running++
+		l.m.background(l.run)
+	}
+}
+
+func (l *loader) run() {
+	for {
+		l.mu.Lock()
+		n := min(len(l.waiting), loadBatch)
+		if n == 0 {
+			l.running--
+			l.mu.Unlock()
+			return
+		}
+		batch := append([]load(nil), l.waiting[:n]...)
+		l.waiting = l.waiting[n:]
+		l.mu.Unlock()
+		l.read(batch)
+	}
+}
+
+func (l *loader) read(batch []load) {
+	ids := make([]string, len(batch))
+	for i, b := range batch {
+		ids[i] = b.task
+	}
+	records, err := l.m.store.Load(l.m.ctx, ids)
+	for i, b := range batch {
+		if err != nil {
+			b.reply(loaded{err: err})
+			continue
+		}
+		b.reply(l.fold(l.m.ctx, records[i]))
+	}
+}
+
+func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {
+	if rec == nil {
+		return loaded{}
+	}
+	view, err := l.m.reader.Fold(ctx, rec)
+	if err != nil {
+		return loaded{err: err}
+	}
+	out := loaded{view: view, snap: len(rec.Snapshot), resting: rec.Resting}
+	for _, row := range rec.Rows {
+		out.journal += len(row.Events)
+	}
+	return out
+}

@@ -1,0 +1,253 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Config says how a member works. Only Store is needed.
+type Config struct {
+	Store  persistence.Store
+	Reader *persistence.Reader // nil = one of its own
+	// Name of the member in logs and in the store.
+	Name   string
+	Limits flow.Limits
+	// Carriers carry out jobs on this member, by exec type. Jobs of a type without one fail.
+	Carriers map[flow.ExecType]Carrier
+	// Concurrency is how many jobs of a type are carried out at once. Default 256.
+	Concurrency map[flow.ExecType]int
+	// Visibility is how long a poller may hold a claim without a heartbeat. Default 60 s.
+	Visibility time.Duration
+	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.
+	IdleAfter time.Duration
+	// Lease is how long the member may be silent before another may take over. Default 2 s.
+	Lease time.Duration
+	// MaxUncommitted and MaxReady bound the commits that wait for the store and the jobs that wait in
+	// memory; beyond them new work is refused as busy. Defaults 20,000 and 100,000.
+	MaxUncommitted, MaxReady int
+	Logger                   *slog.Logger
+	Host                     Host
+}
+
+func (c Config) orDefault() Config {
+	c.Limits = c.Limits.OrDefault()
+	c.Host = c.Host.orDefault()
+	if c.Reader == nil {
+		c.Reader = persistence.NewReader(c.Store, c.Limits)
+	}
+	if c.Name == "" {
+		c.Name = "member"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	for to, or := range map[*time.Duration]time.Duration{&c.Visibility: time.Minute, &c.IdleAfter: 3 * time.Second, &c.Lease: 2 * time.Second} {
+		if *to <= 0 {
+			*to = or
+		}
+	}
+	for to, or := range map[*int]int{&c.MaxUncommitted: 20_000, &c.MaxReady: 100_000} {
+		if *to <= 0 {
+			*to = or
+		}
+	}
+	return c
+}
+
+// Member is one running member: its actors and what they share.
+type Member struct {
+	cfg         Config
+	store       persistence.Store
+	reader      *persistence.Reader
+	log         *slog.Logger
+	system      *actor.ActorSystem
+	incarnation string
+
+	tasks    *actor.PID
+	sessions *actor.PID
+	lanes    []*actor.PID
+	timers   *timers
+	loader   *loader
+	hub      *hub
+	lease    *lease
+	metrics  *metrics
+
+	ctx      context.Context // of everything the member does by itself
+	cancel   context.CancelFunc
+	stopping atomic.Bool
+	workMu   sync.Mutex
+	closed   bool           // no background work begins any more
+	work     sync.WaitGroup // background work that Kill waits for
+
+	actorCount  [2]atomic.Int64 // live actors: tasks, steps
+	steps       atomic.Int64
+	ready       atomic.Int64
+	messages    atomic.Int64
+	uncommitted atomic.Int64
+	rested      atomic.Int64
+}
+
+// Start joins the store and begins to work: tasks that were under way are taken up again.
+func Start(ctx context.Context, cfg Config) (*Member, error) {
+	cfg = cfg.orDefault()
+	m := &Member{cfg: cfg, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
+	incarnation, err := m.store.Join(ctx, cfg.Name, cfg.Lease)
+	if err != nil {
+		return nil, fmt.Errorf("joining the store: %w", err)
+	}
+	m.incarnation = incarnation
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	m.lease = &lease{m: m}
+	if err := m.lease.renew(ctx); err != nil {
+		m.cancel()
+		return nil, fmt.Errorf("taking the lease: %w", err)
+	}
+	m.metrics = newMetrics(m)
+	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
+	m.loader = &loader{m: m}
+	m.spawnActors()
+	m.lease.keep()
+	m.recoverUnfinished()
+	m.lookForWakes()
+	return m, nil
+}
+
+func (m *Member) spawnActors() {
+	m.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
+	for i := range m.store.Lanes() {
+		m.lanes = append(m.lanes, m.spawn(func() actor.Actor { return &lane{m: m, index: i} }))
+	}
+	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
+	m.tell(m.tasks, sweep{})
+}
+
+// quiet: what the library would print about our actors we log ourselves, where it happens.
+var quiet = slog.New(slog.DiscardHandler)
+
+func (m *Member) props(make func() actor.Actor) *actor.Props {
+	return actor.PropsFromProducer(make, actor.WithDispatcher(m.cfg.Host.Dispatcher))
+}
+
+func (m *Member) spawn(make func() actor.Actor) *actor.PID {
+	return m.system.Root.Spawn(m.props(make))
+}
+
+func (m *Member) tell(pid *actor.PID, message any) { m.system.Root.Send(pid, message) }
+
+// now is the store's time in Unix milliseconds.
+func (m *Member) now() int64 { return m.lease.now().UnixMilli() }
+
+// Now is the store's time.
+func (m *Member) Now() time.Time { return m.lease.now() }
+
+// Incarnation names this life of the member in the store.
+func (m *Member) Incarnation() string { return m.incarnation }
+
+// background runs work that may block; Kill waits for it. After Kill there is none.
+func (m *Member) background(f func()) {
+	m.workMu.Lock()
+	defer m.workMu.Unlock()
+	if m.closed {
+		return
+	}
+	m.work.Add(1)
+	m.cfg.Host.Go(func() {
+		defer m.work.Done()
+		f()
+	})
+}
+
+// Ready says whether the member may take work.
+func (m *Member) Ready() error {
+	switch {
+	case m.stopping.Load():
+		return flow.Errorf(flow.Busy, "the member is shutting down")
+	case !m.lease.held():
+		return flow.Errorf(flow.Busy, "the member has lost touch with the store")
+	}
+	return nil
+}
+
+// Lost is closed when the member was fenced off and has to end.
+func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
+
+// errFull is the answer to new work while too much is waiting.
+var errFull = flow.Errorf(flow.Busy, "the member is at its limit of waiting work: try again in a moment")
+
+func (m *Member) admit() error {
+	if err := m.Ready(); err != nil {
+		return err
+	}
+	if m.uncommitted.Load() > int64(m.cfg.MaxUncommitted) || m.ready.Load() > int64(m.cfg.MaxReady) {
+		return errFull
+	}
+	return nil
+}
+
+// Stop takes no more work, lets what is committing finish, puts every task to rest and leaves.
+// ctx bounds how long jobs on this member may take to finish.
+func (m *Member) Stop(ctx context.Context) error {
+	if m.stopping.Swap(true) {
+		return nil
+	}
+	drained := make(chan struct{})
+	m.tell(m.sessions, drain{done: func() { close(drained) }})
+	m.wait(ctx, drained)
+	m.tell(m.sessions, dropAll{})
+	rested := make(chan struct{})
+	m.tell(m.tasks, restAll{done: func() { close(rested) }})
+	m.wait(ctx, rested)
+	err := m.store.Leave(context.WithoutCancel(ctx), m.incarnation)
+	m.Kill()
+	if err != nil && !errors.Is(err, persistence.ErrFenced) {
+		return fmt.Errorf("leaving the store: %w", err)
+	}
+	return nil
+}
+
+func (m *Member) wait(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-m.Lost():
+	}
+}
+
+// Kill ends everything at once, as a crash would: nothing is put to rest and the lease runs out by itself.
+func (m *Member) Kill() {
+	m.stopping.Store(true)
+	m.workMu.Lock()
+	m.closed = true
+	m.workMu.Unlock()
+	m.cancel()
+	m.timers.close()
+	m.hub.close()
+	for _, pid := range append(append([]*actor.PID{m.tasks}, m.lanes...), m.sessions) {
+		m.system.Root.Stop(pid)
+	}
+	m.work.Wait()
+	m.system.Shutdown()
+}
+
+// Stats tells what the member is doing.
+func (m *Member) Stats() Stats {
+	return Stats{
+		Actors:      map[string]int64{"task": m.actorCount[0].Load(), "step": m.actorCount[1].Load()},
+		Steps:       m.steps.Load(),
+		Ready:       m.ready.Load(),
+		Messages:    m.messages.Load(),
+		Uncommitted: m.uncommitted.Load(),
+		Resting:     m.rested.Load(),
+	}
+}

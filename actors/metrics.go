@@ -1,0 +1,52 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what only the inside of the member sees.
+type metrics struct {
+	batch    prometheus.Histogram
+	latency  prometheus.Histogram
+	dispatch prometheus.Histogram
+	gauges   []prometheus.Collector
+}
+
+func newMetrics(m *Member) *metrics {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	return &metrics{
+		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_batch_tasks",
+			Help: "Tasks written by one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_seconds",
+			Help: "Time the store took to write a batch.", Buckets: prometheus.ExponentialBuckets(0.0002, 2, 14)}),
+		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_dispatch_seconds",
+			Help: "Time from a job being ready to somebody carrying it out.", Buckets: prometheus.ExponentialBuckets(0.0005, 3, 14)}),
+		gauges: []prometheus.Collector{
+			gauge("troupe_actors_tasks", "Task actors in memory.", func() float64 { return float64(m.actorCount[0].Load()) }),
+			gauge("troupe_actors_steps", "Step actors in memory.", func() float64 { return float64(m.actorCount[1].Load()) }),
+			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load()) }),
+			gauge("troupe_messages_waiting", "Requests waiting for their task.", func() float64 { return float64(m.messages.Load()) }),
+			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "troupe_steps_total", Help: "Steps that have ended."},
+				func() float64 { return float64(m.steps.Load()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "troupe_tasks_rested_total", Help: "Tasks put to rest or ended and let go."},
+				func() float64 { return float64(m.rested.Load()) }),
+		},
+	}
+}
+
+func (x *metrics) committed(tasks int, took time.Duration) {
+	x.batch.Observe(float64(tasks))
+	x.latency.Observe(took.Seconds())
+}
+
+func (x *metrics) dispatched(ms int64) { x.dispatch.Observe(float64(max(ms, 0)) / 1000) }
+
+// Collectors are the member's metrics for Prometheus.
+func (m *Member) Collectors() []prometheus.Collector {
+	return append([]prometheus.Collector{m.metrics.batch, m.metrics.latency, m.metrics.dispatch}, m.metrics.gauges...)
+}

@@ -1,0 +1,153 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// parcel is what one row of the journal holds, and what is heard once it is written.
+type parcel struct {
+	events  []flow.Event
+	effects []flow.Effect
+	answers []pending
+}
+
+type pending struct {
+	cmd *command
+	a   answer
+}
+
+func (p *parcel) add(d flow.Decision, cmd *command, a answer) {
+	if len(p.events) == 0 {
+		p.events, p.effects = d.Events, d.Effects
+	} else {
+		p.events = append(p.events, d.Events...)
+		p.effects = append(p.effects, d.Effects...)
+	}
+	p.answers = append(p.answers, pending{cmd, a})
+}
+
+func (p *parcel) answerEach() {
+	for _, x := range p.answers {
+		x.cmd.answer(x.a)
+	}
+}
+
+func (p *parcel) answerAll(a answer) {
+	if p == nil {
+		return
+	}
+	for _, x := range p.answers {
+		x.cmd.answer(a)
+	}
+}
+
+func (p *parcel) commands() []*command {
+	if p == nil {
+		return nil
+	}
+	list := make([]*command, 0, len(p.answers))
+	for _, x := range p.answers {
+		list = append(list, x.cmd)
+	}
+	return list
+}
+
+// ends says whether the task's end is among the events.
+func (p *parcel) ends() bool {
+	for i := range p.events {
+		if p.events[i].Type == flow.TaskEnded {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// columnsEvery is how old cursor and counters in listings may become while a task is busy.
+	columnsEvery = 1000
+	// A snapshot is written when the journal since the last one outgrows it, and this; at rest and
+	// at the end already when it saves a reader more than it costs to write.
+	snapshotBytes = 64 << 10
+	smallJournal  = 16 << 10
+)
+
+// commit makes the store's form of a parcel. The state is the one after it.
+func (t *task) commit(p *parcel) (persistence.Commit, error) {
+	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: flow.AppendEvents(nil, p.events), At: t.state.UpdatedAt}
+	t.journal += len(c.Events)
+	t.addColumns(&c)
+	if t.asleep {
+		c.Rest = &persistence.Rest{}
+	}
+	t.addQueue(&c, p.effects)
+	if t.journal >= snapshotBytes && t.journal >= t.snapshot {
+		if err := t.takeSnapshot(&c); err != nil {
+			return c, err
+		}
+	} else if t.state.Status.Ended() {
+		t.addSnapshot(&c)
+	}
+	return c, nil
+}
+
+func (t *task) addColumns(c *persistence.Commit) {
+	col := columnsOf(t.state)
+	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused || col.Error != t.columns.Error
+	if !changed && (col == t.columns || c.At-t.columnsAt < columnsEvery) {
+		return
+	}
+	t.columns, t.columnsAt = col, c.At
+	c.Columns = &col
+}
+
+func columnsOf(s *flow.State) persistence.Columns {
+	return persistence.Columns{
+		Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,
+		Paused: s.Paused(), Steps: s.Steps, EndedAt: s.EndedAt,
+	}
+}
+
+// addSnapshot adds one where it saves more than it costs: a short journal is as quick to fold.
+func (t *task) addSnapshot(c *persistence.Commit) {
+	if t.journal < smallJournal {
+		return
+	}
+	if err := t.takeSnapshot(c); err != nil {
+		t.m.log.Error("no snapshot", "task", t.id, "error", err)
+	}
+}
+
+func (t *task) takeSnapshot(c *persistence.Commit) error {
+	b, err := flow.EncodeSnapshot(t.state)
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	c.Snapshot = b
+	t.journal, t.snapshot = 0, len(b)
+	return nil
+}
+
+// addQueue makes and ends the rows of jobs that wait for pollers, with the events they follow from.
+func (t *task) addQueue(c *persistence.Commit, effects []flow.Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case flow.Dispatch:
+			if e.Job.Exec.Type == flow.ExecQueue && e.Job.Deliveries == 0 {
+				c.Enqueue = append(c.Enqueue, persistence.QueueRow{
+					JobID: e.Job.ID(), Task: t.id, Service: e.Job.Exec.Service, EnqueuedAt: e.Job.EnqueuedAt,
+				})
+			}
+		case flow.Over:
+			if e.Queue {
+				c.Dequeue = append(c.Dequeue, flow.JobID(t.id, e.Address))
+			}
+		case flow.Withdraw:
+			if e.Queue {
+				c.Dequeue = append(c.Dequeue, flow.JobID(t.id, e.Address))
+			}
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Messages to the sessions actor.
+type (
+	dispatch struct{ job flow.Job }
+	withdraw struct {
+		task string
+		at   flow.Address
+	}
+	landed struct{ key jobKey }
+	// drain is done when nothing is carried out on this member any more; nothing new begins.
+	drain   struct{ done func() }
+	dropAll struct{}
+)
+
+// jobKey names an attempt without building its id.
+type jobKey struct {
+	task string
+	at   flow.Address
+}
+
+// sessions is where ready jobs meet those who can carry them out. Jobs of this member's carriers wait
+// in line for a place; queue jobs wait for pollers.
+type sessions struct {
+	m        *Member
+	pools    map[flow.ExecType]*pool
+	flights  map[jobKey]*flight
+	queue    *queue
+	draining func()
+	stopped  bool
+}
+
+// pool is a carrier and its places.
+type pool struct {
+	carrier Carrier
+	limit   int
+	running int
+	ready   []*flight // in line, first one first
+}
+
+// flight is a job on its way: in line, or being carried out.
+type flight struct {
+	job    flow.Job
+	pool   *pool
+	cancel context.CancelFunc // nil while in line
+	dead   bool               // withdrawn while in line
+}
+
+const defaultConcurrency = 256
+
+func newSessions(m *Member) *sessions {
+	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}}
+	for t, carrier := range m.cfg.Carriers {
+		limit := m.cfg.Concurrency[t]
+		if limit <= 0 {
+			limit = defaultConcurrency
+		}
+		s.pools[t] = &pool{carrier: carrier, limit: limit}
+	}
+	s.queue = newQueue(m)
+	return s
+}
+
+func (s *sessions) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *dispatch:
+		s.dispatch(c, m.job)
+	case withdraw:
+		s.withdraw(jobKey{m.task, m.at})
+	case landed:
+		s.landed(m.key)
+	case *poller:
+		s.queue.poll(c, m)
+	case stopPoll:
+		s.queue.stop(m.poller)
+	case leavePoll:
+		s.queue.leave(c, m.poller)
+	case claimAnswered:
+		s.queue.answered(c, m)
+	case refilled:
+		s.queue.refilled(c, m)
+	case drain:
+		s.drain(c, m.done)
+	case dropAll:
+		s.dropAll()
+	}
+}
+
+// dispatch takes a job. One that is known already goes on as it is: a task that has reloaded asks
+// again for what it is owed.
+func (s *sessions) dispatch(c actor.Context, job flow.Job) {
+	key := jobKey{job.Task, job.Address}
+	if job.Exec.Type == flow.ExecQueue {
+		s.queue.offer(c, key, job.Exec.Service, job.EnqueuedAt)
+		return
+	}
+	if s.flights[key] != nil || s.stopped {
+		return
+	}
+	p := s.pools[job.Exec.Type]
+	if p == nil {
+		s.report(job, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", job.Exec.Type)})
+		return
+	}
+	f := &flight{job: job, pool: p}
+	s.flights[key] = f
+	s.m.ready.Add(1)
+	p.ready = append(p.ready, f)
+	s.fill(p)
+}
+
+// fill gives free places to those in line.
+func (s *sessions) fill(p *pool) {
+	for p.running < p.limit && len(p.ready) > 0 && s.draining == nil && !s.stopped {
+		f := p.ready[0]
+		p.ready[0] = nil
+		p.ready = p.ready[1:]
+		s.m.ready.Add(-1)
+		if !f.dead {
+			s.launch(f)
+		}
+	}
+}
+
+func (s *sessions) launch(f *flight) {
+	f.pool.running++
+	ctx, cancel := context.WithCancel(s.m.ctx)
+	f.cancel = cancel
+	s.m.metrics.dispatched(s.m.now() - f.job.EnqueuedAt)
+	m, self := s.m, s.m.sessions
+	m.background(func() {
+		defer cancel()
+		report := carryOut(ctx, f)
+		if m.ctx.Err() == nil {
+			s.report(f.job, report)
+		}
+		m.tell(self, landed{jobKey{f.job.Task, f.job.Address}})
+	})
+}
+
+// carryOut has the carrier do the job; its panic is the attempt's error.
+func carryOut(ctx context.Context, f *flight) (r flow.Report) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			r = flow.Report{Error: fmt.Sprintf("panic: %v\n%s", reason, firstLines(debug.Stack(), 12))}
+		}
+	}()
+	return f.pool.carrier.Carry(ctx, f.job)
+}
+
+func firstLines(b []byte, n int) []byte {
+	for i := range b {
+		if b[i] == '\n' {
+			if n--; n == 0 {
+				return b[:i]
+			}
+		}
+	}
+	return b
+}
+
+func (s *sessions) report(job flow.Job, r flow.Report) {
+	r.Address = job.Address
+	if err := checkJSON(r.Output); err != nil {
+		r.Output, r.Error = nil, orElse(r.Error, err.Error())
+	}
+	s.m.tell(s.m.tasks, &command{task: job.Task, cmd: r})
+}
+
+func orElse(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}
+
+func (s *sessions) landed(key jobKey) {
+	f := s.flights[key]
+	if f == nil {
+		return
+	}
+	delete(s.flights, key)
+	f.pool.running--
+	s.fill(f.pool)
+	s.drained()
+}
+
+func (s *sessions) withdraw(key jobKey) {
+	if f := s.flights[key]; f != nil {
+		if f.cancel != nil {
+			f.cancel() // it lands by itself
+			return
+		}
+		f.dead = true
+		delete(s.flights, key)
+		return
+	}
+	s.queue.withdraw(key)
+}
+
+func (s *sessions) drain(c actor.Context, done func()) {
+	s.draining = done
+	s.queue.close(c)
+	s.drained()
+}
+
+func (s *sessions) drained() {
+	if s.draining == nil {
+		return
+	}
+	for _, p := range s.pools {
+		if p.running > 0 {
+			return
+		}
+	}
+	s.draining()
+	s.draining = func() {}
+}
+
+// dropAll lets go of what did not finish in time: it is carried out again after the next start.
+func (s *sessions) dropAll() {
+	s.stopped = true
+	for _, f := range s.flights {
+		if f.cancel != nil {
+			f.cancel()
+		}
+	}
+}

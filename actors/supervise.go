@@ -1,0 +1,80 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// manyCrashes is after how many crashes in a row a step is failed (reason `internal`) instead of being carried
+// again.
+const manyCrashes = 5
+
+// backOff before the nth new try of something that crashed.
+func backOff(n int) time.Duration {
+	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
+}
+
+// HandleFailure stops a task actor that panicked and starts it again after a while, from the store.
+// The library would restart it at once, and give up after a few times.
+func (t *tasks) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	supervisor.StopChildren(child)
+	e := t.byPID[child.Id]
+	if e == nil {
+		return
+	}
+	delete(t.entries, e.id)
+	delete(t.byPID, child.Id)
+	t.byUse.Remove(e.place)
+	t.crashes[e.id]++
+	n := t.crashes[e.id]
+	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", reason)
+	for _, message := range e.arrived {
+		if cmd, ok := message.(*command); ok {
+			cmd.answer(answer{err: errCrashed})
+		}
+	}
+	if t.leaving != nil && len(t.entries) == 0 {
+		t.leaving()
+		t.leaving = nil
+	}
+	if n > 2*manyCrashes {
+		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
+		return
+	}
+	self := t.m.tasks
+	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(self, revive{e.id}) })
+}
+
+// errCrashed is the answer to whoever was waiting for an actor that crashed.
+var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was at this: it starts again from the store, ask again in a moment")
+
+// HandleFailure stops a step actor that panicked and spawns another one after a while. One that keeps
+// crashing fails its step, never the task's actor or the member.
+func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	t.hands.failed(supervisor, child, reason)
+}
+
+// HandleFailure of a step actor's children: as for those of a task.
+func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	s.hands.failed(supervisor, child, reason)
+}
+
+func (h *hands) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) {
+	supervisor.StopChildren(pid)
+	child := h.childOf(pid)
+	if child == nil {
+		return
+	}
+	child.pid = nil
+	child.crashes++
+	h.m.log.Error("a step actor crashed", "task", h.task, "step", child.at.String(), "crashes", child.crashes, "reason", reason)
+	owner, at := h.owner, child.at
+	message := any(respawn{at})
+	if child.crashes >= manyCrashes {
+		message = &command{task: h.task, cmd: flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}}
+	}
+	h.m.cfg.Host.Clock.AfterFunc(backOff(child.crashes), func() { h.m.tell(owner, message) })
+}

@@ -1,0 +1,408 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// task is the actor of one running task. It alone owns the task's cursor and state: it decides at
+// once, commits what it decided, and then lets it be heard.
+type task struct {
+	hands
+	id     string
+	state  *flow.State
+	create *persistence.Create // until the first row is written
+
+	loading bool
+	waiting []any // what arrived while loading
+	gen     int   // of the state; answers to an older one are void
+	tries   int   // of loading
+
+	seq      int64 // of the last row sent to the store
+	inflight *parcel
+	open     *parcel // gathers while one is in flight
+	proceed  bool    // a Proceed is under way
+	resting  restPhase
+	asleep   bool // the store has the task at rest
+
+	journal   int // bytes of rows since the snapshot
+	snapshot  int // bytes of the last one
+	columns   persistence.Columns
+	columnsAt int64
+	crashes   int // of earlier actors of this task
+}
+
+// restPhase says how far a task's retirement is.
+type restPhase uint8
+
+const (
+	awake restPhase = iota
+	restCommitting
+	gone
+)
+
+type (
+	restRequest struct{ force bool }
+	proceed     struct{ gen int }
+	reload      struct{ gen int }
+)
+
+func (t *task) Receive(c actor.Context) {
+	defer t.answerOnPanic()
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		t.start(c)
+	case *command:
+		if t.hold(m) {
+			return
+		}
+		t.decide(c, m)
+	case written:
+		t.written(c, m)
+	case loaded:
+		t.loaded(c, m)
+	case reload:
+		t.load(c)
+	case ring:
+		t.ring(c)
+	case proceed:
+		if m.gen == t.gen && !t.loading {
+			t.proceed = false
+			t.decide(c, &command{cmd: flow.Proceed{}})
+		}
+	case restRequest:
+		t.rest(c, m.force)
+	case respawn:
+		t.respawn(c, m.at)
+	case outstanding:
+		if !t.loading {
+			c.Send(m.reply, carry{flow.OutstandingOf(t.state, m.at)})
+		}
+	case *actor.Stopping:
+		t.close()
+	case *actor.Stopped:
+		t.m.actorCount[0].Add(-1)
+	}
+}
+
+func (t *task) start(c actor.Context) {
+	t.m.actorCount[0].Add(1)
+	t.begin(t.m, t.id, "", c.Self())
+	if t.loading {
+		t.load(c)
+	}
+}
+
+// answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts another.
+func (t *task) answerOnPanic() {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	for _, p := range []*parcel{t.inflight, t.open} {
+		p.answerAll(answer{err: errCrashed})
+	}
+	for _, message := range t.waiting {
+		if cmd, ok := message.(*command); ok {
+			cmd.answer(answer{err: errCrashed})
+		}
+	}
+	t.inflight, t.open, t.waiting = nil, nil, nil
+	panic(reason)
+}
+
+// hold keeps a command that arrives while the state is being loaded.
+func (t *task) hold(m *command) bool {
+	if t.loading {
+		t.waiting = append(t.waiting, m)
+	}
+	return t.loading
+}
+
+func (t *task) load(c actor.Context) {
+	t.loading = true
+	gen, self, m := t.gen, c.Self(), t.m
+	m.loader.load(t.id, func(l loaded) {
+		l.gen = gen
+		m.tell(self, l)
+	})
+}
+
+// loaded takes the state from the store, takes over what was carried by one who is gone, and then
+// answers what has been waiting.
+func (t *task) loaded(c actor.Context, l loaded) {
+	switch {
+	case l.gen != t.gen:
+		return
+	case l.err != nil:
+		t.loadAgain(c, l.err)
+		return
+	case l.view == nil:
+		t.refuseUnknown(c)
+		return
+	}
+	t.loading, t.tries = false, 0
+	t.state, t.seq, t.asleep = l.view.State, l.view.Seq, l.resting
+	t.journal, t.snapshot = l.journal, l.snap
+	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
+	t.create = nil
+	t.reset(c)
+	t.perform(c, flow.Outstanding(t.state))
+	t.decide(c, &command{cmd: flow.Recover{}})
+	if t.crashes >= manyCrashes && t.state.Root.Step != nil {
+		t.decide(c, &command{cmd: flow.FailStep{Address: t.state.Root.Step.Address(), Error: "the task's actor keeps crashing"}})
+	}
+	waiting := t.waiting
+	t.waiting = nil
+	for _, message := range waiting {
+		c.Send(c.Self(), message)
+	}
+}
+
+func (t *task) loadAgain(c actor.Context, err error) {
+	t.tries++
+	if t.m.ctx.Err() != nil {
+		return
+	}
+	t.m.log.Warn("a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
+	if kind := flow.KindOf(err); kind != "" {
+		for _, message := range t.waiting {
+			if cmd, ok := message.(*command); ok {
+				cmd.answer(answer{err: err})
+			}
+		}
+		t.waiting = nil
+	}
+	self, gen := c.Self(), t.gen
+	t.m.cfg.Host.Clock.AfterFunc(backOff(t.tries), func() { t.m.tell(self, reload{gen}) })
+}
+
+func (t *task) refuseUnknown(c actor.Context) {
+	for _, message := range t.waiting {
+		if cmd, ok := message.(*command); ok {
+			cmd.answer(answer{err: errNoTask(t.id)})
+		}
+	}
+	t.waiting = nil
+	c.Send(t.m.tasks, unknown{t})
+}
+
+// ring answers alarms. One that comes while the task is being put to rest is in the store's hands.
+func (t *task) ring(c actor.Context) {
+	if t.resting != awake {
+		return
+	}
+	for _, a := range t.due(t.m.now()) {
+		cmd := &command{cmd: flow.Ring{Alarm: a}}
+		if !t.hold(cmd) {
+			t.decide(c, cmd)
+		}
+	}
+}
+
+// decide lets the core decide a command, keeps what follows from it and sends it to the store.
+func (t *task) decide(c actor.Context, cmd *command) {
+	claim, isClaim := cmd.cmd.(flow.Claim)
+	before := t.state.Steps
+	d, err := flow.Decide(t.state, cmd.cmd, flow.Env{
+		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits,
+	})
+	t.m.steps.Add(int64(t.state.Steps - before))
+	a := answer{err: err}
+	if isClaim && err == nil {
+		a.job, _ = t.state.Job(claim.Address)
+	}
+	if d.More && !t.proceed {
+		t.proceed = true
+		c.Send(c.Self(), proceed{t.gen})
+	}
+	p := t.parcelFor(d)
+	if p == nil { // nothing is waiting for the store: nothing to wait for
+		t.perform(c, d.Effects)
+		cmd.answer(a)
+		return
+	}
+	p.add(d, cmd, a)
+	t.flush(c)
+}
+
+// parcelFor is where a decision waits for the store: with its events, or, without any, behind the
+// newest ones it may follow from.
+func (t *task) parcelFor(d flow.Decision) *parcel {
+	if len(d.Events) == 0 {
+		if t.open != nil {
+			return t.open
+		}
+		return t.inflight
+	}
+	if t.open == nil {
+		t.open = &parcel{}
+	}
+	return t.open
+}
+
+// flush sends what has gathered, unless a row is in flight: a task has one at a time.
+func (t *task) flush(c actor.Context) {
+	if t.inflight != nil || t.open == nil {
+		return
+	}
+	t.inflight, t.open = t.open, nil
+	t.seq++
+	commit, err := t.commit(t.inflight)
+	if err != nil {
+		panic(err)
+	}
+	t.send(c, commit)
+}
+
+func (t *task) send(c actor.Context, commit persistence.Commit) {
+	t.m.uncommitted.Add(1)
+	c.Send(t.m.laneOf(t.id), &writing{commit: commit, reply: c.Self(), gen: t.gen})
+}
+
+// written is the store's answer. What it has is heard now; anything but "written" is forgotten.
+func (t *task) written(c actor.Context, w written) {
+	t.m.uncommitted.Add(-1)
+	if w.gen != t.gen {
+		return
+	}
+	if t.resting == restCommitting {
+		t.restWritten(c, w.err)
+		return
+	}
+	p := t.inflight
+	if w.err != nil {
+		t.forget(c, w.err)
+		return
+	}
+	t.inflight, t.create, t.asleep = nil, nil, false
+	t.perform(c, p.effects)
+	p.answerEach()
+	t.m.hub.notify(t.id)
+	if t.open == nil && t.state.Status.Ended() && p.ends() {
+		c.Send(t.m.tasks, ended{t, t.state.Status})
+	}
+	t.flush(c)
+}
+
+// forget drops everything this incarnation of the actor knew, and reloads; the commands that have no
+// answer yet are decided again. A commit that the store refuses as such would be refused again:
+// whoever caused it is told so.
+func (t *task) forget(c actor.Context, err error) {
+	again := append(t.inflight.commands(), t.open.commands()...)
+	created := t.create != nil
+	t.inflight, t.open, t.proceed = nil, nil, false
+	t.gen++
+	t.reset(c)
+	switch {
+	case errors.Is(err, persistence.ErrRefused):
+		again = t.refused(again, err)
+	case errors.Is(err, persistence.ErrExists):
+		// Somebody with the same id was first, perhaps this very request whose answer got lost.
+		t.m.log.Info("a task with this id exists", "task", t.id)
+	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown):
+		t.m.log.Warn("a commit failed", "task", t.id, "error", err)
+	}
+	if created {
+		again = t.answerStarts(again, err)
+	}
+	for _, cmd := range again {
+		t.waiting = append(t.waiting, cmd)
+	}
+	t.load(c)
+}
+
+// answerStarts tells whoever started the task how that ended; the rest stays.
+func (t *task) answerStarts(commands []*command, err error) (rest []*command) {
+	for _, cmd := range commands {
+		if _, ok := cmd.cmd.(flow.Start); ok {
+			cmd.answer(answer{err: err})
+			continue
+		}
+		rest = append(rest, cmd)
+	}
+	return rest
+}
+
+// refused turns what brought a value that the store does not take into an error of its attempt,
+// or of the one who asked.
+func (t *task) refused(commands []*command, err error) (rest []*command) {
+	for _, cmd := range commands {
+		switch r := cmd.cmd.(type) {
+		case flow.Report:
+			r.Output, r.Fatal = nil, true
+			r.Error = fmt.Sprintf("internal: the store refused the attempt's result: %v", err)
+			cmd.cmd = r
+			rest = append(rest, cmd)
+		case flow.Start, flow.Signal, flow.Note, flow.Claim, flow.Extend:
+			cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
+		default:
+			rest = append(rest, cmd)
+		}
+	}
+	return rest
+}
+
+// rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
+// soon as nothing is on its way to the store.
+func (t *task) rest(c actor.Context, force bool) {
+	due, quiet := t.quiet()
+	switch {
+	case force && !t.idleNow():
+		self := c.Self()
+		t.m.cfg.Host.Clock.AfterFunc(10*time.Millisecond, func() { t.m.tell(self, restRequest{force}) })
+		return
+	case !quiet && !force:
+		c.Send(t.m.tasks, restable{t, false})
+		return
+	case t.state.Status.Ended():
+		t.resting = gone
+		c.Send(t.m.tasks, rested{t})
+		return
+	}
+	t.resting = restCommitting
+	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
+	t.addSnapshot(&commit)
+	if col := columnsOf(t.state); col != t.columns {
+		commit.Columns = &col
+	}
+	t.send(c, commit)
+}
+
+// idleNow says whether nothing is on its way to the store.
+func (t *task) idleNow() bool {
+	return !t.loading && t.inflight == nil && t.open == nil && !t.proceed
+}
+
+// quiet says whether all a task has to do is wait, and when it is due (0 = only a message brings it back).
+func (t *task) quiet() (due int64, ok bool) {
+	if !t.idleNow() {
+		return 0, false
+	}
+	if t.state.Status.Ended() {
+		return 0, true
+	}
+	due, ok = flow.Idle(t.state)
+	if !ok || due > 0 && due < t.m.now()+3*t.m.cfg.IdleAfter.Milliseconds() {
+		return 0, false
+	}
+	return due, true
+}
+
+func (t *task) restWritten(c actor.Context, err error) {
+	if err != nil {
+		t.resting = awake
+		t.inflight = &parcel{}
+		t.forget(c, err)
+		c.Send(t.m.tasks, restable{t, false})
+		return
+	}
+	t.resting = gone
+	c.Send(t.m.tasks, rested{t})
+}

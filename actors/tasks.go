@@ -1,0 +1,361 @@
+package actors
+
+import (
+	"container/list"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Messages to the tasks actor.
+type (
+	// command is for a task; reply is called once, after the commit.
+	command struct {
+		task    string
+		cmd     flow.Command
+		request string
+		reply   func(answer) // nil = nobody waits
+	}
+	// create begins a task.
+	create struct {
+		task   string
+		plan   *flow.Plan
+		start  flow.Start
+		create *persistence.Create
+		reply  func(answer)
+	}
+	// wakeUp brings tasks into memory that have something to do.
+	wakeUp struct{ tasks []string }
+	// await is answered when a task has ended.
+	await struct {
+		task string
+		done func(flow.TaskStatus, error)
+	}
+	// Of task actors about themselves.
+	ended struct {
+		task   *task
+		status flow.TaskStatus
+	}
+	unknown  struct{ task *task }
+	restable struct {
+		task *task
+		ok   bool
+	}
+	rested   struct{ task *task }
+	stopWait struct {
+		task string
+		key  *await
+	}
+	sweep   struct{}
+	restAll struct{ done func() }
+	revive  struct{ task string }
+	// ask is a message for a task's actor.
+	ask struct {
+		task    string
+		message any
+	}
+)
+
+// answer of a command: after the commit it follows from.
+type answer struct {
+	err error
+	job flow.Job // of a Claim
+}
+
+func (c *command) answer(a answer) {
+	if c.reply != nil {
+		c.reply(a)
+	}
+}
+
+// entry is a task in memory. While it is being retired, what arrives is kept here.
+type entry struct {
+	id       string
+	pid      *actor.PID
+	task     *task
+	used     int64 // when something last arrived
+	place    *list.Element
+	retiring bool
+	arrived  []any
+}
+
+// tasks is the parent of all task actors and the only one who knows which are in memory.
+type tasks struct {
+	m       *Member
+	entries map[string]*entry
+	byPID   map[string]*entry // by the actor's id, for failures
+	byUse   *list.List        // of *entry, longest unused first
+	waiters map[string][]*await
+	crashes map[string]int // since the task last ended or rested well
+	leaving func()         // set while the member stops
+	retired int            // since memory was last given back
+	closed  bool
+}
+
+func newTasks(m *Member) *tasks {
+	return &tasks{m: m, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
+		waiters: map[string][]*await{}, crashes: map[string]int{}}
+}
+
+func (t *tasks) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *command:
+		t.deliver(c, m.task, m)
+	case *create:
+		t.create(c, m)
+	case *await:
+		t.await(c, m)
+	case stopWait:
+		t.stopWait(m)
+	case wakeUp:
+		t.wake(c, m)
+	case revive:
+		t.deliver(c, m.task, &command{task: m.task, cmd: flow.Proceed{}})
+	case *ask:
+		t.deliver(c, m.task, m.message)
+	case ended:
+		t.ended(c, m)
+	case unknown:
+		t.unknown(c, m.task)
+	case restable:
+		t.restable(c, m)
+	case rested:
+		t.rested(c, m.task)
+	case sweep:
+		t.sweep(c)
+	case restAll:
+		t.restAll(c, m.done)
+	case *actor.Stopping:
+		t.closed = true
+	}
+}
+
+// deliver hands something to a task, bringing it into memory when it is not.
+func (t *tasks) deliver(c actor.Context, id string, message any) {
+	e := t.entries[id]
+	if e == nil {
+		e = t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
+	}
+	t.hand(c, e, message)
+}
+
+func (t *tasks) hand(c actor.Context, e *entry, message any) {
+	e.used = t.m.now()
+	t.byUse.MoveToBack(e.place)
+	if e.retiring {
+		e.arrived = append(e.arrived, message)
+		return
+	}
+	c.Send(e.pid, message)
+}
+
+func (t *tasks) open(c actor.Context, id string, child *task) *entry {
+	if t.closed {
+		return &entry{id: id, retiring: true, place: t.byUse.PushBack(nil)}
+	}
+	e := &entry{id: id, task: child, used: t.m.now()}
+	child.crashes = t.crashes[id]
+	e.pid = c.Spawn(t.m.props(func() actor.Actor { return child }))
+	e.place = t.byUse.PushBack(e)
+	t.entries[id], t.byPID[e.pid.Id] = e, e
+	return e
+}
+
+func (t *tasks) create(c actor.Context, m *create) {
+	if t.entries[m.task] != nil {
+		m.reply(answer{err: persistence.ErrExists})
+		return
+	}
+	child := &task{hands: hands{m: t.m}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
+	e := t.open(c, m.task, child)
+	t.hand(c, e, &command{task: m.task, cmd: m.start, reply: m.reply})
+}
+
+func (t *tasks) wake(c actor.Context, m wakeUp) {
+	for _, id := range m.tasks {
+		if t.entries[id] == nil {
+			t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
+		}
+	}
+}
+
+// close forgets a task actor and stops it.
+func (t *tasks) close(c actor.Context, e *entry) {
+	delete(t.entries, e.id)
+	delete(t.byPID, e.pid.Id)
+	t.byUse.Remove(e.place)
+	c.Stop(e.pid)
+	if t.leaving != nil && len(t.entries) == 0 {
+		t.leaving()
+		t.leaving = nil
+	}
+}
+
+func (t *tasks) current(k *task) *entry {
+	if e := t.entries[k.id]; e != nil && e.task == k {
+		return e
+	}
+	return nil
+}
+
+// reopen replays what arrived while a task was retired.
+func (t *tasks) reopen(c actor.Context, e *entry) {
+	for _, message := range e.arrived {
+		t.deliver(c, e.id, message)
+	}
+}
+
+func (t *tasks) ended(c actor.Context, m ended) {
+	for _, w := range t.waiters[m.task.id] {
+		w.done(m.status, nil)
+	}
+	delete(t.waiters, m.task.id)
+	delete(t.crashes, m.task.id)
+	if e := t.current(m.task); e != nil && !e.retiring {
+		e.retiring = true
+		c.Send(e.pid, restRequest{})
+	}
+}
+
+// unknown answers everybody who asked for a task that does not exist.
+func (t *tasks) unknown(c actor.Context, k *task) {
+	for _, w := range t.waiters[k.id] {
+		w.done("", errNoTask(k.id))
+	}
+	delete(t.waiters, k.id)
+	e := t.current(k)
+	if e == nil {
+		return
+	}
+	t.close(c, e)
+	t.reopen(c, e)
+}
+
+func errNoTask(id string) error {
+	return flow.Errorf(flow.NotFound, "there is no task %s", id)
+}
+
+// sweep retires what has been idle for long enough: it asks, the task decides.
+func (t *tasks) sweep(c actor.Context) {
+	idle := t.m.cfg.IdleAfter
+	before := t.m.now() - idle.Milliseconds()
+	for el := t.byUse.Front(); el != nil; {
+		e := el.Value.(*entry)
+		if e.used > before {
+			break
+		}
+		next := el.Next()
+		if !e.retiring {
+			e.retiring = true
+			c.Send(e.pid, restRequest{})
+		}
+		el = next
+	}
+	t.giveBackMemory()
+	self := c.Self()
+	t.m.cfg.Host.Clock.AfterFunc(max(idle/3, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
+}
+
+// manyRetired is after how many retired tasks their memory is given back to the system. The
+// runtime would do so too, but only minutes later.
+const manyRetired = 20_000
+
+func (t *tasks) giveBackMemory() {
+	if t.retired < manyRetired {
+		return
+	}
+	t.retired = 0
+	t.m.background(debug.FreeOSMemory)
+}
+
+// restable is a task's answer to restRequest. One that is busy gets what arrived meanwhile.
+func (t *tasks) restable(c actor.Context, m restable) {
+	e := t.current(m.task)
+	if e == nil || m.ok {
+		return
+	}
+	e.retiring, e.used = false, t.m.now()
+	t.byUse.MoveToBack(e.place)
+	for _, message := range e.arrived {
+		c.Send(e.pid, message)
+	}
+	e.arrived = nil
+}
+
+func (t *tasks) rested(c actor.Context, k *task) {
+	e := t.current(k)
+	if e == nil {
+		return
+	}
+	t.retired++
+	t.m.rested.Add(1)
+	delete(t.crashes, e.id)
+	leaving := t.leaving != nil
+	t.close(c, e)
+	if leaving {
+		refuse(e.arrived)
+		return
+	}
+	t.reopen(c, e)
+}
+
+// refuse answers those whose task is no longer here, because the member goes.
+func refuse(messages []any) {
+	for _, message := range messages {
+		if cmd, ok := message.(*command); ok {
+			cmd.answer(answer{err: errLeaving})
+		}
+	}
+}
+
+var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again when it is back")
+
+// restAll puts every task to rest, because the member goes.
+func (t *tasks) restAll(c actor.Context, done func()) {
+	if len(t.entries) == 0 {
+		done()
+		return
+	}
+	t.leaving = done
+	for _, e := range t.entries {
+		if !e.retiring {
+			e.retiring = true
+			c.Send(e.pid, restRequest{force: true})
+		}
+	}
+}
+
+func (t *tasks) await(c actor.Context, w *await) {
+	t.waiters[w.task] = append(t.waiters[w.task], w)
+	if t.entries[w.task] != nil {
+		return
+	}
+	self := c.Self()
+	t.m.background(func() {
+		row, err := t.m.store.Task(t.m.ctx, w.task)
+		switch {
+		case err != nil:
+			t.m.tell(self, stopWait{w.task, w})
+			w.done("", notFound(err, w.task))
+		case flow.TaskStatus(row.Status).Ended():
+			t.m.tell(self, stopWait{w.task, w})
+			w.done(flow.TaskStatus(row.Status), nil)
+		}
+	})
+}
+
+func (t *tasks) stopWait(m stopWait) {
+	left := t.waiters[m.task][:0]
+	for _, w := range t.waiters[m.task] {
+		if w != m.key {
+			left = append(left, w)
+		}
+	}
+	if t.waiters[m.task] = left; len(left) == 0 {
+		delete(t.waiters, m.task)
+	}
+}

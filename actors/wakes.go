@@ -1,0 +1,59 @@
+package actors
+
+import "time"
+
+// The look-out for tasks at rest that are due: how often, and how far ahead.
+const (
+	wakeEvery = time.Second
+	wakeAhead = 2500 * time.Millisecond
+	wakeLimit = 20_000
+)
+
+// lookForWakes brings tasks at rest into memory shortly before they are due; their own alarms do the
+// rest.
+func (m *Member) lookForWakes() {
+	var look func()
+	look = func() {
+		m.background(func() {
+			wakes, err := m.store.DueWakes(m.ctx, m.now()+wakeAhead.Milliseconds(), wakeLimit)
+			if err != nil && m.ctx.Err() == nil {
+				m.log.Warn("due tasks could not be read from the store", "error", err)
+			}
+			if len(wakes) > 0 && !m.stopping.Load() {
+				ids := make([]string, len(wakes))
+				for i, w := range wakes {
+					ids[i] = w.Task
+				}
+				m.tell(m.tasks, wakeUp{ids})
+			}
+			if m.ctx.Err() == nil {
+				m.cfg.Host.Clock.AfterFunc(wakeEvery, look)
+			}
+		})
+	}
+	look()
+}
+
+// recoverBatch is how many unfinished tasks are taken up at once after a start.
+const recoverBatch = 1000
+
+// recoverUnfinished takes up the tasks that were under way when the member was last here.
+func (m *Member) recoverUnfinished() {
+	m.background(func() {
+		for after := ""; m.ctx.Err() == nil; {
+			ids, err := m.store.Unfinished(m.ctx, after, recoverBatch)
+			if err != nil {
+				m.log.Warn("unfinished tasks could not be read from the store", "error", err)
+				if !m.pause(time.Second) {
+					return
+				}
+				continue
+			}
+			if len(ids) == 0 {
+				return
+			}
+			m.tell(m.tasks, wakeUp{ids})
+			after = ids[len(ids)-1]
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Reader reads tasks by folding their journals. What it answers is exact on any member: it asks the
+// store, never the task's owner.
+type Reader struct {
+	store  Store
+	limits flow.Limits
+
+	mu    sync.Mutex
+	plans map[string]*flow.Plan // by version; immutable, so they are kept
+}
+
+// maxPlans bounds how many compiled versions are kept in memory.
+const maxPlans = 4096
+
+// NewReader reads from a store.
+func NewReader(store Store, limits flow.Limits) *Reader {
+	return &Reader{store: store, limits: limits.OrDefault(), plans: map[string]*flow.Plan{}}
+}
+
+// Plan is the compiled form of a version.
+func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
+	r.mu.Lock()
+	plan := r.plans[version]
+	r.mu.Unlock()
+	if plan != nil {
+		return plan, nil
+	}
+	v, err := r.store.Version(ctx, version)
+	if errors.Is(err, ErrNotFound) {
+		return nil, flow.Errorf(flow.NotFound, "there is no flow version %s", version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading flow version %s: %w", version, err)
+	}
+	if plan, err = compile(v, r.limits); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.plans) >= maxPlans {
+		clear(r.plans)
+	}
+	r.plans[version] = plan
+	return plan, nil
+}
+
+func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {
+	d, err := flow.ParseDefinition(v.Definition)
+	if err != nil {
+		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
+	}
+	plan, problems := flow.Compile(d, limits)
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
+	}
+	return plan, nil
+}
+
+// View is a task as it is now.
+type View struct {
+	TaskRow
+	State *flow.State // of the reader alone
+	Seq   int64       // of the last journal row it holds
+}
+
+// View reads one task. ErrNotFound when there is none.
+func (r *Reader) View(ctx context.Context, task string) (*View, error) {
+	views, err := r.Views(ctx, []string{task})
+	if err != nil {
+		return nil, err
+	}
+	if views[0] == nil {
+		return nil, ErrNotFound
+	}
+	return views[0], nil
+}
+
+// Views reads several tasks at once; an unknown one has a nil view.
+func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	records, err := r.store.Load(ctx, tasks)
+	if err != nil {
+		return nil, fmt.Errorf("reading tasks: %w", err)
+	}
+	views := make([]*View, len(records))
+	for i, rec := range records {
+		if rec == nil {
+			continue
+		}
+		if views[i], err = r.Fold(ctx, rec); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
+// Fold makes a view of a record.
+func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
+	plan, err := r.Plan(ctx, rec.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{TaskRow: rec.TaskRow, Seq: rec.SnapshotSeq}
+	rows := rec.Rows
+	if rec.Snapshot != nil {
+		s, known, err := flow.DecodeSnapshot(rec.Snapshot, plan)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			v.State = s
+		} else if rows, err = r.store.Rows(ctx, rec.ID, 0, maxRows); err != nil {
+			return nil, fmt.Errorf("reading the journal of task %s: %w", rec.ID, err)
+		}
+	}
+	if v.State == nil {
+		v.State = flow.NewState(rec.ID, plan)
+	}
+	for _, row := range rows {
+		if err := flow.Fold(v.State, row.Events); err != nil {
+			return nil, fmt.Errorf("task %s, journal row %d: %w", rec.ID, row.Seq, err)
+		}
+		v.Seq = row.Seq
+	}
+	return v, nil
+}
+
+// maxRows is "all rows": a task's steps are limited far below it.
+const maxRows = 1 << 30
+
+// Runs tells the history of a task as node runs.
+func (r *Reader) Runs(ctx context.Context, task string) ([]flow.NodeRun, error) {
+	row, err := r.store.Task(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := r.Plan(ctx, row.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	h := flow.NewHistory(task, plan)
+	err = r.eachEvent(ctx, task, func(e *flow.Event) { h.Apply(e) })
+	return h.Runs, err
+}
+
+// pageRows is how many journal rows are read at once.
+const pageRows = 1000
+
+func (r *Reader) eachEvent(ctx context.Context, task string, visit func(*flow.Event)) error {
+	for after := int64(0); ; {
+		rows, err := r.store.Rows(ctx, task, after, pageRows)
+		if err != nil {
+			return fmt.Errorf("reading the journal of task %s: %w", task, err)
+		}
+		for _, row := range rows {
+			events, err := flow.DecodeEvents(row.Events)
+			if err != nil {
+				return fmt.Errorf("task %s, journal row %d: %w", task, row.Seq, err)
+			}
+			for i := range events {
+				visit(&events[i])
+			}
+			after = row.Seq
+		}
+		if len(rows) < pageRows {
+			return nil
+		}
+	}
+}
