@@ -12,6 +12,8 @@ type Definition struct {
 	TimeoutMS   int64            `json:"timeout_ms,omitempty"` // of the whole task; 0 = none
 	OnError     string           `json:"on_error,omitempty"`   // "fail": a failed node without an `error` edge ends its scope
 	Result      string           `json:"result,omitempty"`     // the shared key that is the task's result; "" = all of shared
+
+	source *reporter // the text it was read from and the problems of that, or nil
 }
 
 // Edge leads from a node to the next one for an action. `default` serves every action that has no

@@ -1,0 +1,231 @@
+package flow
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// decodeDefinition makes a definition of a text. It differs from encoding/json in that it goes
+// on after a problem, knows where each one is, and does not care which kind of text it reads.
+func decodeDefinition(r *reporter) *Definition {
+	if kind := r.root.kind(); kind != expr.KindObject {
+		r.add(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kindName(kind))
+		return nil
+	}
+	d := &Definition{source: r}
+	decoder{r}.decode(r.root, reflect.ValueOf(d).Elem(), nil)
+	return d
+}
+
+type decoder struct{ *reporter }
+
+var rawType = reflect.TypeFor[json.RawMessage]()
+
+// decode sets a field from a value. A null leaves the field as it is.
+func (d decoder) decode(v value, to reflect.Value, at *place) {
+	switch {
+	case v.kind() == expr.KindNull:
+		return
+	case to.Type() == rawType:
+		to.SetBytes(v.raw())
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		d.decode(v, to.Elem(), at)
+	case reflect.Struct:
+		d.object(v, to, at)
+	case reflect.Map:
+		d.table(v, to, at)
+	case reflect.Slice:
+		d.list(v, to, at)
+	case reflect.String:
+		if d.want(v, expr.KindString, at) {
+			text, _ := expr.String(v.raw())
+			to.SetString(text)
+		}
+	case reflect.Bool:
+		if d.want(v, expr.KindBool, at) {
+			to.SetBool(string(v.raw()) == "true")
+		}
+	default:
+		d.integer(v, to, at)
+	}
+}
+
+func (d decoder) want(v value, kind expr.Kind, at *place) bool {
+	if v.kind() == kind {
+		return true
+	}
+	d.add(SeverityError, at, v.position(), "must be %s, is %s", kindName(kind), kindName(v.kind()))
+	return false
+}
+
+func (d decoder) list(v value, to reflect.Value, at *place) {
+	if !d.want(v, expr.KindArray, at) {
+		return
+	}
+	elements := v.elements()
+	to.Set(reflect.MakeSlice(to.Type(), len(elements), len(elements)))
+	for i, e := range elements {
+		d.decode(e, to.Index(i), at.index(i))
+	}
+}
+
+func (d decoder) table(v value, to reflect.Value, at *place) {
+	if !d.want(v, expr.KindObject, at) {
+		return
+	}
+	to.Set(reflect.MakeMap(to.Type()))
+	seen := map[string]bool{}
+	for _, m := range v.members() {
+		d.once(seen, m.key, m, at)
+		e := reflect.New(to.Type().Elem()).Elem()
+		d.decode(m.value, e, at.key(m.key))
+		to.SetMapIndex(reflect.ValueOf(m.key), e)
+	}
+}
+
+func (d decoder) object(v value, to reflect.Value, at *place) {
+	if !d.want(v, expr.KindObject, at) {
+		return
+	}
+	names := knownFields[to.Type()]
+	seen := map[string]bool{}
+	for _, m := range v.members() {
+		name, ok := names.find(m.key)
+		if !ok {
+			d.unknown(m, names, at)
+			continue
+		}
+		d.once(seen, name, m, at)
+		d.decode(m.value, to.Field(names[name]), at.key(name))
+	}
+}
+
+// once warns of a key that is there again. The last one counts, as in encoding/json.
+func (d decoder) once(seen map[string]bool, key string, m member, at *place) {
+	if seen[key] {
+		d.add(SeverityWarning, at.key(m.key), m.at, "the key is there twice: the last one counts")
+	}
+	seen[key] = true
+}
+
+// unknown warns of a key that is no field. Keys that people use for notes of their own are left alone.
+func (d decoder) unknown(m member, names fields, at *place) {
+	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
+		return
+	}
+	if near := names.nearest(m.key); near != "" {
+		d.add(SeverityWarning, at.key(m.key), m.at, "unknown field, ignored: did you mean %s?", near)
+		return
+	}
+	d.add(SeverityWarning, at.key(m.key), m.at, "unknown field, ignored")
+}
+
+func (d decoder) integer(v value, to reflect.Value, at *place) {
+	text := string(v.raw())
+	if v.kind() != expr.KindNumber {
+		d.add(SeverityError, at, v.position(), "must be an integer, is %s", kindName(v.kind()))
+		return
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && !to.OverflowInt(n) {
+		to.SetInt(n)
+		return
+	}
+	const exact = 1 << 53 // beyond it a float does not say which integer is meant
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.Abs(f) > exact:
+		d.add(SeverityError, at, v.position(), "is too large: %.40s", text)
+	case f != math.Trunc(f):
+		d.add(SeverityError, at, v.position(), "must be an integer, is %.40s", text)
+	default:
+		to.SetInt(int64(f))
+	}
+}
+
+// fields are the names of a struct's fields in texts, and their numbers.
+type fields map[string]int
+
+// knownFields says the fields of each struct that a definition is made of.
+var knownFields = func() map[reflect.Type]fields {
+	known := map[reflect.Type]fields{}
+	learn(known, reflect.TypeFor[Definition]())
+	return known
+}()
+
+func learn(known map[reflect.Type]fields, t reflect.Type) {
+	switch {
+	case t.Kind() == reflect.Struct && known[t] == nil:
+		names := fields{}
+		known[t] = names
+		for i := range t.NumField() {
+			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
+				names[name] = i
+				learn(known, t.Field(i).Type)
+			}
+		}
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:
+		learn(known, t.Elem())
+	}
+}
+
+// find matches a key to a field as encoding/json does: exactly, else whatever its case.
+func (f fields) find(key string) (string, bool) {
+	if _, ok := f[key]; ok {
+		return key, true
+	}
+	for name := range f {
+		if strings.EqualFold(name, key) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// nearest is the field that a key is probably a misspelling of, or "".
+func (f fields) nearest(key string) string {
+	best, distance := "", 3
+	if len(key) > 40 {
+		return ""
+	}
+	bare := strings.ReplaceAll(strings.ToLower(key), "_", "")
+	for name := range f {
+		d := editDistance(bare, strings.ReplaceAll(name, "_", ""))
+		if d < distance || d == distance && name < best {
+			best, distance = name, d
+		}
+	}
+	if distance*3 > len(key) {
+		return ""
+	}
+	return best
+}
+
+// editDistance is the number of bytes to add, drop or change between two words.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

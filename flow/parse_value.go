@@ -1,0 +1,133 @@
+package flow
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// value is a part of a text, whether that is JSON or YAML.
+type value interface {
+	kind() expr.Kind
+	raw() json.RawMessage // as JSON
+	members() []member    // of an object, in the order written
+	elements() []value    // of an array
+	position() position
+}
+
+// member is a key of an object.
+type member struct {
+	key   string
+	at    position // of the key
+	value value
+}
+
+// position in a text: line and column from 1. A position of zeros is unknown.
+type position struct{ line, column int }
+
+// place is where something is in a definition: the path to it. The root is nil.
+type place struct {
+	up   *place
+	name string // key of an object; for an element of an array its index in brackets
+}
+
+func (p *place) key(k string) *place { return &place{p, k} }
+
+func (p *place) index(i int) *place { return &place{p, "[" + strconv.Itoa(i) + "]"} }
+
+// inside goes on with a path such as and[1].eq.
+func (p *place) inside(path string) *place {
+	for _, name := range strings.Split(path, ".") {
+		key, rest, _ := strings.Cut(name, "[")
+		if key != "" {
+			p = p.key(key)
+		}
+		for rest != "" {
+			name, rest, _ = strings.Cut(rest, "[")
+			p = &place{p, "[" + name}
+		}
+	}
+	return p
+}
+
+func (p *place) String() string {
+	var b strings.Builder
+	for i, name := range p.names() {
+		if i > 0 && !strings.HasPrefix(name, "[") {
+			b.WriteByte('.')
+		}
+		b.WriteString(name)
+	}
+	return b.String()
+}
+
+func (p *place) names() []string {
+	if p == nil {
+		return nil
+	}
+	return append(p.up.names(), p.name)
+}
+
+// locate finds the position of a place, or of what should hold it. That of an object or array is
+// the one of its key, where a reader looks for its name.
+func locate(v value, at *place) position {
+	found := v.position()
+	for _, name := range at.names() {
+		key, next := child(v, name)
+		if next == nil {
+			break
+		}
+		v, found = next, next.position()
+		if kind := v.kind(); key != (position{}) && (kind == expr.KindObject || kind == expr.KindArray) {
+			found = key
+		}
+	}
+	return found
+}
+
+// child finds a part of a value by its name in a path, and the position of its key.
+func child(v value, name string) (position, value) {
+	switch v.kind() {
+	case expr.KindObject:
+		if m := memberOf(v.members(), name); m != nil {
+			return m.at, m.value
+		}
+	case expr.KindArray:
+		i, err := strconv.Atoi(strings.Trim(name, "[]"))
+		if elements := v.elements(); err == nil && i >= 0 && i < len(elements) {
+			return position{}, elements[i]
+		}
+	}
+	return position{}, nil
+}
+
+// memberOf finds the member that counts for a name: the last one, an exact match first.
+func memberOf(members []member, name string) *member {
+	var found *member
+	for i := range members {
+		m := &members[i]
+		if m.key == name || (found == nil || found.key != name) && strings.EqualFold(m.key, name) {
+			found = m
+		}
+	}
+	return found
+}
+
+// kindName is what a kind of value is called in a message.
+func kindName(k expr.Kind) string {
+	switch k {
+	case expr.KindBool:
+		return "a boolean"
+	case expr.KindNumber:
+		return "a number"
+	case expr.KindString:
+		return "a string"
+	case expr.KindArray:
+		return "an array"
+	case expr.KindObject:
+		return "an object"
+	}
+	return "null"
+}
