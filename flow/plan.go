@@ -46,7 +46,7 @@ type PlanNode struct {
 	Retry  Retry
 	// TimeoutMS bounds each attempt, and the whole step of a subflow. 0 = none.
 	TimeoutMS int64
-	Edges     map[string]string // action → node; an edge to nowhere is left out
+	Edges     map[string]string // action → node; "" ends the scope
 	EndOnFail bool              // on_error: fail, of the node or the flow
 	Strategy  Strategy
 	Each      *Each      // parallel, foreach
