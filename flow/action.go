@@ -108,6 +108,3 @@ func (st *Step) errorsJSON() string {
 	}
 	return string(append(b, '}'))
 }
-
-// maxErrorText bounds the sum of the errors of a step with many failed units.
-const maxErrorText = 64 << 10

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -22,6 +23,9 @@ type decider struct {
 // Decide says what a command makes happen. The state is afterwards what the events make of it; an
 // error means that nothing happened. A request that had its effect before has none now.
 func Decide(s *State, c Command, env Env) (Decision, error) {
+	if err := checkRequest(env.Request); err != nil {
+		return Decision{}, err
+	}
 	if env.Request != "" && s.Answered(env.Request) {
 		return Decision{}, nil
 	}
@@ -69,6 +73,13 @@ func (d *decider) handle(c Command) error {
 		d.recover()
 	case FailStep:
 		d.failStep(c)
+	}
+	return nil
+}
+
+func checkRequest(id string) error {
+	if len(id) > maxName || !utf8.ValidString(id) {
+		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", maxName)
 	}
 	return nil
 }
@@ -140,13 +151,6 @@ func (d *decider) start(c Start) error {
 	return nil
 }
 
-func (l Limits) checkValue(what string, v json.RawMessage) error {
-	if len(v) > l.Value {
-		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", what, len(v), l.Value)
-	}
-	return nil
-}
-
 func (d *decider) signal(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
 		return err
@@ -168,8 +172,10 @@ func checkSharedKey(key string) error {
 		return Errorf(Invalid, "key is missing: say which key of shared the signal sets")
 	case key == "_rt":
 		return Errorf(Invalid, "key _rt belongs to the engine: choose another one")
-	case len(key) > 256:
-		return Errorf(Invalid, "key has %d bytes, more than the limit of 256", len(key))
+	case len(key) > maxName:
+		return Errorf(Invalid, "key has %d bytes, more than the limit of %d", len(key), maxName)
+	case !utf8.ValidString(key):
+		return Errorf(Invalid, "key is not UTF-8 text")
 	}
 	return nil
 }
@@ -210,32 +216,57 @@ func (d *decider) resume() error {
 	return nil
 }
 
-// ring answers an alarm; one whose reason is gone does nothing.
+// ring answers an alarm. One whose reason is gone does nothing; one that rings before its time, because
+// clocks differ, is set again.
 func (d *decider) ring(a Alarm) {
-	if d.s.Status.Ended() {
-		return
+	at := d.s.dueTime(a)
+	switch {
+	case at == 0 || d.s.Status.Ended():
+	case at > d.env.Now && at == a.At:
+		d.effects = append(d.effects, a)
+	case at <= d.env.Now:
+		d.rang(a)
 	}
-	now := d.env.Now
+}
+
+func (d *decider) rang(a Alarm) {
 	switch a.Kind {
 	case AlarmTask:
-		if d.s.Deadline > 0 && now >= d.s.Deadline {
-			d.endTask(TaskFailed, "timeout: the task ran longer than its timeout_ms")
+		d.endTask(TaskFailed, "timeout: the task ran longer than its timeout_ms")
+	case AlarmStep:
+		d.due(d.s.step(a.Address))
+	case AlarmEnter, AlarmRetry:
+		d.later(d.s.scopes[a.Scope])
+	case AlarmAttempt:
+		d.timeOut(a.Address)
+	case AlarmClaim:
+		d.giveBack(a.Address, "")
+	}
+}
+
+// dueTime is when that happens which an alarm is about; 0 when it no longer does.
+func (s *State) dueTime(a Alarm) int64 {
+	switch a.Kind {
+	case AlarmTask:
+		return s.Deadline
+	case AlarmEnter:
+		if sc := s.scopes[a.Scope]; sc != nil && sc.Step == nil && sc.Cursor == a.Node {
+			return sc.EnterAt
 		}
 	case AlarmStep:
-		if st := d.s.step(a.Address); st != nil && st.Due > 0 && now >= st.Due {
-			d.due(st)
+		if st := s.step(a.Address); st != nil {
+			return st.Due
 		}
-	case AlarmEnter, AlarmRetry:
-		if sc := d.s.scopes[a.Scope]; sc != nil {
-			d.later(sc)
+	case AlarmRetry:
+		if st := s.step(a.Address); st != nil && a.Unit >= 0 && a.Unit < len(st.Units) {
+			return st.Units[a.Unit].RetryAt
 		}
-	case AlarmAttempt:
-		if _, u := d.s.attempt(a.Address); u != nil && u.Live.Due > 0 && now >= u.Live.Due {
-			d.timeOut(a.Address)
-		}
-	case AlarmClaim:
-		if _, u := d.s.attempt(a.Address); u != nil && u.Live.Worker != "" && now >= u.Live.Until {
-			d.giveBack(a.Address, "")
+	case AlarmAttempt, AlarmClaim:
+		if _, u := s.attempt(a.Address); u != nil && a.Kind == AlarmAttempt {
+			return u.Live.Due
+		} else if u != nil && u.Live.Worker != "" {
+			return u.Live.Until
 		}
 	}
+	return 0
 }

@@ -52,7 +52,7 @@ func (d *decider) claim(c Claim) error {
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
 	d.emit(Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: orText(c.Worker, "anonymous"), Token: c.Token, Until: c.Until})
+		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: c.Until})
 	return nil
 }
 
@@ -77,10 +77,10 @@ func (d *decider) note(c Note) error {
 	if u == nil || d.s.Status.Ended() || u.Live.Note == c.Text {
 		return nil
 	}
-	if len(c.Text) > 64 {
-		return Errorf(Invalid, "status has %d bytes, more than the limit of 64", len(c.Text))
+	if len(c.Text) > maxName {
+		return Errorf(Invalid, "status has %d bytes, more than the limit of %d", len(c.Text), maxName)
 	}
-	d.emit(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: c.Text})
+	d.emit(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: text(c.Text, maxName)})
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (d *decider) checkOutput(st *Step, c *Report) error {
 func (d *decider) settle(st *Step, u *Unit, c Report) {
 	e := st.event(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt
-	e.Worker, e.URL, e.Log = c.Worker, c.URL, c.Log
+	e.Worker, e.URL, e.Log = text(c.Worker, maxName), text(c.URL, maxName), c.Log
 	if e.Worker == "" {
 		e.Worker = u.Live.Worker
 	}
@@ -124,7 +124,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	case c.Error == "":
 		e.Status, e.Output = string(AttemptOK), c.Output
 	default:
-		e.Status, e.Error = string(AttemptError), c.Error
+		e.Status, e.Error = string(AttemptError), text(c.Error, maxErrorText)
 		if c.TimedOut {
 			e.Status = string(AttemptTimeout)
 		}

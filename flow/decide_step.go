@@ -290,5 +290,5 @@ func (d *decider) failStep(c FailStep) {
 		return
 	}
 	d.withdraw(st)
-	d.finish(st, ending{failed: "internal: " + c.Error})
+	d.finish(st, ending{failed: "internal: " + text(c.Error, maxErrorText)})
 }

@@ -90,19 +90,20 @@ func Outstanding(s *State) []Effect {
 	if s.Deadline > 0 {
 		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
 	}
-	for sc := s.Root; sc != nil; {
-		if sc.Step == nil {
-			if sc.EnterAt > 0 && sc.Cursor != "" {
-				effects = append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
-			}
-			break
-		}
-		effects = sc.Step.appendOutstanding(effects, s)
-		sc = sc.Step.Child
+	return s.Root.appendOutstanding(effects, s)
+}
+
+func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
+	switch {
+	case sc.Step != nil:
+		return sc.Step.appendOutstanding(effects, s)
+	case sc.EnterAt > 0 && sc.Cursor != "":
+		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
 	return effects
 }
 
+// appendOutstanding adds what is owed to a step and everything below it.
 func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	if st.Node.composite() {
 		effects = append(effects, Spawn{st.Address()})
@@ -115,8 +116,11 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	}
 	for _, i := range st.Retrying {
 		a := st.Address()
-		a.Unit = i
+		a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
 		effects = append(effects, Alarm{At: st.Units[i].RetryAt, Address: a, Kind: AlarmRetry})
+	}
+	if st.Child != nil {
+		return st.Child.appendOutstanding(effects, s)
 	}
 	return effects
 }
@@ -127,11 +131,7 @@ func OutstandingOf(s *State, a Address) []Effect {
 	if st == nil || s.Status.Ended() {
 		return nil
 	}
-	effects := st.appendOutstanding(nil, s)
-	if st.Child != nil && st.Child.Step != nil {
-		effects = append(effects, OutstandingOf(s, st.Child.Step.Address())...)
-	}
-	return effects
+	return st.appendOutstanding(nil, s)
 }
 
 // String makes an address readable in logs.

@@ -1,5 +1,11 @@
 package flow
 
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
 // Limits keep one task from harming the others. Zero fields mean the default.
 type Limits struct {
 	Depth      int // of nested scopes
@@ -32,4 +38,31 @@ func (l Limits) OrDefault() Limits {
 	set(&d.Events, l.Events)
 	set(&d.Value, l.Value)
 	return d
+}
+
+// checkValue refuses what is too large to be carried about, and what a store could not keep.
+func (l Limits) checkValue(what string, v json.RawMessage) error {
+	if len(v) > l.Value {
+		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", what, len(v), l.Value)
+	}
+	if !utf8.Valid(v) {
+		return Errorf(Invalid, "%s is not UTF-8 text", what)
+	}
+	return nil
+}
+
+// Bounds of texts that others write: names (of workers, keys, requests) and errors, of one attempt or
+// of all units of a step together.
+const (
+	maxName      = 256
+	maxErrorText = 64 << 10
+)
+
+// text cuts a text of others to what an event may hold. What is not UTF-8 would come back from the
+// journal as another text, so it is replaced before it goes in.
+func text(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
 }

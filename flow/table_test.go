@@ -139,10 +139,16 @@ func (tb *table) note(e Effect) {
 	case Spawn:
 		tb.carried[e.Address] = true
 	case Prune:
-		delete(tb.carried, e.Address)
+		maps.DeleteFunc(tb.carried, func(a Address, _ bool) bool { return a == e.Address || below(a.Scope, e.Address) })
 	case Ended:
 		tb.over++
 	}
+}
+
+// below says whether a scope is inside a step.
+func below(scope string, step Address) bool {
+	child := childScope(step.Scope, step.Node, step.Visit)
+	return scope == child || strings.HasPrefix(scope, child+"/")
 }
 
 // checkOwed compares what the effects said with what is outstanding.
