@@ -80,12 +80,13 @@ type QueueHeartbeatAnswer struct {
 // QueueComplete ends a claimed job. An empty or null error means it went well. It is answered with
 // OK also when it is late or repeated, and then has no effect.
 type QueueComplete struct {
-	QueueID string          `json:"queue_id"`
-	Result  json.RawMessage `json:"result"`
-	Error   string          `json:"error"`
-	Fatal   bool            `json:"fatal,omitempty"` // with an error: trying again is of no use
-	Token   string          `json:"token,omitempty"`
-	RunID   string          `json:"run_id,omitempty"`
+	QueueID  string          `json:"queue_id"`
+	Result   json.RawMessage `json:"result"`
+	Error    string          `json:"error"`
+	Fatal    bool            `json:"fatal,omitempty"` // with an error: trying again is of no use
+	Token    string          `json:"token,omitempty"`
+	WorkerID string          `json:"worker_id,omitempty"`
+	RunID    string          `json:"run_id,omitempty"`
 	// Log is what the worker has to say about the job beside its result.
 	Log string `json:"log,omitempty"`
 	// LogPath is accepted and never opened: paths are the worker's own.
