@@ -32,6 +32,8 @@ type Config struct {
 	IdleAfter time.Duration
 	// Lease is how long the member may be silent before another may take over. Default 2 s.
 	Lease time.Duration
+	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
+	Retention time.Duration
 	// MaxUncommitted and MaxReady bound the commits that wait for the store and the jobs that wait in
 	// memory; beyond them new work is refused as busy. Defaults 20,000 and 100,000.
 	MaxUncommitted, MaxReady int
@@ -55,6 +57,9 @@ func (c Config) orDefault() Config {
 		if *to <= 0 {
 			*to = or
 		}
+	}
+	if c.Retention == 0 {
+		c.Retention = 30 * 24 * time.Hour
 	}
 	for to, or := range map[*int]int{&c.MaxUncommitted: 20_000, &c.MaxReady: 100_000} {
 		if *to <= 0 {
@@ -119,6 +124,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.lease.keep()
 	m.recoverUnfinished()
 	m.lookForWakes()
+	m.forgetEnded()
 	return m, nil
 }
 

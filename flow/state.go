@@ -135,3 +135,14 @@ func (s *State) Answered(request string) bool {
 
 // Paused says whether nothing new may start.
 func (s *State) Paused() bool { return s.PausedAt != 0 }
+
+// Result is a task's result: the key of shared that its flow names, else all of shared.
+func (s *State) Result() json.RawMessage {
+	if s.Root == nil {
+		return null
+	}
+	if key := s.Plan.Result; key != "" {
+		return orNull(s.Root.Shared[key])
+	}
+	return s.Root.SharedJSON()
+}

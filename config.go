@@ -1,0 +1,71 @@
+package troupe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/postgres"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+// Config says how a member works. The zero value is a member on the SQLite file troupe.db that
+// listens nowhere; every field has a useful default.
+type Config struct {
+	// Store is where everything is kept: "sqlite:PATH" or a "postgres://" URL.
+	Store string
+	// Name of the member, in logs and in the list of workers. Default: "troupe-" and the host's name.
+	Name string
+
+	// Listen is the address the HTTP API listens on when Serve is called without a listener.
+	Listen string
+	// Tokens that let callers in, as "Authorization: Bearer …". None = everybody who reaches the address.
+	Tokens []string
+	// Insecure allows an address other than loopback without tokens.
+	Insecure bool
+	// AllowOrigins and AllowHosts name web pages and host names that may be used besides the local ones.
+	AllowOrigins, AllowHosts []string
+	// WorkerNetworks are the networks that URLs of push workers may be in, besides loopback.
+	WorkerNetworks []netip.Prefix
+
+	// AllowScripts lets flows start programs on this host. ScriptDir is where they run and what they
+	// may not leave; "" = a temporary folder of each script's own choice.
+	AllowScripts bool
+	ScriptDir    string
+
+	// Limits keep one task from harming the others. Zero fields mean flow.DefaultLimits.
+	Limits flow.Limits
+	// Concurrency is how many jobs of a kind this member carries out at once: 256 of each by default.
+	Functions, Scripts, Calls int
+	// Visibility is how long a poller may hold a job without a heartbeat. Default 60 s.
+	Visibility time.Duration
+	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.
+	IdleAfter time.Duration
+	// WorkerTTL is how long after its last heartbeat a worker gets no more jobs. Default 15 s.
+	WorkerTTL time.Duration
+	// WorkerRefresh is how often heartbeats are written down. Default 5 s.
+	WorkerRefresh time.Duration
+	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
+	Retention time.Duration
+
+	// Logger hears what happens, never what is in it. Default: nobody does.
+	Logger *slog.Logger
+}
+
+// OpenStore opens the store that a setting names: "sqlite:PATH" or a "postgres://" URL.
+func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
+	switch {
+	case setting == "":
+		return sqlite.Open(ctx, "troupe.db", sqlite.Options{})
+	case strings.HasPrefix(setting, "sqlite:"):
+		return sqlite.Open(ctx, strings.TrimPrefix(setting, "sqlite:"), sqlite.Options{})
+	case strings.HasPrefix(setting, "postgres://"), strings.HasPrefix(setting, "postgresql://"):
+		return postgres.Open(ctx, setting, postgres.Options{})
+	}
+	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", setting)
+}

@@ -1,0 +1,179 @@
+// Package troupe opens a member of the durable workflow engine in your own program.
+//
+//	engine, err := troupe.Open(ctx, troupe.Config{Store: "sqlite:orders.db"})
+//	engine.Handle("resize", func(ctx context.Context, job troupe.Job) (any, error) { … })
+//	err = engine.Publish(ctx, "thumbnails", definition)
+//	id, err := engine.Start(ctx, "thumbnails", map[string]any{"url": "…"})
+//	result, err := engine.Wait(ctx, id)
+//	err = engine.Close()
+//
+// Promises: a task that Start has answered for survives the death of the process at any moment; a
+// handler may be called more than once for one attempt, but an attempt is applied exactly once; the
+// first Start, Wait or Serve takes up the tasks that were under way, so register handlers before it.
+// The command troupe is flags around this package.
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/actors/script"
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Job is what a handler gets to do: Input and Params are JSON.
+type Job = flow.Job
+
+// Handler carries out the jobs of a local function. What it returns becomes the job's output as JSON.
+type Handler = funcs.Func
+
+// Engine is one member in this process.
+type Engine struct {
+	cfg       Config
+	store     persistence.Store
+	reader    *persistence.Reader
+	functions *funcs.Registry
+	workers   *workers.Registry
+
+	mu     sync.Mutex
+	member *actors.Member
+}
+
+// Open opens the store. Work begins with the first Start, Wait or Serve.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	if cfg.Name == "" {
+		host, _ := os.Hostname() // without a name of its own the prefix has to do
+		cfg.Name = "troupe-" + host
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	store, err := OpenStore(ctx, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New()}
+	funcs.RegisterDemo(e.functions)
+	return e, nil
+}
+
+// Handle registers a local function: nodes with `exec_type: local_func` and `func: name` call it.
+func (e *Engine) Handle(name string, h Handler) { e.functions.Register(name, h) }
+
+// HandleJSON registers a local function whose result is JSON already.
+func (e *Engine) HandleJSON(name string, h func(ctx context.Context, job Job) (json.RawMessage, error)) {
+	e.functions.RegisterRaw(name, h)
+}
+
+// Member is the running member; the first call starts it.
+func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.member != nil {
+		return e.member, nil
+	}
+	registry, err := workers.Open(ctx, e.store, workers.Options{
+		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Allow: e.cfg.WorkerNetworks,
+		Self: e.cfg.Name, Functions: e.functions.Names, Now: e.now, Logger: e.cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	member, err := actors.Start(ctx, actors.Config{
+		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits,
+		Carriers: map[flow.ExecType]actors.Carrier{
+			flow.ExecFunc:   e.functions,
+			flow.ExecHTTP:   registry,
+			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Logs: e.store, Logger: e.cfg.Logger}),
+		},
+		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
+		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
+	})
+	if err != nil {
+		return nil, errors.Join(err, registry.Close(ctx))
+	}
+	e.member, e.workers = member, registry
+	return member, nil
+}
+
+// now is the store's time as far as it is known: the registry is open before the member has asked.
+func (e *Engine) now() int64 {
+	if m := e.member; m != nil {
+		return m.Now().UnixMilli()
+	}
+	return time.Now().UnixMilli()
+}
+
+// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says.
+func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
+	member, err := e.Member(ctx)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		if l, err = net.Listen("tcp", e.cfg.Listen); err != nil {
+			return fmt.Errorf("listening: %w", err)
+		}
+	}
+	if err := api.CheckListen(l.Addr().String(), e.cfg.Tokens, e.cfg.Insecure); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	server, err := e.server(member)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-member.Lost():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	if err := server.Serve(ctx, l); err != nil {
+		return err
+	}
+	select {
+	case <-member.Lost():
+		return errors.New("another member has taken over the store: this one had to end")
+	default:
+		return nil
+	}
+}
+
+func (e *Engine) server(member *actors.Member) (*api.Server, error) {
+	return api.New(api.Config{
+		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, Limits: e.cfg.Limits,
+		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts,
+		Logger: e.cfg.Logger, Collectors: member.Collectors(),
+	})
+}
+
+// closeGrace is how long jobs on this member may take to finish when it closes.
+const closeGrace = 10 * time.Second
+
+// Close stops taking work, lets running jobs finish for a while, puts tasks to rest and closes the store.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	var errs []error
+	if e.member != nil {
+		errs = append(errs, e.member.Stop(ctx), e.workers.Close(ctx))
+	}
+	return errors.Join(append(errs, e.store.Close())...)
+}
