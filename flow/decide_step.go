@@ -39,6 +39,9 @@ func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	case KindTimer:
 		return d.env.Now + max(milliseconds(params, "delay_ms"), 0)
 	case KindWaitEvent:
+		if n.Strategy == StrategyRetry {
+			return 0 // its clock starts again each time, and nobody can tell
+		}
 		ms = milliseconds(params, "timeout_ms")
 		if ms <= 0 {
 			ms = n.TimeoutMS
@@ -176,17 +179,11 @@ func (d *decider) due(st *Step) {
 }
 
 func (d *decider) waitTimedOut(st *Step) {
-	switch st.Node.Strategy {
-	case StrategyRetry:
-		e := st.event(StepRearmed)
-		e.Due = d.dueOf(st.Node, st.Params)
-		d.emit(e)
-		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
-	case Continue:
-		d.finish(st, ending{action: st.Node.Post.ActionStatic})
-	default:
-		d.finish(st, ending{failed: "timeout", action: st.Node.Post.ActionStatic})
+	how := ending{action: st.Node.Post.ActionStatic}
+	if st.Node.Strategy != Continue {
+		how.failed = "timeout"
 	}
+	d.finish(st, how)
 }
 
 // ending is how a step ends.

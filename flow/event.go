@@ -15,7 +15,6 @@ const (
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value
 	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Due
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error; Due and Attempt when Next waits for another try
-	StepRearmed     EventType = "step_rearmed"     // step; Due: its clock starts again
 	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due
 	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until
 	AttemptExtended EventType = "attempt_extended" // attempt; Until

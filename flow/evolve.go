@@ -42,10 +42,6 @@ func Evolve(s *State, e *Event) {
 		s.enter(e)
 	case StepEnded:
 		s.leave(e)
-	case StepRearmed:
-		if st := s.step(e.Address()); st != nil {
-			st.Due = e.Due
-		}
 	case AttemptsStarted:
 		s.launch(e)
 	default:

@@ -89,7 +89,7 @@ type Retry struct {
 type Strategy string
 
 // Strategies. Collect runs everything and then fails; Continue makes failures a success; FailFast
-// stops at the first one; StrategyRetry belongs to subflow (tries) and wait_event (restart the clock).
+// stops at the first one; StrategyRetry belongs to subflow (tries) and wait_event (no timeout).
 const (
 	Collect       Strategy = ""
 	Continue      Strategy = "continue"
