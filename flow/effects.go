@@ -13,7 +13,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case StepEnded:
 		sc := s.scopes[e.Scope]
 		if sc != nil && sc.Graph.Nodes[e.Node].composite() {
-			effects = append(effects, Prune{e.Address()})
+			effects = append(effects, Prune{Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}})
 		}
 	case AttemptsStarted:
 		st := s.step(e.Address())
@@ -31,6 +31,8 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 				effects = append(effects, Alarm{At: e.Due, Address: e.Address(), Kind: AlarmRetry})
 			}
 		}
+	case TaskResumed:
+		effects = s.Root.appendDelays(effects, s)
 	case TaskEnded:
 		effects = append(effects, Ended{TaskStatus(e.Status)})
 	}
@@ -94,11 +96,31 @@ func Outstanding(s *State) []Effect {
 }
 
 func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
-	switch {
-	case sc.Step != nil:
+	if sc.Step != nil {
 		return sc.Step.appendOutstanding(effects, s)
+	}
+	return sc.appendDelays(effects, s)
+}
+
+// appendDelays adds what may start at a later time. Nothing of it wakes a task that is paused.
+func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
+	switch {
+	case s.Paused():
+	case sc.Step != nil && sc.Step.Child != nil:
+		return sc.Step.Child.appendDelays(effects, s)
+	case sc.Step != nil:
+		return sc.Step.appendRetries(effects)
 	case sc.EnterAt > 0 && sc.Cursor != "":
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
+	}
+	return effects
+}
+
+func (st *Step) appendRetries(effects []Effect) []Effect {
+	for _, i := range st.Retrying {
+		a := st.Address()
+		a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
+		effects = append(effects, Alarm{At: st.Units[i].RetryAt, Address: a, Kind: AlarmRetry})
 	}
 	return effects
 }
@@ -114,10 +136,8 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	for i := 0; st.Flying > 0 && i < st.Next; i++ {
 		effects = st.appendOwed(effects, s, i)
 	}
-	for _, i := range st.Retrying {
-		a := st.Address()
-		a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
-		effects = append(effects, Alarm{At: st.Units[i].RetryAt, Address: a, Kind: AlarmRetry})
+	if !s.Paused() {
+		effects = st.appendRetries(effects)
 	}
 	if st.Child != nil {
 		return st.Child.appendOutstanding(effects, s)

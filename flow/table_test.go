@@ -110,7 +110,9 @@ func (tb *table) keep(d Decision) {
 	for _, e := range d.Effects {
 		tb.note(e)
 	}
-	tb.checkOwed()
+	if !d.More {
+		tb.checkOwed()
+	}
 }
 
 func (tb *table) oncePerAttempt(e *Event) {
@@ -171,13 +173,13 @@ func (tb *table) checkOwed() {
 				require.True(tb.t, tb.claimed[e.Address])
 				jobs[e.Address] = true
 			}
-			require.True(tb.t, e.At <= tb.env.Now || slices.Contains(tb.alarms, e), "outstanding alarm %s was never set", effectText(e))
+			require.True(tb.t, slices.Contains(tb.alarms, e), "outstanding alarm %s was never set", effectText(e))
 		case Spawn:
 			carried[e.Address] = true
 		}
 	}
 	require.Equal(tb.t, len(tb.jobs), len(jobs), "a dispatched job is forgotten")
-	require.Equal(tb.t, tb.carried, carried)
+	require.Equal(tb.t, tb.carried, carried, "what is carried apart from the task; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 }
 
 // wait lets time pass and rings what becomes due, in order of time.
