@@ -82,14 +82,10 @@ func (t tx) create(c *persistence.Commit) error {
 	if c.Seq != 1 || c.Events == nil {
 		return persistence.ErrStale
 	}
-	labels, err := listing.Labels(c.Create.Labels)
-	if err != nil {
-		return err
-	}
 	n, err := t.exec(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps,
 			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
 		VALUES (?, ?, ?, 'pending', '', '', '', 0, 0, ?, ?, 0, 0, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
-		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, labels, blob(c.Create.Params))
+		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
 	if err != nil {
 		return err
 	}

@@ -46,19 +46,16 @@ func (s *store) Rows(ctx context.Context, task string, after int64, limit int) (
 }
 
 func rows(ctx context.Context, q querier, task string, after int64, limit int) ([]persistence.Row, error) {
-	scan := func(row listing.Row, r *persistence.Row) error { return row.Scan(&r.Seq, &r.At, &r.Events) }
-	return read(ctx, q, "read a journal", scan,
+	return read(ctx, q, "read a journal", listing.ScanRow,
 		"SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?", task, after, limit)
 }
 
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
-	scan := func(row listing.Row, id *string) error { return row.Scan(id) }
-	return read(ctx, s.readers, "list unfinished tasks", scan,
+	return read(ctx, s.readers, "list unfinished tasks", listing.ScanValue[string],
 		"SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0 AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
-	scan := func(row listing.Row, w *persistence.Wake) error { return row.Scan(&w.Task, &w.Due) }
-	return read(ctx, s.readers, "list due tasks", scan,
+	return read(ctx, s.readers, "list due tasks", listing.ScanWake,
 		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before, limit)
 }

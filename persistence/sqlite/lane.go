@@ -33,6 +33,8 @@ func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if l.conn == nil {

@@ -18,12 +18,9 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 			return nil, err
 		}
 	}
-	scan := func(row listing.Row, q *persistence.QueueRow) error {
-		return row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt)
-	}
 	all := []persistence.QueueRow{}
 	for _, service := range slices.Compact(slices.Sorted(slices.Values(services))) {
-		list, err := read(ctx, s.readers, "list the queue", scan, `SELECT job_id, task, service, enqueued_at FROM task_queue
+		list, err := read(ctx, s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at FROM task_queue
 			WHERE service = ? AND (enqueued_at, job_id) > (?, ?) ORDER BY enqueued_at, job_id LIMIT ?`,
 			service, afterAt, afterJob, limit)
 		if err != nil {
@@ -39,23 +36,17 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 
 // services steps through the index from one service to the next.
 func (s *store) services(ctx context.Context) ([]string, error) {
-	scan := func(row listing.Row, service *string) error { return row.Scan(service) }
-	return read(ctx, s.readers, "list the queue", scan, `WITH RECURSIVE s (service) AS (
+	return read(ctx, s.readers, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
 			SELECT min(service) FROM task_queue
 			UNION ALL SELECT (SELECT min(service) FROM task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)
 		SELECT service FROM s WHERE service IS NOT NULL`)
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	type stat struct {
-		service string
-		persistence.QueueStat
-	}
-	scan := func(row listing.Row, q *stat) error { return row.Scan(&q.service, &q.Waiting, &q.Oldest) }
-	list, err := read(ctx, s.readers, "count the queue", scan, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
+	list, err := read(ctx, s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
-		depth[q.service] = q.QueueStat
+		depth[q.Service] = q.QueueStat
 	}
 	return depth, err
 }

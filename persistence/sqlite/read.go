@@ -39,5 +39,3 @@ func first[T any](ctx context.Context, q querier, what string, scan func(listing
 	}
 	return &list[0], nil
 }
-
-func scanInt(r listing.Row, n *int) error { return r.Scan(n) }

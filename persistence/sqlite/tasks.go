@@ -7,34 +7,25 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-var dialect = listing.Dialect{Mark: "?", Labels: func(q *listing.Query, labels map[string]string) error {
+var dialect = listing.Dialect{Mark: "?", Labels: func(q *listing.Query, labels map[string]string) {
 	for key, value := range labels {
 		q.And("EXISTS (SELECT 1 FROM json_each(t.labels) WHERE (key, value) = (", key, value)
 		q.Add("))")
 	}
-	return nil
 }}
 
-func scanTask(row listing.Row, t *persistence.TaskRow) error { return listing.Scan(row, t) }
-
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return first(ctx, s.readers, "read a task", scanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = ?", id)
+	return first(ctx, s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = ?", id)
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
-	q, err := listing.List(dialect, f)
-	if err != nil {
-		return nil, err
-	}
-	return read(ctx, s.readers, "list tasks", scanTask, q.String(), q.Args...)
+	q := listing.List(dialect, f)
+	return read(ctx, s.readers, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
-	q, err := listing.Count(dialect, f)
-	if err != nil {
-		return 0, err
-	}
-	n, err := first(ctx, s.readers, "count tasks", scanInt, q.String(), q.Args...)
+	q := listing.Count(dialect, f)
+	n, err := first(ctx, s.readers, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
 	if err != nil {
 		return 0, err
 	}
@@ -42,15 +33,10 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	type count struct {
-		status string
-		n      int
-	}
-	scan := func(row listing.Row, c *count) error { return row.Scan(&c.status, &c.n) }
-	list, err := read(ctx, s.readers, "count tasks", scan, "SELECT status, count(*) FROM tasks GROUP BY status")
+	list, err := read(ctx, s.readers, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
 	counts := map[string]int{}
 	for _, c := range list {
-		counts[c.status] = c.n
+		counts[c.Status] = c.Count
 	}
 	return counts, err
 }

@@ -34,14 +34,7 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 }
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
-	scan := func(row listing.Row, w *persistence.Worker) error {
-		var services []byte
-		if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
-			return err
-		}
-		return json.Unmarshal(services, &w.Services)
-	}
-	return read(ctx, s.readers, "list workers", scan,
+	return read(ctx, s.readers, "list workers", listing.ScanWorker,
 		"SELECT id, url, type, services, load, last_heartbeat, registered_at FROM workers ORDER BY n")
 }
 
@@ -63,8 +56,7 @@ func (s *store) PutLog(ctx context.Context, task, job string, content []byte) er
 }
 
 func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	scan := func(row listing.Row, content *[]byte) error { return row.Scan(content) }
-	content, err := first(ctx, s.readers, "read a log", scan, "SELECT content FROM task_logs WHERE job = ?", job)
+	content, err := first(ctx, s.readers, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = ?", job)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ type Dialect struct {
 	// Mark begins a numbered parameter: "$" or "?".
 	Mark string
 	// Labels writes the condition that a task has all these labels.
-	Labels func(q *Query, labels map[string]string) error
+	Labels func(q *Query, labels map[string]string)
 }
 
 // Columns are what Scan reads, in its order.
@@ -32,12 +32,10 @@ type Query struct {
 }
 
 // List asks for the tasks that a filter picks.
-func List(d Dialect, f persistence.TaskFilter) (*Query, error) {
+func List(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark, open: " WHERE "}
 	q.Add("SELECT " + Columns + From)
-	if err := q.where(d, f); err != nil {
-		return nil, err
-	}
+	q.where(d, f)
 	if f.ByUpdate {
 		q.Add(" ORDER BY t.updated_at DESC, t.id DESC")
 	} else {
@@ -51,14 +49,15 @@ func List(d Dialect, f persistence.TaskFilter) (*Query, error) {
 	if f.Offset > 0 {
 		q.Add(" OFFSET ", f.Offset)
 	}
-	return q, nil
+	return q
 }
 
 // Count asks how many tasks a filter picks.
-func Count(d Dialect, f persistence.TaskFilter) (*Query, error) {
+func Count(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark, open: " WHERE "}
 	q.Add("SELECT count(*) FROM tasks t")
-	return q, q.where(d, f)
+	q.where(d, f)
+	return q
 }
 
 // Add appends a text and, when there are values, a parameter for each, separated by commas.
@@ -83,7 +82,7 @@ func (q *Query) And(text string, values ...any) {
 // String is the text of the statement.
 func (q *Query) String() string { return q.text.String() }
 
-func (q *Query) where(d Dialect, f persistence.TaskFilter) error {
+func (q *Query) where(d Dialect, f persistence.TaskFilter) {
 	if f.FlowID != "" {
 		q.And("t.flow_id = ", f.FlowID)
 	}
@@ -112,9 +111,8 @@ func (q *Query) where(d Dialect, f persistence.TaskFilter) error {
 		q.Add(")")
 	}
 	if len(f.Labels) > 0 {
-		return d.Labels(q, f.Labels)
+		d.Labels(q, f.Labels)
 	}
-	return nil
 }
 
 func toAny(list []string) []any {

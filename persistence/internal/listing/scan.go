@@ -18,6 +18,9 @@ type Rows interface {
 	Err() error
 }
 
+// ScanTask reads Columns.
+func ScanTask(row Row, t *persistence.TaskRow) error { return Scan(row, t) }
+
 // Scan reads Columns and then what follows them.
 func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	var labels []byte
@@ -36,6 +39,57 @@ func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	return nil
 }
 
+// ScanFlow reads id, slug, name, description and creation.
+func ScanFlow(row Row, f *persistence.Flow) error {
+	return row.Scan(&f.ID, &f.Slug, &f.Name, &f.Description, &f.CreatedAt)
+}
+
+// ScanVersion reads id, flow, number, definition, status, hash and creation.
+func ScanVersion(row Row, v *persistence.Version) error {
+	return row.Scan(&v.ID, &v.FlowID, &v.Number, &v.Definition, &v.Status, &v.Hash, &v.CreatedAt)
+}
+
+// ScanWorker reads id, address, type, services as JSON, load, last heartbeat and registration.
+func ScanWorker(row Row, w *persistence.Worker) error {
+	var services []byte
+	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
+		return err
+	}
+	return json.Unmarshal(services, &w.Services)
+}
+
+// ScanRow reads sequence number, time and events.
+func ScanRow(row Row, r *persistence.Row) error { return row.Scan(&r.Seq, &r.At, &r.Events) }
+
+// ScanWake reads task and due time.
+func ScanWake(row Row, w *persistence.Wake) error { return row.Scan(&w.Task, &w.Due) }
+
+// ScanJob reads job, task, service and time.
+func ScanJob(row Row, q *persistence.QueueRow) error {
+	return row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt)
+}
+
+// Depth is the queue of one service.
+type Depth struct {
+	Service string
+	persistence.QueueStat
+}
+
+// ScanDepth reads service, number of jobs and the oldest one's time.
+func ScanDepth(row Row, d *Depth) error { return row.Scan(&d.Service, &d.Waiting, &d.Oldest) }
+
+// StatusCount is how many tasks have a status.
+type StatusCount struct {
+	Status string
+	Count  int
+}
+
+// ScanStatusCount reads a status and a number.
+func ScanStatusCount(row Row, c *StatusCount) error { return row.Scan(&c.Status, &c.Count) }
+
+// ScanValue reads a single column.
+func ScanValue[T any](row Row, v *T) error { return row.Scan(v) }
+
 // Collect reads every row with one function.
 func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
 	list := []T{}
@@ -50,12 +104,16 @@ func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
 }
 
 // Labels is how labels are stored; nil for none.
-func Labels(labels map[string]string) (any, error) {
+func Labels(labels map[string]string) *string {
 	if len(labels) == 0 {
-		return nil, nil
+		return nil
 	}
 	text, err := json.Marshal(labels)
-	return string(text), err
+	if err != nil {
+		panic(err) // a map of strings always has a text
+	}
+	s := string(text)
+	return &s
 }
 
 // Text is how a text for people is stored: a database cannot keep NUL or broken UTF-8 in a text, and

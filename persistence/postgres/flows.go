@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+const (
+	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at FROM flows "
+	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
+)
+
+func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
+	_, err := s.exec(ctx, "create a flow", "INSERT INTO flows (id, slug, name, description, created_at) VALUES ($1, nullif($2, ''), $3, $4, $5)",
+		f.ID, f.Slug, f.Name, f.Description, f.CreatedAt)
+	return err
+}
+
+func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
+	return first(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
+}
+
+func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
+	return first(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
+}
+
+func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
+	total, err := first(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows")
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err := read(ctx, s, "list flows", listing.ScanFlow,
+		flowQuery+"ORDER BY created_at DESC, n DESC LIMIT nullif($1::bigint, 0) OFFSET $2", limit, offset)
+	return list, *total, err
+}
+
+// CreateVersion takes a lock in a statement of its own, so that the next one sees what the previous
+// holder has numbered.
+func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
+	var batch pgx.Batch
+	batch.Queue("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", v.FlowID)
+	batch.Queue(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
+		VALUES ($1, $2, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7)`,
+		v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt)
+	return wrap("create a version", s.pool.SendBatch(ctx, &batch).Close())
+}
+
+func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
+	return first(ctx, s, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
+}
+
+func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
+	if number == 0 {
+		return first(ctx, s, "find a version", listing.ScanVersion,
+			versionQuery+"WHERE flow_id = $1 AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
+	}
+	return first(ctx, s, "find a version", listing.ScanVersion,
+		versionQuery+"WHERE flow_id = $1 AND number = $2 ORDER BY n LIMIT 1", flowID, number)
+}
+
+func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
+	return read(ctx, s, "list versions", listing.ScanVersion, versionQuery+"WHERE flow_id = $1 ORDER BY number DESC, n", flowID)
+}
+
+// some makes nil empty.
+func some(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

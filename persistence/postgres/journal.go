@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// Load reads the tasks and then the rows after the snapshots it has just read, so a snapshot written
+// in between does no harm.
+func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	scan := func(row listing.Row, r *persistence.Record) error {
+		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
+	}
+	found, err := read(ctx, s, "load", scan,
+		"SELECT "+listing.Columns+", t.snapshot, t.snapshot_seq, t.resting"+listing.From+" WHERE t.id = ANY($1)", ids)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*persistence.Record, len(found))
+	for i := range found {
+		byID[found[i].ID] = &found[i]
+	}
+	if err := s.loadRows(ctx, found, byID); err != nil {
+		return nil, err
+	}
+	records := make([]*persistence.Record, len(ids))
+	for i, id := range ids {
+		// A task has a row or a snapshot, or it was deleted meanwhile.
+		if r := byID[id]; r != nil && (len(r.Rows) > 0 || r.Snapshot != nil) {
+			records[i] = r
+		}
+	}
+	return records, nil
+}
+
+func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID map[string]*persistence.Record) error {
+	if len(found) == 0 {
+		return nil
+	}
+	ids, after := make([]string, len(found)), make([]int64, len(found))
+	for i := range found {
+		ids[i], after[i] = found[i].ID, found[i].SnapshotSeq
+	}
+	type row struct {
+		task string
+		persistence.Row
+	}
+	scan := func(from listing.Row, r *row) error { return from.Scan(&r.task, &r.Seq, &r.At, &r.Events) }
+	rows, err := read(ctx, s, "load", scan, `SELECT e.task, e.seq, e.at, e.events FROM unnest($1::text[], $2::bigint[]) AS d (task, after)
+		CROSS JOIN LATERAL (SELECT * FROM task_events e WHERE e.task = d.task AND e.seq > d.after ORDER BY e.seq) e
+		ORDER BY e.task, e.seq`, ids, after)
+	for _, r := range rows {
+		record := byID[r.task]
+		record.Rows = append(record.Rows, r.Row)
+	}
+	return err
+}
+
+func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
+	return read(ctx, s, "read a journal", listing.ScanRow,
+		"SELECT seq, at, events FROM task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3", task, after, limit)
+}
+
+func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
+	return read(ctx, s, "list unfinished tasks", listing.ScanValue[string],
+		"SELECT id FROM tasks WHERE ended_at = 0 AND NOT resting AND id > $1 ORDER BY id LIMIT $2", after, limit)
+}
+
+func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+	return read(ctx, s, "list due tasks", listing.ScanWake,
+		"SELECT task, due FROM wakes WHERE due <= $1 ORDER BY due, task LIMIT $2", before, limit)
+}

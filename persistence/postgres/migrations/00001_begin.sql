@@ -1,0 +1,104 @@
+-- +goose Up
+
+-- The row that says whether an incarnation may write. Every batch holds a share lock on it, so it
+-- must not change for anything but the fence: the lease lives in a table of its own.
+CREATE TABLE members (
+	incarnation text COLLATE "C" PRIMARY KEY,
+	name        text   NOT NULL,
+	joined_at   bigint NOT NULL,
+	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write
+);
+
+CREATE TABLE leases (
+	incarnation text COLLATE "C" PRIMARY KEY REFERENCES members ON DELETE CASCADE,
+	until       bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE flows (
+	n           bigint GENERATED ALWAYS AS IDENTITY, -- order of insertion
+	id          text COLLATE "C" PRIMARY KEY,
+	slug        text COLLATE "C" UNIQUE,
+	name        text   NOT NULL,
+	description text   NOT NULL,
+	created_at  bigint NOT NULL
+);
+
+CREATE TABLE flow_versions (
+	n          bigint GENERATED ALWAYS AS IDENTITY,
+	id         text COLLATE "C" PRIMARY KEY,
+	flow_id    text COLLATE "C" NOT NULL,
+	number     integer NOT NULL,
+	definition bytea   NOT NULL,
+	status     text    NOT NULL,
+	hash       text    NOT NULL,
+	created_at bigint  NOT NULL
+);
+CREATE INDEX flow_versions_number ON flow_versions (flow_id, number);
+
+-- No index on what changes often, so that an update stays in its page. What the two partial indexes
+-- depend on changes once or twice in the life of a task.
+CREATE TABLE tasks (
+	id           text COLLATE "C" PRIMARY KEY,
+	flow_id      text COLLATE "C" NOT NULL,
+	version_id   text COLLATE "C" NOT NULL,
+	created_at   bigint  NOT NULL,
+	updated_at   bigint  NOT NULL,
+	ended_at     bigint  NOT NULL DEFAULT 0,
+	snapshot_seq bigint  NOT NULL DEFAULT 0,
+	steps        integer NOT NULL DEFAULT 0,
+	paused       boolean NOT NULL DEFAULT false,
+	resting      boolean NOT NULL DEFAULT false,
+	status       text    NOT NULL DEFAULT 'pending',
+	cursor       text    NOT NULL DEFAULT '',
+	last_action  text    NOT NULL DEFAULT '',
+	error        text    NOT NULL DEFAULT '',
+	body_hash    text    NOT NULL,
+	labels       jsonb, -- NULL = none
+	params       bytea,
+	snapshot     bytea
+) WITH (fillfactor = 70);
+CREATE INDEX tasks_created ON tasks (created_at, id);
+CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND NOT resting;
+CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
+CREATE INDEX tasks_labels ON tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
+
+CREATE TABLE task_events (
+	task   text COLLATE "C" NOT NULL,
+	seq    bigint NOT NULL,
+	at     bigint NOT NULL,
+	events bytea  NOT NULL,
+	PRIMARY KEY (task, seq)
+);
+
+CREATE TABLE wakes (
+	task text COLLATE "C" PRIMARY KEY,
+	due  bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX wakes_due ON wakes (due, task);
+
+CREATE TABLE task_queue (
+	task        text COLLATE "C" NOT NULL,
+	job_id      text COLLATE "C" NOT NULL,
+	service     text COLLATE "C" NOT NULL,
+	enqueued_at bigint NOT NULL,
+	PRIMARY KEY (task, job_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
+
+CREATE TABLE workers (
+	n              bigint GENERATED ALWAYS AS IDENTITY,
+	id             text COLLATE "C" PRIMARY KEY,
+	url            text    NOT NULL,
+	type           text    NOT NULL,
+	services       json    NOT NULL, -- a list
+	load           integer NOT NULL,
+	last_heartbeat bigint  NOT NULL,
+	registered_at  bigint  NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE task_logs (
+	job     text COLLATE "C" PRIMARY KEY,
+	task    text COLLATE "C" NOT NULL,
+	content bytea NOT NULL
+);
+CREATE INDEX task_logs_task ON task_logs (task);

@@ -1,0 +1,139 @@
+// Package postgres keeps everything in a PostgreSQL database.
+//
+// A batch is one statement: one implicit transaction, one round trip, one flush. It share-locks the
+// row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced member
+// lands later. SHAPES.md says what the statements cost and what else was tried.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Options say how a database is used. The zero value is useful.
+type Options struct {
+	// Lanes is how many batches are written at once; 0 = 2.
+	Lanes int
+	// Connections is for everything but batches and leases; 0 = 8.
+	Connections int
+}
+
+// Limits of the server's patience with a connection.
+const (
+	statementTimeout = 30 * time.Second
+	lockTimeout      = 10 * time.Second
+	idleTimeout      = 10 * time.Second // within a transaction
+)
+
+type store struct {
+	// Three pools, because a batch must not wait for a slow listing, nor a lease for a batch.
+	lanes   *pgxpool.Pool
+	pool    *pgxpool.Pool
+	leases  *pgxpool.Pool
+	options Options
+}
+
+// Open opens the database of a DSN or URL and brings its schema up to date.
+func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error) {
+	if o.Lanes <= 0 {
+		o.Lanes = 2
+	}
+	if o.Connections <= 0 {
+		o.Connections = 8
+	}
+	s := &store{options: o}
+	if err := s.open(ctx, dsn); err != nil {
+		_ = s.Close() // it cannot fail
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	return s, nil
+}
+
+func (s *store) open(ctx context.Context, dsn string) error {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return err
+	}
+	if err := migrate(ctx, *config); err != nil {
+		return err
+	}
+	// The plan of a batch must be right for any size of table, also for one that was empty when the
+	// plan was made: always the index, never a guess from statistics, never a compilation.
+	steady := map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+	if s.lanes, err = connect(ctx, dsn, s.options.Lanes, steady); err != nil {
+		return err
+	}
+	if s.pool, err = connect(ctx, dsn, s.options.Connections, nil); err != nil {
+		return err
+	}
+	s.leases, err = connect(ctx, dsn, 1, nil)
+	return err
+}
+
+func connect(ctx context.Context, dsn string, size int, settings map[string]string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = int32(size)
+	params := config.ConnConfig.RuntimeParams
+	params["statement_timeout"] = fmt.Sprint(statementTimeout.Milliseconds())
+	params["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())
+	params["idle_in_transaction_session_timeout"] = fmt.Sprint(idleTimeout.Milliseconds())
+	params["default_transaction_isolation"] = "read committed" // what the fence relies on
+	for name, value := range settings {
+		params[name] = value
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func (s *store) Ping(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("ping the store: %w", err)
+	}
+	return nil
+}
+
+func (s *store) Lanes() int { return s.options.Lanes }
+
+// Close waits for what is under way.
+func (s *store) Close() error {
+	for _, pool := range []*pgxpool.Pool{s.lanes, s.pool, s.leases} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+	return nil
+}
+
+// Classes and codes of errors; see appendix A of PostgreSQL's manual.
+const (
+	dataException        = "22"
+	programLimitExceeded = "54"
+	uniqueViolation      = "23505"
+)
+
+// wrap says what was attempted, and whether it was the value that was refused.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := new(pgconn.PgError); errors.As(err, &e) {
+		switch {
+		case e.Code[:2] == dataException, e.Code[:2] == programLimitExceeded:
+			return fmt.Errorf("%s: %w: %w", what, persistence.ErrRefused, err)
+		case e.Code == uniqueViolation:
+			return fmt.Errorf("%s: %w", what, persistence.ErrDuplicate)
+		}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// QueueRows reads each service by its index and merges, so that a long queue of one service does not
+// slow the others down.
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	if services == nil {
+		var err error
+		if services, err = s.services(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at
+		FROM (SELECT DISTINCT unnest($1::text[]) COLLATE "C" AS service) s
+		CROSS JOIN LATERAL (SELECT * FROM task_queue q WHERE q.service = s.service AND (q.enqueued_at, q.job_id) > ($2, $3)
+			ORDER BY q.enqueued_at, q.job_id LIMIT $4) q
+		ORDER BY q.enqueued_at, q.job_id LIMIT $4`, services, afterAt, afterJob, limit)
+}
+
+// services steps through the index from one service to the next.
+func (s *store) services(ctx context.Context) ([]string, error) {
+	return read(ctx, s, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
+			SELECT min(service) FROM task_queue
+			UNION ALL SELECT (SELECT min(service) FROM task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)
+		SELECT service FROM s WHERE service IS NOT NULL`)
+}
+
+func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
+	list, err := read(ctx, s, "count the queue", listing.ScanDepth, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
+	depth := map[string]persistence.QueueStat{}
+	for _, q := range list {
+		depth[q.Service] = q.QueueStat
+	}
+	return depth, err
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// read collects the rows of a query.
+func read[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	defer rows.Close()
+	list, err := listing.Collect(rows, scan)
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	return list, nil
+}
+
+// first reads one row; persistence.ErrNotFound when there is none.
+func first[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
+	list, err := read(ctx, s, what, scan, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
+	}
+	return &list[0], nil
+}
+
+// exec tells how many rows were written.
+func (s *store) exec(ctx context.Context, what, query string, args ...any) (int, error) {
+	tag, err := s.pool.Exec(ctx, query, args...)
+	return int(tag.RowsAffected()), wrap(what, err)
+}

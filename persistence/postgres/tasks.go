@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+var dialect = listing.Dialect{Mark: "$", Labels: func(q *listing.Query, labels map[string]string) {
+	q.And("t.labels @> ", listing.Labels(labels))
+}}
+
+func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	return first(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = $1", id)
+}
+
+func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+	q := listing.List(dialect, f)
+	return read(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+}
+
+func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
+	q := listing.Count(dialect, f)
+	n, err := first(ctx, s, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
+func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
+	list, err := read(ctx, s, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
+	counts := map[string]int{}
+	for _, c := range list {
+		counts[c.Status] = c.Count
+	}
+	return counts, err
+}
+
+// DeleteEnded leaves rows alone that somebody else is just deleting.
+func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	n, err := first(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
+			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE ended_at > 0 AND ended_at < $1
+				ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),
+		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),
+		wakes AS (DELETE FROM wakes WHERE task IN (SELECT id FROM gone)),
+		queue AS (DELETE FROM task_queue WHERE task IN (SELECT id FROM gone)),
+		logs AS (DELETE FROM task_logs WHERE task IN (SELECT id FROM gone))
+		SELECT count(*) FROM gone`, before, limit)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}

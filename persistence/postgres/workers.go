@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
+	services, err := json.Marshal(w.Services)
+	if err != nil {
+		return err
+	}
+	_, err = s.exec(ctx, "put a worker", `INSERT INTO workers (id, url, type, services, load, last_heartbeat, registered_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services,
+			load = excluded.load, last_heartbeat = excluded.last_heartbeat`,
+		w.ID, w.URL, w.Type, string(services), w.Load, w.LastHeartbeat, w.RegisteredAt)
+	return err
+}
+
+func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
+	ids, loads, times := make([]string, len(beats)), make([]int, len(beats)), make([]int64, len(beats))
+	for i, b := range beats {
+		ids[i], loads[i], times[i] = b.ID, b.Load, b.At
+	}
+	_, err := s.exec(ctx, "touch workers", `UPDATE workers w SET load = d.load, last_heartbeat = d.at
+		FROM unnest($1::text[], $2::int[], $3::bigint[]) AS d (id, load, at) WHERE w.id = d.id`, ids, loads, times)
+	return err
+}
+
+func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+	return read(ctx, s, "list workers", listing.ScanWorker,
+		"SELECT id, url, type, services, load, last_heartbeat, registered_at FROM workers ORDER BY n")
+}
+
+func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
+	return s.exec(ctx, "delete workers", "DELETE FROM workers WHERE last_heartbeat < $1", silentSince)
+}
+
+func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
+	_, err := s.exec(ctx, "put a log", "INSERT INTO task_logs (job, task, content) VALUES ($1, $2, $3) ON CONFLICT (job) DO UPDATE SET content = excluded.content",
+		job, task, some(content))
+	return err
+}
+
+func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
+	content, err := first(ctx, s, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = $1", job)
+	if err != nil {
+		return nil, err
+	}
+	return *content, nil
+}
