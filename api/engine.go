@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -17,8 +19,8 @@ type Engine interface {
 	Complete(ctx context.Context, job string, r flow.Report) error
 	Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error)
 	Now() time.Time
-	Stats() actors.Stats
 	Ready() error
+	Collectors() []prometheus.Collector
 }
 
 // Store is what they read and keep without asking the engine.

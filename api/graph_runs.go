@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 type graphRun struct {
@@ -159,11 +158,20 @@ func paramOf(n *flow.NodeRun, task json.RawMessage, name string) json.RawMessage
 	if n.Scope != "" {
 		first, second = second, first
 	}
-	if v, ok := expr.Field(first, name); ok {
+	if v, ok := fieldOf(first, name); ok {
 		return v
 	}
-	v, _ := expr.Field(second, name)
+	v, _ := fieldOf(second, name)
 	return v
+}
+
+func fieldOf(object json.RawMessage, name string) (json.RawMessage, bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(object, &fields) != nil {
+		return nil, false
+	}
+	v, ok := fields[name]
+	return v, ok
 }
 
 func orZero(v json.RawMessage) json.RawMessage {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -29,11 +30,11 @@ func newMetrics(cfg Config) (*metrics, error) {
 			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60},
 		}, []string{"method", "route", "status"}),
 	}
-	all := append([]prometheus.Collector{
+	all := []prometheus.Collector{
 		m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&engineMetrics{cfg.Engine}, &storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
-	}, cfg.Collectors...)
-	for _, c := range all {
+		&storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
+	}
+	for _, c := range slices.Concat(all, cfg.Engine.Collectors(), cfg.Collectors) {
 		if err := m.registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -60,40 +61,10 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	actorsDesc      = desc("actors", "Live actors.", "kind")
-	stepsDesc       = desc("steps_ended_total", "Steps that have ended on this member.")
-	readyDesc       = desc("jobs_ready", "Jobs waiting in memory for a carrier.")
-	messagesDesc    = desc("messages_waiting", "Commands waiting in mailboxes.")
-	uncommittedDesc = desc("commits_waiting", "Commits waiting for the store.")
-	restingDesc     = desc("tasks_rested_total", "Tasks put to rest by this member.")
-	tasksDesc       = desc("tasks", "Tasks in the store.", "status")
-	queueDesc       = desc("queue_jobs", "Queue jobs that have not ended.", "service")
-	queueAgeDesc    = desc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
+	tasksDesc    = desc("tasks", "Tasks in the store.", "status")
+	queueDesc    = desc("queue_jobs", "Queue jobs that have not ended.", "service")
+	queueAgeDesc = desc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
 )
-
-// engineMetrics prints what the engine counts.
-type engineMetrics struct{ engine Engine }
-
-func (*engineMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{actorsDesc, stepsDesc, readyDesc, messagesDesc, uncommittedDesc, restingDesc} {
-		ch <- d
-	}
-}
-
-func (m *engineMetrics) Collect(ch chan<- prometheus.Metric) {
-	s := m.engine.Stats()
-	gauge := func(d *prometheus.Desc, v int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
-	}
-	for kind, n := range s.Actors {
-		gauge(actorsDesc, n, kind)
-	}
-	gauge(readyDesc, s.Ready)
-	gauge(messagesDesc, s.Messages)
-	gauge(uncommittedDesc, s.Uncommitted)
-	ch <- prometheus.MustNewConstMetric(stepsDesc, prometheus.CounterValue, float64(s.Steps))
-	ch <- prometheus.MustNewConstMetric(restingDesc, prometheus.CounterValue, float64(s.Resting))
-}
 
 // storeMetrics prints what the store counts. Counting is work, so an answer serves for a while.
 type storeMetrics struct {

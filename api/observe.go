@@ -76,10 +76,8 @@ func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes,
 		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.String("request", notes.id),
 	}
-	if status >= 500 {
-		level = slog.LevelError
-	}
 	if notes.err != nil {
+		level = slog.LevelError
 		attrs = append(attrs, slog.Any("error", notes.err))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)

@@ -33,7 +33,7 @@ type Config struct {
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
 
 	Logger     *slog.Logger
-	Collectors []prometheus.Collector // what else /metrics shows
+	Collectors []prometheus.Collector // what /metrics shows beside the engine's
 }
 
 func (c Config) withDefaults() Config {

@@ -1,0 +1,3 @@
+// Package blackbox holds Troupe to the compatibility checks of the PocketFlow dialect, over HTTP
+// alone, against every store: each check sends what a client would send and looks at the answers.
+package blackbox

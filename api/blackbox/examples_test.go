@@ -1,0 +1,3 @@
+package blackbox
+
+func examples(c *client) {}

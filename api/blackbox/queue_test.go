@@ -1,0 +1,126 @@
+package blackbox
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func queueNode(service string) string {
+	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":%q,"params":{"a":1},
+		"prep":{"input_key":"$params.in"},"post":{"output_key":"out"}}}}`, service)
+}
+
+func queueWaits(c *client) {
+	service := unique("svc")
+	task := c.start(queueNode(service), obj{"in": obj{"k": 5}})
+	waiting := c.untilStatus(task, "waiting_queue")
+	require.Equal(c, "x", waiting["current_node_key"])
+	row := c.runs(task)[0]
+	require.Equal(c, []any{"queued", 0.0, "queue", "queue", 1.0, "null"}, []any{row["status"], row["finished_at"], row["worker_id"],
+		row["worker_url"], row["attempt_no"], row["exec_output_json"]})
+	require.Nil(c, c.pollQueue())
+	require.Nil(c, c.pollQueue(unique("other")))
+	q := c.claim("other", service)
+	require.True(c, strings.HasPrefix(q["id"].(string), "q-"), q["id"])
+	require.Equal(c, []any{task, "x", service, "claimed", "by-hand"},
+		[]any{q["task_id"], q["node_key"], q["service"], q["status"], q["worker_id"]})
+	require.Equal(c, 60.0, q["timeout_at"].(float64)-q["started_at"].(float64))
+	require.Greater(c, q["created_at"], 1.7e9)
+	require.JSONEq(c, fmt.Sprintf(`{"input":{"k":5},"params":{"a":1,"in":{"k":5}},"run_id":%q}`, row["id"]), q["input_json"].(string))
+	require.Equal(c, obj{"k": 5.0}, q["input"])
+	require.NotEmpty(c, q["token"])
+	require.Nil(c, c.pollQueue(service))
+	require.Equal(c, "waiting_queue", c.read(task)["status"])
+	c.refused(400, "bad request", "POST", "/queue/poll", "no json")
+	c.refused(400, "bad request", "POST", "/queue/poll", obj{"worker_id": 5})
+}
+
+func queueCompletes(c *client) {
+	service := unique("svc")
+	task := c.start(queueNode(service), obj{})
+	q := c.claim(service)
+	require.Equal(c, obj{"ok": "1"}, c.post("/queue/update_run", obj{"run_id": q["run_id"], "status": "running"}))
+	require.Equal(c, []any{"running"}, values(c.runs(task), "status"))
+	c.post("/queue/update_run", obj{"run_id": "run-nope", "status": "running"})
+	c.refused(400, "run_id required", "POST", "/queue/update_run", obj{"status": "running"})
+	heartbeat := c.post("/queue/heartbeat", obj{"queue_id": q["id"], "worker_id": "by-hand"})
+	require.Equal(c, obj{"ok": "1", "canceled": []any{}}, heartbeat)
+
+	wrong, _ := c.call("POST", "/queue/complete", obj{"queue_id": q["id"], "result": 0, "token": "wrong"})
+	require.GreaterOrEqual(c, wrong, 400, "a wrong token is refused")
+	body := obj{"queue_id": q["id"], "run_id": q["run_id"], "result": obj{"b": 1}, "error": nil, "log_path": "/etc/passwd"}
+	require.Equal(c, obj{"ok": "1"}, c.post("/queue/complete", body))
+	done := c.ends(task, "completed")
+	c.shared(done, `{"out":{"b":1}}`)
+	rows := c.runs(task)
+	require.Len(c, rows, 1)
+	require.Equal(c, []any{"ok", `{"b":1}`, ""}, []any{rows[0]["status"], rows[0]["exec_output_json"], rows[0]["log_path"]})
+	require.Greater(c, rows[0]["finished_at"], 1.7e9)
+	c.refused(404, "no log path", "GET", "/tasks/logs?run_id="+q["run_id"].(string), nil)
+
+	body["result"] = "another"
+	require.Equal(c, obj{"ok": "1"}, c.post("/queue/complete", body))
+	require.Equal(c, done, c.read(task))
+	require.Equal(c, rows, c.runs(task))
+	status, v := c.call("POST", "/queue/complete", obj{"queue_id": "q-nope", "result": 1})
+	require.Equal(c, 404, status)
+	require.NotEmpty(c, v.(obj)["error"])
+}
+
+func queueFails(c *client) {
+	service := unique("svc")
+	task := c.start(queueNode(service), obj{})
+	c.post("/queue/complete", obj{"queue_id": c.claim(service)["id"], "error": "no paper"})
+	c.ends(task, "failed")
+	row := c.runs(task)[0]
+	require.Equal(c, []any{"error", "no paper"}, []any{row["status"], row["error_text"]})
+	task = c.start(queueNode(service), obj{})
+	c.post("/queue/complete", obj{"queue_id": c.claim(service)["id"], "result": 1, "error": nil})
+	c.shared(c.ends(task, "completed"), `{"out":1}`)
+}
+
+// TestQueueSuperset shows what newer pollers may use beside the dialect.
+func TestQueueSuperset(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, startServer(t, sqliteStore))
+	service := unique("svc")
+	flow, _ := c.flow(queueNode(service))
+	list := func(body obj) []obj {
+		c.Helper()
+		body["worker_id"], body["services"] = "w", []string{service}
+		return objects(c, c.post("/queue/poll", body)["jobs"])
+	}
+	require.Empty(t, list(obj{"max": 3}))
+	tasks := []string{c.task(flow, obj{"in": 1}), c.task(flow, obj{"in": 2}), c.task(flow, obj{"in": 3})}
+	for _, task := range tasks {
+		c.untilStatus(task, "waiting_queue")
+	}
+	require.Len(t, list(obj{"max": 2}), 2)
+	last := list(obj{"max": 2})
+	require.Len(t, last, 1)
+	require.Equal(t, 3.0, last[0]["input"])
+	c.cancel(last[0]["task_id"].(string))
+	beat := c.post("/queue/heartbeat", obj{"queue_ids": []any{last[0]["id"]}, "worker_id": "w"})
+	require.Equal(t, []any{last[0]["id"]}, beat["canceled"])
+
+	var late string
+	time.AfterFunc(100*time.Millisecond, func() {
+		answer, err := postJSON(c.url()+"/api/tasks", obj{"FlowID": flow})
+		if err == nil {
+			late, _ = answer["id"].(string)
+		}
+	})
+	status, v := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "wait_ms": 10_000})
+	require.Equal(t, 200, status)
+	q := v.(obj)
+	c.post("/queue/complete", obj{"queue_id": q["id"], "result": 1, "token": q["token"], "log": "what it printed"})
+	c.ends(q["task_id"].(string), "completed")
+	require.Equal(t, late, q["task_id"])
+	row := c.runs(late)[0]
+	require.NotEmpty(t, row["log_path"])
+	require.Equal(t, obj{"content": "what it printed"}, c.get("/tasks/logs?run_id="+row["id"].(string)))
+}

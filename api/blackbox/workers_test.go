@@ -1,0 +1,134 @@
+package blackbox
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func workerListed(c *client) {
+	svc := unique("svc")
+	for _, body := range []obj{
+		{"id": unique("w"), "url": "http://127.0.0.1:1", "services": []string{svc}, "type": "http", "load": 7},
+		{"ID": unique("w"), "URL": "http://127.0.0.1:1", "Services": []string{svc}, "lastHeartbeat": 0},
+	} {
+		id := body["id"]
+		if id == nil {
+			id = body["ID"]
+		}
+		c.post("/workers/register", body)
+		rows := c.list("/workers/list?service=" + svc)
+		row := rows[len(rows)-1]
+		require.Greater(c, row["last_heartbeat"], 1.7e9)
+		delete(row, "last_heartbeat")
+		require.Equal(c, obj{"id": id, "url": "http://127.0.0.1:1", "services": []any{svc}, "load": 0.0,
+			"status": "online", "type": "http"}, row)
+	}
+	require.Len(c, c.list("/workers/list?service="+svc), 2)
+}
+
+func (c *client) worker(service string) string {
+	c.Helper()
+	id := unique("w")
+	c.post("/workers/register", obj{"id": id, "url": "http://127.0.0.1:1", "services": []string{service}})
+	return id
+}
+
+func leastLoaded(c *client) {
+	svc := unique("svc")
+	busy, idle := c.worker(svc), c.worker(svc)
+	c.post("/workers/heartbeat", obj{"id": busy, "url": "http://127.0.0.1:1", "load": 4})
+	c.post("/workers/heartbeat", obj{"id": idle, "url": "http://127.0.0.1:1", "load": 1})
+	require.Equal(c, []any{4.0, 1.0}, values(c.list("/workers/list?service="+svc), "load"))
+	require.Equal(c, idle, c.get("/workers/allocate?service=" + svc)["id"])
+	c.refused(500, "no worker", "GET", "/workers/allocate?service=zzz", nil)
+}
+
+// silentWorker begins with a worker that was heard of 13 seconds ago.
+func silentWorker(shared *client) {
+	svc := unique("svc")
+	c := newClient(shared.T, startServer(shared.T, shared.kind, silentSince{13 * time.Second, "quiet", svc}))
+	require.Len(c, c.list("/workers/list?service="+svc), 1)
+	end := time.Now().Add(deadline)
+	for len(c.list("/workers/list?service="+svc)) > 0 {
+		require.True(c, time.Now().Before(end), "the worker is still listed")
+		time.Sleep(50 * time.Millisecond)
+	}
+	require.Len(c, c.list("/workers/list?ttl=3600&service="+svc), 1)
+	require.Len(c, c.list("/workers/list?ttl=-1&service="+svc), 1)
+	task := c.start(httpNode(svc, ""), obj{})
+	c.ends(task, "failed")
+	require.Equal(c, "no worker", c.runs(task)[0]["error_text"])
+	c.post("/workers/heartbeat", obj{"id": "quiet", "load": 2})
+	require.Equal(c, []any{2.0}, values(c.list("/workers/list?ttl=1&service="+svc), "load"))
+	require.Equal(c, []any{"online"}, values(c.list("/workers/list?service="+svc), "status"))
+}
+
+func shortNames(c *client) {
+	svc := unique("svc")
+	id := unique("w")
+	require.Equal(c, obj{"ok": "1"}, c.post("/register", obj{"id": id, "url": "queue", "services": []string{svc}, "type": "async"}))
+	require.Equal(c, obj{"ok": "1"}, c.post("/heartbeat", obj{"id": id, "url": "queue", "load": 3}))
+	rows := c.list("/list?service=" + svc)
+	require.Equal(c, []any{3.0, "async", "queue"}, []any{rows[0]["load"], rows[0]["type"], rows[0]["url"]})
+	require.Equal(c, id, c.get("/allocate?service=" + svc)["id"])
+}
+
+// httpNode is a flow of one push step; more are further fields of its node.
+func httpNode(service, more string) string {
+	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"prep":{"input_key":"$params.val"},"post":{"output_key":"out"}%s}}}`, service, more)
+}
+
+func retries(c *client) {
+	svc := unique("svc")
+	var calls atomic.Int64
+	c.push(map[string]service{svc: func(any, obj) (any, string) {
+		if n := calls.Add(1); n < 3 {
+			return nil, fmt.Sprintf("not the %d. time", n)
+		}
+		return "fine", ""
+	}})
+	task := c.start(httpNode(svc, `,"max_retries":2,"wait_ms":10`), obj{})
+	c.shared(c.ends(task, "completed"), `{"out":"fine"}`)
+	rows := c.runs(task)
+	require.Equal(c, []any{1.0, 2.0, 3.0}, values(rows, "attempt_no"))
+	require.Equal(c, []any{"error", "error", "ok"}, values(rows, "status"))
+	require.Equal(c, []any{"not the 1. time", "not the 2. time", ""}, values(rows, "error_text"))
+}
+
+func deadWorkers(c *client) {
+	nobody := unique("svc")
+	task := c.start(httpNode(nobody, ""), obj{})
+	c.ends(task, "failed")
+	row := c.runs(task)[0]
+	require.Equal(c, []any{"error", "no worker", ""}, []any{row["status"], row["error_text"], row["worker_id"]})
+
+	svc := unique("svc")
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	c.post("/workers/register", obj{"id": unique("dead"), "url": dead.URL, "services": []string{svc}})
+	task = c.start(httpNode(svc, ""), obj{})
+	c.ends(task, "failed")
+	require.Equal(c, "all workers failed", c.runs(task)[0]["error_text"])
+
+	live := c.push(map[string]service{svc: func(in any, _ obj) (any, string) { return in, "" }})
+	task = c.start(httpNode(svc, ""), obj{"val": 1})
+	c.shared(c.ends(task, "completed"), `{"out":1}`)
+	row = c.runs(task)[0]
+	require.Equal(c, []any{live.id, live.URL}, []any{row["worker_id"], row["worker_url"]})
+}
+
+func longStep(c *client) {
+	svc := unique("svc")
+	w := c.push(map[string]service{svc: func(any, obj) (any, string) {
+		time.Sleep(5 * time.Second) // longer than every lease and idle time of the engine
+		return "done", ""
+	}})
+	task := c.start(httpNode(svc, ""), obj{})
+	c.shared(c.ends(task, "completed"), `{"out":"done"}`)
+	require.EqualValues(c, 1, w.calls.Load())
+	require.Len(c, c.runs(task), 1)
+}
