@@ -27,6 +27,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/postgres"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
@@ -48,7 +49,7 @@ func (k storeKind) place(t *testing.T) string {
 
 func (k storeKind) open(ctx context.Context, place string) (persistence.Store, error) {
 	if k == postgresStore {
-		return nil, errors.New("not there yet")
+		return postgres.Open(ctx, place, postgres.Options{})
 	}
 	return sqlite.Open(ctx, place, sqlite.Options{})
 }
