@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// bench is one run: a store, a member on it, and whoever carries out its steps.
+type bench struct {
+	o      options
+	ctx    context.Context
+	stop   context.CancelFunc
+	dir    string
+	store  string
+	dsn    string // of Postgres
+	server *pgtest.Server
+	engine *troupe.Engine
+	url    string
+	work   sync.WaitGroup
+	result result
+}
+
+func open(ctx context.Context, o options) (*bench, error) {
+	b := &bench{o: o, result: result{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
+	b.ctx, b.stop = context.WithCancel(ctx)
+	dir, err := os.MkdirTemp("", "troupe-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b.dir = dir
+	if err := b.openStore(); err != nil {
+		b.close()
+		return nil, err
+	}
+	if o.workload == "raw" {
+		return b, nil
+	}
+	if err := b.openEngine(); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func storeName(store string) string {
+	name, _, _ := strings.Cut(store, ":")
+	return name
+}
+
+func (b *bench) openStore() error {
+	switch {
+	case b.o.store == "sqlite":
+		b.store = "sqlite:" + filepath.Join(b.dir, "bench.db")
+	case b.o.store == "postgres":
+		server, err := pgtest.StartServer(b.ctx, "")
+		if err != nil {
+			return err
+		}
+		b.server, b.dsn = server, server.DSN("postgres")
+		b.store = b.dsn
+	default:
+		b.store = b.o.store
+		if strings.HasPrefix(b.store, "postgres") {
+			b.dsn = b.store
+		}
+	}
+	return nil
+}
+
+func (b *bench) openEngine() error {
+	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512})
+	if err != nil {
+		return err
+	}
+	b.engine = engine
+	engine.HandleJSON("noop", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return noop(job.Input) })
+	if b.o.worker == "func" {
+		return nil
+	}
+	return b.openWorker()
+}
+
+// openWorker serves the API and runs a worker against it, in this process but over real connections.
+func (b *bench) openWorker() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	b.url = "http://" + l.Addr().String()
+	b.background(func() error { return b.engine.Serve(b.ctx, l) })
+	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull",
+		URL: "http://127.0.0.1:8080", Concurrency: 256})
+	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return noop(job.Input) })
+	b.background(func() error { return w.Run(b.ctx) })
+	return b.awaitWorker()
+}
+
+func (b *bench) background(f func() error) {
+	b.work.Add(1)
+	go func() {
+		defer b.work.Done()
+		if err := f(); err != nil && b.ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}()
+}
+
+// awaitWorker runs one step until a worker answers.
+func (b *bench) awaitWorker() error {
+	if err := b.publish("warm-up", chainOf(1, b.exec())); err != nil {
+		return err
+	}
+	for range 100 {
+		id, err := b.engine.Start(b.ctx, "warm-up", map[string]any{"p": newPayload("w")})
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+		r, err := b.engine.Wait(ctx, id)
+		cancel()
+		if err == nil && r.Status == "completed" {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("no %s worker took a job", b.o.worker)
+}
+
+func (b *bench) close() {
+	b.stop()
+	b.work.Wait()
+	if b.engine != nil {
+		if err := b.engine.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}
+	if b.server != nil {
+		if err := b.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}
+	os.RemoveAll(b.dir)
+}

@@ -1,0 +1,99 @@
+// Command bench measures a member: one JSON line a run.
+//
+//	go run ./cmd/bench -workload chain -store postgres -worker func -concurrency 64 -n 2000
+//
+// Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload),
+// fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
+// for an approval: what they cost in memory), timers (all due in the same second), scripts (5 parallel
+// scripts a task, beside a bare loop that starts the same ones) and raw (the rows of chain written by the cheapest
+// statement without any engine: the limit to compare with).
+//
+// The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
+// takes. Latency is from the request that starts a task until its end is durable and known to the client.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// options of one run.
+type options struct {
+	workload    string
+	store       string
+	worker      string
+	concurrency int
+	n           int
+	steps       int
+	width       int
+	settle      time.Duration
+	profile     string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, parked, timers, scripts or raw")
+	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
+	flag.StringVar(&o.worker, "worker", "func", "func, push or pull: who carries out the steps")
+	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
+	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
+	flag.IntVar(&o.steps, "steps", 10, "steps of a chain")
+	flag.IntVar(&o.width, "width", 1000, "units of a fan-out")
+	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked: when memory is measured, after the last start")
+	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	result, err := run(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// workloads and what they do when nothing else is said.
+var workloads = map[string]struct {
+	n, concurrency int
+	run            func(*bench) error
+}{
+	"chain":   {5000, 64, (*bench).chain},
+	"fanout":  {10, 1, (*bench).fanout},
+	"latency": {500, 1, (*bench).latency},
+	"parked":  {100_000, 64, (*bench).parked},
+	"timers":  {10_000, 64, (*bench).timers},
+	"scripts": {100, 100, (*bench).scripts},
+	"raw":     {200_000, 64, (*bench).raw},
+}
+
+func run(ctx context.Context, o options) (*result, error) {
+	w, ok := workloads[o.workload]
+	if !ok {
+		return nil, fmt.Errorf("there is no workload %q", o.workload)
+	}
+	if o.n == 0 {
+		o.n = w.n
+	}
+	if o.concurrency == 0 {
+		o.concurrency = w.concurrency
+	}
+	b, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer b.close()
+	if err := w.run(b); err != nil {
+		return nil, err
+	}
+	return &b.result, nil
+}

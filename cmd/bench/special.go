@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+)
+
+// parked starts tasks that wait for an approval and tells what they cost in resident memory, 30 s after
+// the last was started and 30 s after a restart.
+func (b *bench) parked() error {
+	if err := b.publish("parked", `
+start: wait
+nodes:
+  wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: ok}}
+`); err != nil {
+		return err
+	}
+	if err := b.startParked(100); err != nil { // so that what a member needs anyway is there before
+		return err
+	}
+	time.Sleep(5 * time.Second)
+	before := settledRSS()
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	if err := b.startParked(b.o.n); err != nil {
+		return err
+	}
+	if err := m.end(b.o.n, b.o.n); err != nil {
+		return err
+	}
+	time.Sleep(b.o.settle)
+	added := rssMB() - before
+	if err := b.reopen(); err != nil {
+		return err
+	}
+	afterOpen := rssMB()
+	time.Sleep(b.o.settle)
+	b.result.Extra = map[string]float64{"added_rss_mb": added, "added_rss_after_restart_mb": rssMB() - before, "rss_before_mb": before, "rss_at_reopen_mb": afterOpen}
+	return nil
+}
+
+func (b *bench) startParked(n int) error {
+	return b.each(n, b.o.concurrency, func(int) error {
+		_, err := b.engine.Start(b.ctx, "parked", nil)
+		return err
+	})
+}
+
+// settledRSS is the resident memory once garbage is gone.
+func settledRSS() float64 {
+	runtime.GC()
+	debug.FreeOSMemory()
+	return rssMB()
+}
+
+// reopen closes the member and starts another one on the same store.
+func (b *bench) reopen() error {
+	if err := b.engine.Close(); err != nil {
+		return err
+	}
+	b.engine = nil
+	settledRSS()
+	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store})
+	if err != nil {
+		return err
+	}
+	b.engine = engine
+	_, err = engine.Member(b.ctx)
+	return err
+}
+
+// timers has all tasks due in the same second and tells how late the last one was.
+func (b *bench) timers() error {
+	if err := b.publish("timers", `
+start: wait
+nodes:
+  wait: {kind: timer}
+`); err != nil {
+		return err
+	}
+	due := time.Now().Add(30 * time.Second)
+	ids := make([]string, b.o.n)
+	err := b.each(b.o.n, b.o.concurrency, func(i int) (err error) {
+		delay := time.Until(due.Add(time.Duration(i) * time.Second / time.Duration(b.o.n)))
+		ids[i], err = b.engine.Start(b.ctx, "timers", map[string]any{"delay_ms": delay.Milliseconds()})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if time.Until(due) < time.Second {
+		return errors.New("starting the tasks took too long: use fewer")
+	}
+	time.Sleep(time.Until(due) - 100*time.Millisecond)
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	var seen latencies
+	var waits sync.WaitGroup
+	for i, id := range ids {
+		waits.Go(func() {
+			if _, err := b.await(id); err == nil {
+				seen.add(time.Since(due.Add(time.Duration(i) * time.Second / time.Duration(b.o.n))))
+			}
+		})
+	}
+	waits.Wait()
+	last := time.Since(due)
+	if len(seen.list) != b.o.n {
+		return fmt.Errorf("%d of %d timers fired", len(seen.list), b.o.n)
+	}
+	seen.fill(&b.result)
+	if err := m.end(b.o.n, b.o.n); err != nil {
+		return err
+	}
+	b.result.Extra = map[string]float64{"last_fired_after_due_s": last.Seconds()}
+	return nil
+}
+
+const scriptsPerTask = 5
+
+// scripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then as many from a bare loop.
+func (b *bench) scripts() error {
+	node := `
+start: five
+nodes:
+  five:
+    kind: parallel
+    parallel_mode: concurrent
+    parallel_execs:
+`
+	for i := range scriptsPerTask {
+		node += fmt.Sprintf("      - {service: s%d, exec_type: local_script, script: {cmd: sleep, args: ['0.1']}}\n", i)
+	}
+	if err := b.publish("scripts", node); err != nil {
+		return err
+	}
+	if err := b.measured("scripts", scriptsPerTask, func(int) any { return nil }); err != nil {
+		return err
+	}
+	bare, err := b.bareScripts()
+	if err != nil {
+		return err
+	}
+	b.result.Extra = map[string]float64{"bare_scripts_per_s": bare, "of_bare": b.result.StepsPerS / bare}
+	return nil
+}
+
+// bareScripts starts the same programs all at once without any engine.
+func (b *bench) bareScripts() (perSecond float64, err error) {
+	n := b.o.n * scriptsPerTask
+	began := time.Now()
+	err = b.each(n, n, func(int) error { return exec.CommandContext(b.ctx, "sleep", "0.1").Run() })
+	return float64(n) / time.Since(began).Seconds(), err
+}

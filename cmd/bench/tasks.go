@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// payload is what a chain passes from step to step: about 200 bytes of JSON.
+type payload struct {
+	ID    string `json:"id"`
+	Step  int    `json:"step"`
+	Note  string `json:"note"`
+	Trail string `json:"trail"`
+}
+
+func newPayload(id string) payload {
+	return payload{ID: id, Note: strings.Repeat("n", 60), Trail: strings.Repeat("t", 60)}
+}
+
+// noop is what a step does: it decodes its input, counts and encodes it, as any real step would.
+func noop(input json.RawMessage) (json.RawMessage, error) {
+	var p payload
+	if err := json.Unmarshal(input, &p); err != nil {
+		return nil, err
+	}
+	p.Step++
+	return json.Marshal(p)
+}
+
+// exec is how a node's jobs travel to the chosen worker.
+func (b *bench) exec() string {
+	switch b.o.worker {
+	case "push":
+		return `exec_type: http, service: noop`
+	case "pull":
+		return `exec_type: queue, service: noop`
+	default:
+		return `exec_type: local_func, func: noop`
+	}
+}
+
+func chainOf(steps int, exec string) string {
+	var d strings.Builder
+	d.WriteString("start: s1\nnodes:\n")
+	for i := 1; i <= steps; i++ {
+		input := "p"
+		if i == 1 {
+			input = "$params.p"
+		}
+		fmt.Fprintf(&d, "  s%d: {%s, prep: {input_key: %q}, post: {output_key: p}}\n", i, exec, input)
+	}
+	d.WriteString("edges:\n")
+	for i := 1; i < steps; i++ {
+		fmt.Fprintf(&d, "  - {from: s%d, action: default, to: s%d}\n", i, i+1)
+	}
+	return d.String()
+}
+
+func (b *bench) publish(slug, definition string) error {
+	return b.engine.Publish(b.ctx, slug, []byte(definition))
+}
+
+// each calls f for every number below n, so many at once.
+func (b *bench) each(n, concurrency int, f func(i int) error) error {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	failed := make(chan error, concurrency)
+	for range concurrency {
+		workers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || b.ctx.Err() != nil {
+					return
+				}
+				if err := f(i); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	close(failed)
+	return <-failed
+}
+
+// run starts a task and waits for its good end.
+func (b *bench) run(slug string, params any) error {
+	id, err := b.engine.Start(b.ctx, slug, params)
+	if err != nil {
+		return err
+	}
+	status, err := b.await(id)
+	if err == nil && status != "completed" {
+		r, _ := b.engine.Wait(b.ctx, id)
+		err = fmt.Errorf("task %s ended %s: %+v", id, status, r)
+	}
+	return err
+}
+
+func (b *bench) await(id string) (string, error) {
+	m, err := b.engine.Member(b.ctx)
+	if err != nil {
+		return "", err
+	}
+	status, err := m.Await(b.ctx, id)
+	return string(status), err
+}
+
+// measured runs n tasks of so many steps each.
+func (b *bench) measured(slug string, steps int, params func(i int) any) error {
+	warm := min(b.o.n/10, 200)
+	if err := b.each(warm, b.o.concurrency, func(i int) error { return b.run(slug, params(i)) }); err != nil {
+		return err
+	}
+	var seen latencies
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	err = b.each(b.o.n, b.o.concurrency, func(i int) error {
+		began := time.Now()
+		err := b.run(slug, params(i))
+		seen.add(time.Since(began))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	seen.fill(&b.result)
+	return m.end(b.o.n, b.o.n*steps)
+}
+
+func (b *bench) chain() error {
+	if err := b.publish("chain", chainOf(b.o.steps, b.exec())); err != nil {
+		return err
+	}
+	return b.measured("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
+}
+
+func (b *bench) latency() error {
+	b.o.steps = 3
+	return b.chain()
+}
+
+func (b *bench) fanout() error {
+	definition := fmt.Sprintf(`
+start: each
+nodes:
+  each: {kind: foreach, %s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out, action_static: next}}
+  join: {kind: choice, default_action: done}
+edges:
+  - {from: each, action: next, to: join}
+`, b.exec())
+	if err := b.publish("fanout", definition); err != nil {
+		return err
+	}
+	list := make([]map[string]int, b.o.width)
+	for i := range list {
+		list[i] = map[string]int{"step": i}
+	}
+	return b.measured("fanout", b.o.width, func(int) any { return map[string]any{"list": list} })
+}
