@@ -122,11 +122,14 @@ func (d decoder) unknown(m member, names fields, at *place) {
 	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
 		return
 	}
-	if near := names.nearest(m.key); near != "" {
-		d.add(SeverityWarning, at.key(m.key), m.at, "unknown field, ignored: did you mean %s?", near)
-		return
+	hint := ""
+	if d.count[SeverityWarning] < maxProblems {
+		hint = names.nearest(m.key)
 	}
-	d.add(SeverityWarning, at.key(m.key), m.at, "unknown field, ignored")
+	if hint != "" {
+		hint = ": did you mean " + hint + "?"
+	}
+	d.add(SeverityWarning, at.key(m.key), m.at, "unknown field, ignored%s", hint)
 }
 
 func (d decoder) integer(v value, to reflect.Value, at *place) {

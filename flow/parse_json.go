@@ -28,10 +28,12 @@ func newJSONText(text []byte) *jsonText {
 	return t
 }
 
-func (t *jsonText) position(offset int) position {
+func (t *jsonText) at(offset int) position { return position{text: t, offset: offset} }
+
+func (t *jsonText) count(offset int) (line, column int) {
 	offset = min(max(offset, 0), len(t.text))
-	line := sort.SearchInts(t.lines, offset+1)
-	return position{line, utf8.RuneCount(t.text[t.lines[line-1]:offset]) + 1}
+	line = sort.SearchInts(t.lines, offset+1)
+	return line, utf8.RuneCount(t.text[t.lines[line-1]:offset]) + 1
 }
 
 // readJSON checks a JSON text and stands at its root.
@@ -39,15 +41,15 @@ func readJSON(text []byte, r *reporter) value {
 	text = slices.Clone(text)
 	t := newJSONText(text)
 	if i := invalidUTF8(text); i >= 0 {
-		r.add(SeverityError, nil, t.position(i), "the text is not valid UTF-8")
+		r.add(SeverityError, nil, t.at(i), "the text is not valid UTF-8")
 		return nil
 	}
 	var root json.RawMessage
 	if err := json.Unmarshal(text, &root); err != nil {
 		var syntax *json.SyntaxError
-		at := position{1, 1}
+		at := t.at(0)
 		if errors.As(err, &syntax) {
-			at = t.position(int(syntax.Offset) - 1)
+			at = t.at(int(syntax.Offset) - 1)
 		}
 		r.add(SeverityError, nil, at, "invalid JSON: %s", err)
 		return nil
@@ -82,7 +84,7 @@ type jsonValue struct {
 func (v *jsonValue) text() json.RawMessage { return v.in.text[v.start:v.end:v.end] }
 
 func (v *jsonValue) kind() expr.Kind    { return expr.KindOf(v.text()) }
-func (v *jsonValue) position() position { return v.in.position(v.start) }
+func (v *jsonValue) position() position { return v.in.at(v.start) }
 
 func (v *jsonValue) raw() json.RawMessage { return expr.Compact(v.text()) }
 
@@ -129,5 +131,5 @@ func (v *jsonValue) key(dec *json.Decoder) member {
 	start += bytes.IndexByte(v.in.text[start:], '"')
 	token, _ := dec.Token()
 	key, _ := token.(string)
-	return member{key: key, at: v.in.position(start)}
+	return member{key: key, at: v.in.at(start)}
 }

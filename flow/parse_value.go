@@ -24,8 +24,22 @@ type member struct {
 	value value
 }
 
-// position in a text: line and column from 1. A position of zeros is unknown.
-type position struct{ line, column int }
+// position in a text: a line and column from 1, or an offset that nobody has counted lines up to
+// yet. The zero position is unknown.
+type position struct {
+	line, column int
+
+	text   *jsonText
+	offset int
+}
+
+// count is the position as a line and column.
+func (p position) count() (line, column int) {
+	if p.text != nil {
+		return p.text.count(p.offset)
+	}
+	return p.line, p.column
+}
 
 // place is where something is in a definition: the path to it. The root is nil.
 type place struct {

@@ -27,7 +27,7 @@ func readYAML(text []byte, r *reporter) value {
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		r.add(SeverityError, nil, position{1, 1}, "the text is empty")
+		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text is empty")
 		return nil
 	case err != nil:
 		yamlSyntax(text, err, r)
@@ -35,7 +35,7 @@ func readYAML(text []byte, r *reporter) value {
 	}
 	switch err := dec.Decode(&second); {
 	case err == nil:
-		r.add(SeverityError, nil, position{second.Line, second.Column}, "the text has more than one document")
+		r.add(SeverityError, nil, positionOf(&second), "the text has more than one document")
 		return nil
 	case !errors.Is(err, io.EOF):
 		yamlSyntax(text, err, r)
@@ -51,7 +51,7 @@ func readYAML(text []byte, r *reporter) value {
 
 // yamlSyntax reports an error of the parser, which knows the line but not the column.
 func yamlSyntax(text []byte, err error, r *reporter) {
-	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), position{1, 1}
+	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), position{line: 1, column: 1}
 	if rest, ok := strings.CutPrefix(msg, "line "); ok {
 		number, rest, _ := strings.Cut(rest, ": ")
 		if line, err := strconv.Atoi(number); err == nil {
@@ -120,6 +120,8 @@ func appendJSON(b []byte, v value, sorted bool) []byte {
 	}
 }
 
+func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n.Column} }
+
 // yamlReader turns the nodes of a document into values. The parser bounds how deep the nodes are
 // nested, and an alias takes the value that its anchor has become, so reading ends even where
 // aliases would expand to any size.
@@ -137,7 +139,7 @@ func (c *yamlReader) read(n *yaml.Node, at *place) *yamlValue {
 	if n.Kind == yaml.AliasNode {
 		return c.alias(n, at)
 	}
-	v := &yamlValue{at: position{n.Line, n.Column}}
+	v := &yamlValue{at: positionOf(n)}
 	if n.Anchor != "" {
 		c.done[n] = nil
 		defer func() { c.done[n] = v }()
@@ -164,7 +166,7 @@ func (c *yamlReader) alias(n *yaml.Node, at *place) *yamlValue {
 	if v := c.done[n.Alias]; v != nil {
 		return v
 	}
-	where := position{n.Line, n.Column}
+	where := positionOf(n)
 	c.add(SeverityError, at, where, "the alias *%s is a part of what it stands for", n.Value)
 	return &yamlValue{at: where, scalar: null}
 }
@@ -194,7 +196,7 @@ func (c *yamlReader) mapping(n *yaml.Node, v *yamlValue, at *place) {
 	first := make(map[string]position, len(n.Content)/2)
 	var merges []*yamlValue
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, where := n.Content[i], position{n.Content[i].Line, n.Content[i].Column}
+		key, where := n.Content[i], positionOf(n.Content[i])
 		if key.Kind == yaml.AliasNode {
 			key = key.Alias
 		}
@@ -250,7 +252,7 @@ func (c *yamlReader) merge(n *yaml.Node, at *place) []*yamlValue {
 			return all
 		}
 	}
-	c.add(SeverityError, at, position{n.Line, n.Column}, "only objects can be merged")
+	c.add(SeverityError, at, positionOf(n), "only objects can be merged")
 	return nil
 }
 

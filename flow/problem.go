@@ -109,7 +109,8 @@ func (r *reporter) add(severity Severity, at *place, where position, format stri
 	if r.count[severity]++; r.count[severity] > maxProblems {
 		return
 	}
-	r.problems = append(r.problems, Problem{path, where.line, where.column, severity, fmt.Sprintf(format, args...)})
+	line, column := where.count()
+	r.problems = append(r.problems, Problem{path, line, column, severity, fmt.Sprintf(format, args...)})
 }
 
 // errorf reports an error at a place, whose position it looks up.
