@@ -1,0 +1,158 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+const (
+	// defaultVisibility is that of an engine which does not say.
+	defaultVisibility = 60 * time.Second
+	minBeat           = 20 * time.Millisecond
+	// beatGroup is how many claims are prolonged by one request.
+	beatGroup = 500
+)
+
+var errCanceled = errors.New("worker: nobody waits for this job any longer")
+
+// claim is a pulled job in this worker's hands.
+type claim struct {
+	wire.QueueJob
+	ctx    context.Context // of the handler
+	cancel context.CancelCauseFunc
+	every  time.Duration // between heartbeats
+	noteAt time.Time     // zero = the engine knows that the job is running
+	beatAt time.Time
+}
+
+func (c *claim) due() time.Time {
+	if !c.noteAt.IsZero() && c.noteAt.Before(c.beatAt) {
+		return c.noteAt
+	}
+	return c.beatAt
+}
+
+// claims keeps hold of pulled jobs: it prolongs their claims and hears which of them are canceled.
+type claims struct {
+	worker *Worker
+	mu     sync.Mutex
+	held   map[string]*claim
+	added  chan struct{}
+}
+
+func newClaims(w *Worker) *claims {
+	return &claims{worker: w, held: map[string]*claim{}, added: make(chan struct{}, 1)}
+}
+
+func (k *claims) add(ctx context.Context, q wire.QueueJob) *claim {
+	visibility := time.Duration(q.VisibilityMS) * time.Millisecond
+	if visibility <= 0 {
+		visibility = defaultVisibility
+	}
+	now, every := time.Now(), max(visibility/3, minBeat)
+	c := &claim{QueueJob: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every)}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	k.mu.Lock()
+	k.held[q.ID] = c
+	k.mu.Unlock()
+	select {
+	case k.added <- struct{}{}:
+	default: // it is about to look anyway
+	}
+	return c
+}
+
+func (k *claims) remove(c *claim) {
+	c.cancel(nil)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held[c.ID] == c { // it may have been delivered again meanwhile
+		delete(k.held, c.ID)
+	}
+}
+
+// keep works until ctx ends.
+func (k *claims) keep(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.added:
+		case <-timer.C:
+		}
+		notes, beats, next := k.look(time.Now())
+		for _, c := range notes {
+			k.note(ctx, c)
+		}
+		for len(beats) > 0 {
+			n := min(len(beats), beatGroup)
+			k.beat(ctx, beats[:n])
+			beats = beats[n:]
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// look finds what is due and when to look again. Who is nearly due is taken along.
+func (k *claims) look(now time.Time) (notes, beats []*claim, next time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next = now.Add(time.Hour)
+	for _, c := range k.held {
+		if !c.noteAt.IsZero() && !c.noteAt.After(now) {
+			c.noteAt = time.Time{}
+			notes = append(notes, c)
+		}
+		if !c.beatAt.After(now.Add(c.every / 4)) {
+			beats = append(beats, c)
+			c.beatAt = now.Add(c.every)
+		}
+		if c.due().Before(next) {
+			next = c.due()
+		}
+	}
+	return notes, beats, next
+}
+
+// note tells that a job is running. It is for whoever watches, so a failure does no harm.
+func (k *claims) note(ctx context.Context, c *claim) {
+	if c.RunID == "" {
+		return
+	}
+	err := k.worker.server.post(ctx, "/queue/update_run", wire.QueueUpdateRun{RunID: c.RunID, Status: "running"}, &struct{}{}, requestTime)
+	if err != nil && ctx.Err() == nil {
+		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.ID, "error", err)
+	}
+}
+
+// beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two.
+func (k *claims) beat(ctx context.Context, list []*claim) {
+	h := wire.QueueHeartbeat{WorkerID: k.worker.cfg.ID}
+	if len(list) == 1 {
+		h.QueueID, h.Token = list[0].ID, list[0].Token
+	} else {
+		for _, c := range list {
+			h.QueueIDs = append(h.QueueIDs, c.ID)
+		}
+	}
+	var answer wire.QueueHeartbeatAnswer
+	if err := k.worker.server.post(ctx, "/queue/heartbeat", h, &answer, requestTime); err != nil {
+		if ctx.Err() == nil {
+			k.worker.cfg.Logger.Warn("claims could not be prolonged", "jobs", len(list), "error", err)
+		}
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range answer.Canceled {
+		if c := k.held[id]; c != nil {
+			c.cancel(errCanceled)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+)
+
+// Config of a Worker. Zero fields mean the default.
+type Config struct {
+	// Server is the engine's address, with or without /api. The environment's REGISTRY_URL, else
+	// http://localhost:8070.
+	Server string
+	// Token proves the worker to the engine.
+	Token string
+	// ID tells workers apart. One is made up from host, process and time.
+	ID string
+	// Services it offers of those that have handlers; all.
+	Services []string
+
+	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Neither means Pull.
+	Push, Pull bool
+	// URL is where the engine reaches a push worker. The environment's WORKER_URL, else
+	// http://localhost:8080. When its port is taken a free one is used, and told to the engine.
+	URL string
+	// Listen is the address a push worker listens on. By default the URL's port, on loopback if
+	// the URL is.
+	Listen string
+	// Wait is how long a pull worker's request for jobs may stay with the engine; 20 s.
+	Wait time.Duration
+
+	// Concurrency is how many handlers run at once; 64.
+	Concurrency int
+	// Grace is how long jobs may go on when Run's context has ended; 10 s. Negative: not at all.
+	Grace time.Duration
+	// Heartbeat is how often the worker gives a sign of life; 5 s.
+	Heartbeat time.Duration
+	// NoteAfter is how long a pulled job must have run before the engine is told that it is
+	// running; 250 ms. Short jobs are spared the message.
+	NoteAfter time.Duration
+	// Logger hears what goes wrong, never what jobs are about; slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) orDefault() Config {
+	c.Server = baseURL(cmp.Or(c.Server, os.Getenv("REGISTRY_URL"), "http://localhost:8070"))
+	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
+	if !c.Push {
+		c.Pull = true
+	}
+	if c.ID == "" {
+		c.ID = madeUpID()
+	}
+	c.Wait = cmp.Or(c.Wait, 20*time.Second)
+	c.Concurrency = max(cmp.Or(c.Concurrency, 64), 1)
+	c.Grace = max(cmp.Or(c.Grace, 10*time.Second), 0)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 5*time.Second)
+	c.NoteAfter = cmp.Or(c.NoteAfter, 250*time.Millisecond)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// baseURL ends in /api whether or not the given one does: there the engine serves nothing but routes.
+func baseURL(server string) string {
+	return strings.TrimSuffix(strings.TrimRight(server, "/"), "/api") + "/api"
+}
+
+func madeUpID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	return fmt.Sprintf("%s-%d-%d", host, os.Getpid(), time.Now().UnixNano())
+}

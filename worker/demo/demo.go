@@ -1,0 +1,145 @@
+// Package demo has the services that examples and demonstrations use: transform, sum and route for push
+// workers, async-transform and email-service for pull workers.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// Push makes w offer transform, sum and route.
+func Push(w *worker.Worker) {
+	w.Handle("transform", transform)
+	w.Handle("sum", sum)
+	w.Handle("route", route)
+}
+
+// Options of Pull.
+type Options struct {
+	Services []string      // to offer; empty = async-transform and email-service
+	Delay    time.Duration // before each job's result
+}
+
+// Pull makes w offer the pull services. A service that does not exist can be offered too: its jobs fail.
+func Pull(w *worker.Worker, o Options) {
+	known := map[string]worker.Handler{"async-transform": asyncTransform, "email-service": email}
+	if len(o.Services) == 0 {
+		o.Services = []string{"async-transform", "email-service"}
+	}
+	for _, service := range o.Services {
+		h := known[service]
+		if h == nil {
+			h = unknown
+		}
+		w.Handle(service, delayed(o.Delay, h))
+	}
+}
+
+func delayed(d time.Duration, h worker.Handler) worker.Handler {
+	if d <= 0 {
+		return h
+	}
+	return func(ctx context.Context, job worker.Job) (any, error) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return h(ctx, job)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func unknown(_ context.Context, job worker.Job) (any, error) {
+	return nil, errors.New("unknown service: " + job.Service)
+}
+
+// transform changes the case of a string or multiplies a number.
+func transform(_ context.Context, job worker.Job) (any, error) {
+	params := object(job.Params)
+	switch in := value(job.Input).(type) {
+	case string:
+		switch params["op"] {
+		case "upper":
+			return strings.ToUpper(in), nil
+		case "lower":
+			return strings.ToLower(in), nil
+		}
+		return nil, errors.New("unsupported op")
+	case float64:
+		if factor, ok := params["mul"].(float64); ok {
+			in *= factor
+		}
+		return in, nil
+	}
+	return nil, errors.New("bad input")
+}
+
+// sum adds up the numbers of an array, and the strings that are numbers.
+func sum(_ context.Context, job worker.Job) (any, error) {
+	list, ok := value(job.Input).([]any)
+	if !ok {
+		return nil, errors.New("bad input")
+	}
+	total := 0.0
+	for _, member := range list {
+		switch m := member.(type) {
+		case float64:
+			total += m
+		case string:
+			if x, err := strconv.ParseFloat(m, 64); err == nil {
+				total += x
+			}
+		}
+	}
+	return total, nil
+}
+
+// route names the action to go on with.
+func route(_ context.Context, job worker.Job) (any, error) {
+	action, _ := object(job.Params)["action"].(string)
+	if action == "" {
+		action = "goB"
+	}
+	return map[string]string{"action": action}, nil
+}
+
+func asyncTransform(_ context.Context, job worker.Job) (any, error) {
+	in := value(job.Input)
+	if fields, ok := in.(map[string]any); ok {
+		if text, ok := fields["text"].(string); ok {
+			return fmt.Sprintf("[%v] %s", fields["title"], strings.ToUpper(text)), nil
+		}
+	}
+	text, ok := in.(string)
+	if !ok {
+		text, ok = object(job.Params)["text"].(string)
+	}
+	if !ok {
+		return nil, errors.New("expected string input or params['text']")
+	}
+	return strings.ToUpper(text) + " (ASYNC PROCESSED)", nil
+}
+
+func email(_ context.Context, job worker.Job) (any, error) {
+	to, _ := object(job.Params)["to"].(string)
+	return map[string]string{"status": "sent", "to": to}, nil
+}
+
+func value(raw json.RawMessage) (v any) {
+	_ = json.Unmarshal(raw, &v) // what is no JSON is no input
+	return v
+}
+
+func object(raw json.RawMessage) map[string]any {
+	m, _ := value(raw).(map[string]any)
+	return m
+}

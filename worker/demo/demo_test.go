@@ -1,0 +1,98 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
+	"github.com/troupe-engine/troupe/worker/demo"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start runs a push worker, so that its services can be asked one by one, and returns its URL.
+func start(t *testing.T, offer func(*worker.Worker)) string {
+	urls := make(chan string, 100)
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var me wire.RegisterWorker
+		_ = json.NewDecoder(r.Body).Decode(&me)
+		_, _ = io.WriteString(w, `{"ok":"1"}`)
+		urls <- me.URL
+	}))
+	t.Cleanup(engine.Close)
+	w := worker.New(worker.Config{Server: engine.URL, Push: true, URL: "http://127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	offer(w)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return <-urls
+}
+
+func TestServices(t *testing.T) {
+	url := start(t, func(w *worker.Worker) {
+		demo.Push(w)
+		demo.Pull(w, demo.Options{Services: []string{"async-transform", "email-service", "other"}})
+	})
+	for name, tt := range map[string]struct {
+		service, input, params string
+		want, err              string
+	}{
+		"transform in capitals":            {"transform", `"aé"`, `{"op":"upper"}`, `"AÉ"`, ""},
+		"transform in small letters":       {"transform", `"AB"`, `{"op":"lower"}`, `"ab"`, ""},
+		"transform a string to what":       {"transform", `"AB"`, `{}`, `null`, "unsupported op"},
+		"transform multiplies":             {"transform", `3`, `{"mul":2.5}`, `7.5`, ""},
+		"transform without a factor":       {"transform", `3`, `{"mul":"x"}`, `3`, ""},
+		"transform knows nothing else":     {"transform", `{"a":1}`, `{}`, `null`, "bad input"},
+		"sum of numbers and texts of some": {"sum", `[1,"2.5","x",null,[9]]`, `{}`, `3.5`, ""},
+		"sum of nothing":                   {"sum", `[]`, `{}`, `0`, ""},
+		"sum wants an array":               {"sum", `1`, `{}`, `null`, "bad input"},
+		"route where it is told":           {"route", `null`, `{"action":"goC"}`, `{"action":"goC"}`, ""},
+		"route by itself":                  {"route", `null`, `{"action":""}`, `{"action":"goB"}`, ""},
+		"async-transform with a title":     {"async-transform", `{"text":"ab","title":"T"}`, `{}`, `"[T] AB"`, ""},
+		"async-transform without a title":  {"async-transform", `{"text":"ab"}`, `{}`, `"[\u003cnil\u003e] AB"`, ""},
+		"async-transform of a string":      {"async-transform", `"ab"`, `{}`, `"AB (ASYNC PROCESSED)"`, ""},
+		"async-transform of params.text":   {"async-transform", `{"text":1}`, `{"text":"ab"}`, `"AB (ASYNC PROCESSED)"`, ""},
+		"async-transform of nothing":       {"async-transform", `null`, `{}`, `null`, "expected string input or params['text']"},
+		"email-service":                    {"email-service", `null`, `{"to":"a@b"}`, `{"status":"sent","to":"a@b"}`, ""},
+		"email-service to nobody":          {"email-service", `null`, `{}`, `{"status":"sent","to":""}`, ""},
+		"a service that does not exist":    {"other", `null`, `{}`, `null`, "unknown service: other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := `{"input":` + tt.input + `,"params":` + tt.params + `}`
+			resp, err := http.Post(url+"/exec/"+tt.service, "application/json", bytes.NewBufferString(body))
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			var got wire.ExecAnswer
+			require.NoError(t, json.NewDecoder(resp.Body).Decode(&got))
+			require.Equal(t, tt.err, got.Error)
+			require.Equal(t, tt.want, string(got.Result))
+		})
+	}
+}
+
+func TestTheDelayOfPullServices(t *testing.T) {
+	url := start(t, func(w *worker.Worker) { demo.Pull(w, demo.Options{Delay: 30 * time.Millisecond}) })
+	begun := time.Now()
+	resp, err := http.Post(url+"/exec/email-service", "application/json", bytes.NewBufferString(`{}`))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(begun), 30*time.Millisecond)
+}

@@ -1,0 +1,15 @@
+// Package worker is for programs that carry out jobs.
+//
+//	w := worker.New(worker.Config{Pull: true})
+//	w.Handle("resize", func(ctx context.Context, job worker.Job) (any, error) { … })
+//	err := w.Run(ctx)
+//
+// A handler does not know how its jobs travel. With Push the worker is an HTTP server that the engine
+// calls; with Pull it asks the engine for jobs and works behind any firewall.
+//
+// Promises: a job's context ends when nobody waits for the job any longer; a handler that panics
+// costs its job and nothing else; no more than Concurrency handlers run at once; a result is
+// delivered again and again until the engine has answered, so a job may be carried out more than once
+// but is never lost; when Run's context ends no new job is begun and those at work may finish within
+// Grace; a job that could not is left to the engine, which gives it to somebody else.
+package worker

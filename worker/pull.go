@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
+const emptyPause = 200 * time.Millisecond
+
+// pollLoop asks for as many jobs as there are free slots until ctx ends. Jobs have a context of
+// their own, which outlives ctx.
+func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
+	var pause backoff
+	for w.takeSlot(ctx) { // for the first job
+		begun := time.Now()
+		got, err := w.poll(ctx, services, 1+cap(w.slots)-len(w.slots))
+		for i, q := range got {
+			w.begin(jobs, q, i == 0)
+		}
+		if len(got) > 0 {
+			pause = backoff{}
+			continue
+		}
+		w.freeSlot()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if pause.next == 0 {
+				w.cfg.Logger.Warn("the engine gives no jobs; trying on", "error", err)
+			}
+			pause.wait(ctx, err)
+		case time.Since(begun) < min(emptyPause, w.cfg.Wait):
+			pause = backoff{}
+			sleep(ctx, emptyPause)
+		default:
+			pause = backoff{}
+		}
+	}
+}
+
+// poll asks for up to n jobs. An engine may answer with the single form all the same.
+func (w *Worker) poll(ctx context.Context, services []string, n int) ([]wire.QueueJob, error) {
+	var answer struct {
+		wire.QueueJobs
+		wire.QueueJob
+	}
+	err := w.server.post(ctx, "/queue/poll", wire.QueuePoll{WorkerID: w.cfg.ID, Services: services,
+		Max: n, WaitMS: w.cfg.Wait.Milliseconds()}, &answer, w.cfg.Wait+requestTime)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Jobs == nil && answer.QueueJob.ID != "" {
+		return []wire.QueueJob{answer.QueueJob}, nil
+	}
+	return answer.Jobs, nil
+}
+
+// begin carries out a claimed job beside the others, in a slot that is held for it or the next free one.
+func (w *Worker) begin(ctx context.Context, q wire.QueueJob, hasSlot bool) {
+	w.load.Add(1)
+	c := w.claims.add(ctx, q)
+	w.jobs.Go(func() {
+		defer w.load.Add(-1)
+		defer w.claims.remove(c)
+		if !hasSlot && !w.takeSlot(c.ctx) {
+			return
+		}
+		defer w.freeSlot()
+		w.carryOut(ctx, c)
+	})
+}
+
+func (w *Worker) carryOut(ctx context.Context, c *claim) {
+	var kept log
+	job := toJob(c.QueueJob)
+	job.Log = &kept
+	h := w.handler(c.Service)
+	if h == nil {
+		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + c.Service) }
+	}
+	answer := w.call(c.ctx, h, job)
+	if c.ctx.Err() != nil {
+		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
+		return
+	}
+	w.complete(ctx, wire.QueueComplete{QueueID: c.ID, Result: answer.Result, Error: answer.Error, Fatal: answer.Fatal,
+		Token: c.Token, WorkerID: w.cfg.ID, RunID: c.RunID, Log: kept.String()})
+}
+
+// toJob reads the input where the engine put it.
+func toJob(q wire.QueueJob) Job {
+	job := Job{ID: strings.TrimPrefix(q.ID, "q-"), Service: q.Service, Input: q.Input, Params: q.Params}
+	var in wire.QueueInput
+	if q.Input == nil && json.Unmarshal([]byte(q.InputJSON), &in) == nil {
+		job.Input, job.Params = in.Input, in.Params
+	}
+	return job
+}
+
+// complete delivers a result until the engine has answered or ctx ends.
+func (w *Worker) complete(ctx context.Context, done wire.QueueComplete) {
+	var pause backoff
+	for {
+		err := w.server.post(ctx, "/queue/complete", done, &struct{}{}, requestTime)
+		switch {
+		case err == nil:
+			return
+		case hopeless(err) && done.Error == "" && unfit(err):
+			// Unless told so, the engine would have the same done again in vain.
+			done.Result, done.Error, done.Fatal, done.Log = nil, "the result was refused: "+err.Error(), true, ""
+			continue
+		case hopeless(err):
+			w.cfg.Logger.Warn("a result was refused", "job", done.QueueID, "error", err)
+			return
+		}
+		if pause.next == 0 {
+			w.cfg.Logger.Warn("a result is not delivered yet; trying on", "job", done.QueueID, "error", err)
+		}
+		if !pause.wait(ctx, err) {
+			return
+		}
+	}
+}
+
+// unfit says that it is the result which the engine did not like.
+func unfit(err error) bool {
+	status := statusOf(err)
+	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
+}

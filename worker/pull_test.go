@@ -1,0 +1,306 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
+	e := newEngine(t)
+	e.first("/api/workers/register", status(503), func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") })
+	w := worker.New(config(e))
+	w.Handle("b", nil)
+	w.Handle("a", nil)
+	run(t, w)
+	want := wire.RegisterWorker{ID: "w1", URL: "queue", Type: "async", Services: []string{"a", "b"}}
+	for range 3 { // until the engine takes it
+		require.Equal(t, want, <-e.registered)
+	}
+	require.Equal(t, wire.WorkerHeartbeat{ID: "w1", URL: "queue"}, <-e.beats)
+
+	e.first("/api/workers/heartbeat", status(404)) // the engine has forgotten it
+	require.Equal(t, want, <-e.registered)
+	<-e.beats
+}
+
+func TestTheEnginesAddress(t *testing.T) {
+	for _, suffix := range []string{"", "/", "/api", "/api/"} {
+		t.Run("ends in "+suffix, func(t *testing.T) {
+			e := newEngine(t)
+			t.Setenv("REGISTRY_URL", e.URL+suffix)
+			w := worker.New(worker.Config{Logger: config(e).Logger})
+			w.Handle("s", nil)
+			run(t, w)
+			<-e.registered
+			<-e.polls
+		})
+	}
+}
+
+func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		handler worker.Handler
+		want    wire.QueueComplete
+	}{
+		"its result is JSON": {func(context.Context, worker.Job) (any, error) { return map[string]int{"a": 1}, nil },
+			wire.QueueComplete{Result: json.RawMessage(`{"a":1}`)}},
+		"raw JSON stays": {func(context.Context, worker.Job) (any, error) { return json.RawMessage(`12345678901234567890`), nil },
+			wire.QueueComplete{Result: json.RawMessage(`12345678901234567890`)}},
+		"no result is null": {func(context.Context, worker.Job) (any, error) { return nil, nil },
+			wire.QueueComplete{Result: json.RawMessage(`null`)}},
+		"an error": {func(context.Context, worker.Job) (any, error) { return nil, errors.New("no luck") },
+			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "no luck"}},
+		"an error without a text": {func(context.Context, worker.Job) (any, error) { return nil, errors.New("") },
+			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "failed"}},
+		"a fatal error": {func(context.Context, worker.Job) (any, error) {
+			return nil, fmt.Errorf("it is: %w", worker.Fatal(errors.New("never")))
+		}, wire.QueueComplete{Result: json.RawMessage(`null`), Error: "it is: never", Fatal: true}},
+		"a panic": {func(context.Context, worker.Job) (any, error) { panic("boom") },
+			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "handler panicked: boom"}},
+		"a result that is no JSON": {func(context.Context, worker.Job) (any, error) { return json.RawMessage(`{`), nil },
+			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "the handler's result cannot be sent: it is not valid JSON", Fatal: true}},
+		"a log": {func(_ context.Context, j worker.Job) (any, error) {
+			fmt.Fprint(j.Log, "said ", j.ID, " ", j.Service, " ", string(j.Input), " ", string(j.Params))
+			return true, nil
+		}, wire.QueueComplete{Result: json.RawMessage(`true`), Log: `said j s {"n":1} {"p":2}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			w := worker.New(config(e))
+			w.Handle("s", tt.handler)
+			run(t, w)
+			e.queue <- job("j", "s")
+			tt.want.QueueID, tt.want.RunID, tt.want.Token, tt.want.WorkerID = "q-j", "run-j", "tok-j", "w1"
+			require.Equal(t, tt.want, <-e.completed)
+			require.Equal(t, wire.QueuePoll{WorkerID: "w1", Services: []string{"s"}, Max: 64, WaitMS: 5000}, <-e.polls)
+		})
+	}
+}
+
+func TestAnEngineMayKnowTheSingleFormOnly(t *testing.T) {
+	e := newEngine(t)
+	e.single = true
+	w := worker.New(config(e))
+	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) { return []any{j.Input, j.Params}, nil })
+	run(t, w)
+	<-e.polls
+	e.queue <- wire.QueueJob{ID: "q-1", Service: "s", InputJSON: `{"input":"x","params":{"y":1},"run_id":"r"}`}
+	done := <-e.completed
+	require.Equal(t, "q-1", done.QueueID)
+	require.Equal(t, `["x",{"y":1}]`, string(done.Result))
+	require.Less(t, len(e.polls), 10) // it is not asked in a tight loop
+}
+
+func TestOnlyOfferedServicesAreCarriedOut(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.Services = []string{"b"}
+	w := worker.New(cfg)
+	echo := func(_ context.Context, j worker.Job) (any, error) { return j.Service, nil }
+	w.Handle("a", echo)
+	w.Handle("b", echo)
+	run(t, w)
+	require.Equal(t, []string{"b"}, (<-e.registered).Services)
+	e.queue <- job("1", "a")
+	require.Equal(t, "unknown service: a", (<-e.completed).Error)
+	e.queue <- job("2", "b")
+	require.Empty(t, (<-e.completed).Error)
+
+	require.Error(t, worker.New(config(e)).Run(t.Context()))
+	cfg.Services = []string{"c"}
+	require.ErrorContains(t, worker.New(cfg).Run(t.Context()), `"c" has no handler`)
+}
+
+func TestNoMoreThanConcurrencyJobsAreAtWork(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.Concurrency = 2
+	var now, most atomic.Int32
+	w := worker.New(cfg)
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for {
+			m := most.Load()
+			if n <= m || most.CompareAndSwap(m, n) {
+				break
+			}
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return nil, nil
+	})
+	for i := range 20 {
+		e.queue <- job(fmt.Sprint(i), "s")
+	}
+	stop := run(t, w)
+	for range 20 {
+		<-e.completed
+	}
+	stop()
+	require.Equal(t, int32(2), most.Load())
+	for len(e.polls) > 0 {
+		require.LessOrEqual(t, (<-e.polls).Max, 2)
+	}
+}
+
+func TestAClaimIsProlongedUntilTheJobIsCanceled(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	causes := make(chan error, 1)
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	stop := run(t, w)
+	j := job("1", "s")
+	j.VisibilityMS = 90
+	e.queue <- j
+	for range 3 {
+		require.Equal(t, wire.QueueHeartbeat{QueueID: "q-1", Token: "tok-1", WorkerID: "w1"}, <-e.prolonged)
+	}
+	e.cancel("q-1")
+	require.ErrorContains(t, <-causes, "nobody waits for this job")
+	stop()
+	require.Empty(t, e.completed)
+}
+
+func TestClaimsAreProlongedTogether(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	leave := make(chan struct{})
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+	for _, id := range []string{"1", "2", "3"} {
+		j := job(id, "s")
+		j.VisibilityMS = 150
+		e.queue <- j
+	}
+	run(t, w)
+	defer close(leave)
+	for {
+		if h := <-e.prolonged; len(h.QueueIDs) == 3 {
+			require.ElementsMatch(t, []string{"q-1", "q-2", "q-3"}, h.QueueIDs)
+			require.Empty(t, h.Token)
+			return
+		}
+	}
+}
+
+func TestOnlyLongJobsAreSaidToBeRunning(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.NoteAfter = 50 * time.Millisecond
+	w := worker.New(cfg)
+	leave := make(chan struct{})
+	w.Handle("short", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	w.Handle("long", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+	run(t, w)
+	e.queue <- job("1", "short")
+	<-e.completed
+	e.queue <- job("2", "long")
+	require.Equal(t, wire.QueueUpdateRun{RunID: "run-2", Status: "running"}, <-e.notes)
+	close(leave)
+	<-e.completed
+	require.Empty(t, e.notes)
+}
+
+func TestAResultIsDeliveredInTheEnd(t *testing.T) {
+	e := newEngine(t)
+	hangUp := func(w http.ResponseWriter) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			c.Close()
+		}
+	}
+	e.first("/api/queue/complete", status(503), hangUp, status(429))
+	w := worker.New(config(e))
+	var calls atomic.Int32
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return calls.Add(1), nil })
+	run(t, w)
+	e.queue <- job("1", "s")
+	for range 4 {
+		done := <-e.completed
+		require.Equal(t, "q-1", done.QueueID)
+		require.Equal(t, `1`, string(done.Result))
+	}
+}
+
+func TestARefusedResultFailsTheJob(t *testing.T) {
+	e := newEngine(t)
+	e.first("/api/queue/complete", status(413))
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return strings.Repeat("x", 100), nil })
+	run(t, w)
+	e.queue <- job("1", "s")
+	require.Empty(t, (<-e.completed).Error)
+	done := <-e.completed
+	require.Contains(t, done.Error, "the result was refused: the engine answered 413")
+	require.True(t, done.Fatal)
+}
+
+func TestALostClaimsResultIsDropped(t *testing.T) {
+	e := newEngine(t)
+	e.first("/api/queue/complete", status(409))
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
+	run(t, w)
+	e.queue <- job("1", "s")
+	e.queue <- job("2", "s")
+	require.ElementsMatch(t, []string{"q-1", "q-2"}, []string{(<-e.completed).QueueID, (<-e.completed).QueueID})
+	require.Empty(t, e.completed)
+}
+
+func TestJobsAtWorkMayFinish(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	begun, leave := make(chan struct{}), make(chan struct{})
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		close(begun)
+		<-leave
+		return "done", ctx.Err()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Run(ctx) }()
+	e.queue <- job("1", "s")
+	<-begun
+	cancel()
+	close(leave)
+	require.NoError(t, <-ended)
+	require.Equal(t, `"done"`, string((<-e.completed).Result))
+	require.Empty(t, e.completed)
+}
+
+func TestJobsThatDoNotFinishAreLeftToTheEngine(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.Grace = 20 * time.Millisecond
+	w := worker.New(cfg)
+	begun := make(chan struct{})
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	stop := run(t, w)
+	e.queue <- job("1", "s")
+	<-begun
+	stop()
+	require.Empty(t, e.completed)
+}

@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// errServing: the HTTP server of a push worker ended although nobody asked it to.
+var errServing = errors.New("worker: serving jobs")
+
+// maxRequest bounds the body of a pushed job.
+const maxRequest = 16 << 20
+
+// pushServer is a push worker's HTTP server.
+type pushServer struct {
+	url      string // where the engine reaches it
+	listener net.Listener
+	http     *http.Server
+}
+
+// listen opens the port, and says in the worker's URL which one it got.
+func (w *Worker) listen() (*pushServer, error) {
+	u, err := url.Parse(w.cfg.URL)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("worker: url %q: want http://host:port", w.cfg.URL)
+	}
+	listener, err := w.open(u)
+	if err != nil {
+		return nil, fmt.Errorf("worker: listen: %w", err)
+	}
+	if w.cfg.Listen == "" || u.Port() == "0" { // else the two may differ on purpose
+		port := listener.Addr().(*net.TCPAddr).Port
+		u.Host = net.JoinHostPort(u.Hostname(), strconv.Itoa(port))
+	}
+	return &pushServer{url: u.String(), listener: listener, http: &http.Server{Handler: w.mux(),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}}, nil
+}
+
+// open takes a free port when the one of the URL is taken. An address to listen on is meant as it is.
+func (w *Worker) open(u *url.URL) (net.Listener, error) {
+	if w.cfg.Listen != "" {
+		return net.Listen("tcp", w.cfg.Listen)
+	}
+	host := listenHost(u.Hostname())
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, cmp.Or(u.Port(), "8080")))
+	if err == nil {
+		return listener, nil
+	}
+	other, again := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if again != nil {
+		return nil, err
+	}
+	w.cfg.Logger.Warn("another port is used", "used", other.Addr(), "error", err)
+	return other, nil
+}
+
+// listenHost keeps a worker that is reached by loopback off the network.
+func listenHost(host string) string {
+	if addr, err := netip.ParseAddr(host); host == "localhost" || err == nil && addr.IsLoopback() {
+		return host
+	}
+	return ""
+}
+
+// serve returns when the server was shut down (nil) or broke. Jobs end with their context.
+func (p *pushServer) serve(jobs context.Context) error {
+	p.http.BaseContext = func(net.Listener) context.Context { return jobs }
+	if err := p.http.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%w: %w", errServing, err)
+	}
+	return nil
+}
+
+func (p *pushServer) shutdown(ctx context.Context) { _ = p.http.Shutdown(ctx) }
+
+func (p *pushServer) close() { _ = p.http.Close() }
+
+func (w *Worker) mux() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /exec/{service...}", w.exec)
+	return mux
+}
+
+// exec carries out one pushed job. Everything a handler may come to is answered with 200.
+func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
+	service := r.PathValue("service")
+	h := w.handler(service)
+	switch {
+	case r.Header.Get("Origin") != "":
+		// Engines send none. Without this any web page could have jobs done by a local worker.
+		http.Error(rw, "requests of web pages are refused", http.StatusForbidden)
+		return
+	case h == nil:
+		http.NotFound(rw, r)
+		return
+	}
+	var req wire.ExecRequest
+	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxRequest))
+	if err != nil || json.Unmarshal(body, &req) != nil {
+		answer(rw, wire.ExecAnswer{Error: "bad request"})
+		return
+	}
+	w.load.Add(1)
+	defer w.load.Add(-1)
+	if !w.takeSlot(r.Context()) {
+		return
+	}
+	defer w.freeSlot()
+	answer(rw, w.call(r.Context(), h, Job{ID: r.Header.Get("Idempotency-Key"), Service: service,
+		Input: req.Input, Params: req.Params, Log: io.Discard}))
+}
+
+func answer(rw http.ResponseWriter, a wire.ExecAnswer) {
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(a) // a caller that is gone does not want it
+}

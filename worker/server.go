@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	requestTime = 30 * time.Second
+	maxBody     = 64 << 20
+)
+
+// server is the engine as a worker sees it.
+type server struct {
+	base, token string
+	client      *http.Client
+}
+
+func newServer(cfg Config) *server {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
+	return &server{base: cfg.Server, token: cfg.Token, client: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+func (s *server) close() { s.client.CloseIdleConnections() }
+
+// statusError is any answer but 200 and 204.
+type statusError struct {
+	status     int
+	text       string
+	retryAfter time.Duration
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the engine answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
+}
+
+// statusOf is an answer's status, 0 for an error of another kind.
+func statusOf(err error) int {
+	var e *statusError
+	if errors.As(err, &e) {
+		return e.status
+	}
+	return 0
+}
+
+// hopeless says that the same request will be refused again.
+func hopeless(err error) bool {
+	status := statusOf(err)
+	return status >= 300 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+}
+
+// post sends in and reads the answer into out, unless there is none (204).
+func (s *server) post(ctx context.Context, path string, in, out any, limit time.Duration) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("encode a request to %s: %w", path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	return readAnswer(resp, answer, out)
+}
+
+func readAnswer(resp *http.Response, answer []byte, out any) error {
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		return nil
+	case resp.StatusCode != http.StatusOK:
+		return refusal(resp, answer)
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%s does not answer as an engine does: %w", resp.Request.URL.Redacted(), err)
+	}
+	return nil
+}
+
+func refusal(resp *http.Response, answer []byte) *statusError {
+	var body struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(answer, &body) != nil || body.Error == "" {
+		body.Error = fmt.Sprintf("%.200q", answer)
+	}
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	return &statusError{resp.StatusCode, body.Error, time.Duration(seconds) * time.Second}
+}
+
+// backoff spaces tries: longer and longer, never in step with others.
+type backoff struct{ next time.Duration }
+
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// wait is false when ctx ended first. An engine that says when to come back is heeded.
+func (b *backoff) wait(ctx context.Context, err error) bool {
+	b.next = min(max(2*b.next, firstPause), maxPause)
+	pause := b.next/2 + rand.N(b.next/2)
+	var e *statusError
+	if errors.As(err, &e) {
+		pause = max(pause, min(e.retryAfter, time.Minute))
+	}
+	return sleep(ctx, pause)
+}

@@ -1,0 +1,158 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Worker carries out jobs. It is run once.
+type Worker struct {
+	cfg      Config
+	handlers map[string]Handler
+	server   *server
+	slots    chan struct{} // one for each handler at work
+	load     atomic.Int64  // jobs in progress
+	claims   *claims
+	jobs     sync.WaitGroup // pulled jobs in progress
+}
+
+// New returns a worker without handlers.
+func New(cfg Config) *Worker {
+	cfg = cfg.orDefault()
+	w := &Worker{cfg: cfg, handlers: map[string]Handler{}, slots: make(chan struct{}, cfg.Concurrency)}
+	w.server = newServer(cfg)
+	w.claims = newClaims(w)
+	return w
+}
+
+// Handle says who carries out the jobs of a service. It is called before Run.
+func (w *Worker) Handle(service string, h Handler) { w.handlers[service] = h }
+
+// Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it was
+// asked to end, whatever became of the last jobs.
+func (w *Worker) Run(ctx context.Context) error {
+	services, err := w.services()
+	if err != nil {
+		return err
+	}
+	defer w.server.close()
+	// Jobs outlive ctx, so they have a context of their own.
+	jobs, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	me := registration{id: w.cfg.ID, url: "queue", kind: "async", services: services}
+	var push *pushServer
+	if w.cfg.Push {
+		if push, err = w.listen(); err != nil {
+			return err
+		}
+		me.url, me.kind = push.url, "http"
+	}
+	var loops, polls, keeper sync.WaitGroup
+	if push != nil {
+		loops.Go(func() { stop(push.serve(jobs)) })
+	}
+	loops.Go(func() { w.announce(ctx, me) })
+	if w.cfg.Pull {
+		keeper.Go(func() { w.claims.keep(jobs) })
+		polls.Go(func() { w.pollLoop(ctx, jobs, services) })
+	}
+	<-ctx.Done()
+	polls.Wait() // so that all jobs have begun that ever will
+	w.drain(push, abandon)
+	loops.Wait()
+	abandon()
+	keeper.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, errServing) {
+		return cause
+	}
+	return nil
+}
+
+// drain lets the jobs in progress finish within Grace, then abandons them.
+func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Grace)
+	defer cancel()
+	finished := make(chan struct{})
+	go func() { // it outlives Run only with a handler that never returns
+		defer close(finished)
+		if push != nil {
+			push.shutdown(ctx)
+		}
+		w.jobs.Wait()
+	}()
+	select {
+	case <-finished:
+		return
+	case <-ctx.Done():
+	}
+	w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
+	abandon()
+	if push != nil {
+		push.close()
+	}
+	select { // handlers that heed their context come back at once
+	case <-finished:
+	case <-time.After(time.Second):
+	}
+}
+
+// services it offers, sorted.
+func (w *Worker) services() ([]string, error) {
+	if len(w.cfg.Services) == 0 {
+		if len(w.handlers) == 0 {
+			return nil, errors.New("worker: there is no handler, so there is nothing to offer")
+		}
+		return slices.Sorted(maps.Keys(w.handlers)), nil
+	}
+	for _, s := range w.cfg.Services {
+		if w.handlers[s] == nil {
+			return nil, fmt.Errorf("worker: service %q has no handler", s)
+		}
+	}
+	return slices.Sorted(slices.Values(w.cfg.Services)), nil
+}
+
+// handler of a service that is offered.
+func (w *Worker) handler(service string) Handler {
+	if len(w.cfg.Services) > 0 && !slices.Contains(w.cfg.Services, service) {
+		return nil
+	}
+	return w.handlers[service]
+}
+
+// takeSlot waits for a free slot. It is false when ctx ended first, for then the job is not to begin.
+func (w *Worker) takeSlot(ctx context.Context) bool {
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	if ctx.Err() != nil {
+		w.freeSlot()
+		return false
+	}
+	return true
+}
+
+func (w *Worker) freeSlot() { <-w.slots }
+
+// sleep waits. It is false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
