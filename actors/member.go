@@ -43,7 +43,6 @@ type Config struct {
 
 func (c Config) orDefault() Config {
 	c.Limits = c.Limits.OrDefault()
-	c.Host = c.Host.orDefault()
 	if c.Reader == nil {
 		c.Reader = persistence.NewReader(c.Store, c.Limits)
 	}
@@ -86,6 +85,7 @@ type Member struct {
 	hub      *hub
 	lease    *lease
 	metrics  *metrics
+	crew     *crew
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -105,7 +105,9 @@ type Member struct {
 // Start joins the store and begins to work: tasks that were under way are taken up again.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
-	m := &Member{cfg: cfg, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
+	crew := newCrew()
+	cfg.Host = cfg.Host.orDefault(crew)
+	m := &Member{cfg: cfg, crew: crew, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
 	incarnation, err := m.store.Join(ctx, cfg.Name, cfg.Lease)
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)
@@ -243,6 +245,7 @@ func (m *Member) Kill() {
 		m.system.Root.Stop(pid)
 	}
 	m.work.Wait()
+	m.crew.dismiss()
 	m.system.Shutdown()
 }
 
