@@ -221,14 +221,14 @@ func (d *decider) finish(st *Step, how ending) {
 // no other, at the root those of success serve as well, as long as on_error does not say `fail`.
 func route(sc *Scope, n *PlanNode, how ending) string {
 	if how.failed != "" {
-		if next := n.Edges["error"]; next != "" {
+		if next, ok := n.Edges["error"]; ok {
 			return next
 		}
 		if sc.parent != nil || n.EndOnFail {
 			return ""
 		}
 	}
-	if next := n.Edges[how.action]; how.action != "" && next != "" {
+	if next, ok := n.Edges[how.action]; ok {
 		return next
 	}
 	return n.Edges["default"]

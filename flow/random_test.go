@@ -42,7 +42,7 @@ func randomGraph(rt *rapid.T, depth int) object {
 		nodes[from] = randomNode(rt, depth)
 		for _, action := range []string{"default", "go", "error", "approved", "rejected"} {
 			if chance(rt, 35) {
-				edges = append(edges, object{"from": from, "action": action, "to": oneOf(rt, "to", keys...)})
+				edges = append(edges, object{"from": from, "action": action, "to": oneOf(rt, "to", slices.Concat(keys, []string{""})...)})
 			}
 		}
 	}
