@@ -58,7 +58,7 @@ func (d *decider) handle(c Command) error {
 	case Extend:
 		return d.extend(c)
 	case GiveBack:
-		if _, u := d.s.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
+		if _, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
 			d.giveBack(c.Address, "")
 		}
 	case Note:

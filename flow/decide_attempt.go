@@ -43,9 +43,17 @@ func (st *Step) event(t EventType) Event {
 	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
+// attempt finds the attempt in flight that a command names, nil when it, or the task, is over.
+func (d *decider) attempt(a Address) (*Step, *Unit) {
+	if d.s.Status.Ended() {
+		return nil, nil
+	}
+	return d.s.attempt(a)
+}
+
 func (d *decider) claim(c Claim) error {
-	st, u := d.s.attempt(c.Address)
-	if u == nil || d.s.Status.Ended() || st.exec(c.Unit).Type != ExecQueue {
+	st, u := d.attempt(c.Address)
+	if u == nil || st.exec(c.Unit).Type != ExecQueue {
 		return ErrOver
 	}
 	if u.Live.Worker != "" {
@@ -59,8 +67,8 @@ func (d *decider) claim(c Claim) error {
 // extend prolongs a claim. It is written down only when that gains a good part of the claim's time,
 // so frequent heartbeats cost nothing.
 func (d *decider) extend(c Extend) error {
-	_, u := d.s.attempt(c.Address)
-	if u == nil || d.s.Status.Ended() || u.Live.Worker == "" {
+	_, u := d.attempt(c.Address)
+	if u == nil || u.Live.Worker == "" {
 		return ErrOver
 	}
 	if c.Token != "" && c.Token != u.Live.Token || c.Token == "" && c.Worker != "" && c.Worker != u.Live.Worker {
@@ -73,8 +81,8 @@ func (d *decider) extend(c Extend) error {
 }
 
 func (d *decider) note(c Note) error {
-	_, u := d.s.attempt(c.Address)
-	if u == nil || d.s.Status.Ended() || u.Live.Note == c.Text {
+	_, u := d.attempt(c.Address)
+	if u == nil || u.Live.Note == c.Text {
 		return nil
 	}
 	if len(c.Text) > maxName {
@@ -86,10 +94,7 @@ func (d *decider) note(c Note) error {
 
 // report ends an attempt. A stale one changes nothing.
 func (d *decider) report(c Report) error {
-	if d.s.Status.Ended() {
-		return nil
-	}
-	st, u := d.s.attempt(c.Address)
+	st, u := d.attempt(c.Address)
 	if u == nil {
 		return nil
 	}

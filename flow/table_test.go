@@ -18,6 +18,13 @@ import (
 // epoch is when every test begins, in Unix milliseconds.
 const epoch = 1_700_000_000_000
 
+// planOf compiles a definition.
+func planOf(t require.TestingT, text string) *Plan {
+	plan, problems := CompileText([]byte(text), Limits{})
+	require.NoError(t, problems.Err())
+	return plan
+}
+
 // table is a whole engine on a workbench: it drives one task by commands, keeps the journal and what
 // the effects asked of the world, in virtual time. After every command it holds the promises of the
 // package: folding the journal gives the state, a reloaded snapshot decides the same, a refusal
@@ -157,7 +164,7 @@ func below(scope string, step Address) bool {
 func (tb *table) checkOwed() {
 	if tb.state.Status.Ended() {
 		require.Equal(tb.t, 1, tb.over, "a task ends once")
-		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs")
+		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 		require.Empty(tb.t, Outstanding(tb.state))
 		return
 	}
