@@ -17,6 +17,8 @@ type Host struct {
 	Go func(func())
 	// Clock tells the time. nil = the real one.
 	Clock Clock
+	// Park is called before a wait, with what says that it is over. nil = nothing: waits block.
+	Park func(over func() bool)
 }
 
 // Clock is monotonic; it says how much time has passed, not what time it is.

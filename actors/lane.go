@@ -140,6 +140,7 @@ func (m *Member) pause(d time.Duration) bool {
 	done := make(chan struct{})
 	stop := m.cfg.Host.Clock.AfterFunc(d, func() { close(done) })
 	defer stop()
+	m.park(func() bool { return closed(done) || ctx.Err() != nil })
 	select {
 	case <-done:
 		return true

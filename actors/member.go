@@ -93,6 +93,7 @@ type Member struct {
 	workMu   sync.Mutex
 	closed   bool           // no background work begins any more
 	work     sync.WaitGroup // background work that Kill waits for
+	working  atomic.Int64   // how much of it there is
 
 	actorCount  [2]atomic.Int64 // live actors: tasks, steps
 	steps       atomic.Int64
@@ -170,8 +171,10 @@ func (m *Member) background(f func()) {
 		return
 	}
 	m.work.Add(1)
+	m.working.Add(1)
 	m.cfg.Host.Go(func() {
 		defer m.work.Done()
+		defer m.working.Add(-1)
 		f()
 	})
 }
@@ -225,6 +228,7 @@ func (m *Member) Stop(ctx context.Context) error {
 }
 
 func (m *Member) wait(ctx context.Context, done <-chan struct{}) {
+	m.park(func() bool { return closed(done) || ctx.Err() != nil || closed(m.Lost()) })
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -244,6 +248,7 @@ func (m *Member) Kill() {
 	for _, pid := range append(append([]*actor.PID{m.tasks}, m.lanes...), m.sessions) {
 		m.system.Root.Stop(pid)
 	}
+	m.park(func() bool { return m.working.Load() == 0 })
 	m.work.Wait()
 	m.crew.dismiss()
 	m.system.Shutdown()

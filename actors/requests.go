@@ -134,6 +134,7 @@ func (m *Member) call(ctx context.Context, send func(reply func(answer))) (answe
 		m.messages.Add(-1)
 		done <- a
 	})
+	m.park(func() bool { return len(done) > 0 || ctx.Err() != nil || m.ctx.Err() != nil })
 	select {
 	case a := <-done:
 		return a, nil
@@ -157,6 +158,7 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 		defer m.cfg.Host.Clock.AfterFunc(p.Wait, func() { close(timeUp) })()
 	}
 	for {
+		m.park(func() bool { return len(done) > 0 || closed(timeUp) || ctx.Err() != nil || m.ctx.Err() != nil })
 		select {
 		case got := <-done:
 			return got, nil
@@ -215,6 +217,7 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 		}
 	}}
 	m.tell(m.tasks, w)
+	m.park(func() bool { return len(done) > 0 || ctx.Err() != nil || m.ctx.Err() != nil })
 	select {
 	case o := <-done:
 		return o.status, o.err
@@ -264,12 +267,13 @@ const watchRows = 200
 const slowSweep = 10 * time.Second
 
 func (m *Member) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
-	timer := time.NewTimer(slowSweep)
-	defer timer.Stop()
+	timeUp := make(chan struct{})
+	defer m.cfg.Host.Clock.AfterFunc(slowSweep, func() { close(timeUp) })()
+	m.park(func() bool { return len(grown) > 0 || closed(timeUp) || ctx.Err() != nil || closed(m.hub.done) })
 	select {
 	case <-grown:
 		return true
-	case <-timer.C:
+	case <-timeUp:
 		return true
 	case <-ctx.Done():
 		return false
