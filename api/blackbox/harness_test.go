@@ -64,7 +64,13 @@ type member struct {
 	served   chan error
 }
 
-func startMember(ctx context.Context, kind storeKind, place string, seed ...seeding) (*member, error) {
+// A member that is to be killed is waited for by its successor; the others share a busy machine.
+const (
+	shortLease   = 2 * time.Second
+	patientLease = 20 * time.Second
+)
+
+func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration, seed ...seeding) (*member, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := kind.open(ctx, place)
 	if err != nil {
@@ -84,7 +90,7 @@ func startMember(ctx context.Context, kind storeKind, place string, seed ...seed
 	}
 	reader := persistence.NewReader(store, flow.Limits{})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
-		Lease: time.Second, // so that whoever follows a killed member need not wait long
+		Lease: lease,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
 			flow.ExecScript: script.New(script.Options{Allow: true, Logs: store, Logger: log}),
@@ -148,7 +154,7 @@ func (s *server) url() string { return *s.base.Load() }
 // startServer runs a member in this process until the test ends.
 func startServer(t *testing.T, kind storeKind, seed ...seeding) *server {
 	t.Helper()
-	m, err := startMember(t.Context(), kind, kind.place(t), seed...)
+	m, err := startMember(t.Context(), kind, kind.place(t), patientLease, seed...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.stop()) })
 	s := &server{kind: kind}
@@ -172,7 +178,7 @@ func TestMain(m *testing.M) {
 func serveUntilKilled(kind storeKind, place string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	m, err := startMember(ctx, kind, place)
+	m, err := startMember(ctx, kind, place, shortLease)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -1,6 +1,7 @@
 package blackbox
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -107,20 +108,19 @@ func TestQueueSuperset(t *testing.T) {
 	beat := c.post("/queue/heartbeat", obj{"queue_ids": []any{last[0]["id"]}, "worker_id": "w"})
 	require.Equal(t, []any{last[0]["id"]}, beat["canceled"])
 
-	var late string
+	created := make(chan any, 1)
 	time.AfterFunc(100*time.Millisecond, func() {
 		answer, err := postJSON(c.url()+"/api/tasks", obj{"FlowID": flow})
-		if err == nil {
-			late, _ = answer["id"].(string)
-		}
+		created <- cmp.Or[any](answer["id"], err)
 	})
 	status, v := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "wait_ms": 10_000})
 	require.Equal(t, 200, status)
 	q := v.(obj)
 	c.post("/queue/complete", obj{"queue_id": q["id"], "result": 1, "token": q["token"], "log": "what it printed"})
 	c.ends(q["task_id"].(string), "completed")
+	late := <-created
 	require.Equal(t, late, q["task_id"])
-	row := c.runs(late)[0]
+	row := c.runs(late.(string))[0]
 	require.NotEmpty(t, row["log_path"])
 	require.Equal(t, obj{"content": "what it printed"}, c.get("/tasks/logs?run_id="+row["id"].(string)))
 }
