@@ -22,12 +22,12 @@ func (d *decider) enter(sc *Scope) {
 	e.Total = total
 	d.emit(e)
 	st := sc.Step
-	if e.Due > 0 {
-		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
-	}
 	if err != nil {
 		d.finish(st, ending{failed: err.Error()})
 		return
+	}
+	if e.Due > d.env.Now {
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
 	}
 	d.begin(st)
 }
@@ -172,10 +172,16 @@ func (d *decider) due(st *Step) {
 		d.finish(st, ending{post: true, action: st.Node.Post.ActionStatic})
 	case KindWaitEvent:
 		d.waitTimedOut(st)
-	default:
+	case KindSubflow:
 		d.withdraw(st)
-		d.finish(st, ending{failed: fmt.Sprintf("timeout: not done within %d ms", st.Node.TimeoutMS)})
+		d.endSubflow(st, st.timeoutText())
+	default:
+		d.finish(st, ending{failed: st.timeoutText()})
 	}
+}
+
+func (st *Step) timeoutText() string {
+	return fmt.Sprintf("timeout: not done within %d ms", st.Node.TimeoutMS)
 }
 
 func (d *decider) waitTimedOut(st *Step) {
@@ -253,10 +259,14 @@ func (d *decider) scopeEnded(sc *Scope) {
 		}
 		return
 	}
-	st := sc.parent
-	how := ending{post: true, action: st.Node.Post.action(sc.SharedJSON())}
-	if sc.Failed != "" && st.Node.Strategy != Continue {
-		how.failed = sc.Failed
+	d.endSubflow(sc.parent, sc.Failed)
+}
+
+// endSubflow ends a subflow, also a failed one, with what its shared state has become.
+func (d *decider) endSubflow(st *Step, failed string) {
+	how := ending{post: true, action: st.Node.Post.action(st.Child.SharedJSON())}
+	if st.Node.Strategy != Continue {
+		how.failed = failed
 	}
 	d.finish(st, how)
 }

@@ -1,6 +1,9 @@
 package flow
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // appendEffects adds what an event asks of the world once it is stored. The state is the one
 // after the event. What a step's end withdraws is decided while the step is still there.
@@ -20,10 +23,12 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
 			effects = st.appendOwed(effects, s, i)
 		}
-	case AttemptReturned, AttemptClaimed, AttemptExtended:
+	case AttemptReturned:
 		if st, u := s.attempt(e.Address()); u != nil {
-			effects = st.appendOwed(effects, s, e.Unit)
+			effects = append(effects, Dispatch{st.job(s, e.Unit)})
 		}
+	case AttemptClaimed, AttemptExtended:
+		effects = append(effects, Alarm{At: e.Until, Address: e.Address(), Kind: AlarmClaim})
 	case AttemptEnded:
 		if st := s.step(e.Address()); st != nil {
 			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
@@ -70,7 +75,7 @@ func (st *Step) job(s *State, i int) Job {
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
-		Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Deliveries: u.Live.Deliveries}
+		Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Carrier: u.Live.Carrier, Deliveries: u.Live.Deliveries}
 	return j
 }
 
@@ -143,6 +148,15 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 		return st.Child.appendOutstanding(effects, s)
 	}
 	return effects
+}
+
+// OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another one
+// carried is dispatched only after Recover has taken it over.
+func OutstandingTo(s *State, member string) []Effect {
+	return slices.DeleteFunc(Outstanding(s), func(e Effect) bool {
+		d, ok := e.(Dispatch)
+		return ok && d.Job.Carrier != "" && d.Job.Carrier != member
+	})
 }
 
 // OutstandingOf is Outstanding for one step and what is below it.

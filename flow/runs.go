@@ -106,8 +106,8 @@ func (h *History) stepEnded(e *Event) {
 		h.closeExecutor(st, e)
 		return
 	}
-	if st.Node.Kind == KindSubflow && st.Child != nil && e.Error == "" {
-		return
+	if st.Child != nil && (e.Error == "" || st.Child.Failed != "") {
+		return // the children's rows tell everything
 	}
 	h.Runs = append(h.Runs, st.summary(e))
 }
