@@ -19,6 +19,15 @@ type Host struct {
 	Clock Clock
 	// Park is called before a wait, with what says that it is over. nil = nothing: waits block.
 	Park func(over func() bool)
+	// Probe, when set, sees each message of a task or step before its actor does; a panic in it is
+	// that actor's. It is how tests and the simulator make actors crash.
+	Probe func(actor string, message any)
+}
+
+func (h Host) probe(actor string, message any) {
+	if h.Probe != nil {
+		h.Probe(actor, message)
+	}
 }
 
 // Clock is monotonic; it says how much time has passed, not what time it is.

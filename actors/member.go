@@ -240,8 +240,12 @@ func (m *Member) wait(ctx context.Context, done <-chan struct{}) {
 func (m *Member) Kill() {
 	m.stopping.Store(true)
 	m.workMu.Lock()
+	killed := m.closed
 	m.closed = true
 	m.workMu.Unlock()
+	if killed {
+		return
+	}
 	m.cancel()
 	m.timers.close()
 	m.hub.close()

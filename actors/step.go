@@ -16,6 +16,7 @@ type step struct {
 }
 
 func (s *step) Receive(c actor.Context) {
+	s.m.cfg.Host.probe("step", c.Message())
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.m.actorCount[1].Add(1)

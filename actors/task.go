@@ -55,6 +55,7 @@ type (
 
 func (t *task) Receive(c actor.Context) {
 	defer t.answerOnPanic()
+	t.m.cfg.Host.probe("task", c.Message())
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		t.start(c)
@@ -153,7 +154,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
 	t.create = nil
 	t.reset(c)
-	t.perform(c, flow.Outstanding(t.state))
+	t.perform(c, flow.OutstandingTo(t.state, t.m.incarnation))
 	t.decide(c, &command{cmd: flow.Recover{}})
 	if t.crashes >= manyCrashes && t.state.Root.Step != nil {
 		t.decide(c, &command{cmd: flow.FailStep{Address: t.state.Root.Step.Address(), Error: "the task's actor keeps crashing"}})
@@ -162,6 +163,9 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.waiting = nil
 	for _, message := range waiting {
 		c.Send(c.Self(), message)
+	}
+	if t.state.Status.Ended() {
+		c.Send(t.m.tasks, ended{t, t.state.Status})
 	}
 }
 

@@ -80,6 +80,7 @@ type entry struct {
 	used     int64 // when something last arrived
 	place    *list.Element
 	retiring bool
+	ended    bool // its end has been told to those who were waiting
 	arrived  []any
 }
 
@@ -166,8 +167,9 @@ func (t *tasks) open(c actor.Context, id string, child *task) *entry {
 }
 
 func (t *tasks) create(c actor.Context, m *create) {
-	if t.entries[m.task] != nil {
-		m.reply(answer{err: persistence.ErrExists})
+	if e := t.entries[m.task]; e != nil {
+		// Somebody else is starting it, or has: answered when that is stored.
+		t.hand(c, e, &command{task: m.task, cmd: m.start, reply: func(answer) { m.reply(answer{err: persistence.ErrExists}) }})
 		return
 	}
 	child := &task{hands: hands{m: t.m}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
@@ -215,7 +217,12 @@ func (t *tasks) ended(c actor.Context, m ended) {
 	}
 	delete(t.waiters, m.task.id)
 	delete(t.crashes, m.task.id)
-	if e := t.current(m.task); e != nil && !e.retiring {
+	e := t.current(m.task)
+	if e == nil {
+		return
+	}
+	e.ended = true
+	if !e.retiring {
 		e.retiring = true
 		c.Send(e.pid, restRequest{})
 	}
@@ -331,7 +338,7 @@ func (t *tasks) restAll(c actor.Context, done func()) {
 
 func (t *tasks) await(c actor.Context, w *await) {
 	t.waiters[w.task] = append(t.waiters[w.task], w)
-	if t.entries[w.task] != nil {
+	if e := t.entries[w.task]; e != nil && !e.ended {
 		return
 	}
 	self := c.Self()

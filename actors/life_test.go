@@ -1,0 +1,229 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+const untilApproved = `
+start: wait
+nodes:
+  wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: answer}}
+`
+
+func (th *theatre) begin(t *testing.T, version, params string) string {
+	t.Helper()
+	id, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version, Params: json.RawMessage(params)})
+	require.NoError(t, err)
+	return id
+}
+
+func (th *theatre) eventuallyEmpty(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, 10*time.Second, 5*time.Millisecond)
+}
+
+func TestATaskThatOnlyWaitsLeavesMemoryAndComesBackForASignal(t *testing.T) {
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond})
+	id := th.begin(t, th.publish(t, untilApproved), `{}`)
+	th.eventuallyEmpty(t)
+	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
+	require.JSONEq(t, `{"ok":true,"answer":true}`, string(th.ended(t, id).State.Root.SharedJSON()))
+	th.eventuallyEmpty(t)
+}
+
+func TestATimerBringsATaskBackThatWasAtRest(t *testing.T) {
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond})
+	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer"}}}`), `{"delay_ms":1200}`)
+	th.eventuallyEmpty(t)
+	view := th.ended(t, id)
+	took := view.State.EndedAt - view.State.CreatedAt
+	require.GreaterOrEqual(t, took, int64(1200))
+	require.Less(t, took, int64(3000))
+}
+
+func TestSignalsAtTheSameTimeAreNeverLost(t *testing.T) {
+	th := start(t, actors.Config{IdleAfter: 5 * time.Millisecond})
+	id := th.begin(t, th.publish(t, untilApproved), `{}`)
+	const n = 50
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			errs <- th.Do(t.Context(), id, flow.Signal{Key: fmt.Sprint("k", i), Value: json.RawMessage(`1`)}, "")
+		}()
+	}
+	for range n {
+		require.NoError(t, <-errs)
+	}
+	view, err := th.reader.View(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, view.State.Root.Shared, n)
+}
+
+func TestAMemberTakesUpWhatAnotherWasCarryingWhenItDied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "troupe.db")
+	store := openStore(t, path)
+	var calls atomic.Int64
+	reached := make(chan struct{}, 10)
+	block := carry(func(ctx context.Context, j flow.Job) flow.Report {
+		if calls.Add(1) == 1 {
+			reached <- struct{}{}
+			<-ctx.Done()
+		}
+		return increment(ctx, j)
+	})
+	cfg := withFunc(block)
+	cfg.Store, cfg.Lease = store, 200*time.Millisecond
+	first := start(t, cfg)
+	id := first.begin(t, first.publish(t, chainOfThree), `{"n":1}`)
+	<-reached
+	first.Kill()
+	second := start(t, cfg)
+	view := second.ended(t, id)
+	require.JSONEq(t, `{"x":4}`, string(view.State.Root.SharedJSON()))
+	require.EqualValues(t, 4, calls.Load(), "one attempt was carried out twice, because its carrier died")
+	require.NoError(t, store.Close())
+}
+
+func TestAStepActorThatCrashesIsCarriedOn(t *testing.T) {
+	var crashes atomic.Int64
+	cfg := withFunc(increment)
+	cfg.Host.Probe = func(kind string, message any) {
+		if kind == "step" && fmt.Sprintf("%T", message) == "actors.carry" && crashes.Add(1) <= 2 {
+			panic("a planted crash")
+		}
+	}
+	th := start(t, cfg)
+	view := th.run(t, th.publish(t, overAList), `{"list":[1,2,3]}`)
+	require.JSONEq(t, `{"out":[2,3,4]}`, string(view.State.Root.SharedJSON()))
+}
+
+const overAList = `
+start: each
+nodes:
+  each: {kind: foreach, exec_type: local_func, func: inc, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}
+`
+
+func TestAStepActorThatKeepsCrashingFailsItsStep(t *testing.T) {
+	cfg := withFunc(increment)
+	cfg.Host.Probe = func(kind string, message any) {
+		if kind == "step" && fmt.Sprintf("%T", message) == "actors.carry" {
+			panic("a planted crash")
+		}
+	}
+	th := start(t, cfg)
+	view := th.run(t, th.publish(t, overAList), `{"list":[1]}`)
+	require.Equal(t, flow.TaskFailed, view.State.Status)
+	require.Contains(t, view.State.Error, "internal")
+}
+
+func TestATaskActorThatCrashesStartsAgainFromTheStore(t *testing.T) {
+	var crashes atomic.Int64
+	cfg := withFunc(increment)
+	cfg.Host.Probe = func(kind string, message any) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "actors.written" && crashes.Add(1) == 2 {
+			panic("a planted crash")
+		}
+	}
+	th := start(t, cfg)
+	view := th.run(t, th.publish(t, chainOfThree), `{"n":1}`)
+	require.JSONEq(t, `{"x":4}`, string(view.State.Root.SharedJSON()))
+}
+
+func TestAPausedTaskStartsNothingNew(t *testing.T) {
+	release := make(chan struct{})
+	var calls atomic.Int64
+	th := start(t, withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+		if calls.Add(1) == 1 {
+			<-release
+		}
+		return increment(ctx, j)
+	}))
+	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, th.Do(t.Context(), id, flow.Pause{}, ""))
+	close(release)
+	require.Eventually(t, func() bool {
+		view, err := th.reader.View(t.Context(), id)
+		return err == nil && view.State.Steps == 1
+	}, 5*time.Second, time.Millisecond)
+	require.EqualValues(t, 1, calls.Load())
+	require.Equal(t, flow.Conflict, flow.KindOf(th.Do(t.Context(), id, flow.Pause{}, "")))
+	require.NoError(t, th.Do(t.Context(), id, flow.Resume{}, ""))
+	require.JSONEq(t, `{"x":4}`, string(th.ended(t, id).State.Root.SharedJSON()))
+}
+
+func TestCancelWithdrawsWhatIsInFlight(t *testing.T) {
+	stopped := make(chan struct{})
+	th := start(t, withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
+		<-ctx.Done()
+		close(stopped)
+		return flow.Report{Error: "stopped"}
+	}))
+	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
+	require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
+	<-stopped
+	require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
+	require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""), "canceling an ended task changes nothing")
+}
+
+func TestStopPutsTasksToRestAndTheNextMemberGoesOn(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	cfg := withFunc(increment)
+	cfg.Store = store
+	first := start(t, cfg)
+	id := first.begin(t, first.publish(t, untilApproved), `{}`)
+	require.NoError(t, first.Stop(t.Context()))
+	second := start(t, cfg)
+	require.NoError(t, second.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`"yes"`)}, ""))
+	require.Equal(t, flow.TaskCompleted, second.ended(t, id).State.Status)
+	require.NoError(t, store.Close())
+}
+
+func TestAnUnknownTaskIsAnError(t *testing.T) {
+	th := start(t, actors.Config{})
+	require.Equal(t, flow.NotFound, flow.KindOf(th.Do(t.Context(), "task-none", flow.Cancel{}, "")))
+	_, err := th.Await(t.Context(), "task-none")
+	require.Equal(t, flow.NotFound, flow.KindOf(err))
+}
+
+func TestAnIdempotencyKeyIsOneTask(t *testing.T) {
+	th := start(t, actors.Config{})
+	n := actors.NewTask{VersionID: th.publish(t, untilApproved), Key: "order-7", Params: json.RawMessage(`{"a":1}`)}
+	type outcome struct {
+		id      string
+		created bool
+		err     error
+	}
+	outcomes := make(chan outcome, 10)
+	for range cap(outcomes) {
+		go func() {
+			id, created, err := th.StartTask(t.Context(), n)
+			outcomes <- outcome{id, created, err}
+		}()
+	}
+	ids, created := map[string]bool{}, 0
+	for range cap(outcomes) {
+		o := <-outcomes
+		require.NoError(t, o.err)
+		ids[o.id] = true
+		if o.created {
+			created++
+		}
+	}
+	require.Len(t, ids, 1)
+	require.Equal(t, 1, created)
+	n.Params = json.RawMessage(`{"a":2}`)
+	_, _, err := th.StartTask(t.Context(), n)
+	require.Equal(t, flow.Conflict, flow.KindOf(err))
+}
