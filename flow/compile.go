@@ -63,7 +63,7 @@ func (c *compiler) graph(s scopeSource, at *place) *Graph {
 		g.Nodes[key] = c.node(key, n, overrides[key], &s, nodes.key(key))
 	}
 	if s.start != "" && s.nodes[s.start] == nil && g.Nodes[s.start] == nil {
-		c.errorf(at.key("start"), "unknown node %q", s.start)
+		c.errorf(at.key("start"), "unknown node %.80q", s.start)
 	}
 	c.edges(g, s.edges, at.key("edges"))
 	return g
@@ -76,10 +76,10 @@ func (c *compiler) edges(g *Graph, edges []Edge, at *place) {
 		at := at.index(i)
 		from := g.Nodes[e.From]
 		if from == nil {
-			c.errorf(at.key("from"), "unknown node %q", e.From)
+			c.errorf(at.key("from"), "unknown node %.80q", e.From)
 		}
 		if e.To != "" && g.Nodes[e.To] == nil {
-			c.errorf(at.key("to"), "unknown node %q", e.To)
+			c.errorf(at.key("to"), "unknown node %.80q", e.To)
 		}
 		if e.Action == "" {
 			c.warnf(at, "an edge without an action is never taken: write default")
@@ -89,7 +89,7 @@ func (c *compiler) edges(g *Graph, edges []Edge, at *place) {
 			continue
 		}
 		if _, dup := from.Edges[e.Action]; dup {
-			c.warnf(at, "node %q has an edge for the action %q already: this one is never taken", e.From, e.Action)
+			c.warnf(at, "node %.80q has an edge for the action %.80q already: this one is never taken", e.From, e.Action)
 			continue
 		}
 		if from.Edges == nil {

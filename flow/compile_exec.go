@@ -54,7 +54,7 @@ func (c *compiler) execType(t ExecType, at *place) {
 	switch t {
 	case "", ExecHTTP, ExecQueue, ExecFunc, ExecScript:
 	default:
-		c.errorf(at.key("exec_type"), "unsupported exec %q: write http, queue, local_func or local_script", t)
+		c.errorf(at.key("exec_type"), "unsupported exec %.80q: write http, queue, local_func or local_script", t)
 	}
 }
 
@@ -159,9 +159,9 @@ func (c *compiler) childSpecs(s *scopeSource) map[string]*childSpec {
 		at := s.specsAt.index(i)
 		switch _, known := s.nodes[spec.Node]; {
 		case !known:
-			c.warnf(at.key("node"), "the subflow has no node %q: this entry is ignored", spec.Node)
+			c.warnf(at.key("node"), "the subflow has no node %.80q: this entry is ignored", spec.Node)
 		case out[spec.Node] != nil:
-			c.warnf(at, "the node %q has an entry already: this one is ignored", spec.Node)
+			c.warnf(at, "the node %.80q has an entry already: this one is ignored", spec.Node)
 		default:
 			out[spec.Node] = &childSpec{spec, at}
 		}

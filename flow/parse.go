@@ -29,6 +29,9 @@ func parse(text []byte, read func([]byte, *reporter) value) (*Definition, error)
 		return nil, r.all().Err()
 	}
 	d := decodeDefinition(r)
+	if v, ok := r.root.(*jsonValue); ok {
+		v.in.keep = false
+	}
 	return d, r.all().Err()
 }
 

@@ -24,12 +24,19 @@ func decodeDefinition(r *reporter) *Definition {
 
 type decoder struct{ *reporter }
 
+// maxNesting is how deep the fields of a definition may be nested; that of values is up to whoever
+// looks inside. It is far beyond any Limits.Depth of use.
+const maxNesting = 500
+
 var rawType = reflect.TypeFor[json.RawMessage]()
 
 // decode sets a field from a value. A null leaves the field as it is.
 func (d decoder) decode(v value, to reflect.Value, at *place) {
 	switch {
 	case v.kind() == expr.KindNull:
+		return
+	case at != nil && at.depth > maxNesting:
+		d.add(SeverityError, at, v.position(), "definitions nest no deeper than %d", maxNesting)
 		return
 	case to.Type() == rawType:
 		to.SetBytes(v.raw())

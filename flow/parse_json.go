@@ -1,21 +1,25 @@
 package flow
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
 	"sort"
-	"sync"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// jsonText is a valid JSON text and where its lines begin.
+// jsonText is a valid JSON text. It knows where its lines begin and where its arrays and objects
+// end, so that each level of it can be read without what is inside.
 type jsonText struct {
-	text  []byte
-	lines []int
+	text        []byte
+	lines       []int
+	open, close []int // offsets of brackets in the order of the opening ones, and behind their partners
+	// keep says that values remember what they have read. It ends with the reading of the definition,
+	// so that afterwards nothing changes and anybody may look.
+	keep bool
 }
 
 func newJSONText(text []byte) *jsonText {
@@ -26,6 +30,56 @@ func newJSONText(text []byte) *jsonText {
 		}
 	}
 	return t
+}
+
+// match finds the partners of all brackets. The text is valid.
+func (t *jsonText) match() {
+	var inside []int // indices of those not closed yet
+	for i := 0; i < len(t.text); {
+		switch t.text[i] {
+		case '"':
+			i = t.behindString(i)
+			continue
+		case '{', '[':
+			inside = append(inside, len(t.open))
+			t.open, t.close = append(t.open, i), append(t.close, 0)
+		case '}', ']':
+			t.close[inside[len(inside)-1]] = i + 1
+			inside = inside[:len(inside)-1]
+		}
+		i++
+	}
+}
+
+func (t *jsonText) behindString(i int) int {
+	for i++; t.text[i] != '"'; i++ {
+		if t.text[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// behind is the offset behind the value that begins at i.
+func (t *jsonText) behind(i int) int {
+	switch t.text[i] {
+	case '"':
+		return t.behindString(i)
+	case '{', '[':
+		return t.close[sort.SearchInts(t.open, i)]
+	}
+	for i < len(t.text) && !strings.ContainsRune(" \t\r\n,]}", rune(t.text[i])) {
+		i++
+	}
+	return i
+}
+
+// skip is the offset of the first byte from i on that is neither space nor one of the marks.
+func (t *jsonText) skip(i int, marks string) int {
+	for i < len(t.text) && strings.IndexByte(" \t\r\n"+marks, t.text[i]) >= 0 {
+		i++
+	}
+	return i
 }
 
 func (t *jsonText) at(offset int) position { return position{text: t, offset: offset} }
@@ -54,8 +108,10 @@ func readJSON(text []byte, r *reporter) value {
 		r.add(SeverityError, nil, at, "invalid JSON: %s", err)
 		return nil
 	}
-	start := bytes.IndexFunc(text, func(c rune) bool { return c > ' ' })
-	return &jsonValue{in: t, start: start, end: start + len(bytes.TrimSpace(text))}
+	t.match()
+	t.keep = true
+	start := t.skip(0, "")
+	return &jsonValue{in: t, start: start, end: t.behind(start)}
 }
 
 func invalidUTF8(text []byte) int {
@@ -76,60 +132,50 @@ func invalidUTF8(text []byte) int {
 type jsonValue struct {
 	in         *jsonText
 	start, end int
-	once       sync.Once
+	opened     bool
 	fields     []member
 	list       []value
 }
 
 func (v *jsonValue) text() json.RawMessage { return v.in.text[v.start:v.end:v.end] }
 
-func (v *jsonValue) kind() expr.Kind    { return expr.KindOf(v.text()) }
-func (v *jsonValue) position() position { return v.in.at(v.start) }
-
+func (v *jsonValue) kind() expr.Kind      { return expr.KindOf(v.text()) }
+func (v *jsonValue) position() position   { return v.in.at(v.start) }
 func (v *jsonValue) raw() json.RawMessage { return expr.Compact(v.text()) }
 
 func (v *jsonValue) members() []member {
-	v.once.Do(v.open)
-	return v.fields
+	if v.opened || v.kind() != expr.KindObject {
+		return v.fields
+	}
+	var fields []member
+	t := v.in
+	for i := t.skip(v.start+1, ""); t.text[i] != '}'; i = t.skip(i, ",") {
+		m := member{at: t.at(i)}
+		end := t.behindString(i)
+		m.key, _ = expr.String(t.text[i:end])
+		i = t.skip(end, ":")
+		end = t.behind(i)
+		m.value = &jsonValue{in: t, start: i, end: end}
+		fields, i = append(fields, m), end
+	}
+	if t.keep {
+		v.opened, v.fields = true, fields
+	}
+	return fields
 }
 
 func (v *jsonValue) elements() []value {
-	v.once.Do(v.open)
-	return v.list
-}
-
-// open reads one level. The text is known to be valid, so nothing here can fail.
-func (v *jsonValue) open() {
-	kind := v.kind()
-	if kind != expr.KindObject && kind != expr.KindArray {
-		return
+	if v.opened || v.kind() != expr.KindArray {
+		return v.list
 	}
-	dec := json.NewDecoder(bytes.NewReader(v.text()))
-	_, _ = dec.Token()
-	for dec.More() {
-		m := member{}
-		if kind == expr.KindObject {
-			m = v.key(dec)
-		}
-		var part json.RawMessage
-		if dec.Decode(&part) != nil {
-			return
-		}
-		end := v.start + int(dec.InputOffset())
-		m.value = &jsonValue{in: v.in, start: end - len(part), end: end}
-		if kind == expr.KindObject {
-			v.fields = append(v.fields, m)
-		} else {
-			v.list = append(v.list, m.value)
-		}
+	var list []value
+	t := v.in
+	for i := t.skip(v.start+1, ""); t.text[i] != ']'; i = t.skip(i, ",") {
+		end := t.behind(i)
+		list, i = append(list, &jsonValue{in: t, start: i, end: end}), end
 	}
-}
-
-// key reads a key; its first quote is the next one behind what was read before.
-func (v *jsonValue) key(dec *json.Decoder) member {
-	start := v.start + int(dec.InputOffset())
-	start += bytes.IndexByte(v.in.text[start:], '"')
-	token, _ := dec.Token()
-	key, _ := token.(string)
-	return member{key: key, at: v.in.at(start)}
+	if t.keep {
+		v.opened, v.list = true, list
+	}
+	return list
 }

@@ -165,7 +165,7 @@ nodes:
 	require.Equal(t, int64(5), d.Nodes["c"].WaitMS)
 }
 
-func TestAliasBombsAreRefused(t *testing.T) {
+func TestTextsThatGrowAreRefused(t *testing.T) {
 	bomb := "start: a\nx0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n"
 	for i := 1; i < 12; i++ {
 		part := strings.Repeat(fmt.Sprintf("*x%d, ", i-1), 10)
@@ -179,12 +179,13 @@ func TestAliasBombsAreRefused(t *testing.T) {
 	for i := 1; i < 20; i++ {
 		nodes += fmt.Sprintf("s%d: &s%d {kind: subflow, subflow: {start: a, nodes: {a: *s%d, b: *s%d, c: *s%d}}}\n", i, i, i-1, i-1, i-1)
 	}
-	merges := "start: a\nm: &m {" + strings.Repeat("x: 1, ", 1) + manyKeys(5000) + "}\nnodes: {a: {params: {list: ["
+	merges := "start: a\nm: &m {" + manyKeys(5000) + "}\nnodes: {a: {params: {list: ["
 	merges += strings.Repeat("{<<: *m}, ", 1000) + "]}}}\n"
 	for name, text := range map[string]string{
 		"values": bomb, "nesting": deep, "subflows": nodes, "merges": merges,
 		"brackets": strings.Repeat("[", 1<<20), "dashes": strings.Repeat("- ", 1<<19),
 		"brackets in JSON": `{"start":` + strings.Repeat("[", 1<<20),
+		"subflows in JSON": strings.Repeat(`{"nodes":{"a":{"subflow":`, 3000) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("}}}", 3000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseDefinition([]byte(text))

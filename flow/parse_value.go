@@ -43,24 +43,32 @@ func (p position) count() (line, column int) {
 
 // place is where something is in a definition: the path to it. The root is nil.
 type place struct {
-	up   *place
-	name string // key of an object; for an element of an array its index in brackets
+	up    *place
+	name  string // key of an object; for an element of an array its index in brackets
+	depth int
 }
 
-func (p *place) key(k string) *place { return &place{p, k} }
+func (p *place) below(name string) *place {
+	if p == nil {
+		return &place{nil, name, 1}
+	}
+	return &place{p, name, p.depth + 1}
+}
 
-func (p *place) index(i int) *place { return &place{p, "[" + strconv.Itoa(i) + "]"} }
+func (p *place) key(k string) *place { return p.below(k) }
+
+func (p *place) index(i int) *place { return p.below("[" + strconv.Itoa(i) + "]") }
 
 // inside goes on with a path such as and[1].eq.
 func (p *place) inside(path string) *place {
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		key, rest, _ := strings.Cut(name, "[")
 		if key != "" {
 			p = p.key(key)
 		}
 		for rest != "" {
 			name, rest, _ = strings.Cut(rest, "[")
-			p = &place{p, "[" + name}
+			p = p.below("[" + name)
 		}
 	}
 	return p
@@ -72,16 +80,29 @@ func (p *place) String() string {
 		if i > 0 && !strings.HasPrefix(name, "[") {
 			b.WriteByte('.')
 		}
-		b.WriteString(name)
+		b.WriteString(shorten(name))
 	}
 	return b.String()
+}
+
+// shorten cuts a name that no reader could take in, so that no message is as large as a definition.
+func shorten(name string) string {
+	const most = 2 * maxKey
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 func (p *place) names() []string {
 	if p == nil {
 		return nil
 	}
-	return append(p.up.names(), p.name)
+	names := make([]string, p.depth)
+	for ; p != nil; p = p.up {
+		names[p.depth-1] = p.name
+	}
+	return names
 }
 
 // locate finds the position of a place, or of what should hold it. That of an object or array is

@@ -96,19 +96,19 @@ type reporter struct {
 
 // add reports a problem at a place. What is told after an error at the same place follows from it.
 func (r *reporter) add(severity Severity, at *place, where position, format string, args ...any) {
-	path := at.String()
 	if r.paths == nil {
 		r.paths, r.count = map[string]bool{}, map[Severity]int{}
 	}
+	if r.count[severity] >= maxProblems {
+		r.count[severity]++
+		return
+	}
+	path := at.String()
 	if r.paths[path] {
 		return
 	}
-	if severity == SeverityError {
-		r.paths[path] = true
-	}
-	if r.count[severity]++; r.count[severity] > maxProblems {
-		return
-	}
+	r.paths[path] = severity == SeverityError
+	r.count[severity]++
 	line, column := where.count()
 	r.problems = append(r.problems, Problem{path, line, column, severity, fmt.Sprintf(format, args...)})
 }

@@ -35,7 +35,7 @@ func (c *compiler) kind(n *Node, at *place) Kind {
 	case KindChoice, KindParallel, KindTimer, KindForeach, KindWaitEvent, KindApproval:
 		return k
 	}
-	c.errorf(at.key("kind"), "unknown kind %q: write executor, choice, parallel, subflow, timer, foreach, wait_event or approval", n.Kind)
+	c.errorf(at.key("kind"), "unknown kind %.80q: write executor, choice, parallel, subflow, timer, foreach, wait_event or approval", n.Kind)
 	return ""
 }
 
@@ -46,7 +46,7 @@ func (c *compiler) nodeKey(key string, at *place) {
 	case len(key) > maxKey:
 		c.errorf(at, "the key of a node must not be longer than %d bytes", maxKey)
 	case !utf8.ValidString(key) || slices.ContainsFunc([]rune(key), unicode.IsControl):
-		c.errorf(at, "the key of a node must not hold control characters: %q", key)
+		c.errorf(at, "the key of a node must not hold control characters: %.80q", key)
 	}
 }
 
@@ -54,7 +54,7 @@ func (c *compiler) onError(word string, at *place) {
 	switch word {
 	case "", onErrorFollow, onErrorFail:
 	default:
-		c.errorf(at.key("on_error"), "unknown word %q: write follow or fail", word)
+		c.errorf(at.key("on_error"), "unknown word %.80q: write follow or fail", word)
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *compiler) strategy(k Kind, word string, at *place) Strategy {
 	}
 	s, ok := known[word]
 	if !ok {
-		c.warnf(at, "unknown word %q for %s: errors are collected", word, k)
+		c.warnf(at, "unknown word %.80q for %s: errors are collected", word, k)
 	}
 	return s
 }
@@ -114,7 +114,7 @@ func (c *compiler) window(n *Node, at *place) int {
 		return most
 	case "", "sequential":
 	default:
-		c.warnf(at.key("parallel_mode"), "unknown word %q: units run one after the other; write concurrent or sequential", n.ParallelMode)
+		c.warnf(at.key("parallel_mode"), "unknown word %.80q: units run one after the other; write concurrent or sequential", n.ParallelMode)
 	}
 	return 1
 }
