@@ -17,7 +17,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -123,8 +122,8 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	if l == nil {
-		if l, err = net.Listen("tcp", e.cfg.Listen); err != nil {
-			return fmt.Errorf("listening: %w", err)
+		if l, err = Listen(e.cfg); err != nil {
+			return err
 		}
 	}
 	if err := api.CheckListen(l.Addr().String(), e.cfg.Tokens, e.cfg.Insecure); err != nil {
@@ -158,7 +157,7 @@ func (e *Engine) server(member *actors.Member) (*api.Server, error) {
 	return api.New(api.Config{
 		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, Limits: e.cfg.Limits,
 		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts,
-		Logger: e.cfg.Logger, Collectors: member.Collectors(),
+		Logger: e.cfg.Logger,
 	})
 }
 
