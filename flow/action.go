@@ -70,6 +70,8 @@ func (st *Step) approvalAction(value json.RawMessage) string {
 		return "approved"
 	case expr.KindOf(value) == expr.KindBool:
 		return "rejected"
+	case p.ActionKey != "":
+		return ""
 	default:
 		return p.ActionStatic
 	}
