@@ -1,9 +1,6 @@
 package flow
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
 // RunKind says what a NodeRun tells about.
 type RunKind string
@@ -35,7 +32,8 @@ type NodeRun struct {
 	EndedAt   int64 // 0 while it runs
 }
 
-// History folds a journal into node runs, in order of their beginning.
+// History folds a journal into node runs, in the order of the trace: an attempt has its place where it
+// began, a summary where its step ended.
 type History struct {
 	State *State
 	Runs  []NodeRun
@@ -68,10 +66,11 @@ func (h *History) Apply(e *Event) {
 func (h *History) started(e *Event) {
 	st := h.State.step(e.Address())
 	for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
-		j := st.job(h.State, i)
-		h.live[j.Address] = len(h.Runs)
-		h.Runs = append(h.Runs, NodeRun{Address: j.Address, Kind: RunAttempt, Node: st.Node, Branch: j.Branch,
-			Status: AttemptRunning, Queue: j.Exec.Type == ExecQueue, Input: j.Input, StartedAt: e.At})
+		a := e.Address()
+		a.Unit = i
+		h.live[a] = len(h.Runs)
+		h.Runs = append(h.Runs, NodeRun{Address: a, Kind: RunAttempt, Node: st.Node, Branch: st.UnitName(i),
+			Status: AttemptRunning, Queue: st.exec(i).Type == ExecQueue, Input: st.unitInput(i), StartedAt: e.At})
 	}
 }
 
@@ -138,6 +137,8 @@ func (st *Step) summary(e *Event) NodeRun {
 		}
 	case KindWaitEvent, KindApproval:
 		r.Output = orNull(e.Output)
+	case KindSubflow:
+		r.Input, r.Output = null, null
 	default:
 		r.Output = null
 	}
@@ -185,9 +186,4 @@ func Fold(s *State, rows ...[]byte) error {
 		}
 	}
 	return nil
-}
-
-// InOrder sorts runs by their beginning and keeps the order of the journal among equals.
-func InOrder(runs []NodeRun) {
-	slices.SortStableFunc(runs, func(a, b NodeRun) int { return int(a.StartedAt - b.StartedAt) })
 }
