@@ -58,9 +58,7 @@ func (d *decider) handle(c Command) error {
 	case Extend:
 		return d.extend(c)
 	case GiveBack:
-		if _, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
-			d.giveBack(c.Address, "")
-		}
+		d.giveBack(c)
 	case Note:
 		return d.note(c)
 	case Report:
@@ -240,7 +238,7 @@ func (d *decider) rang(a Alarm) {
 	case AlarmAttempt:
 		d.timeOut(a.Address)
 	case AlarmClaim:
-		d.giveBack(a.Address, "")
+		d.lost(a.Address, "")
 	}
 }
 

@@ -60,24 +60,33 @@ func (d *decider) claim(c Claim) error {
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
 	d.emit(Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: c.Until})
+		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)})
 	return nil
 }
 
 // extend prolongs a claim. It is written down only when that gains a good part of the claim's time,
 // so frequent heartbeats cost nothing.
 func (d *decider) extend(c Extend) error {
-	_, u := d.attempt(c.Address)
+	st, u := d.attempt(c.Address)
 	if u == nil || u.Live.Worker == "" {
 		return ErrOver
 	}
 	if c.Token != "" && c.Token != u.Live.Token || c.Token == "" && c.Worker != "" && c.Worker != u.Live.Worker {
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
-	if gain := c.Until - u.Live.Until; gain*2 >= c.Until-d.env.Now {
-		d.emit(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: c.Until})
+	until := d.until(st, c.Unit, c.Until)
+	if gain := until - u.Live.Until; gain*2 >= until-d.env.Now {
+		d.emit(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: until})
 	}
 	return nil
+}
+
+// until is how long a claim holds: the node's own visibility before what the claim asks for.
+func (d *decider) until(st *Step, unit int, asked int64) int64 {
+	if ms := st.exec(unit).VisibilityMS; ms > 0 {
+		return d.env.Now + ms
+	}
+	return asked
 }
 
 func (d *decider) note(c Note) error {
@@ -167,16 +176,27 @@ func (d *decider) timeOut(a Address) {
 	d.settle(st, u, Report{Address: a, TimedOut: true, Error: fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS)})
 }
 
-// giveBack takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
-func (d *decider) giveBack(a Address, carrier string) {
+// giveBack returns a claimed attempt. Nobody worked on it, so that is no delivery in vain.
+func (d *decider) giveBack(c GiveBack) {
+	if st, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
+		d.again(st, c.Address, "", u.Live.Deliveries)
+	}
+}
+
+// lost takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
+func (d *decider) lost(a Address, carrier string) {
 	st, u := d.s.attempt(a)
 	if u.Live.Deliveries+1 >= d.limits.Deliveries {
 		d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
 		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
 		return
 	}
+	d.again(st, a, carrier, u.Live.Deliveries+1)
+}
+
+func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
 	e := st.event(AttemptReturned)
-	e.Unit, e.Attempt, e.Carrier = a.Unit, a.Attempt, carrier
+	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
 	d.emit(e)
 }
 
@@ -192,7 +212,7 @@ func (d *decider) recover() {
 			if u.Live != nil && u.Live.Carrier != "" && u.Live.Carrier != d.env.Member {
 				a := st.Address()
 				a.Unit, a.Attempt = i, int(u.Attempt)
-				d.giveBack(a, d.env.Member)
+				d.lost(a, d.env.Member)
 			}
 			if sc.Step != st {
 				break // giving up on a unit ended the step

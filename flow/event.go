@@ -19,7 +19,7 @@ const (
 	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
-	AttemptReturned EventType = "attempt_returned" // attempt; Carrier: it is to be dispatched again
+	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again
 	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Worker, URL, Log, Due of its retry
 )
 

@@ -242,7 +242,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Status = UnitDispatched
 		u.Live.Worker, u.Live.Until, u.Live.Note = "", 0, ""
 		u.Live.Carrier = e.Carrier
-		u.Live.Deliveries++
+		u.Live.Deliveries = e.Total
 	case AttemptEnded:
 		st.land(u, e)
 	}

@@ -92,7 +92,7 @@ type Live struct {
 	Token      string `json:",omitempty"` // of the newest claim, also when that has run out
 	Until      int64  `json:",omitempty"` // of the claim
 	Note       string `json:",omitempty"`
-	Deliveries int    `json:",omitempty"` // how often it came back
+	Deliveries int    `json:",omitempty"` // how often its carrier was lost
 }
 
 // Scope finds by its path.
