@@ -1,7 +1,8 @@
 package api
 
 import (
-	"strings"
+	"bytes"
+	"slices"
 
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -9,37 +10,35 @@ import (
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML.
 func (g *graph) definitionOf(b *graphBody) ([]byte, error) {
-	text := b.document("DefinitionJSON")
-	source := text
 	if y := b.text("DefinitionYAML"); y != "" {
-		converted, err := flow.YAMLToJSON([]byte(y))
+		text, err := flow.YAMLToJSON([]byte(y))
 		if err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())
 		}
-		text, source = string(converted), y
+		return text, g.refuse(flow.ParseYAML([]byte(y)))
 	}
-	if strings.TrimSpace(text) == "" {
+	text := []byte(b.document("DefinitionJSON"))
+	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, badRequest(noStart)
 	}
-	_, problems := flow.CompileText([]byte(source), g.limits)
-	if err := problems.Err(); err != nil {
-		return nil, refusal(problems)
+	return text, g.refuse(flow.ParseJSON(text))
+}
+
+// refuse tells what is wrong with a definition that was parsed.
+func (g *graph) refuse(d *flow.Definition, err error) error {
+	if d == nil {
+		return err
 	}
-	return []byte(text), nil
+	_, problems := flow.Compile(d, g.limits)
+	if problems.Err() == nil {
+		return nil
+	}
+	errs := slices.DeleteFunc(problems, func(p flow.Problem) bool { return p.Severity != flow.SeverityError })
+	if len(errs) == 1 && errs[0].Msg == noStart {
+		return badRequest(noStart)
+	}
+	return errs
 }
 
 // noStart is what the first clients are told about a flow that does not say where to begin.
 const noStart = "no start"
-
-func refusal(problems flow.Problems) error {
-	var errs flow.Problems
-	for _, p := range problems {
-		if p.Severity == flow.SeverityError {
-			errs = append(errs, p)
-		}
-	}
-	if len(errs) == 1 && errs[0].Msg == noStart {
-		return badRequest(noStart)
-	}
-	return badRequest(errs.Error())
-}

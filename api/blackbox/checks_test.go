@@ -58,6 +58,7 @@ var checks = []check{
 	{"43 a long step is carried out once", longStep},
 	{"44 tasks and workers survive a kill", kill},
 	{"45 the example flows end as documented", examples},
+	{"45 flows like the documented ones end so", documentedFlows},
 	{"46 the command-line client works", commandLine},
 	{"47 clients work without the prefix", withoutPrefix},
 }
