@@ -30,15 +30,19 @@ var table = []row{
 	{"persistence", []string{"flow", "flow/expr"}},
 	{"persistence/...", []string{"persistence", "flow", "flow/expr"}},
 	{"actors", []string{"persistence", "flow", "flow/expr"}},
+	{"actors/...", []string{"persistence", "flow"}},
 	{"cluster", []string{"persistence", "flow"}},
 	{"api/wire", []string{"flow"}},
 	{"api/client", []string{"api/wire"}},
+	{"api/v1", []string{"api", "actors", "persistence", "flow", "api/wire"}},
+	{"api/blackbox", nil}, // tests only
 	{"api", []string{"actors", "persistence", "flow", "api/wire"}},
 	{"worker", []string{"api/client", "api/wire"}},
-	{".", []string{"flow", "flow/expr", "persistence", "persistence/...", "actors", "cluster", "api", "api/...", "worker"}},
-	{"cmd/bench", []string{".", "api/client", "api/wire", "worker", "flow", "internal/..."}},
-	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "flow"}},
-	{"examples/...", []string{".", "api/client", "api/wire", "worker", "flow"}},
+	{"worker/...", []string{"worker"}},
+	{".", []string{"flow", "flow/expr", "persistence", "persistence/...", "actors", "actors/...", "cluster", "api", "api/...", "worker"}},
+	{"cmd/bench", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "internal/..."}},
+	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow"}},
+	{"examples/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow"}},
 	{"internal/...", []string{"..."}},
 }
 
@@ -50,7 +54,7 @@ var libraries = []struct {
 }{
 	{"github.com/asynkron/protoactor-go", []string{"actors"}},
 	{"github.com/hashicorp/memberlist", []string{"cluster"}},
-	{"github.com/danielgtaylor/huma/v2", []string{"api"}},
+	{"github.com/danielgtaylor/huma/v2", []string{"api", "api/v1"}},
 	{"github.com/jackc/pgx/v5", []string{"persistence/postgres", "internal/...", "cmd/bench"}},
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
 }
