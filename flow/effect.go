@@ -63,6 +63,7 @@ type Job struct {
 	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
 	TimeoutMS  int64  // of the attempt; 0 = none
 	EnqueuedAt int64
+	Until      int64  // of the claim; 0 = not claimed
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Deliveries int    // how often it was dispatched before
 }

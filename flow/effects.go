@@ -75,7 +75,7 @@ func (st *Step) job(s *State, i int) Job {
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
-		Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Carrier: u.Live.Carrier, Deliveries: u.Live.Deliveries}
+		Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier, Deliveries: u.Live.Deliveries}
 	return j
 }
 
