@@ -21,6 +21,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -48,6 +49,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	member *actors.Member
+	clock  atomic.Pointer[actors.Member] // member, for those who need only its time
 }
 
 // Open opens the store. Work begins with the first Start, Wait or Serve.
@@ -86,6 +88,7 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 	registry, err := workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Allow: e.cfg.WorkerNetworks,
 		Self: e.cfg.Name, Functions: e.functions.Names, Now: e.now, Logger: e.cfg.Logger,
+		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
 	})
 	if err != nil {
 		return nil, err
@@ -104,12 +107,13 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 		return nil, errors.Join(err, registry.Close(ctx))
 	}
 	e.member, e.workers = member, registry
+	e.clock.Store(member)
 	return member, nil
 }
 
 // now is the store's time as far as it is known: the registry is open before the member has asked.
 func (e *Engine) now() int64 {
-	if m := e.member; m != nil {
+	if m := e.clock.Load(); m != nil {
 		return m.Now().UnixMilli()
 	}
 	return time.Now().UnixMilli()
