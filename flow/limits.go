@@ -14,7 +14,7 @@ type Limits struct {
 	Window     int // attempts of one step in flight at once
 	Deliveries int // of one attempt
 	Events     int // of one decision
-	Value      int // bytes of one input, output or shared value
+	Value      int // bytes of one output, one signal, the params, or an input put together of parts
 }
 
 // DefaultLimits are in force where Limits says nothing.
