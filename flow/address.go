@@ -89,5 +89,9 @@ func ParseJobID(id string) (task string, a Address, err error) {
 	if !ok {
 		return bad()
 	}
-	return parts[0], Address{Scope: scope, Node: node, Visit: n[0], Unit: n[1], Attempt: n[2]}, nil
+	a = Address{Scope: scope, Node: node, Visit: n[0], Unit: n[1], Attempt: n[2]}
+	if JobID(parts[0], a) != id { // another spelling of the same numbers
+		return bad()
+	}
+	return parts[0], a, nil
 }
