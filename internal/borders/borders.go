@@ -41,7 +41,7 @@ var table = []row{
 	{"worker/...", []string{"worker"}},
 	{".", []string{"flow", "flow/expr", "persistence", "persistence/...", "actors", "actors/...", "cluster", "api", "api/...", "worker"}},
 	{"cmd/bench", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "internal/..."}},
-	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow"}},
+	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "examples/flows"}},
 	{"examples/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow"}},
 	{"internal/...", []string{"..."}},
 }
