@@ -74,7 +74,11 @@ func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) 
 	if q.WaitMS > 0 {
 		p.Wait = min(time.Duration(min(q.WaitMS, maxWait.Milliseconds()))*time.Millisecond, maxWait)
 	}
-	return g.engine.Poll(ctx, p)
+	claimed, err := g.engine.Poll(ctx, p)
+	if ctx.Err() != nil && len(claimed) == 0 {
+		return nil, nil // the client or the server is about to go: there is nothing for now
+	}
+	return claimed, err
 }
 
 func writeJobs(w http.ResponseWriter, worker string, claimed []actors.Claimed) error {

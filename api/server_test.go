@@ -1,0 +1,235 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+// serving is a server on a real member, and how to end it.
+type serving struct {
+	*Server
+	url   string
+	leave context.CancelFunc
+	left  chan error
+	store persistence.Store
+}
+
+func serve(t *testing.T, cfg Config, prepare ...func(*Server)) *serving {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	registry, err := workers.Open(t.Context(), store, workers.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
+	member, err := actors.Start(t.Context(), actors.Config{Store: store})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, member.Stop(context.Background())) })
+
+	cfg.Engine, cfg.Store, cfg.Registry = member, store, registry
+	cfg.Reader = persistence.NewReader(store, flow.Limits{})
+	s := &serving{left: make(chan error, 1), store: store}
+	s.Server, err = New(cfg)
+	require.NoError(t, err)
+	for _, p := range prepare {
+		p(s.Server)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.url = "http://" + l.Addr().String()
+	ctx, leave := context.WithCancel(t.Context())
+	s.leave = leave
+	go func() { s.left <- s.Serve(ctx, l); close(s.left) }()
+	t.Cleanup(func() { leave(); <-s.left })
+	return s
+}
+
+func (s *serving) do(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, resp.Body.Close()) }()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp, string(b)
+}
+
+func TestRequestsHaveIDs(t *testing.T) {
+	s := serve(t, Config{})
+	resp, _ := s.do(t, "GET", "/healthz", "")
+	require.NotEmpty(t, resp.Header.Get("X-Request-Id"))
+	resp, _ = s.do(t, "GET", "/healthz", "", "X-Request-Id", "mine-1")
+	require.Equal(t, "mine-1", resp.Header.Get("X-Request-Id"))
+	resp, _ = s.do(t, "GET", "/healthz", "", "X-Request-Id", strings.Repeat("x", 200))
+	require.Less(t, len(resp.Header.Get("X-Request-Id")), 100)
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.String()
+}
+
+func TestLogsSayWhatWasAskedWithoutPayloads(t *testing.T) {
+	var log lines
+	s := serve(t, Config{Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s.do(t, "POST", "/api/flows?secret=query", `{"Name":"secret body"}`, "X-Request-Id", "r-1", "Authorization", "Bearer secret")
+	require.Contains(t, log.text(), `"method":"POST","route":"/api/flows","status":200`)
+	require.Contains(t, log.text(), `"request":"r-1"`)
+	require.NotContains(t, log.text(), "secret")
+}
+
+func TestAPanicHarmsNobodyElse(t *testing.T) {
+	var log lines
+	s := serve(t, Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))}, func(s *Server) {
+		s.Mount("/panic", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }))
+	})
+	resp, body := s.do(t, "GET", "/panic", "")
+	require.Equal(t, 500, resp.StatusCode)
+	require.NotContains(t, body, "a bug")
+	require.Contains(t, log.text(), "a bug")
+	resp, _ = s.do(t, "GET", "/healthz", "")
+	require.Equal(t, 200, resp.StatusCode)
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	s := serve(t, Config{MaxBody: 1000})
+	resp, body := s.do(t, "POST", "/api/flows", `{"Name":"`+strings.Repeat("x", 2000)+`"}`)
+	require.Equal(t, 413, resp.StatusCode)
+	require.JSONEq(t, `{"error":"the body is too large"}`, body)
+}
+
+func TestTokensOpenEverythingButTheProbes(t *testing.T) {
+	s := serve(t, Config{Tokens: []string{"open sesame"}})
+	for path, want := range map[string]int{"/api/flows": 401, "/flows": 401, "/metrics": 401, "/healthz": 200, "/readyz": 200, "/": 200} {
+		resp, _ := s.do(t, "GET", path, "")
+		require.Equal(t, want, resp.StatusCode, path)
+		resp, _ = s.do(t, "GET", path, "", "Authorization", "Bearer open sesame")
+		require.Equal(t, 200, resp.StatusCode, path)
+	}
+	resp, _ := s.do(t, "OPTIONS", "/api/flows", "")
+	require.Equal(t, 204, resp.StatusCode, "browsers ask without credentials")
+}
+
+func TestForeignPagesAreRefused(t *testing.T) {
+	s := serve(t, Config{})
+	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Host", "evil.example"}} {
+		resp, body := s.do(t, "POST", "/api/flows", `{"Name":"x"}`, header[0], header[1])
+		require.Equal(t, 403, resp.StatusCode)
+		require.Contains(t, body, "evil.example")
+	}
+	resp, _ := s.do(t, "GET", "/healthz", "", "Host", "10.1.2.3")
+	require.Equal(t, 200, resp.StatusCode, "probes come by any name")
+}
+
+func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
+	s := serve(t, Config{})
+	s.do(t, "GET", "/api/flows", "")
+	resp, body := s.do(t, "GET", "/metrics", "")
+	require.Equal(t, 200, resp.StatusCode)
+	for _, name := range []string{"troupe_commit_batch_tasks", "troupe_commit_seconds", "troupe_jobs_ready", "go_goroutines",
+		`troupe_http_request_seconds_count{method="GET",route="/api/flows",status="200"} 1`} {
+		require.Contains(t, body, name)
+	}
+}
+
+// longPoll begins a poll that nobody has a job for.
+func (s *serving) longPoll(t *testing.T) <-chan int {
+	t.Helper()
+	status := make(chan int, 1)
+	body, err := json.Marshal(map[string]any{"worker_id": "w", "services": []string{"none"}, "wait_ms": 30_000})
+	require.NoError(t, err)
+	go func() {
+		resp, err := http.Post(s.url+"/api/queue/poll", "application/json", bytes.NewReader(body))
+		if err != nil {
+			status <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	return status
+}
+
+func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
+	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond})
+	status := s.longPoll(t)
+	select {
+	case got := <-status:
+		t.Fatalf("the poll was answered with %d", got)
+	case <-time.After(500 * time.Millisecond):
+	}
+	s.leave()
+	select {
+	case got := <-status:
+		require.Equal(t, 204, got)
+	case <-time.After(5 * time.Second):
+		t.Fatal("the poll keeps the server up")
+	}
+	require.NoError(t, <-s.left)
+}
+
+func TestSlowRequestsAreCutOff(t *testing.T) {
+	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "POST /api/flows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+	require.NoError(t, err)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	_, err = io.Copy(io.Discard, conn)
+	require.NoError(t, err, "the server closes the connection")
+	require.NoError(t, conn.Close())
+}
+
+func TestErrorsBecomeStatuses(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want int
+	}{
+		{flow.Errorf(flow.Invalid, "x"), 400}, {flow.Errorf(flow.NotFound, "x"), 404}, {flow.Errorf(flow.Conflict, "x"), 409},
+		{flow.Errorf(flow.Limit, "x"), 422}, {flow.Errorf(flow.Busy, "x"), 429}, {flow.Errorf(flow.Denied, "x"), 403},
+		{persistence.ErrNotFound, 404}, {persistence.ErrDuplicate, 409}, {context.DeadlineExceeded, 503},
+		{&http.MaxBytesError{}, 413}, {io.ErrUnexpectedEOF, 500},
+	} {
+		require.Equal(t, tt.want, statusOf(tt.err), "%v", tt.err)
+	}
+	require.NotContains(t, textOf(io.ErrUnexpectedEOF, 500), "EOF", "what is inside stays inside")
+}
