@@ -19,6 +19,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
 		return http.StatusConflict
+	case errors.Is(err, persistence.ErrRefused):
+		return http.StatusBadRequest
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
@@ -46,6 +48,8 @@ func textOf(err error, status int) string {
 		return e.Msg
 	}
 	switch status {
+	case http.StatusBadRequest:
+		return "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000"
 	case http.StatusNotFound:
 		return "not found"
 	case http.StatusConflict:
