@@ -1,28 +1,103 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
-// TestPromisesHoldForAnyFlow drives random flows by random commands. The table holds the promises
-// after each of them; in the end nothing may be stuck.
+// TestPromisesHoldForAnyFlow drives random flows by random commands.
 func TestPromisesHoldForAnyFlow(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { promisesHold(rt, rapidDice{rt}) })
+}
+
+// FuzzDecide lets coverage find flows and commands that chance does not.
+func FuzzDecide(f *testing.F) {
+	for seed := range uint64(32) {
+		bytes := make([]byte, 1<<10)
+		rand.NewChaCha8([32]byte{byte(seed)}).Read(bytes)
+		f.Add(bytes)
+	}
+	f.Fuzz(func(t *testing.T, bytes []byte) { promisesHold(t, &byteDice{bytes}) })
+}
+
+// promisesHold plays one random history. The table holds the promises after each command; in the end
+// nothing may be stuck.
+func promisesHold(t require.TestingT, d dice) {
+	tb := newTable(t, planOf(t, randomDefinition(d)))
+	tb.env.Limits = Limits{Steps: 60, Events: 20, Value: 1_000, Deliveries: 3, Depth: 2, Units: 6}
+	_, err := tb.ask("r0", Start{Version: "v", Params: json.RawMessage(randomParams)})
+	require.NoError(t, err)
+	for i := range between(d, "commands", 0, 30) {
+		tb.happen(d, i)
+	}
+	tb.crash("last")
+	require.True(t, tb.drain(), "the task is stuck: %s\nthe last events: %s", snapshotOf(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
+	require.NoError(t, orderedEvents(tb.events))
+	tb.wait(10_000)
+	tb.runs()
+}
+
+// TestEventsSurviveTheJournal holds the encoder written by hand against encoding/json.
+func TestEventsSurviveTheJournal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		tb := newTable(rt, planOf(rt, randomDefinition(rt)))
-		tb.env.Limits = Limits{Steps: 60, Events: 20, Value: 1_000, Deliveries: 3, Depth: 2, Units: 6}
-		_, err := tb.ask("r0", Start{Version: "v", Params: json.RawMessage(randomParams)})
+		events := rapid.SliceOfN(rapid.Custom(randomEvent), 0, 4).Draw(rt, "events")
+		row := AppendEvents(nil, events)
+		got, err := DecodeEvents(row)
 		require.NoError(rt, err)
-		for i := range rapid.IntRange(0, 30).Draw(rt, "commands") {
-			tb.happen(rt, i)
+		require.Equal(rt, len(events), len(got))
+		for i := range events {
+			require.Equal(rt, events[i], got[i])
 		}
-		tb.crash("last")
-		require.True(rt, tb.drain(), "the task is stuck: %s\nthe last events: %s", snapshotOf(rt, tb.state), tb.rows[max(0, len(tb.rows)-5):])
-		require.NoError(rt, orderedEvents(tb.events))
-		tb.wait(10_000)
-		tb.runs()
+		var plain bytes.Buffer
+		enc := json.NewEncoder(&plain)
+		enc.SetEscapeHTML(false)
+		require.NoError(rt, enc.Encode(map[string]any{"f": 1, "e": append([]Event{}, events...)}))
+		require.JSONEq(rt, plain.String(), string(row))
 	})
+}
+
+// randomEvent fills every field it can, as reflection sees them, so that a new one is not forgotten.
+func randomEvent(rt *rapid.T) Event {
+	e := rapid.Make[Event]().Draw(rt, "event")
+	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Params} {
+		*v = json.RawMessage(oneOf(rapidDice{rt}, "value", "", `1`, `null`, `"<&> h\u00e9"`, `{"big": 12345678901234567890 }`))
+		if len(*v) == 0 {
+			*v = nil
+		}
+	}
+	e.Type = EventType(oneOf(rapidDice{rt}, "type", TaskCreated, StepEnded, AttemptEnded))
+	return e
+}
+
+func TestRowsThatCannotBeReadAreTold(t *testing.T) {
+	for row, want := range map[string]string{
+		``:                   "cannot be read",
+		`{"f":1,"e":{}}`:     "cannot be read",
+		`{"f":2,"e":[]}`:     "newer Troupe",
+		`{"e":[{"e":"x"}]}`:  "newer Troupe",
+		`{"f":1,"e":["bad"]`: "cannot be read",
+	} {
+		_, err := DecodeEvents([]byte(row))
+		require.ErrorContains(t, err, want)
+		require.Error(t, Fold(NewState("t", nil), []byte(row)))
+	}
+}
+
+func TestSnapshotsThatCannotBeUsedAreTold(t *testing.T) {
+	plan := planOf(t, "start: a\nnodes: {a: {service: s}}")
+	for text, want := range map[string]string{
+		``: "cannot be read", `{"Format":1}`: "no state", `{"Format":1,"State":{"Steps":"x"}}`: "cannot be read",
+		`{"Format":1,"State":{"Root":{"Step":{"Key":"b"}}}}`: "does not have",
+	} {
+		_, _, err := DecodeSnapshot([]byte(text), plan)
+		require.ErrorContains(t, err, want)
+	}
+	_, ok, err := DecodeSnapshot([]byte(`{"Format":2,"State":"of another kind"}`), plan)
+	require.NoError(t, err)
+	require.False(t, ok, "the caller folds the journal instead")
 }
