@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"strings"
+	"time"
+)
+
+// The files v1*.go hold what travels over /v1. Values of users (params, shared, inputs, outputs) are
+// json.RawMessage, so that large numbers and the order of keys survive.
+
+// timeFormat is RFC 3339 with milliseconds, always in UTC, so that times of equal length sort as texts.
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+// Time is a moment, in milliseconds.
+type Time struct{ time.Time }
+
+// Millis makes a Time of Unix milliseconds; 0 is no time.
+func Millis(ms int64) Time {
+	if ms == 0 {
+		return Time{}
+	}
+	return Time{time.UnixMilli(ms).UTC()}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Time) MarshalText() ([]byte, error) { return t.UTC().AppendFormat(nil, timeFormat), nil }
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
+}
+
+// Page is a part of a list. Next is the cursor of the part after it, "" at the end.
+type Page[T any] struct {
+	Items []T    `json:"items" doc:"never null"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page; absent at the end"`
+}
+
+// Info tells with whom one speaks.
+type Info struct {
+	Version string `json:"version" doc:"of Troupe" example:"1.0.0"`
+	Store   string `json:"store" doc:"where everything is kept" example:"sqlite"`
+	Member  string `json:"member" doc:"name of the member that answers"`
+	Now     Time   `json:"now" doc:"the store's time"`
+}
+
+// Problem is every answer that is no success: application/problem+json (RFC 9457) with what is
+// wrong, where, and what to do about it.
+type Problem struct {
+	Title  string `json:"title" doc:"the status in words"`
+	Status int    `json:"status" doc:"the HTTP status"`
+	Detail string `json:"detail,omitempty" doc:"all of it in one sentence"`
+
+	Kind  string `json:"kind" enum:"invalid,not_found,conflict,limit,busy,denied,internal" doc:"what a program may decide by"`
+	What  string `json:"what" doc:"what is wrong"`
+	Where string `json:"where,omitempty" doc:"the part of the request it is about" example:"query.limit"`
+	Hint  string `json:"hint,omitempty" doc:"what to do about it"`
+
+	Faults   []Fault             `json:"faults,omitempty" doc:"when several parts of the request are wrong: each of them"`
+	Problems []DefinitionProblem `json:"problems,omitempty" doc:"what is wrong with a definition"`
+	Request  string              `json:"request,omitempty" doc:"id of the request in the server's log"`
+}
+
+// Error tells what is wrong, where, and what to do.
+func (p *Problem) Error() string {
+	if p.Detail != "" {
+		return p.Detail
+	}
+	return p.Title
+}
+
+// Explain makes the sentence of Detail from the parts.
+func (p *Problem) Explain() {
+	var b strings.Builder
+	if p.Where != "" {
+		b.WriteString(p.Where + ": ")
+	}
+	b.WriteString(p.What)
+	if p.Hint != "" {
+		b.WriteString("; " + p.Hint)
+	}
+	p.Detail = b.String()
+}
+
+// Fault is one of several things that are wrong with a request.
+type Fault struct {
+	What  string `json:"what"`
+	Where string `json:"where,omitempty"`
+	Hint  string `json:"hint,omitempty"`
+}

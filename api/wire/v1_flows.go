@@ -1,0 +1,54 @@
+package wire
+
+import "encoding/json"
+
+// Flow is a named definition.
+type Flow struct {
+	Slug        string `json:"slug,omitempty" doc:"what the flow is addressed by; absent for flows of other API families, which are addressed by id"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	CreatedAt   Time   `json:"created_at"`
+}
+
+// Version is one immutable state of a flow.
+type Version struct {
+	ID        string `json:"id"`
+	Flow      string `json:"flow" doc:"slug of the flow, or its id when it has none"`
+	Number    int    `json:"number"`
+	Status    string `json:"status" doc:"only published versions are the newest one" example:"published"`
+	Hash      string `json:"hash,omitempty" doc:"of the definition's text"`
+	CreatedAt Time   `json:"created_at"`
+
+	Definition json.RawMessage `json:"definition,omitempty" doc:"JSON object; only where a single version is asked for"`
+}
+
+// Publish is one form of publishing: the definition beside what else there is to say. The other form
+// is a body that is the definition itself, as JSON or YAML.
+type Publish struct {
+	Slug       string          `json:"slug,omitempty" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"what the flow is addressed by; else it is made from the definition's name"`
+	Definition json.RawMessage `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
+}
+
+// Published answers a publication.
+type Published struct {
+	Created  bool                `json:"created" doc:"false when the newest version had this very content"`
+	Flow     Flow                `json:"flow"`
+	Version  Version             `json:"version"`
+	Warnings []DefinitionProblem `json:"warnings,omitempty"`
+}
+
+// Validation says whether a definition could be published.
+type Validation struct {
+	Valid    bool                `json:"valid"`
+	Problems []DefinitionProblem `json:"problems" doc:"errors and warnings, in the order of the text; never null"`
+}
+
+// DefinitionProblem is something wrong with a definition, and where.
+type DefinitionProblem struct {
+	Path     string `json:"path,omitempty" example:"nodes.a.max_retries"`
+	Line     int    `json:"line,omitempty" doc:"from 1"`
+	Column   int    `json:"column,omitempty" doc:"from 1"`
+	Severity string `json:"severity" enum:"error,warning"`
+	Msg      string `json:"msg"`
+}

@@ -1,0 +1,61 @@
+package wire
+
+import "encoding/json"
+
+// Job is an attempt while somebody has to carry it out, and afterwards what became of it.
+type Job struct {
+	ID   string `json:"id"`
+	Task string `json:"task"`
+	Place
+	Branch  string          `json:"branch,omitempty" doc:"the unit's name"`
+	Service string          `json:"service,omitempty"`
+	State   string          `json:"state" enum:"pending,claimed,completed,failed,timeout"`
+	Queue   bool            `json:"queue,omitempty" doc:"it travels by the queue"`
+	Worker  string          `json:"worker,omitempty" doc:"who has it, or had it at the end"`
+	Note    string          `json:"note,omitempty" doc:"what its worker calls its state"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	Error   string          `json:"error,omitempty"`
+
+	StartedAt Time `json:"started_at" doc:"when the attempt began"`
+	EndedAt   Time `json:"ended_at,omitzero"`
+}
+
+// WaitingJob is a job in the queue: nobody has finished it yet.
+type WaitingJob struct {
+	ID         string `json:"id"`
+	Task       string `json:"task"`
+	Service    string `json:"service"`
+	State      string `json:"state" enum:"pending,claimed" doc:"claimed = a poller has it"`
+	Worker     string `json:"worker,omitempty" doc:"who has it"`
+	EnqueuedAt Time   `json:"enqueued_at"`
+}
+
+// Queue is what waits for the pollers of a service, claimed jobs included.
+type Queue struct {
+	Service string `json:"service"`
+	Waiting int    `json:"waiting"`
+	Oldest  Time   `json:"oldest" doc:"since when the first one waits"`
+}
+
+// Queues are all queues that are not empty.
+type Queues struct {
+	Items []Queue `json:"items" doc:"in order of service; never null"`
+}
+
+// KnownWorker is a registered worker as /v1 shows it.
+type KnownWorker struct {
+	ID            string   `json:"id"`
+	URL           string   `json:"url,omitempty"`
+	Type          string   `json:"type" example:"http"`
+	Services      []string `json:"services" doc:"never null"`
+	Load          int      `json:"load" doc:"jobs in progress, as it says"`
+	State         string   `json:"state" enum:"online,offline"`
+	LastHeartbeat Time     `json:"last_heartbeat"`
+	RegisteredAt  Time     `json:"registered_at,omitzero" doc:"for the first time"`
+}
+
+// KnownWorkers are all workers in order of their first registration.
+type KnownWorkers struct {
+	Items []KnownWorker `json:"items" doc:"never null"`
+}

@@ -1,0 +1,160 @@
+package wire
+
+import "encoding/json"
+
+// Start begins a task of a flow.
+type Start struct {
+	Flow           string            `json:"flow" minLength:"1" doc:"slug of the flow, or its id"`
+	Version        int               `json:"version,omitempty" minimum:"0" doc:"number of the version; 0 = the newest published one"`
+	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object; absent = {}"`
+	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" doc:"marks to find the task by"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task; may be sent as the header Idempotency-Key instead"`
+	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"wait this long for the task's end and answer with it; 0 = not at all"`
+}
+
+// Started answers a start.
+type Started struct {
+	ID      string `json:"id"`
+	Created bool   `json:"created" doc:"false when a task with this idempotency key had been started before"`
+	Task    *Task  `json:"task,omitempty" doc:"when wait_ms was sent: the task as it is then, ended or not"`
+}
+
+// TaskSummary is a task in a list. Its node, last action and steps may be a second old while it runs.
+type TaskSummary struct {
+	ID         string            `json:"id"`
+	Flow       string            `json:"flow" doc:"slug of the flow, or its id when it has none"`
+	FlowName   string            `json:"flow_name,omitempty"`
+	Version    int               `json:"version" doc:"number of the version it runs"`
+	VersionID  string            `json:"version_id"`
+	State      string            `json:"state" enum:"pending,running,completed,failed,canceling,canceled"`
+	Paused     bool              `json:"paused"`
+	Node       string            `json:"node,omitempty" doc:"where the cursor is"`
+	LastAction string            `json:"last_action,omitempty"`
+	Steps      int               `json:"steps" doc:"that have ended"`
+	Error      string            `json:"error,omitempty" doc:"why it failed"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	CreatedAt  Time              `json:"created_at"`
+	UpdatedAt  Time              `json:"updated_at"`
+	EndedAt    Time              `json:"ended_at,omitzero"`
+}
+
+// Task is a task as its journal says it is at this moment.
+type Task struct {
+	TaskSummary
+	PausedAt Time            `json:"paused_at,omitzero" doc:"only while it is paused"`
+	Params   json.RawMessage `json:"params"`
+	Shared   json.RawMessage `json:"shared" doc:"what its nodes share"`
+	Result   json.RawMessage `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared"`
+	Active   []Step          `json:"active" doc:"steps under way, the outermost first; never null"`
+	Seq      int64           `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
+}
+
+// Step is a visit of a node that is under way.
+type Step struct {
+	Scope     string `json:"scope,omitempty" doc:"the task's root, or a path such as order#1/ship#2"`
+	Node      string `json:"node"`
+	Kind      string `json:"kind"`
+	Visit     int    `json:"visit"`
+	EnteredAt Time   `json:"entered_at"`
+	Due       Time   `json:"due,omitzero" doc:"when its clock runs out"`
+	Units     Units  `json:"units"`
+}
+
+// Units counts the pieces of a step.
+type Units struct {
+	Total    int `json:"total"`
+	InFlight int `json:"in_flight"`
+	Retrying int `json:"retrying"`
+	Done     int `json:"done" doc:"that have ended, the failed ones included"`
+	Failed   int `json:"failed"`
+}
+
+// Signal sets a key of a task's shared state and wakes whoever waits for it.
+type Signal struct {
+	Key   string          `json:"key" minLength:"1" maxLength:"256"`
+	Value json.RawMessage `json:"value,omitempty" doc:"any JSON; absent = null"`
+}
+
+// Place names a place in a task. Fields that do not apply are absent; Unit counts from 0.
+type Place struct {
+	Scope   string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
+	Node    string `json:"node,omitempty"`
+	Visit   int    `json:"visit,omitempty"`
+	Unit    int    `json:"unit"`
+	Attempt int    `json:"attempt,omitempty"`
+}
+
+// Event is a fact about a task. Its history is the list of them.
+type Event struct {
+	ID   string `json:"id" doc:"position in the task's history: journal row and place in it" example:"12.0"`
+	Seq  int64  `json:"seq" doc:"of the row of the journal; what was stored at once has one seq"`
+	Type string `json:"type" example:"step_ended"`
+	At   Time   `json:"at"`
+	Place
+
+	State    string          `json:"state,omitempty" doc:"the task, step or attempt ended in"`
+	Action   string          `json:"action,omitempty"`
+	Next     string          `json:"next,omitempty" doc:"node that follows"`
+	Input    json.RawMessage `json:"input,omitempty"`
+	InputRef string          `json:"input_ref,omitempty" doc:"the input is what this reference meant then"`
+	Output   json.RawMessage `json:"output,omitempty" doc:"of a signal: its value"`
+	Error    string          `json:"error,omitempty"`
+	Total    int             `json:"total,omitempty" doc:"units that were begun"`
+	Due      Time            `json:"due,omitzero"`
+	Carrier  string          `json:"carrier,omitempty" doc:"incarnation of the member that carries the attempt"`
+	Worker   string          `json:"worker,omitempty"`
+	URL      string          `json:"url,omitempty"`
+	Log      bool            `json:"log,omitempty"`
+	Until    Time            `json:"until,omitzero" doc:"end of a claim"`
+	Note     string          `json:"note,omitempty" doc:"what its worker calls its state"`
+	Key      string          `json:"key,omitempty" doc:"of a signal"`
+	Version  string          `json:"version,omitempty" doc:"id of the version"`
+	Params   json.RawMessage `json:"params,omitempty"`
+	Request  string          `json:"request,omitempty" doc:"of the command this came of"`
+}
+
+// Run is a row of a task's history as people read it: an attempt, or the end of a step without one.
+type Run struct {
+	Place
+	Job    string `json:"job,omitempty" doc:"id of the job, for attempts"`
+	Kind   string `json:"kind" enum:"attempt,summary,cancel" doc:"an attempt of a unit; the end of a step that decides, waits or gathers units; the task's cancelation"`
+	Branch string `json:"branch,omitempty" doc:"the unit's name"`
+	State  string `json:"state" enum:"running,ok,error,timeout,canceled"`
+	Queue  bool   `json:"queue,omitempty" doc:"its job travels by the queue"`
+	Note   string `json:"note,omitempty" doc:"what its worker calls its state"`
+
+	Input  json.RawMessage `json:"input,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+	Action string          `json:"action,omitempty"`
+
+	Worker    string `json:"worker,omitempty"`
+	URL       string `json:"url,omitempty"`
+	Log       bool   `json:"log,omitempty"`
+	StartedAt Time   `json:"started_at"`
+	EndedAt   Time   `json:"ended_at,omitzero" doc:"absent while it runs"`
+}
+
+// Wait says what a task is waiting for, in words a person can act on.
+type Wait struct {
+	Place
+	For   string `json:"for" enum:"job,claim,retry,timer,signal,approval,delay,resume"`
+	Text  string `json:"text"`
+	Job   string `json:"job,omitempty"`
+	Since Time   `json:"since,omitzero"`
+	Until Time   `json:"until,omitzero" doc:"absent = no end"`
+}
+
+// Waiting answers "why is it waiting?".
+type Waiting struct {
+	State string `json:"state"`
+	Waits []Wait `json:"waits" doc:"empty when it has ended or has only just moved; never null"`
+}
+
+// End is the last event of a stream: the task is over.
+type End struct {
+	Task   string          `json:"task"`
+	State  string          `json:"state" enum:"completed,failed,canceled"`
+	Error  string          `json:"error,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
