@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,13 +13,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lane is a committer. While one batch is being written the next one gathers; when the store
-// answers, everything that waits goes as one. There is no timer in it.
+// lane is a committer: a queue and, while there is something in it, a goroutine that writes. While one
+// batch is being written the next one gathers; when the store answers, everything that waits goes as one.
+// There is no timer in it. It is no actor: a mailbox between the tasks and the queue would only be a
+// second queue.
 type lane struct {
 	m       *Member
-	index   int
+	mu      sync.Mutex
 	waiting []*writing
-	writing bool
+	busy    bool
 }
 
 // maxBatch is how many tasks one batch holds at most.
@@ -34,43 +38,42 @@ type (
 		gen int
 		err error // nil, ErrStale, ErrUnknown, ErrExists, ErrRefused
 	}
-	batchDone struct{}
 )
 
-func (m *Member) laneOf(task string) *actor.PID {
+func (m *Member) laneOf(task string) *lane {
 	h := fnv.New32a()
 	h.Write([]byte(task))
 	return m.lanes[h.Sum32()%uint32(len(m.lanes))]
 }
 
-func (l *lane) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
-	case *writing:
-		l.waiting = append(l.waiting, m)
-	case batchDone:
-		l.writing = false
-	default:
-		return
+func (l *lane) add(w *writing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, w)
+	if !l.busy {
+		l.busy = true
+		l.m.background(l.run)
 	}
-	l.next(c)
 }
 
-func (l *lane) next(c actor.Context) {
-	if l.writing || len(l.waiting) == 0 {
-		return
-	}
-	batch := l.take()
-	l.writing = true
-	self := c.Self()
-	l.m.background(func() {
+// run writes batches until nothing waits. Before each it lets those run who are about to add to it:
+// that costs an idle member nothing and makes the batches of a busy one several times larger.
+func (l *lane) run() {
+	for {
+		runtime.Gosched()
+		batch := l.take()
+		if len(batch) == 0 {
+			return
+		}
 		l.write(batch)
-		l.m.tell(self, batchDone{})
-	})
+	}
 }
 
 // take forms the next batch, in which a task appears once: that a second commit of a task waits
 // happens only when its actor crashed and a new one was quick.
 func (l *lane) take() []*writing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	batch := make([]*writing, 0, min(len(l.waiting), maxBatch))
 	tasks := make(map[string]bool, cap(batch))
 	left := l.waiting[:0:0]
@@ -87,6 +90,7 @@ func (l *lane) take() []*writing {
 		batch = append(batch, w)
 	}
 	l.waiting = left
+	l.busy = len(batch) > 0
 	return batch
 }
 

@@ -79,7 +79,7 @@ type Member struct {
 
 	tasks    *actor.PID
 	sessions *actor.PID
-	lanes    []*actor.PID
+	lanes    []*lane
 	timers   *timers
 	loader   *loader
 	hub      *hub
@@ -134,8 +134,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 func (m *Member) spawnActors() {
 	m.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
-	for i := range m.store.Lanes() {
-		m.lanes = append(m.lanes, m.spawn(func() actor.Actor { return &lane{m: m, index: i} }))
+	for range m.store.Lanes() {
+		m.lanes = append(m.lanes, &lane{m: m})
 	}
 	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
 	m.tell(m.tasks, sweep{})
@@ -249,9 +249,8 @@ func (m *Member) Kill() {
 	m.cancel()
 	m.timers.close()
 	m.hub.close()
-	for _, pid := range append(append([]*actor.PID{m.tasks}, m.lanes...), m.sessions) {
-		m.system.Root.Stop(pid)
-	}
+	m.system.Root.Stop(m.tasks)
+	m.system.Root.Stop(m.sessions)
 	m.park(func() bool { return m.working.Load() == 0 })
 	m.work.Wait()
 	m.crew.dismiss()

@@ -50,9 +50,9 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 	if err := checkJSON(n.Params); err != nil {
 		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
 	}
-	version, err := m.store.Version(ctx, n.VersionID)
+	flowID, err := m.reader.FlowOf(ctx, n.VersionID)
 	if err != nil {
-		return nil, notFoundVersion(err, n.VersionID)
+		return nil, err
 	}
 	plan, err := m.reader.Plan(ctx, n.VersionID)
 	if err != nil {
@@ -60,12 +60,12 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 	}
 	id := "task-" + newID()
 	if n.Key != "" {
-		id = "task-" + uuid.NewSHA1(keySpace, []byte(version.FlowID+"\n"+n.Key)).String()
+		id = "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+n.Key)).String()
 	}
 	return &create{
 		task: id, plan: plan, start: flow.Start{Version: n.VersionID, Params: n.Params},
 		create: &persistence.Create{
-			FlowID: version.FlowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
+			FlowID: flowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
 			BodyHash: bodyHash(n), CreatedAt: m.now(),
 		},
 	}, nil
@@ -285,13 +285,6 @@ func (m *Member) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
 func notFound(err error, task string) error {
 	if errors.Is(err, persistence.ErrNotFound) {
 		return errNoTask(task)
-	}
-	return err
-}
-
-func notFoundVersion(err error, version string) error {
-	if errors.Is(err, persistence.ErrNotFound) {
-		return flow.Errorf(flow.NotFound, "there is no flow version %s", version)
 	}
 	return err
 }

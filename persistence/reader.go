@@ -16,7 +16,13 @@ type Reader struct {
 	limits flow.Limits
 
 	mu    sync.Mutex
-	plans map[string]*flow.Plan // by version; immutable, so they are kept
+	plans map[string]compiled // by version; immutable, so they are kept
+}
+
+// compiled is a version's plan and the flow it is of.
+type compiled struct {
+	plan *flow.Plan
+	flow string
 }
 
 // maxPlans bounds how many compiled versions are kept in memory.
@@ -24,34 +30,46 @@ const maxPlans = 4096
 
 // NewReader reads from a store.
 func NewReader(store Store, limits flow.Limits) *Reader {
-	return &Reader{store: store, limits: limits.OrDefault(), plans: map[string]*flow.Plan{}}
+	return &Reader{store: store, limits: limits.OrDefault(), plans: map[string]compiled{}}
 }
 
 // Plan is the compiled form of a version.
 func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
+	c, err := r.compiled(ctx, version)
+	return c.plan, err
+}
+
+// FlowOf is the id of the flow that a version is of.
+func (r *Reader) FlowOf(ctx context.Context, version string) (string, error) {
+	c, err := r.compiled(ctx, version)
+	return c.flow, err
+}
+
+func (r *Reader) compiled(ctx context.Context, version string) (compiled, error) {
 	r.mu.Lock()
-	plan := r.plans[version]
+	c, ok := r.plans[version]
 	r.mu.Unlock()
-	if plan != nil {
-		return plan, nil
+	if ok {
+		return c, nil
 	}
 	v, err := r.store.Version(ctx, version)
 	if errors.Is(err, ErrNotFound) {
-		return nil, flow.Errorf(flow.NotFound, "there is no flow version %s", version)
+		return c, flow.Errorf(flow.NotFound, "there is no flow version %s", version)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading flow version %s: %w", version, err)
+		return c, fmt.Errorf("reading flow version %s: %w", version, err)
 	}
-	if plan, err = compile(v, r.limits); err != nil {
-		return nil, err
+	c.flow = v.FlowID
+	if c.plan, err = compile(v, r.limits); err != nil {
+		return c, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.plans) >= maxPlans {
 		clear(r.plans)
 	}
-	r.plans[version] = plan
-	return plan, nil
+	r.plans[version] = c
+	return c, nil
 }
 
 func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {
