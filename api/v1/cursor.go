@@ -1,0 +1,49 @@
+package v1
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+)
+
+// Paging is what every list understands.
+type Paging struct {
+	Cursor string `query:"cursor" maxLength:"1000" doc:"next of the page before; absent for the first page"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
+}
+
+// cursor is a place in a list: a number that orders it, and a name for those with equal numbers.
+// Clients keep it as it is.
+type cursor struct {
+	at   int64
+	name string
+}
+
+func (c cursor) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.at, 10) + " " + c.name))
+}
+
+// position reads the cursor. ok is false for the first page.
+func (p *Paging) position() (c cursor, ok bool, err error) {
+	if p.Cursor == "" {
+		return c, false, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	number, name, found := strings.Cut(string(text), " ")
+	if err == nil && found {
+		c.name = name
+		c.at, err = strconv.ParseInt(number, 10, 64)
+	}
+	if err != nil || !found {
+		return c, false, invalid("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
+	}
+	return c, true, nil
+}
+
+// cut takes one page off a list that may have one item more, and tells whether it has.
+func cut[T any](list []T, limit int) (page []T, more bool) {
+	if len(list) > limit {
+		return list[:limit], true
+	}
+	return list, false
+}

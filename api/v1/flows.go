@@ -1,0 +1,207 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) flowRoutes() {
+	serve(s, operation{id: "publish-flow", method: http.MethodPut, path: "/v1/flows/{flow}", tag: "flows", created: true, body: s.definitionBody(),
+		summary: "Publish a version",
+		text:    "Makes a definition the newest version of the flow with this slug. The content that the newest version has already changes nothing."}, s.publishAs)
+	serve(s, operation{id: "publish-named-flow", method: http.MethodPost, path: "/v1/flows", tag: "flows", created: true, body: s.definitionBody(),
+		summary: "Publish a version of the flow that the definition names",
+		text:    "As PUT /v1/flows/{flow}; the slug is sent along or made from the definition's name."}, s.publish)
+	serve(s, operation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: s.definitionBody(),
+		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, s.validate)
+	serve(s, operation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
+		summary: "List flows, newest first"}, s.listFlows)
+	serve(s, operation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
+		summary: "Read a flow"}, s.getFlow)
+	serve(s, operation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
+		summary: "List a flow's versions, highest number first"}, s.listVersions)
+	serve(s, operation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
+		summary: "Read a version with its definition"}, s.getVersion)
+}
+
+// definitionBody describes the two forms of publishing.
+func (s *service) definitionBody() *huma.RequestBody {
+	schemas := s.huma.OpenAPI().Components.Schemas
+	definition := &huma.Schema{Type: huma.TypeObject, Description: "the definition itself", AdditionalProperties: true,
+		Required: []string{"start", "nodes"}}
+	envelope := schemas.Schema(reflect.TypeFor[wire.Publish](), true, "")
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{AnyOf: []*huma.Schema{definition, envelope}}},
+		"application/yaml": {Schema: &huma.Schema{Type: huma.TypeString, Description: "the definition itself"}},
+	}}
+}
+
+// FlowPath names a flow.
+type FlowPath struct {
+	Flow string `path:"flow" maxLength:"128" doc:"slug of the flow, or its id" example:"order"`
+}
+
+// flowBy finds a flow by its slug, or by its id when no flow has that slug.
+func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.Flow, error) {
+	f, err := s.Store.FlowBySlug(ctx, name)
+	if isMissing(err) {
+		f, err = s.Store.Flow(ctx, name)
+	}
+	if isMissing(err) {
+		return nil, missing(where, "publish it first, or look for its name at /v1/flows", "there is no flow %.140q", name)
+	}
+	return f, err
+}
+
+// listFlows counts from the end of the list, because new flows are put before its beginning.
+func (s *service) listFlows(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Flow]], error) {
+	at, continued, err := in.position()
+	if err != nil {
+		return nil, err
+	}
+	offset := 0
+	if continued {
+		_, total, err := s.Store.ListFlows(ctx, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		offset = max(total-int(at.at), 0)
+	}
+	flows, total, err := s.Store.ListFlows(ctx, offset, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	page := wire.Page[wire.Flow]{Items: make([]wire.Flow, len(flows))}
+	for i := range flows {
+		page.Items[i] = toFlow(&flows[i])
+	}
+	if left := total - offset - len(flows); left > 0 {
+		page.Next = cursor{at: int64(left)}.String()
+	}
+	return &body[wire.Page[wire.Flow]]{page}, nil
+}
+
+func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*body[wire.Flow], error) {
+	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	if err != nil {
+		return nil, err
+	}
+	return &body[wire.Flow]{toFlow(f)}, nil
+}
+
+type versionsInput struct {
+	FlowPath
+	Paging
+}
+
+func (s *service) listVersions(ctx context.Context, in *versionsInput) (*body[wire.Page[wire.Version]], error) {
+	at, continued, err := in.position()
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := s.Store.ListVersions(ctx, f.ID)
+	if err != nil {
+		return nil, err
+	}
+	if continued {
+		versions = afterVersion(versions, at)
+	}
+	versions, more := cut(versions, in.Limit)
+	page := wire.Page[wire.Version]{Items: make([]wire.Version, len(versions))}
+	for i := range versions {
+		page.Items[i] = toVersion(f, &versions[i])
+	}
+	if more {
+		last := versions[len(versions)-1]
+		page.Next = cursor{int64(last.Number), last.ID}.String()
+	}
+	return &body[wire.Page[wire.Version]]{page}, nil
+}
+
+// afterVersion drops what comes before a version, and that itself.
+func afterVersion(versions []persistence.Version, at cursor) []persistence.Version {
+	for i, v := range versions {
+		if v.ID == at.name {
+			return versions[i+1:]
+		}
+	}
+	return nil
+}
+
+type versionInput struct {
+	FlowPath
+	Version string `path:"version" maxLength:"20" doc:"its number, or latest for the newest published one"`
+}
+
+func (s *service) getVersion(ctx context.Context, in *versionInput) (*body[wire.Version], error) {
+	number := 0
+	if in.Version != "latest" {
+		n, err := strconv.Atoi(in.Version)
+		if err != nil || n < 1 {
+			return nil, invalid("path.version", "send a number from 1 on, or latest", "%.20q is no version", in.Version)
+		}
+		number = n
+	}
+	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.version(ctx, "path.version", f, number)
+	if err != nil {
+		return nil, err
+	}
+	answer := toVersion(f, v)
+	answer.Definition = definitionJSON(v.Definition)
+	return &body[wire.Version]{answer}, nil
+}
+
+// version finds a flow's version by its number, 0 = the newest published one.
+func (s *service) version(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
+	v, err := s.Store.FindVersion(ctx, f.ID, number)
+	if !isMissing(err) {
+		return v, err
+	}
+	hint := "/v1/flows/" + nameOf(f) + "/versions lists what there is"
+	if number == 0 {
+		return nil, missing(where, hint, "flow %s has no published version", nameOf(f))
+	}
+	return nil, missing(where, hint, "flow %s has no version %d", nameOf(f), number)
+}
+
+// nameOf is what a flow is addressed by.
+func nameOf(f *persistence.Flow) string { return orElse(f.Slug, f.ID) }
+
+func orElse(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}
+
+func toFlow(f *persistence.Flow) wire.Flow {
+	return wire.Flow{Slug: f.Slug, ID: f.ID, Name: f.Name, Description: f.Description, CreatedAt: wire.Millis(f.CreatedAt)}
+}
+
+func toVersion(f *persistence.Flow, v *persistence.Version) wire.Version {
+	return wire.Version{ID: v.ID, Flow: nameOf(f), Number: v.Number, Status: v.Status, Hash: v.Hash, CreatedAt: wire.Millis(v.CreatedAt)}
+}
+
+// raw is a value that is printed as it is; no value is null.
+func raw(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}

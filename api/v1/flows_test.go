@@ -1,0 +1,178 @@
+package v1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAVersionIsPublishedOnce(t *testing.T) {
+	s := start(t)
+	first := s.call(201, "PUT", "/v1/flows/order", atOnce)
+	require.Equal(t, true, first["created"])
+	require.Equal(t, "order", first["flow"].(obj)["slug"])
+	require.Equal(t, 1.0, first["version"].(obj)["number"])
+	again := s.call(200, "PUT", "/v1/flows/order", atOnce)
+	require.Equal(t, false, again["created"])
+	require.Equal(t, first["version"], again["version"])
+	require.Equal(t, first["flow"], again["flow"])
+	second := s.call(201, "PUT", "/v1/flows/order", waits)
+	require.Equal(t, 2.0, second["version"].(obj)["number"])
+	back := s.call(201, "PUT", "/v1/flows/order", atOnce)
+	require.Equal(t, 3.0, back["version"].(obj)["number"], "only the newest version counts")
+}
+
+const inYAML = `
+name: Ship an Order!
+start: x # a remark
+nodes:
+  x: {kind: timer, params: {delay_ms: 2}}
+`
+
+func TestADefinitionTravelsInEveryForm(t *testing.T) {
+	s := start(t)
+	for name, tt := range map[string]struct {
+		method, path, kind string
+		body               any
+	}{
+		"the object itself":           {"PUT", "/v1/flows/f1", "application/json", `{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":2}}}}`},
+		"YAML itself":                 {"PUT", "/v1/flows/f2", "application/yaml", inYAML},
+		"YAML by an older name":       {"PUT", "/v1/flows/f3", "text/x-yaml; charset=utf-8", inYAML},
+		"YAML as plain text":          {"PUT", "/v1/flows/f4", "text/plain", inYAML},
+		"JSON that is told as YAML":   {"PUT", "/v1/flows/f5", "application/yaml", `{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":2}}}}`},
+		"an object in a field":        {"POST", "/v1/flows", "application/json", obj{"slug": "f6", "definition": obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "params": obj{"delay_ms": 2}}}}}},
+		"YAML in a field":             {"POST", "/v1/flows", "application/json", obj{"slug": "f7", "definition": inYAML}},
+		"a slug in the query":         {"POST", "/v1/flows?slug=f8", "application/yaml", inYAML},
+		"a slug made from the name":   {"POST", "/v1/flows", "application/yaml", inYAML},
+		"a path and the same slug":    {"PUT", "/v1/flows/f9", "application/json", obj{"slug": "f9", "definition": inYAML}},
+		"nothing said about its form": {"PUT", "/v1/flows/f10", "", inYAML},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := s.call(201, tt.method, tt.path, tt.body, "Content-Type", tt.kind)
+			flow := answer["flow"].(obj)
+			if strings.Contains(name, "made") {
+				require.Equal(t, "ship-an-order", flow["slug"])
+				require.Equal(t, "Ship an Order!", flow["name"])
+			}
+			v := s.get("/v1/flows/" + flow["slug"].(string) + "/versions/1")
+			require.Equal(t, "x", v["definition"].(obj)["start"])
+			require.Equal(t, 2.0, v["definition"].(obj)["nodes"].(obj)["x"].(obj)["params"].(obj)["delay_ms"])
+		})
+	}
+}
+
+func TestADefinitionComesBackAsItWasSent(t *testing.T) {
+	s := start(t)
+	text := `{"start":"x","nodes":{"x":{"kind":"timer","params":{"z":12345678901234567890,"a":"<&>\u2028"}}}}`
+	s.call(201, "PUT", "/v1/flows/f", text)
+	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+text+"}")
+}
+
+func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
+	s := start(t)
+	bad := "start: a\nnodes:\n  b: {kind: odd}\n  c: {service: s, max_retries: -1}\n"
+	for _, path := range []string{"/v1/flows?slug=f", "/v1/flows"} {
+		p := s.refused(400, "body", "POST", path, bad, "Content-Type", "application/yaml")
+		require.Len(t, p["problems"], 3)
+	}
+	require.Empty(t, items(s.get("/v1/flows")), "nothing is kept")
+	answer := s.call(200, "POST", "/v1/validate", bad, "Content-Type", "application/yaml")
+	require.Equal(t, false, answer["valid"])
+	require.Equal(t, []any{
+		obj{"path": "start", "line": 1.0, "column": 8.0, "severity": "error", "msg": `unknown node "a"`},
+		obj{"path": "nodes.b.kind", "line": 3.0, "column": 13.0, "severity": "error", "msg": answer["problems"].([]any)[1].(obj)["msg"]},
+		obj{"path": "nodes.c.max_retries", "line": 4.0, "column": 32.0, "severity": "error", "msg": "must not be negative"},
+	}, answer["problems"])
+}
+
+func TestValidationKeepsNothing(t *testing.T) {
+	s := start(t)
+	require.Equal(t, obj{"valid": true, "problems": []any{}}, s.call(200, "POST", "/v1/validate", atOnce))
+	warned := s.call(200, "POST", "/v1/validate", `{"start":"x","nodes":{"x":{"kind":"timer","delay":1}}}`)
+	require.Equal(t, true, warned["valid"])
+	require.Equal(t, "warning", warned["problems"].([]any)[0].(obj)["severity"])
+	require.Empty(t, items(s.get("/v1/flows")))
+}
+
+func TestPublishingIsRefusedWithAReason(t *testing.T) {
+	s := start(t)
+	for name, tt := range map[string]struct {
+		status       int
+		where        string
+		method, path string
+		body         any
+		kind         string
+	}{
+		"a slug that is none":           {400, "path.flow", "PUT", "/v1/flows/Order", atOnce, ""},
+		"a slug in the query":           {400, "query.slug", "POST", "/v1/flows?slug=-x", atOnce, ""},
+		"no slug and no name":           {400, "query.slug", "POST", "/v1/flows", atOnce, ""},
+		"two slugs":                     {400, "body.slug", "PUT", "/v1/flows/a", obj{"slug": "b", "definition": inYAML}, ""},
+		"an unknown field":              {400, "body", "PUT", "/v1/flows/a", obj{"slog": "b", "definition": inYAML}, ""},
+		"a list":                        {400, "body", "PUT", "/v1/flows/a", `[]`, ""},
+		"broken JSON":                   {400, "body", "PUT", "/v1/flows/a", `{"start":`, ""},
+		"nothing":                       {400, "", "PUT", "/v1/flows/a", "", ""},
+		"a picture":                     {400, "header.Content-Type", "PUT", "/v1/flows/a", atOnce, "image/png"},
+		"an unknown query parameter":    {400, "query.name", "PUT", "/v1/flows/a?name=x", atOnce, ""},
+		"a definition that is a number": {400, "body", "PUT", "/v1/flows/a", obj{"definition": 7}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.kind == "" {
+				tt.kind = "application/json"
+			}
+			s.refused(tt.status, tt.where, tt.method, tt.path, tt.body, "Content-Type", tt.kind)
+		})
+	}
+}
+
+func TestFlowsAreListedWhileTheyArePublished(t *testing.T) {
+	s := start(t)
+	for i := range 5 {
+		s.call(201, "PUT", fmt.Sprintf("/v1/flows/f%d", i), atOnce)
+	}
+	first := s.get("/v1/flows?limit=2")
+	require.Equal(t, []any{"f4", "f3"}, values(first, "slug"))
+	s.call(201, "PUT", "/v1/flows/new", atOnce)
+	second := s.get("/v1/flows?limit=2&cursor=" + first["next"].(string))
+	require.Equal(t, []any{"f2", "f1"}, values(second, "slug"))
+	last := s.get("/v1/flows?limit=2&cursor=" + second["next"].(string))
+	require.Equal(t, []any{"f0"}, values(last, "slug"))
+	require.NotContains(t, last, "next")
+	require.Equal(t, "f3", s.get("/v1/flows/f3")["slug"])
+	s.refused(404, "path.flow", "GET", "/v1/flows/nope", nil)
+	s.refused(400, "query.cursor", "GET", "/v1/flows?cursor=nope", nil)
+}
+
+func TestVersionsAreListedWhileTheyArePublished(t *testing.T) {
+	s := start(t)
+	version := func(n int) {
+		s.call(201, "PUT", "/v1/flows/f", strings.Replace(atOnce, "done", fmt.Sprint("done", n), 1))
+	}
+	for n := range 3 {
+		version(n)
+	}
+	first := s.get("/v1/flows/f/versions?limit=2")
+	require.Equal(t, []any{3.0, 2.0}, values(first, "number"))
+	version(3)
+	second := s.get("/v1/flows/f/versions?limit=2&cursor=" + first["next"].(string))
+	require.Equal(t, []any{1.0}, values(second, "number"))
+	require.NotContains(t, second, "next")
+	require.Equal(t, 4.0, s.get("/v1/flows/f/versions/latest")["number"])
+	require.Equal(t, 2.0, s.get("/v1/flows/f/versions/2")["number"])
+	s.refused(404, "path.version", "GET", "/v1/flows/f/versions/9", nil)
+	s.refused(400, "path.version", "GET", "/v1/flows/f/versions/new", nil)
+	s.refused(404, "path.flow", "GET", "/v1/flows/nope/versions", nil)
+	s.refused(404, "path.flow", "GET", "/v1/flows/nope/versions/1", nil)
+}
+
+func TestFlowsWithoutSlugAreAddressedByID(t *testing.T) {
+	s := start(t)
+	id := s.call(200, "POST", "/api/flows", obj{"Name": "old"})["id"].(string)
+	s.call(200, "POST", "/api/flows/version", obj{"FlowID": id, "Version": 1, "Status": "published", "DefinitionJSON": atOnce})
+	require.Equal(t, "old", s.get("/v1/flows/" + id)["name"])
+	require.Equal(t, id, s.get("/v1/flows/" + id + "/versions/1")["flow"])
+	task := s.call(201, "POST", "/v1/tasks", obj{"flow": id})["id"].(string)
+	require.Equal(t, id, s.ended(task, "completed")["flow"])
+	require.Equal(t, []any{task}, values(s.get("/v1/tasks?flow="+id), "id"))
+}

@@ -1,0 +1,241 @@
+package v1_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api"
+	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// obj is a JSON object as a client sees it.
+type obj = map[string]any
+
+// server is a member on a store of its own, behind the shell that it has in production.
+type server struct {
+	*testing.T
+	base     string
+	store    persistence.Store
+	engine   *actors.Member
+	registry *workers.Registry
+	http     *http.Client
+	names    atomic.Int64
+}
+
+// settings are what tests change about a server.
+type settings struct {
+	api.Config
+	heartbeat time.Duration
+	idle      time.Duration
+}
+
+func start(t *testing.T, with ...func(*settings)) *server {
+	t.Helper()
+	set := settings{Config: api.Config{Grace: time.Second}}
+	for _, w := range with {
+		w(&set)
+	}
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	functions := funcs.New()
+	funcs.RegisterDemo(functions)
+	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
+	reader := persistence.NewReader(store, flow.Limits{})
+	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader, Name: "here", IdleAfter: set.idle,
+		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions, flow.ExecHTTP: registry}})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, engine.Stop(ctx))
+	})
+	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: deadline}}
+	t.Cleanup(s.http.CloseIdleConnections)
+	routes, err := v1.New(v1.Config{Engine: engine, Store: store, Reader: reader, Registry: registry,
+		Version: "1.2.3", StoreKind: "sqlite", Member: "here", Heartbeat: set.heartbeat})
+	require.NoError(t, err)
+	set.Engine, set.Store, set.Reader, set.Registry, set.V1 = engine, store, reader, registry, routes
+	shell, err := api.New(set.Config)
+	require.NoError(t, err)
+	s.serve(shell)
+	return s
+}
+
+func (s *server) serve(shell *api.Server) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(s, err)
+	s.base = "http://" + l.Addr().String()
+	ctx, leave := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- shell.Serve(ctx, l) }()
+	s.Cleanup(func() {
+		leave()
+		require.NoError(s, <-done)
+	})
+}
+
+// deadline of everything a test waits for.
+const deadline = 20 * time.Second
+
+// sent is an answer as it came.
+type sent struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send gives a text as it is, and everything else as JSON.
+func (s *server) send(method, path string, body any, headers ...string) sent {
+	s.Helper()
+	var r io.Reader
+	kind := "application/json"
+	switch body := body.(type) {
+	case nil:
+		kind = ""
+	case string:
+		r = strings.NewReader(body)
+	default:
+		b, err := json.Marshal(body)
+		require.NoError(s, err)
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(s.Context(), method, s.base+path, r)
+	require.NoError(s, err)
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.http.Do(req)
+	require.NoError(s, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(s, err)
+	return sent{resp.StatusCode, resp.Header, b}
+}
+
+// call insists on a status and gives the decoded answer.
+func (s *server) call(status int, method, path string, body any, headers ...string) obj {
+	s.Helper()
+	a := s.send(method, path, body, headers...)
+	require.Equal(s, status, a.status, "%s %s: %s", method, path, a.body)
+	var v obj
+	require.NoError(s, json.Unmarshal(a.body, &v), "%s %s: %s", method, path, a.body)
+	return v
+}
+
+func (s *server) get(path string) obj {
+	s.Helper()
+	return s.call(200, "GET", path, nil)
+}
+
+// refused insists on a problem with this status and place, that says what to do.
+func (s *server) refused(status int, where, method, path string, body any, headers ...string) obj {
+	s.Helper()
+	a := s.send(method, path, body, headers...)
+	require.Equal(s, status, a.status, "%s %s: %s", method, path, a.body)
+	require.Equal(s, "application/problem+json", a.header.Get("Content-Type"))
+	var p obj
+	require.NoError(s, json.Unmarshal(a.body, &p))
+	require.Equal(s, float64(status), p["status"], "%s", a.body)
+	require.Equal(s, where, orEmpty(p["where"]), "%s", a.body)
+	for _, part := range []string{"title", "detail", "what", "hint", "kind", "request"} {
+		require.NotEmpty(s, p[part], "%s: %s", part, a.body)
+	}
+	return p
+}
+
+func orEmpty(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+func items(v obj) []obj {
+	list := []obj{}
+	for _, o := range v["items"].([]any) {
+		list = append(list, o.(obj))
+	}
+	return list
+}
+
+// values picks one field of all items.
+func values(v obj, name string) []any {
+	list := []any{}
+	for _, o := range items(v) {
+		list = append(list, o[name])
+	}
+	return list
+}
+
+// unique makes names that no other part of a test uses.
+func (s *server) unique(what string) string { return fmt.Sprintf("%s-%d", what, s.names.Add(1)) }
+
+// publish makes a flow of a definition and gives its slug.
+func (s *server) publish(definition string) string {
+	s.Helper()
+	slug := s.unique("flow")
+	s.call(201, "PUT", "/v1/flows/"+slug, definition)
+	return slug
+}
+
+// task starts a task of a new flow and gives its id.
+func (s *server) task(definition string, params ...any) string {
+	s.Helper()
+	body := obj{"flow": s.publish(definition)}
+	if len(params) > 0 {
+		body["params"] = params[0]
+	}
+	return s.call(201, "POST", "/v1/tasks", body)["id"].(string)
+}
+
+func (s *server) ended(task, state string) obj {
+	s.Helper()
+	t := s.get("/v1/tasks/" + task + "?wait_ms=20000")
+	require.Equal(s, state, t["state"], "%v", t)
+	return t
+}
+
+// until reads until what is read is as wanted.
+func (s *server) until(path string, ok func(obj) bool) obj {
+	s.Helper()
+	for end := time.Now().Add(deadline); ; time.Sleep(5 * time.Millisecond) {
+		v := s.get(path)
+		if ok(v) {
+			return v
+		}
+		require.True(s, time.Now().Before(end), "%s never was as wanted: %v", path, v)
+	}
+}
+
+// Flows of tests.
+const (
+	atOnce     = `{"start":"x","nodes":{"x":{"kind":"choice","default_action":"done"}}}`
+	waits      = `{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go"},"post":{"output_key":"got"}}}}`
+	queued     = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue","prep":{"input_key":"$params.color"},"post":{"output_key":"painted"}}}}`
+	unknownKey = "no-such-thing"
+)

@@ -1,0 +1,207 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) historyRoutes() {
+	serve(s, operation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
+		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, s.events)
+	serve(s, operation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
+		summary: "Read a task's attempts and steps, in order of their beginning"}, s.runs)
+	serve(s, operation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
+		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, s.waiting)
+	serve(s, operation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
+		summary: "Follow a task's events",
+		text: "Server-sent events: each message is an event, its id the place to go on from (Last-Event-ID). " +
+			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, s.stream)
+	s.describeStream()
+}
+
+// spot is a place in a task's history: everything up to it is known. index counts within the row;
+// wholeRow stands for all of it.
+type spot struct {
+	seq   int64
+	index int
+}
+
+const wholeRow = 1 << 30
+
+func (p spot) String() string { return strconv.FormatInt(p.seq, 10) + "." + strconv.Itoa(p.index) }
+
+// since is the row after which to read, so that nothing behind the spot is missed.
+func (p spot) since() int64 {
+	if p.index == wholeRow {
+		return p.seq
+	}
+	return max(p.seq-1, 0)
+}
+
+func (p spot) covers(seq int64, index int) bool {
+	return seq < p.seq || seq == p.seq && index <= p.index
+}
+
+// parseSpot reads the id of an event, or the number of a row for all of it; "" is the beginning.
+func parseSpot(where, text string) (spot, error) {
+	if text == "" {
+		return spot{0, wholeRow}, nil
+	}
+	row, place, cut := strings.Cut(text, ".")
+	seq, err := strconv.ParseInt(row, 10, 64)
+	index := wholeRow
+	if err == nil && cut {
+		index, err = strconv.Atoi(place)
+	}
+	if err != nil || seq < 0 || index < 0 {
+		return spot{}, invalid(where, "send the id of an event, such as 12.0, or the seq of a row", "%.40q is no place in a history", text)
+	}
+	return spot{seq, index}, nil
+}
+
+type eventsInput struct {
+	TaskPath
+	After string `query:"after" maxLength:"40" doc:"id of the last event that is known; absent = from the beginning"`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
+}
+
+func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[wire.Event]], error) {
+	from, err := parseSpot("query.after", in.After)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Store.Task(ctx, in.Task); err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	items, err := s.eventsAfter(ctx, in.Task, from, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	items, more := cut(items, in.Limit)
+	page := wire.Page[wire.Event]{Items: items}
+	if more {
+		page.Next = items[len(items)-1].ID
+	}
+	return &body[wire.Page[wire.Event]]{page}, nil
+}
+
+// rowsAtOnce bounds how much is read for one page: a row may hold a thousand events.
+const rowsAtOnce = 50
+
+func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit int) ([]wire.Event, error) {
+	items := []wire.Event{}
+	for after := from.since(); ; {
+		rows, err := s.Store.Rows(ctx, task, after, rowsAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			events, err := eventsOf(row, from)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, events...)
+			after = row.Seq
+		}
+		if len(rows) < rowsAtOnce || len(items) >= limit {
+			return items[:min(len(items), limit)], nil
+		}
+	}
+}
+
+// eventsOf are the events of a row behind a spot.
+func eventsOf(row persistence.Row, from spot) ([]wire.Event, error) {
+	events, err := flow.DecodeEvents(row.Events)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]wire.Event, 0, len(events))
+	for i := range events {
+		if !from.covers(row.Seq, i) {
+			list = append(list, toEvent(spot{row.Seq, i}, &events[i]))
+		}
+	}
+	return list, nil
+}
+
+// toEvent leaves out the token of a claim: who reads a history must not be able to report in a worker's name.
+func toEvent(at spot, e *flow.Event) wire.Event {
+	return wire.Event{
+		ID: at.String(), Seq: at.seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
+		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error,
+		Total: e.Total, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
+		Until: wire.Millis(e.Until), Note: e.Note, Key: e.Key, Version: e.Version, Params: e.Params, Request: e.Request,
+	}
+}
+
+type runsInput struct {
+	TaskPath
+	Paging
+}
+
+func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire.Run]], error) {
+	at, _, err := in.position() // runs are only ever added at the end, so their number is a place
+	if err != nil {
+		return nil, err
+	}
+	runs, err := s.Reader.Runs(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	first := min(max(int(at.at), 0), len(runs))
+	runs, more := cut(runs[first:], in.Limit)
+	page := wire.Page[wire.Run]{Items: make([]wire.Run, len(runs))}
+	for i := range runs {
+		page.Items[i] = toRun(in.Task, &runs[i])
+	}
+	if more {
+		page.Next = cursor{at: int64(first + len(runs))}.String()
+	}
+	return &body[wire.Page[wire.Run]]{page}, nil
+}
+
+func toRun(task string, r *flow.NodeRun) wire.Run {
+	run := wire.Run{
+		Place: toPlace(r.Address), Kind: string(r.Kind), Branch: r.Branch, State: string(r.Status), Queue: r.Queue, Note: r.Note,
+		Input: r.Input, Output: r.Output, Error: r.Error, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
+		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
+	}
+	if r.Kind == flow.RunAttempt {
+		run.Job = flow.JobID(task, r.Address)
+	}
+	return run
+}
+
+func (s *service) waiting(ctx context.Context, in *struct{ TaskPath }) (*body[wire.Waiting], error) {
+	view, err := s.Reader.View(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	answer := wire.Waiting{State: string(view.State.Status), Waits: []wire.Wait{}}
+	for _, w := range flow.Waiting(view.State) {
+		wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Since: wire.Millis(w.Since), Until: wire.Millis(w.Until)}
+		if w.For == "job" || w.For == "claim" {
+			wait.Job = flow.JobID(in.Task, w.Address)
+		}
+		answer.Waits = append(answer.Waits, wait)
+	}
+	return &body[wire.Waiting]{answer}, nil
+}
+
+// describeStream says what the framework cannot see in a stream.
+func (s *service) describeStream() {
+	schemas := s.huma.OpenAPI().Components.Schemas
+	end, event := refTo[wire.End](schemas), refTo[wire.Event](schemas)
+	s.huma.OpenAPI().Paths["/v1/tasks/{task}/stream"].Get.Responses["200"] = &huma.Response{
+		Description: "OK; data of each message is an Event, of the message with the type end an End",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{AnyOf: []*huma.Schema{event, end}}}},
+	}
+}

@@ -1,0 +1,174 @@
+package v1
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) jobRoutes() {
+	serve(s, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
+		summary: "List the jobs in the queue, the longest waiting first"}, s.listJobs)
+	serve(s, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
+		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
+	serve(s, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
+		summary: "How long are the queues?"}, s.queues)
+}
+
+type listJobsInput struct {
+	Paging
+	Service []string `query:"service,explode" maxItems:"100" doc:"only jobs of these services"`
+}
+
+func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*body[wire.Page[wire.WaitingJob]], error) {
+	at, _, err := in.position()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Store.QueueRows(ctx, in.Service, at.at, at.name, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	rows, more := cut(rows, in.Limit)
+	page := wire.Page[wire.WaitingJob]{}
+	if page.Items, err = s.waitingJobs(ctx, rows); err != nil {
+		return nil, err
+	}
+	if more {
+		last := rows[len(rows)-1]
+		page.Next = cursor{last.EnqueuedAt, last.JobID}.String()
+	}
+	return &body[wire.Page[wire.WaitingJob]]{page}, nil
+}
+
+// waitingJobs asks the tasks who has their jobs. What has ended since the rows were read is left out.
+func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
+	views, err := s.viewsOf(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	jobs := []wire.WaitingJob{}
+	for _, row := range rows {
+		_, address, err := flow.ParseJobID(row.JobID)
+		view := views[row.Task]
+		if err != nil || view == nil {
+			continue
+		}
+		live := liveAttempt(view.State, address)
+		if live == nil {
+			continue
+		}
+		job := wire.WaitingJob{ID: row.JobID, Task: row.Task, Service: row.Service, State: "pending", EnqueuedAt: wire.Millis(row.EnqueuedAt)}
+		if live.Worker != "" {
+			job.State, job.Worker = "claimed", live.Worker
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, nil
+}
+
+func (s *service) viewsOf(ctx context.Context, rows []persistence.QueueRow) (map[string]*persistence.View, error) {
+	tasks := map[string]*persistence.View{}
+	for _, row := range rows {
+		tasks[row.Task] = nil
+	}
+	views, err := s.Reader.Views(ctx, slices.Sorted(maps.Keys(tasks)))
+	for _, v := range views {
+		if v != nil {
+			tasks[v.ID] = v
+		}
+	}
+	return tasks, err
+}
+
+type jobInput struct {
+	Job string `path:"job" maxLength:"4000" doc:"id of the job"`
+}
+
+func (s *service) getJob(ctx context.Context, in *jobInput) (*body[wire.Job], error) {
+	gone := missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", in.Job)
+	task, address, err := flow.ParseJobID(in.Job)
+	if err != nil {
+		return nil, gone
+	}
+	runs, err := s.Reader.Runs(ctx, task)
+	if isMissing(err) {
+		return nil, gone
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs {
+		if r := &runs[i]; r.Kind == flow.RunAttempt && r.Address == address {
+			return &body[wire.Job]{toJob(task, r)}, nil
+		}
+	}
+	return nil, gone
+}
+
+func toJob(task string, r *flow.NodeRun) wire.Job {
+	j := wire.Job{
+		ID: flow.JobID(task, r.Address), Task: task, Place: toPlace(r.Address), Branch: r.Branch, Service: serviceOf(r), State: jobState(r),
+		Queue: r.Queue, Worker: r.Worker, Note: r.Note, Input: r.Input, Output: r.Output, Error: r.Error,
+		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
+	}
+	if r.Status == flow.AttemptCanceled && j.Error == "" {
+		j.Error = "canceled"
+	}
+	return j
+}
+
+// jobState tells a job's state from what the journal says of its attempt. A job that nobody wanted any
+// longer has failed, with an error that says so.
+func jobState(r *flow.NodeRun) string {
+	switch r.Status {
+	case flow.AttemptOK:
+		return "completed"
+	case flow.AttemptTimeout:
+		return "timeout"
+	case flow.AttemptError, flow.AttemptCanceled:
+		return "failed"
+	}
+	if r.Queue && r.Worker == "" {
+		return "pending"
+	}
+	return "claimed"
+}
+
+// serviceOf is what a job asks for. Branches named at run time are named after their service.
+func serviceOf(r *flow.NodeRun) string {
+	if r.Node == nil {
+		return ""
+	}
+	exec := r.Node.Exec
+	switch r.Node.Kind {
+	case flow.KindParallel:
+		if len(r.Node.Each.Branches) == 0 {
+			return r.Branch
+		}
+		exec = r.Node.Each.Branches[r.Unit].Exec
+	case flow.KindForeach:
+		if other, ok := r.Node.Each.Items[r.Unit]; ok {
+			exec = other
+		}
+	}
+	return orElse(exec.Service, exec.Func)
+}
+
+func (s *service) queues(ctx context.Context, _ *struct{}) (*body[wire.Queues], error) {
+	depth, err := s.Store.QueueDepth(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer := wire.Queues{Items: []wire.Queue{}}
+	for _, service := range slices.Sorted(maps.Keys(depth)) {
+		d := depth[service]
+		answer.Items = append(answer.Items, wire.Queue{Service: service, Waiting: d.Waiting, Oldest: wire.Millis(d.Oldest)})
+	}
+	return &body[wire.Queues]{answer}, nil
+}

@@ -1,0 +1,41 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+func (s *service) memberRoutes() {
+	serve(s, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "jobs",
+		summary: "List the workers"}, s.workers)
+	serve(s, operation{id: "get-info", method: http.MethodGet, path: "/v1/info", tag: "member",
+		summary: "With whom am I speaking?"}, s.info)
+}
+
+func (s *service) info(context.Context, *struct{}) (*body[wire.Info], error) {
+	return &body[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Member, Now: wire.Time{Time: s.Engine.Now()}}}, nil
+}
+
+func (s *service) workers(ctx context.Context, _ *struct{}) (*body[wire.KnownWorkers], error) {
+	known, err := s.Registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Engine.Now()
+	answer := wire.KnownWorkers{Items: make([]wire.KnownWorker, len(known))}
+	for i, k := range known {
+		w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Load: k.Load, State: "online",
+			LastHeartbeat: wire.Millis(k.LastHeartbeat), RegisteredAt: wire.Millis(k.RegisteredAt)}
+		if w.Services == nil {
+			w.Services = []string{}
+		}
+		if now.Sub(time.UnixMilli(k.LastHeartbeat)) > s.WorkerTTL {
+			w.State = "offline"
+		}
+		answer.Items[i] = w
+	}
+	return &body[wire.KnownWorkers]{answer}, nil
+}

@@ -1,0 +1,217 @@
+package v1_test
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write openapi.json anew")
+
+// routes are all routes there are. Whoever adds one adds it here, so that it gets a test.
+var routes = []string{
+	"GET /v1/flows",
+	"GET /v1/flows/{flow}",
+	"GET /v1/flows/{flow}/versions",
+	"GET /v1/flows/{flow}/versions/{version}",
+	"GET /v1/info",
+	"GET /v1/jobs",
+	"GET /v1/jobs/{job}",
+	"GET /v1/queues",
+	"GET /v1/tasks",
+	"GET /v1/tasks/{task}",
+	"GET /v1/tasks/{task}/events",
+	"GET /v1/tasks/{task}/runs",
+	"GET /v1/tasks/{task}/stream",
+	"GET /v1/tasks/{task}/waiting",
+	"GET /v1/workers",
+	"POST /v1/flows",
+	"POST /v1/tasks",
+	"POST /v1/tasks/{task}/cancel",
+	"POST /v1/tasks/{task}/pause",
+	"POST /v1/tasks/{task}/resume",
+	"POST /v1/tasks/{task}/signal",
+	"POST /v1/validate",
+	"PUT /v1/flows/{flow}",
+}
+
+func TestTheDocumentIsUpToDate(t *testing.T) {
+	sent := start(t).send("GET", "/v1/openapi.json", nil)
+	require.Equal(t, "application/openapi+json", sent.header.Get("Content-Type"))
+	if *update {
+		require.NoError(t, os.WriteFile("openapi.json", sent.body, 0o644))
+	}
+	kept, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	require.Equal(t, string(kept), string(sent.body), "openapi.json is out of date: run go generate")
+}
+
+// document is the kept one, decoded.
+func document(t *testing.T) obj {
+	t.Helper()
+	b, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	var doc obj
+	require.NoError(t, json.Unmarshal(b, &doc))
+	return doc
+}
+
+// operations visits every operation of a document.
+func operations(t *testing.T, doc obj, visit func(method, path string, op obj)) {
+	t.Helper()
+	paths := doc["paths"].(obj)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		for method, op := range paths[path].(obj) {
+			visit(strings.ToUpper(method), path, op.(obj))
+		}
+	}
+}
+
+func TestTheDocumentHasEveryRoute(t *testing.T) {
+	s := start(t)
+	var described []string
+	operations(t, document(t), func(method, path string, _ obj) {
+		described = append(described, method+" "+path)
+		filled := strings.NewReplacer("{flow}", "x", "{task}", "x", "{version}", "1", "{job}", "x").Replace(path)
+		sent := s.send(method, filled, nil)
+		require.NotContains(t, string(sent.body), "no such route", "%s %s is described and not served", method, path)
+		require.NotEqual(t, 405, sent.status)
+	})
+	slices.Sort(described)
+	require.Equal(t, routes, described)
+}
+
+var (
+	inPath       = regexp.MustCompile(`\{(\w+)\}`)
+	responseCode = regexp.MustCompile(`^([1-5]\d\d|default)$`)
+	component    = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
+)
+
+func TestTheDocumentIsValid(t *testing.T) {
+	doc := document(t)
+	require.Regexp(t, `^3\.1\.\d+$`, doc["openapi"])
+	require.NotEmpty(t, doc["info"].(obj)["title"])
+	require.NotEmpty(t, doc["info"].(obj)["version"])
+	for name := range doc["components"].(obj)["schemas"].(obj) {
+		require.Regexp(t, component, name)
+	}
+	tags, ids := values(obj{"items": doc["tags"]}, "name"), map[string]bool{}
+	operations(t, doc, func(method, path string, op obj) {
+		at := method + " " + path
+		id := op["operationId"].(string)
+		require.False(t, ids[id], "%s: the id %s is there twice", at, id)
+		ids[id] = true
+		require.NotEmpty(t, op["summary"], at)
+		for _, tag := range op["tags"].([]any) {
+			require.Contains(t, tags, tag, at)
+		}
+		validParameters(t, at, path, op)
+		validResponses(t, at, op)
+		if body, ok := op["requestBody"].(obj); ok {
+			require.NotEmpty(t, body["content"], at)
+		}
+	})
+	everySchema(t, doc, func(schema obj) { validSchema(t, doc, schema) })
+}
+
+// validParameters: what is in the path is described, and once.
+func validParameters(t *testing.T, at, path string, op obj) {
+	want, got, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
+		want[m[1]] = true
+	}
+	list, _ := op["parameters"].([]any)
+	for _, p := range list {
+		p := p.(obj)
+		name, place := p["name"].(string), p["in"].(string)
+		require.False(t, seen[place+" "+name], "%s: %s %s is there twice", at, place, name)
+		seen[place+" "+name] = true
+		require.Contains(t, []string{"path", "query", "header"}, place, at)
+		require.NotEmpty(t, p["schema"], "%s: %s", at, name)
+		require.NotEmpty(t, p["description"], "%s: %s", at, name)
+		if place == "path" {
+			require.Equal(t, true, p["required"], at)
+			got[name] = true
+		}
+	}
+	require.Equal(t, want, got, at)
+}
+
+func validResponses(t *testing.T, at string, op obj) {
+	responses := op["responses"].(obj)
+	require.Contains(t, responses, "200", at)
+	require.Contains(t, responses["default"].(obj)["content"], "application/problem+json", at)
+	for code, r := range responses {
+		require.Regexp(t, responseCode, code, at)
+		require.NotEmpty(t, r.(obj)["description"], "%s: %s", at, code)
+		require.NotEmpty(t, r.(obj)["content"], "%s: %s", at, code)
+	}
+}
+
+// everySchema visits what stands where a schema is expected, on any depth.
+func everySchema(t *testing.T, v any, visit func(obj)) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			everySchema(t, e, visit)
+		}
+	case obj:
+		for key, e := range v {
+			switch key {
+			case "schema", "items":
+				if schema, ok := e.(obj); ok {
+					visit(schema)
+				}
+			case "properties", "schemas":
+				for _, schema := range e.(obj) {
+					visit(schema.(obj))
+				}
+			}
+			everySchema(t, e, visit)
+		}
+	}
+}
+
+func validSchema(t *testing.T, doc, schema obj) {
+	if ref, ok := schema["$ref"].(string); ok {
+		name, ok := strings.CutPrefix(ref, "#/components/schemas/")
+		require.True(t, ok, ref)
+		require.Contains(t, doc["components"].(obj)["schemas"], name)
+		return
+	}
+	switch kind := schema["type"].(type) {
+	case nil: // anything
+	case string:
+		require.Contains(t, []string{"object", "array", "string", "integer", "number", "boolean", "null"}, kind)
+		require.Equal(t, kind == "array", schema["items"] != nil, "%v", schema)
+	default:
+		require.IsType(t, []any{}, kind)
+	}
+	required, _ := schema["required"].([]any)
+	properties, described := schema["properties"].(obj)
+	for _, name := range required {
+		if described {
+			require.Contains(t, properties, name)
+		}
+	}
+}
+
+func TestTheDocumentIsReadByPeople(t *testing.T) {
+	s := start(t, func(set *settings) { set.Tokens = []string{"secret"} })
+	page := s.send("GET", "/v1/docs", nil)
+	require.Equal(t, 200, page.status)
+	require.Contains(t, page.header.Get("Content-Type"), "text/html")
+	require.Contains(t, page.header.Get("Content-Security-Policy"), "script-src 'sha256-")
+	require.NotRegexp(t, `(src|href)="?https?:`, string(page.body), "the page needs nobody else")
+	require.Equal(t, 200, s.send("GET", "/v1/openapi.yaml", nil).status)
+	require.Contains(t, string(s.send("GET", "/v1/openapi.yaml", nil).body), "openapi: 3.1.0")
+	require.Equal(t, 401, s.send("GET", "/v1/info", nil).status)
+	require.Equal(t, 200, s.send("GET", "/v1/info", nil, "Authorization", "Bearer secret").status)
+}

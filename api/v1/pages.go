@@ -1,0 +1,76 @@
+package v1
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"sync"
+)
+
+//go:generate go test -count=1 -run TestTheDocumentIsUpToDate . -args -update
+
+// The description of the API as a file, for those who make clients of it. A test keeps it up to date.
+const documentFile = "openapi.json"
+
+// The page that shows the description. Style and script are files of their own for their readers'
+// sake; the page is sent as one, so that it needs no other request than that for the document.
+var (
+	//go:embed docs.html
+	docsHTML []byte
+	//go:embed docs.css
+	docsCSS []byte
+	//go:embed docs.js
+	docsJS []byte
+)
+
+func (s *service) pages() {
+	document := sync.OnceValue(s.document)
+	inYAML := sync.OnceValue(func() []byte {
+		b, err := s.huma.OpenAPI().YAML()
+		if err != nil {
+			panic(err) // the same for everybody, so a test finds it
+		}
+		return b
+	})
+	s.mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(document()) // a client that is gone needs no answer
+	})
+	s.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+yaml")
+		_, _ = w.Write(inYAML())
+	})
+	page, policy := docsPage()
+	s.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		_, _ = w.Write(page)
+	})
+}
+
+func (s *service) document() []byte {
+	b, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
+	if err != nil {
+		panic(err) // the same for everybody, so a test finds it
+	}
+	return append(b, '\n')
+}
+
+// docsPage puts the page together. Its policy allows that very style and script and nothing else.
+func docsPage() (page []byte, policy string) {
+	page = append(page, docsHTML...)
+	page = append(append(append(page, "<style>"...), docsCSS...), "</style>\n"...)
+	page = append(append(append(page, "<script>"...), docsJS...), "</script>\n"...)
+	policy = "default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"style-src '" + sourceHash(docsCSS) + "'; script-src '" + sourceHash(docsJS) + "'"
+	return page, policy
+}
+
+func sourceHash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,200 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"mime"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+type publishAsInput struct {
+	FlowPath
+	RawBody []byte `contentType:"application/yaml"`
+}
+
+type publishInput struct {
+	Slug    string `query:"slug" maxLength:"128" doc:"what the flow is addressed by; else it is made from the definition's name"`
+	RawBody []byte `contentType:"application/yaml"`
+}
+
+type validateInput struct {
+	RawBody []byte `contentType:"application/yaml"`
+}
+
+type publishAnswer = answer[wire.Published]
+
+func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAnswer, error) {
+	d, err := readDefinition(ctx, in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	if d.slug != "" && d.slug != in.Flow {
+		return nil, invalid("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
+	}
+	d.slug = in.Flow
+	return s.publishDefinition(ctx, "path.flow", d)
+}
+
+func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer, error) {
+	d, err := readDefinition(ctx, in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	where := "body.slug"
+	if in.Slug != "" {
+		where, d.slug = "query.slug", in.Slug
+	}
+	return s.publishDefinition(ctx, where, d)
+}
+
+func (s *service) publishDefinition(ctx context.Context, where string, d *definition) (*publishAnswer, error) {
+	problems := s.compile(d.text)
+	if err := problems.Err(); err != nil {
+		return nil, at("body", err)
+	}
+	if d.slug == "" {
+		var err error
+		if d.slug, err = slugFor(d.text); err != nil {
+			return nil, err
+		}
+	}
+	if err := persistence.CheckSlug(d.slug); err != nil {
+		return nil, at(where, err)
+	}
+	v, created, err := persistence.Publish(ctx, s.Store, persistence.Publication{
+		Slug: d.slug, Definition: definitionJSON(d.text), Now: s.Engine.Now().UnixMilli(), Limits: s.Limits,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.Store.Flow(ctx, v.FlowID)
+	if err != nil {
+		return nil, err
+	}
+	return &publishAnswer{statusOf(created), wire.Published{Created: created, Flow: toFlow(f), Version: toVersion(f, v), Warnings: toProblems(problems)}}, nil
+}
+
+func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.Validation], error) {
+	d, err := readDefinition(ctx, in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	problems := s.compile(d.text)
+	answer := wire.Validation{Valid: problems.Err() == nil, Problems: []wire.DefinitionProblem{}}
+	answer.Problems = append(answer.Problems, toProblems(problems)...)
+	return &body[wire.Validation]{answer}, nil
+}
+
+func (s *service) compile(text []byte) flow.Problems {
+	_, problems := flow.CompileText(text, s.Limits)
+	return problems
+}
+
+// definition is what somebody wants to publish: JSON or YAML.
+type definition struct {
+	slug string
+	text []byte
+}
+
+// readDefinition takes the body for the definition, or for a wire.Publish when it has the field
+// definition, which no definition has.
+func readDefinition(ctx context.Context, sent []byte) (*definition, error) {
+	kind, err := mediaType(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.Clone(sent) // the framework uses its buffer again
+	if kind == "json" && !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n\ufeff"), []byte("{")) {
+		return nil, invalid("body", "send the definition as a JSON object, or YAML with Content-Type: application/yaml", "the body is no JSON object")
+	}
+	var fields map[string]json.RawMessage
+	if kind == "yaml" || json.Unmarshal(text, &fields) != nil || fields["definition"] == nil {
+		return &definition{text: text}, nil // whatever is wrong with it, the parser says it better
+	}
+	return openEnvelope(fields)
+}
+
+func openEnvelope(fields map[string]json.RawMessage) (*definition, error) {
+	for name := range fields {
+		if name != "slug" && name != "definition" {
+			return nil, invalid("body", "known are: slug, definition", "there is no field %.80q beside definition", name)
+		}
+	}
+	d := &definition{text: fields["definition"]}
+	if raw := fields["slug"]; raw != nil && json.Unmarshal(raw, &d.slug) != nil {
+		return nil, invalid("body.slug", "send a text", "the slug is no text")
+	}
+	var text string
+	if json.Unmarshal(d.text, &text) == nil {
+		d.text = []byte(text)
+	}
+	return d, nil
+}
+
+// mediaType is json, yaml, or "" when the sender does not say.
+func mediaType(ctx context.Context) (string, error) {
+	header := ctx.Value(exchangeKey{}).(exchange).r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(header)
+	switch {
+	case header == "", err == nil && kind == "application/x-www-form-urlencoded": // what curl says of any body
+		return "", nil
+	case err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")):
+		return "json", nil
+	case err == nil && (strings.HasSuffix(kind, "/yaml") || strings.HasSuffix(kind, "/x-yaml") || kind == "text/plain"):
+		return "yaml", nil
+	}
+	return "", invalid("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
+}
+
+// slugFor makes a slug of the definition's name.
+func slugFor(text []byte) (string, error) {
+	d, err := flow.ParseDefinition(text)
+	if err != nil {
+		return "", at("body", err)
+	}
+	slug := slugOf(d.Name)
+	if slug == "" {
+		return "", invalid("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
+	}
+	return slug, nil
+}
+
+// slugOf keeps what a slug may hold of a name and puts a dash in the place of the rest.
+func slugOf(name string) string {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_':
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	for strings.Contains(slug, "--") {
+		slug = strings.ReplaceAll(slug, "--", "-")
+	}
+	return strings.TrimRight(strings.TrimLeft(slug[:min(len(slug), 128)], "-._"), "-")
+}
+
+// definitionJSON is a definition as JSON: byte for byte when it is that already.
+func definitionJSON(text []byte) json.RawMessage {
+	if json.Valid(text) {
+		return text
+	}
+	converted, err := flow.YAMLToJSON(text)
+	if err != nil { // of a version that another release accepted: show it as the text it is
+		converted, _ = json.Marshal(string(text)) // a string is always marshaled
+	}
+	return converted
+}
+
+func toProblems(problems flow.Problems) []wire.DefinitionProblem {
+	var list []wire.DefinitionProblem
+	for _, p := range problems {
+		list = append(list, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+	}
+	return list
+}

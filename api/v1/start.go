@@ -1,0 +1,139 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+type startInput struct {
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"200" doc:"the same key for the same flow is the same task"`
+	Body           wire.Start
+}
+
+type startAnswer = answer[wire.Started]
+
+func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, error) {
+	n, f, err := s.newTask(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	id, created, err := s.Engine.StartTask(ctx, n)
+	if flow.KindOf(err) == flow.Conflict && in.Body.Version == 0 {
+		id, created, err = s.startAgain(ctx, f, n, err)
+	}
+	if err != nil {
+		return nil, startProblem(err)
+	}
+	started := wire.Started{ID: id, Created: created}
+	if in.Body.WaitMS > 0 {
+		if err := s.waitFor(ctx, id, 0, in.Body.WaitMS); err != nil {
+			return nil, err
+		}
+		view, err := s.Reader.View(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		task := toTask(view)
+		started.Task = &task
+	}
+	return &startAnswer{statusOf(created), started}, nil
+}
+
+func startProblem(err error) error {
+	switch flow.KindOf(err) {
+	case flow.Conflict:
+		return &located{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
+	case flow.Invalid, flow.Limit:
+		return at("body.params", err)
+	}
+	return err
+}
+
+func (s *service) newTask(ctx context.Context, in *startInput) (actors.NewTask, *persistence.Flow, error) {
+	n := actors.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
+	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
+		return n, nil, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
+	}
+	if err := checkLabels(n.Labels); err != nil {
+		return n, nil, err
+	}
+	var err error
+	if n.Params, err = compactObject(in.Body.Params); err != nil {
+		return n, nil, err
+	}
+	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
+	if err != nil {
+		return n, nil, err
+	}
+	v, err := s.version(ctx, "body.version", f, in.Body.Version)
+	if err != nil {
+		return n, nil, err
+	}
+	n.VersionID = v.ID
+	return n, f, nil
+}
+
+// compactObject takes out the white space, so that it does not make another request of the same one.
+func compactObject(v json.RawMessage) (json.RawMessage, error) {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 || string(v) == "null" {
+		return nil, nil
+	}
+	if v[0] != '{' {
+		return nil, invalid("body.params", "send an object such as {\"order\": 7}", "params are no JSON object")
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, v); err != nil {
+		return nil, invalid("body.params", "send an object such as {\"order\": 7}", "params are no valid JSON: %v", err)
+	}
+	return b.Bytes(), nil
+}
+
+// maxLabel bounds the name and the text of a label.
+const maxLabel = 256
+
+// checkLabels refuses labels that no filter could name, or no database keep.
+func checkLabels(labels map[string]string) error {
+	for name, text := range labels {
+		switch {
+		case name == "" || strings.Contains(name, ":"):
+			return invalid("body.labels", "choose a name without colons, because filters are written name:text", "%.80q is no name for a label", name)
+		case len(name) > maxLabel || len(text) > maxLabel:
+			return invalid("body.labels", "labels are marks to find a task by: put data into params", "label %.80q is longer than %d bytes", name, maxLabel)
+		case !printable(name) || !printable(text):
+			return invalid("body.labels", "use printable text", "label %.80q holds control characters", name)
+		}
+	}
+	return nil
+}
+
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// keySpace is the name space in which ids of tasks are made of idempotency keys. It can never change,
+// because stored tasks have such ids.
+var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
+
+// startAgain is for a request that names no version and is repeated after another version was
+// published: it still means the task it started.
+func (s *service) startAgain(ctx context.Context, f *persistence.Flow, n actors.NewTask, conflict error) (string, bool, error) {
+	id := "task-" + uuid.NewSHA1(keySpace, []byte(f.ID+"\n"+n.Key)).String()
+	row, err := s.Store.Task(ctx, id)
+	if err != nil || row.VersionID == n.VersionID {
+		return "", false, conflict
+	}
+	n.VersionID = row.VersionID
+	return s.Engine.StartTask(ctx, n)
+}

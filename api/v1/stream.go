@@ -1,0 +1,176 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+type streamInput struct {
+	TaskPath
+	LastEventID string `header:"Last-Event-ID" maxLength:"40" doc:"id of the last event that was received; browsers send it by themselves"`
+	After       string `query:"after" maxLength:"40" doc:"the same, for the first connection"`
+}
+
+// stream answers before it begins to stream when there is no such task.
+func (s *service) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
+	where, text := "query.after", in.After
+	if in.LastEventID != "" {
+		where, text = "header.Last-Event-ID", in.LastEventID
+	}
+	from, err := parseSpot(where, text)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Store.Task(ctx, in.Task); err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		x := c.Context().Value(exchangeKey{}).(exchange)
+		ctx, leave := stay(c.Context())
+		defer leave()
+		st := &streamer{s: s, task: in.Task, from: from, w: x.w, rc: http.NewResponseController(x.w)}
+		if err := st.run(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.Error("a stream broke off", "error", err, "task", in.Task, "request", api.RequestID(ctx))
+		}
+	}}, nil
+}
+
+// streamer writes one stream.
+type streamer struct {
+	s    *service
+	task string
+	from spot
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+}
+
+// watched is what the journal's reader hands over.
+type watched struct {
+	row persistence.Row
+	err error
+}
+
+// run streams until the task has ended, the client is gone, or the server leaves. A stream that stops
+// without the message end is to be taken up again.
+func (st *streamer) run(ctx context.Context) error {
+	if err := st.open(); err != nil {
+		return nil // the client is gone before it got anything
+	}
+	ctx, stop := context.WithCancel(ctx)
+	rows := make(chan watched)
+	go st.read(ctx, rows)
+	defer func() {
+		stop()
+		for range rows { // wait until the reader has ended
+		}
+	}()
+	alive := time.NewTicker(st.s.Heartbeat)
+	defer alive.Stop()
+	for {
+		select {
+		case w, open := <-rows:
+			if !open {
+				return st.finish(ctx)
+			}
+			if w.err != nil {
+				return w.err
+			}
+			if gone, err := st.send(w.row); gone || err != nil {
+				return err
+			}
+		case <-alive.C:
+			if st.write(": alive\n\n") != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// read follows the journal and closes rows when there is nothing more to come.
+func (st *streamer) read(ctx context.Context, rows chan<- watched) {
+	defer close(rows)
+	for row, err := range st.s.Engine.Watch(ctx, st.task, st.from.since()) {
+		select {
+		case rows <- watched{row, err}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (st *streamer) open() error {
+	h := st.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies that gather answers would keep events back
+	st.w.WriteHeader(http.StatusOK)
+	return st.write("retry: 1000\n\n")
+}
+
+// send writes the events of a row. A client that cannot be written to is gone.
+func (st *streamer) send(row persistence.Row) (gone bool, err error) {
+	events, err := eventsOf(row, st.from)
+	if err != nil || len(events) == 0 {
+		return false, err
+	}
+	text := []byte{}
+	for i := range events {
+		text = fmt.Appendf(text, "id: %s\ndata: ", events[i].ID)
+		text = append(text, line(&events[i])...)
+		text = append(text, "\n\n"...)
+	}
+	return st.write(string(text)) != nil, nil
+}
+
+// finish writes how the task ended, if that is why there are no more events.
+func (st *streamer) finish(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	view, err := st.s.Reader.View(ctx, st.task)
+	if err != nil || !view.State.Status.Ended() {
+		return err
+	}
+	end := wire.End{Task: st.task, State: string(view.State.Status), Error: view.State.Error}
+	if view.State.Status == flow.TaskCompleted {
+		end.Result = view.State.Result()
+	}
+	_ = st.write("event: end\ndata: " + string(line(&end)) + "\n\n") // a client that is gone asks again
+	return nil
+}
+
+// writeTimeout is how long a client may leave what was written unread.
+const writeTimeout = 30 * time.Second
+
+func (st *streamer) write(text string) error {
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a writer without deadlines does not block either
+	if _, err := st.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return st.rc.Flush()
+}
+
+// line is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
+func line(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil { // a bug of ours: every value we print is made to be printed
+		panic(err)
+	}
+	return b
+}
+
+// refTo refers to the description of a type.
+func refTo[T any](schemas huma.Registry) *huma.Schema {
+	return schemas.Schema(reflect.TypeFor[T](), true, "")
+}

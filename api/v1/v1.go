@@ -1,0 +1,208 @@
+// Package v1 is Troupe's own HTTP API: complete, typed, described by OpenAPI, addressing flows by slug.
+//
+// Promises: what a handler answers is stored; values of users come back with their numbers and the order
+// of their keys as they were sent; lists are never null and come in pages whose cursors stay good while
+// things are added; a request with a key has its effect once, however often it is sent; what is refused
+// is answered as a problem that says what is wrong, where, and what to do; nothing unknown (query
+// parameter, field, word of a state) is passed over in silence; a stream of events can be taken up where
+// it broke off, and ends with the task.
+//
+// Its types are those of api/wire, which the client in api/client shares.
+package v1
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Engine is what the API asks of a member.
+type Engine interface {
+	StartTask(ctx context.Context, t actors.NewTask) (id string, created bool, err error)
+	Do(ctx context.Context, task string, cmd flow.Command, request string) error
+	Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error]
+	Now() time.Time
+}
+
+// Store is what it reads and keeps without asking the engine.
+type Store interface {
+	persistence.Flows
+	persistence.Tasks
+	persistence.Queue
+	Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error)
+}
+
+// Reader tells what tasks are like at this moment, on any member.
+type Reader interface {
+	View(ctx context.Context, task string) (*persistence.View, error)
+	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
+	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
+}
+
+// Registry knows the workers, in the order of their first registration.
+type Registry interface {
+	List(ctx context.Context) ([]persistence.Worker, error)
+}
+
+// Config says what is served. Zero fields below the first four have useful defaults.
+type Config struct {
+	Engine   Engine
+	Store    Store
+	Reader   Reader
+	Registry Registry
+	Limits   flow.Limits // of definitions
+
+	Version   string // of Troupe
+	StoreKind string // sqlite, postgres
+	Member    string // the member's name
+
+	MaxBody   int64         // bytes of one request; 8 MiB
+	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
+	WorkerTTL time.Duration // how old a worker's last heartbeat may be before it counts as offline; 15 s
+	Logger    *slog.Logger  // hears what went wrong inside, never what was sent
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxBody <= 0 {
+		c.MaxBody = 8 << 20
+	}
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = 15 * time.Second
+	}
+	if c.WorkerTTL <= 0 {
+		c.WorkerTTL = 15 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// service is the API over one member.
+type service struct {
+	Config
+	mux  *http.ServeMux
+	huma huma.API
+}
+
+// New makes the handler of everything below /v1/.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Engine == nil || cfg.Store == nil || cfg.Reader == nil || cfg.Registry == nil {
+		return nil, errors.New("v1: Config needs Engine, Store, Reader and Registry")
+	}
+	return newService(cfg), nil
+}
+
+func newService(cfg Config) *service {
+	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux()}
+	s.huma = humago.New(s.mux, describe())
+	s.flowRoutes()
+	s.taskRoutes()
+	s.historyRoutes()
+	s.jobRoutes()
+	s.memberRoutes()
+	s.pages()
+	s.mux.HandleFunc("/", s.noRoute)
+	return s
+}
+
+// describe is the OpenAPI document before its operations.
+func describe() huma.Config {
+	config := huma.DefaultConfig("Troupe", "1")
+	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // we serve them ourselves
+	config.CreateHooks = nil
+	config.RejectUnknownQueryParameters = true
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
+	}
+	config.Security = []map[string][]string{{}, {"bearer": {}}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "member"}}
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
+	return config
+}
+
+// bodyTimeout is how long a request's body may take.
+const bodyTimeout = 30 * time.Second
+
+// operation is a route in short.
+type operation struct {
+	id, method, path, tag, summary, text string
+	created                              bool // may answer 201 beside 200
+	body                                 *huma.RequestBody
+}
+
+// serve adds a route. It is the one place where errors become problems.
+func serve[I, O any](s *service, op operation, handle func(context.Context, *I) (*O, error)) {
+	o := huma.Operation{
+		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.text,
+		MaxBodyBytes:    s.MaxBody + 1, // a body of exactly this many bytes counts as too large
+		BodyReadTimeout: bodyTimeout, RequestBody: op.body, SkipValidateBody: op.body != nil,
+		Responses: map[string]*huma.Response{"default": s.problemResponse()},
+	}
+	huma.Register(s.huma, o, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, s.problem(ctx, err)
+		}
+		return out, nil
+	})
+	if op.created {
+		known := s.huma.OpenAPI().Paths[op.path]
+		for _, o := range []*huma.Operation{known.Put, known.Post} {
+			if o != nil && o.OperationID == op.id {
+				o.Responses["201"] = &huma.Response{Description: "Created", Content: o.Responses["200"].Content}
+			}
+		}
+	}
+}
+
+// body is an answer that is nothing but its body.
+type body[T any] struct{ Body T }
+
+// answer is a body with a status of its own.
+type answer[T any] struct {
+	Status int
+	Body   T
+}
+
+func statusOf(created bool) int {
+	if created {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+// exchange is the request and its answer, for the handlers that outlast the server's time limits.
+type exchange struct {
+	w http.ResponseWriter
+	r *http.Request
+}
+
+type exchangeKey struct{}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
+	ctx := context.WithValue(r.Context(), exchangeKey{}, exchange{w, r})
+	s.mux.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// stay lifts the server's time limits from a request that waits; its context also ends when the server
+// begins to leave.
+func stay(ctx context.Context) (context.Context, context.CancelFunc) {
+	x := ctx.Value(exchangeKey{}).(exchange)
+	return api.Stay(x.w, x.r)
+}
