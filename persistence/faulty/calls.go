@@ -1,0 +1,49 @@
+package faulty
+
+import (
+	"context"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// call asks the hook and then the store.
+func call[T any](ctx context.Context, s *store, name string, do func() (T, error)) (T, error) {
+	if s.hooks.Call != nil {
+		if err := s.hooks.Call(ctx, name); err != nil {
+			var none T
+			return none, err
+		}
+	}
+	return do()
+}
+
+func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
+	return call(ctx, s, "Join", func() (string, error) { return s.Store.Join(ctx, name, ttl) })
+}
+
+func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+	return call(ctx, s, "Renew", func() (time.Time, error) { return s.Store.Renew(ctx, incarnation, ttl) })
+}
+
+func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	return call(ctx, s, "Load", func() ([]*persistence.Record, error) { return s.Store.Load(ctx, ids) })
+}
+
+func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
+	return call(ctx, s, "Rows", func() ([]persistence.Row, error) { return s.Store.Rows(ctx, task, after, limit) })
+}
+
+func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
+	return call(ctx, s, "Unfinished", func() ([]string, error) { return s.Store.Unfinished(ctx, after, limit) })
+}
+
+func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+	return call(ctx, s, "DueWakes", func() ([]persistence.Wake, error) { return s.Store.DueWakes(ctx, before, limit) })
+}
+
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	return call(ctx, s, "QueueRows", func() ([]persistence.QueueRow, error) {
+		return s.Store.QueueRows(ctx, services, afterAt, afterJob, limit)
+	})
+}

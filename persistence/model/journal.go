@@ -1,0 +1,165 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if !s.may(incarnation) {
+		return nil, persistence.ErrFenced
+	}
+	answers := make([]error, len(batch))
+	for i, c := range batch {
+		if answers[i] = s.check(c); answers[i] == nil {
+			s.commit(c)
+		}
+	}
+	return answers, nil
+}
+
+// check says why a commit is not written.
+func (s *store) check(c persistence.Commit) error {
+	t := s.tasks[c.Task]
+	switch {
+	case c.Create != nil && t != nil && c.Seq == 1 && c.Events != nil:
+		return persistence.ErrExists
+	case c.Create != nil && (c.Seq != 1 || c.Events == nil):
+		return persistence.ErrStale
+	case c.Create != nil:
+		return nil
+	case t == nil:
+		return persistence.ErrUnknown
+	case c.Events != nil && c.Seq != t.last()+1, c.Events == nil && c.Seq != t.last():
+		return persistence.ErrStale
+	}
+	return nil
+}
+
+func (t *task) last() int64 { return int64(len(t.rows)) }
+
+func (s *store) commit(c persistence.Commit) {
+	if c.Create != nil {
+		s.tasks[c.Task] = created(c)
+	}
+	t := s.tasks[c.Task]
+	if c.Events != nil {
+		t.rows = append(t.rows, persistence.Row{Seq: c.Seq, At: c.At, Events: slices.Clone(c.Events)})
+	}
+	if c.Columns != nil {
+		t.Columns, t.UpdatedAt = *c.Columns, c.At
+		t.Cursor, t.LastAction, t.Error = listing.Text(t.Cursor), listing.Text(t.LastAction), listing.Text(t.Error)
+	}
+	if c.Snapshot != nil {
+		t.snapshot, t.snapshotSeq = slices.Clone(c.Snapshot), c.Seq
+	}
+	if c.Rest != nil {
+		t.rest = *c.Rest
+	}
+	for _, q := range c.Enqueue {
+		if _, waits := t.jobs[q.JobID]; !waits {
+			q.Task = c.Task
+			t.jobs[q.JobID] = q
+		}
+	}
+	for _, job := range c.Dequeue {
+		delete(t.jobs, job)
+	}
+}
+
+func created(c persistence.Commit) *task {
+	t := &task{jobs: map[string]persistence.QueueRow{}}
+	t.TaskRow = persistence.TaskRow{ID: c.Task, FlowID: c.Create.FlowID, VersionID: c.Create.VersionID,
+		Columns: persistence.Columns{Status: "pending"}, Params: slices.Clone(c.Create.Params),
+		BodyHash: c.Create.BodyHash, CreatedAt: c.Create.CreatedAt, UpdatedAt: c.At}
+	for key, value := range c.Create.Labels {
+		if t.Labels == nil {
+			t.Labels = map[string]string{}
+		}
+		t.Labels[key] = value
+	}
+	return t
+}
+
+func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	records := make([]*persistence.Record, len(ids))
+	for i, id := range ids {
+		if t := s.tasks[id]; t != nil {
+			records[i] = &persistence.Record{TaskRow: s.row(t), Snapshot: slices.Clone(t.snapshot), SnapshotSeq: t.snapshotSeq,
+				Rows: t.after(t.snapshotSeq), Resting: t.rest.Resting}
+		}
+	}
+	return records, nil
+}
+
+// after copies rows, because callers may change what they get.
+func (t *task) after(seq int64) []persistence.Row {
+	var rows []persistence.Row
+	for _, r := range t.rows[min(max(seq, 0), t.last()):] {
+		rows = append(rows, persistence.Row{Seq: r.Seq, At: r.At, Events: slices.Clone(r.Events)})
+	}
+	return rows
+}
+
+func (s *store) Rows(ctx context.Context, id string, after int64, limit int) ([]persistence.Row, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	t := s.tasks[id]
+	if t == nil {
+		return nil, nil
+	}
+	return first(t.after(after), limit), nil
+}
+
+func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var ids []string
+	for id, t := range s.tasks {
+		if t.EndedAt == 0 && !t.rest.Resting && id > after {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return first(ids, limit), nil
+}
+
+func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var wakes []persistence.Wake
+	for id, t := range s.tasks {
+		if t.rest.Resting && t.rest.Due != 0 && t.rest.Due <= before {
+			wakes = append(wakes, persistence.Wake{Task: id, Due: t.rest.Due})
+		}
+	}
+	slices.SortFunc(wakes, func(a, b persistence.Wake) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Task, b.Task))
+	})
+	return first(wakes, limit), nil
+}
+
+func first[T any](list []T, limit int) []T { return list[:min(limit, len(list))] }

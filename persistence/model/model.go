@@ -1,0 +1,106 @@
+// Package model is the contract of a store as plain maps. The databases are compared with it, and
+// simulations run on it: it is fast, depends on nothing but its calls and its clock, and keeps nothing.
+package model
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Options say where the model's time comes from. The zero value is the real one.
+type Options struct {
+	Now func() time.Time
+	// Sleep is how Join waits for the lease of a predecessor.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+type store struct {
+	options Options
+
+	mu       sync.Mutex
+	closed   bool
+	joined   int // how many incarnations there were
+	member   *member
+	tasks    map[string]*task
+	logs     map[string]*log
+	flows    []persistence.Flow // in order of insertion
+	versions []persistence.Version
+	workers  []persistence.Worker
+}
+
+type member struct {
+	incarnation, name string
+	until             time.Time
+}
+
+type task struct {
+	persistence.TaskRow
+	rows        []persistence.Row
+	snapshot    []byte
+	snapshotSeq int64
+	rest        persistence.Rest
+	jobs        map[string]persistence.QueueRow
+}
+
+type log struct {
+	task    string
+	content []byte
+}
+
+// New makes an empty model.
+func New(o Options) persistence.Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string]*log{}}
+}
+
+var errClosed = errors.New("the store is closed")
+
+// enter begins a call; its answer ends it.
+func (s *store) enter(ctx context.Context) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	return s.mu.Unlock, nil
+}
+
+func (s *store) Ping(ctx context.Context) error {
+	leave, err := s.enter(ctx)
+	if err == nil {
+		leave()
+	}
+	return err
+}
+
+func (s *store) Lanes() int { return 1 }
+
+func (s *store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,183 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// row is a task as listings show it.
+func (s *store) row(t *task) persistence.TaskRow {
+	row := t.TaskRow
+	row.Params = slices.Clone(t.Params)
+	for _, f := range s.flows {
+		if f.ID == t.FlowID {
+			row.FlowName, row.FlowSlug = f.Name, f.Slug
+		}
+	}
+	for _, v := range s.versions {
+		if v.ID == t.VersionID {
+			row.VersionNumber = v.Number
+		}
+	}
+	return row
+}
+
+func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	t := s.tasks[id]
+	if t == nil {
+		return nil, persistence.ErrNotFound
+	}
+	row := s.row(t)
+	return &row, nil
+}
+
+func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	list := s.pick(f)
+	slices.SortFunc(list, func(a, b persistence.TaskRow) int {
+		if f.ByUpdate {
+			return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), cmp.Compare(b.ID, a.ID))
+		}
+		return newest(a, b)
+	})
+	list = list[min(f.Offset, len(list)):]
+	if f.Limit > 0 {
+		list = first(list, f.Limit)
+	}
+	return list, nil
+}
+
+func newest(a, b persistence.TaskRow) int {
+	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
+}
+
+func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	return len(s.pick(f)), nil
+}
+
+func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
+	before := s.tasks[f.Before]
+	if f.Before != "" && before == nil {
+		return nil
+	}
+	var list []persistence.TaskRow
+	for _, t := range s.tasks {
+		row := s.row(t)
+		if matches(row, f) && (before == nil || newest(before.TaskRow, row) < 0) {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
+	for key, value := range f.Labels {
+		if has, ok := t.Labels[key]; !ok || has != value {
+			return false
+		}
+	}
+	return (f.FlowID == "" || f.FlowID == t.FlowID) &&
+		(f.FlowSlug == "" || f.FlowSlug == t.FlowSlug) &&
+		(f.VersionID == "" || f.VersionID == t.VersionID) &&
+		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, t.Status)) &&
+		(f.CreatedFrom == 0 || t.CreatedAt >= f.CreatedFrom) &&
+		(f.CreatedTo == 0 || t.CreatedAt < f.CreatedTo) &&
+		(f.Paused == nil || *f.Paused == t.Paused)
+}
+
+func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	counts := map[string]int{}
+	for _, t := range s.tasks {
+		counts[t.Status]++
+	}
+	return counts, nil
+}
+
+func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	var list []*task
+	for _, t := range s.tasks {
+		if t.EndedAt > 0 && t.EndedAt < before {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *task) int { return cmp.Or(cmp.Compare(a.EndedAt, b.EndedAt), cmp.Compare(a.ID, b.ID)) })
+	list = first(list, limit)
+	for _, t := range list {
+		delete(s.tasks, t.ID)
+		for job, l := range s.logs {
+			if l.task == t.ID {
+				delete(s.logs, job)
+			}
+		}
+	}
+	return len(list), nil
+}
+
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	order := func(a, b persistence.QueueRow) int {
+		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
+	}
+	after := persistence.QueueRow{EnqueuedAt: afterAt, JobID: afterJob}
+	var list []persistence.QueueRow
+	for _, t := range s.tasks {
+		for _, q := range t.jobs {
+			if order(q, after) > 0 && (services == nil || slices.Contains(services, q.Service)) {
+				list = append(list, q)
+			}
+		}
+	}
+	slices.SortFunc(list, order)
+	return first(list, limit), nil
+}
+
+func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	depth := map[string]persistence.QueueStat{}
+	for _, t := range s.tasks {
+		for _, q := range t.jobs {
+			stat, seen := depth[q.Service]
+			if !seen || q.EnqueuedAt < stat.Oldest {
+				stat.Oldest = q.EnqueuedAt
+			}
+			stat.Waiting++
+			depth[q.Service] = stat
+		}
+	}
+	return depth, nil
+}

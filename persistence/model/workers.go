@@ -1,0 +1,85 @@
+package model
+
+import (
+	"context"
+	"slices"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	w.Services = slices.Clone(w.Services)
+	if i := s.worker(w.ID); i >= 0 {
+		w.RegisteredAt = s.workers[i].RegisteredAt
+		s.workers[i] = w
+		return nil
+	}
+	s.workers = append(s.workers, w)
+	return nil
+}
+
+func (s *store) worker(id string) int {
+	return slices.IndexFunc(s.workers, func(w persistence.Worker) bool { return w.ID == id })
+}
+
+func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, b := range beats {
+		if i := s.worker(b.ID); i >= 0 {
+			s.workers[i].Load, s.workers[i].LastHeartbeat = b.Load, b.At
+		}
+	}
+	return nil
+}
+
+func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return append([]persistence.Worker{}, s.workers...), nil
+}
+
+func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	before := len(s.workers)
+	s.workers = slices.DeleteFunc(s.workers, func(w persistence.Worker) bool { return w.LastHeartbeat < silentSince })
+	return before - len(s.workers), nil
+}
+
+func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.logs[job] = &log{task, append([]byte{}, content...)}
+	return nil
+}
+
+func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	l := s.logs[job]
+	if l == nil {
+		return nil, persistence.ErrNotFound
+	}
+	return slices.Clone(l.content), nil
+}
