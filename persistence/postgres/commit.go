@@ -66,7 +66,7 @@ func (s *store) explain(ctx context.Context, incarnation string, batch []persist
 
 func reason(c persistence.Commit, exists bool) error {
 	switch {
-	case c.Create != nil && exists:
+	case c.Create != nil && exists && !malformed(&c):
 		return persistence.ErrExists
 	case c.Create == nil && !exists:
 		return persistence.ErrUnknown
