@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -12,12 +13,13 @@ var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody
 
 // decider makes one decision: it emits events, evolves the state by them and collects their effects.
 type decider struct {
-	s       *State
-	env     Env
-	limits  Limits
-	events  []Event
-	effects []Effect
-	todo    []*Scope // scopes in which something may be able to start
+	s        *State
+	env      Env
+	limits   Limits
+	events   []Event
+	effects  []Effect
+	expected int      // events, at a guess
+	todo     []*Scope // scopes in which something may be able to start
 }
 
 // Decide says what a command makes happen. The state is afterwards what the events make of it; an
@@ -29,7 +31,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if env.Request != "" && s.Answered(env.Request) {
 		return Decision{}, nil
 	}
-	d := &decider{s: s, env: env, limits: env.Limits.OrDefault()}
+	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), expected: 2}
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
 	}
@@ -87,6 +89,7 @@ func (d *decider) emit(e Event) {
 	e.At = d.env.Now
 	if len(d.events) == 0 {
 		e.Request = d.env.Request
+		d.events = slices.Grow(d.events, d.expected)
 	}
 	d.events = append(d.events, e)
 	Evolve(d.s, &e)

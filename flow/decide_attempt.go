@@ -111,7 +111,10 @@ func (d *decider) report(c Report) error {
 		return Errorf(Conflict, "the token is not that of the newest claim: another worker holds the job")
 	}
 	if c.Error == "" {
-		if err := d.checkOutput(st, &c); err != nil {
+		if expr.KindOf(c.Output) == expr.KindNull {
+			c.Output = nil
+		}
+		if err := d.limits.checkValue("the output", c.Output); err != nil {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
@@ -119,15 +122,11 @@ func (d *decider) report(c Report) error {
 	return nil
 }
 
-func (d *decider) checkOutput(st *Step, c *Report) error {
-	if expr.KindOf(c.Output) == expr.KindNull {
-		c.Output = nil
-	}
-	return d.limits.checkValue(fmt.Sprintf("the output of %s", st.Node.Key), c.Output)
-}
-
 // settle records the end of an attempt and what follows from it for its step.
 func (d *decider) settle(st *Step, u *Unit, c Report) {
+	if st.Node.Kind == KindExecutor {
+		d.expected = 4 // this one, its step's, and two of the next step
+	}
 	e := st.event(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt
 	e.Worker, e.URL, e.Log = text(c.Worker, maxName), text(c.URL, maxName), c.Log

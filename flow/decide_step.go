@@ -19,7 +19,7 @@ func (d *decider) enter(sc *Scope) {
 	e.Input, e.InputRef = sc.buildInput(n, params)
 	e.Due = d.dueOf(n, params)
 	total, err := d.unitsOf(sc, n, params, &e)
-	if tooLarge := d.limits.checkValue("the input of "+n.Key, e.Input); tooLarge != nil {
+	if tooLarge := d.limits.checkValue("the input", e.Input); tooLarge != nil {
 		e.Input, err = nil, tooLarge
 	}
 	e.Total = total

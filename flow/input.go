@@ -14,6 +14,9 @@ var null = json.RawMessage("null")
 // stepParams lays a node's params and those of its scope over each other: at the root the task wins,
 // in a subflow the child does.
 func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
+	if len(n.Params) == 0 {
+		return sc.Params
+	}
 	if sc.Graph.Flat {
 		return expr.Merge(sc.Params, n.Params)
 	}
