@@ -33,7 +33,22 @@ func (c *client) push(services map[string]service) *pushWorker {
 	w.Server = httptest.NewServer(w)
 	c.Cleanup(w.Close)
 	c.register(w)
+	stop := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() { w.beat(c.url()+c.prefix+"/workers/heartbeat", stop) })
+	c.Cleanup(func() { close(stop); done.Wait() })
 	return w
+}
+
+func (w *pushWorker) beat(url string, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Second):
+			_, _ = postJSON(url, obj{"id": w.id, "url": w.URL, "load": 0}) // it only logs what goes wrong
+		}
+	}
 }
 
 func (c *client) register(w *pushWorker) {
