@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -17,6 +18,12 @@ import (
 
 func TestMain(m *testing.M) {
 	code := pgtest.Main(m)
+	if benchServer != nil {
+		if err := benchServer.Stop(); code == 0 && err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -30,6 +37,32 @@ func openAt(t testing.TB, dsn string) persistence.Store {
 	return s
 }
 
+// TestStore empties one database again and again, which is faster than making new ones.
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) persistence.Store { return openAt(t, pgtest.DSN(t)) })
+	dsn := pgtest.DSN(t)
+	storetest.Run(t, func(t *testing.T) persistence.Store {
+		s := openAt(t, dsn)
+		empty(t, dsn)
+		return s
+	})
+}
+
+func TestHistories(t *testing.T) {
+	s := openAt(t, pgtest.DSN(t))
+	defer func() { require.NoError(t, s.Close()) }()
+	storetest.Histories(t, s)
+}
+
+func connect(t testing.TB, dsn string) *pgx.Conn {
+	conn, err := pgx.Connect(context.Background(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
+	return conn
+}
+
+func empty(t testing.TB, dsn string) {
+	_, err := connect(t, dsn).Exec(t.Context(), `DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'goose_db_version'
+		LOOP EXECUTE 'DELETE FROM ' || quote_ident(name); END LOOP; END $$`)
+	require.NoError(t, err)
 }

@@ -26,6 +26,12 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) persistence.Store { return openAt(t, filepath.Join(t.TempDir(), "troupe.db")) })
 }
 
+func TestHistories(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "troupe.db"))
+	defer func() { require.NoError(t, s.Close()) }()
+	storetest.Histories(t, s)
+}
+
 func TestAFileHasOneStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "troupe.db")
 	s := openAt(t, path)
