@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
@@ -33,8 +35,8 @@ type Config struct {
 	// WorkerNetworks are the networks that URLs of push workers may be in, besides loopback.
 	WorkerNetworks []netip.Prefix
 
-	// AllowScripts lets flows start programs on this host. ScriptDir is where they run and what they
-	// may not leave; "" = a temporary folder of each script's own choice.
+	// AllowScripts lets flows start programs on this host. ScriptDir is where they run and what their
+	// work_dir may not leave; "" = the folder this process runs in, and anywhere.
 	AllowScripts bool
 	ScriptDir    string
 
@@ -68,4 +70,17 @@ func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
 		return postgres.Open(ctx, setting, postgres.Options{})
 	}
 	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", setting)
+}
+
+// Listen opens the address that a Config names, unless strangers could use it. Its listener is for
+// Serve: a program that wants to know of a taken port before it takes up tasks calls it first.
+func Listen(cfg Config) (net.Listener, error) {
+	if err := api.CheckListen(cfg.Listen, cfg.Tokens, cfg.Insecure); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return listener, nil
 }

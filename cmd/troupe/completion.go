@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help says how the script is used.
+func (completionCmd) Help() string {
+	return `bash: source <(troupe completion bash)
+zsh:  source <(troupe completion zsh)
+fish: troupe completion fish | source`
+}
+
+func (c *completionCmd) Run(a *app) error {
+	places := places(a.model)
+	switch c.Shell {
+	case "bash":
+		writeBash(a.stdout, places)
+	case "zsh":
+		writeZsh(a.stdout, places)
+	case "fish":
+		writeFish(a.stdout, places)
+	}
+	return nil
+}
+
+// place is where one may be on a command line: behind the words of path, where these come next.
+type place struct {
+	path     string // "", "flow", "flow apply", …
+	commands []word
+	flags    []word
+}
+
+// word may be typed at a place. A flag with values has them completed too.
+type word struct {
+	text, help string
+	values     []string
+	takesValue bool
+}
+
+// places walks the model of the command line, so completion never knows less than the parser.
+func places(app *kong.Application) []place {
+	var all []place
+	var walk func(n *kong.Node, path string)
+	walk = func(n *kong.Node, path string) {
+		p := place{path: path}
+		for _, child := range n.Children {
+			if !child.Hidden {
+				p.commands = append(p.commands, word{text: child.Name, help: child.Help})
+			}
+		}
+		for _, positional := range n.Positional {
+			for _, value := range positional.EnumSlice() {
+				p.commands = append(p.commands, word{text: value})
+			}
+		}
+		for _, group := range n.AllFlags(true) {
+			for _, f := range group {
+				p.flags = append(p.flags, flagWord(f))
+			}
+		}
+		all = append(all, p)
+		for _, child := range n.Children {
+			walk(child, strings.TrimSpace(path+" "+child.Name))
+		}
+	}
+	walk(app.Node, "")
+	return all
+}
+
+func flagWord(f *kong.Flag) word {
+	help := strings.NewReplacer("\n", " ", "'", "").Replace(f.Help)
+	return word{text: "--" + f.Name, help: help, values: f.EnumSlice(), takesValue: !f.IsBool()}
+}
+
+func texts(words ...[]word) string {
+	var all []string
+	for _, w := range slices.Concat(words...) {
+		all = append(all, w.text)
+	}
+	return strings.Join(all, " ")
+}
+
+// paths are all places but the first, as a pattern of the shells' case.
+func paths(places []place) string {
+	var all []string
+	for _, p := range places[1:] {
+		all = append(all, `"`+p.path+`"`)
+	}
+	return strings.Join(all, "|")
+}
+
+// valued are the flags that have a closed set of values, each once.
+func valued(places []place) []word {
+	var all []word
+	for _, p := range places {
+		for _, f := range p.flags {
+			if len(f.values) > 0 && !slices.ContainsFunc(all, func(w word) bool { return w.text == f.text }) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+func writeBash(w io.Writer, places []place) {
+	fmt.Fprintf(w, `_troupe() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words=""
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    next="${at:+$at }$word"
+    case "$next" in
+      %s) at="$next" ;;
+    esac
+  done
+  case "$prev" in
+`, paths(places))
+	for _, f := range valued(places) {
+		fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", f.text, strings.Join(f.values, " "))
+	}
+	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
+	for _, p := range places {
+		fmt.Fprintf(w, "    %q) words=\"%s\"; [[ \"$cur\" == -* ]] && words=\"%s\" ;;\n", p.path, texts(p.commands), texts(p.flags))
+	}
+	fmt.Fprint(w, `  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -o default -F _troupe troupe
+`)
+}
+
+func writeZsh(w io.Writer, places []place) {
+	fmt.Fprintf(w, `#compdef troupe
+_troupe() {
+  local at="" next word
+  local -a commands flags
+  for word in "${words[@]:1:CURRENT-2}"; do
+    next="${at:+$at }$word"
+    case "$next" in
+      %s) at="$next" ;;
+    esac
+  done
+  case "${words[CURRENT-1]}" in
+`, paths(places))
+	for _, f := range valued(places) {
+		fmt.Fprintf(w, "    %s) compadd %s; return ;;\n", f.text, strings.Join(f.values, " "))
+	}
+	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
+	for _, p := range places {
+		fmt.Fprintf(w, "    %q) commands=(%s); flags=(%s) ;;\n", p.path, described(p.commands), described(p.flags))
+	}
+	fmt.Fprint(w, `  esac
+  if [[ "$PREFIX" == -* ]]; then
+    _describe 'flag' flags
+  elif (( ${#commands} )); then
+    _describe 'command' commands
+  else
+    _files
+  fi
+}
+if [[ "$funcstack[1]" == "_troupe" ]]; then _troupe "$@"; else compdef _troupe troupe; fi
+`)
+}
+
+func described(words []word) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, "'"+w.text+":"+strings.NewReplacer("'", "", ":", "\\:").Replace(w.help)+"'")
+	}
+	return strings.Join(all, " ")
+}
+
+func writeFish(w io.Writer, places []place) {
+	fmt.Fprintf(w, `function __troupe_at
+  set -l at
+  for word in (commandline -opc)[2..-1]
+    set -l next (string trim "$at $word")
+    contains -- "$next" %s; and set at "$next"
+  end
+  test "$at" = "$argv[1]"
+end
+`, strings.ReplaceAll(paths(places), "|", " "))
+	for _, p := range places {
+		for _, c := range p.commands {
+			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a %s -d '%s'\n", p.path, c.text, strings.ReplaceAll(c.help, "'", ""))
+		}
+		for _, f := range p.flags {
+			value := ""
+			switch {
+			case len(f.values) > 0:
+				value = " -x -a '" + strings.Join(f.values, " ") + "'"
+			case f.takesValue:
+				value = " -r"
+			}
+			fmt.Fprintf(w, "complete -c troupe -n '__troupe_at %q' -l %s%s -d '%s'\n", p.path, strings.TrimPrefix(f.text, "--"), value, f.help)
+		}
+	}
+}

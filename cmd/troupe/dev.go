@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/troupe-engine/troupe/worker"
+	"github.com/troupe-engine/troupe/worker/demo"
+)
+
+type devCmd struct {
+	memberFlags
+	Dir string `arg:"" optional:"" type:"path" help:"Folder whose definitions (*.yaml, *.yml, *.json) are published now and whenever they change (./flows)."`
+}
+
+// Help says what is different from serve.
+func (devCmd) Help() string {
+	return `Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, and the demo
+services are there: transform, sum and route (push); async-transform and email-service (pull).
+Each file becomes the flow that is named like it.`
+}
+
+func (c *devCmd) Run(ctx context.Context, a *app) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	cfg, err := c.config(a.stderr)
+	if err != nil {
+		return err
+	}
+	cfg.AllowScripts = true
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	m, err := startMember(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "Troupe serves %s from %s; definitions in %s are published when they change\n", m.url, storeName(cfg.Store), c.Dir)
+	out := &sharedWriter{w: a.stdout}
+	var all sync.WaitGroup
+	for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {
+		all.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				fmt.Fprintln(out, err)
+			}
+		})
+	}
+	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: m.engine.Publish}).watch(ctx) })
+	err = m.wait()
+	stop() // when the member ended by itself, so do the others
+	all.Wait()
+	return err
+}
+
+// prepare chooses the store and the folder.
+func (c *devCmd) prepare() error {
+	switch _, err := os.Stat(cmp.Or(c.Dir, ".")); {
+	case errors.Is(err, os.ErrNotExist):
+		return usagef("there is no folder %s", c.Dir)
+	case err != nil:
+		return err
+	}
+	c.Dir = cmp.Or(c.Dir, "flows")
+	if c.Store != "" || os.Getenv("SCHEDULER_DB") != "" {
+		return nil
+	}
+	if err := os.MkdirAll(".troupe", 0o700); err != nil {
+		return fmt.Errorf("making the store's folder: %w", err)
+	}
+	c.Store = "sqlite:" + filepath.Join(".troupe", "dev.db")
+	return os.WriteFile(filepath.Join(".troupe", ".gitignore"), []byte("*\n"), 0o600)
+}
+
+// demoWorkers are a push and a pull worker of the demo services. Their names stay, so that a restart
+// does not leave a trail of workers that are gone.
+func demoWorkers(cfg worker.Config) []*worker.Worker {
+	push, pull := cfg, cfg
+	push.ID, push.Push, push.URL = "demo-push", true, "http://127.0.0.1:0"
+	pull.ID, pull.Pull = "demo-pull", true
+	workers := []*worker.Worker{worker.New(push), worker.New(pull)}
+	demo.Push(workers[0])
+	demo.Pull(workers[1], demo.Options{})
+	return workers
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// sharedWriter lets several goroutines write lines.
+type sharedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *sharedWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// maxPrinted bounds what is kept of a command's output; a result beyond it is refused.
+const maxPrinted = 8 << 20
+
+// commandHandler carries out a job by a shell command of its own process group.
+func commandHandler(command string) worker.Handler {
+	return func(ctx context.Context, job worker.Job) (any, error) {
+		stdin, err := json.Marshal(wire.ExecRequest{Input: job.Input, Params: job.Params})
+		if err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+		var stdout, stderr bounded
+		cmd := shell(ctx, command)
+		cmd.Env = commandEnv(job)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, job.Log)
+		cmd.WaitDelay = time.Second // for children that hold the pipes open
+		if err := cmd.Run(); err != nil {
+			return nil, commandError(err, stderr.String())
+		}
+		return commandResult(&stdout)
+	}
+}
+
+func commandError(err error, stderr string) error {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		return errors.New(last)
+	}
+	return err
+}
+
+func commandResult(stdout *bounded) (any, error) {
+	if stdout.cut {
+		return nil, worker.Fatal(fmt.Errorf("the command printed more than %d bytes", maxPrinted))
+	}
+	out := bytes.TrimSpace(stdout.Bytes())
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(out) {
+		return nil, worker.Fatal(fmt.Errorf("the command printed no JSON: %.80q", out))
+	}
+	return json.RawMessage(out), nil
+}
+
+// bounded keeps the beginning of what is written to it, so that a command cannot fill the memory.
+type bounded struct {
+	bytes.Buffer
+	cut bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	fits := min(len(p), maxPrinted-b.Len())
+	b.cut = b.cut || fits < len(p)
+	b.Buffer.Write(p[:fits])
+	return len(p), nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// folder publishes the definitions in a folder, and again when they change.
+type folder struct {
+	dir     string
+	out     io.Writer
+	publish func(ctx context.Context, slug string, definition []byte) error
+
+	seen map[string]stamp
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	at   time.Time
+	size int64
+}
+
+// lookEvery is how often a folder is looked at: often enough to follow an editor.
+const lookEvery = 500 * time.Millisecond
+
+// watch goes on until ctx ends.
+func (f *folder) watch(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		f.look(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look publishes what is new. A folder that is not there (yet) is empty.
+func (f *folder) look(ctx context.Context) {
+	now := map[string]stamp{}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(f.out, "reading %s: %v\n", f.dir, err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !isDefinition(e.Name()) {
+			continue
+		}
+		now[e.Name()] = stamp{info.ModTime(), info.Size()}
+		if now[e.Name()] != f.seen[e.Name()] && ctx.Err() == nil {
+			f.publishFile(ctx, filepath.Join(f.dir, e.Name()))
+		}
+	}
+	f.seen = now
+}
+
+func (f *folder) publishFile(ctx context.Context, path string) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = f.publish(ctx, slugOf(path), text)
+	}
+	var problems flow.Problems
+	switch {
+	case err == nil:
+		fmt.Fprintf(f.out, "%s is published as %s\n", path, slugOf(path))
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			fmt.Fprintln(f.out, located(path, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
+		}
+	default:
+		fmt.Fprintf(f.out, "%s: %v\n", path, err)
+	}
+}
+
+// located is a problem as compilers tell it, so that editors find the place.
+func located(file string, line, column int, severity, path, msg string) string {
+	if line > 0 {
+		file = fmt.Sprintf("%s:%d:%d", file, line, column)
+	}
+	if path != "" {
+		msg = path + ": " + msg
+	}
+	return fmt.Sprintf("%s: %s: %s", file, severity, msg)
+}
+
+func isDefinition(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(name, ".")
+	}
+	return false
+}
+
+// slugOf names a flow like its file, in the letters of a slug.
+func slugOf(path string) string {
+	name := filepath.Base(path)
+	name = strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name)))
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789._-", r) {
+			return r
+		}
+		return '-'
+	}, name)
+}

@@ -1,0 +1,21 @@
+// Command troupe runs a member of the workflow engine, its workers, and the commands that people use to
+// publish flows and to start and follow tasks.
+//
+// Promises: flow and task commands know nothing but a server's /v1, so they work against any member,
+// here or elsewhere; the exit code is 0 when what was asked for is done, 1 when it failed (also when the
+// task that was waited for failed) and 2 when the command line was wrong; results go to stdout, all else
+// to stderr.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process as it is
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// memberFlags are the settings of a member, one flag and one variable each.
+type memberFlags struct {
+	Store  string `env:"TROUPE_STORE" placeholder:"SETTING" help:"Where everything is kept: sqlite:PATH or a postgres:// URL."`
+	Listen string `env:"TROUPE_LISTEN" default:"127.0.0.1:8070" placeholder:"ADDR" help:"Address of the HTTP API (${default})."`
+	Name   string `env:"TROUPE_NAME,SCHEDULER_OWNER" help:"Name of the member in logs and in the list of workers."`
+
+	Token         []string       `env:"TROUPE_TOKEN" sep:"none" group:"Access" help:"Let in callers with this bearer token; may be repeated."`
+	TokenFile     string         `env:"TROUPE_TOKEN_FILE" type:"existingfile" group:"Access" help:"Let in callers with a token of this file, one a line."`
+	Insecure      bool           `env:"TROUPE_INSECURE" group:"Access" help:"Listen beyond this host without tokens."`
+	AllowOrigin   []string       `env:"TROUPE_ALLOW_ORIGIN" group:"Access" help:"Origins of web pages that may call besides those of this host; * = all."`
+	AllowHost     []string       `env:"TROUPE_ALLOW_HOST" group:"Access" help:"Names this member is called by, besides its address; * = all."`
+	WorkerNetwork []netip.Prefix `env:"TROUPE_WORKER_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that push workers may be in, besides this host."`
+	AllowScripts  bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
+	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts run in and may not name a work_dir outside of."`
+
+	MaxDepth     int           `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
+	MaxUnits     int           `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
+	MaxSteps     int           `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
+	MaxWindow    int           `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
+	MaxValue     int           `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
+	MaxFunctions int           `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
+	MaxScripts   int           `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once (256)."`
+	MaxCalls     int           `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
+	Visibility   time.Duration `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`
+	IdleAfter    time.Duration `env:"TROUPE_IDLE_AFTER" group:"Limits" help:"How long a task that only waits stays in memory (3s)."`
+	WorkerTTL    time.Duration `env:"TROUPE_WORKER_TTL" group:"Limits" help:"How long after its last heartbeat a worker counts as gone (15s)."`
+	WorkerSave   time.Duration `env:"TROUPE_WORKER_SAVE" group:"Limits" help:"How often heartbeats are written down (5s)."`
+	Retention    time.Duration `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
+
+	LogFormat string `env:"TROUPE_LOG_FORMAT" enum:"text,json" default:"text" group:"Logs" help:"Form of the log on stderr: text or json."`
+	LogLevel  string `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" group:"Logs" help:"Least level that is logged: debug, info, warn or error."`
+}
+
+// config makes the member's configuration of the flags and of what the first schedulers' variables say.
+func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
+	tokens, err := f.tokens()
+	if err != nil {
+		return troupe.Config{}, err
+	}
+	return troupe.Config{
+		Store: f.store(), Name: f.Name, Listen: f.Listen,
+		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
+		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir,
+		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue},
+		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
+		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention,
+		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
+		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
+		Logger:        f.logger(stderr),
+	}, nil
+}
+
+func (f *memberFlags) store() string {
+	if path := os.Getenv("SCHEDULER_DB"); f.Store == "" && path != "" {
+		return "sqlite:" + path
+	}
+	return cmp.Or(f.Store, "sqlite:troupe.db")
+}
+
+// tokens that let callers in. An empty one would let in everybody, so it is none.
+func (f *memberFlags) tokens() ([]string, error) {
+	lines := f.Token
+	if f.TokenFile != "" {
+		content, err := os.ReadFile(f.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading tokens: %w", err)
+		}
+		lines = append(lines, strings.Split(string(content), "\n")...)
+	}
+	var tokens []string
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" {
+			tokens = append(tokens, line)
+		}
+	}
+	if f.TokenFile != "" && len(tokens) == 0 {
+		return nil, fmt.Errorf("reading tokens: %s holds none", f.TokenFile)
+	}
+	return tokens, nil
+}
+
+func (f *memberFlags) logger(stderr io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.LogLevel)) // one of the enum
+	options := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(stderr, options))
+}
+
+// seconds reads a variable that holds a positive number of seconds; anything else means the default.
+func seconds(variable string) time.Duration {
+	n, err := strconv.Atoi(os.Getenv(variable))
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}
+
+// member is a running member and the address it is reached at.
+type member struct {
+	engine *troupe.Engine
+	url    string
+	served chan error // gets the end of serving, once
+}
+
+// startMember opens the store and the address and serves until ctx ends.
+func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
+	listener, err := troupe.Listen(cfg)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w; is a member running there already? Else choose another address with --listen", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	engine, err := troupe.Open(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	if _, err := engine.Member(ctx); err != nil {
+		return nil, errors.Join(err, listener.Close(), engine.Close())
+	}
+	m := &member{engine: engine, url: "http://" + reachable(listener.Addr()), served: make(chan error, 1)}
+	go func() { m.served <- engine.Serve(ctx, listener) }() // ends with ctx; wait hears of it
+	return m, nil
+}
+
+// wait returns when the member has ended and everything is put away.
+func (m *member) wait() error { return errors.Join(<-m.served, m.engine.Close()) }
+
+// reachable is an address as somebody on this host would use it.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// storeName is a store's setting without its password.
+func storeName(setting string) string {
+	scheme, rest, found := strings.Cut(setting, "://")
+	if _, host, ok := strings.Cut(rest, "@"); found && ok {
+		return scheme + "://…@" + host
+	}
+	return setting
+}

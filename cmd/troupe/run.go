@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errFailed is the error of a command that has already told what failed.
+var errFailed = errors.New("failed")
+
+// usageError is a wrong command line that only the command itself could notice.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// app is what every command has to work with.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	model          *kong.Application
+}
+
+type cli struct {
+	Serve      serveCmd      `cmd:"" help:"Run a member: the engine with its HTTP API."`
+	Dev        devCmd        `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
+	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// run is the whole command: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	exited := false // kong has printed a help text
+	parser, err := kong.New(new(cli), kong.Name("troupe"),
+		kong.Description("Troupe is a durable workflow engine. Run \"troupe demo\" to see it work."),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
+	if err != nil {
+		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
+	}
+	a.model = parser.Model
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exited {
+		return exitOK
+	}
+	if err != nil {
+		return a.fail(usageError{err})
+	}
+	return a.fail(command.Run())
+}
+
+// fail tells an error and what to do about it, and chooses the exit code.
+func (a *app) fail(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(a.stderr, "troupe: %v\nRun troupe --help, or --help behind a command, for what is possible.\n", err)
+		return exitUsage
+	case !errors.Is(err, errFailed):
+		fmt.Fprintf(a.stderr, "troupe: %v\n", err)
+	}
+	return exitFailed
+}

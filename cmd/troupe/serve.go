@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+type serveCmd struct {
+	memberFlags
+}
+
+func (c *serveCmd) Run(ctx context.Context, a *app) error {
+	cfg, err := c.config(a.stderr)
+	if err != nil {
+		return err
+	}
+	m, err := startMember(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "Troupe serves %s from %s\n", m.url, storeName(cfg.Store))
+	return m.wait()
+}

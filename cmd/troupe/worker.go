@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/worker"
+	"github.com/troupe-engine/troupe/worker/demo"
+)
+
+type workerCmd struct {
+	Server      string        `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default})."`
+	Token       string        `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
+	ID          string        `env:"TROUPE_WORKER_ID" help:"What tells this worker from others; made up when empty."`
+	Mode        string        `env:"TROUPE_WORKER_MODE" enum:"push,pull" default:"pull" help:"push: the member calls this worker; pull: this worker asks for jobs (${default})."`
+	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are. Those of the demo: transform, sum, route (push); async-transform, email-service (pull)."`
+	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
+	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
+	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
+	Listen      string        `env:"TROUPE_WORKER_LISTEN" placeholder:"ADDR" help:"Address a push worker listens on, if not that of its URL."`
+	Delay       time.Duration `hidden:"" help:"What every demo job of a pull worker takes."`
+	LogLevel    string        `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
+}
+
+func (c *workerCmd) Run(ctx context.Context, a *app) error {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
+	w := worker.New(worker.Config{
+		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Push: c.Mode == "push", Pull: c.Mode == "pull",
+		URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
+		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})),
+	})
+	what, err := c.handlers(w)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "A %s worker offers %s to %s\n", c.Mode, what, c.Server)
+	return w.Run(ctx)
+}
+
+// handlers registers what the worker can do, and names it.
+func (c *workerCmd) handlers(w *worker.Worker) (string, error) {
+	switch {
+	case len(c.Exec) > 0:
+		names := c.Services
+		for _, e := range c.Exec {
+			service, command, ok := strings.Cut(e, "=")
+			if !ok || service == "" || command == "" {
+				return "", usagef("--exec %q is not SERVICE=COMMAND", e)
+			}
+			w.Handle(service, commandHandler(command))
+			if len(c.Services) == 0 {
+				names = append(names, service)
+			}
+		}
+		return strings.Join(names, ", "), nil
+	case c.Mode == "push":
+		demo.Push(w)
+		return listed(c.Services, "transform, sum, route"), nil
+	default:
+		demo.Pull(w, demo.Options{Services: c.Services, Delay: c.Delay})
+		return listed(c.Services, "async-transform, email-service"), nil
+	}
+}
+
+func listed(names []string, otherwise string) string {
+	if len(names) == 0 {
+		return otherwise
+	}
+	return strings.Join(names, ", ")
+}
+
+// commandEnv tells a command which job it has.
+func commandEnv(job worker.Job) []string {
+	return append(os.Environ(), "TROUPE_SERVICE="+job.Service, "TROUPE_JOB="+job.ID)
+}
