@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -27,7 +28,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := m.Run()
+	err := goleak.Find()
+	for tries := 0; err != nil && tries < 4; tries++ { // the actor library counts the last dead letters for a while
+		err = goleak.Find()
+	}
+	if code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // obj is a JSON object as a client sees it.
 type obj = map[string]any

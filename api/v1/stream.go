@@ -1,8 +1,8 @@
 package v1
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -126,9 +126,7 @@ func (st *streamer) send(row persistence.Row) (gone bool, err error) {
 	}
 	text := []byte{}
 	for i := range events {
-		text = fmt.Appendf(text, "id: %s\ndata: ", events[i].ID)
-		text = append(text, line(&events[i])...)
-		text = append(text, "\n\n"...)
+		text = fmt.Appendf(text, "id: %s\ndata: %s\n\n", events[i].ID, line(&events[i]))
 	}
 	return st.write(string(text)) != nil, nil
 }
@@ -163,11 +161,11 @@ func (st *streamer) write(text string) error {
 
 // line is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
 func line(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil { // a bug of ours: every value we print is made to be printed
+	var b bytes.Buffer
+	if err := jsonFormat.Marshal(&b, v); err != nil { // a bug of ours: every value we print is made to be printed
 		panic(err)
 	}
-	return b
+	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
 // refTo refers to the description of a type.

@@ -125,6 +125,7 @@ func describe() huma.Config {
 	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // we serve them ourselves
 	config.CreateHooks = nil
+	config.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},

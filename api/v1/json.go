@@ -1,0 +1,60 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// jsonFormat is how bodies are read and written: values of users pass through it untouched.
+var jsonFormat = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	},
+	Unmarshal: func(b []byte, v any) error {
+		err := json.Unmarshal(b, v)
+		var outOfRange *json.UnmarshalTypeError
+		if to, ok := v.(*any); ok && errors.As(err, &outOfRange) {
+			return looselyInto(to, b)
+		}
+		return err
+	},
+}
+
+// looselyInto decodes what the framework compares with its description. JSON knows numbers that no
+// float does; as the values of users they are fine, so here the largest float stands for them.
+func looselyInto(to *any, b []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	if err := dec.Decode(to); err != nil {
+		return err
+	}
+	*to = floats(*to)
+	return nil
+}
+
+func floats(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil {
+			f = math.Copysign(math.MaxFloat64, f)
+		}
+		return f
+	case []any:
+		for i := range v {
+			v[i] = floats(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = floats(v[k])
+		}
+	}
+	return v
+}
