@@ -1,0 +1,92 @@
+// Command embedded is a program with a workflow engine inside: one SQLite file, no server, no worker.
+// Kill it while it runs and start it again: the task goes on where it was.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/troupe-engine/troupe"
+)
+
+// invitations writes to every guest, three at a time, and then sums up.
+const invitations = `
+name: invitations
+start: write
+result: summary
+nodes:
+  write:
+    kind: foreach
+    exec_type: local_func
+    func: invite
+    parallel_mode: concurrent
+    max_parallel: 3
+    prep: {input_key: $params.guests}
+    post: {output_key: letters}
+  sum_up:
+    exec_type: local_func
+    func: sum_up
+    max_retries: 3
+    prep: {input_key: $shared.letters}
+    post: {output_key: summary}
+edges:
+  - {from: write, action: default, to: sum_up}
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, "sqlite:embedded.db"); err != nil {
+		fmt.Fprintln(os.Stderr, "embedded:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, store string) (err error) {
+	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := engine.Close(); err == nil {
+			err = e
+		}
+	}()
+	engine.Handle("invite", invite)
+	engine.Handle("sum_up", sumUp)
+	if err := engine.Publish(ctx, "invitations", []byte(invitations)); err != nil {
+		return err
+	}
+	// With the key this task is started once, however often the program is.
+	id, err := engine.Start(ctx, "invitations", map[string]any{"guests": []string{"Ada", "Grace", "Edsger"}}, troupe.WithKey("party"))
+	if err != nil {
+		return err
+	}
+	result, err := engine.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %s\n", result.Status, result.Value)
+	return nil
+}
+
+// invite gets one guest. The engine may call it again for the same guest, after a crash for example.
+func invite(_ context.Context, job troupe.Job) (any, error) {
+	var guest string
+	if err := json.Unmarshal(job.Input, &guest); err != nil {
+		return nil, fmt.Errorf("a guest is a name: %w", err)
+	}
+	return "Dear " + guest, nil
+}
+
+func sumUp(_ context.Context, job troupe.Job) (any, error) {
+	var letters []string
+	if err := json.Unmarshal(job.Input, &letters); err != nil {
+		return nil, fmt.Errorf("letters: %w", err)
+	}
+	return fmt.Sprintf("%d letters: %s", len(letters), strings.Join(letters, ", ")), nil
+}

@@ -1,0 +1,56 @@
+// Command worker carries out the service "resize" for a member. It asks for its jobs, so it works
+// behind any firewall; with Push: true in its Config it would be called instead.
+//
+//	troupe serve &
+//	go run ./examples/worker
+//	troupe flow apply examples/worker/thumbnails.yaml
+//	troupe task start thumbnails -p width=800 -p height=600 --wait
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/troupe-engine/troupe/worker"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newWorker(os.Getenv("TROUPE_SERVER")).Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+func newWorker(server string) *worker.Worker {
+	w := worker.New(worker.Config{Server: server, Token: os.Getenv("TROUPE_TOKEN"), Pull: true})
+	w.Handle("resize", resize)
+	return w
+}
+
+type size struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// resize finds the size of a thumbnail. What it writes to job.Log is kept with the job.
+func resize(_ context.Context, job worker.Job) (any, error) {
+	var in size
+	if err := json.Unmarshal(job.Input, &in); err != nil {
+		return nil, worker.Fatal(fmt.Errorf("a size has width and height: %w", err))
+	}
+	if in.Width <= 0 || in.Height <= 0 {
+		return nil, worker.Fatal(errors.New("an image has at least one pixel")) // trying again would not help
+	}
+	const longest = 200
+	scale := float64(longest) / float64(max(in.Width, in.Height))
+	out := size{Width: int(float64(in.Width) * scale), Height: int(float64(in.Height) * scale)}
+	fmt.Fprintf(job.Log, "%dx%d becomes %dx%d\n", in.Width, in.Height, out.Width, out.Height)
+	return out, nil
+}
