@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// progress is what a task's events have told so far, for whoever looks on.
+type progress struct {
+	state  string // running, paused, completed, failed, canceled
+	err    string
+	began  time.Time
+	ended  time.Time
+	steps  int // that have ended
+	active map[visit]*stepProgress
+	nodes  map[nodeID]*nodeProgress
+}
+
+type nodeID struct{ scope, node string }
+
+type visit struct {
+	nodeID
+	n int
+}
+
+// stepProgress is a step under way.
+type stepProgress struct {
+	at           visit
+	entered      time.Time
+	total        int // units
+	done, failed int // failed ones are done too
+	attempt      int
+	worker       string
+	retry        bool // a unit waits to be tried again
+}
+
+// nodeProgress is what became of all visits of a node.
+type nodeProgress struct {
+	id            nodeID
+	first         time.Time
+	visits        int
+	units, failed int
+	took          time.Duration
+	state         string // of the last visit
+}
+
+func newProgress() *progress {
+	return &progress{state: "pending", active: map[visit]*stepProgress{}, nodes: map[nodeID]*nodeProgress{}}
+}
+
+func (p *progress) over() bool { return !p.ended.IsZero() }
+
+// apply adds an event. Kinds it does not know are none of its business.
+func (p *progress) apply(e *wire.Event) {
+	at := visit{nodeID{e.Scope, e.Node}, e.Visit}
+	switch e.Type {
+	case "task_created":
+		p.state, p.began = "running", e.At.Time
+	case "task_paused":
+		p.state = "paused"
+	case "task_resumed":
+		p.state = "running"
+	case "task_ended":
+		p.state, p.err, p.ended = e.State, e.Error, e.At.Time
+		clear(p.active)
+	case "step_entered":
+		p.active[at] = &stepProgress{at: at, entered: e.At.Time, total: max(e.Total, 1)}
+	case "step_ended":
+		p.stepEnded(at, e)
+	case "attempts_started", "attempt_claimed", "attempt_ended":
+		if s := p.active[at]; s != nil {
+			s.attempted(e)
+		}
+	}
+}
+
+func (s *stepProgress) attempted(e *wire.Event) {
+	switch e.Type {
+	case "attempts_started":
+		s.attempt, s.retry = e.Attempt, false
+	case "attempt_claimed":
+		s.worker = e.Worker
+	case "attempt_ended":
+		s.retry = !e.Due.IsZero()
+		if s.retry {
+			return
+		}
+		s.done++
+		if e.State != "ok" {
+			s.failed++
+		}
+	}
+}
+
+func (p *progress) stepEnded(at visit, e *wire.Event) {
+	p.steps++
+	n := p.nodes[at.nodeID]
+	if n == nil {
+		n = &nodeProgress{id: at.nodeID, first: e.At.Time}
+		p.nodes[at.nodeID] = n
+	}
+	n.visits++
+	n.state = e.State
+	if s := p.active[at]; s != nil {
+		if n.visits == 1 {
+			n.first = s.entered
+		}
+		n.units, n.failed = n.units+max(s.total, s.done), n.failed+s.failed
+		n.took += e.At.Sub(s.entered)
+		delete(p.active, at)
+	}
+}
+
+// underWay are the active steps in the order they were entered, the outer ones first.
+func (p *progress) underWay() []*stepProgress {
+	return slices.SortedFunc(maps.Values(p.active), func(a, b *stepProgress) int {
+		return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.at.scope, b.at.scope), cmp.Compare(a.at.node, b.at.node))
+	})
+}
+
+// table tells what became of each node.
+func (p *progress) table() (header []string, rows [][]string) {
+	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b *nodeProgress) int {
+		return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.id.scope, b.id.scope), cmp.Compare(a.id.node, b.id.node))
+	})
+	for _, n := range all {
+		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), span(n.took)})
+	}
+	return []string{"NODE", "STATE", "VISITS", "UNITS", "FAILED", "TIME"}, rows
+}
+
+func (id nodeID) String() string {
+	if id.scope == "" {
+		return id.node
+	}
+	return id.scope + "/" + id.node
+}
+
+// line describes a step under way.
+func (s *stepProgress) line(now time.Time) string {
+	line := s.at.String()
+	if s.at.n > 1 {
+		line += fmt.Sprintf(" #%d", s.at.n)
+	}
+	if s.total > 1 {
+		line += fmt.Sprintf("  %d/%d", s.done, s.total)
+		if s.failed > 0 {
+			line += fmt.Sprintf(" (%d failed)", s.failed)
+		}
+	}
+	line += "  " + span(now.Sub(s.entered))
+	switch {
+	case s.retry:
+		line += fmt.Sprintf("  tried again after attempt %d", s.attempt)
+	case s.worker != "":
+		line += "  by " + s.worker
+	}
+	return clean(line)
+}
+
+// tell is an event as a line of a log; "" when it is too small to be told.
+func (p *progress) tell(e *wire.Event) string {
+	where := nodeID{e.Scope, e.Node}.String()
+	switch e.Type {
+	case "task_created":
+		return "task started"
+	case "task_paused", "task_resumed":
+		return "task " + e.Type[len("task_"):]
+	case "task_ended":
+		return "task " + e.State + after(": ", e.Error)
+	case "signal_received":
+		return "signal " + e.Key
+	case "step_entered":
+		if e.Total > 1 {
+			return fmt.Sprintf("%s: started with %d units", where, e.Total)
+		}
+		return where + ": started"
+	case "step_ended":
+		return where + ": " + e.State + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
+	case "attempt_claimed":
+		return where + ": taken by " + e.Worker
+	case "attempt_ended":
+		if e.Error != "" {
+			return fmt.Sprintf("%s: attempt %d of unit %d failed: %s", where, e.Attempt, e.Unit, e.Error)
+		}
+	}
+	return ""
+}
+
+// after is a text with something before it, or nothing.
+func after(before, s string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s
+}
