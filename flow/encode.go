@@ -11,26 +11,34 @@ import (
 // eventsFormat names how journal rows are written. Rows of every format ever written are read.
 const eventsFormat = 1
 
-// AppendEvents adds events as one journal row: {"f":1,"e":[…]}. It is written by hand because it is on
-// the path of every step; DecodeEvents reads it with encoding/json and a test holds the two together.
+// AppendEvents adds events as one journal row: {"f":1,"t":…,"e":[…]}, where t is the time of those that
+// have none. It is written by hand because it is on the path of every step; DecodeEvents reads it with
+// encoding/json and a test holds the two together.
 func AppendEvents(b []byte, events []Event) []byte {
 	b = append(b, `{"f":`...)
 	b = strconv.AppendInt(b, eventsFormat, 10)
+	at := int64(0)
+	if len(events) > 0 {
+		at = events[0].At
+	}
+	b = appendNumber(b, "t", at)
 	b = append(b, `,"e":[`...)
 	for i := range events {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendEvent(b, &events[i])
+		b = appendEvent(b, &events[i], at)
 	}
 	return append(b, "]}"...)
 }
 
-func appendEvent(b []byte, e *Event) []byte {
+func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = append(b, `{"e":"`...)
 	b = append(b, e.Type...)
-	b = append(b, `","t":`...)
-	b = strconv.AppendInt(b, e.At, 10)
+	b = append(b, '"')
+	if e.At != at {
+		b = appendNumber(b, "t", e.At)
+	}
 	b = appendText(b, "s", e.Scope)
 	b = appendText(b, "n", e.Node)
 	b = appendNumber(b, "v", int64(e.Visit))
@@ -98,6 +106,7 @@ func appendRaw(b []byte, name string, v json.RawMessage) []byte {
 func DecodeEvents(row []byte) ([]Event, error) {
 	var r struct {
 		Format int     `json:"f"`
+		At     int64   `json:"t"`
 		Events []Event `json:"e"`
 	}
 	if err := json.Unmarshal(row, &r); err != nil {
@@ -105,6 +114,11 @@ func DecodeEvents(row []byte) ([]Event, error) {
 	}
 	if r.Format != eventsFormat {
 		return nil, fmt.Errorf("flow: a journal row has format %d, this version knows %d: it was written by a newer Troupe", r.Format, eventsFormat)
+	}
+	for i := range r.Events {
+		if r.Events[i].At == 0 {
+			r.Events[i].At = r.At
+		}
 	}
 	return r.Events, nil
 }

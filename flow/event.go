@@ -27,7 +27,7 @@ const (
 // cannot be recomputed; the fields that do not belong to its type are zero.
 type Event struct {
 	Type EventType `json:"e"`
-	At   int64     `json:"t"` // Unix milliseconds
+	At   int64     `json:"t,omitempty"` // Unix milliseconds, never 0
 
 	Scope   string `json:"s,omitempty"`
 	Node    string `json:"n,omitempty"`
