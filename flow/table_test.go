@@ -35,6 +35,7 @@ type table struct {
 	env    Env
 	rows   [][]byte
 	events []Event
+	hands  func(Job) Report // of whoever carries out jobs
 
 	shadow  *State // folded from the rows
 	jobs    map[Address]Job
@@ -46,7 +47,7 @@ type table struct {
 }
 
 func newTable(t require.TestingT, plan *Plan) *table {
-	return &table{t: t, state: NewState("task-1", plan), shadow: NewState("task-1", plan), env: Env{Now: epoch, Member: "m1"},
+	return &table{t: t, state: NewState("task-1", plan), shadow: NewState("task-1", plan), env: Env{Now: epoch, Member: "m1"}, hands: carryOut,
 		jobs: map[Address]Job{}, claimed: map[Address]bool{}, carried: map[Address]bool{}, ended: map[Address]bool{}}
 }
 
@@ -169,7 +170,9 @@ func (tb *table) checkOwed() {
 		return
 	}
 	jobs, carried := map[Address]bool{}, map[Address]bool{}
-	for _, e := range Outstanding(tb.state) {
+	outstanding := Outstanding(tb.state)
+	tb.checkReaders(outstanding)
+	for _, e := range outstanding {
 		switch e := e.(type) {
 		case Dispatch:
 			require.Equal(tb.t, effectText(Dispatch{tb.jobs[e.Job.Address]}), effectText(e), "an outstanding job was never dispatched")
@@ -187,6 +190,25 @@ func (tb *table) checkOwed() {
 	}
 	require.Equal(tb.t, len(tb.jobs), len(jobs), "a dispatched job is forgotten")
 	require.Equal(tb.t, tb.carried, carried, "what is carried apart from the task; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
+}
+
+// checkReaders holds those who read a state against what is outstanding.
+func (tb *table) checkReaders(outstanding []Effect) {
+	due, idle := Idle(tb.state)
+	for _, e := range outstanding {
+		switch e := e.(type) {
+		case Alarm:
+			require.True(tb.t, !idle || due > 0 && due <= e.At, "an idle task would miss %s", effectText(e))
+		case Dispatch:
+			require.True(tb.t, !idle || e.Job.Exec.Type == ExecQueue, "an idle task carries %s", effectText(e))
+		}
+	}
+	if root := tb.state.Root; root != nil && root.Step != nil {
+		require.Subset(tb.t, effectTexts(outstanding), effectTexts(OutstandingOf(tb.state, root.Step.Address())))
+	}
+	for _, w := range Waiting(tb.state) {
+		require.NotEmpty(tb.t, w.For+w.Text)
+	}
 }
 
 // wait lets time pass and rings what becomes due, in order of time.
@@ -267,7 +289,7 @@ func (tb *table) work() Decision {
 			if !ok {
 				continue // withdrawn meanwhile
 			}
-			d, err := tb.do(carryOut(job))
+			d, err := tb.do(tb.hands(job))
 			require.NoError(tb.t, err)
 			all.Events, all.Effects = append(all.Events, d.Events...), append(all.Effects, d.Effects...)
 		}
@@ -283,7 +305,7 @@ func carryOut(j Job) Report {
 	case j.Exec.Service == "mul":
 		factor, _ := expr.Field(j.Params, "mul")
 		m, _ := expr.Number(factor)
-		r.Output = json.RawMessage(strconv.FormatFloat(n*m, 'f', -1, 64))
+		r.Output = number(n * m)
 	case j.Exec.Service == "params":
 		r.Output = j.Params
 	case j.Exec.Service == "route":

@@ -42,15 +42,20 @@ func play(t *testing.T, script string) string {
 		if i > 0 {
 			out.WriteString("===\n")
 		}
-		definition, commands, ok := strings.Cut(part, "\n---\n")
-		require.True(t, ok, "a script has a definition, then ---")
-		out.WriteString(definition + "\n---\n")
-		s := stage{newTable(t, planOf(t, definition)), t, &out}
-		for line := range strings.SplitSeq(strings.TrimRight(commands, "\n"), "\n") {
-			s.line(line)
-		}
+		playPart(t, part, &out)
 	}
 	return out.String()
+}
+
+func playPart(t *testing.T, part string, out *strings.Builder) *table {
+	definition, commands, ok := strings.Cut(part, "\n---\n")
+	require.True(t, ok, "a script has a definition, then ---")
+	out.WriteString(definition + "\n---\n")
+	s := stage{newTable(t, planOf(t, definition)), t, out}
+	for line := range strings.SplitSeq(strings.TrimRight(commands, "\n"), "\n") {
+		s.line(line)
+	}
+	return s.table
 }
 
 // stage plays the lines of a script.

@@ -1,0 +1,89 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var payload = json.RawMessage(`{"text":"` + strings.Repeat("x", 189) + `"}`) // 200 bytes
+
+// BenchmarkChainStep is what a step of a chain costs the core: the report of one, the dispatch of the
+// next, and the journal row.
+func BenchmarkChainStep(b *testing.B) {
+	plan := planOf(b, `
+start: a
+nodes:
+  a: {service: s, prep: {input_key: out}, post: {output_key: out}}
+  b: {service: s, prep: {input_key: out}, post: {output_key: out}}
+edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]`)
+	s, row, bytes := NewState("t", plan), []byte(nil), 0
+	env := Env{Now: epoch, Member: "member-1@17", Limits: Limits{Steps: 1 << 60}}
+	d := mustDecide(b, s, Start{Params: json.RawMessage(`{"input":1}`)}, env)
+	b.ReportAllocs()
+	for b.Loop() {
+		env.Now++
+		next := d.Effects[len(d.Effects)-1].(Dispatch).Job
+		d = mustDecide(b, s, Report{Address: next.Address, Output: payload, Worker: "w-1"}, env)
+		row = AppendEvents(row[:0], d.Events)
+		bytes += len(row)
+	}
+	b.ReportMetric(float64(bytes)/float64(b.N), "journalB/op")
+}
+
+// BenchmarkFanoutUnit is what a unit costs; it must not depend on how many there are.
+func BenchmarkFanoutUnit(b *testing.B) {
+	for _, units := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(units), func(b *testing.B) {
+			plan := planOf(b, "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}}")
+			params := json.RawMessage(`{"list":[` + strings.TrimSuffix(strings.Repeat("12345,", units), ",") + `]}`)
+			for b.Loop() {
+				fanOut(b, plan, params)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*units), "ns/unit")
+		})
+	}
+}
+
+func fanOut(b *testing.B, plan *Plan, params json.RawMessage) {
+	s, row := NewState("t", plan), []byte(nil)
+	env := Env{Now: epoch, Member: "member-1@17"}
+	d := mustDecide(b, s, Start{Params: params}, env)
+	jobs := d.Effects
+	for len(jobs) > 0 {
+		job, ok := jobs[0].(Dispatch)
+		jobs = jobs[1:]
+		if !ok {
+			continue
+		}
+		d = mustDecide(b, s, Report{Address: job.Job.Address, Output: json.RawMessage(`1`), Worker: "w-1"}, env)
+		row = AppendEvents(row[:0], d.Events)
+		jobs = append(jobs, d.Effects...)
+	}
+	require.Equal(b, TaskCompleted, s.Status)
+}
+
+// BenchmarkRest is the snapshot of a task that waits, and its return.
+func BenchmarkRest(b *testing.B) {
+	plan := planOf(b, "start: w\nnodes: {w: {kind: wait_event, params: {signal_key: flag}}}")
+	s := NewState("t", plan)
+	mustDecide(b, s, Start{Params: payload}, Env{Now: epoch})
+	b.ReportAllocs()
+	for b.Loop() {
+		snapshot, err := EncodeSnapshot(s)
+		require.NoError(b, err)
+		_, _, err = DecodeSnapshot(snapshot, plan)
+		require.NoError(b, err)
+	}
+}
+
+func mustDecide(b *testing.B, s *State, c Command, env Env) Decision {
+	d, err := Decide(s, c, env)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,120 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var keep = flag.Bool("keep", false, "keep a journal of every transcript that has none of the present format")
+
+// kept is a journal as some release wrote it, and what its task was then.
+type kept struct {
+	Definition string
+	Rows       []json.RawMessage
+	Snapshot   json.RawMessage
+	Facts      facts
+}
+
+// facts are what must stay true of a task, whatever becomes of the code.
+type facts struct {
+	Status  TaskStatus
+	Error   string          `json:",omitempty"`
+	Action  string          `json:",omitempty"`
+	Shared  json.RawMessage `json:",omitempty"`
+	Steps   int
+	Waiting []string `json:",omitempty"`
+	Runs    []string `json:",omitempty"`
+}
+
+func factsOf(s *State, runs []NodeRun) facts {
+	f := facts{Status: s.Status, Error: s.Error, Action: s.Root.LastAction, Shared: s.Root.SharedJSON(), Steps: s.Steps}
+	for _, w := range Waiting(s) {
+		f.Waiting = append(f.Waiting, fmt.Sprintf("%s %s", w.For, w.Address))
+	}
+	for i := range runs {
+		f.Runs = append(f.Runs, runText(&runs[i]))
+	}
+	return f
+}
+
+// TestKeptJournalsAreReadForEver folds journals of every format ever written. One that no longer gives the
+// facts is a change of the past: a task of that release would be another one after an upgrade.
+func TestKeptJournalsAreReadForEver(t *testing.T) {
+	keepMissing(t)
+	files, err := filepath.Glob("testdata/journals/*.jsonl")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for line := range bytes.Lines(text) {
+				var k kept
+				require.NoError(t, json.Unmarshal(line, &k))
+				k.check(t)
+			}
+		})
+	}
+}
+
+func (k *kept) check(t *testing.T) {
+	plan := planOf(t, k.Definition)
+	h := NewHistory("task-1", plan)
+	for _, row := range k.Rows {
+		events, err := DecodeEvents(row)
+		require.NoError(t, err)
+		for i := range events {
+			h.Apply(&events[i])
+		}
+	}
+	require.Equal(t, k.Facts, factsOf(h.State, h.Runs), k.Definition)
+
+	s, ok, err := DecodeSnapshot(k.Snapshot, plan)
+	require.NoError(t, err)
+	if ok {
+		require.Equal(t, k.Facts, factsOf(s, h.Runs), "the snapshot has the same format and another meaning: %s", k.Definition)
+	}
+}
+
+// keepMissing writes the journals that are asked for by -keep and not there.
+func keepMissing(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	for _, script := range scripts {
+		name := strings.TrimSuffix(filepath.Base(script), ".txt")
+		file := fmt.Sprintf("testdata/journals/format%d-%s.jsonl", eventsFormat, name)
+		if _, err := os.Stat(file); !*keep || !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		text, err := os.ReadFile(script)
+		require.NoError(t, err)
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		for part := range strings.SplitSeq(string(text), "\n===\n") {
+			require.NoError(t, enc.Encode(keepPart(t, part)))
+		}
+		require.NoError(t, os.MkdirAll("testdata/journals", 0o755))
+		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+	}
+}
+
+func keepPart(t *testing.T, part string) kept {
+	tb := playPart(t, part, &strings.Builder{})
+	definition, _, _ := strings.Cut(part, "\n---\n")
+	k := kept{Definition: definition, Snapshot: snapshotOf(t, tb.state), Facts: factsOf(tb.state, tb.runs())}
+	for _, row := range tb.rows {
+		k.Rows = append(k.Rows, row)
+	}
+	return k
+}
