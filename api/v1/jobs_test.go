@@ -1,0 +1,128 @@
+package v1_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// claim takes a job as a poller does.
+func (s *server) claim(service string) actors.Claimed {
+	s.Helper()
+	got, err := s.engine.Poll(s.Context(), actors.Poll{Worker: "painter", Services: []string{service}, Wait: deadline})
+	require.NoError(s, err)
+	require.Len(s, got, 1)
+	return got[0]
+}
+
+func TestAJobIsToldFromTheJournal(t *testing.T) {
+	s := start(t)
+	for name, tt := range map[string]struct {
+		report flow.Report
+		state  string
+	}{
+		"it went well": {flow.Report{Output: []byte(`"done"`)}, "completed"},
+		"it failed":    {flow.Report{Error: "no paint"}, "failed"},
+		"it timed out": {flow.Report{Error: "too slow", TimedOut: true}, "timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := s.task(queued, obj{"color": "red"})
+			page := s.until("/v1/jobs?service=paint", func(v obj) bool { return len(items(v)) == 1 })
+			waiting := items(page)[0]
+			require.Equal(t, []any{id, "paint", "pending"}, []any{waiting["task"], waiting["service"], waiting["state"]})
+			path := "/v1/jobs/" + waiting["id"].(string)
+			require.Equal(t, "pending", s.get(path)["state"])
+			claimed := s.claim("paint")
+			require.Equal(t, waiting["id"], claimed.Job.ID())
+			require.Equal(t, []any{"claimed", "painter"}, []any{s.get(path)["state"], s.get(path)["worker"]})
+			held := items(s.get("/v1/jobs"))[0]
+			require.Equal(t, []any{"claimed", "painter"}, []any{held["state"], held["worker"]})
+			require.NoError(t, s.engine.Complete(t.Context(), claimed.Job.ID(), tt.report))
+			job := s.until(path, func(v obj) bool { return v["state"] != "claimed" })
+			require.Equal(t, tt.state, job["state"])
+			require.Equal(t, []any{id, "q", "paint", "red", true}, []any{job["task"], job["node"], job["service"], job["input"], job["queue"]})
+			require.Contains(t, job, "ended_at")
+			if tt.report.Error != "" {
+				require.Equal(t, tt.report.Error, job["error"])
+			}
+			s.until("/v1/jobs", func(v obj) bool { return len(items(v)) == 0 })
+		})
+	}
+}
+
+func TestAJobNobodyWantsAnyLongerHasFailed(t *testing.T) {
+	s := start(t)
+	id := s.task(queued)
+	job := items(s.until("/v1/jobs", func(v obj) bool { return len(items(v)) == 1 }))[0]["id"].(string)
+	s.call(200, "POST", "/v1/tasks/"+id+"/cancel", nil)
+	v := s.get("/v1/jobs/" + job)
+	require.Equal(t, []any{"failed", "canceled"}, []any{v["state"], v["error"]})
+}
+
+func TestUnknownJobsAreTold(t *testing.T) {
+	s := start(t)
+	id := s.task(atOnce)
+	for _, job := range []string{"x", id, flow.JobID("task-nope", flow.Address{Node: "q", Visit: 1, Attempt: 1}),
+		flow.JobID(id, flow.Address{Node: "q", Visit: 1, Attempt: 1}), flow.JobID(id, flow.Address{Node: "x", Visit: 1, Attempt: 1})} {
+		s.refused(404, "path.job", "GET", "/v1/jobs/"+job, nil)
+	}
+}
+
+func TestQueuesAreListedByService(t *testing.T) {
+	s := start(t)
+	slug := s.publish(`{"start":"p","nodes":{"p":{"kind":"parallel","exec_type":"queue","parallel_mode":"concurrent","parallel_services":["cut","paint","sand"],"post":{"output_key":"out"}}}}`)
+	for range 3 {
+		s.call(201, "POST", "/v1/tasks", obj{"flow": slug})
+	}
+	s.until("/v1/jobs", func(v obj) bool { return len(items(v)) == 9 })
+	queues := s.get("/v1/queues")
+	require.Equal(t, []any{"cut", "paint", "sand"}, values(queues, "service"))
+	require.Equal(t, []any{3.0, 3.0, 3.0}, values(queues, "waiting"))
+	require.NotEmpty(t, items(queues)[0]["oldest"])
+	var seen []any
+	for next := ""; ; {
+		page := s.get("/v1/jobs?limit=2&service=cut&service=sand&cursor=" + next)
+		seen = append(seen, values(page, "service")...)
+		if page["next"] == nil {
+			break
+		}
+		next = page["next"].(string)
+	}
+	require.ElementsMatch(t, []any{"cut", "cut", "cut", "sand", "sand", "sand"}, seen)
+	first := items(s.get("/v1/jobs?service=cut"))[0]
+	job := s.get("/v1/jobs/" + first["id"].(string))
+	require.Equal(t, []any{"cut", "cut"}, []any{job["service"], job["branch"]})
+}
+
+func TestWorkersAreListed(t *testing.T) {
+	s := start(t)
+	require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: "w1", URL: "http://127.0.0.1:1", Services: []string{"paint"}}))
+	list := items(s.get("/v1/workers"))
+	require.Equal(t, []any{"here", "local", "online"}, []any{list[0]["id"], list[0]["type"], list[0]["state"]})
+	require.Equal(t, []any{"w1", "http", "online", []any{"paint"}}, []any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["services"]})
+	require.NotEmpty(t, list[1]["last_heartbeat"])
+}
+
+func TestTheMemberSaysWhoItIs(t *testing.T) {
+	s := start(t)
+	info := s.get("/v1/info")
+	now, err := time.Parse(time.RFC3339, info["now"].(string))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), now, time.Minute)
+	delete(info, "now")
+	require.Equal(t, obj{"version": "1.2.3", "store": "sqlite", "member": "here"}, info)
+}
+
+func TestWrongRoutesAreTold(t *testing.T) {
+	s := start(t)
+	s.refused(404, "path", "GET", "/v1/nope", nil)
+	s.refused(404, "path", "GET", "/v1/", nil)
+	s.refused(404, "path", "POST", "/v1/tasks/x/explode", nil)
+	s.refused(405, "method", "DELETE", "/v1/tasks/x", nil)
+	require.Equal(t, "GET, POST", s.send("PUT", "/v1/tasks", "{}").header.Get("Allow"))
+}
