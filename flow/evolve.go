@@ -19,6 +19,9 @@ func NewState(task string, plan *Plan) *State {
 // depends on the event and the state alone. Of an event that does not fit (a journal from elsewhere)
 // nothing is applied.
 func Evolve(s *State, e *Event) {
+	if (s.Root == nil) != (e.Type == TaskCreated) {
+		return
+	}
 	s.UpdatedAt = e.At
 	if e.Request != "" {
 		s.AnsweredIDs = append(s.AnsweredIDs, e.Request)

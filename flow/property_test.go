@@ -106,3 +106,25 @@ func TestSnapshotsThatCannotBeUsedAreTold(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok, "the caller folds the journal instead")
 }
+
+// TestEventsThatDoNotFitAreNotApplied folds journals out of order, with gaps and repeats: nothing panics,
+// also not in what reads the state.
+func TestEventsThatDoNotFitAreNotApplied(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := rapidDice{rt}
+		tb := newTable(rt, planOf(rt, randomDefinition(d)))
+		tb.env.Limits = Limits{Steps: 20, Depth: 2, Units: 6}
+		_, err := tb.do(Start{Params: json.RawMessage(randomParams)})
+		require.NoError(rt, err)
+		for i := range between(d, "commands", 0, 10) {
+			tb.happen(d, i)
+		}
+		h := NewHistory("task-1", tb.state.Plan)
+		for range between(d, "events", 0, 40) {
+			e := tb.events[d.pick("event", len(tb.events))]
+			h.Apply(&e)
+			Waiting(h.State)
+			Outstanding(h.State)
+		}
+	})
+}

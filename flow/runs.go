@@ -166,7 +166,7 @@ func (h *History) taskEnded(e *Event) {
 		h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, e.At
 	}
 	clear(h.live)
-	if e.Status != string(TaskCanceled) {
+	if h.State.Root == nil || e.Status != string(TaskCanceled) {
 		return
 	}
 	root := h.State.Root
