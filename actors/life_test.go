@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -195,6 +197,22 @@ func TestAnUnknownTaskIsAnError(t *testing.T) {
 	require.Equal(t, flow.NotFound, flow.KindOf(th.Do(t.Context(), "task-none", flow.Cancel{}, "")))
 	_, err := th.Await(t.Context(), "task-none")
 	require.Equal(t, flow.NotFound, flow.KindOf(err))
+}
+
+func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
+	th := start(t, actors.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				err := th.Do(ctx, "task-nobody", flow.Cancel{}, "")
+				assert.Equal(t, flow.NotFound, flow.KindOf(err), "%v", err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestAnIdempotencyKeyIsOneTask(t *testing.T) {

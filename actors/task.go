@@ -20,6 +20,7 @@ type task struct {
 	create *persistence.Create // until the first row is written
 
 	loading bool
+	missing bool  // the store has no such task: whoever asks is told so until the parent has let go
 	waiting []any // what arrived while loading
 	gen     int   // of the state; answers to an older one are void
 	tries   int   // of loading
@@ -120,6 +121,10 @@ func (t *task) answerOnPanic() {
 
 // hold keeps a command that arrives while the state is being loaded.
 func (t *task) hold(m *command) bool {
+	if t.missing {
+		m.answer(answer{err: errNoTask(t.id)})
+		return true
+	}
 	if t.loading {
 		t.waiting = append(t.waiting, m)
 	}
@@ -193,7 +198,7 @@ func (t *task) refuseUnknown(c actor.Context) {
 			cmd.answer(answer{err: errNoTask(t.id)})
 		}
 	}
-	t.waiting = nil
+	t.waiting, t.missing = nil, true
 	c.Send(t.m.tasks, unknown{t})
 }
 
