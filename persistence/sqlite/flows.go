@@ -25,22 +25,22 @@ func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
 }
 
 func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	return first(ctx, s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = ?", id)
+	return first(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = ?", id)
 }
 
 func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	return first(ctx, s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = ?", slug)
+	return first(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = ?", slug)
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
 	if limit == 0 {
 		limit = -1
 	}
-	total, err := first(ctx, s.readers, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows")
+	total, err := first(ctx, &s.readers, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows")
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := read(ctx, s.readers, "list flows", listing.ScanFlow, flowQuery+"ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
+	list, err := read(ctx, &s.readers, "list flows", listing.ScanFlow, flowQuery+"ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
 	return list, *total, err
 }
 
@@ -54,20 +54,20 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 }
 
 func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	return first(ctx, s.readers, "read a version", listing.ScanVersion, versionQuery+"WHERE id = ?", id)
+	return first(ctx, &s.readers, "read a version", listing.ScanVersion, versionQuery+"WHERE id = ?", id)
 }
 
 func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
 	if number == 0 {
-		return first(ctx, s.readers, "find a version", listing.ScanVersion,
+		return first(ctx, &s.readers, "find a version", listing.ScanVersion,
 			versionQuery+"WHERE flow_id = ? AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
 	}
-	return first(ctx, s.readers, "find a version", listing.ScanVersion,
+	return first(ctx, &s.readers, "find a version", listing.ScanVersion,
 		versionQuery+"WHERE flow_id = ? AND number = ? ORDER BY n LIMIT 1", flowID, number)
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	return read(ctx, s.readers, "list versions", listing.ScanVersion, versionQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
+	return read(ctx, &s.readers, "list versions", listing.ScanVersion, versionQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
 }
 
 func duplicate(err error) error {

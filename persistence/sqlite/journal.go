@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -12,11 +11,11 @@ import (
 
 // Load reads snapshot and rows in one transaction, so that they fit each other.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
-	t, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	t, err := s.readers.begin(ctx, loadQuery, rowsQuery)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	defer func() { _ = t.Rollback() }() // it has only read
+	defer func() { _ = t.tx.Rollback() }() // it has only read
 	records := make([]*persistence.Record, len(ids))
 	for i, id := range ids {
 		records[i], err = load(ctx, t, id)
@@ -27,9 +26,12 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	return records, nil
 }
 
-const loadQuery = "SELECT " + listing.Columns + ", t.snapshot, t.snapshot_seq, t.resting" + listing.From + " WHERE t.id = ?"
+const (
+	loadQuery = "SELECT " + listing.Columns + ", t.snapshot, t.snapshot_seq, t.resting" + listing.From + " WHERE t.id = ?"
+	rowsQuery = "SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
+)
 
-func load(ctx context.Context, t *sql.Tx, id string) (*persistence.Record, error) {
+func load(ctx context.Context, t querier, id string) (*persistence.Record, error) {
 	scan := func(row listing.Row, r *persistence.Record) error {
 		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
 	}
@@ -42,20 +44,19 @@ func load(ctx context.Context, t *sql.Tx, id string) (*persistence.Record, error
 }
 
 func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
-	return rows(ctx, s.readers, task, after, limit)
+	return rows(ctx, &s.readers, task, after, limit)
 }
 
 func rows(ctx context.Context, q querier, task string, after int64, limit int) ([]persistence.Row, error) {
-	return read(ctx, q, "read a journal", listing.ScanRow,
-		"SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?", task, after, limit)
+	return read(ctx, q, "read a journal", listing.ScanRow, rowsQuery, task, after, limit)
 }
 
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
-	return read(ctx, s.readers, "list unfinished tasks", listing.ScanValue[string],
+	return read(ctx, &s.readers, "list unfinished tasks", listing.ScanValue[string],
 		"SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0 AND id > ? ORDER BY id LIMIT ?", after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
-	return read(ctx, s.readers, "list due tasks", listing.ScanWake,
+	return read(ctx, &s.readers, "list due tasks", listing.ScanWake,
 		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before, limit)
 }

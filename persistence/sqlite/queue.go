@@ -20,7 +20,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	}
 	all := []persistence.QueueRow{}
 	for _, service := range slices.Compact(slices.Sorted(slices.Values(services))) {
-		list, err := read(ctx, s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at FROM task_queue
+		list, err := read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at FROM task_queue
 			WHERE service = ? AND (enqueued_at, job_id) > (?, ?) ORDER BY enqueued_at, job_id LIMIT ?`,
 			service, afterAt, afterJob, limit)
 		if err != nil {
@@ -36,14 +36,14 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 
 // services steps through the index from one service to the next.
 func (s *store) services(ctx context.Context) ([]string, error) {
-	return read(ctx, s.readers, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
+	return read(ctx, &s.readers, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
 			SELECT min(service) FROM task_queue
 			UNION ALL SELECT (SELECT min(service) FROM task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)
 		SELECT service FROM s WHERE service IS NOT NULL`)
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	list, err := read(ctx, s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
+	list, err := read(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
 		depth[q.Service] = q.QueueStat

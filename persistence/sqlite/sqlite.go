@@ -28,7 +28,7 @@ type Options struct {
 
 type store struct {
 	lane
-	readers *sql.DB
+	readers readers
 	writer  *sql.DB
 	lock    *os.File
 }
@@ -63,13 +63,14 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	if s.writer, err = connect(path, 1, "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)"); err != nil {
+	if s.writer, err = connect(path, 1, "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)", "wal_autocheckpoint(4000)"); err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.writer); err != nil {
 		return err
 	}
-	if s.readers, err = connect(path, o.Readers, "query_only(1)"); err != nil {
+	s.readers.stmts = map[string]*sql.Stmt{}
+	if s.readers.db, err = connect(path, o.Readers, "query_only(1)"); err != nil {
 		return err
 	}
 	if s.lane, err = openLane(ctx, s.writer); err != nil {
@@ -95,7 +96,7 @@ func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	if err := s.readers.PingContext(ctx); err != nil {
+	if err := s.readers.db.PingContext(ctx); err != nil {
 		return fmt.Errorf("ping the store: %w", err)
 	}
 	return nil
@@ -105,11 +106,9 @@ func (s *store) Lanes() int { return 1 }
 
 // Close waits for the write under way. The lock goes last.
 func (s *store) Close() error {
-	err := s.lane.close()
-	for _, db := range []*sql.DB{s.readers, s.writer} {
-		if db != nil {
-			err = errors.Join(err, db.Close())
-		}
+	err := errors.Join(s.lane.close(), s.readers.close())
+	if s.writer != nil {
+		err = errors.Join(err, s.writer.Close())
 	}
 	if e := s.lock.Close(); !errors.Is(e, os.ErrClosed) {
 		err = errors.Join(err, e)

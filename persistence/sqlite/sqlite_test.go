@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,6 +63,22 @@ func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrFenced, "who lived before is dead, its lease or not")
 	_, err = s.Join(t.Context(), "me", time.Hour)
 	require.NoError(t, err)
+}
+
+func TestManyReadersShareAConnection(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{Readers: 1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	var readers sync.WaitGroup
+	for range 8 {
+		readers.Go(func() {
+			_, err := s.Load(t.Context(), []string{"a", "b"})
+			require.NoError(t, err)
+			_, err = s.Unfinished(t.Context(), "", 1)
+			require.NoError(t, err)
+		})
+	}
+	readers.Wait()
 }
 
 func TestAClosedStoreSaysSo(t *testing.T) {

@@ -15,17 +15,17 @@ var dialect = listing.Dialect{Mark: "?", Labels: func(q *listing.Query, labels m
 }}
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return first(ctx, s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = ?", id)
+	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = ?", id)
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
 	q := listing.List(dialect, f)
-	return read(ctx, s.readers, "list tasks", listing.ScanTask, q.String(), q.Args...)
+	return read(ctx, s.readers.db, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
 	q := listing.Count(dialect, f)
-	n, err := first(ctx, s.readers, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
+	n, err := first(ctx, s.readers.db, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
 	if err != nil {
 		return 0, err
 	}
@@ -33,7 +33,7 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	list, err := read(ctx, s.readers, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
+	list, err := read(ctx, &s.readers, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
 	counts := map[string]int{}
 	for _, c := range list {
 		counts[c.Status] = c.Count

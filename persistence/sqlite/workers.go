@@ -34,7 +34,7 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 }
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
-	return read(ctx, s.readers, "list workers", listing.ScanWorker,
+	return read(ctx, &s.readers, "list workers", listing.ScanWorker,
 		"SELECT id, url, type, services, load, last_heartbeat, registered_at FROM workers ORDER BY n")
 }
 
@@ -56,7 +56,7 @@ func (s *store) PutLog(ctx context.Context, task, job string, content []byte) er
 }
 
 func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	content, err := first(ctx, s.readers, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = ?", job)
+	content, err := first(ctx, &s.readers, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = ?", job)
 	if err != nil {
 		return nil, err
 	}
