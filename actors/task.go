@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,9 +22,12 @@ type task struct {
 
 	loading bool
 	missing bool  // the store has no such task: whoever asks is told so until the parent has let go
-	waiting []any // what arrived while loading
+	waiting []any // what arrived while loading, or while commands are tried alone
 	gen     int   // of the state; answers to an older one are void
 	tries   int   // of loading
+
+	alone    []*command // to be tried one by one: the store refuses what one of them leads to
+	refusals int        // in a row for which nobody was to blame
 
 	seq      int64 // of the last row sent to the store
 	inflight *parcel
@@ -115,20 +119,24 @@ func (t *task) answerOnPanic() {
 			cmd.answer(answer{err: errCrashed})
 		}
 	}
-	t.inflight, t.open, t.waiting = nil, nil, nil
+	for _, cmd := range t.alone {
+		cmd.answer(answer{err: errCrashed})
+	}
+	t.inflight, t.open, t.waiting, t.alone = nil, nil, nil, nil
 	panic(reason)
 }
 
-// hold keeps a command that arrives while the state is being loaded.
+// hold keeps a command that arrives while the state is being loaded, or others are tried alone.
 func (t *task) hold(m *command) bool {
 	if t.missing {
 		m.answer(answer{err: errNoTask(t.id)})
 		return true
 	}
-	if t.loading {
+	held := t.loading || len(t.alone) > 0
+	if held {
 		t.waiting = append(t.waiting, m)
 	}
-	return t.loading
+	return held
 }
 
 func (t *task) load(c actor.Context) {
@@ -160,17 +168,40 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.create = nil
 	t.reset(c)
 	t.perform(c, flow.OutstandingTo(t.state, t.m.incarnation))
+	if t.refusals > 0 {
+		t.failStep(c, "the store refuses what follows from it")
+	}
 	t.decide(c, &command{cmd: flow.Recover{}})
-	if t.crashes >= manyCrashes && t.state.Root.Step != nil {
-		t.decide(c, &command{cmd: flow.FailStep{Address: t.state.Root.Step.Address(), Error: "the task's actor keeps crashing"}})
+	if t.crashes >= manyCrashes {
+		t.failStep(c, "the task's actor keeps crashing")
+	}
+	t.goOn(c)
+	if t.state.Status.Ended() {
+		c.Send(t.m.tasks, ended{t, t.state.Status})
+	}
+}
+
+func (t *task) failStep(c actor.Context, text string) {
+	if st := t.state.Root.Step; st != nil {
+		t.decide(c, &command{cmd: flow.FailStep{Address: st.Address(), Error: text}})
+	}
+}
+
+// goOn decides what is to be tried alone, each after the row of the one before is written, and then
+// whatever has been waiting.
+func (t *task) goOn(c actor.Context) {
+	for len(t.alone) > 0 {
+		if t.inflight != nil {
+			return
+		}
+		cmd := t.alone[0]
+		t.alone = t.alone[1:]
+		t.decide(c, cmd)
 	}
 	waiting := t.waiting
 	t.waiting = nil
 	for _, message := range waiting {
 		c.Send(c.Self(), message)
-	}
-	if t.state.Status.Ended() {
-		c.Send(t.m.tasks, ended{t, t.state.Status})
 	}
 }
 
@@ -290,7 +321,7 @@ func (t *task) written(c actor.Context, w written) {
 		t.forget(c, w.err)
 		return
 	}
-	t.inflight, t.create, t.asleep = nil, nil, false
+	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
 	p.answerEach()
 	t.m.hub.notify(t.id)
@@ -298,26 +329,28 @@ func (t *task) written(c actor.Context, w written) {
 		c.Send(t.m.tasks, ended{t, t.state.Status})
 	}
 	t.flush(c)
+	t.goOn(c)
 }
 
 // forget drops everything this incarnation of the actor knew, and reloads; the commands that have no
-// answer yet are decided again. A commit that the store refuses as such would be refused again:
-// whoever caused it is told so.
+// answer yet are decided again.
 func (t *task) forget(c actor.Context, err error) {
-	again := append(t.inflight.commands(), t.open.commands()...)
+	sent, gathered := t.inflight.commands(), t.open.commands()
 	created := t.create != nil
 	t.inflight, t.open, t.proceed = nil, nil, false
 	t.gen++
 	t.reset(c)
 	switch {
 	case errors.Is(err, persistence.ErrRefused):
-		again = t.refused(again, err)
+		t.alone = append(t.suspects(sent, err), t.alone...)
+		sent = nil
 	case errors.Is(err, persistence.ErrExists):
 		// Somebody with the same id was first, perhaps this very request whose answer got lost.
 		t.m.log.Info("a task with this id exists", "task", t.id)
 	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown):
 		t.m.log.Warn("a commit failed", "task", t.id, "error", err)
 	}
+	again := append(sent, gathered...)
 	if created {
 		again = t.answerStarts(again, err)
 	}
@@ -339,23 +372,46 @@ func (t *task) answerStarts(commands []*command, err error) (rest []*command) {
 	return rest
 }
 
-// refused turns what brought a value that the store does not take into an error of its attempt,
-// or of the one who asked.
-func (t *task) refused(commands []*command, err error) (rest []*command) {
-	for _, cmd := range commands {
-		switch r := cmd.cmd.(type) {
-		case flow.Report:
-			r.Output, r.Fatal = nil, true
-			r.Error = fmt.Sprintf("internal: the store refused the attempt's result: %v", err)
-			cmd.cmd = r
-			rest = append(rest, cmd)
-		case flow.Start, flow.Signal, flow.Note, flow.Claim, flow.Extend:
-			cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
-		default:
-			rest = append(rest, cmd)
+// suspects are the commands one of which led to what the store refuses; it would refuse it again. Each
+// is tried alone then, so that no other suffers. When there is only one, it is changed.
+func (t *task) suspects(commands []*command, err error) []*command {
+	commands = slices.DeleteFunc(commands, func(cmd *command) bool {
+		switch cmd.cmd.(type) {
+		case flow.Proceed, flow.Recover: // follow from what is stored: done after every load
+			return true
 		}
+		return false
+	})
+	switch len(commands) {
+	case 0:
+		t.refusals++
+		return nil
+	case 1:
+		return t.blame(commands[0], err)
 	}
-	return rest
+	return commands
+}
+
+// blame makes of a command whose consequences the store refuses one that it takes: an attempt fails,
+// whoever asked is told. The store's words may hold what it refuses; then they are left out.
+func (t *task) blame(cmd *command, err error) []*command {
+	cmd.refused++
+	r, isReport := cmd.cmd.(flow.Report)
+	switch {
+	case isReport && cmd.refused <= 2:
+		r.Output, r.Fatal, r.Error = nil, true, "internal: the store refused the attempt's result"
+		if cmd.refused == 1 {
+			r.Error = fmt.Sprintf("%s: %v", r.Error, err)
+		}
+		cmd.cmd = r
+		return []*command{cmd}
+	case cmd.reply != nil:
+		cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
+	default:
+		t.m.log.Error("the store refuses what a task leads to", "task", t.id, "command", fmt.Sprintf("%T", cmd.cmd), "error", err)
+		t.refusals++
+	}
+	return nil
 }
 
 // rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as

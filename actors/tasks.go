@@ -19,6 +19,7 @@ type (
 		cmd     flow.Command
 		request string
 		reply   func(answer) // nil = nobody waits
+		refused int          // how often the store refused what it led to
 	}
 	// create begins a task.
 	create struct {
@@ -328,8 +329,8 @@ func (t *tasks) restAll(c actor.Context, done func()) {
 		return
 	}
 	t.leaving = done
-	for _, e := range t.entries {
-		if !e.retiring {
+	for el := t.byUse.Front(); el != nil; el = el.Next() {
+		if e := el.Value.(*entry); !e.retiring {
 			e.retiring = true
 			c.Send(e.pid, restRequest{force: true})
 		}
