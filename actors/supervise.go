@@ -17,35 +17,43 @@ func backOff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
 }
 
-// HandleFailure stops a task actor that panicked and starts it again after a while, from the store.
-// The library would restart it at once, and give up after a few times.
-func (t *tasks) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+// watchman is the supervisor of all task actors. They are no children of `tasks` in the library's
+// sense: its set of children keeps every actor that ever was in it reachable.
+type watchman struct{ m *Member }
+
+// crashed tells tasks that one of them panicked; it is stopped by then.
+type crashed struct {
+	pid    *actor.PID
+	reason any
+}
+
+// HandleFailure stops a task actor that panicked. The library would restart it at once, and give up
+// after a few times.
+func (w *watchman) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.StopChildren(child)
-	e := t.byPID[child.Id]
+	w.m.tell(w.m.tasks, crashed{child, reason})
+}
+
+// crashed has a task actor start again after a while, from the store.
+func (t *tasks) crashed(m crashed) {
+	e := t.byPID[m.pid.Id]
 	if e == nil {
 		return
 	}
-	delete(t.entries, e.id)
-	delete(t.byPID, child.Id)
-	t.byUse.Remove(e.place)
+	t.forget(e)
 	t.crashes[e.id]++
 	n := t.crashes[e.id]
-	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", reason)
+	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
 	for _, message := range e.arrived {
 		if cmd, ok := message.(*command); ok {
 			cmd.answer(answer{err: errCrashed})
 		}
 	}
-	if t.leaving != nil && len(t.entries) == 0 {
-		t.leaving()
-		t.leaving = nil
-	}
 	if n > 2*manyCrashes {
 		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
 		return
 	}
-	self := t.m.tasks
-	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(self, revive{e.id}) })
+	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id}) })
 }
 
 // errCrashed is the answer to whoever was waiting for an actor that crashed.

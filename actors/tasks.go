@@ -2,6 +2,7 @@ package actors
 
 import (
 	"container/list"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -87,19 +88,21 @@ type entry struct {
 
 // tasks is the parent of all task actors and the only one who knows which are in memory.
 type tasks struct {
-	m       *Member
-	entries map[string]*entry
-	byPID   map[string]*entry // by the actor's id, for failures
-	byUse   *list.List        // of *entry, longest unused first
-	waiters map[string][]*await
-	crashes map[string]int // since the task last ended or rested well
-	leaving func()         // set while the member stops
-	retired int            // since memory was last given back
-	closed  bool
+	m        *Member
+	entries  map[string]*entry
+	byPID    map[string]*entry // by the actor's id, for failures
+	watchman *watchman
+	byUse    *list.List // of *entry, longest unused first
+	waiters  map[string][]*await
+	crashes  map[string]int // since the task last ended or rested well
+	leaving  func()         // set while the member stops
+	retired  int            // since memory was last given back …
+	counted  int            // … as of the last sweep
+	closed   bool
 }
 
 func newTasks(m *Member) *tasks {
-	return &tasks{m: m, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
+	return &tasks{m: m, watchman: &watchman{m}, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
 		waiters: map[string][]*await{}, crashes: map[string]int{}}
 }
 
@@ -131,8 +134,13 @@ func (t *tasks) Receive(c actor.Context) {
 		t.sweep(c)
 	case restAll:
 		t.restAll(c, m.done)
+	case crashed:
+		t.crashed(m)
 	case *actor.Stopping:
 		t.closed = true
+		for _, e := range t.entries {
+			c.Stop(e.pid)
+		}
 	}
 }
 
@@ -161,7 +169,7 @@ func (t *tasks) open(c actor.Context, id string, child *task) *entry {
 	}
 	e := &entry{id: id, task: child, used: t.m.now()}
 	child.crashes = t.crashes[id]
-	e.pid = c.Spawn(t.m.props(func() actor.Actor { return child }))
+	e.pid = t.m.system.Root.Spawn(t.m.props(func() actor.Actor { return child }).Clone(actor.WithGuardian(t.watchman)))
 	e.place = t.byUse.PushBack(e)
 	t.entries[id], t.byPID[e.pid.Id] = e, e
 	return e
@@ -188,10 +196,14 @@ func (t *tasks) wake(c actor.Context, m wakeUp) {
 
 // close forgets a task actor and stops it.
 func (t *tasks) close(c actor.Context, e *entry) {
+	t.forget(e)
+	c.Stop(e.pid)
+}
+
+func (t *tasks) forget(e *entry) {
 	delete(t.entries, e.id)
 	delete(t.byPID, e.pid.Id)
 	t.byUse.Remove(e.place)
-	c.Stop(e.pid)
 	if t.leaving != nil && len(t.entries) == 0 {
 		t.leaving()
 		t.leaving = nil
@@ -239,7 +251,8 @@ func (t *tasks) unknown(c actor.Context, k *task) {
 	if e == nil {
 		return
 	}
-	t.close(c, e)
+	t.forget(e)
+	c.Poison(e.pid) // it still answers what it was handed before
 	t.reopen(c, e)
 }
 
@@ -268,16 +281,26 @@ func (t *tasks) sweep(c actor.Context) {
 	t.m.cfg.Host.Clock.AfterFunc(max(idle/3, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
 }
 
-// manyRetired is after how many retired tasks their memory is given back to the system. The
-// runtime would do so too, but only minutes later.
-const manyRetired = 20_000
+// manyRetired is from how many retired tasks on their memory is given back to the system, as soon as
+// no more of them come. The runtime would do so too, but only minutes later.
+const manyRetired = 5_000
 
 func (t *tasks) giveBackMemory() {
-	if t.retired < manyRetired {
+	calm := t.retired == t.counted
+	t.counted = t.retired
+	if t.retired < manyRetired || !calm {
 		return
 	}
-	t.retired = 0
+	t.retired, t.counted = 0, 0
+	t.entries, t.byPID = shrunk(t.entries), shrunk(t.byPID)
 	t.m.background(debug.FreeOSMemory)
+}
+
+// shrunk is a map's content in a map of its size: a map keeps the size it once had.
+func shrunk(m map[string]*entry) map[string]*entry {
+	small := make(map[string]*entry, len(m))
+	maps.Copy(small, m)
+	return small
 }
 
 // restable is a task's answer to restRequest. One that is busy gets what arrived meanwhile.

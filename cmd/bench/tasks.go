@@ -21,9 +21,16 @@ func newPayload(id string) payload {
 	return payload{ID: id, Note: strings.Repeat("n", 60), Trail: strings.Repeat("t", 60)}
 }
 
-// noop is what a step does: it decodes its input, counts and encodes it, as any real step would.
+// noop is what a step does: it decodes its input, counts and encodes it, as any real step would. A
+// unit of a fan-out gets its number and returns as much.
 func noop(input json.RawMessage) (json.RawMessage, error) {
 	var p payload
+	var number int
+	if json.Unmarshal(input, &number) == nil {
+		p = newPayload("unit")
+		p.Step = number
+		return json.Marshal(p)
+	}
 	if err := json.Unmarshal(input, &p); err != nil {
 		return nil, err
 	}
@@ -159,9 +166,9 @@ edges:
 	if err := b.publish("fanout", definition); err != nil {
 		return err
 	}
-	list := make([]map[string]int, b.o.width)
+	list := make([]int, b.o.width)
 	for i := range list {
-		list[i] = map[string]int{"step": i}
+		list[i] = i
 	}
 	return b.measured("fanout", b.o.width, func(int) any { return map[string]any{"list": list} })
 }
