@@ -167,6 +167,9 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
 	t.create = nil
 	t.reset(c)
+	if t.state.Status.Ended() {
+		c.Send(t.m.tasks, ended{t, t.state.Status})
+	}
 	t.perform(c, flow.OutstandingTo(t.state, t.m.incarnation))
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
@@ -176,9 +179,6 @@ func (t *task) loaded(c actor.Context, l loaded) {
 		t.failStep(c, "the task's actor keeps crashing")
 	}
 	t.goOn(c)
-	if t.state.Status.Ended() {
-		c.Send(t.m.tasks, ended{t, t.state.Status})
-	}
 }
 
 func (t *task) failStep(c actor.Context, text string) {
@@ -325,7 +325,7 @@ func (t *task) written(c actor.Context, w written) {
 	t.perform(c, p.effects)
 	p.answerEach()
 	t.m.hub.notify(t.id)
-	if t.open == nil && t.state.Status.Ended() && p.ends() {
+	if p.ends() {
 		c.Send(t.m.tasks, ended{t, t.state.Status})
 	}
 	t.flush(c)
