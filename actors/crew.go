@@ -12,7 +12,7 @@ type crew struct {
 }
 
 // maxIdle is how many goroutines wait for work; further ones end when theirs is done.
-const maxIdle = 64
+const maxIdle = 256
 
 func newCrew() *crew {
 	return &crew{next: make(chan func()), done: make(chan struct{}), idle: make(chan struct{}, maxIdle)}

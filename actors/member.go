@@ -132,7 +132,11 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 }
 
 func (m *Member) spawnActors() {
-	m.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	m.system = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
+		// Whoever was the last to write to an actor that has gone leaves a goroutine for this long.
+		actor.WithDeadLetterThrottleInterval(time.Millisecond),
+	)
 	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
 	for range m.store.Lanes() {
 		m.lanes = append(m.lanes, &lane{m: m})
