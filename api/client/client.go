@@ -1,0 +1,265 @@
+// Package client is the Go client of /v1.
+//
+// Promises: every refusal is an *Error that says what is wrong, where, and what to do; what may be sent
+// again without a second effect is sent again by itself when the server is full, leaves or cannot be
+// reached; a Watch goes on where it broke off, without a gap and without an event twice. Its types are
+// those of api/wire.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// Options of a Client. The zero value is useful.
+type Options struct {
+	Token      string       // sent as "Authorization: Bearer …"
+	HTTPClient *http.Client // should have no timeout of its own, because waiting is part of some answers
+	// Retries is how often a request is sent again at most; 6, negative = never. A Watch reconnects
+	// as long as its context lives.
+	Retries int
+	// Timeout bounds one try of a request, what it is to wait for left aside; 60 s.
+	Timeout time.Duration
+	// Silence is how long a stream may say nothing, not even that it is alive, before a Watch
+	// reconnects; 45 s.
+	Silence time.Duration
+}
+
+// Client speaks to one address. It is safe for concurrent use.
+type Client struct {
+	base string
+	opts Options
+}
+
+// New makes a client of the server at an address such as http://127.0.0.1:8070.
+func New(baseURL string, o Options) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("client: %q is no address of a server: write http://host:port", baseURL)
+	}
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{}
+	}
+	if o.Retries == 0 {
+		o.Retries = 6
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Silence <= 0 {
+		o.Silence = 45 * time.Second
+	}
+	return &Client{base: strings.TrimRight(u.String(), "/"), opts: o}, nil
+}
+
+// Close gives back the connections nobody uses.
+func (c *Client) Close() { c.opts.HTTPClient.CloseIdleConnections() }
+
+// call is a request before it is sent.
+type call struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         []byte
+	kind         string        // of the body
+	again        bool          // sending it again has no second effect
+	wait         time.Duration // the server may take this long on purpose
+}
+
+// do sends a call until it is answered, and decodes the answer.
+func do[T any](ctx context.Context, c *Client, r call) (*T, error) {
+	for try := 0; ; try++ {
+		answer, err := once[T](ctx, c, r)
+		if err == nil {
+			return answer, nil
+		}
+		if try >= c.opts.Retries || ctx.Err() != nil || !r.mayRepeat(err) {
+			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+		if !sleep(ctx, backOff(try, err)) {
+			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+	}
+}
+
+func once[T any](ctx context.Context, c *Client, r call) (*T, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout+r.wait)
+	defer cancel()
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var answer T
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	return &answer, nil
+}
+
+// send gives a response whose status is a success; any other is an *Error.
+func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
+	address := c.base + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	if r.kind != "" {
+		req.Header.Set("Content-Type", r.kind)
+	}
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
+	resp, err := c.opts.HTTPClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, readError(resp)
+	}
+	return resp, nil
+}
+
+// mayRepeat says whether to send a call again after an error. A refused connection has had no effect.
+func (r *call) mayRepeat(err error) bool {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return true
+	}
+	var refused *Error
+	if errors.As(err, &refused) {
+		return r.again && refused.temporary()
+	}
+	return r.again
+}
+
+// Bounds of the time between two tries.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// backOff is the time before the next try: longer each time, never the same for all clients, and not
+// shorter than the server asks for.
+func backOff(try int, err error) time.Duration {
+	pause := min(firstPause<<min(try, 10), maxPause)
+	pause = pause/2 + rand.N(pause/2)
+	var refused *Error
+	if errors.As(err, &refused) {
+		pause = max(pause, min(refused.RetryAfter, maxPause))
+	}
+	return pause
+}
+
+// encode leaves the values of users as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Error is a refusal: what is wrong, where, and what to do are in its text and in the fields of
+// wire.Problem, the kind among them for programs.
+type Error struct {
+	wire.Problem
+	RetryAfter time.Duration // how long the server asks to wait; 0 = it does not say
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%d %s", e.Status, e.Title)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	for _, p := range e.Problems {
+		text += fmt.Sprintf("\n  %d:%d: %s: %s: %s", p.Line, p.Column, p.Severity, p.Path, p.Msg)
+	}
+	for _, f := range e.Faults {
+		text += fmt.Sprintf("\n  %s: %s", f.Where, f.What)
+	}
+	return text
+}
+
+func (e *Error) temporary() bool {
+	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable
+}
+
+// KindOf is the kind of a refusal (invalid, not_found, conflict, limit, busy, denied, internal), "" for
+// any other error.
+func KindOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
+
+// maxProblem bounds what is read of a refusal.
+const maxProblem = 1 << 20
+
+func readError(resp *http.Response) error {
+	e := &Error{}
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // what is missing is made up for below
+	var plain struct{ Error string }
+	if json.Unmarshal(b, &e.Problem) != nil || e.Kind == "" {
+		_ = json.Unmarshal(b, &plain) // the server's shell answers so, and a proxy with anything
+		e.What, e.Detail = plain.Error, plain.Error
+		e.Kind = kindOf(resp.StatusCode)
+	}
+	e.Status = resp.StatusCode
+	if e.Title == "" {
+		e.Title = http.StatusText(e.Status)
+	}
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
+		e.RetryAfter = time.Duration(s) * time.Second
+	}
+	return e
+}
+
+func kindOf(status int) string {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "denied"
+	case http.StatusNotFound:
+		return "not_found"
+	case http.StatusConflict:
+		return "conflict"
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return "busy"
+	}
+	if status < http.StatusInternalServerError {
+		return "invalid"
+	}
+	return "internal"
+}

@@ -1,0 +1,461 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/client"
+	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	err := goleak.Find()
+	for tries := 0; err != nil && tries < 4; tries++ { // the actor library counts the last dead letters for a while
+		err = goleak.Find()
+	}
+	if code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// server is a member behind its shell. What is in front of it may spoil answers.
+type server struct {
+	engine *actors.Member
+	base   string
+}
+
+func startServer(t *testing.T, inFront func(http.Handler) http.Handler) *server {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	functions := funcs.New()
+	funcs.RegisterDemo(functions)
+	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
+	reader := persistence.NewReader(store, flow.Limits{})
+	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader,
+		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, engine.Stop(context.Background())) })
+	routes, err := v1.New(v1.Config{Engine: engine, Store: store, Reader: reader, Registry: registry, StoreKind: "sqlite", Member: "here"})
+	require.NoError(t, err)
+	shell, err := api.New(api.Config{Engine: engine, Store: store, Reader: reader, Registry: registry, V1: routes, Tokens: []string{token}})
+	require.NoError(t, err)
+	handler := shell.Handler()
+	if inFront != nil {
+		handler = inFront(handler)
+	}
+	web := httptest.NewServer(handler)
+	t.Cleanup(web.Close)
+	return &server{engine, web.URL}
+}
+
+const token = "a secret"
+
+func connect(t *testing.T, base string, more ...func(*client.Options)) *client.Client {
+	t.Helper()
+	o := client.Options{Token: token, HTTPClient: &http.Client{Transport: &http.Transport{}}}
+	for _, m := range more {
+		m(&o)
+	}
+	c, err := client.New(base, o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+const (
+	waits  = `{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go"},"post":{"output_key":"got"}}}}`
+	upper  = "name: Upper\nresult: out\nstart: u\nnodes:\n  u: {exec_type: local_func, func: upper, prep: {input_key: $params.text}, post: {output_key: out}}\n"
+	queued = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue"}}}`
+	// slow makes an event every few milliseconds for a while.
+	slow = `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":5}},"again":{"kind":"choice","choice_cases":[{"action":"more","expr":{"ne":["$shared.stop",true]}}],"default_action":"enough"}},"edges":[{"from":"t","action":"default","to":"again"},{"from":"again","action":"more","to":"t"}]}`
+)
+
+func TestEveryCallHasItsAnswer(t *testing.T) {
+	s := startServer(t, nil)
+	c := connect(t, s.base)
+	ctx := t.Context()
+
+	info, err := c.Info(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "here", info.Member)
+
+	published, err := c.Publish(ctx, "", []byte(upper))
+	require.NoError(t, err)
+	require.Equal(t, "upper", published.Flow.Slug)
+	published, err = c.Publish(ctx, "waits", []byte(waits))
+	require.NoError(t, err)
+	require.True(t, published.Created)
+	again, err := c.Publish(ctx, "waits", []byte(waits))
+	require.NoError(t, err)
+	require.False(t, again.Created)
+	validation, err := c.Validate(ctx, []byte("start: x\n"))
+	require.NoError(t, err)
+	require.False(t, validation.Valid)
+	flows, err := c.Flows(ctx, client.Paging{})
+	require.NoError(t, err)
+	require.Len(t, flows.Items, 2)
+	f, err := c.Flow(ctx, "waits")
+	require.NoError(t, err)
+	require.Equal(t, published.Flow, *f)
+	versions, err := c.Versions(ctx, "waits", client.Paging{Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, versions.Items, 1)
+	for _, number := range []int{0, 1} {
+		v, err := c.Version(ctx, "waits", number)
+		require.NoError(t, err)
+		require.JSONEq(t, waits, string(v.Definition))
+	}
+
+	started, err := c.Start(ctx, wire.Start{Flow: "upper", Params: json.RawMessage(`{"text":"a"}`), WaitMS: 20000})
+	require.NoError(t, err)
+	require.Equal(t, `"A"`, string(started.Task.Result))
+	started, err = c.Start(ctx, wire.Start{Flow: "waits", Labels: map[string]string{"a": "b:c"}, IdempotencyKey: "k"})
+	require.NoError(t, err)
+	id := started.ID
+	found, err := c.Tasks(ctx, client.TaskQuery{Flow: "waits", States: []string{"pending", "running"}, Labels: map[string]string{"a": "b:c"},
+		CreatedFrom: time.Now().Add(-time.Minute), CreatedTo: time.Now().Add(time.Minute)})
+	require.NoError(t, err)
+	require.Equal(t, id, found.Items[0].ID)
+	paused, err := c.Pause(ctx, id)
+	require.NoError(t, err)
+	require.True(t, paused.Paused)
+	_, err = c.Resume(ctx, id)
+	require.NoError(t, err)
+	waiting, err := c.Waiting(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "signal", waiting.Waits[0].For)
+	_, err = c.Signal(ctx, id, "go", json.RawMessage(`12345678901234567890`))
+	require.NoError(t, err)
+	ended, err := c.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, `{"go":12345678901234567890,"got":12345678901234567890}`, string(ended.Result))
+	runs, err := c.Runs(ctx, id, client.Paging{})
+	require.NoError(t, err)
+	require.Equal(t, "w", runs.Items[0].Node)
+	events, err := c.Events(ctx, id, "", 2)
+	require.NoError(t, err)
+	require.Len(t, events.Items, 2)
+	require.Equal(t, events.Items[1].ID, events.Next)
+
+	_, err = c.Publish(ctx, "queued", []byte(queued))
+	require.NoError(t, err)
+	started, err = c.Start(ctx, wire.Start{Flow: "queued"})
+	require.NoError(t, err)
+	got, err := s.engine.Poll(ctx, actors.Poll{Worker: "w", Services: []string{"paint"}, Wait: 20 * time.Second})
+	require.NoError(t, err)
+	job, err := c.Job(ctx, got[0].Job.ID())
+	require.NoError(t, err)
+	require.Equal(t, "claimed", job.State)
+	jobs, err := c.Jobs(ctx, client.Paging{}, "paint")
+	require.NoError(t, err)
+	require.Equal(t, job.ID, jobs.Items[0].ID)
+	queues, err := c.Queues(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, queues[0].Waiting)
+	known, err := c.Workers(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "here", known[0].ID)
+	canceled, err := c.Cancel(ctx, started.ID)
+	require.NoError(t, err)
+	require.Equal(t, "canceled", canceled.State)
+}
+
+func TestAListIsReadPageByPage(t *testing.T) {
+	c := connect(t, startServer(t, nil).base)
+	_, err := c.Publish(t.Context(), "waits", []byte(waits))
+	require.NoError(t, err)
+	for range 7 {
+		_, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+		require.NoError(t, err)
+	}
+	seen := map[string]bool{}
+	for task, err := range client.All(func(cursor string) (*wire.Page[wire.TaskSummary], error) {
+		return c.Tasks(t.Context(), client.TaskQuery{Paging: client.Paging{Cursor: cursor, Limit: 3}})
+	}) {
+		require.NoError(t, err)
+		seen[task.ID] = true
+	}
+	require.Len(t, seen, 7)
+	for _, err := range client.All(func(string) (*wire.Page[wire.Flow], error) { return nil, errors.New("broken") }) {
+		require.EqualError(t, err, "broken")
+	}
+}
+
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	s := startServer(t, nil)
+	c := connect(t, s.base)
+	_, err := c.Task(t.Context(), "nope")
+	require.Equal(t, "not_found", client.KindOf(err))
+	require.ErrorContains(t, err, "check the id")
+	_, err = c.Publish(t.Context(), "x", []byte("start: a\nnodes:\n  b: {kind: odd}\n"))
+	var refused *client.Error
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Problems, 2)
+	require.ErrorContains(t, err, "3:13: error: nodes.b.kind")
+	_, err = c.Tasks(t.Context(), client.TaskQuery{States: []string{"odd"}})
+	require.Equal(t, "invalid", client.KindOf(err))
+	require.ErrorContains(t, err, "known are: pending")
+	stranger := connect(t, s.base, func(o *client.Options) { o.Token = "wrong" })
+	_, err = stranger.Info(t.Context())
+	require.Equal(t, "denied", client.KindOf(err))
+	require.ErrorContains(t, err, "a bearer token is needed")
+	require.Empty(t, client.KindOf(errors.New("another")))
+	for _, address := range []string{"", "localhost:1", "ftp://x", "http://"} {
+		_, err := client.New(address, client.Options{})
+		require.Error(t, err, address)
+	}
+}
+
+// full answers some requests as a server that is full, one that leaves, or a proxy without one.
+func full(times int32, answers ...func(http.ResponseWriter)) (func(http.Handler) http.Handler, *atomic.Int32) {
+	var seen atomic.Int32
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if n := seen.Add(1); n <= times {
+				answers[int(n-1)%len(answers)](w)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}, &seen
+}
+
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write([]byte(`{"title":"Too Many Requests","status":429,"kind":"busy","what":"full"}`))
+}
+
+func leaving(w http.ResponseWriter) { http.Error(w, "no server", http.StatusServiceUnavailable) }
+
+func broken(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+
+func TestWhatMayBeSentAgainIs(t *testing.T) {
+	inFront, seen := full(3, busy, leaving, broken)
+	c := connect(t, startServer(t, inFront).base)
+	_, err := c.Publish(t.Context(), "waits", []byte(waits))
+	require.NoError(t, err)
+	require.EqualValues(t, 4, seen.Load())
+	for name, do := range map[string]func() error{
+		"a start with a key": func() error {
+			_, err := c.Start(t.Context(), wire.Start{Flow: "waits", IdempotencyKey: "k"})
+			return err
+		},
+		"reading": func() error { _, err := c.Flow(t.Context(), "waits"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen.Store(0)
+			require.NoError(t, do())
+			require.EqualValues(t, 4, seen.Load())
+		})
+	}
+	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	require.NoError(t, err)
+	seen.Store(0)
+	_, err = c.Signal(t.Context(), started.ID, "other", nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, seen.Load())
+	events, err := c.Events(t.Context(), started.ID, "", 100)
+	require.NoError(t, err)
+	signals := 0
+	for _, e := range events.Items {
+		if e.Type == "signal_received" {
+			signals++
+		}
+	}
+	require.Equal(t, 1, signals)
+}
+
+func TestWhatMightHappenTwiceIsNotSentAgain(t *testing.T) {
+	inFront, seen := full(1, broken)
+	c := connect(t, startServer(t, inFront).base)
+	_, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	require.Error(t, err)
+	require.EqualValues(t, 1, seen.Load())
+}
+
+func TestACommandIsNamedByItsContext(t *testing.T) {
+	c := connect(t, startServer(t, nil).base)
+	_, err := c.Publish(t.Context(), "waits", []byte(waits))
+	require.NoError(t, err)
+	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	require.NoError(t, err)
+	ctx := client.WithRequest(t.Context(), "the same")
+	for range 2 {
+		_, err = c.Pause(ctx, started.ID)
+		require.NoError(t, err)
+	}
+	_, err = c.Pause(t.Context(), started.ID)
+	require.Equal(t, "conflict", client.KindOf(err), "a pause of its own")
+}
+
+func TestAnUnreachableServerIsTriedAgain(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	c := connect(t, "http://"+address)
+	answers := make(chan error, 1)
+	go func() {
+		_, err := c.Info(t.Context())
+		answers <- err
+	}()
+	time.Sleep(150 * time.Millisecond) // it has tried by then
+	l, err = net.Listen("tcp", address)
+	require.NoError(t, err)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"member":"late"}`)) })}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	require.NoError(t, <-answers)
+}
+
+func TestAClientGivesUp(t *testing.T) {
+	inFront, seen := full(1000, busy)
+	s := startServer(t, inFront)
+	c := connect(t, s.base, func(o *client.Options) { o.Retries = 2 })
+	_, err := c.Info(t.Context())
+	require.Equal(t, "busy", client.KindOf(err))
+	require.EqualValues(t, 3, seen.Load())
+	never := connect(t, s.base, func(o *client.Options) { o.Retries = -1 })
+	_, err = never.Info(t.Context())
+	require.Error(t, err)
+	require.EqualValues(t, 4, seen.Load())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = connect(t, s.base).Info(ctx)
+	require.Error(t, err)
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestAnEndedContextEndsAWatch(t *testing.T) {
+	c := connect(t, startServer(t, nil).base)
+	_, err := c.Publish(t.Context(), "waits", []byte(waits))
+	require.NoError(t, err)
+	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range c.Watch(ctx, started.ID, "") {
+		last = err
+		cancel()
+	}
+	require.ErrorIs(t, last, context.Canceled)
+	for _, err := range c.Watch(t.Context(), "nope", "") {
+		require.Equal(t, "not_found", client.KindOf(err))
+	}
+}
+
+// cutter breaks connections off after a number of bytes, wherever that is.
+type cutter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutter) Write(b []byte) (int, error) {
+	if c.left -= len(b); c.left < 0 {
+		_, _ = c.ResponseWriter.Write(b[:max(len(b)+c.left, 0)])
+		c.Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+func (c *cutter) Flush()                      { _ = http.NewResponseController(c.ResponseWriter).Flush() }
+func (c *cutter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func TestAWatchHasNoGapAndNothingTwice(t *testing.T) {
+	var connections atomic.Int32
+	s := startServer(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/stream") {
+				w = &cutter{w, 150 + 131*int(connections.Add(1))}
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	c := connect(t, s.base)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := c.Publish(ctx, "slow", []byte(slow))
+	require.NoError(t, err)
+	started, err := c.Start(ctx, wire.Start{Flow: "slow"})
+	require.NoError(t, err)
+	var ids []string
+	for e, err := range c.Watch(ctx, started.ID, "") {
+		require.NoError(t, err)
+		ids = append(ids, e.ID)
+		if len(ids) == 20 {
+			_, err := c.Signal(ctx, started.ID, "stop", json.RawMessage("true"))
+			require.NoError(t, err)
+		}
+	}
+	require.Greater(t, connections.Load(), int32(3))
+	var want []string
+	for e, err := range client.All(func(cursor string) (*wire.Page[wire.Event], error) {
+		return c.Events(ctx, started.ID, cursor, 0)
+	}) {
+		require.NoError(t, err)
+		want = append(want, e.ID)
+	}
+	require.Equal(t, want, ids)
+	var rest []string
+	for e, err := range c.Watch(ctx, started.ID, want[len(want)-3]) {
+		require.NoError(t, err)
+		rest = append(rest, e.ID)
+	}
+	require.Equal(t, want[len(want)-2:], rest)
+}
+
+func TestASilentStreamIsReplaced(t *testing.T) {
+	var connections atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if connections.Add(1) == 1 {
+			_, _ = w.Write([]byte("id: 1.0\ndata: {\"id\":\"1.0\",\"at\":\"2026-01-01T00:00:00.000Z\"}\n\n"))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		_, _ = fmt.Fprintf(w, "id: 1.1\ndata: {\"id\":\"after %s\",\"at\":\"2026-01-01T00:00:00.000Z\"}\n\nevent: end\ndata: {}\n\n", r.Header.Get("Last-Event-ID"))
+	}))
+	t.Cleanup(web.Close)
+	c := connect(t, web.URL, func(o *client.Options) { o.Silence = 50 * time.Millisecond })
+	var ids []string
+	for e, err := range c.Watch(t.Context(), "task", "") {
+		require.NoError(t, err)
+		ids = append(ids, e.ID)
+	}
+	require.Equal(t, []string{"1.0", "after 1.0"}, ids)
+}

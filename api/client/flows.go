@@ -1,0 +1,110 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// Paging says which part of a list is meant. The zero value is its beginning.
+type Paging struct {
+	Cursor string // Next of the page before
+	Limit  int    // items at most; 0 = the server's choice
+}
+
+func (p Paging) query() url.Values {
+	q := url.Values{}
+	set(q, "cursor", p.Cursor)
+	if p.Limit > 0 {
+		q.Set("limit", strconv.Itoa(p.Limit))
+	}
+	return q
+}
+
+func set(q url.Values, name, value string) {
+	if value != "" {
+		q.Set(name, value)
+	}
+}
+
+// All reads a list page by page. It ends after the first error.
+//
+//	for task, err := range client.All(func(cursor string) (*wire.Page[wire.TaskSummary], error) {
+//		return c.Tasks(ctx, client.TaskQuery{Paging: client.Paging{Cursor: cursor}})
+//	}) { … }
+func All[T any](read func(cursor string) (*wire.Page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor := ""; ; {
+			page, err := read(cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range page.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if cursor = page.Next; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// get is a call that may be sent as often as one likes.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+	return do[T](ctx, c, call{method: http.MethodGet, path: path, query: query, again: true})
+}
+
+// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes the
+// slug of the definition's name. The content of the newest version changes nothing.
+func (c *Client) Publish(ctx context.Context, slug string, definition []byte) (*wire.Published, error) {
+	r := call{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), body: definition, kind: kindOfText(definition), again: true}
+	if slug == "" {
+		r.method, r.path = http.MethodPost, "/v1/flows"
+	}
+	return do[wire.Published](ctx, c, r)
+}
+
+// Validate tells all problems of a definition. Nothing is kept.
+func (c *Client) Validate(ctx context.Context, definition []byte) (*wire.Validation, error) {
+	return do[wire.Validation](ctx, c, call{method: http.MethodPost, path: "/v1/validate", body: definition, kind: kindOfText(definition), again: true})
+}
+
+func kindOfText(definition []byte) string {
+	if bytes.HasPrefix(bytes.TrimSpace(definition), []byte("{")) {
+		return "application/json"
+	}
+	return "application/yaml"
+}
+
+// Flows lists flows, newest first.
+func (c *Client) Flows(ctx context.Context, p Paging) (*wire.Page[wire.Flow], error) {
+	return get[wire.Page[wire.Flow]](ctx, c, "/v1/flows", p.query())
+}
+
+// Flow reads a flow by its slug or id.
+func (c *Client) Flow(ctx context.Context, flow string) (*wire.Flow, error) {
+	return get[wire.Flow](ctx, c, "/v1/flows/"+url.PathEscape(flow), nil)
+}
+
+// Versions lists a flow's versions, highest number first.
+func (c *Client) Versions(ctx context.Context, flow string, p Paging) (*wire.Page[wire.Version], error) {
+	return get[wire.Page[wire.Version]](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions", p.query())
+}
+
+// Version reads a version with its definition; number 0 = the newest published one.
+func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Version, error) {
+	name := "latest"
+	if number != 0 {
+		name = strconv.Itoa(number)
+	}
+	return get[wire.Version](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions/"+name, nil)
+}

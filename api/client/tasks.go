@@ -1,0 +1,178 @@
+package client
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// Start begins a task. Without an idempotency key it is not sent again once it has reached a server,
+// because that might begin two.
+func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
+	body, err := encode(s)
+	if err != nil {
+		return nil, fmt.Errorf("starting a task of %s: %w", s.Flow, err)
+	}
+	return do[wire.Started](ctx, c, call{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
+		again: s.IdempotencyKey != "", wait: milliseconds(s.WaitMS)})
+}
+
+func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// TaskQuery picks tasks. Zero fields do not filter.
+type TaskQuery struct {
+	Paging
+	Flow                   string            // slug or id
+	States                 []string          // any of them; paused only alone
+	Labels                 map[string]string // all of them
+	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
+}
+
+func (t TaskQuery) query() url.Values {
+	q := t.Paging.query()
+	set(q, "flow", t.Flow)
+	for _, state := range t.States {
+		q.Add("state", state)
+	}
+	for name, text := range t.Labels {
+		q.Add("label", name+":"+text)
+	}
+	if !t.CreatedFrom.IsZero() {
+		q.Set("created_from", t.CreatedFrom.UTC().Format(time.RFC3339Nano))
+	}
+	if !t.CreatedTo.IsZero() {
+		q.Set("created_to", t.CreatedTo.UTC().Format(time.RFC3339Nano))
+	}
+	return q
+}
+
+// Tasks searches tasks, newest first.
+func (c *Client) Tasks(ctx context.Context, q TaskQuery) (*wire.Page[wire.TaskSummary], error) {
+	return get[wire.Page[wire.TaskSummary]](ctx, c, "/v1/tasks", q.query())
+}
+
+// Task reads a task as it is at this moment.
+func (c *Client) Task(ctx context.Context, id string) (*wire.Task, error) {
+	return get[wire.Task](ctx, c, taskPath(id, ""), nil)
+}
+
+func taskPath(id, what string) string { return "/v1/tasks/" + url.PathEscape(id) + what }
+
+// pollTime is how long one request of Wait may wait; proxies cut off what takes much longer.
+const pollTime = 25 * time.Second
+
+// Wait reads a task when it has ended. A task that failed or was canceled is no error of Wait.
+func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
+	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}}
+	for {
+		t, err := do[wire.Task](ctx, c, call{method: http.MethodGet, path: taskPath(id, ""), query: q, again: true, wait: pollTime})
+		if err != nil || !t.EndedAt.IsZero() {
+			return t, err
+		}
+	}
+}
+
+type requestKey struct{}
+
+// WithRequest names the requests that are made with a context, so that a command may be given again,
+// by another process too, and has its effect once. Without it every command gets a name of its own.
+func WithRequest(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestKey{}, id)
+}
+
+func (c *Client) command(ctx context.Context, id, name string, body []byte) (*wire.TaskSummary, error) {
+	request, ok := ctx.Value(requestKey{}).(string)
+	if !ok {
+		request = crand.Text()
+	}
+	r := call{method: http.MethodPost, path: taskPath(id, "/"+name), header: http.Header{"Request-Id": {request}}, body: body, again: true}
+	if body != nil {
+		r.kind = "application/json"
+	}
+	return do[wire.TaskSummary](ctx, c, r)
+}
+
+// Cancel ends a task. One that has ended stays as it is.
+func (c *Client) Cancel(ctx context.Context, id string) (*wire.TaskSummary, error) {
+	return c.command(ctx, id, "cancel", nil)
+}
+
+// Pause keeps anything new of a task from starting; what is in flight goes on.
+func (c *Client) Pause(ctx context.Context, id string) (*wire.TaskSummary, error) {
+	return c.command(ctx, id, "pause", nil)
+}
+
+// Resume undoes Pause.
+func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, error) {
+	return c.command(ctx, id, "resume", nil)
+}
+
+// Signal sets a key of a task's shared state to a JSON value and wakes whoever waits for it.
+func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
+	body, err := encode(wire.Signal{Key: key, Value: value})
+	if err != nil {
+		return nil, fmt.Errorf("signaling %s: %w", id, err)
+	}
+	return c.command(ctx, id, "signal", body)
+}
+
+// Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
+func (c *Client) Events(ctx context.Context, id, after string, limit int) (*wire.Page[wire.Event], error) {
+	q := Paging{Limit: limit}.query()
+	set(q, "after", after)
+	return get[wire.Page[wire.Event]](ctx, c, taskPath(id, "/events"), q)
+}
+
+// Runs reads a task's attempts and steps, in order of their beginning.
+func (c *Client) Runs(ctx context.Context, id string, p Paging) (*wire.Page[wire.Run], error) {
+	return get[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.query())
+}
+
+// Waiting tells why a task is waiting.
+func (c *Client) Waiting(ctx context.Context, id string) (*wire.Waiting, error) {
+	return get[wire.Waiting](ctx, c, taskPath(id, "/waiting"), nil)
+}
+
+// Job reads a job, also long after it ended.
+func (c *Client) Job(ctx context.Context, id string) (*wire.Job, error) {
+	return get[wire.Job](ctx, c, "/v1/jobs/"+url.PathEscape(id), nil)
+}
+
+// Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
+func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.Page[wire.WaitingJob], error) {
+	q := p.query()
+	for _, service := range services {
+		q.Add("service", service)
+	}
+	return get[wire.Page[wire.WaitingJob]](ctx, c, "/v1/jobs", q)
+}
+
+// Queues tells how long the queues are.
+func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
+	q, err := get[wire.Queues](ctx, c, "/v1/queues", nil)
+	if err != nil {
+		return nil, err
+	}
+	return q.Items, nil
+}
+
+// Workers lists the workers in order of their first registration.
+func (c *Client) Workers(ctx context.Context) ([]wire.KnownWorker, error) {
+	w, err := get[wire.KnownWorkers](ctx, c, "/v1/workers", nil)
+	if err != nil {
+		return nil, err
+	}
+	return w.Items, nil
+}
+
+// Info tells with whom one speaks.
+func (c *Client) Info(ctx context.Context) (*wire.Info, error) {
+	return get[wire.Info](ctx, c, "/v1/info", nil)
+}

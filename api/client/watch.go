@@ -1,0 +1,127 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning), and
+// ends with the task. A connection that breaks off or falls silent is replaced by another one that goes
+// on behind the last event. It ends with an error when the server refuses, or ctx ends.
+func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
+	return func(yield func(wire.Event, error) bool) {
+		w := &watcher{c: c, task: task, after: after, yield: yield}
+		for {
+			err := w.connect(ctx)
+			if w.over {
+				return
+			}
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			} else if !final(err) && sleep(ctx, backOff(w.failures, err)) {
+				w.failures++
+				continue
+			}
+			yield(wire.Event{}, fmt.Errorf("watching %s: %w", task, err))
+			return
+		}
+	}
+}
+
+// final says whether connecting again is of no use.
+func final(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && !refused.temporary() && refused.Status < http.StatusInternalServerError
+}
+
+type watcher struct {
+	c        *Client
+	task     string
+	after    string
+	failures int  // connections in a row that brought nothing
+	over     bool // the task has ended, or nobody wants to hear more
+	yield    func(wire.Event, error) bool
+}
+
+// errBroken: the stream stopped without the message that ends it.
+var errBroken = errors.New("the stream broke off")
+
+// connect follows one connection to its end.
+func (w *watcher) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silent := time.AfterFunc(w.c.opts.Silence, cancel)
+	defer silent.Stop()
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if w.after != "" {
+		header.Set("Last-Event-ID", w.after)
+	}
+	resp, err := w.c.send(ctx, call{method: http.MethodGet, path: taskPath(w.task, "/stream"), header: header})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	in := bufio.NewReader(resp.Body)
+	for {
+		kind, data, err := readMessage(in, func() { silent.Reset(w.c.opts.Silence) })
+		if err != nil {
+			return err
+		}
+		if err := w.heard(kind, data); err != nil || w.over {
+			return err
+		}
+	}
+}
+
+func (w *watcher) heard(kind string, data []byte) error {
+	switch {
+	case kind == "end":
+		w.over = true
+		return nil
+	case len(data) == 0:
+		return nil
+	}
+	var e wire.Event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("%w: an event cannot be read: %w", errBroken, err)
+	}
+	w.after, w.failures = e.ID, 0
+	w.over = !w.yield(e, nil)
+	return nil
+}
+
+// readMessage reads up to the empty line that ends a message. A message that is cut off is none.
+func readMessage(in *bufio.Reader, alive func()) (kind string, data []byte, err error) {
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return "", nil, errBroken
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		alive()
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return kind, data, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			kind = string(value)
+		case "data":
+			data = append(data, value...)
+		}
+	}
+}
