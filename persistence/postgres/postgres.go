@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,12 +27,12 @@ type Options struct {
 	Connections int
 }
 
-// Limits of the server's patience with a connection.
-const (
-	statementTimeout = 30 * time.Second
-	lockTimeout      = 10 * time.Second
-	idleTimeout      = 10 * time.Second // within a transaction
-)
+// patience is what the server has with a connection.
+var patience = map[string]time.Duration{
+	"statement_timeout":                   30 * time.Second,
+	"lock_timeout":                        10 * time.Second,
+	"idle_in_transaction_session_timeout": 10 * time.Second,
+}
 
 type store struct {
 	// Three pools, because a batch must not wait for a slow listing, nor a lease for a batch.
@@ -86,13 +87,13 @@ func connect(ctx context.Context, dsn string, size int, settings map[string]stri
 	}
 	config.MaxConns = int32(size)
 	params := config.ConnConfig.RuntimeParams
-	params["statement_timeout"] = fmt.Sprint(statementTimeout.Milliseconds())
-	params["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())
-	params["idle_in_transaction_session_timeout"] = fmt.Sprint(idleTimeout.Milliseconds())
-	params["default_transaction_isolation"] = "read committed" // what the fence relies on
-	for name, value := range settings {
-		params[name] = value
+	for name, patience := range patience {
+		if params[name] == "" { // a DSN may say something else
+			params[name] = fmt.Sprint(patience.Milliseconds())
+		}
 	}
+	params["default_transaction_isolation"] = "read committed" // what the fence relies on
+	maps.Copy(params, settings)
 	return pgxpool.NewWithConfig(ctx, config)
 }
 

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,9 +75,9 @@ func (b *bench) lane() *pgx.Conn {
 
 func (b *bench) append(conn *pgx.Conn, statement string, lane, size int, left *atomic.Int64) {
 	ctx := context.Background()
-	ids, seqs, values := make([]string, size), make([]int64, size), make([]string, size)
+	ids, seqs, values, texts := make([]string, size), make([]int64, size), make([][]byte, size), make([]string, size)
 	for i := range ids {
-		ids[i], values[i] = taskID(lane, i), string(events)
+		ids[i], values[i], texts[i] = taskID(lane, i), events, string(events)
 	}
 	_, err := conn.Exec(ctx, "INSERT INTO task_events SELECT id, 0, 0, '[]' FROM unnest($1::text[]) AS id", ids)
 	require.NoError(b, err)
@@ -85,6 +86,9 @@ func (b *bench) append(conn *pgx.Conn, statement string, lane, size int, left *a
 			seqs[i]++
 		}
 		args := []any{ids, seqs, seqs, values, b.me}
+		if !strings.Contains(statement, "bytea") {
+			args[3] = texts
+		}
 		if statement[:4] != "WITH" {
 			args = args[:4]
 		}

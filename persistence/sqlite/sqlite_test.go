@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -63,6 +64,19 @@ func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrFenced, "who lived before is dead, its lease or not")
 	_, err = s.Join(t.Context(), "me", time.Hour)
 	require.NoError(t, err)
+}
+
+func TestANewerSchemaIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "troupe.db")
+	require.NoError(t, openAt(t, path).Close())
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	_, err = db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	_, err = sqlite.Open(t.Context(), path, sqlite.Options{})
+	require.ErrorContains(t, err, "use a newer program")
+	require.ErrorContains(t, err, path)
 }
 
 func TestManyReadersShareAConnection(t *testing.T) {

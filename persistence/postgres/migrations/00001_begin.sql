@@ -58,6 +58,7 @@ CREATE TABLE tasks (
 	snapshot     bytea
 ) WITH (fillfactor = 70);
 CREATE INDEX tasks_created ON tasks (created_at, id);
+CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND NOT resting;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
 CREATE INDEX tasks_labels ON tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;

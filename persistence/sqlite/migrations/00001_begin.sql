@@ -52,6 +52,7 @@ CREATE TABLE tasks (
 	snapshot     BLOB
 ) STRICT;
 CREATE INDEX tasks_created ON tasks (created_at, id);
+CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
 

@@ -1,0 +1,214 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/postgres"
+)
+
+// joined is a store with a member and task "a".
+func joined(t *testing.T, dsn string) (persistence.Store, string) {
+	s := openAt(t, dsn)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	me, err := s.Join(t.Context(), "me", time.Hour)
+	require.NoError(t, err)
+	answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Create: &persistence.Create{}, Seq: 1, Events: []byte("[]")}})
+	require.NoError(t, err)
+	require.NoError(t, answers[0])
+	return s, me
+}
+
+func row(seq int64) persistence.Commit {
+	return persistence.Commit{Task: "a", Seq: seq, Events: []byte("[]")}
+}
+
+// blocked waits until n connections wait for a lock.
+func blocked(t *testing.T, admin *pgx.Conn, n int) {
+	require.Eventually(t, func() bool {
+		var waiting int
+		require.NoError(t, admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting))
+		return waiting == n
+	}, 10*time.Second, time.Millisecond)
+}
+
+// ways of committing, which are three statements.
+var shapesOfBatches = map[string][]persistence.Commit{
+	"one row":    {row(2)},
+	"many rows":  {row(2), {Task: "b", Seq: 2, Events: []byte("[]")}},
+	"everything": {{Task: "a", Seq: 1, Columns: &persistence.Columns{Status: "running"}}},
+}
+
+func TestABatchWaitsForATakeoverAndSeesIt(t *testing.T) {
+	for name, batch := range shapesOfBatches {
+		t.Run(name, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			s, me := joined(t, dsn)
+			admin, ctx := connect(t, dsn), t.Context()
+			tx, err := admin.Begin(ctx)
+			require.NoError(t, err)
+			_, err = tx.Exec(ctx, "UPDATE members SET fenced_at = 1")
+			require.NoError(t, err)
+			var sender sync.WaitGroup
+			sender.Go(func() {
+				_, err := s.Commit(ctx, me, batch)
+				require.ErrorIs(t, err, persistence.ErrFenced)
+			})
+			blocked(t, connect(t, dsn), 1)
+			require.NoError(t, tx.Commit(ctx))
+			sender.Wait()
+			records, err := s.Load(ctx, []string{"a"})
+			require.NoError(t, err)
+			require.Len(t, records[0].Rows, 1)
+			require.Equal(t, "pending", records[0].Status)
+		})
+	}
+}
+
+func TestATakeoverWaitsForABatch(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	ctx := t.Context()
+	// Somebody holds the row that the batch wants to write, so the batch holds its lock on the member.
+	other := connect(t, dsn)
+	tx, err := other.Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, "INSERT INTO task_events (task, seq, at, events) VALUES ('a', 2, 0, '')")
+	require.NoError(t, err)
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		answers, err := s.Commit(ctx, me, []persistence.Commit{row(2)})
+		require.NoError(t, err)
+		require.NoError(t, answers[0])
+	})
+	admin := connect(t, dsn)
+	blocked(t, admin, 1)
+	_, err = s.Renew(ctx, me, 0)
+	require.NoError(t, err, "a renewal does not wait for a batch")
+	calls.Go(func() {
+		_, err := s.Join(ctx, "next", time.Hour)
+		require.NoError(t, err)
+		records, err := s.Load(ctx, []string{"a"})
+		require.NoError(t, err)
+		require.Len(t, records[0].Rows, 2, "what the predecessor was writing is there")
+	})
+	blocked(t, admin, 2)
+	require.NoError(t, tx.Rollback(ctx))
+	calls.Wait()
+}
+
+func TestNoPlanReadsAWholeTable(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	commit := func(batch ...persistence.Commit) {
+		_, err := s.Commit(ctx, me, batch)
+		require.NoError(t, err)
+	}
+	// Plans are made while the tables are empty.
+	for range 10 {
+		for _, batch := range shapesOfBatches {
+			commit(batch...)
+		}
+	}
+	_, err := admin.Exec(ctx, `INSERT INTO task_events SELECT 't' || n, 1, 0, '' FROM generate_series(1, 20000) n;
+		INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash) SELECT 't' || n, '', '', 0, 0, '' FROM generate_series(1, 20000) n;
+		INSERT INTO task_queue SELECT 't' || n, 'j', '', 0 FROM generate_series(1, 20000) n;
+		INSERT INTO wakes SELECT 't' || n, 5 FROM generate_series(1, 20000) n`)
+	require.NoError(t, err)
+	large := make([]persistence.Commit, 500)
+	for i := range large {
+		large[i] = persistence.Commit{Task: fmt.Sprint("t", i+1), Seq: 2, Events: []byte("[]"),
+			Columns: &persistence.Columns{Status: "running"}, Rest: &persistence.Rest{Resting: i%2 == 0},
+			Enqueue: []persistence.QueueRow{{JobID: "k"}}, Dequeue: []string{"j"}}
+	}
+	commit(large...)
+	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.Eventually(t, func() bool {
+		var updated int
+		require.NoError(t, admin.QueryRow(ctx, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&updated))
+		return updated >= len(large)
+	}, 10*time.Second, 10*time.Millisecond)
+	rows, err := admin.Query(ctx, "SELECT relname || ' ' || seq_tup_read FROM pg_stat_user_tables WHERE seq_tup_read > 1000")
+	require.NoError(t, err)
+	whole, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Empty(t, whole)
+}
+
+func TestAnUpdateOfATaskStaysInItsPage(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	ctx := t.Context()
+	for seq := int64(2); seq <= 100; seq++ {
+		c := row(seq)
+		c.Columns = &persistence.Columns{Status: "running", Steps: int(seq)}
+		_, err := s.Commit(ctx, me, []persistence.Commit{c})
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close()) // sends what the connections have counted
+	admin := connect(t, dsn)
+	require.Eventually(t, func() bool {
+		var all, hot int
+		require.NoError(t, admin.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&all, &hot))
+		return all == 99 && hot == 99
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestANewerSchemaIsRefused(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	require.NoError(t, openAt(t, dsn).Close())
+	_, err := connect(t, dsn).Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)")
+	require.NoError(t, err)
+	_, err = postgres.Open(t.Context(), dsn, postgres.Options{})
+	require.ErrorContains(t, err, "use a newer program")
+}
+
+func TestManyProgramsStartOnAnEmptyDatabase(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	var programs sync.WaitGroup
+	for range 3 {
+		programs.Go(func() { require.NoError(t, openAt(t, dsn).Close()) })
+	}
+	programs.Wait()
+}
+
+func TestConnectionsHaveLimitsOfPatience(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	_, _ = joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	tx, err := admin.Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, "LOCK TABLE flows")
+	require.NoError(t, err)
+	s := openAt(t, dsn+"&lock_timeout=50")
+	defer func() { require.NoError(t, s.Close()) }()
+	_, err = s.Flow(ctx, "f")
+	require.ErrorContains(t, err, "lock timeout", "what a DSN says about patience counts")
+	require.NoError(t, tx.Rollback(ctx))
+}
+
+func TestAnOutageIsSurvived(t *testing.T) {
+	server, err := pgtest.StartServer(t.Context(), "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.Stop()) }()
+	s, me := joined(t, server.DSN("postgres"))
+	ctx := t.Context()
+	require.NoError(t, server.Kill())
+	_, err = s.Commit(ctx, me, []persistence.Commit{row(2)})
+	require.Error(t, err)
+	require.Error(t, s.Ping(ctx))
+	require.NoError(t, server.Restart(ctx))
+	require.Eventually(t, func() bool {
+		answers, err := s.Commit(context.Background(), me, []persistence.Commit{row(2)})
+		return err == nil && answers[0] == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}
