@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// figures are what a run came to.
+type figures struct {
+	tasks, attempts, redeliveries int
+}
+
+// audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and their
+// journals keep the promises.
+func audit(t *testing.T, setting string, want map[string]outcome) figures {
+	ctx := t.Context()
+	store, err := troupe.OpenStore(ctx, setting)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+
+	rows, err := store.ListTasks(ctx, persistence.TaskFilter{Limit: 1 << 20})
+	require.NoError(t, err)
+	var ids []string
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	slices.Sort(ids)
+	require.Equal(t, slices.Sorted(maps.Keys(want)), ids, "the tasks in the store are those that were acknowledged")
+
+	f := figures{tasks: len(ids)}
+	reader := persistence.NewReader(store, flow.Limits{})
+	for _, row := range rows {
+		l := ledger{attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
+		story := l.read(ctx, t, store, row.ID)
+		view, err := reader.View(ctx, row.ID)
+		require.NoError(t, err)
+		got := outcome{string(view.State.Status), view.State.Error, string(view.State.Root.SharedJSON())}
+		ok := assert.Equal(t, want[row.ID], got, "task %s as its journal has it", row.ID)
+		ok = assert.Equal(t, got.State, row.Status, "task %s in listings", row.ID) && ok
+		ok = assert.Empty(t, l.problems, "task %s", row.ID) && ok
+		if !ok {
+			t.Logf("the journal of task %s:\n%s", row.ID, story)
+		}
+		f.attempts += len(l.attempts)
+		f.redeliveries += l.redeliveries
+	}
+	left, err := store.QueueRows(ctx, nil, 0, "", 100)
+	require.NoError(t, err)
+	assert.Empty(t, left, "jobs are left in the queue")
+	depth, err := store.QueueDepth(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, depth)
+	unfinished, err := store.Unfinished(ctx, "", 100)
+	require.NoError(t, err)
+	assert.Empty(t, unfinished)
+	return f
+}
+
+// ledger follows one journal, from the facts alone: folding passes over what does not fit.
+type ledger struct {
+	attempts     map[flow.Address]*attempt
+	requests     map[string]bool
+	ended        bool
+	redeliveries int
+	problems     []string
+}
+
+type attempt struct{ claimed, ended bool }
+
+func (l *ledger) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+// read goes through a task's journal and retells it.
+func (l *ledger) read(ctx context.Context, t *testing.T, store persistence.Store, task string) string {
+	rows, err := store.Rows(ctx, task, 0, 1<<20)
+	require.NoError(t, err)
+	var story strings.Builder
+	for i, row := range rows {
+		if row.Seq != int64(i+1) {
+			l.problem("journal row %d has number %d", i+1, row.Seq)
+		}
+		events, err := flow.DecodeEvents(row.Events)
+		require.NoError(t, err, "task %s, row %d", task, row.Seq)
+		for k := range events {
+			e := &events[k]
+			fmt.Fprintf(&story, "%4d %d %s %s %s %s %s\n", row.Seq, e.At, e.Type, e.Address(), e.Status, e.Worker, e.Error)
+			l.event(e)
+		}
+	}
+	if !l.ended {
+		l.problem("the task has not ended")
+	}
+	return story.String()
+}
+
+func (l *ledger) event(e *flow.Event) {
+	if l.ended && e.Type != flow.SignalReceived {
+		l.problem("%s at %s after the task's end", e.Type, e.Address())
+	}
+	if e.Request != "" {
+		if l.requests[e.Request] {
+			l.problem("request %s had its effect twice", e.Request)
+		}
+		l.requests[e.Request] = true
+	}
+	switch e.Type {
+	case flow.TaskEnded:
+		l.ended = true
+	case flow.AttemptsStarted:
+		l.started(e)
+	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptEnded:
+		l.moved(e)
+	}
+}
+
+func (l *ledger) started(e *flow.Event) {
+	for i := range e.Total {
+		at := e.Address()
+		at.Unit += i
+		if l.attempts[at] != nil {
+			l.problem("attempt %s was started twice", at)
+		}
+		l.attempts[at] = &attempt{}
+	}
+}
+
+func (l *ledger) moved(e *flow.Event) {
+	a := l.attempts[e.Address()]
+	if a == nil || a.ended {
+		l.problem("%s of attempt %s, which is not in flight", e.Type, e.Address())
+		return
+	}
+	switch e.Type {
+	case flow.AttemptClaimed:
+		if a.claimed {
+			l.problem("attempt %s was claimed by two", e.Address())
+		}
+		a.claimed = true
+	case flow.AttemptReturned:
+		a.claimed = false
+		l.redeliveries++
+	case flow.AttemptEnded:
+		a.ended = true
+	}
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(workerEnv); spec != "" {
+		os.Exit(work(spec))
+	}
+	os.Exit(build(m))
+}
+
+// build makes the command that is tested, then runs the tests.
+func build(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "troupe-e2e-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "troupe")
+	cmd := exec.Command("go", "build", "-o", binary, "../../cmd/troupe")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return pgtest.Main(m)
+}
+
+// plan is how much happens.
+type plan struct {
+	kills int
+	seed  uint64
+	tasks []errand
+	want  func() []outcome // of an undisturbed run of the same tasks
+}
+
+func newPlan(t *testing.T) *plan {
+	p := &plan{kills: 3, seed: 1}
+	if text := os.Getenv("TROUPE_CRASH_KILLS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, "TROUPE_CRASH_KILLS")
+		p.kills, p.seed = n, rand.Uint64N(1_000_000)
+	}
+	if text := os.Getenv("TROUPE_CRASH_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, "TROUPE_CRASH_SEED")
+		p.seed = n
+	}
+	p.tasks = drawErrands(p.seed, max(60, 10*p.kills))
+	t.Logf("TROUPE_CRASH_KILLS=%d TROUPE_CRASH_SEED=%d: %d tasks", p.kills, p.seed, len(p.tasks))
+	return p
+}
+
+// rng is a source of one test's own.
+func (p *plan) rng(t *testing.T) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(p.seed, h.Sum64()))
+}
+
+func millis(rng *rand.Rand, from, to int) time.Duration {
+	return time.Duration(from+rng.IntN(to-from)) * time.Millisecond
+}
+
+func TestCrash(t *testing.T) {
+	p := newPlan(t)
+	undisturbed := make(chan []outcome, 1)
+	p.want = sync.OnceValue(func() []outcome { return <-undisturbed })
+	t.Run("undisturbed", func(t *testing.T) {
+		t.Parallel()
+		defer close(undisturbed)
+		s := newStage(t, "")
+		s.open(t.Context())
+		ended := s.storm(p.tasks, 1, func(int) {})
+		undisturbed <- ended.outcomes
+		s.leave()
+		f := audit(t, s.store, ended.byTask)
+		require.Zero(t, f.redeliveries)
+	})
+	t.Run("a killed member on SQLite", func(t *testing.T) {
+		t.Parallel()
+		killMember(t, p, "")
+	})
+	t.Run("a killed member on Postgres", func(t *testing.T) {
+		t.Parallel()
+		killMember(t, p, pgtest.DSN(t))
+	})
+	t.Run("a killed Postgres", func(t *testing.T) {
+		t.Parallel()
+		killPostgres(t, p)
+	})
+	t.Run("a member that leaves and comes back", func(t *testing.T) {
+		t.Parallel()
+		leaveAndComeBack(t, p)
+	})
+	t.Run("killed workers", func(t *testing.T) {
+		t.Parallel()
+		killWorkers(t, p)
+	})
+}
+
+// ended is how all tasks of a storm ended.
+type ended struct {
+	outcomes []outcome // by errand
+	byTask   map[string]outcome
+}
+
+// storm has people do their errands, in as many waves as there are disturbances, one after each wave
+// has begun. It returns when every task has ended.
+func (s *stage) storm(errands []errand, waves int, disturb func(i int)) ended {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	e := ended{outcomes: make([]outcome, len(errands)), byTask: map[string]outcome{}}
+	var mu sync.Mutex
+	var people sync.WaitGroup
+	for wave := range waves {
+		for i := wave * len(errands) / waves; i < (wave+1)*len(errands)/waves; i++ {
+			people.Go(func() {
+				task, end, err := errands[i].run(ctx, s.client)
+				assert.NoError(s.t, err, "errand %d (%s), task %s", i, errands[i].flow, task)
+				mu.Lock()
+				defer mu.Unlock()
+				e.outcomes[i], e.byTask[task] = end, end
+			})
+		}
+		disturb(wave)
+	}
+	impatient := time.AfterFunc(patience, cancel)
+	people.Wait()
+	impatient.Stop()
+	return e
+}
+
+// finish compares a storm with the undisturbed run and looks into the store.
+func (s *stage) finish(p *plan, e ended) figures {
+	s.t.Helper()
+	s.leave()
+	f := audit(s.t, s.store, e.byTask)
+	want := p.want()
+	require.NotEmpty(s.t, want, "the undisturbed run failed")
+	for i := range p.tasks {
+		assert.Equal(s.t, want[i], e.outcomes[i], "errand %d: %s %v", i, p.tasks[i].flow, p.tasks[i].params)
+	}
+	return f
+}
+
+// tell is a run's result in figures.
+func (s *stage) tell(what string, n int, begun time.Time, f figures) {
+	jobs, more := 0, 0
+	for _, began := range s.executions() {
+		jobs++
+		more += len(began) - 1
+	}
+	s.t.Logf("%d %s, %d tasks, %d attempts, %d redeliveries, %d of %d workers' jobs begun again, %d requests sent again, %.1f s",
+		n, what, f.tasks, f.attempts, f.redeliveries, more, jobs, s.client.again.Load(), time.Since(begun).Seconds())
+}
+
+// killMember kills the member, most often while it works, sometimes while it starts.
+func killMember(t *testing.T, p *plan, store string) {
+	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
+	s.open(t.Context())
+	e := s.storm(p.tasks, p.kills, func(i int) {
+		if i%3 == 2 {
+			time.Sleep(millis(rng, 0, 150))
+		} else {
+			s.ready()
+			time.Sleep(millis(rng, 400, 1500))
+		}
+		s.crash()
+		s.launch()
+	})
+	s.tell("kills", p.kills, begun, s.finish(p, e))
+}
+
+// killPostgres kills the server under a member that is to carry on by itself.
+func killPostgres(t *testing.T, p *plan) {
+	begun, rng := time.Now(), p.rng(t)
+	server, err := pgtest.StartServer(t.Context(), "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	s := newStage(t, server.DSN("postgres"))
+	s.client.patient = true
+	s.open(t.Context())
+	e := s.storm(p.tasks, p.kills, func(int) {
+		time.Sleep(millis(rng, 300, 1500))
+		require.NoError(t, server.Kill())
+		time.Sleep(millis(rng, 0, 3000))
+		require.NoError(t, server.Restart(t.Context()))
+		s.ready()
+	})
+	require.False(t, s.member.gone())
+	s.tell("kills of Postgres", p.kills, begun, s.finish(p, e))
+}
+
+// leaveAndComeBack stops the member in order: nobody does anything twice.
+func leaveAndComeBack(t *testing.T, p *plan) {
+	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
+	s.open(t.Context())
+	e := s.storm(p.tasks, p.kills, func(int) {
+		time.Sleep(millis(rng, 300, 1500))
+		s.leave()
+		s.launch()
+		s.ready()
+	})
+	f := s.finish(p, e)
+	for job, began := range s.executions() {
+		assert.Len(t, began, 1, "workers that began job %s", job)
+	}
+	s.tell("stops", p.kills, begun, f)
+}
+
+// killWorkers kills one worker after the other; there is always another one for its services.
+func killWorkers(t *testing.T, p *plan) {
+	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
+	s.open(t.Context())
+	e := s.storm(p.tasks, p.kills, func(int) {
+		time.Sleep(millis(rng, 200, 1000))
+		name := everybody[rng.IntN(4)]
+		s.workers[name].kill()
+		time.Sleep(millis(rng, 0, 500))
+		s.hire(name)
+		s.reachable(name)
+	})
+	s.tell("kills of workers", p.kills, begun, s.finish(p, e))
+}

@@ -1,0 +1,10 @@
+// Package e2e holds the crash test: the built command, real workers and real stores, whose processes are
+// killed while tasks of every kind are under way.
+//
+// What it checks after every run: each task that was acknowledged exists, and none twice; each ended in
+// the state and with the shared values of an undisturbed run; its journal has no gap and applied no
+// attempt and no request twice; nothing is left in the queue.
+//
+// TROUPE_CRASH_KILLS says how many processes a test kills (3), TROUPE_CRASH_SEED when and what (1, or a
+// new one when the kills are given). What processes said is kept in the folder logs when a test fails.
+package e2e

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// errand is a task that somebody wants done: what it is started with, and what people do meanwhile.
+type errand struct {
+	key    string // idempotency key; of what follows from it, too
+	flow   string
+	params map[string]any
+	delay  time.Duration // before the start
+	acts   []act
+	twice  bool // started again when it was acknowledged
+}
+
+// act is done some time after the one before.
+type act struct {
+	after time.Duration
+	verb  string // signal, pause, resume, cancel
+	key   string // of a signal
+	value any
+}
+
+// outcome is how a task ended.
+type outcome struct{ State, Error, Shared string }
+
+// flows are the files in testdata. An errand's index picks its flow, so that few errands have them all.
+var flows = []string{"approval", "canceled", "chain", "choice", "demo", "event", "failing", "items", "loop", "mixed",
+	"nested", "paused", "retries", "silence", "timers"}
+
+func drawErrands(seed uint64, n int) []errand {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	list := make([]errand, n)
+	for i := range list {
+		items := make([]int, rng.IntN(9))
+		for k := range items {
+			items[k] = rng.IntN(100)
+		}
+		name := flows[i%len(flows)]
+		list[i] = errand{
+			key: fmt.Sprintf("errand-%d", i), flow: name, params: map[string]any{"n": rng.IntN(100), "list": items},
+			delay: soon(rng), acts: drawActs(rng, name), twice: rng.IntN(4) == 0,
+		}
+	}
+	return list
+}
+
+func soon(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(600)) * time.Millisecond }
+
+func drawActs(rng *rand.Rand, flow string) []act {
+	send := func(key string, value any) act { return act{soon(rng), "signal", key, value} }
+	do := func(verb string) act { return act{after: soon(rng), verb: verb} }
+	switch flow {
+	case "approval":
+		return []act{send("decision", rng.IntN(3) > 0)}
+	case "event":
+		return []act{send("first", 1+rng.IntN(50)), send("second", 1+rng.IntN(50))}
+	case "paused":
+		return []act{do("pause"), send("go", 1+rng.IntN(50)), do("resume")}
+	case "canceled":
+		return []act{do("cancel")}
+	}
+	return nil
+}
+
+// run does an errand: each request is sent until it is acknowledged, with a key that gives it its
+// effect once.
+func (e *errand) run(ctx context.Context, c *client) (task string, end outcome, err error) {
+	pause(ctx, e.delay)
+	started, err := c.start(ctx, e.key, e.flow, e.params)
+	if err != nil {
+		return "", end, err
+	}
+	if e.twice {
+		again, err := c.start(ctx, e.key, e.flow, e.params)
+		if err != nil || again.ID != started.ID || again.Created {
+			return started.ID, end, fmt.Errorf("started again, %s was answered as %+v, %w", started.ID, again, err)
+		}
+	}
+	for i, a := range e.acts {
+		pause(ctx, a.after)
+		var body any
+		if a.verb == "signal" {
+			body = map[string]any{"key": a.key, "value": a.value}
+		}
+		if err := c.do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.key, i), body); err != nil {
+			return started.ID, end, err
+		}
+	}
+	got, err := c.end(ctx, started.ID)
+	return started.ID, outcomeOf(got), err
+}
+
+func outcomeOf(t wire.Task) outcome { return outcome{t.State, t.Error, string(t.Shared)} }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

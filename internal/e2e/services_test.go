@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// workerSpec is what this program is told when it is started again as a worker.
+type workerSpec struct {
+	ID, Server string
+	Push       bool
+	URL        string // of a push worker
+	Services   []string
+	Diary      string // file in which each execution is noted
+}
+
+// workerEnv holds a workerSpec as JSON.
+const workerEnv = "TROUPE_E2E_WORKER"
+
+// answers of the services: functions of the input and the number of the attempt, so that it makes no
+// difference who carries out a job, when, and how often.
+var answers = map[string]func(n float64, attempt int) (any, error){
+	"double":      double,
+	"slow":        double,
+	"later":       double,
+	"tardy":       double,
+	"hold":        double,
+	"increase":    func(n float64, _ int) (any, error) { return n + 17, nil },
+	"flaky":       flaky,
+	"later-flaky": flaky,
+	"odd": func(n float64, _ int) (any, error) {
+		if int(n)%2 != 0 {
+			return nil, errors.New("odd")
+		}
+		return n, nil
+	},
+	"choose": func(n float64, _ int) (any, error) {
+		return map[string]string{"action": []string{"left", "right"}[int(n)%2]}, nil
+	},
+}
+
+func double(n float64, _ int) (any, error) { return 2 * n, nil }
+
+func flaky(n float64, attempt int) (any, error) {
+	if attempt <= int(n)%4 {
+		return nil, fmt.Errorf("not at attempt %d", attempt)
+	}
+	return n + 1, nil
+}
+
+// What a service takes: long enough to be under way when something is killed.
+func takes(service string, n float64) time.Duration {
+	switch service {
+	case "slow":
+		return 350 * time.Millisecond
+	case "tardy":
+		return 700 * time.Millisecond
+	case "hold":
+		return time.Hour
+	}
+	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
+}
+
+var (
+	pushServices = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
+	pullServices = []string{"later", "later-flaky", "tardy"}
+)
+
+// work is a worker process's main function.
+func work(text string) int {
+	var spec workerSpec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	diary, err := os.OpenFile(spec.Diary, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer diary.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	w := worker.New(worker.Config{Server: spec.Server, ID: spec.ID, Push: spec.Push, URL: spec.URL,
+		Heartbeat: 300 * time.Millisecond, Wait: 5 * time.Second, Concurrency: 32,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	for _, service := range spec.Services {
+		w.Handle(service, func(ctx context.Context, job worker.Job) (any, error) {
+			fmt.Fprintf(diary, "%s %s\n", spec.ID, job.ID) // one write, so lines of several workers stay whole
+			return serve(ctx, service, job)
+		})
+	}
+	if err := w.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func serve(ctx context.Context, service string, job worker.Job) (any, error) {
+	_, at, err := flow.ParseJobID(job.ID)
+	if err != nil {
+		return nil, worker.Fatal(err)
+	}
+	var n float64
+	if err := json.Unmarshal(job.Input, &n); err != nil {
+		return nil, worker.Fatal(fmt.Errorf("input: %w", err))
+	}
+	select {
+	case <-time.After(takes(service, n)):
+		return answers[service](n, at.Attempt)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stage is a store, a member on it and its workers, in processes of their own.
+type stage struct {
+	t       *testing.T
+	dir     string // of logs and, on SQLite, of the store
+	store   string // setting
+	address string
+	member  *process
+	workers map[string]*process
+	urls    map[string]string // of push workers; a successor has the same one
+	client  *client
+}
+
+// binary is the built command.
+var binary string
+
+// newStage sets up everything but processes. The store "" is a SQLite file.
+func newStage(t *testing.T, store string) *stage {
+	dir, err := os.MkdirTemp("", "troupe-e2e-")
+	require.NoError(t, err)
+	port, err := freePort()
+	require.NoError(t, err)
+	s := &stage{t: t, dir: dir, store: store, address: fmt.Sprintf("127.0.0.1:%d", port), workers: map[string]*process{}, urls: map[string]string{}}
+	if store == "" {
+		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
+	}
+	s.client = newClient("http://" + s.address)
+	t.Cleanup(s.clear)
+	return s
+}
+
+// clear ends everything, and keeps what was said if the test failed.
+func (s *stage) clear() {
+	for _, p := range s.workers {
+		p.kill()
+	}
+	if s.member != nil {
+		s.member.kill()
+	}
+	s.client.http.CloseIdleConnections()
+	if s.t.Failed() || os.Getenv("KEEP") != "" {
+		s.keep()
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// logs is where the long tests keep what they have to say.
+const logs = "../../logs"
+
+func (s *stage) keep() {
+	to := filepath.Join(logs, "crash", strings.ReplaceAll(s.t.Name(), "/", "-"))
+	err := os.RemoveAll(to)
+	if err == nil {
+		err = os.CopyFS(to, os.DirFS(s.dir))
+	}
+	if err != nil {
+		s.t.Errorf("what was said could not be kept: %v", err)
+		return
+	}
+	s.t.Logf("what member and workers said is in %s", to)
+}
+
+// launch starts the member without waiting for it.
+func (s *stage) launch() {
+	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", s.address, "--name", "e2e", "--allow-scripts",
+		"--visibility", "1500ms", "--idle-after", "400ms", "--worker-save", "500ms")
+	cmd.Dir = s.dir // scripts run here
+	p, err := startProcess(s.dir, "member", cmd)
+	require.NoError(s.t, err)
+	s.member = p
+}
+
+// patience is how long anything may take that is about to happen by itself.
+const patience = 60 * time.Second
+
+// ready waits until the member takes work.
+func (s *stage) ready() {
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if resp, err := s.client.http.Get("http://" + s.address + "/readyz"); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if s.member.gone() || time.Since(begun) > patience {
+			s.t.Fatalf("the member is not ready: ended %v, %v", s.member.gone(), s.member.err)
+		}
+	}
+}
+
+// everybody is who works on a stage: our services by push and pull, and those of the command's own workers.
+var everybody = []string{"push-1", "push-2", "pull-1", "pull-2", "demo-push", "demo-pull"}
+
+// open starts the member and its workers, and publishes the flows.
+func (s *stage) open(ctx context.Context) {
+	s.launch()
+	s.ready()
+	for _, name := range everybody {
+		s.hire(name)
+	}
+	s.await(everybody...)
+	s.publishAll(ctx)
+}
+
+func (s *stage) publishAll(ctx context.Context) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(s.t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(s.t, err)
+		require.NoError(s.t, s.client.publish(ctx, strings.TrimSuffix(filepath.Base(file), ".yaml"), text))
+	}
+}
+
+// hire starts a worker of everybody.
+func (s *stage) hire(name string) {
+	kind, _, _ := strings.Cut(name, "-")
+	switch kind {
+	case "push":
+		s.hireFor(name, true, pushServices...)
+	case "pull":
+		s.hireFor(name, false, pullServices...)
+	default:
+		s.employ(name, exec.Command(binary, "worker", "--server", s.client.base, "--id", name,
+			"--mode", strings.TrimPrefix(name, "demo-"), "--url", s.url(name), "--delay", "20ms"))
+	}
+}
+
+// hireFor starts a worker for some of our services.
+func (s *stage) hireFor(name string, push bool, services ...string) {
+	spec, err := json.Marshal(workerSpec{ID: name, Server: s.client.base, Push: push, URL: s.url(name), Services: services,
+		Diary: filepath.Join(s.dir, "diary")})
+	require.NoError(s.t, err)
+	self, err := os.Executable()
+	require.NoError(s.t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerEnv+"="+string(spec))
+	s.employ(name, cmd)
+}
+
+func (s *stage) employ(name string, cmd *exec.Cmd) {
+	cmd.Dir = s.dir
+	p, err := startProcess(s.dir, name, cmd)
+	require.NoError(s.t, err)
+	s.workers[name] = p
+}
+
+func (s *stage) url(name string) string {
+	if s.urls[name] == "" {
+		port, err := freePort()
+		require.NoError(s.t, err)
+		s.urls[name] = fmt.Sprintf("http://127.0.0.1:%d", port)
+	}
+	return s.urls[name]
+}
+
+// executions reads from the diary which workers began each job, in order.
+func (s *stage) executions() map[string][]string {
+	text, err := os.ReadFile(filepath.Join(s.dir, "diary"))
+	require.NoError(s.t, err)
+	began := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		worker, job, ok := strings.Cut(strings.TrimSpace(line), " ")
+		require.True(s.t, ok, "line %q of the diary", line)
+		began[job] = append(began[job], worker)
+	}
+	return began
+}
+
+// await waits until workers are registered.
+func (s *stage) await(names ...string) {
+	var known []struct{ ID string }
+	require.Eventually(s.t, func() bool {
+		known = nil
+		_, answer, err := s.client.send(s.t.Context(), request{method: "GET", path: "/workers/list"})
+		if err != nil || json.Unmarshal(answer, &known) != nil {
+			return false
+		}
+		found := map[string]bool{}
+		for _, w := range known {
+			found[w.ID] = true
+		}
+		for _, name := range names {
+			if !found[name] {
+				return false
+			}
+		}
+		return true
+	}, patience, 20*time.Millisecond, "workers %v are not registered: %v", names, known)
+}
+
+// reachable waits until a push worker takes calls.
+func (s *stage) reachable(name string) {
+	if !strings.HasPrefix(name, "push") {
+		return
+	}
+	require.Eventually(s.t, func() bool {
+		resp, err := s.client.http.Get(s.urls[name])
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err == nil
+	}, patience, 10*time.Millisecond, "worker %s does not answer", name)
+}
+
+// crash kills the member.
+func (s *stage) crash() { s.member.kill() }
+
+// leave stops the member in order.
+func (s *stage) leave() { require.NoError(s.t, s.member.stop(patience)) }
