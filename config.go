@@ -72,6 +72,14 @@ func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
 	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", setting)
 }
 
+// storeKind names the kind of store of a setting.
+func storeKind(setting string) string {
+	if strings.HasPrefix(setting, "postgres") {
+		return "postgres"
+	}
+	return "sqlite"
+}
+
 // Listen opens the address that a Config names, unless strangers could use it. Its listener is for
 // Serve: a program that wants to know of a taken port before it takes up tasks calls it first.
 func Listen(cfg Config) (net.Listener, error) {

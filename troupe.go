@@ -29,6 +29,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
+	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -159,8 +160,15 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (e *Engine) server(member *actors.Member) (*api.Server, error) {
-	return api.New(api.Config{
+	typed, err := v1.New(v1.Config{
 		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, Limits: e.cfg.Limits,
+		Version: Version(), StoreKind: storeKind(e.cfg.Store), Member: e.cfg.Name, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Config{
+		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, V1: typed, Limits: e.cfg.Limits,
 		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts,
 		Logger: e.cfg.Logger,
 	})
