@@ -34,7 +34,10 @@ type app struct {
 type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run a member: the engine with its HTTP API."`
 	Dev        devCmd        `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
+	Demo       demoCmd       `cmd:"" help:"See it work: a member, two workers, and tasks of all example flows."`
 	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own."`
+	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
+	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
@@ -75,7 +78,7 @@ func (a *app) fail(err error) int {
 		fmt.Fprintf(a.stderr, "troupe: %v\nRun troupe --help, or --help behind a command, for what is possible.\n", err)
 		return exitUsage
 	case !errors.Is(err, errFailed):
-		fmt.Fprintf(a.stderr, "troupe: %v\n", err)
+		fmt.Fprintf(a.stderr, "troupe: %s\n", explain(err))
 	}
 	return exitFailed
 }

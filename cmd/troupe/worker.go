@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -23,6 +24,7 @@ type workerCmd struct {
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
 	Listen      string        `env:"TROUPE_WORKER_LISTEN" placeholder:"ADDR" help:"Address a push worker listens on, if not that of its URL."`
 	Delay       time.Duration `hidden:"" help:"What every demo job of a pull worker takes."`
+	WithStdin   bool          `hidden:"" help:"End when stdin ends, so that a worker never outlives who started it."`
 	LogLevel    string        `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
 }
 
@@ -37,6 +39,14 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 	what, err := c.handlers(w)
 	if err != nil {
 		return err
+	}
+	if c.WithStdin {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		go func() { // ends with the process at the latest
+			_, _ = io.Copy(io.Discard, a.stdin)
+			stop()
+		}()
 	}
 	fmt.Fprintf(a.stdout, "A %s worker offers %s to %s\n", c.Mode, what, c.Server)
 	return w.Run(ctx)

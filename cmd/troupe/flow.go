@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+type flowCmd struct {
+	Apply    flowApplyCmd    `cmd:"" help:"Publish definitions."`
+	Validate flowValidateCmd `cmd:"" help:"Tell what is wrong with definitions."`
+	List     flowListCmd     `cmd:"" help:"List the flows."`
+	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition."`
+}
+
+type flowApplyCmd struct {
+	remote
+	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON; - is stdin. Each becomes the flow that is named like its file."`
+	Slug  string   `help:"What the flow is addressed by, if not by its file's name."`
+}
+
+func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
+	if c.Slug != "" && len(c.Files) > 1 {
+		return usagef("--slug names one flow, but there are %d files", len(c.Files))
+	}
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, file := range c.Files {
+		slug := c.Slug
+		if slug == "" && file != "-" {
+			slug = slugOf(file)
+		}
+		text, err := a.read(file)
+		if err != nil {
+			return err
+		}
+		published, err := server.Publish(ctx, slug, text)
+		if problems := problemsOf(err); problems != nil {
+			failed = errFailed // tell the problems of the other files too
+			a.printProblems(file, problems)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		a.printProblems(file, published.Warnings)
+		if err := c.show(a, published); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+func (c *flowApplyCmd) show(a *app, p *wire.Published) error {
+	if c.json() {
+		return printLine(a.stdout, p)
+	}
+	what := "is unchanged"
+	if p.Created {
+		what = "is published"
+	}
+	fmt.Fprintf(a.stdout, "%s: version %d %s\n", p.Flow.Slug, p.Version.Number, what)
+	return nil
+}
+
+type flowValidateCmd struct {
+	remote
+	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON; - is stdin."`
+}
+
+func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, file := range c.Files {
+		text, err := a.read(file)
+		if err != nil {
+			return err
+		}
+		v, err := server.Validate(ctx, text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if !v.Valid {
+			failed = errFailed
+		}
+		if err := c.show(a, file, v); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+func (c *flowValidateCmd) show(a *app, file string, v *wire.Validation) error {
+	if c.json() {
+		return printLine(a.stdout, struct {
+			File string `json:"file"`
+			*wire.Validation
+		}{file, v})
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintln(a.stdout, located(file, p.Line, p.Column, p.Severity, p.Path, p.Msg))
+	}
+	if v.Valid {
+		fmt.Fprintf(a.stdout, "%s: valid\n", file)
+	}
+	return nil
+}
+
+type flowListCmd struct{ remote }
+
+func (c *flowListCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	flows, err := gather(0, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return printJSON(a.stdout, flows)
+	}
+	var rows [][]string
+	for _, f := range flows {
+		rows = append(rows, []string{orElse(f.Slug, f.ID), f.Name, short(f.Description, 60), moment(f.CreatedAt)})
+	}
+	return printTable(a.stdout, []string{"FLOW", "NAME", "DESCRIPTION", "CREATED"}, rows)
+}
+
+type flowShowCmd struct {
+	remote
+	Flow    string `arg:"" help:"Slug or id of the flow."`
+	Version int    `help:"Number of the version; 0 = the newest."`
+}
+
+func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	f, err := server.Flow(ctx, c.Flow)
+	if err != nil {
+		return err
+	}
+	v, err := server.Version(ctx, c.Flow, c.Version)
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return printJSON(a.stdout, struct {
+			*wire.Flow
+			Version *wire.Version `json:"version"`
+		}{f, v})
+	}
+	if err := printFields(a.stdout, "Flow", orElse(f.Slug, f.ID), "Name", f.Name, "Description", f.Description,
+		"Version", strconv.Itoa(v.Number), "Status", v.Status, "Published", moment(v.CreatedAt)); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return printJSON(a.stdout, v.Definition)
+}
+
+// read reads a file, or stdin.
+func (a *app) read(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(a.stdin)
+	}
+	return os.ReadFile(file)
+}
+
+// printProblems tells problems on stderr, one a line.
+func (a *app) printProblems(file string, problems []wire.DefinitionProblem) {
+	for _, p := range problems {
+		fmt.Fprintln(a.stderr, located(file, p.Line, p.Column, p.Severity, p.Path, p.Msg))
+	}
+}
+
+// problemsOf is what an error says about a definition, nil when it is about something else.
+func problemsOf(err error) []wire.DefinitionProblem {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Problems
+	}
+	return nil
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

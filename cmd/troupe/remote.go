@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// remote is the server that flow and task commands speak to.
+type remote struct {
+	Server string `env:"TROUPE_SERVER,SCHEDULER_BASE" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The server (${default})."`
+	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the server."`
+	outputFlag
+}
+
+// client speaks to the server. SCHEDULER_BASE ends in the /api of the routes it was meant for.
+func (r *remote) client() (*client.Client, error) {
+	server := strings.TrimSuffix(strings.TrimRight(r.Server, "/"), "/api")
+	// Somebody sits and waits: a server that is not there is to be told within a second.
+	c, err := client.New(server, client.Options{Token: r.Token, Retries: 3})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// pageSize is the largest page that servers give.
+const pageSize = 500
+
+// gather reads a list up to a limit; 0 = all of it.
+func gather[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) ([]T, error) {
+	size := pageSize
+	if limit > 0 {
+		size = min(limit, pageSize)
+	}
+	all := []T{}
+	for item, err := range client.All(func(cursor string) (*wire.Page[T], error) {
+		return read(client.Paging{Cursor: cursor, Limit: size})
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, item); len(all) == limit {
+			break
+		}
+	}
+	return all, nil
+}
+
+// explain is an error with what a person can do about it.
+func explain(err error) string {
+	var refused *client.Error
+	var unreached *url.Error
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		return "the server wants a token: use --token or TROUPE_TOKEN"
+	case errors.As(err, &refused):
+		return explainRefusal(refused)
+	case errors.As(err, &unreached) && errors.As(err, &dial) && dial.Op == "dial":
+		address := unreached.URL
+		if u, err := url.Parse(unreached.URL); err == nil {
+			address = u.Scheme + "://" + u.Host
+		}
+		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or name another with --server or TROUPE_SERVER", address, dial.Err)
+	}
+	return err.Error()
+}
+
+func explainRefusal(e *client.Error) string {
+	var b strings.Builder
+	b.WriteString(orElse(e.What, e.Title))
+	if e.Where != "" && !strings.HasPrefix(e.Where, "path.") {
+		fmt.Fprintf(&b, " (%s)", e.Where)
+	}
+	for _, f := range e.Faults[min(1, len(e.Faults)):] { // the first one is the problem itself
+		fmt.Fprintf(&b, "\n  %s%s", f.What, after(" in ", f.Where))
+	}
+	b.WriteString(after("\nhint: ", e.Hint))
+	return b.String()
+}
