@@ -147,7 +147,7 @@ func answered(h handler) http.Handler {
 			return
 		}
 		status := statusOf(err)
-		if status == http.StatusTooManyRequests {
+		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
 		if status >= 500 {

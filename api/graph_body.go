@@ -104,7 +104,7 @@ func queryNumber(r *http.Request, name string, otherwise int) int {
 	return n
 }
 
-// paging reads which page is asked for. Nobody needs more rows at once than maxPage.
+// paging reads which page is asked for. Nobody needs more than maxPageSize rows at once.
 func paging(r *http.Request) (page, size int) {
 	page, size = queryNumber(r, "page", 1), queryNumber(r, "page_size", 10)
 	if page < 1 || page > maxPages {
@@ -117,7 +117,7 @@ func paging(r *http.Request) (page, size int) {
 }
 
 const (
-	maxPageSize = 10_000
+	maxPageSize = 1_000
 	maxPages    = 1 << 40
 )
 

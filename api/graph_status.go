@@ -134,15 +134,11 @@ func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bo
 		tasks[i] = row.Task
 	}
 	slices.Sort(tasks)
-	views, err := g.reader.Views(ctx, slices.Compact(tasks))
-	if err != nil {
-		return nil, err
-	}
 	waits := map[string]bool{}
-	for _, v := range views {
-		if v != nil && waitsForQueue(v.State) && (version == "" || v.VersionID == version) {
+	err = g.eachView(ctx, slices.Compact(tasks), func(v *persistence.View) {
+		if waitsForQueue(v.State) && (version == "" || v.VersionID == version) {
 			waits[v.ID] = true
 		}
-	}
-	return waits, nil
+	})
+	return waits, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
@@ -113,14 +114,9 @@ func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	tasks := make([]graphTask, 0, len(rows))
-	views, err := g.reader.Views(r.Context(), idsOf(rows))
+	err = g.eachView(r.Context(), idsOf(rows), func(v *persistence.View) { tasks = append(tasks, toGraphTask(v)) })
 	if err != nil {
 		return err
-	}
-	for _, v := range views {
-		if v != nil { // else it was deleted between the list and now
-			tasks = append(tasks, toGraphTask(v))
-		}
 	}
 	return writePage(w, tasks, total, page, size)
 }
@@ -131,6 +127,25 @@ func idsOf(rows []persistence.TaskRow) []string {
 		ids[i] = rows[i].ID
 	}
 	return ids
+}
+
+// viewsAtOnce bounds how many tasks of a list are in memory as a whole.
+const viewsAtOnce = 100
+
+// eachView visits tasks in order. Those that were deleted since they were listed are left out.
+func (g *graph) eachView(ctx context.Context, tasks []string, visit func(*persistence.View)) error {
+	for part := range slices.Chunk(tasks, viewsAtOnce) {
+		views, err := g.reader.Views(ctx, part)
+		if err != nil {
+			return err
+		}
+		for _, v := range views {
+			if v != nil {
+				visit(v)
+			}
+		}
+	}
+	return nil
 }
 
 func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {

@@ -132,3 +132,25 @@ func TestNestedProgress(t *testing.T) {
 	c.post("/queue/complete", obj{"queue_id": q["id"], "result": 1})
 	c.shared(c.ends(task, "completed"), `{}`)
 }
+
+// TestProgressOfUnits shows how far a parallel and a foreach are while pollers work.
+func TestProgressOfUnits(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, startServer(t, sqliteStore))
+	queue := unique("svc")
+	task := c.start(fmt.Sprintf(`{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","failure_strategy":"continue","max_parallel":3,
+		"parallel_execs":[{"service":"fine","exec_type":"local_func","func":"log_result"},{"service":"bad","exec_type":"local_func","func":"upper"},
+		{"service":%q,"exec_type":"queue"}],"prep":{"input_key":"$params.v"},"post":{"output_key":"out"}}}}`, queue), obj{"v": 7})
+	waiting := c.untilStatus(task, "waiting_queue")
+	c.shared(waiting, `{"_rt":{"pl:p":{"done":{"fine":7},"errs":{"bad":"failed"},"max":3,"mode":"concurrent","strategy":"continue"}}}`)
+	c.post("/queue/complete", obj{"queue_id": c.claim(queue)["id"], "result": 1})
+	c.shared(c.ends(task, "completed"), `{"out":[7,null,1]}`)
+
+	task = c.start(fmt.Sprintf(`{"start":"f","nodes":{"f":{"kind":"foreach","exec_type":"queue","service":%q,"prep":{"input_key":"$params.list"},
+		"post":{"output_key":"out"}}}}`, queue), obj{"list": []int{1, 2}})
+	c.post("/queue/complete", obj{"queue_id": c.claim(queue)["id"], "result": 10})
+	q := c.claim(queue)
+	c.shared(c.read(task), `{"_rt":{"fe:f":{"done":{"0":10},"errs":{},"idx":1,"max":0,"mode":"sequential","strategy":""}}}`)
+	c.post("/queue/complete", obj{"queue_id": q["id"], "result": 20})
+	c.shared(c.ends(task, "completed"), `{"out":[10,20]}`)
+}

@@ -41,7 +41,7 @@ func unknownRoute(c *client) {
 
 func (c *client) listedFlow(id string) obj {
 	c.Helper()
-	for _, f := range objects(c, c.get("/flows?page_size=5000")["data"]) {
+	for _, f := range objects(c, c.get("/flows?page_size=1000")["data"]) {
 		if f["id"] == id {
 			return f
 		}
