@@ -1,0 +1,274 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// checker sees every commit when it is written, every job when it is carried out and every answer when
+// it is heard, and holds them to the promises.
+type checker struct {
+	w     *world
+	store *model
+	plans map[string]*flow.Plan // by version
+	tasks map[string]*shadow
+}
+
+// shadow is a task as its journal alone has it.
+type shadow struct {
+	state    *flow.State
+	seq      int64
+	ended    bool
+	requests map[string]flow.EventType // that had an effect, and which
+	tokens   map[string]bool           // of claims
+	attempts map[flow.Address]bool     // started; true = ended, too
+}
+
+func newChecker(w *world) *checker {
+	return &checker{w: w, plans: map[string]*flow.Plan{}, tasks: map[string]*shadow{}}
+}
+
+// written checks a commit that has just become part of the store.
+func (c *checker) written(incarnation string, commit *persistence.Commit) {
+	if c.store.member(incarnation) == nil {
+		c.w.fail("%s wrote to task %s after it was fenced off", incarnation, commit.Task)
+	}
+	t := c.tasks[commit.Task]
+	if t == nil {
+		plan := c.plans[commit.Create.VersionID]
+		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{}, attempts: map[flow.Address]bool{}}
+		c.tasks[commit.Task] = t
+	}
+	if commit.Events != nil {
+		c.row(incarnation, t, commit)
+	}
+	if commit.Seq != t.seq {
+		c.w.fail("task %s: a commit after row %d has number %d", commit.Task, t.seq, commit.Seq)
+	}
+	c.beside(t, commit)
+}
+
+func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit) {
+	t.seq++
+	events, err := flow.DecodeEvents(commit.Events)
+	if err != nil {
+		c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
+		return
+	}
+	for i := range events {
+		e := &events[i]
+		c.w.say("%s writes %s/%d: %s %s %s", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, e.Type, e.Address(), e.Status)
+		if err := t.event(e); err != nil {
+			c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
+		}
+		flow.Evolve(t.state, e)
+	}
+}
+
+// event is added to what is known of a task.
+func (t *shadow) event(e *flow.Event) error {
+	if t.ended && e.Type != flow.SignalReceived {
+		return fmt.Errorf("%s after the task's end", e.Type)
+	}
+	if e.Request != "" {
+		if _, twice := t.requests[e.Request]; twice {
+			return fmt.Errorf("request %s had its effect twice", e.Request)
+		}
+		t.requests[e.Request] = e.Type
+	}
+	switch e.Type {
+	case flow.TaskEnded:
+		t.ended = true
+	case flow.AttemptsStarted:
+		return t.started(e)
+	case flow.AttemptClaimed:
+		t.tokens[e.Token] = true
+	case flow.AttemptEnded:
+		if over, started := t.attempts[e.Address()]; over || !started {
+			return fmt.Errorf("attempt %s ends, which was started: %v, over before: %v", e.Address(), started, over)
+		}
+		t.attempts[e.Address()] = true
+	}
+	return nil
+}
+
+func (t *shadow) started(e *flow.Event) error {
+	for i := range e.Total {
+		a := e.Address()
+		a.Unit += i
+		if _, twice := t.attempts[a]; twice {
+			return fmt.Errorf("attempt %s was started twice", a)
+		}
+		t.attempts[a] = false
+	}
+	return nil
+}
+
+// beside checks what a commit changed beside the journal.
+func (c *checker) beside(t *shadow, commit *persistence.Commit) {
+	in := c.store.tasks[commit.Task]
+	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,
+		Error: t.state.Error, Paused: t.state.Paused(), Steps: t.state.Steps, EndedAt: t.state.EndedAt}
+	if commit.Columns != nil && *commit.Columns != want {
+		c.w.fail("task %s: its columns are written as %+v, its journal says %+v", commit.Task, *commit.Columns, want)
+	}
+	have := in.Columns
+	if have.Status != want.Status || have.Error != want.Error || have.Paused != want.Paused || have.EndedAt != want.EndedAt {
+		c.w.fail("task %s: its columns are %+v, its journal says %+v", commit.Task, have, want)
+	}
+	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot, c.encode(t.state)) {
+		c.w.fail("task %s: the snapshot at %d is not what its journal says", commit.Task, commit.Seq)
+	}
+	if jobs, rows := queueJobs(t.state), c.store.jobsOf(commit.Task); !slices.Equal(jobs, rows) {
+		c.w.fail("task %s: queue rows %v, waiting queue jobs %v", commit.Task, rows, jobs)
+	}
+	c.rest(t, in)
+}
+
+func (c *checker) rest(t *shadow, in *stored) {
+	if !in.resting {
+		if in.due != 0 {
+			c.w.fail("task %s has a wake and is not at rest", in.ID)
+		}
+		return
+	}
+	due, idle := flow.Idle(t.state)
+	if t.ended {
+		c.w.fail("task %s has ended and is at rest", in.ID)
+	}
+	if !idle || due != in.due {
+		c.w.fail("task %s is at rest until %d, but has to do something at %d (idle: %v)", in.ID, in.due, due, idle)
+	}
+}
+
+func (c *checker) encode(s *flow.State) []byte {
+	b, err := flow.EncodeSnapshot(s)
+	if err != nil {
+		c.w.fail("task %s: %v", s.Task, err)
+	}
+	return b
+}
+
+// queueJobs are the queue attempts in flight, claimed or not.
+func queueJobs(s *flow.State) []string {
+	var ids []string
+	for _, e := range flow.Outstanding(s) {
+		switch e := e.(type) {
+		case flow.Dispatch:
+			if e.Job.Exec.Type == flow.ExecQueue {
+				ids = append(ids, e.Job.ID())
+			}
+		case flow.Alarm:
+			if e.Kind == flow.AlarmClaim {
+				ids = append(ids, flow.JobID(s.Task, e.Address))
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (m *model) jobsOf(task string) []string {
+	var ids []string
+	for id, q := range m.queue {
+		if q.Task == task {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// carried checks a job that somebody begins to carry out.
+func (c *checker) carried(who string, job flow.Job) {
+	t := c.tasks[job.Task]
+	if t == nil {
+		c.w.fail("%s carries out %s of task %s, which is not stored", who, job.Address, job.Task)
+		return
+	}
+	if _, started := t.attempts[job.Address]; !started {
+		c.w.fail("%s carries out %s of task %s before its start is stored", who, job.Address, job.Task)
+	}
+}
+
+// claimed checks a job in a poller's hands.
+func (c *checker) claimed(who string, task string, at flow.Address, token string) {
+	if t := c.tasks[task]; t == nil || !t.tokens[token] {
+		c.w.fail("%s holds job %s of task %s, whose claim is not stored", who, at, task)
+	}
+}
+
+// answered checks a command that was acknowledged: what it did is stored.
+func (c *checker) answered(task string, cmd flow.Command, request string) {
+	t := c.tasks[task]
+	if t == nil {
+		c.w.fail("%T to task %s was acknowledged, which is not stored", cmd, task)
+		return
+	}
+	switch cmd := cmd.(type) {
+	case flow.Signal, flow.Pause, flow.Resume:
+		if _, ok := t.requests[request]; !ok {
+			c.w.fail("%T %s to task %s was acknowledged and is not stored", cmd, request, task)
+		}
+	case flow.Cancel:
+		if !t.ended {
+			c.w.fail("Cancel of task %s was acknowledged and it goes on", task)
+		}
+	case flow.Report:
+		if _, open := t.state.Job(cmd.Address); open {
+			c.w.fail("the report about %s of task %s was acknowledged and is not stored", cmd.Address, task)
+		}
+	}
+}
+
+// atEnd checks what is left when every task has ended.
+func (c *checker) atEnd() {
+	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
+		t, in := c.tasks[id], c.store.tasks[id]
+		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 {
+			c.w.fail("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
+		}
+		c.foldAnew(t, in)
+	}
+	if len(c.tasks) != len(c.store.tasks) {
+		c.w.fail("%d tasks were written, %d are stored", len(c.tasks), len(c.store.tasks))
+	}
+}
+
+// foldAnew folds what the store holds, with the snapshot and without.
+func (c *checker) foldAnew(t *shadow, in *stored) {
+	whole := flow.NewState(in.ID, t.state.Plan)
+	for i, row := range in.rows {
+		if row.Seq != int64(i+1) {
+			c.w.fail("task %s: row %d has number %d", in.ID, i+1, row.Seq)
+		}
+		if err := flow.Fold(whole, row.Events); err != nil {
+			c.w.fail("task %s, row %d: %v", in.ID, row.Seq, err)
+		}
+	}
+	want := c.encode(t.state)
+	if !bytes.Equal(want, c.encode(whole)) {
+		c.w.fail("task %s: folding the stored journal gives another state", in.ID)
+	}
+	if in.snapshot == nil {
+		return
+	}
+	s, ok, err := flow.DecodeSnapshot(in.snapshot, t.state.Plan)
+	if err != nil || !ok {
+		c.w.fail("task %s: the snapshot cannot be read: %v", in.ID, err)
+		return
+	}
+	for _, row := range in.rows[in.snapshotSeq:] {
+		if err := flow.Fold(s, row.Events); err != nil {
+			c.w.fail("task %s, row %d: %v", in.ID, row.Seq, err)
+		}
+	}
+	if !bytes.Equal(want, c.encode(s)) {
+		c.w.fail("task %s: snapshot and later rows give another state than the whole journal", in.ID)
+	}
+}

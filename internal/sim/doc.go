@@ -1,0 +1,14 @@
+// Package sim runs the production actors in a world where everything is drawn from one seed: which
+// mailbox is run next, how long the store takes and whether it answers, when workers report, and when
+// a member crashes, freezes or is replaced.
+//
+//	world     virtual time, all that may run next, and the generator that picks
+//	host      what a member's actors stand on: its mailboxes, background work and clock
+//	model     a store in memory, right by construction; door is one member's faulty way to it
+//	operator  starts, stops, crashes and freezes members; users and pollers are their world
+//	reference what the core alone makes of the same flow, with nobody in its way
+//	checker   sees every commit at the moment it is written and every answer that is heard
+//
+// Promises: a seed gives the same run every time, step by step (Result.Hash says so); everything runs
+// in one goroutine at a time, so there is no race to lose; what blocks where it must not is a failure.
+package sim

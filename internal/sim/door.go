@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// door is one host's way to the store: slow, and sometimes closed in one direction. persistence.Store
+// behind it is the model, or a broken one that the checks have to catch.
+type door struct {
+	persistence.Store
+	w *world
+	h *host
+}
+
+var (
+	errLost = errors.New("sim: the connection to the store broke")
+	errDown = errors.New("sim: this host has crashed")
+)
+
+// travel is the way there or back.
+func (d *door) travel() {
+	d.w.breathe()
+	switch {
+	case d.h.dead:
+	case d.w.mishap(d.w.weather.stalls):
+		d.w.sleep(d.w.upTo(4 * time.Second))
+	case d.w.chance(500):
+		d.w.sleep(d.w.upTo(d.w.weather.latency))
+	}
+}
+
+// arrive is the way there. A host that has crashed asks for nothing.
+func (d *door) arrive() error {
+	d.travel()
+	switch {
+	case d.h.dead:
+		return errDown
+	case d.w.mishap(d.w.weather.lost):
+		return errLost
+	}
+	return nil
+}
+
+// back is the way back.
+func (d *door) back(err error) error {
+	d.travel()
+	switch {
+	case d.h.dead:
+		return errDown
+	case d.w.mishap(d.w.weather.unknown):
+		return errLost
+	}
+	return err
+}
+
+// call is a question and its answer.
+func call[T any](d *door, ask func() (T, error)) (T, error) {
+	var none T
+	if err := d.arrive(); err != nil {
+		return none, err
+	}
+	answer, err := ask()
+	if err = d.back(err); err != nil {
+		return none, err
+	}
+	return answer, nil
+}
+
+// Commit may also be given up by the one who sends it while it is on its way: then it is written late,
+// or never.
+func (d *door) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	d.travel()
+	switch {
+	case d.h.dead && d.w.chance(500), !d.h.dead && d.w.mishap(d.w.weather.strays):
+		d.stray(ctx, incarnation, batch)
+		return nil, errLost
+	case d.h.dead:
+		return nil, errDown
+	case d.w.mishap(d.w.weather.lost):
+		return nil, errLost
+	}
+	answers, err := d.Store.Commit(ctx, incarnation, batch)
+	if err = d.back(err); err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// stray writes a batch some time, for nobody. It may be the fence that stops it.
+func (d *door) stray(ctx context.Context, incarnation string, batch []persistence.Commit) {
+	d.w.after(nil, d.w.upTo(3*time.Second), func() {
+		answers, err := d.Store.Commit(context.WithoutCancel(ctx), incarnation, batch)
+		d.w.say("a stray batch of %s arrives: %v %v", incarnation, answers, err)
+	})
+}
+
+func (d *door) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
+	return call(d, func() (string, error) { return d.Store.Join(ctx, name, ttl) })
+}
+
+func (d *door) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+	return call(d, func() (time.Time, error) { return d.Store.Renew(ctx, incarnation, ttl) })
+}
+
+func (d *door) Leave(ctx context.Context, incarnation string) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.Leave(ctx, incarnation) })
+	return err
+}
+
+func (d *door) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	return call(d, func() ([]*persistence.Record, error) { return d.Store.Load(ctx, ids) })
+}
+
+func (d *door) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
+	return call(d, func() ([]persistence.Row, error) { return d.Store.Rows(ctx, task, after, limit) })
+}
+
+func (d *door) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	return call(d, func() (*persistence.TaskRow, error) { return d.Store.Task(ctx, id) })
+}
+
+func (d *door) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
+	return call(d, func() ([]string, error) { return d.Store.Unfinished(ctx, after, limit) })
+}
+
+func (d *door) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+	return call(d, func() ([]persistence.Wake, error) { return d.Store.DueWakes(ctx, before, limit) })
+}
+
+func (d *door) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	return call(d, func() ([]persistence.QueueRow, error) {
+		return d.Store.QueueRows(ctx, services, afterAt, afterJob, limit)
+	})
+}
+
+func (d *door) Version(ctx context.Context, id string) (*persistence.Version, error) {
+	return call(d, func() (*persistence.Version, error) { return d.Store.Version(ctx, id) })
+}

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+)
+
+// host is a machine: what runs on it, and its clock. A dead one does nothing any more, whatever it is
+// asked to; a frozen one does it later.
+type host struct {
+	w      *world
+	name   string
+	pool   []run
+	skew   time.Duration // of its clock, which nobody may rely on
+	dead   bool
+	frozen bool
+}
+
+func (w *world) newHost(name string) *host {
+	h := &host{w: w, name: name, skew: time.Duration(w.rng.IntN(1_000_000)) * time.Second}
+	w.hosts = append(w.hosts, h)
+	return h
+}
+
+// forActors is the seam at which production code stands on the world.
+func (h *host) forActors() actors.Host {
+	return actors.Host{Dispatcher: h, Go: h.background, Clock: h, Park: h.w.park, Probe: h.probe}
+}
+
+func (h *host) runnable() int {
+	if h.frozen && !h.dead {
+		return 0
+	}
+	return len(h.pool)
+}
+
+func (h *host) add(f func()) {
+	h.w.serial++
+	h.pool = append(h.pool, run{h.w.serial, f})
+}
+
+// Schedule runs a mailbox some time.
+func (h *host) Schedule(f func()) {
+	h.add(func() {
+		if !h.dead {
+			f()
+		}
+	})
+}
+
+// Throughput is how many messages a mailbox handles at a time.
+func (h *host) Throughput() int { return 1 }
+
+// background runs work that may wait.
+func (h *host) background(f func()) { h.w.launch(h, h.name, f) }
+
+// Now is the host's own idea of the time.
+func (h *host) Now() time.Time { return epoch.Add(h.w.now + h.skew) }
+
+// AfterFunc calls f in a while.
+func (h *host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return h.w.after(h, d, func() {
+		if !h.dead {
+			f()
+		}
+	})
+}
+
+// probe makes an actor crash now and then.
+func (h *host) probe(actor string, message any) {
+	if !h.dead && h.w.mishap(h.w.weather.crashes) {
+		h.w.say("%s: a %s crashes at %T", h.name, actor, message)
+		panic("sim: an actor crashes")
+	}
+}
+
+// die is a crash: mailboxes are lost, and what was under way finds nobody to talk to.
+func (h *host) die() {
+	h.dead, h.frozen = true, false
+}

@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// model is a store in memory, written to be obviously right: what it answers is what it holds.
+type model struct {
+	persistence.Store // nil: what the actors never ask for
+	w                 *world
+	check             *checker
+	members           []*membership // in order of joining
+	tasks             map[string]*stored
+	queue             map[string]persistence.QueueRow // by job id
+	flows             map[string]persistence.Flow
+	versions          map[string]persistence.Version
+	refusal           string // what it says then
+	unfenced          bool   // a defect to be caught: everybody may write
+}
+
+type membership struct {
+	incarnation string
+	until       time.Time
+	fenced      bool
+}
+
+// stored is a task as the store has it.
+type stored struct {
+	persistence.TaskRow
+	rows        []persistence.Row
+	snapshot    []byte
+	snapshotSeq int64
+	resting     bool
+	due         int64 // of its wake; 0 = none
+}
+
+func newModel(w *world) *model {
+	return &model{w: w, tasks: map[string]*stored{}, queue: map[string]persistence.QueueRow{},
+		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pick(w.rng, "it cannot be kept", poison+" cannot be kept")}
+}
+
+// poison is what this store refuses to keep.
+const poison = "\u2620"
+
+func (m *model) Lanes() int { return 2 }
+
+// Join waits for the lease of whoever was there.
+func (m *model) Join(_ context.Context, name string, ttl time.Duration) (string, error) {
+	if old := m.holder(); old != nil {
+		until := old.until
+		m.w.park(func() bool { return old.fenced || !m.w.storeNow().Before(old.until) || old.until != until })
+		if !old.fenced && old.until != until {
+			return "", fmt.Errorf("member %s: %w", old.incarnation, persistence.ErrTaken)
+		}
+		old.fenced = true
+	}
+	me := &membership{incarnation: fmt.Sprintf("%s-%d", name, len(m.members)), until: m.w.storeNow().Add(ttl)}
+	m.members = append(m.members, me)
+	m.w.say("%s joins", me.incarnation)
+	return me.incarnation, nil
+}
+
+func (m *model) holder() *membership {
+	for _, one := range m.members {
+		if !one.fenced {
+			return one
+		}
+	}
+	return nil
+}
+
+func (m *model) member(incarnation string) *membership {
+	i := slices.IndexFunc(m.members, func(one *membership) bool { return one.incarnation == incarnation })
+	if i < 0 || m.members[i].fenced {
+		return nil
+	}
+	return m.members[i]
+}
+
+func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+	one := m.member(incarnation)
+	if one == nil {
+		return time.Time{}, persistence.ErrFenced
+	}
+	one.until = m.w.storeNow().Add(ttl)
+	return m.w.storeNow(), nil
+}
+
+func (m *model) Leave(_ context.Context, incarnation string) error {
+	if one := m.member(incarnation); one != nil {
+		one.fenced = true
+		m.w.say("%s leaves", incarnation)
+	}
+	return nil
+}
+
+func (m *model) Commit(_ context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	if m.member(incarnation) == nil && !m.unfenced {
+		return nil, persistence.ErrFenced
+	}
+	for i := range batch {
+		if bytes.Contains(batch[i].Events, []byte(poison)) {
+			return nil, fmt.Errorf("%s: %w", m.refusal, persistence.ErrRefused)
+		}
+	}
+	answers := make([]error, len(batch))
+	for i := range batch {
+		if answers[i] = m.commit(&batch[i]); answers[i] == nil {
+			m.check.written(incarnation, &batch[i])
+		}
+	}
+	return answers, nil
+}
+
+func (m *model) commit(c *persistence.Commit) error {
+	t := m.tasks[c.Task]
+	last := int64(0)
+	if t != nil {
+		last = t.rows[len(t.rows)-1].Seq
+	}
+	switch {
+	case c.Create != nil && t != nil:
+		return persistence.ErrExists
+	case c.Create != nil:
+		t = m.create(c)
+	case t == nil:
+		return persistence.ErrUnknown
+	case c.Events == nil && c.Seq != last, c.Events != nil && c.Seq != last+1:
+		return persistence.ErrStale
+	}
+	m.apply(t, c)
+	return nil
+}
+
+func (m *model) create(c *persistence.Commit) *stored {
+	t := &stored{TaskRow: persistence.TaskRow{ID: c.Task, FlowID: c.Create.FlowID, VersionID: c.Create.VersionID,
+		Labels: c.Create.Labels, Params: c.Create.Params, BodyHash: c.Create.BodyHash, CreatedAt: c.Create.CreatedAt}}
+	t.Status = "pending"
+	m.tasks[c.Task] = t
+	return t
+}
+
+func (m *model) apply(t *stored, c *persistence.Commit) {
+	if c.Events != nil {
+		t.rows = append(t.rows, persistence.Row{Seq: c.Seq, At: c.At, Events: c.Events})
+	}
+	if c.Columns != nil {
+		t.Columns, t.UpdatedAt = *c.Columns, c.At
+	}
+	if c.Snapshot != nil && t.snapshotSeq <= c.Seq {
+		t.snapshot, t.snapshotSeq = c.Snapshot, c.Seq
+	}
+	if c.Rest != nil {
+		t.resting, t.due = c.Rest.Resting, 0
+		if t.resting {
+			t.due = c.Rest.Due
+		}
+	}
+	for _, q := range c.Enqueue {
+		if _, ok := m.queue[q.JobID]; !ok {
+			m.queue[q.JobID] = q
+		}
+	}
+	for _, job := range c.Dequeue {
+		delete(m.queue, job)
+	}
+}
+
+func (m *model) Load(_ context.Context, ids []string) ([]*persistence.Record, error) {
+	records := make([]*persistence.Record, len(ids))
+	for i, id := range ids {
+		if t := m.tasks[id]; t != nil {
+			r := &persistence.Record{TaskRow: t.TaskRow, Snapshot: t.snapshot, SnapshotSeq: t.snapshotSeq, Resting: t.resting}
+			r.Rows = slices.Clone(t.rows[t.snapshotSeq:])
+			records[i] = r
+		}
+	}
+	return records, nil
+}
+
+func (m *model) Rows(_ context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
+	t := m.tasks[task]
+	if t == nil || after >= int64(len(t.rows)) {
+		return nil, nil
+	}
+	rows := t.rows[after:]
+	return slices.Clone(rows[:min(limit, len(rows))]), nil
+}
+
+func (m *model) Task(_ context.Context, id string) (*persistence.TaskRow, error) {
+	t := m.tasks[id]
+	if t == nil {
+		return nil, persistence.ErrNotFound
+	}
+	row := t.TaskRow
+	return &row, nil
+}
+
+func (m *model) Unfinished(_ context.Context, after string, limit int) ([]string, error) {
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(m.tasks)) {
+		if t := m.tasks[id]; id > after && t.EndedAt == 0 && !t.resting && len(ids) < limit {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func (m *model) DueWakes(_ context.Context, before int64, limit int) ([]persistence.Wake, error) {
+	var wakes []persistence.Wake
+	for id, t := range m.tasks {
+		if t.due > 0 && t.due <= before {
+			wakes = append(wakes, persistence.Wake{Task: id, Due: t.due})
+		}
+	}
+	slices.SortFunc(wakes, func(a, b persistence.Wake) int {
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Task, b.Task))
+	})
+	return wakes[:min(limit, len(wakes))], nil
+}
+
+func (m *model) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }
+
+func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	var rows []persistence.QueueRow
+	for _, q := range m.queue {
+		after := q.EnqueuedAt > afterAt || q.EnqueuedAt == afterAt && q.JobID > afterJob
+		if after && (services == nil || slices.Contains(services, q.Service)) {
+			rows = append(rows, q)
+		}
+	}
+	slices.SortFunc(rows, func(a, b persistence.QueueRow) int {
+		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
+	})
+	return rows[:min(limit, len(rows))], nil
+}
+
+func (m *model) Version(_ context.Context, id string) (*persistence.Version, error) {
+	v, ok := m.versions[id]
+	if !ok {
+		return nil, persistence.ErrNotFound
+	}
+	return &v, nil
+}

@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// play is a flow, what a task of it is started with, and how that has to end. Plays are drawn so that
+// the end does not depend on the order of what happens.
+type play struct {
+	definition []byte
+	params     json.RawMessage
+	signals    map[string]json.RawMessage // each has to be sent once, at any time
+	loose      bool                       // which units ran before a fast failure is open: only the status counts
+	want       outcome
+}
+
+type object = map[string]any
+
+// writer writes a play. A scope is a chain of short scenes; each begins at one node and leads on from
+// some.
+type writer struct {
+	rng     *rand.Rand
+	play    *play
+	names   int
+	scope   *scopeDraft
+	subflow int // depth
+	rich    bool
+}
+
+type scopeDraft struct {
+	nodes object
+	edges []object
+	keys  []string // of shared, that are written before the scene
+}
+
+// scene is a part of a scope: where it begins and from where it goes on.
+type scene struct {
+	first string
+	exits []string
+}
+
+func drawPlay(rng *rand.Rand, rich bool) *play {
+	p := &play{signals: map[string]json.RawMessage{}}
+	w := &writer{rng: rng, play: p, rich: rich}
+	d := w.graph(1 + rng.IntN(6))
+	if rng.IntN(10) == 0 {
+		d["on_error"] = "fail"
+	}
+	p.definition, _ = json.Marshal(d)
+	list := make([]int, rng.IntN(9))
+	for i := range list {
+		list[i] = rng.IntN(50)
+	}
+	p.params, _ = json.Marshal(object{"n": rng.IntN(100), "list": list, "text": fmt.Sprint("text ", rng.IntN(100)), "o": object{"x": rng.IntN(9)}})
+	return p
+}
+
+// plan compiles the play and says how it must end.
+func (p *play) plan(limits flow.Limits) (*flow.Plan, error) {
+	d, err := flow.ParseDefinition(p.definition)
+	if err != nil {
+		return nil, err
+	}
+	plan, problems := flow.Compile(d, limits)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	p.want, err = refer(p, plan, limits)
+	return plan, err
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+func (w *writer) graph(scenes int) object {
+	outer := w.scope
+	w.scope = &scopeDraft{nodes: object{}}
+	var start string
+	var exits []string
+	for range scenes {
+		s := w.scene()
+		if start == "" {
+			start = s.first
+		}
+		for _, from := range exits {
+			w.edge(from, "default", s.first)
+		}
+		exits = s.exits
+	}
+	g := object{"start": start, "nodes": w.scope.nodes, "edges": w.scope.edges}
+	w.scope = outer
+	return g
+}
+
+func (w *writer) node(n object) string {
+	w.names++
+	key := fmt.Sprint("n", w.names)
+	w.scope.nodes[key] = n
+	return key
+}
+
+func (w *writer) edge(from, action, to string) {
+	w.scope.edges = append(w.scope.edges, object{"from": from, "action": action, "to": to})
+}
+
+func (w *writer) scene() scene {
+	if !w.rich {
+		return w.executor()
+	}
+	switch w.rng.IntN(14) {
+	case 0, 1:
+		return w.parallel()
+	case 2, 3:
+		return w.foreach()
+	case 4, 5:
+		if w.subflow < 2 {
+			return w.nested()
+		}
+	case 6:
+		return w.loop()
+	case 7:
+		return w.choice()
+	case 8:
+		return w.timer()
+	case 9, 10:
+		return w.waiting()
+	case 11:
+		return w.hanging()
+	}
+	return w.executor()
+}
+
+// alone is a scene of one node.
+func (w *writer) alone(n object) scene {
+	key := w.node(n)
+	return scene{key, []string{key}}
+}
+
+func (w *writer) executor() scene {
+	n := object{"prep": w.prep(), "post": w.post()}
+	w.exec(n, services...)
+	if w.rng.IntN(2) == 0 {
+		n["max_retries"], n["wait_ms"] = w.rng.IntN(4), pick(w.rng, 0, 20, 500)
+	}
+	key := w.node(n)
+	s := scene{key, []string{key}}
+	if w.rng.IntN(4) == 0 {
+		s = w.fork(s, "error")
+	}
+	if n["service"] == "route" {
+		n["post"].(object)["action_key"] = "action"
+		s = w.fork(w.fork(s, "go"), "stop")
+	}
+	return s
+}
+
+// fork adds a way of its own for an action.
+func (w *writer) fork(s scene, action string) scene {
+	n := object{"prep": w.prep(), "post": w.post()}
+	w.exec(n, "echo", "inc")
+	other := w.node(n)
+	w.edge(s.first, action, other)
+	return scene{s.first, append(s.exits, other)}
+}
+
+// exec says how the jobs of a node travel.
+func (w *writer) exec(n object, from ...string) {
+	service := pick(w.rng, from...)
+	n["service"] = service
+	switch w.rng.IntN(3) {
+	case 0:
+		n["exec_type"] = "queue"
+	case 1:
+		n["exec_type"], n["func"] = "local_func", service
+	}
+}
+
+func (w *writer) input() string {
+	if keys := w.scope.keys; len(keys) > 0 && w.rng.IntN(2) == 0 {
+		return pick(w.rng, keys...)
+	}
+	return pick(w.rng, "$params.n", "$params.list", "$params.text", "$params.o")
+}
+
+func (w *writer) prep() object {
+	switch w.rng.IntN(5) {
+	case 0:
+		return object{"input_map": object{"a": "$params.n", "b": w.input()}}
+	case 1:
+		return object{}
+	}
+	return object{"input_key": w.input()}
+}
+
+func (w *writer) post() object {
+	if w.rng.IntN(5) == 0 {
+		return object{}
+	}
+	return object{"output_key": w.key()}
+}
+
+func (w *writer) key() string {
+	key := pick(w.rng, "k1", "k2", "k3", "k4")
+	w.scope.keys = append(w.scope.keys, key)
+	return key
+}
+
+// units says how many at once, and what their failures mean. Which units ran before a fast failure
+// depends on the order of reports.
+func (w *writer) units(n object) {
+	n["failure_strategy"] = pick(w.rng, "", "", "continue", "fail_fast")
+	if w.rng.IntN(2) == 0 {
+		n["parallel_mode"], n["max_parallel"] = "concurrent", w.rng.IntN(4)
+		if n["failure_strategy"] == "fail_fast" {
+			w.play.loose = true
+			n["post"] = object{}
+		}
+	}
+}
+
+func (w *writer) parallel() scene {
+	n := object{"kind": "parallel", "prep": w.prep(), "post": w.post()}
+	var branches []object
+	for range 1 + w.rng.IntN(4) {
+		b := object{}
+		w.exec(b, services...)
+		if w.rng.IntN(3) == 0 {
+			b["params"] = object{"extra": w.rng.IntN(3)}
+		}
+		branches = append(branches, b)
+	}
+	n["parallel_execs"] = branches
+	w.units(n)
+	return w.alone(n)
+}
+
+func (w *writer) foreach() scene {
+	n := object{"kind": "foreach", "prep": object{"input_key": pick(w.rng, "$params.list", "$params.list", w.input())}, "post": w.post()}
+	w.exec(n, services...)
+	if w.rng.IntN(3) == 0 {
+		n["foreach_execs"] = []object{{"index": 1, "exec_type": "local_func", "func": "odd"}}
+	}
+	w.units(n)
+	return w.alone(n)
+}
+
+func (w *writer) nested() scene {
+	w.subflow++
+	n := object{"kind": "subflow", "post": w.post(), "subflow": w.graph(1 + w.rng.IntN(4))}
+	w.subflow--
+	n["failure_strategy"] = pick(w.rng, "", "", "continue", "retry")
+	n["max_retries"], n["wait_ms"] = w.rng.IntN(3), pick(w.rng, 0, 30)
+	return w.alone(n)
+}
+
+// loop goes back a few times.
+func (w *writer) loop() scene {
+	w.names++
+	count := fmt.Sprint("count", w.names)
+	n := object{"prep": object{"input_key": count}, "post": object{"output_key": count}}
+	w.exec(n, "inc")
+	body := w.node(n)
+	again := w.node(object{"kind": "choice", "choice_cases": []object{
+		{"action": "again", "expr": object{"lt": []any{"$shared." + count, 1 + w.rng.IntN(4)}}},
+	}})
+	w.edge(body, "default", again)
+	w.edge(again, "again", body)
+	return scene{body, []string{again}}
+}
+
+func (w *writer) choice() scene {
+	key := w.node(object{"kind": "choice", "prep": w.prep(), "post": w.post(), "choice_cases": []object{
+		{"action": "go", "expr": object{"gt": []any{"$params.n", w.rng.IntN(100)}}},
+	}})
+	return w.fork(scene{key, []string{key}}, "go")
+}
+
+func (w *writer) timer() scene {
+	return w.alone(object{"kind": "timer", "prep": w.prep(), "post": w.post(), "params": object{"delay_ms": pick(w.rng, 0, 10, 300, 3000, 20_000)}})
+}
+
+// waiting is a step that a signal ends, or its clock: never either of them.
+func (w *writer) waiting() scene {
+	w.names++
+	key := fmt.Sprint("signal", w.names)
+	if w.rng.IntN(3) == 0 {
+		return w.alone(object{"kind": "wait_event", "post": w.post(), "params": object{"signal_key": "$shared." + key, "timeout_ms": pick(w.rng, 50, 2000, 9000)},
+			"failure_strategy": pick(w.rng, "", "continue")})
+	}
+	w.play.signals[key] = json.RawMessage(pick(w.rng, `true`, `"approved"`, `{"by":"somebody"}`, `7`))
+	if w.rng.IntN(2) == 0 {
+		return w.alone(object{"kind": "wait_event", "post": w.post(), "params": object{"signal_key": "$shared." + key}})
+	}
+	n := w.node(object{"kind": "approval", "post": w.post(), "params": object{"approval_key": "$shared." + key}})
+	return w.fork(scene{n, []string{n}}, "approved")
+}
+
+// hanging is a step that nobody ever reports about.
+func (w *writer) hanging() scene {
+	n := object{"prep": w.prep(), "timeout_ms": pick(w.rng, 30, 400, 2500), "max_retries": w.rng.IntN(2), "wait_ms": pick(w.rng, 0, 50)}
+	w.exec(n, hang)
+	if w.rng.IntN(3) == 0 {
+		n["kind"] = "parallel"
+		b := maps.Clone(n)
+		maps.DeleteFunc(b, func(k string, _ any) bool { return k != "service" && k != "func" && k != "exec_type" })
+		n["parallel_execs"] = []object{b, b}
+		n["parallel_mode"] = pick(w.rng, "", "concurrent")
+	}
+	key := w.node(n)
+	return w.fork(scene{key, []string{key}}, "error")
+}

@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// outcome is what must be the same however a task got there.
+type outcome struct {
+	Status flow.TaskStatus
+	Error  string
+	Shared string // without what was signaled
+	Steps  int
+	Visits string
+}
+
+func outcomeOf(s *flow.State, signals map[string]json.RawMessage) outcome {
+	shared := map[string]json.RawMessage{}
+	maps.Copy(shared, s.Root.Shared)
+	for key := range signals {
+		delete(shared, key)
+	}
+	visits, _ := json.Marshal(s.Root.Visits)
+	out, _ := json.Marshal(shared)
+	text, _, _ := strings.Cut(s.Error, panicText) // a stack follows
+	text, _, _ = strings.Cut(text, refusedText)
+	return outcome{Status: s.Status, Error: text, Shared: string(out), Steps: s.Steps, Visits: string(visits)}
+}
+
+// reference drives a task by the core alone: jobs are carried out in order, and time passes when
+// nothing else can happen.
+type reference struct {
+	state  *flow.State
+	env    flow.Env
+	jobs   []flow.Job
+	alarms []flow.Alarm
+}
+
+// refer says how a task must end.
+func refer(p *play, plan *flow.Plan, limits flow.Limits) (outcome, error) {
+	r := &reference{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}}
+	if err := r.do(flow.Start{Version: "v", Params: p.params}); err != nil {
+		return outcome{}, err
+	}
+	signals := slices.Sorted(maps.Keys(p.signals))
+	for !r.state.Status.Ended() {
+		switch {
+		case len(r.jobs) > 0:
+			r.carryOut()
+		case len(signals) > 0:
+			if err := r.do(flow.Signal{Key: signals[0], Value: p.signals[signals[0]]}); err != nil {
+				return outcome{}, err
+			}
+			signals = signals[1:]
+		case len(r.alarms) > 0:
+			r.ring()
+		default:
+			return outcome{}, fmt.Errorf("the core alone is stuck: %v", flow.Waiting(r.state))
+		}
+	}
+	return outcomeOf(r.state, p.signals), nil
+}
+
+func (r *reference) do(c flow.Command) error {
+	for more := true; more; c = (flow.Proceed{}) {
+		d, err := flow.Decide(r.state, c, r.env)
+		if err != nil {
+			return err
+		}
+		for _, e := range d.Effects {
+			switch e := e.(type) {
+			case flow.Dispatch:
+				r.jobs = append(r.jobs, e.Job)
+			case flow.Alarm:
+				r.alarms = append(r.alarms, e)
+			}
+		}
+		more = d.More
+	}
+	return nil
+}
+
+func (r *reference) carryOut() {
+	job := r.jobs[0]
+	r.jobs = r.jobs[1:]
+	if job.Exec.Service == hang || job.Exec.Func == hang {
+		return
+	}
+	report := serve(job)
+	if strings.Contains(string(report.Output), poison) {
+		report = flow.Report{Address: job.Address, Fatal: true, Error: refusedText}
+	}
+	_ = r.do(report) // one about a job that nobody wants any longer changes nothing
+}
+
+// refusedText is what the error of an attempt begins with whose result the store refuses. What
+// follows is the store's.
+const refusedText = "internal: the store refused the attempt's result"
+
+// ring rings the alarm that is due first.
+func (r *reference) ring() {
+	first := 0
+	for i, a := range r.alarms {
+		if a.At < r.alarms[first].At {
+			first = i
+		}
+	}
+	a := r.alarms[first]
+	r.alarms = slices.Delete(r.alarms, first, first+1)
+	r.env.Now = max(r.env.Now, a.At)
+	_ = r.do(flow.Ring{Alarm: a})
+}

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// services do what flows ask for. What they answer depends on input and attempt alone, so that it
+// makes no difference who carries out a job, when, and how often.
+var services = []string{"echo", "inc", "route", "flaky", "odd", "boom", "fatal", "big", "panics", "poison"}
+
+// hang is a service that never answers.
+const hang = "hang"
+
+func serve(job flow.Job) flow.Report {
+	r := flow.Report{Address: job.Address}
+	h := fnv.New32a()
+	h.Write(expr.Compact(job.Input))
+	mark := h.Sum32()
+	switch orElse(job.Exec.Service, job.Exec.Func) {
+	case "inc":
+		n, _ := expr.Number(job.Input)
+		r.Output, _ = json.Marshal(n + 1)
+	case "route":
+		r.Output = json.RawMessage(`{"action":"` + []string{"go", "stop", "other"}[mark%3] + `","in":` + text(job.Input) + `}`)
+	case "flaky":
+		if job.Attempt <= int(mark%3) {
+			r.Error = "not yet"
+		}
+		r.Output = job.Input
+	case "odd":
+		if mark%2 == 1 {
+			r.Error = "odd"
+		}
+		r.Output = job.Params
+	case "boom":
+		r.Error = "boom"
+	case "fatal":
+		r.Error, r.Fatal = "fatal", true
+	case "big":
+		r.Output, _ = json.Marshal(strings.Repeat("x", 500+int(mark%4000)))
+	case "panics":
+		if job.Attempt == 1 {
+			r.Error = panicText
+		}
+		r.Output = job.Input
+	case "poison":
+		if mark%2 == 1 {
+			r.Output, _ = json.Marshal(poison)
+		}
+	default:
+		r.Output = job.Input
+	}
+	if r.Error != "" {
+		r.Output = nil
+	}
+	return r
+}
+
+// panicText is what a panicking carrier's error begins with.
+const panicText = "panic: of a carrier"
+
+func orElse(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}
+
+func text(v json.RawMessage) string {
+	if len(v) == 0 {
+		return "null"
+	}
+	return string(v)
+}

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// seeds are those of TROUPE_SIM_SEED, else so many as TROUPE_SIM_SEEDS says, else a few.
+func seeds(t *testing.T, few uint64) (first, n uint64) {
+	number := func(name string, or uint64) uint64 {
+		text := os.Getenv(name)
+		if text == "" {
+			return or
+		}
+		v, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return v
+	}
+	if os.Getenv("TROUPE_SIM_SEED") != "" {
+		return number("TROUPE_SIM_SEED", 0), 1
+	}
+	return 0, number("TROUPE_SIM_SEEDS", few)
+}
+
+func report(t *testing.T, seed uint64, r Result) {
+	t.Helper()
+	t.Errorf("seed %d: %v\nthe end of its trace:\n%s\n\nto see it again: TROUPE_SIM_SEED=%d go test ./internal/sim", seed, r.Err, strings.Join(r.Trace, "\n"), seed)
+}
+
+// failures is how many failing seeds are told before the rest is left alone.
+const failures = 3
+
+func perform(t *testing.T, o Options, few uint64) {
+	first, n := seeds(t, few)
+	began, steps, failed := time.Now(), 0, 0
+	for seed := first; seed < first+n && failed < failures; seed++ {
+		r := Run(seed, o)
+		steps += r.Steps
+		if r.Err != nil {
+			failed++
+			report(t, seed, r)
+		}
+	}
+	t.Log(fmt.Sprintf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps, time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds()))
+}
+
+func TestChainsInFineWeather(t *testing.T) { perform(t, Options{Plain: true}, 50) }
+
+func TestStorms(t *testing.T) { perform(t, Options{}, 200) }

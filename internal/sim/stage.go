@@ -1,0 +1,288 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// stage is a run with everybody on it.
+type stage struct {
+	w          *world
+	store      *model
+	check      *checker
+	outside    *host // where users, pollers and the operator are; it never fails
+	users      []*user
+	limits     flow.Limits
+	visibility time.Duration
+	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
+	troupe     []*actor                                  // members that may be asked, the newest last
+	members    int
+	requests   int
+	over       bool
+}
+
+// actor is a member and the host it lives on.
+type actor struct {
+	*actors.Member
+	h *host
+}
+
+// Options say what kind of run it is.
+type Options struct {
+	Plain bool                                      // chains of steps and no mishap at all
+	Store func(persistence.Store) persistence.Store // a store with a defect
+	// Unfenced lets everybody write who ever was a member.
+	Unfenced bool
+}
+
+// Result tells how a run went.
+type Result struct {
+	Err     error    // the first promise that was broken
+	Hash    uint64   // of everything that happened
+	Steps   int      // scheduled
+	Tasks   int      //
+	Members int      // started
+	Trace   []string // the last lines
+}
+
+// Bounds of a run: nothing may take longer once the weather is calm.
+const (
+	maxSteps  = 300_000
+	afterCalm = 10 * time.Minute
+)
+
+// Run plays one seed.
+func Run(seed uint64, o Options) Result {
+	w := newWorld(seed)
+	if o.Plain {
+		w.weather = weather{latency: w.weather.latency}
+	}
+	uuid.SetRand(generator{w})
+	defer uuid.SetRand(nil)
+	st := newStage(w, o)
+	st.run()
+	st.trace()
+	w.end()
+	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Trace: w.trace}
+}
+
+// generator is where ids and tokens come from.
+type generator struct{ w *world }
+
+func (g generator) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(g.w.rng.Uint32())
+	}
+	return len(b), nil
+}
+
+func newStage(w *world, o Options) *stage {
+	st := &stage{w: w, store: newModel(w), check: newChecker(w), behind: o.Store, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
+	st.store.check, st.check.store, st.store.unfenced = st.check, st.store, o.Unfenced
+	st.outside = w.newHost("outside")
+	st.limits = flow.Limits{Deliveries: 1 << 30}
+	if !o.Plain {
+		st.limits.Events, st.limits.Window = pick(w.rng, 0, 1, 3, 20), pick(w.rng, 0, 1, 3)
+	}
+	for i := range 1 + w.rng.IntN(5) {
+		st.addUser(i, drawPlay(w.rng, !o.Plain))
+	}
+	return st
+}
+
+func (st *stage) addUser(i int, p *play) {
+	version := fmt.Sprint("version-", i)
+	plan, err := p.plan(st.limits)
+	if err != nil {
+		st.w.fail("flow %s: %v", p.definition, err)
+		return
+	}
+	st.check.plans[version] = plan
+	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
+	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version})
+}
+
+func (st *stage) run() {
+	st.w.launch(st.outside, "operator", st.operate)
+	for _, u := range st.users {
+		st.w.launch(st.outside, u.name, u.live)
+	}
+	for i := range 1 + st.w.rng.IntN(3) {
+		p := &poller{stage: st, name: fmt.Sprint("poller-", i)}
+		st.w.launch(st.outside, p.name, p.live)
+	}
+	for st.w.failure == nil && !st.over {
+		if st.w.steps > maxSteps || st.w.now > st.w.weather.calmAt+afterCalm || !st.w.step() {
+			st.w.fail("stuck after %d steps: %s", st.w.steps, st.unfinished())
+		}
+	}
+	if st.w.failure == nil {
+		st.check.atEnd()
+	}
+	for _, u := range st.users {
+		if st.w.failure == nil {
+			u.verify()
+		}
+	}
+}
+
+func (st *stage) unfinished() string {
+	text := ""
+	for _, u := range st.users {
+		if u.ended {
+			continue
+		}
+		text += fmt.Sprintf("\n%s, task %q, %d helpers", u.name, u.task, u.pending)
+		if t := st.check.tasks[u.task]; t != nil {
+			in := st.store.tasks[u.task]
+			text += fmt.Sprintf(": %s, resting %v until %d, flow %s", t.state.Status, in.resting, in.due, u.play.definition)
+			for _, wait := range flow.Waiting(t.state) {
+				text += fmt.Sprintf("\n  %s: %s until %d", wait.Address, wait.Text, wait.Until)
+			}
+		}
+	}
+	return text
+}
+
+func (st *stage) trace() { st.w.mix(uint64(st.w.steps)) }
+
+// anyMember is whoever a client happens to ask, also one that is no longer in charge.
+func (st *stage) anyMember() *actors.Member {
+	st.w.park(func() bool { return len(st.troupe) > 0 })
+	if st.w.chance(900) {
+		return st.troupe[len(st.troupe)-1].Member
+	}
+	return pick(st.w.rng, st.troupe...).Member
+}
+
+// enter starts a member on a host of its own.
+func (st *stage) enter() *actor {
+	for {
+		st.members++
+		h := st.w.newHost(fmt.Sprint("m", st.members))
+		store := persistence.Store(st.store)
+		if st.behind != nil {
+			store = st.behind(store)
+		}
+		cfg := actors.Config{
+			Store: &door{Store: store, w: st.w, h: h}, Name: h.name, Limits: st.limits, Visibility: st.visibility,
+			IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
+			Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
+			Host:      h.forActors(), Retention: -1,
+		}
+		c := carrier{stage: st, h: h}
+		cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
+		cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
+		m, err := actors.Start(context.Background(), cfg)
+		if err == nil {
+			a := &actor{m, h}
+			st.troupe = append(st.troupe, a)
+			st.w.say("%s is there", m.Incarnation())
+			return a
+		}
+		h.die()
+		if !quitting(err) {
+			st.w.fail("%s cannot start: %v", h.name, err)
+		}
+		st.w.sleep(100 * time.Millisecond)
+	}
+}
+
+// leave takes a member from those who are asked.
+func (st *stage) leave(a *actor) {
+	st.troupe = slices.DeleteFunc(st.troupe, func(b *actor) bool { return a == b })
+}
+
+// operate keeps a member running until everybody has what they came for, through all misfortunes.
+func (st *stage) operate() {
+	a := st.enter()
+	for st.w.weather.trouble > 0 && !st.w.clear() && !st.allEnded() {
+		st.w.sleep(st.w.upTo(2 * st.w.weather.trouble))
+		a = st.misfortune(a)
+	}
+	for !st.allEnded() {
+		if closedNow(a.Lost()) {
+			st.kill(a)
+			a = st.enter()
+		}
+		st.w.sleep(100 * time.Millisecond)
+	}
+	st.w.sleep(st.w.upTo(3 * time.Second))
+	if st.w.chance(500) {
+		st.stop(a)
+	}
+	st.over = true
+}
+
+func (st *stage) allEnded() bool {
+	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended })
+}
+
+func (st *stage) misfortune(a *actor) *actor {
+	switch st.w.rng.IntN(4) {
+	case 0:
+		st.stop(a)
+	case 1:
+		return st.replaceFrozen(a)
+	default:
+		st.crash(a)
+	}
+	return st.enter()
+}
+
+func (st *stage) crash(a *actor) {
+	st.w.say("%s crashes", a.h.name)
+	a.h.die()
+	st.kill(a)
+}
+
+// kill clears away a member. Of one that has crashed nobody hears anything any more.
+func (st *stage) kill(a *actor) {
+	st.leave(a)
+	a.Kill()
+	a.h.die()
+}
+
+func (st *stage) stop(a *actor) {
+	st.w.say("%s stops", a.h.name)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer st.w.after(nil, st.w.upTo(5*time.Second), cancel)()
+	if err := a.Stop(ctx); err != nil && !quitting(err) {
+		st.w.fail("%s cannot stop: %v", a.h.name, err)
+	}
+	st.leave(a)
+	a.h.die()
+}
+
+// replaceFrozen has another member take over from one that is not dead at all.
+func (st *stage) replaceFrozen(a *actor) *actor {
+	st.w.say("%s freezes", a.h.name)
+	a.h.frozen = true
+	next := st.enter()
+	st.w.launch(st.outside, "thaw", func() {
+		st.w.sleep(st.w.upTo(3 * time.Second))
+		st.w.say("%s goes on", a.h.name)
+		a.h.frozen = false
+		st.w.park(func() bool { return closedNow(a.Lost()) })
+		st.w.sleep(st.w.upTo(500 * time.Millisecond))
+		st.kill(a)
+	})
+	return next
+}
+
+func closedNow(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

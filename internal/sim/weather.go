@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// weather is how bad a run is. Rates are in 1000.
+type weather struct {
+	calmAt  time.Duration // from then on nothing goes wrong any more, so that everything can end
+	jumps   int           // steps that take long
+	latency time.Duration // of the store, usually
+	stalls  int           // calls of the store that take seconds
+	lost    int           // calls that do not reach the store
+	unknown int           // answers that do not come back
+	strays  int           // commits that are given up and written later
+	crashes int           // of task and step actors, when they ask for the time
+	sloppy  int           // workers that report late, twice, wrongly or never
+	trouble time.Duration // between two misfortunes of members; 0 = none
+}
+
+func drawWeather(rng *rand.Rand) weather {
+	some := func(most int) int {
+		if rng.IntN(3) == 0 {
+			return 0
+		}
+		return rng.IntN(most + 1)
+	}
+	w := weather{latency: time.Duration(1+rng.IntN(20)) * time.Millisecond}
+	if rng.IntN(8) == 0 {
+		return w // fine throughout
+	}
+	w.calmAt = time.Duration(2+rng.IntN(25)) * time.Second
+	w.jumps, w.stalls, w.lost, w.unknown, w.strays = some(3), some(40), some(100), some(100), some(60)
+	w.crashes, w.sloppy = some(4), some(600)
+	if rng.IntN(3) > 0 {
+		w.trouble = time.Duration(500+rng.IntN(5000)) * time.Millisecond
+	}
+	return w
+}
+
+// clear says whether it has become calm for good.
+func (w *world) clear() bool { return w.now >= w.weather.calmAt }
+
+// mishap is chance while it is not calm.
+func (w *world) mishap(permille int) bool {
+	return permille > 0 && !w.clear() && w.chance(permille)
+}
