@@ -118,10 +118,10 @@ func (h *hands) do(c actor.Context, e flow.Effect) {
 		c.Send(h.m.sessions, &dispatch{job: e.Job})
 	case flow.Over:
 		if e.Queue {
-			c.Send(h.m.sessions, withdraw{h.task, e.Address})
+			c.Send(h.m.sessions, withdraw{jobKey{h.task, e.Address}})
 		}
 	case flow.Withdraw:
-		c.Send(h.m.sessions, withdraw{h.task, e.Address})
+		c.Send(h.m.sessions, withdraw{jobKey{h.task, e.Address}})
 	case flow.Alarm:
 		heap.Push(&h.alarms, e)
 	case flow.Spawn:

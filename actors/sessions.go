@@ -13,11 +13,8 @@ import (
 // Messages to the sessions actor.
 type (
 	dispatch struct{ job flow.Job }
-	withdraw struct {
-		task string
-		at   flow.Address
-	}
-	landed struct{ key jobKey }
+	withdraw struct{ key jobKey }
+	landed   struct{ key jobKey }
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{}
@@ -76,7 +73,7 @@ func (s *sessions) Receive(c actor.Context) {
 	case *dispatch:
 		s.dispatch(c, m.job)
 	case withdraw:
-		s.withdraw(jobKey{m.task, m.at})
+		s.withdraw(m.key)
 	case landed:
 		s.landed(m.key)
 	case *poller:

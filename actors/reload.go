@@ -1,0 +1,188 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (t *task) load(c actor.Context) {
+	t.loading = true
+	gen, self, m := t.gen, c.Self(), t.m
+	m.loader.load(t.id, func(l loaded) {
+		l.gen = gen
+		m.tell(self, l)
+	})
+}
+
+// loaded takes the state from the store, takes over what was carried by one who is gone, and then
+// answers what has been waiting.
+func (t *task) loaded(c actor.Context, l loaded) {
+	switch {
+	case l.gen != t.gen:
+		return
+	case l.err != nil:
+		t.loadAgain(c, l.err)
+		return
+	case l.view == nil:
+		t.refuseUnknown(c)
+		return
+	}
+	t.loading, t.tries = false, 0
+	t.state, t.seq, t.asleep = l.view.State, l.view.Seq, l.resting
+	t.journal, t.snapshot = l.journal, l.snap
+	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
+	t.create = nil
+	t.reset(c)
+	if t.state.Status.Ended() {
+		c.Send(t.m.tasks, ended{t, t.state.Status})
+	}
+	t.perform(c, flow.OutstandingTo(t.state, t.m.incarnation))
+	if t.refusals > 0 {
+		t.failStep(c, "the store refuses what follows from it")
+	}
+	t.decide(c, &command{cmd: flow.Recover{}})
+	if t.crashes >= manyCrashes {
+		t.failStep(c, "the task's actor keeps crashing")
+	}
+	t.goOn(c)
+}
+
+func (t *task) failStep(c actor.Context, text string) {
+	if st := t.state.Root.Step; st != nil {
+		t.decide(c, &command{cmd: flow.FailStep{Address: st.Address(), Error: text}})
+	}
+}
+
+// goOn decides what is to be tried alone, each after the row of the one before is written, and then
+// whatever has been waiting.
+func (t *task) goOn(c actor.Context) {
+	for len(t.alone) > 0 {
+		if t.inflight != nil {
+			return
+		}
+		cmd := t.alone[0]
+		t.alone = t.alone[1:]
+		t.decide(c, cmd)
+	}
+	waiting := t.waiting
+	t.waiting = nil
+	for _, message := range waiting {
+		c.Send(c.Self(), message)
+	}
+}
+
+func (t *task) loadAgain(c actor.Context, err error) {
+	t.tries++
+	if t.m.ctx.Err() != nil {
+		return
+	}
+	t.m.log.Warn("a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
+	if kind := flow.KindOf(err); kind != "" {
+		for _, message := range t.waiting {
+			if cmd, ok := message.(*command); ok {
+				cmd.answer(answer{err: err})
+			}
+		}
+		t.waiting = nil
+	}
+	self, gen := c.Self(), t.gen
+	t.m.cfg.Host.Clock.AfterFunc(backOff(t.tries), func() { t.m.tell(self, reload{gen}) })
+}
+
+func (t *task) refuseUnknown(c actor.Context) {
+	for _, message := range t.waiting {
+		if cmd, ok := message.(*command); ok {
+			cmd.answer(answer{err: errNoTask(t.id)})
+		}
+	}
+	t.waiting, t.missing = nil, true
+	c.Send(t.m.tasks, unknown{t})
+}
+
+// forget drops everything this incarnation of the actor knew, and reloads; the commands that have no
+// answer yet are decided again.
+func (t *task) forget(c actor.Context, err error) {
+	sent, gathered := t.inflight.commands(), t.open.commands()
+	created := t.create != nil
+	t.inflight, t.open, t.proceed = nil, nil, false
+	t.gen++
+	t.reset(c)
+	switch {
+	case errors.Is(err, persistence.ErrRefused):
+		t.alone = append(t.suspects(sent, err), t.alone...)
+		sent = nil
+	case errors.Is(err, persistence.ErrExists):
+		// Somebody with the same id was first, perhaps this very request whose answer got lost.
+		t.m.log.Info("a task with this id exists", "task", t.id)
+	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown):
+		t.m.log.Warn("a commit failed", "task", t.id, "error", err)
+	}
+	again := append(sent, gathered...)
+	if created {
+		again = t.answerStarts(again, err)
+	}
+	for _, cmd := range again {
+		t.waiting = append(t.waiting, cmd)
+	}
+	t.load(c)
+}
+
+// answerStarts tells whoever started the task how that ended; the rest stays.
+func (t *task) answerStarts(commands []*command, err error) (rest []*command) {
+	for _, cmd := range commands {
+		if _, ok := cmd.cmd.(flow.Start); ok {
+			cmd.answer(answer{err: err})
+			continue
+		}
+		rest = append(rest, cmd)
+	}
+	return rest
+}
+
+// suspects are the commands one of which led to what the store refuses; it would refuse it again. Each
+// is tried alone then, so that no other suffers. When there is only one, it is changed.
+func (t *task) suspects(commands []*command, err error) []*command {
+	commands = slices.DeleteFunc(commands, func(cmd *command) bool {
+		switch cmd.cmd.(type) {
+		case flow.Proceed, flow.Recover: // follow from what is stored: done after every load
+			return true
+		}
+		return false
+	})
+	switch len(commands) {
+	case 0:
+		t.refusals++
+		return nil
+	case 1:
+		return t.blame(commands[0], err)
+	}
+	return commands
+}
+
+// blame makes of a command whose consequences the store refuses one that it takes: an attempt fails,
+// whoever asked is told. The store's words may hold what it refuses; then they are left out.
+func (t *task) blame(cmd *command, err error) []*command {
+	cmd.refused++
+	r, isReport := cmd.cmd.(flow.Report)
+	switch {
+	case isReport && cmd.refused <= 2:
+		r.Output, r.Fatal, r.Error = nil, true, "internal: the store refused the attempt's result"
+		if cmd.refused == 1 {
+			r.Error = fmt.Sprintf("%s: %v", r.Error, err)
+		}
+		cmd.cmd = r
+		return []*command{cmd}
+	case cmd.reply != nil:
+		cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
+	default:
+		t.m.log.Error("the store refuses what a task leads to", "task", t.id, "command", fmt.Sprintf("%T", cmd.cmd), "error", err)
+		t.refusals++
+	}
+	return nil
+}

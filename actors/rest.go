@@ -1,0 +1,80 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// restPhase says how far a task's retirement is.
+type restPhase uint8
+
+const (
+	awake restPhase = iota
+	restCommitting
+	gone
+)
+
+// restRequest asks a task whether it may be retired.
+type restRequest struct{ force bool }
+
+// rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
+// soon as nothing is on its way to the store.
+func (t *task) rest(c actor.Context, force bool) {
+	due, quiet := t.quiet()
+	switch {
+	case force && !t.idleNow():
+		self := c.Self()
+		t.m.cfg.Host.Clock.AfterFunc(10*time.Millisecond, func() { t.m.tell(self, restRequest{force}) })
+		return
+	case !quiet && !force:
+		c.Send(t.m.tasks, restable{t, false})
+		return
+	case t.state.Status.Ended():
+		t.resting = gone
+		c.Send(t.m.tasks, rested{t})
+		return
+	}
+	t.resting = restCommitting
+	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
+	t.addSnapshot(&commit)
+	if col := columnsOf(t.state); col != t.columns {
+		commit.Columns = &col
+	}
+	t.send(c, commit)
+}
+
+// idleNow says whether nothing is on its way to the store.
+func (t *task) idleNow() bool {
+	return !t.loading && t.inflight == nil && t.open == nil && !t.proceed
+}
+
+// quiet says whether all a task has to do is wait, and when it is due (0 = only a message brings it back).
+func (t *task) quiet() (due int64, ok bool) {
+	if !t.idleNow() {
+		return 0, false
+	}
+	if t.state.Status.Ended() {
+		return 0, true
+	}
+	due, ok = flow.Idle(t.state)
+	if !ok || due > 0 && due < t.m.now()+3*t.m.cfg.IdleAfter.Milliseconds() {
+		return 0, false
+	}
+	return due, true
+}
+
+func (t *task) restWritten(c actor.Context, err error) {
+	if err != nil {
+		t.resting = awake
+		t.inflight = &parcel{}
+		t.forget(c, err)
+		c.Send(t.m.tasks, restable{t, false})
+		return
+	}
+	t.resting = gone
+	c.Send(t.m.tasks, rested{t})
+}
