@@ -81,11 +81,10 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 	if _, err := s.Store.Task(ctx, in.Task); err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	items, err := s.eventsAfter(ctx, in.Task, from, in.Limit+1)
+	items, more, err := s.eventsAfter(ctx, in.Task, from, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	items, more := cut(items, in.Limit)
 	page := wire.Page[wire.Event]{Items: items}
 	if more {
 		page.Next = items[len(items)-1].ID
@@ -93,26 +92,37 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 	return &body[wire.Page[wire.Event]]{page}, nil
 }
 
-// rowsAtOnce bounds how much is read for one page: a row may hold a thousand events.
-const rowsAtOnce = 50
+// Bounds of what is read and answered at once: a row may hold a thousand events, an event a megabyte.
+const (
+	rowsAtOnce = 50
+	pageBytes  = 4 << 20
+)
 
-func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit int) ([]wire.Event, error) {
-	items := []wire.Event{}
+// eventsAfter reads one page. It is shorter than asked for when its events are large.
+func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit int) (items []wire.Event, more bool, err error) {
+	items = []wire.Event{}
+	size := 0
 	for after := from.since(); ; {
 		rows, err := s.Store.Rows(ctx, task, after, rowsAtOnce)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, row := range rows {
+			if len(items) > 0 && size > pageBytes {
+				return items, true, nil
+			}
 			events, err := eventsOf(row, from)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
-			items = append(items, events...)
+			if items, more = cut(append(items, events...), limit); more {
+				return items, true, nil
+			}
 			after = row.Seq
+			size += len(row.Events)
 		}
-		if len(rows) < rowsAtOnce || len(items) >= limit {
-			return items[:min(len(items), limit)], nil
+		if len(rows) < rowsAtOnce {
+			return items, false, nil
 		}
 	}
 }
@@ -157,13 +167,14 @@ func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire
 		return nil, noTask(in.Task, err)
 	}
 	first := min(max(int(at.at), 0), len(runs))
-	runs, more := cut(runs[first:], in.Limit)
-	page := wire.Page[wire.Run]{Items: make([]wire.Run, len(runs))}
-	for i := range runs {
-		page.Items[i] = toRun(in.Task, &runs[i])
-	}
-	if more {
-		page.Next = cursor{at: int64(first + len(runs))}.String()
+	page := wire.Page[wire.Run]{Items: []wire.Run{}}
+	for i, size := first, 0; i < len(runs); i++ {
+		if len(page.Items) == in.Limit || size > pageBytes {
+			page.Next = cursor{at: int64(i)}.String()
+			break
+		}
+		page.Items = append(page.Items, toRun(in.Task, &runs[i]))
+		size += len(runs[i].Input) + len(runs[i].Output)
 	}
 	return &body[wire.Page[wire.Run]]{page}, nil
 }

@@ -117,3 +117,20 @@ func TestWaitingIsExplained(t *testing.T) {
 		})
 	}
 }
+
+func TestAPageOfLargeValuesIsShort(t *testing.T) {
+	s := start(t)
+	id := s.task(waits)
+	large := strings.Repeat("x", 900_000)
+	for range 12 {
+		s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "k", "value": large})
+	}
+	page := s.get("/v1/tasks/" + id + "/events?limit=500")
+	require.Less(t, len(items(page)), 9)
+	count := len(items(page))
+	for page["next"] != nil {
+		page = s.get("/v1/tasks/" + id + "/events?limit=500&after=" + page["next"].(string))
+		count += len(items(page))
+	}
+	require.Equal(t, 14, count)
+}

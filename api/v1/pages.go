@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
+// The description is kept as openapi.json too, for those who make clients of it. A test says when it is
+// out of date.
+//
 //go:generate go test -count=1 -run TestTheDocumentIsUpToDate . -args -update
-
-// The description of the API as a file, for those who make clients of it. A test keeps it up to date.
-const documentFile = "openapi.json"
 
 // The page that shows the description. Style and script are files of their own for their readers'
 // sake; the page is sent as one, so that it needs no other request than that for the document.

@@ -116,11 +116,11 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		p.Hint = "mend what problems lists"
 		p.Problems = toProblems(problems)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if timedOut(err) {
 		p.Status = http.StatusServiceUnavailable
 	}
 	p.Request = api.RequestID(ctx)
-	if p.Status >= http.StatusInternalServerError {
+	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil { // else the client has gone
 		s.Logger.Error("a request failed", "error", err, "request", p.Request)
 	}
 	return p.complete()
@@ -135,10 +135,14 @@ func classify(err error) (kind flow.ErrorKind, what string) {
 		return flow.NotFound, "there is no such thing"
 	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
 		return flow.Conflict, "it exists already"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case timedOut(err):
 		return flow.Busy, "the engine did not answer in time"
 	}
 	return internal, "internal error"
+}
+
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 func (p *problem) complete() *problem {

@@ -7,7 +7,7 @@ type Start struct {
 	Flow           string            `json:"flow" minLength:"1" doc:"slug of the flow, or its id"`
 	Version        int               `json:"version,omitempty" minimum:"0" doc:"number of the version; 0 = the newest published one"`
 	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object; absent = {}"`
-	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" doc:"marks to find the task by"`
+	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" nullable:"true" doc:"marks to find the task by"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task; may be sent as the header Idempotency-Key instead"`
 	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"wait this long for the task's end and answer with it; 0 = not at all"`
 }
