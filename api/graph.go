@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -16,10 +17,11 @@ type graph struct {
 	reader   Reader
 	registry Registry
 	limits   flow.Limits
+	aliveFor time.Duration // after a worker's last sign of life
 }
 
 func newGraph(cfg Config) *graph {
-	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits}
+	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits, aliveFor: cfg.WorkerTTL}
 }
 
 type handler func(w http.ResponseWriter, r *http.Request) error

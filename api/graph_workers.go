@@ -10,9 +10,6 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// aliveFor is how old a worker's last sign of life may be.
-const aliveFor = 15 * time.Second
-
 func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 	b, err := readBody(r)
 	if err != nil {
@@ -45,7 +42,7 @@ func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
 func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	ttl := time.Duration(queryNumber(r, "ttl", 0)) * time.Second
 	if ttl == 0 {
-		ttl = aliveFor
+		ttl = g.aliveFor
 	}
 	workers, err := g.liveWorkers(r, r.URL.Query().Get("service"), ttl)
 	if err != nil {
@@ -58,7 +55,7 @@ func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 // allocate names the least loaded worker; of equals the one that registered first.
 func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
 	service := r.URL.Query().Get("service")
-	workers, err := g.liveWorkers(r, service, aliveFor)
+	workers, err := g.liveWorkers(r, service, g.aliveFor)
 	if err != nil {
 		return err
 	}
@@ -82,14 +79,14 @@ func (g *graph) liveWorkers(r *http.Request, service string, ttl time.Duration) 
 		if ttl >= 0 && age > ttl || service != "" && !slices.Contains(k.Services, service) {
 			continue
 		}
-		live = append(live, toWireWorker(k, age))
+		live = append(live, g.toWireWorker(k, age))
 	}
 	return live, nil
 }
 
-func toWireWorker(k persistence.Worker, age time.Duration) wire.Worker {
+func (g *graph) toWireWorker(k persistence.Worker, age time.Duration) wire.Worker {
 	status := "online"
-	if age > aliveFor {
+	if age > g.aliveFor {
 		status = "offline"
 	}
 	services := k.Services

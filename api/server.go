@@ -23,6 +23,8 @@ type Config struct {
 	V1       http.Handler // serves /v1/; nil = not served
 	Limits   flow.Limits  // of definitions
 
+	WorkerTTL time.Duration // how old a live worker's last sign of life may be; 15 s
+
 	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
@@ -48,6 +50,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Grace <= 0 {
 		c.Grace = 10 * time.Second
+	}
+	if c.WorkerTTL <= 0 {
+		c.WorkerTTL = 15 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
