@@ -15,6 +15,10 @@ import (
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	candidates := r.candidates(job.Exec.Service, job.Exec.ByLoad)
 	if len(candidates) == 0 {
+		r.awaitSign(ctx, job.Exec.Service)
+		candidates = r.candidates(job.Exec.Service, job.Exec.ByLoad)
+	}
+	if len(candidates) == 0 {
 		return flow.Report{Error: "no worker"}
 	}
 	if n := job.Exec.MaxAttempts; n > 0 {
@@ -35,6 +39,26 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 		return flow.Report{Error: err.Error(), TimedOut: errors.Is(err, context.DeadlineExceeded)}
 	}
 	return flow.Report{Error: "all workers failed"}
+}
+
+// signPause is how often a job looks for a sign of life that it waits for.
+const signPause = 50 // milliseconds
+
+// awaitSign waits for a worker that was known before this registry was opened: if it has been silent
+// since, that may be because there was nobody to hear it.
+func (r *Registry) awaitSign(ctx context.Context, service string) {
+	for len(r.candidates(service, false)) == 0 && r.mayCome(service) && pause(ctx, signPause) {
+	}
+}
+
+// mayCome: who is alive gives several signs of life in the time that it may be silent.
+func (r *Registry) mayCome(service string) bool {
+	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.ContainsFunc(r.push[service], func(w *worker) bool { return !w.heard.Load() })
 }
 
 // candidates are the live workers for a service in the order they are to be tried.

@@ -147,6 +147,30 @@ func TestWhoIsACandidate(t *testing.T) {
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("other")).Error)
 }
 
+func TestSilenceWhileNobodyListenedIsForgiven(t *testing.T) {
+	const ttl = 400 * time.Millisecond
+	s := httptest.NewServer(says(200, `{"result":1}`))
+	t.Cleanup(s.Close)
+	store := newStore(t)
+	require.NoError(t, store.PutWorker(t.Context(), persistence.Worker{ID: "w1", URL: s.URL, Type: "http", Services: []string{"s", "other"}}))
+	r := open(t, store, workers.Options{OfflineTTL: ttl})
+
+	begun := time.Now()
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("unknown")).Error)
+	require.Less(t, time.Since(begun), ttl/2, "nobody is waited for who was never there")
+
+	time.AfterFunc(ttl/8, func() { _ = r.Heartbeat(context.Background(), "w1", 0) })
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+
+	time.Sleep(2 * ttl)
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+
+	r = open(t, store, workers.Options{OfflineTTL: ttl})
+	begun = time.Now()
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+	require.GreaterOrEqual(t, time.Since(begun), ttl/2, "it could have come")
+}
+
 func TestTheOrderOfCandidates(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	ok := says(200, `{"result":1}`)

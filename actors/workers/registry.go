@@ -61,6 +61,7 @@ type Registry struct {
 	opts   Options
 	store  persistence.Workers
 	client *http.Client
+	opened time.Time
 
 	seed  maphash.Seed
 	turns [64]sync.Mutex // registrations of one id reach store and memory in the same order
@@ -86,12 +87,13 @@ type pulse struct {
 	last    atomic.Int64 // Unix milliseconds
 	load    atomic.Int64 // as the worker says
 	calls   atomic.Int64 // of this member's, in flight
+	heard   atomic.Bool  // by this registry; what came before is from the store
 	unsaved atomic.Bool
 }
 
 // Open reads the known workers and keeps them until Close.
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
-	r := &Registry{opts: opts.orDefault(), store: store, seed: maphash.MakeSeed(),
+	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
 		byID: map[string]*worker{}, push: map[string][]*worker{}}
 	r.client = newClient(r.allowed)
 	known, err := store.ListWorkers(ctx)
@@ -157,6 +159,7 @@ func (r *Registry) Heartbeat(_ context.Context, id string, load int) error {
 func (p *pulse) beat(now int64, load int) {
 	p.last.Store(now)
 	p.load.Store(int64(max(load, 0)))
+	p.heard.Store(true)
 }
 
 // List tells the workers in order of their first registration, this member's functions before them.
