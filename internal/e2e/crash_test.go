@@ -114,6 +114,10 @@ func TestCrash(t *testing.T) {
 		t.Parallel()
 		killWorkers(t, p)
 	})
+	t.Run("a job in hand", func(t *testing.T) {
+		t.Parallel()
+		heldJobs(t)
+	})
 }
 
 // ended is how all tasks of a storm ended.

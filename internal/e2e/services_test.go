@@ -22,6 +22,7 @@ type workerSpec struct {
 	Push       bool
 	URL        string // of a push worker
 	Services   []string
+	Hang       bool   // it never finishes a job
 	Diary      string // file in which each execution is noted
 }
 
@@ -59,15 +60,13 @@ func flaky(n float64, attempt int) (any, error) {
 	return n + 1, nil
 }
 
-// What a service takes: long enough to be under way when something is killed.
+// takes is how long a service takes: long enough to be under way when something is killed.
 func takes(service string, n float64) time.Duration {
 	switch service {
 	case "slow":
 		return 350 * time.Millisecond
 	case "tardy":
 		return 700 * time.Millisecond
-	case "hold":
-		return time.Hour
 	}
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
@@ -98,6 +97,10 @@ func work(text string) int {
 	for _, service := range spec.Services {
 		w.Handle(service, func(ctx context.Context, job worker.Job) (any, error) {
 			fmt.Fprintf(diary, "%s %s\n", spec.ID, job.ID) // one write, so lines of several workers stay whole
+			if spec.Hang {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
 			return serve(ctx, service, job)
 		})
 	}

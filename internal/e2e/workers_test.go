@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A job that is in the hands of a worker when something dies.
+func heldJobs(t *testing.T) {
+	t.Run("a pull worker's goes to the next one when its claim has run out", func(t *testing.T) {
+		t.Parallel()
+		s := newHeldStage(t)
+		s.hireFor("first", workerSpec{Services: []string{"hold"}, Hang: true})
+		task := s.hold("pull")
+		time.Sleep(2500 * time.Millisecond) // heartbeats keep it beyond the visibility of 1.5 s
+		s.hireFor("second", workerSpec{Services: []string{"hold"}})
+		s.await("second")
+		require.Equal(t, []string{"first"}, s.workersOf(task))
+		s.workers["first"].kill()
+		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "second")
+	})
+	t.Run("a push worker's goes to the next one at once", func(t *testing.T) {
+		t.Parallel()
+		s := newHeldStage(t)
+		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}, Hang: true})
+		s.await("first")
+		s.hireFor("second", workerSpec{Push: true, Services: []string{"hold"}})
+		s.await("second")
+		task := s.hold("push")
+		s.workers["first"].kill()
+		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "second")
+	})
+	t.Run("the only push worker's fails", func(t *testing.T) {
+		t.Parallel()
+		s := newHeldStage(t)
+		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}, Hang: true})
+		s.await("first")
+		task := s.hold("push")
+		s.workers["first"].kill()
+		s.ends(task, outcome{"completed", "", `{"lost":"NOBODY DID IT"}`}, "first")
+	})
+	t.Run("a pull worker finishes it while the member is away", func(t *testing.T) {
+		t.Parallel()
+		s := newHeldStage(t)
+		s.hireFor("first", workerSpec{Services: []string{"hold"}})
+		task := s.hold("pull")
+		s.member.kill()
+		time.Sleep(300 * time.Millisecond) // less than the claim's time
+		s.launch()
+		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first")
+	})
+	t.Run("a push worker has it again when the member was away for long", func(t *testing.T) {
+		t.Parallel()
+		s := newHeldStage(t, 1200*time.Millisecond)
+		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}})
+		s.await("first")
+		task := s.hold("push")
+		s.member.kill()
+		time.Sleep(2500 * time.Millisecond) // nobody could hear its heartbeats
+		s.launch()
+		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "first")
+	})
+}
+
+func newHeldStage(t *testing.T, workerTTL ...time.Duration) *stage {
+	s := newStage(t, "")
+	for _, ttl := range workerTTL {
+		s.workerTTL = ttl
+	}
+	s.openAlone(t.Context())
+	return s
+}
+
+// hold starts a task and waits until a worker has begun its job.
+func (s *stage) hold(by string) (task string) {
+	started, err := s.client.start(s.t.Context(), "", "held", map[string]any{"by": by, "n": 7})
+	require.NoError(s.t, err)
+	require.Eventually(s.t, func() bool { return len(s.workersOf(started.ID)) > 0 }, patience, 10*time.Millisecond,
+		"nobody has begun the job of task %s", started.ID)
+	return started.ID
+}
+
+// workersOf are those who began the one job of a task.
+func (s *stage) workersOf(task string) (began []string) {
+	for job, workers := range s.executions() {
+		if len(job) > len(task) && job[:len(task)] == task {
+			began = append(began, workers...)
+		}
+	}
+	return began
+}
+
+// ends waits for a task's end, closes the member and holds everything to what it should be.
+func (s *stage) ends(task string, want outcome, began ...string) {
+	s.t.Helper()
+	_, err := s.client.end(s.t.Context(), task)
+	require.NoError(s.t, err)
+	s.leave()
+	audit(s.t, s.store, map[string]outcome{task: want})
+	require.Equal(s.t, began, s.workersOf(task), "workers that began the job")
+}
