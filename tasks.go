@@ -46,7 +46,7 @@ func (e *Engine) Start(ctx context.Context, slug string, params any, options ...
 	if err != nil {
 		return "", fmt.Errorf("flow %s has no published version: %w", slug, err)
 	}
-	n := actors.NewTask{VersionID: v.ID}
+	n := actors.NewTask{VersionID: v.ID, Newest: true}
 	if params != nil {
 		if n.Params, err = json.Marshal(params); err != nil {
 			return "", fmt.Errorf("params: %w", err)

@@ -10,8 +10,11 @@ import (
 // NewTask asks for a task of a version.
 type NewTask struct {
 	VersionID string
-	Params    json.RawMessage // JSON object; nil = {}
-	Labels    map[string]string
+	// Newest says that VersionID is only the newest one at the moment: a request that is repeated after
+	// another version was published still means the task it started.
+	Newest bool
+	Params json.RawMessage // JSON object; nil = {}
+	Labels map[string]string
 	// Key makes starting idempotent: the same key for the same flow is the same task; with another
 	// body it is a Conflict. "" = always a new task.
 	Key string

@@ -28,6 +28,7 @@ type (
 		plan   *flow.Plan
 		start  flow.Start
 		create *persistence.Create
+		newest bool // a task of another version of the flow may be the same
 		reply  func(answer)
 	}
 	// wakeUp brings tasks into memory that have something to do.

@@ -8,12 +8,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 type startInput struct {
@@ -24,14 +21,11 @@ type startInput struct {
 type startAnswer = answer[wire.Started]
 
 func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, error) {
-	n, f, err := s.newTask(ctx, in)
+	n, err := s.newTask(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	id, created, err := s.Engine.StartTask(ctx, n)
-	if flow.KindOf(err) == flow.Conflict && in.Body.Version == 0 {
-		id, created, err = s.startAgain(ctx, f, n, err)
-	}
 	if err != nil {
 		return nil, startProblem(err)
 	}
@@ -60,28 +54,28 @@ func startProblem(err error) error {
 	return err
 }
 
-func (s *service) newTask(ctx context.Context, in *startInput) (actors.NewTask, *persistence.Flow, error) {
+func (s *service) newTask(ctx context.Context, in *startInput) (actors.NewTask, error) {
 	n := actors.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
-		return n, nil, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
+		return n, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}
 	if err := checkLabels(n.Labels); err != nil {
-		return n, nil, err
+		return n, err
 	}
 	var err error
 	if n.Params, err = compactObject(in.Body.Params); err != nil {
-		return n, nil, err
+		return n, err
 	}
 	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
 	if err != nil {
-		return n, nil, err
+		return n, err
 	}
 	v, err := s.version(ctx, "body.version", f, in.Body.Version)
 	if err != nil {
-		return n, nil, err
+		return n, err
 	}
-	n.VersionID = v.ID
-	return n, f, nil
+	n.VersionID, n.Newest = v.ID, in.Body.Version == 0
+	return n, nil
 }
 
 // compactObject takes out the white space, so that it does not make another request of the same one.
@@ -120,20 +114,4 @@ func checkLabels(labels map[string]string) error {
 
 func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
-}
-
-// keySpace is the name space in which ids of tasks are made of idempotency keys. It can never change,
-// because stored tasks have such ids.
-var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
-
-// startAgain is for a request that names no version and is repeated after another version was
-// published: it still means the task it started.
-func (s *service) startAgain(ctx context.Context, f *persistence.Flow, n actors.NewTask, conflict error) (string, bool, error) {
-	id := "task-" + uuid.NewSHA1(keySpace, []byte(f.ID+"\n"+n.Key)).String()
-	row, err := s.Store.Task(ctx, id)
-	if err != nil || row.VersionID == n.VersionID {
-		return "", false, conflict
-	}
-	n.VersionID = row.VersionID
-	return s.Engine.StartTask(ctx, n)
 }

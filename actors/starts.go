@@ -1,0 +1,103 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// keySpace is the name space of ids derived from idempotency keys.
+var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
+
+// StartTask begins a task. created is false when a task with the same key had been started before.
+// It answers when the task is stored.
+func (m *Member) StartTask(ctx context.Context, n NewTask) (id string, created bool, err error) {
+	msg, err := m.newTask(ctx, n)
+	if err != nil {
+		return "", false, err
+	}
+	a, err := m.call(ctx, func(reply func(answer)) {
+		msg.reply = reply
+		m.tell(m.tasks, msg)
+	})
+	if err != nil {
+		return "", false, err
+	}
+	if errors.Is(a.err, persistence.ErrExists) {
+		return msg.task, false, m.sameStart(ctx, msg)
+	}
+	return msg.task, a.err == nil, a.err
+}
+
+func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
+	if err := m.admit(); err != nil {
+		return nil, err
+	}
+	if err := checkJSON(n.Params); err != nil {
+		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
+	}
+	flowID, err := m.reader.FlowOf(ctx, n.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := m.reader.Plan(ctx, n.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	id := "task-" + newID()
+	if n.Key != "" {
+		id = "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+n.Key)).String()
+	}
+	return &create{
+		task: id, plan: plan, newest: n.Newest, start: flow.Start{Version: n.VersionID, Params: n.Params},
+		create: &persistence.Create{
+			FlowID: flowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
+			BodyHash: bodyHash(n), CreatedAt: m.now(),
+		},
+	}, nil
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+func paramsOr(params json.RawMessage) []byte {
+	if len(bytes.TrimSpace(params)) == 0 || string(params) == "null" {
+		return []byte("{}")
+	}
+	return params
+}
+
+// bodyHash tells whether a repeated start is the same request. Only keyed starts need one, and those
+// whose answer may get lost are told apart by their random id.
+func bodyHash(n NewTask) string {
+	if n.Key == "" {
+		return ""
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", n.Params)
+	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {
+		fmt.Fprintf(h, "%q=%q\n", k, n.Labels[k])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (m *Member) sameStart(ctx context.Context, msg *create) error {
+	row, err := m.store.Task(ctx, msg.task)
+	if err != nil {
+		return notFound(err, msg.task)
+	}
+	if row.BodyHash != msg.create.BodyHash || row.VersionID != msg.create.VersionID && !msg.newest {
+		return flow.Errorf(flow.Conflict, "task %s was started with the same idempotency key but another version, params or labels: use another key", msg.task)
+	}
+	return nil
+}
