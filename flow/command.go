@@ -68,6 +68,7 @@ type (
 		Worker, URL string
 		Token       string
 		Log         bool
+		Poller      bool // it comes from outside: only a queue attempt can be ended so
 	}
 )
 
