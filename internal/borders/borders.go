@@ -28,6 +28,7 @@ var table = []row{
 	{"flow/expr", nil},
 	{"flow", []string{"flow/expr"}},
 	{"persistence", []string{"flow", "flow/expr"}},
+	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
 	{"persistence/...", []string{"persistence", "flow", "flow/expr"}},
 	{"actors", []string{"persistence", "flow", "flow/expr"}},
 	{"actors/...", []string{"persistence", "flow"}},
