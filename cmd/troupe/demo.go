@@ -48,10 +48,8 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	shown := c.show(ctx, a, m.url, dir)
-	if shown != nil {
-		stop()
-	} else if c.Stay {
-		fmt.Fprintf(a.stdout, "\nThe member stays until Ctrl-C.\n")
+	if shown == nil && c.Stay {
+		fmt.Fprintln(a.stdout, "\nThe member stays until Ctrl-C.")
 	} else {
 		stop()
 	}
@@ -90,23 +88,22 @@ func (c *demoCmd) show(ctx context.Context, a *app, url, dir string) error {
 
 // goOn tells what to try next.
 func (c *demoCmd) goOn(a *app, url string) error {
-	me := self()
-	lines := []string{
-		"%[1]s demo --stay       the same, and then look around",
-		"%[1]s dev               a member with these services for flows of your own, in ./flows",
-		"%[1]s --help            everything else",
+	rows := [][]string{
+		{self() + " demo --stay", "the same, and then look around"},
+		{self() + " dev", "a member with these services for flows of your own, in ./flows"},
+		{self() + " --help", "everything else"},
 	}
 	if c.Stay {
-		lines = []string{
-			"%[2]s/v1/docs           the API",
-			"%[1]s flow list --server %[2]s",
-			"%[1]s task list --server %[2]s",
-			"%[1]s task start 05-foreach-in-turn -p cart='{\"quantities\":[3,4]}' --wait --server %[2]s",
-			"%[1]s task show ID --server %[2]s      history ID, watch ID, …",
+		rows = [][]string{
+			{"export TROUPE_SERVER=" + url, "for the commands below"},
+			{self() + " task list", "what has run, and the ids for: task show, task history, task watch"},
+			{self() + " task start 01-two-steps -p quantity=3 --wait", "one more"},
+			{self() + " flow show 01-two-steps", "what it is made of"},
+			{url + "/v1/docs", "the API"},
 		}
 	}
-	_, err := fmt.Fprintf(a.stdout, "\nGo on with\n  "+strings.Join(lines, "\n  ")+"\n%[3]s", me, url, "")
-	return err
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"Go on with"}, rows)
 }
 
 // self is how this command was called, as far as it can be told.

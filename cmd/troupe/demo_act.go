@@ -166,5 +166,5 @@ func (t *act) mark() string {
 // row is the task in the table at the end.
 func (t *act) row() []string {
 	p := t.progress
-	return []string{t.mark(), t.slug(), p.state, fmt.Sprint(p.steps), span(p.ended.Sub(p.began)), short(string(t.shared), 60)}
+	return []string{t.mark(), t.slug(), p.state, fmt.Sprint(p.steps), span(p.ended.Sub(p.began)), short(string(t.shared), 44)}
 }

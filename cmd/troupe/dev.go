@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
 )
@@ -41,6 +42,11 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	server, err := client.New(m.url, client.Options{Token: first(cfg.Tokens)})
+	if err != nil {
+		stop()
+		return errors.Join(err, m.wait())
+	}
 	fmt.Fprintf(a.stdout, "Troupe serves %s from %s; definitions in %s are published when they change\n", m.url, storeName(cfg.Store), c.Dir)
 	out := &sharedWriter{w: a.stdout}
 	var all sync.WaitGroup
@@ -51,7 +57,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 			}
 		})
 	}
-	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: m.engine.Publish}).watch(ctx) })
+	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: server.Publish}).watch(ctx) })
 	err = m.wait()
 	stop() // when the member ended by itself, so do the others
 	all.Wait()

@@ -44,32 +44,52 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 		published, err := server.Publish(ctx, slug, text)
-		if problems := problemsOf(err); problems != nil {
+		problems := problemsOf(err)
+		switch {
+		case problems != nil:
 			failed = errFailed // tell the problems of the other files too
-			a.printProblems(file, problems)
-			continue
+			err = c.refused(a, file, problems)
+		case err == nil:
+			err = c.show(a, file, published)
+		default:
+			err = fmt.Errorf("%s: %w", file, err)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		a.printProblems(file, published.Warnings)
-		if err := c.show(a, published); err != nil {
 			return err
 		}
 	}
 	return failed
 }
 
-func (c *flowApplyCmd) show(a *app, p *wire.Published) error {
+func (c *flowApplyCmd) refused(a *app, file string, problems []wire.DefinitionProblem) error {
+	if c.json() {
+		return printLine(a.stdout, checked{file, &wire.Validation{Problems: problems}})
+	}
+	printProblems(a.stderr, file, problems)
+	return nil
+}
+
+func (c *flowApplyCmd) show(a *app, file string, p *wire.Published) error {
 	if c.json() {
 		return printLine(a.stdout, p)
 	}
+	printProblems(a.stderr, file, p.Warnings)
+	fmt.Fprintln(a.stdout, publication(p))
+	return nil
+}
+
+func publication(p *wire.Published) string {
 	what := "is unchanged"
 	if p.Created {
 		what = "is published"
 	}
-	fmt.Fprintf(a.stdout, "%s: version %d %s\n", p.Flow.Slug, p.Version.Number, what)
-	return nil
+	return fmt.Sprintf("%s version %d %s", p.Flow.Slug, p.Version.Number, what)
+}
+
+// checked is what is said about the definition in a file.
+type checked struct {
+	File string `json:"file"`
+	*wire.Validation
 }
 
 type flowValidateCmd struct {
@@ -104,14 +124,9 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 
 func (c *flowValidateCmd) show(a *app, file string, v *wire.Validation) error {
 	if c.json() {
-		return printLine(a.stdout, struct {
-			File string `json:"file"`
-			*wire.Validation
-		}{file, v})
+		return printLine(a.stdout, checked{file, v})
 	}
-	for _, p := range v.Problems {
-		fmt.Fprintln(a.stdout, located(file, p.Line, p.Column, p.Severity, p.Path, p.Msg))
-	}
+	printProblems(a.stdout, file, v.Problems)
 	if v.Valid {
 		fmt.Fprintf(a.stdout, "%s: valid\n", file)
 	}
@@ -180,10 +195,10 @@ func (a *app) read(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// printProblems tells problems on stderr, one a line.
-func (a *app) printProblems(file string, problems []wire.DefinitionProblem) {
+// printProblems tells problems, one a line.
+func printProblems(w io.Writer, file string, problems []wire.DefinitionProblem) {
 	for _, p := range problems {
-		fmt.Fprintln(a.stderr, located(file, p.Line, p.Column, p.Severity, p.Path, p.Msg))
+		fmt.Fprintln(w, located(file, p.Line, p.Column, p.Severity, p.Path, p.Msg))
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 // folder publishes the definitions in a folder, and again when they change.
 type folder struct {
 	dir     string
 	out     io.Writer
-	publish func(ctx context.Context, slug string, definition []byte) error
+	publish func(ctx context.Context, slug string, definition []byte) (*wire.Published, error)
 
 	seen map[string]stamp
 }
@@ -67,19 +67,19 @@ func (f *folder) look(ctx context.Context) {
 
 func (f *folder) publishFile(ctx context.Context, path string) {
 	text, err := os.ReadFile(path)
-	if err == nil {
-		err = f.publish(ctx, slugOf(path), text)
+	if err != nil {
+		fmt.Fprintln(f.out, err)
+		return
 	}
-	var problems flow.Problems
-	switch {
+	published, err := f.publish(ctx, slugOf(path), text)
+	switch problems := problemsOf(err); {
 	case err == nil:
-		fmt.Fprintf(f.out, "%s is published as %s\n", path, slugOf(path))
-	case errors.As(err, &problems):
-		for _, p := range problems {
-			fmt.Fprintln(f.out, located(path, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
-		}
+		printProblems(f.out, path, published.Warnings)
+		fmt.Fprintf(f.out, "%s: %s\n", path, publication(published))
+	case problems != nil:
+		printProblems(f.out, path, problems)
 	default:
-		fmt.Fprintf(f.out, "%s: %v\n", path, err)
+		fmt.Fprintf(f.out, "%s: %s\n", path, explain(err))
 	}
 }
 

@@ -68,9 +68,12 @@ func showActive(a *app, steps []wire.Step) error {
 	}
 	var rows [][]string
 	for _, s := range steps {
-		u := s.Units
-		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), fmt.Sprintf("%d/%d", u.Done, u.Total),
-			fmt.Sprint(u.Failed), fmt.Sprint(u.InFlight), fmt.Sprint(u.Retrying), moment(s.EnteredAt), moment(s.Due)})
+		row := []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), "", "", "", "", moment(s.EnteredAt), moment(s.Due)}
+		if u := s.Units; u.Total > 0 {
+			row[3] = fmt.Sprintf("%d/%d", u.Done, u.Total)
+			row[4], row[5], row[6] = fmt.Sprint(u.Failed), fmt.Sprint(u.InFlight), fmt.Sprint(u.Retrying)
+		}
+		rows = append(rows, row)
 	}
 	fmt.Fprintln(a.stdout)
 	return printTable(a.stdout, []string{"ACTIVE", "KIND", "VISIT", "DONE", "FAILED", "IN FLIGHT", "RETRYING", "SINCE", "UNTIL"}, rows)

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCompletionKnowsEveryCommand(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := call(t, "completion", shell)
+		require.Equal(t, 0, got.code)
+		for _, word := range []string{"serve", "demo", "apply", "history", "--store", "--idle-after", "json"} {
+			if shell == "fish" {
+				word = strings.TrimPrefix(word, "--")
+			}
+			require.Contains(t, got.stdout, word, shell)
+		}
+		require.NotContains(t, got.stdout, "with-stdin", "hidden flags stay so")
+	}
+}
+
+func TestBashCompletes(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		return // nobody to complete for
+	}
+	script := call(t, "completion", "bash").stdout
+	for line, want := range map[string]string{
+		"troupe fl":                      "flow",
+		"troupe task st":                 "start",
+		"troupe task list --st":          "--state",
+		"troupe task list --output ":     "table json",
+		"troupe --help task watch --tok": "--token",
+		"troupe completion z":            "zsh",
+	} {
+		words := strings.Split(line, " ")
+		cmd := exec.Command(bash, append([]string{"-c", script + `
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _troupe; echo "${COMPREPLY[*]}"`, "bash"}, words...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, want, strings.TrimSpace(string(out)), line)
+	}
+}
+
+func TestHelpIsNoFailure(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"task", "start", "--help"}, {"serve", "--help"}} {
+		got := call(t, args...)
+		require.Equal(t, 0, got.code, args)
+		require.Contains(t, got.stdout, "Usage: troupe")
+		require.Empty(t, got.stderr)
+	}
+	require.Contains(t, call(t, "version").stdout, "troupe ")
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+func TestProgressFoldsEvents(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(ms int) wire.Time { return wire.Time{Time: begin.Add(time.Duration(ms) * time.Millisecond)} }
+	mail := func(unit int) wire.Place { return wire.Place{Node: "mail", Visit: 1, Unit: unit, Attempt: 1} }
+	p := newProgress()
+	var told []string
+	see := func(events ...wire.Event) {
+		for _, e := range events {
+			p.apply(&e)
+			if line := p.tell(&e); line != "" {
+				told = append(told, line)
+			}
+		}
+	}
+	lines := func(ms int) (all []string) {
+		for _, s := range p.underWay() {
+			all = append(all, s.line(at(ms).Time))
+		}
+		return all
+	}
+
+	see(wire.Event{Type: "task_created", At: at(0)},
+		wire.Event{Type: "step_entered", At: at(0), Place: wire.Place{Node: "mail", Visit: 1}, Total: 3},
+		wire.Event{Type: "attempts_started", At: at(0), Place: mail(0), Total: 3},
+		wire.Event{Type: "attempt_claimed", At: at(50), Place: mail(0), Worker: "w1"},
+		wire.Event{Type: "attempt_ended", At: at(100), Place: mail(0), State: "ok"},
+		wire.Event{Type: "attempt_ended", At: at(120), Place: mail(1), State: "error", Error: "no\x1b[2J route"})
+	require.Equal(t, []string{"mail  2/3 (1 failed)  1.5s  by w1"}, lines(1500))
+
+	see(wire.Event{Type: "attempt_ended", At: at(200), Place: mail(2), State: "error", Error: "busy", Due: at(900)})
+	require.Equal(t, []string{"mail  2/3 (1 failed)  1.5s  tried again after attempt 1"}, lines(1500))
+
+	see(wire.Event{Type: "attempt_ended", At: at(1000), Place: mail(2), State: "ok"},
+		wire.Event{Type: "step_ended", At: at(1000), Place: wire.Place{Node: "mail", Visit: 1}, State: "completed", Next: "end"},
+		wire.Event{Type: "a_kind_of_later_releases", At: at(1000)},
+		wire.Event{Type: "task_ended", At: at(1001), State: "completed"})
+	require.Empty(t, lines(1001))
+	require.True(t, p.over())
+	_, rows := p.table()
+	require.Equal(t, [][]string{{"mail", "completed", "1", "3", "1", "1.0s"}}, rows)
+	require.Equal(t, []string{"task started", "mail: started with 3 units", "mail: taken by w1",
+		"mail: attempt 1 of unit 1 failed: no\x1b[2J route", "mail: attempt 1 of unit 2 failed: busy",
+		"mail: completed, next end", "task completed"}, told)
+	require.Equal(t, "no [2J route", clean("no\x1b[2J route"), "what others wrote does nothing to a terminal")
+}

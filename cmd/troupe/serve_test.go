@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "t.db")
+	line, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+store, "--log-level", "error")
+	taken := strings.TrimPrefix(urlIn(t, line), "http://")
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"taken address":  {[]string{"--listen", taken, "--store", "sqlite:" + store + "2"}, "choose another address with --listen"},
+		"taken store":    {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store}, "another member is using this store"},
+		"open address":   {[]string{"--listen", "0.0.0.0:0"}, "can be reached from other hosts"},
+		"unknown store":  {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"}, "neither sqlite:PATH nor a postgres:// URL"},
+		"empty tokens":   {[]string{"--listen", "127.0.0.1:0", "--token-file", write(t, "tokens", "\n")}, "holds none"},
+		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:/nowhere/at/all/t.db"}, "no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := call(t, append([]string{"serve"}, tt.args...)...)
+			require.Equal(t, 1, got.code)
+			require.Contains(t, got.stderr, tt.want)
+			require.Empty(t, got.stdout)
+		})
+	}
+}
+
+func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
+	t.Setenv("SCHEDULER_DB", "old.db")
+	t.Setenv("WORKER_OFFLINE_TTL_SEC", "30")
+	t.Setenv("WORKER_REFRESH_INTERVAL_SEC", "soon")
+	f := memberFlags{MaxUnits: 7, Token: []string{"a"}, TokenFile: write(t, "tokens", "b\n\n c \n"), LogLevel: "warn"}
+	cfg, err := f.config(io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "sqlite:old.db", cfg.Store)
+	require.Equal(t, []string{"a", "b", "c"}, cfg.Tokens)
+	require.Equal(t, 30*time.Second, cfg.WorkerTTL)
+	require.Zero(t, cfg.WorkerRefresh, "no positive number means the default")
+	require.Equal(t, flow.Limits{Units: 7}, cfg.Limits)
+
+	f.Store, f.WorkerTTL = "sqlite:new.db", time.Minute
+	cfg, err = f.config(io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "sqlite:new.db", cfg.Store)
+	require.Equal(t, time.Minute, cfg.WorkerTTL)
+}
+
+func TestPasswordsAreNotPrinted(t *testing.T) {
+	require.Equal(t, "postgres://…@db/troupe", storeName("postgres://me:secret@db/troupe"))
+	require.Equal(t, "sqlite:t.db", storeName("sqlite:t.db"))
+}
+
+func TestTheBinaryServesUntilItIsAskedToEnd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // has no such signal
+	}
+	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"))
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	answer, err := http.Get(urlIn(t, line) + "/readyz")
+	require.NoError(t, err)
+	answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+}
+
+func TestTheDemoEndsAsItShould(t *testing.T) {
+	cmd := exec.Command(binary, "demo")
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "tasks ended as they should")
+	left, err := os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="))
+	require.NoError(t, err)
+	require.Empty(t, left, "the demo takes its folder away")
+}
+
+func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("flows", 0o700))
+	require.NoError(t, os.WriteFile("flows/Double It.yaml", []byte(double), 0o600))
+	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
+	url := urlIn(t, line)
+	out.waitFor(t, "double-it version 1 is published")
+	require.FileExists(t, ".troupe/dev.db")
+
+	require.NoError(t, os.WriteFile("flows/other.json", []byte(`{"start":"x","nodes":{}}`), 0o600))
+	out.waitFor(t, "other.json:1:")
+	require.NoError(t, os.WriteFile("flows/Double It.yaml", []byte(strings.ReplaceAll(double, "mul: 2", "mul: 20")), 0o600))
+	out.waitFor(t, "double-it version 2 is published")
+	got := call(t, "task", "start", "double-it", "-p", "n=21", "--wait", "--server", url)
+	require.Regexp(t, `Result: +420\n`, got.stdout)
+}
+
+func TestACommandCarriesOutJobs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // the command below is one of sh
+	}
+	url := startServe(t)
+	path := write(t, "shell.yaml", `
+name: shell
+start: run
+result: out
+on_error: fail
+nodes:
+  run: {exec_type: queue, service: shell, params: {fixed: 1}, prep: {input_key: $params.in}, post: {output_key: out}}
+`)
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	_, _ = background(t, "worker", "--server", url, "--log-level", "error",
+		"--exec", `shell=read line; case "$line" in *fail*) echo first >&2; echo "no luck" >&2; exit 3;; *) echo "{\"got\": $line}";; esac`)
+	got := call(t, "task", "start", "shell", "-p", "in=[1,2]", "--wait", "--server", url)
+	require.Regexp(t, `Result: +\{"got":\s*\{"input":\[1,2\],"params":\{.*"fixed":1.*\}\}\}`, got.stdout)
+	got = call(t, "task", "start", "shell", "-p", "in=fail", "--wait", "--server", url)
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, `Error: .*no luck`, got.stdout)
+}
+
+func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
+	url := startServe(t)
+	for _, mode := range []string{"push", "pull"} {
+		line, _ := background(t, "worker", "--server", url, "--mode", mode, "--url", "http://127.0.0.1:0", "--log-level", "error")
+		require.Contains(t, line, "A "+mode+" worker offers")
+	}
+}
