@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -46,27 +47,48 @@ func Publish(ctx context.Context, store Flows, p Publication) (v *Version, creat
 	if _, problems := flow.Compile(d, p.Limits); problems.Err() != nil {
 		return nil, false, problems.Err()
 	}
+	text, err := asJSON(p.Definition)
+	if err != nil {
+		return nil, false, err
+	}
 	f, err := flowFor(ctx, store, p, d)
 	if err != nil {
 		return nil, false, err
 	}
-	sum := sha256.Sum256(p.Definition)
+	sum := sha256.Sum256(text)
 	hash := hex.EncodeToString(sum[:])
+	number := 0
 	newest, err := store.FindVersion(ctx, f.ID, 0)
 	switch {
 	case err == nil && newest.Hash == hash:
 		return newest, false, nil
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err == nil:
+		number = newest.Number
+	case !errors.Is(err, ErrNotFound):
 		return nil, false, fmt.Errorf("looking for the newest version of %s: %w", p.Slug, err)
 	}
-	v = &Version{ID: "ver-" + uuid.Must(uuid.NewV7()).String(), FlowID: f.ID, Definition: p.Definition, Status: "published", Hash: hash, CreatedAt: p.Now}
-	if err := store.CreateVersion(ctx, *v); err != nil {
+	// Of several who publish the same after the same version, the id lets one be first.
+	id := "ver-" + uuid.NewSHA1(versionSpace, fmt.Appendf(nil, "%s\n%d\n%s", f.ID, number, hash)).String()
+	err = store.CreateVersion(ctx, Version{ID: id, FlowID: f.ID, Definition: text, Status: "published", Hash: hash, CreatedAt: p.Now})
+	if err != nil && !errors.Is(err, ErrDuplicate) {
 		return nil, false, fmt.Errorf("publishing %s: %w", p.Slug, err)
 	}
-	if v, err = store.Version(ctx, v.ID); err != nil {
+	created = err == nil
+	if v, err = store.Version(ctx, id); err != nil {
 		return nil, false, fmt.Errorf("publishing %s: %w", p.Slug, err)
 	}
-	return v, true, nil
+	return v, created, nil
+}
+
+// versionSpace is the name space of ids of versions that were published.
+var versionSpace = uuid.MustParse("0b0c8a57-2a7f-5d55-9d9c-2b3a1f7c5e11")
+
+// asJSON is a definition as JSON: byte for byte when it is that already.
+func asJSON(text []byte) ([]byte, error) {
+	if json.Valid(text) {
+		return text, nil
+	}
+	return flow.YAMLToJSON(text)
 }
 
 // flowFor finds the flow of a slug or creates it. Of two who create it at once, one finds the other's.

@@ -67,7 +67,7 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 		return nil, at(where, err)
 	}
 	v, created, err := persistence.Publish(ctx, s.Store, persistence.Publication{
-		Slug: d.slug, Definition: definitionJSON(d.text), Now: s.Engine.Now().UnixMilli(), Limits: s.Limits,
+		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,64 @@
+package persistence_test
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+func TestTheSameDefinitionPublishedAtOnceIsOneVersion(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	p := persistence.Publication{Slug: "orders", Definition: []byte("start: a\nnodes: {a: {service: s}}\n"), Now: 1}
+	publish := func() (ids map[string]bool, created int) {
+		ids = map[string]bool{}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				v, isNew, err := persistence.Publish(t.Context(), store, p)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[v.ID] = true
+				if isNew {
+					created++
+				}
+			})
+		}
+		all.Wait()
+		return ids, created
+	}
+	first, created := publish()
+	require.Len(t, first, 1)
+	require.Equal(t, 1, created)
+	p.Definition = []byte("start: b\nnodes: {b: {service: s}}\n")
+	second, created := publish()
+	require.Len(t, second, 1)
+	require.Equal(t, 1, created)
+	require.NotEqual(t, first, second)
+}
+
+func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
+	var problems flow.Problems
+	require.ErrorAs(t, err, &problems)
+	require.GreaterOrEqual(t, len(problems), 2)
+	_, err = store.FlowBySlug(t.Context(), "orders")
+	require.ErrorIs(t, err, persistence.ErrNotFound, "nothing is half-applied")
+	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "No Slug", Definition: []byte("{}")})
+	require.Equal(t, flow.Invalid, flow.KindOf(err))
+}
