@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// hands perform effects once they are stored. A task and its step actors have them: jobs go to the
-// sessions, alarms into a heap of their own, and what belongs to a step below goes to its actor.
+// hands perform effects once they are stored. A task and its step actors have them: alarms go into a
+// heap of their own, what belongs to a step below goes to its actor. Jobs go to the sessions straight
+// from the task: what is withdrawn must not be overtaken, or lost with a step actor that is stopped.
 type hands struct {
 	m        *Member
 	task     string
@@ -81,6 +82,9 @@ func (h *hands) below(effects []flow.Effect) (*child, int) {
 }
 
 func (h *hands) carrierOf(e flow.Effect) *child {
+	if aboutJob(e) {
+		return nil
+	}
 	a, unit := addressOf(e)
 	for _, k := range h.children {
 		if unit && a.Scope == k.at.Scope && a.Node == k.at.Node && a.Visit == k.at.Visit {
@@ -93,15 +97,17 @@ func (h *hands) carrierOf(e flow.Effect) *child {
 	return nil
 }
 
+func aboutJob(e flow.Effect) bool {
+	switch e.(type) {
+	case flow.Dispatch, flow.Over, flow.Withdraw:
+		return true
+	}
+	return false
+}
+
 // addressOf an effect; unit says that it is about a unit, not about the step itself.
 func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	switch e := e.(type) {
-	case flow.Dispatch:
-		return e.Job.Address, true
-	case flow.Over:
-		return e.Address, true
-	case flow.Withdraw:
-		return e.Address, true
 	case flow.Alarm:
 		return e.Address, e.Kind == flow.AlarmAttempt || e.Kind == flow.AlarmClaim || e.Kind == flow.AlarmRetry
 	case flow.Spawn:

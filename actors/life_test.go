@@ -101,7 +101,7 @@ func TestAStepActorThatCrashesIsCarriedOn(t *testing.T) {
 	var crashes atomic.Int64
 	cfg := withFunc(increment)
 	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "step" && fmt.Sprintf("%T", message) == "actors.carry" && crashes.Add(1) <= 2 {
+		if kind == "step" && fmt.Sprintf("%T", message) == "*actor.Started" && crashes.Add(1) <= 2 {
 			panic("a planted crash")
 		}
 	}
@@ -117,9 +117,12 @@ nodes:
 `
 
 func TestAStepActorThatKeepsCrashingFailsItsStep(t *testing.T) {
-	cfg := withFunc(increment)
+	cfg := withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
+		<-ctx.Done()
+		return flow.Report{}
+	})
 	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "step" && fmt.Sprintf("%T", message) == "actors.carry" {
+		if kind == "step" && fmt.Sprintf("%T", message) == "*actor.Started" {
 			panic("a planted crash")
 		}
 	}

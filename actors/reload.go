@@ -42,7 +42,9 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	if t.state.Status.Ended() {
 		c.Send(t.m.tasks, ended{t, t.state.Status})
 	}
-	t.perform(c, flow.OutstandingTo(t.state, t.m.incarnation))
+	owed := flow.OutstandingTo(t.state, t.m.incarnation)
+	c.Send(t.m.sessions, only{t.id, owed})
+	t.perform(c, owed)
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
 	}

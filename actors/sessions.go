@@ -15,6 +15,12 @@ type (
 	dispatch struct{ job flow.Job }
 	withdraw struct{ key jobKey }
 	landed   struct{ key jobKey }
+	// only says what a task is owed: its actor has started anew, and what was to be withdrawn before
+	// may have been lost.
+	only struct {
+		task string
+		owed []flow.Effect
+	}
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{}
@@ -32,6 +38,7 @@ type sessions struct {
 	m        *Member
 	pools    map[flow.ExecType]*pool
 	flights  map[jobKey]*flight
+	tasks    map[string]int // flights of each
 	queue    *queue
 	draining func()
 	stopped  bool
@@ -56,7 +63,7 @@ type flight struct {
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
-	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}}
+	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]int{}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
 		if limit <= 0 {
@@ -74,6 +81,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.dispatch(c, m.job)
 	case withdraw:
 		s.withdraw(m.key)
+	case only:
+		s.only(m)
 	case landed:
 		s.landed(m.key)
 	case *poller:
@@ -111,6 +120,7 @@ func (s *sessions) dispatch(c actor.Context, job flow.Job) {
 	}
 	f := &flight{job: job, pool: p}
 	s.flights[key] = f
+	s.tasks[key.task]++
 	s.m.ready.Add(1)
 	p.ready = append(p.ready, f)
 	s.fill(p)
@@ -186,7 +196,7 @@ func (s *sessions) landed(key jobKey) {
 	if f == nil {
 		return
 	}
-	delete(s.flights, key)
+	s.forget(key)
 	f.pool.running--
 	s.fill(f.pool)
 	s.drained()
@@ -199,10 +209,35 @@ func (s *sessions) withdraw(key jobKey) {
 			return
 		}
 		f.dead = true
-		delete(s.flights, key)
+		s.forget(key)
 		return
 	}
 	s.queue.withdraw(key)
+}
+
+func (s *sessions) forget(key jobKey) {
+	delete(s.flights, key)
+	if s.tasks[key.task]--; s.tasks[key.task] == 0 {
+		delete(s.tasks, key.task)
+	}
+}
+
+// only withdraws what a task is no longer owed.
+func (s *sessions) only(m only) {
+	if s.tasks[m.task] == 0 {
+		return
+	}
+	owed := map[flow.Address]bool{}
+	for _, e := range m.owed {
+		if d, ok := e.(flow.Dispatch); ok {
+			owed[d.Job.Address] = true
+		}
+	}
+	for key := range s.flights {
+		if key.task == m.task && !owed[key.at] {
+			s.withdraw(key)
+		}
+	}
 }
 
 func (s *sessions) drain(c actor.Context, done func()) {

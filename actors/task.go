@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -73,7 +75,8 @@ func (t *task) Receive(c actor.Context) {
 		t.respawn(c, m.at)
 	case outstanding:
 		if !t.loading {
-			c.Send(m.reply, carry{flow.OutstandingOf(t.state, m.at)})
+			// Its jobs are in the sessions' hands, whoever carries the step.
+			c.Send(m.reply, carry{slices.DeleteFunc(flow.OutstandingOf(t.state, m.at), aboutJob)})
 		}
 	case *actor.Stopping:
 		t.close()
