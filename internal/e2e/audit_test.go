@@ -76,7 +76,10 @@ type ledger struct {
 	problems     []string
 }
 
-type attempt struct{ claimed, ended bool }
+type attempt struct {
+	claimed, ended bool
+	deliveries     int // in vain
+}
 
 func (l *ledger) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
@@ -149,8 +152,10 @@ func (l *ledger) moved(e *flow.Event) {
 		}
 		a.claimed = true
 	case flow.AttemptReturned:
-		a.claimed = false
-		l.redeliveries++
+		if a.claimed = false; e.Total > a.deliveries { // else it was given back unbegun
+			l.redeliveries++
+		}
+		a.deliveries = e.Total
 	case flow.AttemptEnded:
 		a.ended = true
 	}

@@ -177,9 +177,13 @@ func (s *stage) tell(what string, n int, begun time.Time, f figures) {
 		n, what, f.tasks, f.attempts, f.redeliveries, more, jobs, s.client.again.Load(), time.Since(begun).Seconds())
 }
 
+// shortVisibility lets jobs come back soon whose worker does not know of them or has died.
+const shortVisibility = 1500 * time.Millisecond
+
 // killMember kills the member, most often while it works, sometimes while it starts.
 func killMember(t *testing.T, p *plan, store string) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
+	s.visibility = shortVisibility
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(i int) {
 		if i%3 == 2 {
@@ -202,6 +206,7 @@ func killPostgres(t *testing.T, p *plan) {
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	s := newStage(t, server.DSN("postgres"))
 	s.client.patient = true
+	s.visibility = shortVisibility
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 300, 1500))
@@ -234,6 +239,7 @@ func leaveAndComeBack(t *testing.T, p *plan) {
 // killWorkers kills one worker after the other; there is always another one for its services.
 func killWorkers(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
+	s.visibility = shortVisibility
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 200, 1000))

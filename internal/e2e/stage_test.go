@@ -27,7 +27,8 @@ type stage struct {
 	urls    map[string]string // of push workers; a successor has the same one
 	client  *client
 
-	workerTTL time.Duration // how long workers may be silent
+	workerTTL  time.Duration // how long workers may be silent
+	visibility time.Duration // how long pollers may be silent about a job
 }
 
 // binary is the built command.
@@ -40,7 +41,7 @@ func newStage(t *testing.T, store string) *stage {
 	port, err := freePort()
 	require.NoError(t, err)
 	s := &stage{t: t, dir: dir, store: store, address: fmt.Sprintf("127.0.0.1:%d", port), workers: map[string]*process{}, urls: map[string]string{},
-		workerTTL: 15 * time.Second}
+		workerTTL: 15 * time.Second, visibility: time.Minute}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
 	}
@@ -85,7 +86,8 @@ func (s *stage) keep() {
 // launch starts the member without waiting for it.
 func (s *stage) launch() {
 	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", s.address, "--name", "e2e", "--allow-scripts",
-		"--visibility", "1500ms", "--idle-after", "400ms", "--worker-ttl", s.workerTTL.String(), "--worker-save", "500ms")
+		"--idle-after", "400ms", "--worker-save", "500ms",
+		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String())
 	cmd.Dir = s.dir // scripts run here
 	p, err := startProcess(s.dir, "member", cmd)
 	require.NoError(s.t, err)

@@ -14,7 +14,7 @@ func heldJobs(t *testing.T) {
 		s := newHeldStage(t)
 		s.hireFor("first", workerSpec{Services: []string{"hold"}, Hang: true})
 		task := s.hold("pull")
-		time.Sleep(2500 * time.Millisecond) // heartbeats keep it beyond the visibility of 1.5 s
+		time.Sleep(2 * shortVisibility) // heartbeats keep it beyond its visibility
 		s.hireFor("second", workerSpec{Services: []string{"hold"}})
 		s.await("second")
 		require.Equal(t, []string{"first"}, s.workersOf(task))
@@ -69,6 +69,7 @@ func newHeldStage(t *testing.T, workerTTL ...time.Duration) *stage {
 	for _, ttl := range workerTTL {
 		s.workerTTL = ttl
 	}
+	s.visibility = shortVisibility
 	s.openAlone(t.Context())
 	return s
 }
