@@ -150,7 +150,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := answer{err: err}
 	if isClaim && err == nil {
-		a.job, _ = t.state.Job(claim.Address)
+		a = t.claimed(claim)
 	}
 	if d.More && !t.proceed {
 		t.proceed = true
@@ -164,6 +164,15 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	}
 	p.add(d, cmd, a)
 	t.flush(c)
+}
+
+// claimed is the answer to a claim that was not refused. One that is decided a second time may be over.
+func (t *task) claimed(claim flow.Claim) (a answer) {
+	if !t.state.Holds(claim.Address, claim.Token) {
+		return answer{err: flow.ErrOver}
+	}
+	a.job, _ = t.state.Job(claim.Address)
+	return a
 }
 
 // parcelFor is where a decision waits for the store: with its events, or, without any, behind the

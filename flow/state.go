@@ -128,6 +128,12 @@ func (s *State) attempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
+// Holds says whether a claim is still the one in force.
+func (s *State) Holds(a Address, token string) bool {
+	_, u := s.attempt(a)
+	return u != nil && u.Live.Worker != "" && u.Live.Token == token
+}
+
 // Answered says whether a request has had its effect.
 func (s *State) Answered(request string) bool {
 	return slices.Contains(s.AnsweredIDs, request)
