@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 // binary is the command as users get it, built once.
@@ -38,7 +40,7 @@ func testMain(m *testing.M) int {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))
 	}
-	return m.Run()
+	return pgtest.Main(m)
 }
 
 // result is what a command left behind.
