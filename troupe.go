@@ -67,6 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	store = persistence.Newest(store)
 	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New()}
 	funcs.RegisterDemo(e.functions)
 	return e, nil
