@@ -147,8 +147,7 @@ func (m *Member) pause(d time.Duration) bool {
 	m.park(func() bool { return closed(done) || ctx.Err() != nil })
 	select {
 	case <-done:
-		return true
 	case <-ctx.Done():
-		return false
 	}
+	return m.ctx.Err() == nil
 }

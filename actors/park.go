@@ -1,5 +1,11 @@
 package actors
 
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
 // park is called before every wait of the member's own. Under the real host it returns at once and
 // the wait blocks by itself; the simulator returns when the wait is over.
 func (m *Member) park(over func() bool) {
@@ -16,4 +22,30 @@ func closed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// errTimeUp ends a wait that its caller bounded.
+var errTimeUp = errors.New("the time is up")
+
+// answerOf waits for an answer. When it is there, it wins over whatever else ends the wait, so that
+// nothing depends on chance.
+func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-chan struct{}) (T, error) {
+	m.park(func() bool { return len(done) > 0 || closed(timeUp) || ctx.Err() != nil || m.ctx.Err() != nil })
+	select {
+	case v := <-done:
+		return v, nil
+	case <-timeUp:
+	case <-ctx.Done():
+	case <-m.ctx.Done():
+	}
+	var none T
+	switch {
+	case len(done) > 0:
+		return <-done, nil
+	case ctx.Err() != nil:
+		return none, fmt.Errorf("waiting for an answer: %w", ctx.Err())
+	case m.ctx.Err() != nil:
+		return none, errLeaving
+	}
+	return none, errTimeUp
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 	"unicode/utf8"
@@ -44,15 +43,7 @@ func (m *Member) call(ctx context.Context, send func(reply func(answer))) (answe
 		m.messages.Add(-1)
 		done <- a
 	})
-	m.park(func() bool { return len(done) > 0 || ctx.Err() != nil || m.ctx.Err() != nil })
-	select {
-	case a := <-done:
-		return a, nil
-	case <-ctx.Done():
-		return answer{}, fmt.Errorf("waiting for the task: %w", ctx.Err())
-	case <-m.ctx.Done():
-		return answer{}, errLeaving
-	}
+	return answerOf(ctx, m, done, nil)
 }
 
 // Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
@@ -67,21 +58,15 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 	if p.Wait > 0 {
 		defer m.cfg.Host.Clock.AfterFunc(p.Wait, func() { close(timeUp) })()
 	}
-	for {
-		m.park(func() bool { return len(done) > 0 || closed(timeUp) || ctx.Err() != nil || m.ctx.Err() != nil })
-		select {
-		case got := <-done:
-			return got, nil
-		case <-timeUp:
-			timeUp = nil
-			m.tell(m.sessions, stopPoll{poller: w})
-		case <-ctx.Done():
-			m.tell(m.sessions, leavePoll{w})
-			return nil, ctx.Err()
-		case <-m.ctx.Done():
-			return nil, errLeaving
-		}
+	got, err := answerOf(ctx, m, done, timeUp)
+	if errors.Is(err, errTimeUp) {
+		m.tell(m.sessions, stopPoll{poller: w})
+		got, err = answerOf(ctx, m, done, nil)
 	}
+	if err != nil {
+		m.tell(m.sessions, leavePoll{w})
+	}
+	return got, err
 }
 
 // Complete reports the end of a job. A late or repeated report is acknowledged and changes nothing.
@@ -127,16 +112,12 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 		}
 	}}
 	m.tell(m.tasks, w)
-	m.park(func() bool { return len(done) > 0 || ctx.Err() != nil || m.ctx.Err() != nil })
-	select {
-	case o := <-done:
-		return o.status, o.err
-	case <-ctx.Done():
+	o, err := answerOf(ctx, m, done, nil)
+	if err != nil {
 		m.tell(m.tasks, stopWait{task, w})
-		return "", ctx.Err()
-	case <-m.ctx.Done():
-		return "", errLeaving
+		return "", err
 	}
+	return o.status, o.err
 }
 
 // Watch reads a task's journal from a position on, as it grows; it ends with the task.
@@ -182,14 +163,11 @@ func (m *Member) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
 	m.park(func() bool { return len(grown) > 0 || closed(timeUp) || ctx.Err() != nil || closed(m.hub.done) })
 	select {
 	case <-grown:
-		return true
 	case <-timeUp:
-		return true
 	case <-ctx.Done():
-		return false
 	case <-m.hub.done:
-		return false
 	}
+	return ctx.Err() == nil && !closed(m.hub.done)
 }
 
 func notFound(err error, task string) error {
