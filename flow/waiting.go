@@ -1,7 +1,9 @@
 package flow
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Wait says what a task is waiting for, in words a person can act on.
@@ -45,10 +47,10 @@ func (st *Step) waits(s *State) []Wait {
 		w.For, w.Text = "timer", "a time has yet to come"
 		return []Wait{w}
 	case KindWaitEvent:
-		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", textField(st.Params, "signal_key"))
+		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", awaitedKey(st.Params, "signal_key"))
 		return []Wait{w}
 	case KindApproval:
-		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", textField(st.Params, "approval_key"))
+		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", awaitedKey(st.Params, "approval_key"))
 		return []Wait{w}
 	}
 	var waits []Wait
@@ -58,6 +60,11 @@ func (st *Step) waits(s *State) []Wait {
 		}
 	}
 	return waits
+}
+
+// awaitedKey is the key to signal for what a step waits for.
+func awaitedKey(params json.RawMessage, param string) string {
+	return strings.TrimPrefix(textField(params, param), "$shared.")
 }
 
 func (st *Step) unitWait(i int) (Wait, bool) {
