@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -76,7 +77,8 @@ func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes,
 		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.String("request", notes.id),
 	}
-	if notes.err != nil {
+	gone := errors.Is(notes.err, context.Canceled) && r.Context().Err() != nil // the caller did not wait
+	if notes.err != nil && !gone {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Any("error", notes.err))
 	}
