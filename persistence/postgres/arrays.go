@@ -47,6 +47,8 @@ type changes struct {
 	params                [][]byte
 	bodyHash              []*string
 	createdAt             []*int64
+
+	creates, updates, rests bool // whether there are any
 }
 
 // jobs are the parameters of task_queue.
@@ -56,21 +58,14 @@ type jobs struct {
 	outTask, outJob    []string
 }
 
-func general(incarnation string, batch []persistence.Commit) []any {
-	r := newRows(batch)
-	var u changes
-	var q jobs
+func newChanges(batch []persistence.Commit) (u changes) {
 	for i := range batch {
 		c := &batch[i]
 		if !malformed(c) && (c.Create != nil || c.Columns != nil || c.Snapshot != nil || c.Rest != nil) {
 			u.add(c)
 		}
-		q.add(c)
 	}
-	return []any{incarnation, r.task, r.seq, r.at, r.events,
-		u.task, u.seq, u.at, u.status, u.cursor, u.lastAction, u.message, u.paused, u.steps, u.endedAt,
-		u.snapshot, u.resting, u.due, u.flow, u.version, u.labels, u.params, u.bodyHash, u.createdAt,
-		q.task, q.job, q.service, q.at, q.outTask, q.outJob}
+	return u
 }
 
 func (u *changes) add(c *persistence.Commit) {
@@ -79,6 +74,9 @@ func (u *changes) add(c *persistence.Commit) {
 	u.addColumns(c.Columns)
 	u.addRest(c.Rest)
 	u.addCreate(c.Create)
+	u.creates = u.creates || c.Create != nil
+	u.updates = u.updates || c.Create == nil
+	u.rests = u.rests || c.Rest != nil
 }
 
 func (u *changes) addColumns(c *persistence.Columns) {
@@ -110,15 +108,18 @@ func (u *changes) addCreate(c *persistence.Create) {
 	u.params, u.bodyHash, u.createdAt = append(u.params, c.Params), append(u.bodyHash, &c.BodyHash), append(u.createdAt, &c.CreatedAt)
 }
 
-// add leaves a job out that one commit puts in and takes out, because both would happen at once.
-func (q *jobs) add(c *persistence.Commit) {
-	for _, row := range c.Enqueue {
-		if slices.Contains(c.Dequeue, row.JobID) {
-			continue
+// newJobs leaves a job out that one commit puts in and takes out, because both would happen at once.
+func newJobs(batch []persistence.Commit) (q jobs) {
+	for i := range batch {
+		c := &batch[i]
+		for _, row := range c.Enqueue {
+			if !slices.Contains(c.Dequeue, row.JobID) {
+				q.task, q.job, q.service, q.at = append(q.task, c.Task), append(q.job, row.JobID), append(q.service, row.Service), append(q.at, row.EnqueuedAt)
+			}
 		}
-		q.task, q.job, q.service, q.at = append(q.task, c.Task), append(q.job, row.JobID), append(q.service, row.Service), append(q.at, row.EnqueuedAt)
+		for _, job := range c.Dequeue {
+			q.outTask, q.outJob = append(q.outTask, c.Task), append(q.outJob, job)
+		}
 	}
-	for _, job := range c.Dequeue {
-		q.outTask, q.outJob = append(q.outTask, c.Task), append(q.outJob, job)
-	}
+	return q
 }
