@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -13,69 +14,91 @@ import (
 
 // Carry calls the workers that offer the job's service, one after the other, until one answers.
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
-	candidates := r.candidates(job.Exec.Service, job.Exec.ByLoad)
-	if len(candidates) == 0 {
-		r.awaitSign(ctx, job.Exec.Service)
-		candidates = r.candidates(job.Exec.Service, job.Exec.ByLoad)
-	}
-	if len(candidates) == 0 {
-		return flow.Report{Error: "no worker"}
-	}
-	if n := job.Exec.MaxAttempts; n > 0 {
-		candidates = candidates[:min(n, len(candidates))]
-	}
 	c := newCall(&job)
-	for i, w := range candidates {
+	for {
+		list := r.unheard(job.Exec.Service) // looked up first: who is heard just now is found below
+		live := r.candidates(job.Exec.Service, job.Exec.ByLoad)
+		if len(live) > 0 {
+			list = live
+		}
+		rep, begun, ok := r.ask(ctx, c, &job, list)
+		switch {
+		case ok:
+			return rep
+		case len(live) > 0:
+			return failure(ctx, "all workers failed")
+		case begun || len(list) == 0 || !pause(ctx, againMS):
+			return failure(ctx, "no worker")
+		}
+	}
+}
+
+// againMS is how long a job waits before workers that could not be reached are tried again.
+const againMS = 50
+
+// ask asks workers until one answers. begun says whether one was reached that did not answer: it may
+// have begun the job.
+func (r *Registry) ask(ctx context.Context, c *call, job *flow.Job, list []*worker) (rep flow.Report, begun, ok bool) {
+	if n := job.Exec.MaxAttempts; n > 0 {
+		list = list[:min(n, len(list))]
+	}
+	for i, w := range list {
 		if i > 0 && !pause(ctx, job.Exec.TryDelayMS) {
 			break
 		}
 		rep, err := r.call(ctx, w, c)
 		if err == nil {
-			return rep
+			return rep, true, true
 		}
+		begun = begun || !neverReached(err)
 		r.opts.Logger.Debug("a worker did not answer", "job", c.job, "worker", w.ID, "url", w.URL, "error", err)
 	}
+	return flow.Report{}, begun, false
+}
+
+func neverReached(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// failure without anything a worker said.
+func failure(ctx context.Context, text string) flow.Report {
 	if err := ctx.Err(); err != nil {
 		return flow.Report{Error: err.Error(), TimedOut: errors.Is(err, context.DeadlineExceeded)}
 	}
-	return flow.Report{Error: "all workers failed"}
-}
-
-// signPause is how often a job looks for a sign of life that it waits for.
-const signPause = 50 // milliseconds
-
-// awaitSign waits for a worker that was known before this registry was opened: if it has been silent
-// since, that may be because there was nobody to hear it.
-func (r *Registry) awaitSign(ctx context.Context, service string) {
-	for len(r.candidates(service, false)) == 0 && r.mayCome(service) && pause(ctx, signPause) {
-	}
-}
-
-// mayCome: who is alive gives several signs of life in the time that it may be silent.
-func (r *Registry) mayCome(service string) bool {
-	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
-		return false
-	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.ContainsFunc(r.push[service], func(w *worker) bool { return !w.heard.Load() })
+	return flow.Report{Error: text}
 }
 
 // candidates are the live workers for a service in the order they are to be tried.
 func (r *Registry) candidates(service string, byLoad bool) []*worker {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
-	r.mu.RLock()
-	live := make([]*worker, 0, len(r.push[service]))
-	for _, w := range r.push[service] {
-		if w.last.Load() >= since {
-			live = append(live, w)
-		}
-	}
-	r.mu.RUnlock()
+	live := r.offering(service, func(w *worker) bool { return w.last.Load() >= since })
 	if byLoad {
 		return sortByLoad(live)
 	}
 	return live
+}
+
+// unheard are the workers for a service that were known before this registry was opened and may be
+// alive: that they have been silent may be because there was nobody to hear them. After a while they
+// would have been heard, for who is alive gives several signs of it in the time it may be silent.
+func (r *Registry) unheard(service string) []*worker {
+	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
+		return nil
+	}
+	return r.offering(service, func(w *worker) bool { return !w.heard.Load() })
+}
+
+func (r *Registry) offering(service string, fits func(*worker) bool) []*worker {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]*worker, 0, len(r.push[service]))
+	for _, w := range r.push[service] {
+		if fits(w) {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 // sortByLoad looks at each load once, because they move on meanwhile. Our own calls in flight count

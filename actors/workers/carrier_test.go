@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -148,27 +149,42 @@ func TestWhoIsACandidate(t *testing.T) {
 }
 
 func TestSilenceWhileNobodyListenedIsForgiven(t *testing.T) {
-	const ttl = 400 * time.Millisecond
-	s := httptest.NewServer(says(200, `{"result":1}`))
-	t.Cleanup(s.Close)
+	const ttl = 600 * time.Millisecond
 	store := newStore(t)
-	require.NoError(t, store.PutWorker(t.Context(), persistence.Worker{ID: "w1", URL: s.URL, Type: "http", Services: []string{"s", "other"}}))
-	r := open(t, store, workers.Options{OfflineTTL: ttl})
+	known := func(id, url string) {
+		require.NoError(t, store.PutWorker(t.Context(), persistence.Worker{ID: id, URL: url, Type: "http", Services: []string{id}}))
+	}
+	here := httptest.NewServer(says(200, `{"result":1}`))
+	t.Cleanup(here.Close)
+	known("here", here.URL)
+	calls := 0
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { calls++ }))
+	t.Cleanup(stranger.Close)
+	known("stranger", stranger.URL)
+	known("gone", "http://127.0.0.1:1")
+	late, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	known("late", "http://"+late.Addr().String())
+	require.NoError(t, late.Close())
+	time.AfterFunc(ttl/5, func() {
+		if l, err := net.Listen("tcp", late.Addr().String()); err == nil {
+			s := &httptest.Server{Listener: l, Config: &http.Server{Handler: says(200, `{"result":1}`)}}
+			s.Start()
+			t.Cleanup(s.Close)
+		}
+	})
 
+	r := open(t, store, workers.Options{OfflineTTL: ttl})
 	begun := time.Now()
 	require.Equal(t, "no worker", r.Carry(t.Context(), job("unknown")).Error)
-	require.Less(t, time.Since(begun), ttl/2, "nobody is waited for who was never there")
-
-	time.AfterFunc(ttl/8, func() { _ = r.Heartbeat(context.Background(), "w1", 0) })
-	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
-
-	time.Sleep(2 * ttl)
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
-
-	r = open(t, store, workers.Options{OfflineTTL: ttl})
-	begun = time.Now()
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
-	require.GreaterOrEqual(t, time.Since(begun), ttl/2, "it could have come")
+	require.Equal(t, "here", r.Carry(t.Context(), job("here")).Worker)
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("stranger")).Error)
+	require.Equal(t, 1, calls, "who was reached is not asked again")
+	require.Less(t, time.Since(begun), ttl/5)
+	require.Equal(t, "late", r.Carry(t.Context(), job("late")).Worker)
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("gone")).Error)
+	require.Greater(t, time.Since(begun), ttl/2)
+	require.Equal(t, "no worker", r.Carry(t.Context(), job("here")).Error, "by now it should have been heard")
 }
 
 func TestTheOrderOfCandidates(t *testing.T) {

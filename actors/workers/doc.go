@@ -1,8 +1,8 @@
 // Package workers knows the registered workers and carries jobs to those that are HTTP servers.
 //
 // Promises: a registration is stored before it is answered, and survives a restart with its last sign
-// of life; a worker that could not be heard because no member was there gets the time to show that it
-// is alive; heartbeats count at once and are written in groups; no address outside of loopback and the
+// of life; a worker that could not be heard because no member was there is tried all the same after a
+// start; heartbeats count at once and are written in groups; no address outside of loopback and the
 // networks that the operator allowed is ever called, whatever a worker's URL says or its name
 // resolves to; redirects and proxies are not followed; answers are bounded; how many workers are
 // remembered is bounded too.
