@@ -139,8 +139,8 @@ func (t *tasks) Receive(c actor.Context) {
 		t.crashed(m)
 	case *actor.Stopping:
 		t.closed = true
-		for _, e := range t.entries {
-			c.Stop(e.pid)
+		for el := t.byUse.Front(); el != nil; el = el.Next() {
+			c.Stop(el.Value.(*entry).pid)
 		}
 	}
 }
