@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -48,6 +49,9 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked: when memory is measured, after the last start")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Parse()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200) // as the command troupe does
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	result, err := run(ctx, o)
