@@ -38,6 +38,7 @@ const failures = 3
 
 func perform(t *testing.T, o Options, few uint64) {
 	first, n := seeds(t, few)
+	o.Stacks = n == 1
 	began, steps, failed := time.Now(), 0, 0
 	for seed := first; seed < first+n && failed < failures; seed++ {
 		r := Run(seed, o)
@@ -53,3 +54,15 @@ func perform(t *testing.T, o Options, few uint64) {
 func TestChainsInFineWeather(t *testing.T) { perform(t, Options{Plain: true}, 50) }
 
 func TestStorms(t *testing.T) { perform(t, Options{}, 200) }
+
+func TestASeedGivesTheSameRunEveryTime(t *testing.T) {
+	for seed := range uint64(60) {
+		first, second := Run(seed, Options{}), Run(seed, Options{})
+		if first.Hash != second.Hash || first.Steps != second.Steps {
+			t.Fatalf("seed %d: %d steps with hash %x, then %d with %x", seed, first.Steps, first.Hash, second.Steps, second.Hash)
+		}
+		if other := Run(seed+1000, Options{}); other.Hash == first.Hash {
+			t.Fatalf("seeds %d and %d give the same run", seed, seed+1000)
+		}
+	}
+}

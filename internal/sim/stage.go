@@ -37,8 +37,9 @@ type actor struct {
 
 // Options say what kind of run it is.
 type Options struct {
-	Plain bool                                      // chains of steps and no mishap at all
-	Store func(persistence.Store) persistence.Store // a store with a defect
+	Plain  bool                                      // chains of steps and no mishap at all
+	Store  func(persistence.Store) persistence.Store // a store with a defect
+	Stacks bool                                      // tell where those wait who are stuck
 	// Unfenced lets everybody write who ever was a member.
 	Unfenced bool
 }
@@ -65,6 +66,7 @@ func Run(seed uint64, o Options) Result {
 	if o.Plain {
 		w.weather = weather{latency: w.weather.latency}
 	}
+	w.stacks = o.Stacks
 	uuid.SetRand(generator{w})
 	defer uuid.SetRand(nil)
 	st := newStage(w, o)
@@ -121,7 +123,7 @@ func (st *stage) run() {
 	}
 	for st.w.failure == nil && !st.over {
 		if st.w.steps > maxSteps || st.w.now > st.w.weather.calmAt+afterCalm || !st.w.step() {
-			st.w.fail("stuck after %d steps: %s", st.w.steps, st.unfinished())
+			st.w.fail("stuck after %d steps at %s: %s", st.w.steps, st.w.now, st.unfinished())
 		}
 	}
 	if st.w.failure == nil {
@@ -148,6 +150,9 @@ func (st *stage) unfinished() string {
 				text += fmt.Sprintf("\n  %s: %s until %d", wait.Address, wait.Text, wait.Until)
 			}
 		}
+	}
+	for _, s := range st.w.parked {
+		text += fmt.Sprintf("\n%s on %s waits %s", s.name, s.host.name, s.stack)
 	}
 	return text
 }

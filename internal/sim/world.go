@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type world struct {
 	current *strand // that is running; nil while a mailbox or a timer is
 	serial  uint64
 	steps   int
+	stacks  bool // note where strands wait
 	closing bool // strands end instead of going on
 	failure error
 
@@ -51,6 +53,7 @@ type strand struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 	over  func() bool // what it waits for
+	stack []byte      // where it waits
 }
 
 // errClosing unwinds a strand when the run is over.
@@ -89,6 +92,9 @@ func (w *world) park(over func() bool) {
 			panic(errClosing)
 		}
 		s.over = over
+		if w.stacks {
+			s.stack = debug.Stack()
+		}
 		w.parked = append(w.parked, s)
 		s.yield(struct{}{})
 	}
@@ -117,8 +123,8 @@ func (w *world) breathe() {
 // step lets one thing happen. false: there is nothing left that could, ever.
 func (w *world) step() bool {
 	w.steps++
-	w.unpark()
 	w.letTimePass()
+	w.unpark()
 	total := 0
 	for _, h := range w.hosts {
 		total += h.runnable()

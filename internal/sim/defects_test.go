@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// forgetful is a store that says "written" and now and then does not write.
+type forgetful struct {
+	persistence.Store
+	rng *rand.Rand
+}
+
+func (f forgetful) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	if f.rng.IntN(20) == 0 {
+		return make([]error, len(batch)), nil
+	}
+	return f.Store.Commit(ctx, incarnation, batch)
+}
+
+// hasty is a store that says "written" before it writes.
+type hasty struct {
+	persistence.Store
+	later *[]func()
+}
+
+func (h hasty) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	for _, write := range *h.later {
+		write()
+	}
+	*h.later = []func(){func() { _, _ = h.Store.Commit(ctx, incarnation, batch) }}
+	return make([]error, len(batch)), nil
+}
+
+// TestPlantedDefectsAreCaught proves that the simulator can fail.
+func TestPlantedDefectsAreCaught(t *testing.T) {
+	for name, plant := range map[string]func(seed uint64) Options{
+		"a store that loses what it says is written": func(seed uint64) Options {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			return Options{Store: func(s persistence.Store) persistence.Store { return forgetful{s, rng} }}
+		},
+		"a committer that speaks before the commit": func(uint64) Options {
+			later := new([]func())
+			return Options{Store: func(s persistence.Store) persistence.Store { return hasty{s, later} }}
+		},
+		"no fence against old incarnations": func(uint64) Options { return Options{Unfenced: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(200) {
+				if r := Run(seed, plant(seed)); r.Err != nil {
+					t.Logf("caught by seed %d: %.300v", seed, r.Err)
+					return
+				}
+			}
+			require.Fail(t, "200 seeds did not notice")
+		})
+	}
+}
