@@ -6,7 +6,8 @@
 // fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
 // for an approval: what they cost in memory), timers (all due in the same second), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones) and raw (the rows of chain written by the cheapest
-// statement without any engine: the limit to compare with).
+// statement without any engine: the limit to compare with). Beside them, "peer" runs another engine's benchmark on
+// a server like ours (-workload peer -- COMMAND …) and "table" prints the medians of lines on its input.
 //
 // The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
 // takes. Latency is from the request that starts a task until its end is durable and known to the client.
@@ -39,7 +40,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, parked, timers, scripts or raw")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, parked, timers, scripts, raw; peer or table")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push or pull: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -54,16 +55,25 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	result, err := run(ctx, o)
-	if err != nil {
+	if err := do(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+}
+
+func do(ctx context.Context, o options) error {
+	switch o.workload {
+	case "peer":
+		return peer(ctx, flag.Args())
+	case "table":
+		return table(os.Stdin, os.Stdout)
 	}
+	result, err := run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
 // workloads and what they do when nothing else is said.

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// peer runs a benchmark of another engine on a throwaway server like our own: the command finds the
+// server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON line.
+func peer(ctx context.Context, command []string) error {
+	if len(command) == 0 {
+		return errors.New("-workload peer needs the peer's command: bench -workload peer -- COMMAND ARGS…")
+	}
+	server, err := pgtest.StartServer(ctx, "")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+server.DSN("postgres"), "BENCH_PG_PID="+strconv.Itoa(server.Pid()))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return errors.Join(cmd.Run(), server.Stop())
+}
+
+// line is what our lines and those of peers have in common.
+type line struct {
+	Peer      string  `json:"peer"`
+	Workload  string  `json:"workload"`
+	Store     string  `json:"store"`
+	Backend   string  `json:"backend"`
+	Worker    string  `json:"worker"`
+	StepsPerS float64 `json:"steps_per_s"`
+	P50MS     float64 `json:"p50_ms"`
+	P99MS     float64 `json:"p99_ms"`
+	RSS       float64 `json:"peak_rss_mb"`
+}
+
+func (l line) key() string {
+	if l.Peer != "" {
+		return l.Peer + " " + l.Backend + " " + l.Workload
+	}
+	return "troupe " + l.Store + " " + l.Workload + " " + l.Worker
+}
+
+// table prints the medians of JSON lines, in order of first appearance.
+func table(in io.Reader, out io.Writer) error {
+	runs := map[string][]line{}
+	var order []string
+	for s := bufio.NewScanner(in); s.Scan(); {
+		var l line
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			return fmt.Errorf("%.80s: %w", s.Text(), err)
+		}
+		if runs[l.key()] == nil {
+			order = append(order, l.key())
+		}
+		runs[l.key()] = append(runs[l.key()], l)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "run\truns\tsteps/s\tlowest\thighest\tp50 ms\tp99 ms\tpeak RSS MB\t")
+	for _, key := range order {
+		list := runs[key]
+		steps := column(list, func(l line) float64 { return l.StepsPerS })
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f\t\n", key, len(list), median(steps), steps[0], steps[len(steps)-1],
+			median(column(list, func(l line) float64 { return l.P50MS })), median(column(list, func(l line) float64 { return l.P99MS })),
+			median(column(list, func(l line) float64 { return l.RSS })))
+	}
+	return w.Flush()
+}
+
+func column(list []line, of func(line) float64) []float64 {
+	values := make([]float64, len(list))
+	for i, l := range list {
+		values[i] = of(l)
+	}
+	slices.Sort(values)
+	return values
+}
+
+func median(sorted []float64) float64 { return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2 }
