@@ -27,7 +27,10 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if len(written) == len(batch) {
 		return answers, nil
 	}
-	return answers, wrap("commit", s.explain(ctx, incarnation, batch, written, answers))
+	if err := s.explain(ctx, incarnation, batch, written, answers); err != nil {
+		return nil, wrap("commit", err)
+	}
+	return answers, nil
 }
 
 // explain finds for each commit that was not written why it was not. A fence is for ever, so it is

@@ -65,7 +65,7 @@ func (s *store) Rows(ctx context.Context, task string, after int64, limit int) (
 
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
 	return read(ctx, s, "list unfinished tasks", listing.ScanValue[string],
-		"SELECT id FROM tasks WHERE ended_at = 0 AND NOT resting AND id > $1 ORDER BY id LIMIT $2", after, limit)
+		"SELECT id FROM tasks WHERE settled_at IS NULL AND id > $1 ORDER BY id LIMIT $2", after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -59,11 +58,11 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 }
 
 func (s *store) open(ctx context.Context, dsn string) error {
-	config, err := pgx.ParseConfig(dsn)
+	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return err
 	}
-	if err := migrate(ctx, *config); err != nil {
+	if err := migrate(ctx, *config.ConnConfig); err != nil {
 		return err
 	}
 	// The plan of a batch must be right for any size of table, also for one that was empty when the

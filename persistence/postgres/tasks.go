@@ -7,9 +7,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-var dialect = listing.Dialect{Mark: "$", Labels: func(q *listing.Query, labels map[string]string) {
-	q.And("t.labels @> ", listing.Labels(labels))
-}}
+var dialect = listing.Dialect{
+	Mark:     "$",
+	Labels:   func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
+	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
+}
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
 	return first(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = $1", id)

@@ -30,7 +30,10 @@ func (w *world) listed() {
 			Create:  &persistence.Create{FlowID: t.flow, VersionID: t.version, Labels: t.labels, CreatedAt: t.at},
 			Columns: &persistence.Columns{Status: t.status, Paused: t.paused}})
 	}
-	w.must(persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running"}})
+	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 20}},
+		persistence.Commit{Task: "t2", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "completed", EndedAt: 20}},
+		persistence.Commit{Task: "t3", Seq: 1, At: 20, Rest: &persistence.Rest{Resting: true}},
+		persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running"}})
 }
 
 var yes, no = true, false
@@ -40,25 +43,26 @@ var filters = map[string]struct {
 	filter persistence.TaskFilter
 	want   []string
 }{
-	"everything, newest first":   {persistence.TaskFilter{}, []string{"t5", "t4", "t3", "t2", "t1"}},
-	"newest update first":        {persistence.TaskFilter{ByUpdate: true}, []string{"t1", "t5", "t4", "t3", "t2"}},
-	"a flow":                     {persistence.TaskFilter{FlowID: "f1"}, []string{"t3", "t2", "t1"}},
-	"a flow by slug":             {persistence.TaskFilter{FlowSlug: "one"}, []string{"t3", "t2", "t1"}},
-	"no such slug":               {persistence.TaskFilter{FlowSlug: "none"}, []string{}},
-	"a version":                  {persistence.TaskFilter{VersionID: "v1"}, []string{"t2", "t1"}},
-	"statuses":                   {persistence.TaskFilter{Statuses: []string{"running", "failed"}}, []string{"t4", "t3", "t1"}},
-	"an unknown status":          {persistence.TaskFilter{Statuses: []string{"nope"}}, []string{}},
-	"a label":                    {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"t2", "t1"}},
-	"all labels must match":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}}, []string{"t2"}},
-	"labels with odd characters": {persistence.TaskFilter{Labels: map[string]string{`od"d'k\ey`: `v"al`}}, []string{"t1"}},
-	"created from and to":        {persistence.TaskFilter{CreatedFrom: 20, CreatedTo: 30}, []string{"t4", "t3", "t2"}},
-	"paused":                     {persistence.TaskFilter{Paused: &yes}, []string{"t3"}},
-	"not paused":                 {persistence.TaskFilter{Paused: &no}, []string{"t5", "t4", "t2", "t1"}},
-	"before one":                 {persistence.TaskFilter{Before: "t5"}, []string{"t4", "t3", "t2", "t1"}},
-	"before one of a moment":     {persistence.TaskFilter{Before: "t3", Limit: 2}, []string{"t2", "t1"}},
-	"before an unknown one":      {persistence.TaskFilter{Before: "nope"}, []string{}},
-	"a page":                     {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},
-	"an offset alone":            {persistence.TaskFilter{Offset: 3}, []string{"t2", "t1"}},
+	"everything, newest first":    {persistence.TaskFilter{}, []string{"t5", "t4", "t3", "t2", "t1"}},
+	"newest update first":         {persistence.TaskFilter{ByUpdate: true}, []string{"t1", "t5", "t4", "t3", "t2"}},
+	"newest update first, a page": {persistence.TaskFilter{ByUpdate: true, Offset: 1, Limit: 3}, []string{"t5", "t4", "t3"}},
+	"a flow":                      {persistence.TaskFilter{FlowID: "f1"}, []string{"t3", "t2", "t1"}},
+	"a flow by slug":              {persistence.TaskFilter{FlowSlug: "one"}, []string{"t3", "t2", "t1"}},
+	"no such slug":                {persistence.TaskFilter{FlowSlug: "none"}, []string{}},
+	"a version":                   {persistence.TaskFilter{VersionID: "v1"}, []string{"t2", "t1"}},
+	"statuses":                    {persistence.TaskFilter{Statuses: []string{"running", "failed"}}, []string{"t4", "t3", "t1"}},
+	"an unknown status":           {persistence.TaskFilter{Statuses: []string{"nope"}}, []string{}},
+	"a label":                     {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"t2", "t1"}},
+	"all labels must match":       {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}}, []string{"t2"}},
+	"labels with odd characters":  {persistence.TaskFilter{Labels: map[string]string{`od"d'k\ey`: `v"al`}}, []string{"t1"}},
+	"created from and to":         {persistence.TaskFilter{CreatedFrom: 20, CreatedTo: 30}, []string{"t4", "t3", "t2"}},
+	"paused":                      {persistence.TaskFilter{Paused: &yes}, []string{"t3"}},
+	"not paused":                  {persistence.TaskFilter{Paused: &no}, []string{"t5", "t4", "t2", "t1"}},
+	"before one":                  {persistence.TaskFilter{Before: "t5"}, []string{"t4", "t3", "t2", "t1"}},
+	"before one of a moment":      {persistence.TaskFilter{Before: "t3", Limit: 2}, []string{"t2", "t1"}},
+	"before an unknown one":       {persistence.TaskFilter{Before: "nope"}, []string{}},
+	"a page":                      {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},
+	"an offset alone":             {persistence.TaskFilter{Offset: 3}, []string{"t2", "t1"}},
 	"several at once": {persistence.TaskFilter{FlowSlug: "one", VersionID: "v1", Statuses: []string{"running", "completed"},
 		Labels: map[string]string{"team": "blue"}, CreatedTo: 21, Paused: &no, Before: "t4", ByUpdate: true, Limit: 5}, []string{"t1", "t2"}},
 }

@@ -13,7 +13,13 @@ type Dialect struct {
 	Mark string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
+	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
+	// is no index on the time of the last update.
+	ByUpdate []Part
 }
+
+// Part is some of all tasks, and the column that has their last update.
+type Part struct{ Where, Order string }
 
 // Columns are what Scan reads, in its order.
 const Columns = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f.slug, ''), coalesce(v.number, 0),
@@ -21,7 +27,9 @@ const Columns = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f
 	t.labels, t.params, t.body_hash, t.created_at, t.updated_at`
 
 // From joins what Columns need.
-const From = ` FROM tasks t LEFT JOIN flows f ON f.id = t.flow_id LEFT JOIN flow_versions v ON v.id = t.version_id`
+const From = ` FROM tasks t` + joins
+
+const joins = ` LEFT JOIN flows f ON f.id = t.flow_id LEFT JOIN flow_versions v ON v.id = t.version_id`
 
 // Query is a statement that grows with its arguments.
 type Query struct {
@@ -33,30 +41,50 @@ type Query struct {
 
 // List asks for the tasks that a filter picks.
 func List(d Dialect, f persistence.TaskFilter) *Query {
-	q := &Query{mark: d.Mark, open: " WHERE "}
-	q.Add("SELECT " + Columns + From)
-	q.where(d, f)
+	q := &Query{mark: d.Mark}
+	q.Add("SELECT " + Columns)
+	order := "t.created_at"
 	if f.ByUpdate {
-		q.Add(" ORDER BY t.updated_at DESC, t.id DESC")
-	} else {
-		q.Add(" ORDER BY t.created_at DESC, t.id DESC")
+		order = "t.updated_at"
 	}
-	if f.Limit > 0 {
-		q.Add(" LIMIT ", f.Limit)
-	} else if f.Offset > 0 {
+	if f.ByUpdate && f.Limit > 0 && d.ByUpdate != nil {
+		q.merge(d, f)
+	} else {
+		q.Add(From)
+		q.where(d, f, "")
+	}
+	q.order(order, f.Limit, f.Offset)
+	return q
+}
+
+// merge reads from each part no more than could be in the answer.
+func (q *Query) merge(d Dialect, f persistence.TaskFilter) {
+	for i, part := range d.ByUpdate {
+		q.Add([]string{" FROM ((", " UNION ALL ("}[min(i, 1)] + "SELECT * FROM tasks t")
+		q.where(d, f, part.Where)
+		q.order(part.Order, f.Limit+f.Offset, 0)
+		q.Add(")")
+	}
+	q.Add(") t" + joins)
+}
+
+func (q *Query) order(column string, limit, offset int) {
+	q.Add(" ORDER BY " + column + " DESC, t.id DESC")
+	if limit > 0 {
+		q.Add(" LIMIT ", limit)
+	} else if offset > 0 {
 		q.Add(" LIMIT 9223372036854775807")
 	}
-	if f.Offset > 0 {
-		q.Add(" OFFSET ", f.Offset)
+	if offset > 0 {
+		q.Add(" OFFSET ", offset)
 	}
-	return q
 }
 
 // Count asks how many tasks a filter picks.
 func Count(d Dialect, f persistence.TaskFilter) *Query {
-	q := &Query{mark: d.Mark, open: " WHERE "}
+	q := &Query{mark: d.Mark}
 	q.Add("SELECT count(*) FROM tasks t")
-	q.where(d, f)
+	q.where(d, f, "")
 	return q
 }
 
@@ -82,7 +110,12 @@ func (q *Query) And(text string, values ...any) {
 // String is the text of the statement.
 func (q *Query) String() string { return q.text.String() }
 
-func (q *Query) where(d Dialect, f persistence.TaskFilter) {
+// where begins with a condition of its own, if there is one.
+func (q *Query) where(d Dialect, f persistence.TaskFilter, also string) {
+	q.open = " WHERE "
+	if also != "" {
+		q.And(also)
+	}
 	if f.FlowID != "" {
 		q.And("t.flow_id = ", f.FlowID)
 	}

@@ -35,8 +35,9 @@ CREATE TABLE flow_versions (
 );
 CREATE INDEX flow_versions_number ON flow_versions (flow_id, number);
 
--- No index on what changes often, so that an update stays in its page. What the two partial indexes
--- depend on changes once or twice in the life of a task.
+-- No index on what changes often, so that an update stays in its page: settled_at, which tells tasks that
+-- live on from those that have ended or are at rest, changes once or twice in the life of a task, and
+-- while it is set it is the time of the last update.
 CREATE TABLE tasks (
 	id           text COLLATE "C" PRIMARY KEY,
 	flow_id      text COLLATE "C" NOT NULL,
@@ -48,6 +49,7 @@ CREATE TABLE tasks (
 	steps        integer NOT NULL DEFAULT 0,
 	paused       boolean NOT NULL DEFAULT false,
 	resting      boolean NOT NULL DEFAULT false,
+	settled_at   bigint GENERATED ALWAYS AS (CASE WHEN ended_at > 0 OR resting THEN updated_at END) STORED,
 	status       text    NOT NULL DEFAULT 'pending',
 	cursor       text    NOT NULL DEFAULT '',
 	last_action  text    NOT NULL DEFAULT '',
@@ -59,7 +61,8 @@ CREATE TABLE tasks (
 ) WITH (fillfactor = 70);
 CREATE INDEX tasks_created ON tasks (created_at, id);
 CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
-CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND NOT resting;
+CREATE INDEX tasks_unfinished ON tasks (id) WHERE settled_at IS NULL;
+CREATE INDEX tasks_settled ON tasks (settled_at, id) WHERE settled_at IS NOT NULL;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
 CREATE INDEX tasks_labels ON tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
 

@@ -53,6 +53,7 @@ CREATE TABLE tasks (
 ) STRICT;
 CREATE INDEX tasks_created ON tasks (created_at, id);
 CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
+CREATE INDEX tasks_updated ON tasks (updated_at, id);
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
 
