@@ -50,6 +50,7 @@ func (l *lane) add(w *writing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, w)
+	l.m.uncommitted.Add(1)
 	if !l.busy {
 		l.busy = true
 		l.m.background(l.run)
@@ -66,6 +67,7 @@ func (l *lane) run() {
 			return
 		}
 		l.write(batch)
+		l.m.uncommitted.Add(-int64(len(batch)))
 	}
 }
 

@@ -45,8 +45,10 @@ func (l *lease) renew(ctx context.Context) error {
 	}
 	l.renewed = before
 	local := l.m.cfg.Host.Clock.Now()
-	// Time must not run backwards for tasks: a step back is waited out.
-	if current := l.store.Add(local.Sub(l.local)); store.Before(current) && current.Sub(store) < time.Second && !l.store.IsZero() {
+	// Time must not run backwards for tasks. What the store told was its time somewhere between question
+	// and answer; a step back beyond that is taken only when it is large.
+	latest := store.Add(local.Sub(before))
+	if current := l.store.Add(local.Sub(l.local)); store.Before(current) && current.Sub(latest) < time.Second && !l.store.IsZero() {
 		store = current
 	}
 	l.store, l.local = store, local

@@ -38,9 +38,9 @@ func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request 
 // call sends a request and waits for its answer.
 func (m *Member) call(ctx context.Context, send func(reply func(answer))) (answer, error) {
 	m.messages.Add(1)
+	defer m.messages.Add(-1)
 	done := make(chan answer, 1)
 	send(func(a answer) {
-		m.messages.Add(-1)
 		done <- a
 	})
 	return answerOf(ctx, m, done, nil)

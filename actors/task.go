@@ -205,13 +205,11 @@ func (t *task) flush(c actor.Context) {
 }
 
 func (t *task) send(c actor.Context, commit persistence.Commit) {
-	t.m.uncommitted.Add(1)
 	t.m.laneOf(t.id).add(&writing{commit: commit, reply: c.Self(), gen: t.gen})
 }
 
 // written is the store's answer. What it has is heard now; anything but "written" is forgotten.
 func (t *task) written(c actor.Context, w written) {
-	t.m.uncommitted.Add(-1)
 	if w.gen != t.gen {
 		return
 	}
