@@ -179,12 +179,23 @@ func (t *tasks) open(c actor.Context, id string, child *task) *entry {
 func (t *tasks) create(c actor.Context, m *create) {
 	if e := t.entries[m.task]; e != nil {
 		// Somebody else is starting it, or has: answered when that is stored.
-		t.hand(c, e, &command{task: m.task, cmd: m.start, reply: func(answer) { m.reply(answer{err: persistence.ErrExists}) }})
+		t.hand(c, e, &command{task: m.task, cmd: m.start, reply: func(a answer) { m.reply(answer{err: second(a.err)}) }})
 		return
 	}
 	child := &task{hands: hands{m: t.m}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
 	e := t.open(c, m.task, child)
 	t.hand(c, e, &command{task: m.task, cmd: m.start, reply: m.reply})
+}
+
+// second is the answer to a start that found another one under way, from what that one came to.
+func second(err error) error {
+	switch flow.KindOf(err) {
+	case flow.Busy:
+		return err
+	case flow.NotFound:
+		return errCrashed // it came to nothing
+	}
+	return persistence.ErrExists
 }
 
 func (t *tasks) wake(c actor.Context, m wakeUp) {
