@@ -24,6 +24,7 @@ type shadow struct {
 	state    *flow.State
 	seq      int64
 	ended    bool
+	at       int64
 	requests map[string]flow.EventType // that had an effect, and which
 	tokens   map[string]bool           // of claims
 	attempts map[flow.Address]bool     // started; true = ended, too
@@ -63,6 +64,10 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 	for i := range events {
 		e := &events[i]
 		c.w.say("%s writes %s/%d: %s %s %s", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, e.Type, e.Address(), e.Status)
+		if e.At < t.at || e.At > c.w.storeNow().UnixMilli() {
+			c.w.fail("task %s, row %d: an event at %d after one at %d, when it is %d", commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
+		}
+		t.at = e.At
 		if err := t.event(e); err != nil {
 			c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
 		}

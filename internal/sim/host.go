@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -9,12 +11,13 @@ import (
 // host is a machine: what runs on it, and its clock. A dead one does nothing any more, whatever it is
 // asked to; a frozen one does it later.
 type host struct {
-	w      *world
-	name   string
-	pool   []run
-	skew   time.Duration // of its clock, which nobody may rely on
-	dead   bool
-	frozen bool
+	w       *world
+	name    string
+	pool    []run
+	skew    time.Duration // of its clock, which nobody may rely on
+	dead    bool
+	frozen  bool
+	crashes int // of its actors so far
 }
 
 func (w *world) newHost(name string) *host {
@@ -67,9 +70,17 @@ func (h *host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	})
 }
 
-// probe makes an actor crash now and then.
+// maxCrashes is how many actors crash on a host. One that crashes time and again fails its step, which
+// the core alone knows nothing of.
+const maxCrashes = 4
+
+// probe makes an actor crash now and then, at a message of ours.
 func (h *host) probe(actor string, message any) {
-	if !h.dead && h.w.mishap(h.w.weather.crashes) {
+	if strings.HasPrefix(fmt.Sprintf("%T", message), "*actor.") {
+		return
+	}
+	if !h.dead && h.crashes < maxCrashes && h.w.mishap(h.w.weather.crashes) {
+		h.crashes++
 		h.w.say("%s: a %s crashes at %T", h.name, actor, message)
 		panic("sim: an actor crashes")
 	}

@@ -123,7 +123,9 @@ func (u *user) insist(cmd flow.Command) error {
 func (u *user) ask(cmd flow.Command, request string) error {
 	ctx, stop := u.patience()
 	defer stop()
+	quiet := u.quiet()
 	err := u.anyMember().Do(ctx, u.task, cmd, request)
+	u.impatient(quiet, "Do", err)
 	u.w.say("%s: %T %s is answered: %v", u.name, cmd, request, err)
 	if err == nil {
 		u.check.answered(u.task, cmd, request)
@@ -219,8 +221,22 @@ func (u *user) verify() {
 // patience is how long somebody waits for an answer.
 func (st *stage) patience() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	stop := st.w.after(nil, 500*time.Millisecond+st.w.upTo(20*time.Second), cancel)
+	wait := 500*time.Millisecond + st.w.upTo(20*time.Second)
+	if st.w.clear() {
+		wait = 20 * time.Second
+	}
+	stop := st.w.after(nil, wait, cancel)
 	return ctx, func() { stop(); cancel() }
+}
+
+// quiet says whether the weather has been calm for long enough that everything is answered in time.
+func (st *stage) quiet() bool { return st.w.now > st.w.weather.calmAt+20*time.Second }
+
+// impatient complains of an answer that did not come though nothing was in its way.
+func (st *stage) impatient(quiet bool, what string, err error) {
+	if quiet && errors.Is(err, context.Canceled) {
+		st.w.fail("%s was not answered in calm weather", what)
+	}
 }
 
 // poller takes queue jobs.
@@ -233,9 +249,11 @@ type poller struct {
 func (p *poller) live() {
 	for {
 		ctx, stop := p.patience()
+		quiet := p.quiet()
 		jobs, err := p.anyMember().Poll(ctx, actors.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second)})
 		stop()
 		if err != nil {
+			p.impatient(quiet, "Poll", err)
 			p.w.sleep(20*time.Millisecond + p.w.upTo(200*time.Millisecond))
 		}
 		for _, job := range jobs {

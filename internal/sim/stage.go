@@ -220,11 +220,27 @@ func (st *stage) operate() {
 		}
 		st.w.sleep(100 * time.Millisecond)
 	}
-	st.w.sleep(st.w.upTo(3 * time.Second))
+	st.leftovers(a)
 	if st.w.chance(500) {
 		st.stop(a)
 	}
 	st.over = true
+}
+
+// leftovers are what a member has in memory when nothing is left to do.
+func (st *stage) leftovers(a *actor) {
+	until := st.w.now + 30*time.Second
+	for {
+		s := a.Stats()
+		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 || closedNow(a.Lost()) {
+			return
+		}
+		if st.w.now > until {
+			st.w.fail("when everything has ended, %s still has %+v in memory", a.h.name, s)
+			return
+		}
+		st.w.sleep(200 * time.Millisecond)
+	}
 }
 
 func (st *stage) allEnded() bool {

@@ -14,7 +14,7 @@ type weather struct {
 	lost    int           // calls that do not reach the store
 	unknown int           // answers that do not come back
 	strays  int           // commits that are given up and written later
-	crashes int           // of task and step actors, when they ask for the time
+	crashes int           // of task and step actors, at a message
 	sloppy  int           // workers that report late, twice, wrongly or never
 	trouble time.Duration // between two misfortunes of members; 0 = none
 }
@@ -26,13 +26,13 @@ func drawWeather(rng *rand.Rand) weather {
 		}
 		return rng.IntN(most + 1)
 	}
-	w := weather{latency: time.Duration(1+rng.IntN(20)) * time.Millisecond}
+	w := weather{latency: pick(rng, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond, 200*time.Millisecond)}
 	if rng.IntN(8) == 0 {
 		return w // fine throughout
 	}
 	w.calmAt = time.Duration(2+rng.IntN(25)) * time.Second
 	w.jumps, w.stalls, w.lost, w.unknown, w.strays = some(3), some(40), some(100), some(100), some(60)
-	w.crashes, w.sloppy = some(4), some(600)
+	w.crashes, w.sloppy = some(20), some(600)
 	if rng.IntN(3) > 0 {
 		w.trouble = time.Duration(500+rng.IntN(5000)) * time.Millisecond
 	}
