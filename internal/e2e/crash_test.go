@@ -106,6 +106,10 @@ func TestCrash(t *testing.T) {
 		t.Parallel()
 		killPostgres(t, p)
 	})
+	t.Run("a member that sleeps too long", func(t *testing.T) {
+		t.Parallel()
+		putToSleep(t, p)
+	})
 	t.Run("a member that leaves and comes back", func(t *testing.T) {
 		t.Parallel()
 		leaveAndComeBack(t, p)
@@ -217,6 +221,30 @@ func killPostgres(t *testing.T, p *plan) {
 	})
 	require.False(t, s.member.gone())
 	s.tell("kills of Postgres", p.kills, begun, s.finish(p, e))
+}
+
+// putToSleep stops the member in the middle of whatever it does until another one has taken over the
+// store. When it wakes up it must write nothing more, and end.
+func putToSleep(t *testing.T, p *plan) {
+	begun, rng, s := time.Now(), p.rng(t), newStage(t, pgtest.DSN(t))
+	s.visibility = shortVisibility
+	s.open(t.Context())
+	naps := (p.kills + 4) / 5
+	e := s.storm(p.tasks, naps, func(int) {
+		s.ready()
+		time.Sleep(millis(rng, 300, 1200))
+		require.NoError(t, s.member.freeze())
+		address := freeAddress(t)
+		successor := s.serve("successor", address)
+		s.readyAt(successor, address)
+		time.Sleep(millis(rng, 0, 1000))
+		require.NoError(t, s.member.thaw())
+		var exit *exec.ExitError
+		require.ErrorAs(t, s.member.wait(patience), &exit, "who lost the store fails")
+		require.NoError(t, successor.stop(patience))
+		s.launch()
+	})
+	s.tell("naps", naps, begun, s.finish(p, e))
 }
 
 // leaveAndComeBack stops the member in order: nobody does anything twice.

@@ -10,7 +10,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // process is a program that runs beside the test. What it says goes to a log of its name.
@@ -61,13 +64,25 @@ func (p *process) stop(patience time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
+	return p.wait(patience)
+}
+
+// freeze stops the process where it is; thaw lets it go on.
+func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// wait waits for the process to end by itself and says how it did.
+func (p *process) wait(patience time.Duration) error {
 	select {
 	case <-p.ended:
 		return p.err
 	case <-time.After(patience):
-		return fmt.Errorf("stop %s: it goes on after %v", p.name, patience)
+		return fmt.Errorf("%s %w after %v", p.name, errGoesOn, patience)
 	}
 }
+
+var errGoesOn = errors.New("goes on")
 
 // gone says whether the process has ended.
 func (p *process) gone() bool {
@@ -79,15 +94,17 @@ func (p *process) gone() bool {
 	}
 }
 
-// freePort looks below the ports that the kernel hands out by itself: there a client that dials while
-// nobody listens may be given the very port it dials, and connect to itself.
-func freePort() (int, error) {
+// freeAddress looks below the ports that the kernel hands out by itself: there a client that dials
+// while nobody listens may be given the very port it dials, and connect to itself.
+func freeAddress(t *testing.T) string {
 	const first, last = 20000, 32000
 	for range 100 {
-		port := first + rand.IntN(last-first)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, l.Close()
+		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
 		}
 	}
-	return 0, errors.New("no port is free")
+	t.Fatal("no port is free")
+	return ""
 }

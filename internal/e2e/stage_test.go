@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -38,9 +37,7 @@ var binary string
 func newStage(t *testing.T, store string) *stage {
 	dir, err := os.MkdirTemp("", "troupe-e2e-")
 	require.NoError(t, err)
-	port, err := freePort()
-	require.NoError(t, err)
-	s := &stage{t: t, dir: dir, store: store, address: fmt.Sprintf("127.0.0.1:%d", port), workers: map[string]*process{}, urls: map[string]string{},
+	s := &stage{t: t, dir: dir, store: store, address: freeAddress(t), workers: map[string]*process{}, urls: map[string]string{},
 		workerTTL: 15 * time.Second, visibility: time.Minute}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
@@ -50,14 +47,8 @@ func newStage(t *testing.T, store string) *stage {
 	return s
 }
 
-// clear ends everything, and keeps what was said if the test failed.
+// clear keeps what was said if the test failed. By now all processes are gone.
 func (s *stage) clear() {
-	for _, p := range s.workers {
-		p.kill()
-	}
-	if s.member != nil {
-		s.member.kill()
-	}
 	s.client.http.CloseIdleConnections()
 	if s.t.Failed() || os.Getenv("KEEP") != "" {
 		s.keep()
@@ -84,30 +75,36 @@ func (s *stage) keep() {
 }
 
 // launch starts the member without waiting for it.
-func (s *stage) launch() {
-	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", s.address, "--name", "e2e", "--allow-scripts",
+func (s *stage) launch() { s.member = s.serve("member", s.address) }
+
+// serve starts a member at an address.
+func (s *stage) serve(name, address string) *process {
+	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", address, "--name", name, "--allow-scripts",
 		"--idle-after", "400ms", "--worker-save", "500ms",
 		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String())
 	cmd.Dir = s.dir // scripts run here
-	p, err := startProcess(s.dir, "member", cmd)
+	p, err := startProcess(s.dir, name, cmd)
 	require.NoError(s.t, err)
-	s.member = p
+	s.t.Cleanup(p.kill)
+	return p
 }
 
 // patience is how long anything may take that is about to happen by itself.
 const patience = 60 * time.Second
 
 // ready waits until the member takes work.
-func (s *stage) ready() {
+func (s *stage) ready() { s.readyAt(s.member, s.address) }
+
+func (s *stage) readyAt(p *process, address string) {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if resp, err := s.client.http.Get("http://" + s.address + "/readyz"); err == nil {
+		if resp, err := s.client.http.Get("http://" + address + "/readyz"); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return
 			}
 		}
-		if s.member.gone() || time.Since(begun) > patience {
-			s.t.Fatalf("the member is not ready: ended %v, %v", s.member.gone(), s.member.err)
+		if p.gone() || time.Since(begun) > patience {
+			s.t.Fatalf("%s is not ready: ended %v, %v", p.name, p.gone(), p.err)
 		}
 	}
 }
@@ -167,14 +164,13 @@ func (s *stage) employ(name string, cmd *exec.Cmd) {
 	cmd.Dir = s.dir
 	p, err := startProcess(s.dir, name, cmd)
 	require.NoError(s.t, err)
+	s.t.Cleanup(p.kill)
 	s.workers[name] = p
 }
 
 func (s *stage) url(name string) string {
 	if s.urls[name] == "" {
-		port, err := freePort()
-		require.NoError(s.t, err)
-		s.urls[name] = fmt.Sprintf("http://127.0.0.1:%d", port)
+		s.urls[name] = "http://" + freeAddress(s.t)
 	}
 	return s.urls[name]
 }
