@@ -15,6 +15,8 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
 const untilApproved = `
@@ -193,6 +195,41 @@ func TestStopPutsTasksToRestAndTheNextMemberGoesOn(t *testing.T) {
 	require.NoError(t, second.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`"yes"`)}, ""))
 	require.Equal(t, flow.TaskCompleted, second.ended(t, id).State.Status)
 	require.NoError(t, store.Close())
+}
+
+func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	var taken atomic.Bool
+	writing := make(chan struct{})
+	th := start(t, actors.Config{Lease: 100 * time.Millisecond, Store: faulty.Wrap(store, faulty.Hooks{
+		Commit: func(string, []persistence.Commit) faulty.Fault {
+			return faulty.Fault{Before: func(context.Context) error {
+				close(writing)
+				return persistence.ErrFenced
+			}}
+		},
+		Call: func(_ context.Context, name string) error {
+			if name == "Renew" && taken.Load() {
+				return persistence.ErrFenced
+			}
+			return nil
+		},
+	})})
+	version := th.publish(t, untilApproved)
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := th.StartTask(context.Background(), actors.NewTask{VersionID: version})
+		answered <- err
+	}()
+	<-writing
+	taken.Store(true)
+	select {
+	case err := <-answered:
+		require.Equal(t, flow.Busy, flow.KindOf(err), "%v", err)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the start was not answered")
+	}
 }
 
 func TestAnUnknownTaskIsAnError(t *testing.T) {

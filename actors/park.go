@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // park is called before every wait of the member's own. Under the real host it returns at once and
@@ -27,14 +29,22 @@ func closed(c <-chan struct{}) bool {
 // errTimeUp ends a wait that its caller bounded.
 var errTimeUp = errors.New("the time is up")
 
+// errLost is the answer when nothing of this member is written any more: what was asked for may have
+// been written just before.
+var errLost = flow.Errorf(flow.Busy, "another member has taken over the store: ask again there")
+
 // answerOf waits for an answer. When it is there, it wins over whatever else ends the wait, so that
 // nothing depends on chance.
 func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-chan struct{}) (T, error) {
-	m.park(func() bool { return len(done) > 0 || closed(timeUp) || ctx.Err() != nil || m.ctx.Err() != nil })
+	lost := m.Lost()
+	m.park(func() bool {
+		return len(done) > 0 || closed(timeUp) || closed(lost) || ctx.Err() != nil || m.ctx.Err() != nil
+	})
 	select {
 	case v := <-done:
 		return v, nil
 	case <-timeUp:
+	case <-lost:
 	case <-ctx.Done():
 	case <-m.ctx.Done():
 	}
@@ -46,6 +56,8 @@ func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-cha
 		return none, fmt.Errorf("waiting for an answer: %w", ctx.Err())
 	case m.ctx.Err() != nil:
 		return none, errLeaving
+	case closed(lost):
+		return none, errLost
 	}
 	return none, errTimeUp
 }
