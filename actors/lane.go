@@ -117,7 +117,7 @@ func (l *lane) write(batch []*writing) {
 			return // nothing of this member is written any more, so nobody gets an answer
 		}
 		l.m.log.Warn("a batch could not be written", "tasks", len(batch), "try", try, "error", err)
-		if !l.m.pause(backOff(try)) {
+		if !l.m.pause(storePause(try)) {
 			return
 		}
 	}

@@ -232,6 +232,31 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	}
 }
 
+// quick is a clock by which everything takes a hundredth of its time.
+type quick struct{ began time.Time }
+
+func (q quick) Now() time.Time { return q.began.Add(100 * time.Since(q.began)) }
+
+func (q quick) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d/100, f).Stop }
+
+func TestWorkGoesOnSoonWhenTheStoreIsBack(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	clock := quick{time.Now()}
+	back := clock.began.Add(time.Minute)
+	th := start(t, actors.Config{Lease: time.Hour, Host: actors.Host{Clock: clock}, Store: faulty.Wrap(store, faulty.Hooks{
+		Commit: func(string, []persistence.Commit) faulty.Fault {
+			if clock.Now().Before(back) {
+				return faulty.Fail()
+			}
+			return faulty.Fault{}
+		},
+	})})
+	_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	require.NoError(t, err)
+	require.Less(t, clock.Now().Sub(back), 10*time.Second)
+}
+
 func TestAnUnknownTaskIsAnError(t *testing.T) {
 	th := start(t, actors.Config{})
 	require.Equal(t, flow.NotFound, flow.KindOf(th.Do(t.Context(), "task-none", flow.Cancel{}, "")))

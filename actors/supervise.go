@@ -27,6 +27,10 @@ type crashed struct {
 	reason any
 }
 
+// storePause is the wait before the nth new try of what the store did not do. Few ask, and many wait for
+// them: when the store is back, work is to go on at once.
+func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
+
 // HandleFailure stops a task actor that panicked. The library would restart it at once, and give up
 // after a few times.
 func (w *watchman) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
