@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -38,6 +39,12 @@ func build(m *testing.M) int {
 	cmd := exec.Command("go", "build", "-o", binary, "../../cmd/troupe")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	// What is tested spends most of its time waiting.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return pgtest.Main(m)
