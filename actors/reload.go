@@ -74,8 +74,8 @@ func (t *task) goOn(c actor.Context) {
 	}
 	waiting := t.waiting
 	t.waiting = nil
-	for _, message := range waiting {
-		c.Send(c.Self(), message)
+	for _, cmd := range waiting { // at once: behind what is in the mailbox it might find the task retiring
+		t.decide(c, cmd)
 	}
 }
 
@@ -86,10 +86,8 @@ func (t *task) loadAgain(c actor.Context, err error) {
 	}
 	t.m.log.Warn("a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
 	if kind := flow.KindOf(err); kind != "" {
-		for _, message := range t.waiting {
-			if cmd, ok := message.(*command); ok {
-				cmd.answer(answer{err: err})
-			}
+		for _, cmd := range t.waiting {
+			cmd.answer(answer{err: err})
 		}
 		t.waiting = nil
 	}
@@ -98,10 +96,8 @@ func (t *task) loadAgain(c actor.Context, err error) {
 }
 
 func (t *task) refuseUnknown(c actor.Context) {
-	for _, message := range t.waiting {
-		if cmd, ok := message.(*command); ok {
-			cmd.answer(answer{err: errNoTask(t.id)})
-		}
+	for _, cmd := range t.waiting {
+		cmd.answer(answer{err: errNoTask(t.id)})
 	}
 	t.waiting, t.missing = nil, true
 	c.Send(t.m.tasks, unknown{t})
@@ -129,9 +125,7 @@ func (t *task) forget(c actor.Context, err error) {
 	if created {
 		again = t.answerStarts(again, err)
 	}
-	for _, cmd := range again {
-		t.waiting = append(t.waiting, cmd)
-	}
+	t.waiting = append(t.waiting, again...)
 	t.load(c)
 }
 

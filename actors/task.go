@@ -18,10 +18,10 @@ type task struct {
 	create *persistence.Create // until the first row is written
 
 	loading bool
-	missing bool  // the store has no such task: whoever asks is told so until the parent has let go
-	waiting []any // what arrived while loading, or while commands are tried alone
-	gen     int   // of the state; answers to an older one are void
-	tries   int   // of loading
+	missing bool       // the store has no such task: whoever asks is told so until the parent has let go
+	waiting []*command // what arrived while loading, or while commands are tried alone
+	gen     int        // of the state; answers to an older one are void
+	tries   int        // of loading
 
 	alone    []*command // to be tried one by one: the store refuses what one of them leads to
 	refusals int        // in a row for which nobody was to blame
@@ -102,12 +102,7 @@ func (t *task) answerOnPanic() {
 	for _, p := range []*parcel{t.inflight, t.open} {
 		p.answerAll(answer{err: errCrashed})
 	}
-	for _, message := range t.waiting {
-		if cmd, ok := message.(*command); ok {
-			cmd.answer(answer{err: errCrashed})
-		}
-	}
-	for _, cmd := range t.alone {
+	for _, cmd := range append(t.waiting, t.alone...) {
 		cmd.answer(answer{err: errCrashed})
 	}
 	t.inflight, t.open, t.waiting, t.alone = nil, nil, nil, nil
