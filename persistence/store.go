@@ -173,7 +173,7 @@ type TaskFilter struct {
 	Labels                      map[string]string // all must match
 	CreatedFrom, CreatedTo      int64             // from inclusive, to exclusive
 	Paused                      *bool
-	Before                      string // id: only tasks created before it (ids order by creation); newest first
+	Before                      string // id: only tasks created before this one (by time, then id)
 	ByUpdate                    bool   // newest update first instead of newest creation first
 	Offset, Limit               int
 }
