@@ -271,13 +271,14 @@ func leaveAndComeBack(t *testing.T, p *plan) {
 	s.tell("stops", p.kills, begun, f)
 }
 
-// killWorkers kills one worker after the other; there is always another one for its services.
+// killWorkers kills one worker after the other. There is always another one for its services, and time
+// for what that one took over.
 func killWorkers(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
 	s.visibility = shortVisibility
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
-		time.Sleep(millis(rng, 200, 1000))
+		time.Sleep(millis(rng, 1000, 1800))
 		name := everybody[rng.IntN(4)]
 		s.workers[name].kill()
 		time.Sleep(millis(rng, 0, 500))
