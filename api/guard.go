@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 // guard decides who may come in. It knows nothing about what they want.
@@ -33,15 +35,20 @@ func lower(list []string) []string {
 	return out
 }
 
-// stranger says why a request may not come in whoever sends it, "" when it may.
-func (g *guard) stranger(r *http.Request) string {
-	if !g.knowsHost(r) {
-		return "the host " + clip(r.Host) + " is not served here: use localhost or the address this server listens on, or allow the host in its configuration"
+// stranger says why a request may not come in whoever sends it, nil when it may.
+func (g *guard) stranger(r *http.Request) *wire.Problem {
+	var why wire.Problem
+	switch {
+	case !g.knowsHost(r):
+		why = denied(http.StatusForbidden, "header.Host", "the host "+clip(r.Host)+" is not served here",
+			"use localhost or the address this server listens on, or allow the host in its configuration")
+	case !g.knowsOrigin(r):
+		why = denied(http.StatusForbidden, "header.Origin", "requests from the origin "+clip(r.Header.Get("Origin"))+" are refused",
+			"allow the origin in the server's configuration")
+	default:
+		return nil
 	}
-	if !g.knowsOrigin(r) {
-		return "requests from the origin " + clip(r.Header.Get("Origin")) + " are refused: allow the origin in the server's configuration"
-	}
-	return ""
+	return &why
 }
 
 // knowsHost keeps out names that an attacker's DNS points here (rebinding): a Host must be local,

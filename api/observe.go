@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -59,7 +61,8 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	}
 	s.log.Error("a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
 	if w.status == 0 {
-		writeError(w, http.StatusInternalServerError, "internal error; the server's log has more under this request's id")
+		refuse(w, r, wire.Problem{Status: http.StatusInternalServerError, Kind: "internal",
+			What: "internal error", Hint: "the server's log has more under this request's id"})
 	}
 }
 

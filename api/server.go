@@ -127,8 +127,8 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 func (s *Server) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-			if why := s.guard.stranger(r); why != "" {
-				writeError(w, http.StatusForbidden, why)
+			if why := s.guard.stranger(r); why != nil {
+				refuse(w, r, *why)
 				return
 			}
 		}
@@ -140,7 +140,7 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.guard.hasToken(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			writeError(w, http.StatusUnauthorized, "a bearer token is needed: Authorization: Bearer <token>")
+			refuse(w, r, denied(http.StatusUnauthorized, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>"))
 			return
 		}
 		next.ServeHTTP(w, r)

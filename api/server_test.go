@@ -18,6 +18,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -158,6 +159,36 @@ func TestForeignPagesAreRefused(t *testing.T) {
 	}
 	resp, _ := s.do(t, "GET", "/healthz", "", "Host", "10.1.2.3")
 	require.Equal(t, 200, resp.StatusCode, "probes come by any name")
+}
+
+func TestRefusalsAtTheDoorSpeakTheDialectOfTheRoute(t *testing.T) {
+	s := serve(t, Config{Tokens: []string{"open sesame"}, V1: http.NotFoundHandler()}, func(s *Server) {
+		s.Mount("/v1/panic", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }))
+	})
+	for name, tt := range map[string]struct {
+		path   string
+		header []string
+		status int
+		kind   string
+	}{
+		"no token":         {"/v1/tasks", nil, 401, "denied"},
+		"a foreign page":   {"/v1/tasks", []string{"Origin", "https://evil.example"}, 403, "denied"},
+		"an unknown host":  {"/v1/tasks", []string{"Host", "evil.example"}, 403, "denied"},
+		"an error of ours": {"/v1/panic", []string{"Authorization", "Bearer open sesame"}, 500, "internal"},
+	} {
+		resp, body := s.do(t, "GET", tt.path, "", append(tt.header, "X-Request-Id", "r-1")...)
+		require.Equal(t, tt.status, resp.StatusCode, name)
+		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), name)
+		var p wire.Problem
+		require.NoError(t, json.Unmarshal([]byte(body), &p), name)
+		require.Equal(t, []any{tt.status, tt.kind, "r-1"}, []any{p.Status, p.Kind, p.Request}, name)
+		require.NotEmpty(t, p.What, name)
+		require.NotEmpty(t, p.Hint, name)
+		require.Contains(t, p.Detail, p.What, name)
+	}
+	resp, body := s.do(t, "GET", "/api/tasks", "")
+	require.Equal(t, 401, resp.StatusCode)
+	require.JSONEq(t, `{"error":"a bearer token is needed: send Authorization: Bearer <token>"}`, body)
 }
 
 func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
