@@ -39,7 +39,7 @@ sim:
 
 ## End to end, with KILLS processes killed by SIGKILL.
 crash: postgres
-	@TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -run Crash ./internal/e2e
+	@TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
 
 ## The load generator, e.g. make bench BENCHFLAGS='-workload chain'.
 bench: postgres
