@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -67,10 +68,7 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 }
 
 func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes, took time.Duration) {
-	route := r.Pattern
-	if route == "" {
-		route = "none"
-	}
+	route := routeOf(r)
 	status := rec.status
 	if status == 0 {
 		status = http.StatusOK
@@ -86,6 +84,18 @@ func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes,
 		attrs = append(attrs, slog.Any("error", notes.err))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// routeOf is the pattern that the request has matched, without its method: that has a label of its own.
+func routeOf(r *http.Request) string {
+	route := r.Pattern
+	if _, path, ok := strings.Cut(route, " "); ok {
+		route = path
+	}
+	if route == "" {
+		return "none"
+	}
+	return route
 }
 
 // requestID takes a client's id when it is harmless in a log, and makes one otherwise.

@@ -192,12 +192,18 @@ func TestRefusalsAtTheDoorSpeakTheDialectOfTheRoute(t *testing.T) {
 }
 
 func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
-	s := serve(t, Config{})
+	inner := http.NewServeMux()
+	inner.HandleFunc("GET /v1/tasks/{task}", func(http.ResponseWriter, *http.Request) {})
+	s := serve(t, Config{V1: inner})
 	s.do(t, "GET", "/api/flows", "")
+	s.do(t, "GET", "/healthz", "")
+	s.do(t, "GET", "/v1/tasks/one", "")
 	resp, body := s.do(t, "GET", "/metrics", "")
 	require.Equal(t, 200, resp.StatusCode)
 	for _, name := range []string{"troupe_commit_batch_tasks", "troupe_commit_seconds", "troupe_jobs_ready", "go_goroutines",
-		`troupe_http_request_seconds_count{method="GET",route="/api/flows",status="200"} 1`} {
+		`troupe_http_request_seconds_count{method="GET",route="/api/flows",status="200"} 1`,
+		`troupe_http_request_seconds_count{method="GET",route="/healthz",status="200"} 1`,
+		`troupe_http_request_seconds_count{method="GET",route="/v1/tasks/{task}",status="200"} 1`} {
 		require.Contains(t, body, name)
 	}
 }

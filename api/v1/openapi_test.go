@@ -215,3 +215,13 @@ func TestTheDocumentIsReadByPeople(t *testing.T) {
 	require.Equal(t, 401, s.send("GET", "/v1/info", nil).status)
 	require.Equal(t, 200, s.send("GET", "/v1/info", nil, "Authorization", "Bearer secret").status)
 }
+
+func TestMetricsTellRoutesApart(t *testing.T) {
+	s := start(t)
+	s.refused(404, "path.task", "GET", "/v1/tasks/none", nil)
+	s.refused(404, "path", "GET", "/v1/none", nil)
+	metrics := string(s.send("GET", "/metrics", nil).body)
+	for _, route := range []string{"/v1/tasks/{task}", "/v1/"} {
+		require.Contains(t, metrics, `troupe_http_request_seconds_count{method="GET",route="`+route+`",status="404"} 1`)
+	}
+}

@@ -197,8 +197,13 @@ type exchangeKey struct{}
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
-	ctx := context.WithValue(r.Context(), exchangeKey{}, exchange{w, r})
-	s.mux.ServeHTTP(w, r.WithContext(ctx))
+	inner := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w, r}))
+	defer func() { // logs and metrics ask the outer request for its route
+		if inner.Pattern != "/" {
+			r.Pattern = inner.Pattern
+		}
+	}()
+	s.mux.ServeHTTP(w, inner)
 }
 
 // stay lifts the server's time limits from a request that waits; its context also ends when the server
