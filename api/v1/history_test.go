@@ -97,7 +97,7 @@ func TestRunsHaveTheirTrueTimes(t *testing.T) {
 func TestWaitingIsExplained(t *testing.T) {
 	s := start(t)
 	for name, tt := range map[string]struct{ definition, reason, text string }{
-		"a signal": {waits, "signal", "$shared.go"},
+		"a signal": {waits, "signal", "a signal has to set go"},
 		"a timer":  {`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":60000}}}}`, "timer", "time"},
 		"a job":    {queued, "job", "paint"},
 	} {
