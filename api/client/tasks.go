@@ -145,6 +145,15 @@ func (c *Client) Job(ctx context.Context, id string) (*wire.Job, error) {
 	return get[wire.Job](ctx, c, "/v1/jobs/"+url.PathEscape(id), nil)
 }
 
+// Log reads what a job has printed.
+func (c *Client) Log(ctx context.Context, job string) (string, error) {
+	log, err := get[wire.Log](ctx, c, "/v1/jobs/"+url.PathEscape(job)+"/log", nil)
+	if err != nil {
+		return "", err
+	}
+	return log.Content, nil
+}
+
 // Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
 func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.Page[wire.WaitingJob], error) {
 	q := p.query()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
@@ -16,6 +17,8 @@ func (s *service) jobRoutes() {
 		summary: "List the jobs in the queue, the longest waiting first"}, s.listJobs)
 	serve(s, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
+	serve(s, operation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
+		summary: "Read what a job has printed", text: "Runs that have a log say so."}, s.getLog)
 	serve(s, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
 		summary: "How long are the queues?"}, s.queues)
 }
@@ -91,24 +94,48 @@ type jobInput struct {
 }
 
 func (s *service) getJob(ctx context.Context, in *jobInput) (*body[wire.Job], error) {
-	gone := missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", in.Job)
-	task, address, err := flow.ParseJobID(in.Job)
+	task, r, err := s.findJob(ctx, in.Job)
 	if err != nil {
-		return nil, gone
+		return nil, err
+	}
+	return &body[wire.Job]{toJob(task, r)}, nil
+}
+
+// findJob finds a job's attempt in the history of its task.
+func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.NodeRun, err error) {
+	gone := missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
+	task, address, err := flow.ParseJobID(id)
+	if err != nil {
+		return "", nil, gone
 	}
 	runs, err := s.Reader.Runs(ctx, task)
 	if isMissing(err) {
-		return nil, gone
+		return "", nil, gone
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	for i := range runs {
+		if r := &runs[i]; r.Kind == flow.RunAttempt && r.Address == address {
+			return task, r, nil
+		}
+	}
+	return "", nil, gone
+}
+
+func (s *service) getLog(ctx context.Context, in *jobInput) (*body[wire.Log], error) {
+	task, r, err := s.findJob(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	content, err := s.Store.Log(ctx, flow.JobID(task, r.Address))
+	if isMissing(err) {
+		return nil, missing("path.job", "look for runs with log: true", "the job %.300q has no log", in.Job)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for i := range runs {
-		if r := &runs[i]; r.Kind == flow.RunAttempt && r.Address == address {
-			return &body[wire.Job]{toJob(task, r)}, nil
-		}
-	}
-	return nil, gone
+	return &body[wire.Log]{wire.Log{Content: strings.ToValidUTF8(string(content), "\uFFFD")}}, nil
 }
 
 func toJob(task string, r *flow.NodeRun) wire.Job {

@@ -55,6 +55,20 @@ func TestAJobIsToldFromTheJournal(t *testing.T) {
 	}
 }
 
+func TestWhatAJobPrintsIsKept(t *testing.T) {
+	s := start(t)
+	id := s.task(queued, obj{"color": "red"})
+	claimed := s.claim("paint")
+	job := claimed.Job.ID()
+	s.refused(404, "path.job", "GET", "/v1/jobs/"+job+"/log", nil)
+	require.NoError(t, s.store.PutLog(t.Context(), id, job, []byte("first coat\n\xff")))
+	require.NoError(t, s.engine.Complete(t.Context(), job, flow.Report{Output: []byte(`1`), Log: true}))
+	s.ended(id, "completed")
+	require.Equal(t, true, items(s.get("/v1/tasks/" + id + "/runs"))[0]["log"])
+	require.Equal(t, obj{"content": "first coat\n\uFFFD"}, s.get("/v1/jobs/"+job+"/log"))
+	s.refused(404, "path.job", "GET", "/v1/jobs/none/log", nil)
+}
+
 func TestAJobNobodyWantsAnyLongerHasFailed(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)

@@ -24,6 +24,7 @@ var routes = []string{
 	"GET /v1/info",
 	"GET /v1/jobs",
 	"GET /v1/jobs/{job}",
+	"GET /v1/jobs/{job}/log",
 	"GET /v1/queues",
 	"GET /v1/tasks",
 	"GET /v1/tasks/{task}",

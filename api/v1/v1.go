@@ -42,6 +42,7 @@ type Store interface {
 	persistence.Flows
 	persistence.Tasks
 	persistence.Queue
+	Log(ctx context.Context, job string) ([]byte, error)
 	Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error)
 }
 

@@ -21,6 +21,11 @@ type Job struct {
 	EndedAt   Time `json:"ended_at,omitzero"`
 }
 
+// Log is what a script or a worker printed while it carried out a job.
+type Log struct {
+	Content string `json:"content"`
+}
+
 // WaitingJob is a job in the queue: nobody has finished it yet.
 type WaitingJob struct {
 	ID         string `json:"id"`

@@ -130,7 +130,7 @@ type Run struct {
 
 	Worker    string `json:"worker,omitempty"`
 	URL       string `json:"url,omitempty"`
-	Log       bool   `json:"log,omitempty"`
+	Log       bool   `json:"log,omitempty" doc:"what it printed is at /v1/jobs/{job}/log"`
 	StartedAt Time   `json:"started_at"`
 	EndedAt   Time   `json:"ended_at,omitzero" doc:"absent while it runs"`
 }
