@@ -20,7 +20,7 @@ type taskCmd struct {
 	Pause   taskPauseCmd   `cmd:"" help:"Let nothing new of tasks start."`
 	Resume  taskResumeCmd  `cmd:"" help:"Let paused tasks go on."`
 	Signal  taskSignalCmd  `cmd:"" help:"Set a key of a task's shared state and wake whoever waits for it."`
-	History taskHistoryCmd `cmd:"" help:"Show a task's events, or its runs."`
+	History taskHistoryCmd `cmd:"" help:"Show a task's events, its runs, or what they printed."`
 }
 
 type taskStartCmd struct {

@@ -72,6 +72,19 @@ func TestATaskIsStartedShownAndToldAgain(t *testing.T) {
 	require.Regexp(t, `(?s)Version: +1.*"func": "mul"`, cmd("flow", "show", "double").stdout)
 }
 
+func TestWhatAScriptPrintsIsShown(t *testing.T) {
+	at := []string{"--server", startServe(t, "--allow-scripts")}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	talk := write(t, "talk.yaml", "start: talk\nnodes:\n  talk:\n    exec_type: local_script\n    script: {code: \"echo one; printf 'two\\\\033[2J'\"}\n")
+	require.Equal(t, 0, cmd("flow", "apply", talk).code)
+	id := parse[wire.Task](t, cmd("task", "start", "talk", "--wait", "-o", "json").stdout).ID
+	require.Equal(t, result{0, "talk#1 unit 0 attempt 1:\n  one\n  two [2J\n", ""}, cmd("task", "history", id, "--logs"))
+	logs := parse[[]log](t, cmd("task", "history", id, "--logs", "-o", "json").stdout)
+	require.Len(t, logs, 1)
+	require.Equal(t, []any{"talk", "one\ntwo\x1b[2J"}, []any{logs[0].Node, logs[0].Content})
+	require.Equal(t, 2, cmd("task", "history", id, "--logs", "--runs").code)
+}
+
 func TestTheSameKeyIsTheSameTask(t *testing.T) {
 	at := server(t)
 	start := append([]string{"task", "start", "double", "--params", `{"n":1}`, "--key", "k", "-o", "json"}, at...)
@@ -119,7 +132,7 @@ func TestEveryOutputIsJSONWhenAsked(t *testing.T) {
 	for _, args := range [][]string{
 		{"flow", "apply", write(t, "double.yaml", double)}, {"flow", "validate", write(t, "double.yaml", double)},
 		{"flow", "list"}, {"flow", "show", "double"},
-		{"task", "list"}, {"task", "show", id}, {"task", "show", open}, {"task", "history", id}, {"task", "history", id, "--runs"},
+		{"task", "list"}, {"task", "show", id}, {"task", "show", open}, {"task", "history", id}, {"task", "history", id, "--runs"}, {"task", "history", id, "--logs"},
 		{"task", "pause", open}, {"task", "resume", open}, {"task", "signal", open, "decision", `"rejected"`}, {"task", "cancel", open},
 	} {
 		got := cmd(args...)
