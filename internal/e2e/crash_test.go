@@ -103,11 +103,11 @@ func TestCrash(t *testing.T) {
 	})
 	t.Run("a killed member on SQLite", func(t *testing.T) {
 		t.Parallel()
-		killMember(t, p, "")
+		killMember(t, p, "SQLite", "")
 	})
 	t.Run("a killed member on Postgres", func(t *testing.T) {
 		t.Parallel()
-		killMember(t, p, pgtest.DSN(t))
+		killMember(t, p, "Postgres", pgtest.DSN(t))
 	})
 	t.Run("a killed Postgres", func(t *testing.T) {
 		t.Parallel()
@@ -192,7 +192,7 @@ func (s *stage) tell(what string, n int, begun time.Time, f figures) {
 const shortVisibility = 1500 * time.Millisecond
 
 // killMember kills the member, most often while it works, sometimes while it starts.
-func killMember(t *testing.T, p *plan, store string) {
+func killMember(t *testing.T, p *plan, kind, store string) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
 	s.visibility = shortVisibility
 	s.open(t.Context())
@@ -206,7 +206,7 @@ func killMember(t *testing.T, p *plan, store string) {
 		s.crash()
 		s.launch()
 	})
-	s.tell("kills", p.kills, begun, s.finish(p, e))
+	s.tell("kills on "+kind, p.kills, begun, s.finish(p, e))
 }
 
 // killPostgres kills the server under a member that is to carry on by itself.
