@@ -59,6 +59,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// ErrTaken means that another member lives on the store.
+var ErrTaken = persistence.ErrTaken
+
 // OpenStore opens the store that a setting names: "sqlite:PATH" or a "postgres://" URL.
 func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
 	switch {

@@ -137,14 +137,22 @@ func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
 	}
 	engine, err := troupe.Open(ctx, cfg)
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, errors.Join(taken(err), listener.Close())
 	}
 	if _, err := engine.Member(ctx); err != nil {
-		return nil, errors.Join(err, listener.Close(), engine.Close())
+		return nil, errors.Join(taken(err), listener.Close(), engine.Close())
 	}
 	m := &member{engine: engine, url: "http://" + reachable(listener.Addr()), served: make(chan error, 1)}
 	go func() { m.served <- engine.Serve(ctx, listener) }() // ends with ctx; wait hears of it
 	return m, nil
+}
+
+// taken says what to do when somebody else lives on the store.
+func taken(err error) error {
+	if errors.Is(err, troupe.ErrTaken) {
+		return fmt.Errorf("%w\nhint: stop that member, or give this one a store of its own with --store", err)
+	}
+	return err
 }
 
 // wait returns when the member has ended and everything is put away.

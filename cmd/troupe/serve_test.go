@@ -27,8 +27,8 @@ func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
 		want string
 	}{
 		"taken address":  {[]string{"--listen", taken, "--store", "sqlite:" + store + "2"}, "choose another address with --listen"},
-		"taken store":    {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store}, "another member is using this store"},
-		"open address":   {[]string{"--listen", "0.0.0.0:0"}, "can be reached from other hosts"},
+		"taken store":    {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store}, "another member is using this store\nhint: stop that member"},
+		"open address":   {[]string{"--listen", "0.0.0.0:0"}, "can be reached from other hosts: configure tokens (--token-file)"},
 		"unknown store":  {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"}, "neither sqlite:PATH nor a postgres:// URL"},
 		"empty tokens":   {[]string{"--listen", "127.0.0.1:0", "--token-file", write(t, "tokens", "\n")}, "holds none"},
 		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:/nowhere/at/all/t.db"}, "no such file or directory"},
