@@ -41,7 +41,7 @@ func Publish(ctx context.Context, store Flows, p Publication) (v *Version, creat
 		return nil, false, err
 	}
 	d, err := flow.ParseDefinition(p.Definition)
-	if err != nil {
+	if d == nil {
 		return nil, false, err
 	}
 	if _, problems := flow.Compile(d, p.Limits); problems.Err() != nil {

@@ -57,6 +57,9 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	var problems flow.Problems
 	require.ErrorAs(t, err, &problems)
 	require.GreaterOrEqual(t, len(problems), 2)
+	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {service: s, max_retries: many}}\n")})
+	require.ErrorContains(t, err, "max_retries", "of the text")
+	require.ErrorContains(t, err, `unknown node "x"`, "and of what it says")
 	_, err = store.FlowBySlug(t.Context(), "orders")
 	require.ErrorIs(t, err, persistence.ErrNotFound, "nothing is half-applied")
 	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "No Slug", Definition: []byte("{}")})
