@@ -6,7 +6,7 @@
 //
 // Promises of a Store:
 //   - A commit is all or nothing, and durable when it is answered. A batch answers each commit for
-//     itself: a stale or unknown one fails alone and its neighbours are written.
+//     itself: a stale or unknown one fails alone and its neighbors are written.
 //   - The sequence numbers of a task's journal have no gap and no double: two owners can never both
 //     extend one history.
 //   - No commit of a fenced incarnation is written, whatever is in it and however late it arrives.

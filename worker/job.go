@@ -20,7 +20,7 @@ type Handler = func(ctx context.Context, job Job) (any, error)
 // Job is something to be carried out.
 type Job struct {
 	// ID is the same whenever the same job is delivered again, so that work with effects outside
-	// can be recognised. "" when the engine does not tell.
+	// can be recognized. "" when the engine does not tell.
 	ID      string
 	Service string
 	Input   json.RawMessage
@@ -41,7 +41,7 @@ type fatalError struct{ error }
 
 func (e *fatalError) Unwrap() error { return e.error }
 
-// Fatal is how the error is recognised, here and by an engine in the same program.
+// Fatal is how the error is recognized, here and by an engine in the same program.
 func (e *fatalError) Fatal() bool { return true }
 
 // call runs a handler and makes an answer of what comes out of it, whatever that is.

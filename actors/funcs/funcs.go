@@ -103,7 +103,7 @@ func text(err error) string {
 	return "failed"
 }
 
-// fatal recognises the errors of any package whose method says that trying again is of no use.
+// fatal recognizes the errors of any package whose method says that trying again is of no use.
 func fatal(err error) bool {
 	var f interface{ Fatal() bool }
 	return errors.As(err, &f) && f.Fatal()

@@ -67,7 +67,7 @@ func TestIndex(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestPartsCannotGrowIntoTheirNeighbours(t *testing.T) {
+func TestPartsCannotGrowIntoTheirNeighbors(t *testing.T) {
 	arr := json.RawMessage(`[1,2]`)
 	first, _ := Index(arr, 0)
 	_ = append(first, "999"...)

@@ -20,7 +20,7 @@ func (w *world) versions(flow string) []string {
 	return list
 }
 
-var flows = []behaviour{
+var flows = []behavior{
 	{"a flow is found by id and by slug", func(w *world) {
 		f := persistence.Flow{ID: "f", Slug: "slug", Name: "Name", Description: "Text", CreatedAt: 3}
 		require.NoError(w, w.CreateFlow(w.ctx(), f))

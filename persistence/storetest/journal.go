@@ -19,7 +19,7 @@ var odd = map[string][]byte{
 	"a mebibyte":                           bytes.Repeat([]byte("0123456789abcdef"), 1<<16),
 }
 
-var journal = []behaviour{
+var journal = []behavior{
 	{"a created task comes back as it was given", func(w *world) {
 		w.must(persistence.Commit{
 			Task: "a", Seq: 1, Events: []byte(`[{"k":"created"}]`), At: 7,

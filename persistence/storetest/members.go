@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-var members = []behaviour{
+var members = []behavior{
 	{"nobody writes who has not joined", func(w *world) {
 		_, err := w.Commit(w.ctx(), "stranger", []persistence.Commit{created("a")})
 		require.ErrorIs(w, err, persistence.ErrFenced)

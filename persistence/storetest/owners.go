@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-var owners = []behaviour{
+var owners = []behavior{
 	{"two owners never both extend a history", func(w *world) {
 		w.must(created("a"), created("b"))
 		var written atomic.Int64

@@ -26,7 +26,7 @@ func (w *world) jobs(services []string, afterAt int64, afterJob string, limit in
 	return list
 }
 
-var queue = []behaviour{
+var queue = []behavior{
 	{"jobs wait in order of time and id", func(w *world) {
 		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
 		require.Equal(w, []string{"b", "d", "a", "c"}, w.jobs(nil, 0, "", 9))

@@ -20,7 +20,7 @@ func (w *world) due(before int64) []persistence.Wake {
 	return got[persistence.Wake](w)(w.DueWakes(w.ctx(), before, 99))
 }
 
-var rest = []behaviour{
+var rest = []behavior{
 	{"a task at rest is brought back by its time", func(w *world) {
 		w.must(created("a"), created("b"))
 		w.must(rests("a", 10))

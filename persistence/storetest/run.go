@@ -1,4 +1,4 @@
-// Package storetest is what every store must do, as named behaviours. An implementation is right when
+// Package storetest is what every store must do, as named behaviors. An implementation is right when
 // all of them hold.
 package storetest
 
@@ -13,17 +13,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// behaviour is one promise, tried on a store of its own.
-type behaviour struct {
+// behavior is one promise, tried on a store of its own.
+type behavior struct {
 	name string
 	try  func(*world)
 }
 
-// Run tries every behaviour. open gives an empty store, which Run closes.
+// Run tries every behavior. open gives an empty store, which Run closes.
 func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 	for _, group := range []struct {
 		name string
-		list []behaviour
+		list []behavior
 	}{
 		{"store", store},
 		{"members", members},
@@ -117,7 +117,7 @@ func got[T any](w *world) func(list []T, err error) []T {
 	}
 }
 
-var store = []behaviour{
+var store = []behavior{
 	{"it can be reached and has a lane", func(w *world) {
 		require.NoError(w, w.Ping(w.ctx()))
 		require.Positive(w, w.Lanes())

@@ -67,7 +67,7 @@ var filters = map[string]struct {
 		Labels: map[string]string{"team": "blue"}, CreatedTo: 21, Paused: &no, Before: "t4", ByUpdate: true, Limit: 5}, []string{"t1", "t2"}},
 }
 
-var tasks = []behaviour{
+var tasks = []behavior{
 	{"a filter picks tasks", func(w *world) {
 		w.listed()
 		for name, tt := range filters {
@@ -117,7 +117,7 @@ func ended(id string, at int64) persistence.Commit {
 	return persistence.Commit{Task: id, Seq: 1, Columns: &persistence.Columns{Status: "completed", EndedAt: at}}
 }
 
-var retention = []behaviour{
+var retention = []behavior{
 	{"tasks that ended long ago are deleted, the oldest first", func(w *world) {
 		w.must(created("a"), created("b"), created("c"), created("d"), created("e"))
 		w.must(ended("a", 30), ended("b", 10), ended("c", 20), ended("d", 40))

@@ -16,7 +16,7 @@ func (w *world) put(worker persistence.Worker) {
 	require.NoError(w, w.PutWorker(w.ctx(), worker))
 }
 
-var workers = []behaviour{
+var workers = []behavior{
 	{"workers are listed in order of first registration", func(w *world) {
 		b := persistence.Worker{ID: "b", URL: "http://b", Type: "http", Services: []string{"x", "y"}, Load: 2, LastHeartbeat: 5, RegisteredAt: 5}
 		w.put(b)
