@@ -96,7 +96,8 @@ type tasks struct {
 	byUse    *list.List // of *entry, longest unused first
 	waiters  map[string][]*await
 	crashes  map[string]int // since the task last ended or rested well
-	leaving  func()         // set while the member stops
+	resting  bool           // all tasks are to: the member goes
+	leaving  func()         // called once they do
 	retired  int            // since memory was last given back …
 	counted  int            // … as of the last sweep
 	closed   bool
@@ -148,6 +149,10 @@ func (t *tasks) Receive(c actor.Context) {
 // deliver hands something to a task, bringing it into memory when it is not.
 func (t *tasks) deliver(c actor.Context, id string, message any) {
 	e := t.entries[id]
+	if e == nil && t.resting {
+		refuse([]any{message})
+		return
+	}
 	if e == nil {
 		e = t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
 	}
@@ -182,6 +187,10 @@ func (t *tasks) create(c actor.Context, m *create) {
 		t.hand(c, e, &command{task: m.task, cmd: m.start, reply: func(a answer) { m.reply(answer{err: second(a.err)}) }})
 		return
 	}
+	if t.resting {
+		m.reply(answer{err: errLeaving})
+		return
+	}
 	child := &task{hands: hands{m: t.m}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
 	e := t.open(c, m.task, child)
 	t.hand(c, e, &command{task: m.task, cmd: m.start, reply: m.reply})
@@ -200,7 +209,7 @@ func second(err error) error {
 
 func (t *tasks) wake(c actor.Context, m wakeUp) {
 	for _, id := range m.tasks {
-		if t.entries[id] == nil {
+		if t.entries[id] == nil && !t.resting {
 			t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
 		}
 	}
@@ -247,10 +256,7 @@ func (t *tasks) ended(c actor.Context, m ended) {
 		return
 	}
 	e.ended = true
-	if !e.retiring {
-		e.retiring = true
-		c.Send(e.pid, restRequest{})
-	}
+	t.rest(c, e, false)
 }
 
 // unknown answers everybody who asked for a task that does not exist.
@@ -282,10 +288,7 @@ func (t *tasks) sweep(c actor.Context) {
 			break
 		}
 		next := el.Next()
-		if !e.retiring {
-			e.retiring = true
-			c.Send(e.pid, restRequest{})
-		}
+		t.rest(c, e, false)
 		el = next
 	}
 	t.giveBackMemory()
@@ -327,6 +330,17 @@ func (t *tasks) restable(c actor.Context, m restable) {
 		c.Send(e.pid, message)
 	}
 	e.arrived = nil
+	if t.resting {
+		t.rest(c, e, true)
+	}
+}
+
+// rest asks a task to let itself be retired, unless it has been asked before.
+func (t *tasks) rest(c actor.Context, e *entry, force bool) {
+	if !e.retiring {
+		e.retiring = true
+		c.Send(e.pid, restRequest{force})
+	}
 }
 
 func (t *tasks) rested(c actor.Context, k *task) {
@@ -337,9 +351,8 @@ func (t *tasks) rested(c actor.Context, k *task) {
 	t.retired++
 	t.m.rested.Add(1)
 	delete(t.crashes, e.id)
-	leaving := t.leaving != nil
 	t.close(c, e)
-	if leaving {
+	if t.resting {
 		refuse(e.arrived)
 		return
 	}
@@ -359,16 +372,14 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again 
 
 // restAll puts every task to rest, because the member goes.
 func (t *tasks) restAll(c actor.Context, done func()) {
+	t.resting = true
 	if len(t.entries) == 0 {
 		done()
 		return
 	}
 	t.leaving = done
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
-		if e := el.Value.(*entry); !e.retiring {
-			e.retiring = true
-			c.Send(e.pid, restRequest{force: true})
-		}
+		t.rest(c, el.Value.(*entry), true)
 	}
 }
 
