@@ -13,10 +13,11 @@ import (
 // checker sees every commit when it is written, every job when it is carried out and every answer when
 // it is heard, and holds them to the promises.
 type checker struct {
-	w     *world
-	store *model
-	plans map[string]*flow.Plan // by version
-	tasks map[string]*shadow
+	w      *world
+	store  *model
+	plans  map[string]*flow.Plan // by version
+	limits *flow.Limits
+	tasks  map[string]*shadow
 }
 
 // shadow is a task as its journal alone has it.
@@ -48,6 +49,9 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if commit.Events != nil {
 		c.row(incarnation, t, commit)
 	}
+	if commit.Rest != nil {
+		c.w.say("%s puts %s/%d to rest: %+v", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, *commit.Rest)
+	}
 	if commit.Seq != t.seq {
 		c.w.fail("task %s: a commit after row %d has number %d", commit.Task, t.seq, commit.Seq)
 	}
@@ -68,6 +72,9 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 			c.w.fail("task %s, row %d: an event at %d after one at %d, when it is %d", commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
 		}
 		t.at = e.At
+		if e.Type == flow.AttemptReturned && e.Total >= c.limits.Deliveries {
+			c.w.fail("task %s: %s is delivered more than %d times", commit.Task, e.Address(), c.limits.Deliveries)
+		}
 		if err := t.event(e); err != nil {
 			c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
 		}

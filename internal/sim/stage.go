@@ -60,6 +60,9 @@ const (
 	afterCalm = 10 * time.Minute
 )
 
+// endless is a limit that nothing reaches.
+const endless = 1 << 30
+
 // Run plays one seed.
 func Run(seed uint64, o Options) Result {
 	w := newWorld(seed)
@@ -89,12 +92,16 @@ func (g generator) Read(b []byte) (int, error) {
 func newStage(w *world, o Options) *stage {
 	st := &stage{w: w, store: newModel(w), check: newChecker(w), behind: o.Store, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
 	st.store.check, st.check.store, st.store.unfenced = st.check, st.store, o.Unfenced
+	st.check.limits = &st.limits
 	st.outside = w.newHost("outside")
-	st.limits = flow.Limits{Deliveries: 1 << 30}
+	st.limits = flow.Limits{Deliveries: endless}
 	if !o.Plain {
 		st.limits.Events, st.limits.Window = pick(w.rng, 0, 1, 3, 20), pick(w.rng, 0, 1, 3)
 	}
-	for i := range 1 + w.rng.IntN(5) {
+	if !o.Plain && w.chance(100) {
+		st.limits.Deliveries = 2 + w.rng.IntN(4)
+	}
+	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
 		st.addUser(i, drawPlay(w.rng, !o.Plain))
 	}
 	return st
@@ -181,7 +188,8 @@ func (st *stage) enter() *actor {
 			Store: &door{Store: store, w: st.w, h: h}, Name: h.name, Limits: st.limits, Visibility: st.visibility,
 			IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
 			Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
-			Host:      h.forActors(), Retention: -1,
+			MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),
+			Host: h.forActors(), Retention: -1,
 		}
 		c := carrier{stage: st, h: h}
 		cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
@@ -213,6 +221,10 @@ func (st *stage) operate() {
 		st.w.sleep(st.w.upTo(2 * st.w.weather.trouble))
 		a = st.misfortune(a)
 	}
+	if st.w.weather.calmAt == 0 && st.w.chance(500) {
+		st.w.sleep(st.w.upTo(8 * time.Second))
+		a = st.handOver(a)
+	}
 	for !st.allEnded() {
 		if closedNow(a.Lost()) {
 			st.kill(a)
@@ -222,7 +234,7 @@ func (st *stage) operate() {
 	}
 	st.leftovers(a)
 	if st.w.chance(500) {
-		st.stop(a)
+		st.stop(a, st.w.upTo(5*time.Second))
 	}
 	st.over = true
 }
@@ -250,7 +262,7 @@ func (st *stage) allEnded() bool {
 func (st *stage) misfortune(a *actor) *actor {
 	switch st.w.rng.IntN(4) {
 	case 0:
-		st.stop(a)
+		st.stop(a, st.w.upTo(5*time.Second))
 	case 1:
 		return st.replaceFrozen(a)
 	default:
@@ -272,15 +284,25 @@ func (st *stage) kill(a *actor) {
 	a.h.die()
 }
 
-func (st *stage) stop(a *actor) {
+func (st *stage) stop(a *actor, patience time.Duration) {
 	st.w.say("%s stops", a.h.name)
 	ctx, cancel := context.WithCancel(context.Background())
-	defer st.w.after(nil, st.w.upTo(5*time.Second), cancel)()
+	defer st.w.after(nil, patience, cancel)()
 	if err := a.Stop(ctx); err != nil && !quitting(err) {
 		st.w.fail("%s cannot stop: %v", a.h.name, err)
 	}
 	st.leave(a)
 	a.h.die()
+}
+
+// handOver replaces a member as an upgrade would. In fine weather nothing is in its way.
+func (st *stage) handOver(a *actor) *actor {
+	began := st.w.now
+	st.stop(a, time.Minute)
+	if st.w.now-began > 10*time.Second {
+		st.w.fail("%s needed %s to stop", a.h.name, st.w.now-began)
+	}
+	return st.enter()
 }
 
 // replaceFrozen has another member take over from one that is not dead at all.
