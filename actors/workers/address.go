@@ -60,7 +60,7 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 			return nil
 		}
 	}
-	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0])
+	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0].Unmap())
 }
 
 // allowed says whether workers may be at an address.

@@ -171,7 +171,7 @@ func TestWhatARegistrationMayBe(t *testing.T) {
 		"an allowed network":       {http("http://10.1.2.3:8080"), ""},
 		"an allowed one, mapped":   {http("http://[::ffff:10.1.2.3]:8080"), ""},
 		"another network":          {http("http://10.2.2.3:8080"), "neither loopback nor in a network"},
-		"link-local, even allowed": {http("http://169.254.169.254/latest"), "neither loopback nor in a network"},
+		"link-local, even allowed": {http("http://169.254.169.254/latest"), ": 169.254.169.254 is neither loopback nor in a network"},
 		"link-local of version 6":  {http("http://[fe80::1]:80"), "neither loopback nor in a network"},
 		"no particular address":    {http("http://0.0.0.0:80"), "neither loopback nor in a network"},
 		"a name of nobody":         {http("http://nobody.invalid:80"), "cannot be resolved"},
