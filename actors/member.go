@@ -35,7 +35,8 @@ type Config struct {
 	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
 	Retention time.Duration
 	// MaxUncommitted and MaxReady bound the commits that wait for the store and the jobs that wait in
-	// memory; beyond them new work is refused as busy. Defaults 20,000 and 100,000.
+	// memory for this member's carriers; beyond them new work is refused as busy. As many jobs for
+	// pollers are kept in memory, more wait in the store. Defaults 20,000 and 100,000.
 	MaxUncommitted, MaxReady int
 	Logger                   *slog.Logger
 	Host                     Host
@@ -97,7 +98,8 @@ type Member struct {
 
 	actorCount  [2]atomic.Int64 // live actors: tasks, steps
 	steps       atomic.Int64
-	ready       atomic.Int64
+	ready       atomic.Int64 // jobs in line for this member's carriers
+	queued      atomic.Int64 // jobs in memory for pollers
 	messages    atomic.Int64
 	uncommitted atomic.Int64
 	rested      atomic.Int64
@@ -266,7 +268,7 @@ func (m *Member) Stats() Stats {
 	return Stats{
 		Actors:      map[string]int64{"task": m.actorCount[0].Load(), "step": m.actorCount[1].Load()},
 		Steps:       m.steps.Load(),
-		Ready:       m.ready.Load(),
+		Ready:       m.ready.Load() + m.queued.Load(),
 		Messages:    m.messages.Load(),
 		Uncommitted: m.uncommitted.Load(),
 		Resting:     m.rested.Load(),

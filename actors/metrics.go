@@ -28,7 +28,7 @@ func newMetrics(m *Member) *metrics {
 		gauges: []prometheus.Collector{
 			gauge("troupe_actors_tasks", "Task actors in memory.", func() float64 { return float64(m.actorCount[0].Load()) }),
 			gauge("troupe_actors_steps", "Step actors in memory.", func() float64 { return float64(m.actorCount[1].Load()) }),
-			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load()) }),
+			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load() + m.queued.Load()) }),
 			gauge("troupe_messages_waiting", "Requests waiting for their task.", func() float64 { return float64(m.messages.Load()) }),
 			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "troupe_steps_total", Help: "Steps that have ended."},

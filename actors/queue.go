@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,7 +13,7 @@ import (
 
 // queue is the part of sessions where jobs wait for pollers and pollers for jobs. It holds
 // references; the jobs themselves are in their tasks. What does not fit in memory stays in the store,
-// from where a page at a time is fetched when a service runs out.
+// from where a page at a time is fetched before a service runs out.
 type queue struct {
 	m       *Member
 	ready   map[string]*shelf // by service
@@ -25,6 +26,7 @@ type queue struct {
 type shelf struct {
 	refs     []*ref
 	spilled  bool // the store may hold more than refs
+	behind   bool // also before the position of the last fetch
 	fetching bool
 	afterAt  int64 // position of the last fetch
 	afterJob string
@@ -65,8 +67,12 @@ type (
 	}
 )
 
-// fetchRows is how many jobs are fetched from the store at once.
+// fetchRows is how many jobs are fetched from the store at once, and of how many a shelf that has
+// fewer is filled up: else new jobs would be handed out before old ones that only the store has.
 const fetchRows = 500
+
+// maxShelves bounds how many services are remembered, because anybody may ask for any.
+const maxShelves = 10_000
 
 func newQueue(m *Member) *queue {
 	return &queue{m: m, ready: map[string]*shelf{}, refs: map[jobKey]*ref{}}
@@ -76,6 +82,9 @@ func newQueue(m *Member) *queue {
 func (q *queue) shelf(service string) *shelf {
 	s := q.ready[service]
 	if s == nil {
+		if len(q.ready) >= maxShelves {
+			maps.DeleteFunc(q.ready, func(_ string, s *shelf) bool { return !s.fetching && s.first() == nil })
+		}
 		s = &shelf{spilled: true}
 		q.ready[service] = s
 	}
@@ -88,18 +97,24 @@ func (q *queue) offer(c actor.Context, key jobKey, service string, at int64) {
 		return
 	}
 	s := q.shelf(service)
-	if q.m.ready.Load() >= int64(q.m.cfg.MaxReady) {
-		s.spilled, s.afterAt, s.afterJob = true, 0, ""
+	if q.m.queued.Load() >= int64(q.m.cfg.MaxReady) && q.waiter(service) == nil {
+		s.spill()
 		return
 	}
 	q.put(s, key, service, at)
 	q.serve(c, service)
 }
 
+// spill leaves a job in the store. A search under way may be past it: then there is another one.
+func (s *shelf) spill() {
+	s.behind = s.behind || s.fetching || s.afterAt > 0
+	s.spilled = true
+}
+
 func (q *queue) put(s *shelf, key jobKey, service string, at int64) {
 	r := &ref{key: key, service: service, at: at}
 	q.refs[key] = r
-	q.m.ready.Add(1)
+	q.m.queued.Add(1)
 	i := len(s.refs)
 	for i > 0 && s.refs[i-1].at > at {
 		i--
@@ -118,7 +133,7 @@ func (q *queue) drop(r *ref) {
 	if !r.gone {
 		r.gone = true
 		delete(q.refs, r.key)
-		q.m.ready.Add(-1)
+		q.m.queued.Add(-1)
 	}
 }
 
@@ -140,8 +155,9 @@ func (q *queue) poll(c actor.Context, p *poller) {
 		return
 	}
 	q.grant(c, p)
+	fetching := q.fetchFor(p.Services)
 	switch {
-	case p.claiming > 0 || q.fetchFor(p.Services):
+	case p.claiming > 0 || fetching:
 		p.over = p.Wait <= 0
 		q.waiting = append(q.waiting, p)
 	case p.Wait <= 0:
@@ -151,9 +167,12 @@ func (q *queue) poll(c actor.Context, p *poller) {
 	}
 }
 
+// room says whether a poller takes more jobs.
+func (p *poller) room() bool { return len(p.got)+p.claiming < max(p.Max, 1) }
+
 // grant claims jobs for a poller, the oldest of its services first.
 func (q *queue) grant(c actor.Context, p *poller) {
-	for len(p.got)+p.claiming < max(p.Max, 1) {
+	for !q.closed && p.room() {
 		var oldest *ref
 		for _, service := range p.Services {
 			if r := q.shelf(service).first(); r != nil && (oldest == nil || r.at < oldest.at) {
@@ -195,10 +214,10 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 		q.giveBack(c, p)
 		return
 	}
-	if len(p.got) == 0 && !q.closed {
+	if len(p.got) == 0 {
 		q.grant(c, p)
 	}
-	q.finish(p, false)
+	q.finish(p, len(p.got) == 0 && p.claiming == 0 && q.fetchFor(p.Services))
 }
 
 // finish answers a poll that has jobs, or whose time is up, once no claim is under way.
@@ -237,24 +256,29 @@ func (q *queue) giveBack(c actor.Context, p *poller) {
 
 // serve looks for a poller that waits for a service.
 func (q *queue) serve(c actor.Context, service string) {
-	for _, p := range q.waiting {
-		if !p.over && len(p.got)+p.claiming < max(p.Max, 1) && slices.Contains(p.Services, service) {
-			q.grant(c, p)
-			return
-		}
+	if p := q.waiter(service); p != nil {
+		q.grant(c, p)
 	}
 }
 
-// fetchFor asks the store for jobs of services that have none in memory.
+// waiter is the first poller that waits for a service.
+func (q *queue) waiter(service string) *poller {
+	for _, p := range q.waiting {
+		if !p.over && p.room() && slices.Contains(p.Services, service) {
+			return p
+		}
+	}
+	return nil
+}
+
+// fetchFor asks the store for jobs of services that have few in memory.
 func (q *queue) fetchFor(services []string) (fetching bool) {
 	for _, service := range services {
 		s := q.shelf(service)
-		if s.fetching {
-			fetching = true
-		} else if s.spilled && s.first() == nil {
+		if s.spilled && !s.fetching && !q.closed && (s.first() == nil || len(s.refs) < fetchRows) {
 			q.fetch(service, s)
-			fetching = true
 		}
+		fetching = fetching || s.fetching
 	}
 	return fetching
 }
@@ -282,7 +306,7 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 		}
 	}
 	if m.err == nil && len(m.rows) < fetchRows {
-		s.spilled, s.afterAt, s.afterJob = false, 0, ""
+		s.spilled, s.behind, s.afterAt, s.afterJob = s.behind, false, 0, ""
 	}
 	for _, p := range slices.Clone(q.waiting) {
 		if slices.Contains(p.Services, m.service) {

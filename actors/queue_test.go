@@ -1,0 +1,164 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// queueOf is a flow of one job for pollers of a service.
+func queueOf(service string) string {
+	return fmt.Sprintf(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":%q}}}`, service)
+}
+
+const queueOverAList = `
+start: each
+nodes:
+  each: {kind: foreach, exec_type: queue, service: x, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}
+`
+
+func (th *theatre) poll(t *testing.T, wait time.Duration, limit int, services ...string) []actors.Claimed {
+	t.Helper()
+	got, err := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: services, Max: limit, Wait: wait})
+	require.NoError(t, err)
+	return got
+}
+
+// slowPages is a store whose pages of the queue are handed over only when they may be.
+type slowPages struct {
+	persistence.Store
+	read    chan struct{}
+	release chan struct{}
+}
+
+func (s *slowPages) QueueRows(ctx context.Context, services []string, at int64, job string, limit int) ([]persistence.QueueRow, error) {
+	rows, err := s.Store.QueueRows(ctx, services, at, job, limit)
+	select {
+	case s.read <- struct{}{}:
+	default:
+	}
+	select {
+	case <-s.release:
+	case <-ctx.Done():
+	}
+	return rows, err
+}
+
+func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	slow := &slowPages{Store: store, read: make(chan struct{}, 1), release: make(chan struct{})}
+	th := start(t, actors.Config{Store: slow, MaxReady: 1})
+	th.begin(t, th.publish(t, queueOf("other")), `{}`)
+	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, 5*time.Second, time.Millisecond)
+	first := make(chan []actors.Claimed, 1)
+	go func() {
+		got, _ := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"x"}})
+		first <- got
+	}()
+	<-slow.read
+	id := th.begin(t, th.publish(t, queueOf("x")), `{}`)
+	close(slow.release)
+	got := <-first
+	require.Eventually(t, func() bool {
+		got = append(got, th.poll(t, 0, 1, "x")...)
+		return len(got) == 1
+	}, 2*time.Second, time.Millisecond)
+	require.Equal(t, id, got[0].Job.Task)
+}
+
+func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
+	th := start(t, actors.Config{MaxReady: 1})
+	th.begin(t, th.publish(t, queueOf("other")), `{}`)
+	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, 5*time.Second, time.Millisecond)
+	got := make(chan []actors.Claimed, 1)
+	began := time.Now()
+	require.Empty(t, th.poll(t, 0, 1, "x"))
+	go func() {
+		claimed, _ := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"x"}, Wait: 5 * time.Second})
+		got <- claimed
+	}()
+	time.Sleep(50 * time.Millisecond)
+	th.begin(t, th.publish(t, queueOf("x")), `{}`)
+	require.Len(t, <-got, 1)
+	require.Less(t, time.Since(began), 3*time.Second)
+}
+
+// again stops a member and starts another one on the same store.
+func (th *theatre) again(t *testing.T, cfg actors.Config) *theatre {
+	t.Helper()
+	require.NoError(t, th.Stop(t.Context()))
+	cfg.Store = th.store
+	return start(t, cfg)
+}
+
+func TestALongPollReadsOnBehindJobsThatOthersHold(t *testing.T) {
+	cfg := actors.Config{IdleAfter: 20 * time.Millisecond}
+	th := start(t, cfg)
+	th.begin(t, th.publish(t, queueOverAList), `{"list":[`+strings.Repeat("1,", 509)+`1]}`)
+	for held := 0; held < 510; {
+		held += len(th.poll(t, time.Second, 100, "x"))
+	}
+	last := th.begin(t, th.publish(t, queueOf("x")), `{}`)
+	th.eventuallyEmpty(t)
+	th = th.again(t, cfg)
+	began := time.Now()
+	got := th.poll(t, 10*time.Second, 1, "x")
+	require.Len(t, got, 1)
+	require.Equal(t, last, got[0].Job.Task)
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestNewJobsDoNotKeepOldOnesInTheStore(t *testing.T) {
+	cfg := actors.Config{IdleAfter: 20 * time.Millisecond}
+	th := start(t, cfg)
+	version := th.publish(t, queueOf("x"))
+	old := th.begin(t, version, `{}`)
+	th.eventuallyEmpty(t)
+	th = th.again(t, actors.Config{})
+	th.begin(t, version, `{}`)
+	for range 10 {
+		th.begin(t, version, `{}`)
+		for _, got := range th.poll(t, 0, 1, "x") {
+			if got.Job.Task == old {
+				return
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.Fail(t, "the oldest job was never handed out")
+}
+
+func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
+	release := make(chan struct{})
+	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return flow.Report{Output: json.RawMessage(`1`)}
+	})
+	cfg.MaxReady, cfg.Concurrency = 2, map[flow.ExecType]int{flow.ExecFunc: 1}
+	th := start(t, cfg)
+	for range 3 {
+		th.begin(t, th.publish(t, queueOf("x")), `{}`)
+	}
+	version := th.publish(t, `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`)
+	ids := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
+	require.Eventually(t, func() bool { return th.Stats().Ready == 3 }, 5*time.Second, time.Millisecond)
+	ids = append(ids, th.begin(t, version, `{}`))
+	close(release)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	}
+}
