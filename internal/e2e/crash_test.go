@@ -188,8 +188,9 @@ func (s *stage) tell(what string, n int, begun time.Time, f figures) {
 		n, what, f.tasks, f.attempts, f.redeliveries, more, jobs, s.client.again.Load(), time.Since(begun).Seconds())
 }
 
-// shortVisibility lets jobs come back soon whose worker does not know of them or has died.
-const shortVisibility = 1500 * time.Millisecond
+// shortVisibility lets jobs come back soon whose worker does not know of them or has died, but not
+// because a member was away for the time of a lease.
+const shortVisibility = 5 * time.Second
 
 // killMember kills the member, most often while it works, sometimes while it starts.
 func killMember(t *testing.T, p *plan, kind, store string) {

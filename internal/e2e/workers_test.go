@@ -14,7 +14,7 @@ func heldJobs(t *testing.T) {
 		s := newHeldStage(t)
 		s.hireFor("first", workerSpec{Services: []string{"hold"}, Hang: true})
 		task := s.hold("pull")
-		time.Sleep(2 * shortVisibility) // heartbeats keep it beyond its visibility
+		time.Sleep(2 * heldVisibility) // heartbeats keep it beyond its visibility
 		s.hireFor("second", workerSpec{Services: []string{"hold"}})
 		s.await("second")
 		require.Equal(t, []string{"first"}, s.workersOf(task))
@@ -64,12 +64,14 @@ func heldJobs(t *testing.T) {
 	})
 }
 
+const heldVisibility = 1500 * time.Millisecond
+
 func newHeldStage(t *testing.T, workerTTL ...time.Duration) *stage {
 	s := newStage(t, "")
 	for _, ttl := range workerTTL {
 		s.workerTTL = ttl
 	}
-	s.visibility = shortVisibility
+	s.visibility = heldVisibility
 	s.openAlone(t.Context())
 	return s
 }
