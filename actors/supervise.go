@@ -21,7 +21,7 @@ func backOff(n int) time.Duration {
 // sense: its set of children keeps every actor that ever was in it reachable.
 type watchman struct{ m *Member }
 
-// crashed tells tasks that one of them panicked; it is stopped by then.
+// crashed tells tasks that one of them panicked; until it is stopped it only refuses.
 type crashed struct {
 	pid    *actor.PID
 	reason any
@@ -31,15 +31,17 @@ type crashed struct {
 // them: when the store is back, work is to go on at once.
 func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 
-// HandleFailure stops a task actor that panicked. The library would restart it at once, and give up
-// after a few times.
+// HandleFailure has a task actor that panicked answer what is in its mailbox, until its parent stops it.
+// The library would restart it at once, and give up after a few times; stopped at once it would leave
+// those without an answer whose requests it had not come to.
 func (w *watchman) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	supervisor.StopChildren(child)
+	supervisor.ResumeChildren(child)
 	w.m.tell(w.m.tasks, crashed{child, reason})
 }
 
 // crashed has a task actor start again after a while, from the store.
-func (t *tasks) crashed(m crashed) {
+func (t *tasks) crashed(c actor.Context, m crashed) {
+	c.Poison(m.pid)
 	e := t.byPID[m.pid.Id]
 	if e == nil {
 		return

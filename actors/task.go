@@ -37,7 +37,8 @@ type task struct {
 	snapshot  int // bytes of the last one
 	columns   persistence.Columns
 	columnsAt int64
-	crashes   int // of earlier actors of this task
+	crashes   int  // of earlier actors of this task
+	broken    bool // this actor has crashed
 }
 
 type (
@@ -46,7 +47,11 @@ type (
 )
 
 func (t *task) Receive(c actor.Context) {
-	defer t.answerOnPanic()
+	if t.broken {
+		t.refuse(c.Message())
+		return
+	}
+	defer t.answerOnPanic(c)
 	t.m.cfg.Host.probe("task", c.Message())
 	switch m := c.Message().(type) {
 	case *actor.Started:
@@ -61,7 +66,9 @@ func (t *task) Receive(c actor.Context) {
 	case loaded:
 		t.loaded(c, m)
 	case reload:
-		t.load(c)
+		if m.gen == t.gen && t.loading {
+			t.load(c)
+		}
 	case ring:
 		t.ring(c)
 	case proceed:
@@ -78,11 +85,27 @@ func (t *task) Receive(c actor.Context) {
 			// Its jobs are in the sessions' hands, whoever carries the step.
 			c.Send(m.reply, carry{slices.DeleteFunc(flow.OutstandingOf(t.state, m.at), aboutJob)})
 		}
+	default:
+		t.end(m)
+	}
+}
+
+// end lets go of what the actor has beside its state.
+func (t *task) end(message any) {
+	switch message.(type) {
 	case *actor.Stopping:
 		t.close()
 	case *actor.Stopped:
 		t.m.actorCount[0].Add(-1)
 	}
+}
+
+// refuse is all that an actor does which has crashed.
+func (t *task) refuse(message any) {
+	if cmd, ok := message.(*command); ok {
+		cmd.answer(answer{err: errCrashed})
+	}
+	t.end(message)
 }
 
 func (t *task) start(c actor.Context) {
@@ -94,7 +117,7 @@ func (t *task) start(c actor.Context) {
 }
 
 // answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts another.
-func (t *task) answerOnPanic() {
+func (t *task) answerOnPanic(c actor.Context) {
 	reason := recover()
 	if reason == nil {
 		return
@@ -105,7 +128,10 @@ func (t *task) answerOnPanic() {
 	for _, cmd := range append(t.waiting, t.alone...) {
 		cmd.answer(answer{err: errCrashed})
 	}
-	t.inflight, t.open, t.waiting, t.alone = nil, nil, nil, nil
+	if cmd, ok := c.Message().(*command); ok {
+		cmd.answer(answer{err: errCrashed})
+	}
+	t.inflight, t.open, t.waiting, t.alone, t.broken = nil, nil, nil, nil, true
 	panic(reason)
 }
 

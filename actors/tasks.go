@@ -70,8 +70,9 @@ type answer struct {
 }
 
 func (c *command) answer(a answer) {
-	if c.reply != nil {
-		c.reply(a)
+	if reply := c.reply; reply != nil {
+		c.reply = nil
+		reply(a)
 	}
 }
 
@@ -137,7 +138,7 @@ func (t *tasks) Receive(c actor.Context) {
 	case restAll:
 		t.restAll(c, m.done)
 	case crashed:
-		t.crashed(m)
+		t.crashed(c, m)
 	case *actor.Stopping:
 		t.closed = true
 		for el := t.byUse.Front(); el != nil; el = el.Next() {

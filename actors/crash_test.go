@@ -1,0 +1,49 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
+	const n = 5
+	var armed atomic.Bool
+	crash, reached := make(chan struct{}), make(chan struct{})
+	th := start(t, actors.Config{Host: actors.Host{Probe: func(kind string, message any) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && armed.Swap(false) {
+			close(reached)
+			<-crash
+			panic("a planted crash")
+		}
+	}}})
+	id := th.begin(t, th.publish(t, untilApproved), `{}`)
+	armed.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	answers := make(chan error, n)
+	ask := func() { answers <- th.Do(ctx, id, flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "") }
+	go ask()
+	<-reached
+	for range n - 1 {
+		go ask()
+	}
+	require.Eventually(t, func() bool { return th.Stats().Messages == n }, 5*time.Second, time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // what was counted is in the mailbox then
+	close(crash)
+	for range n {
+		if err := <-answers; err != nil {
+			require.Equal(t, flow.Busy, flow.KindOf(err), "%v", err)
+		}
+	}
+	require.NoError(t, th.Do(ctx, id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+}
