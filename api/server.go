@@ -31,7 +31,7 @@ type Config struct {
 
 	MaxBody     int64         // bytes of one request; 8 MiB
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
-	ReadTimeout time.Duration // for one whole request, and for one answer; streams and long polls lift it; 30 s
+	ReadTimeout time.Duration // for one whole request, and for its answer; streams and long polls lift it; 30 s
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
 
 	Logger     *slog.Logger
@@ -112,7 +112,7 @@ func (s *Server) MountOpen(pattern string, h http.Handler) {
 
 // Handler is everything together, for a listener of the caller's.
 func (s *Server) Handler() http.Handler {
-	return s.observed(s.bounded(s.known(s.mux)))
+	return s.observed(s.timed(s.bounded(s.known(s.mux))))
 }
 
 // bounded keeps bodies within the limit; reading on is an error that becomes 413.

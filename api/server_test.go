@@ -244,6 +244,19 @@ func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
 	require.NoError(t, <-s.left)
 }
 
+func TestWhatTakesTooLongIsAnswered(t *testing.T) {
+	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond}, func(s *Server) {
+		s.Mount("/hang", answered(func(_ http.ResponseWriter, r *http.Request) error {
+			<-r.Context().Done() // as a store does that does not answer
+			return r.Context().Err()
+		}))
+	})
+	resp, body := s.do(t, "GET", "/hang", "")
+	require.Equal(t, 503, resp.StatusCode)
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	require.JSONEq(t, `{"error":"the engine did not answer in time; try again"}`, body)
+}
+
 func TestSlowRequestsAreCutOff(t *testing.T) {
 	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
