@@ -212,8 +212,12 @@ func (m *Member) admit() error {
 	return nil
 }
 
+// restGrace bounds how long tasks may take to go to rest when the member stops.
+const restGrace = 5 * time.Second
+
 // Stop takes no more work, lets what is committing finish, puts every task to rest and leaves.
-// ctx bounds how long jobs on this member may take to finish.
+// ctx bounds how long jobs on this member may take to finish; what does not is carried out again
+// after the next start.
 func (m *Member) Stop(ctx context.Context) error {
 	if m.stopping.Swap(true) {
 		return nil
@@ -224,13 +228,27 @@ func (m *Member) Stop(ctx context.Context) error {
 	m.tell(m.sessions, dropAll{})
 	rested := make(chan struct{})
 	m.tell(m.tasks, restAll{done: func() { close(rested) }})
-	m.wait(ctx, rested)
-	err := m.store.Leave(context.WithoutCancel(ctx), m.incarnation)
+	resting, cancel := m.within(ctx, restGrace)
+	defer cancel()
+	m.wait(resting, rested)
+	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself
+	defer cancel()
+	err := m.store.Leave(leaving, m.incarnation)
 	m.Kill()
 	if err != nil && !errors.Is(err, persistence.ErrFenced) {
 		return fmt.Errorf("leaving the store: %w", err)
 	}
 	return nil
+}
+
+// within is a context of its own time, whatever is left of ctx.
+func (m *Member) within(ctx context.Context, d time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := m.cfg.Host.Clock.AfterFunc(d, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (m *Member) wait(ctx context.Context, done <-chan struct{}) {

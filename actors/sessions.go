@@ -148,7 +148,9 @@ func (s *sessions) launch(f *flight) {
 	m.background(func() {
 		defer cancel()
 		report := carryOut(ctx, f)
-		if m.ctx.Err() == nil {
+		// A job that was called off may have failed only because of that: its attempt is over, or it is
+		// carried out again after the next start.
+		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
 			s.report(f.job, report)
 		}
 		m.tell(self, landed{jobKey{f.job.Task, f.job.Address}})
