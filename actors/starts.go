@@ -47,6 +47,10 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 	if err := checkJSON(n.Params); err != nil {
 		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
 	}
+	start := flow.Start{Version: n.VersionID, Params: n.Params}
+	if err := start.Check(m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
+		return nil, err
+	}
 	flowID, err := m.reader.FlowOf(ctx, n.VersionID)
 	if err != nil {
 		return nil, err
@@ -60,7 +64,7 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 		id = "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+n.Key)).String()
 	}
 	return &create{
-		task: id, plan: plan, newest: n.Newest, start: flow.Start{Version: n.VersionID, Params: n.Params},
+		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{
 			FlowID: flowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
 			BodyHash: bodyHash(n), CreatedAt: m.now(),

@@ -130,21 +130,29 @@ func (d *decider) everywhere() {
 	}
 }
 
+func (c Start) params() json.RawMessage {
+	if expr.KindOf(c.Params) == expr.KindNull {
+		return json.RawMessage("{}")
+	}
+	return c.Params
+}
+
+// Check says whether a task can begin so, before there is one.
+func (c Start) Check(l Limits) error {
+	if expr.KindOf(c.params()) != expr.KindObject {
+		return Errorf(Invalid, "params must be a JSON object")
+	}
+	return l.checkValue("params", c.params())
+}
+
 func (d *decider) start(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
 	}
-	params := c.Params
-	if expr.KindOf(params) == expr.KindNull {
-		params = json.RawMessage("{}")
-	}
-	if expr.KindOf(params) != expr.KindObject {
-		return Errorf(Invalid, "params must be a JSON object")
-	}
-	if err := d.limits.checkValue("params", params); err != nil {
+	if err := c.Check(d.limits); err != nil {
 		return err
 	}
-	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: params})
+	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params()})
 	if d.s.Deadline > 0 {
 		d.effects = append(d.effects, Alarm{At: d.s.Deadline, Kind: AlarmTask})
 	}
