@@ -188,12 +188,12 @@ func (t *task) decide(c actor.Context, cmd *command) {
 }
 
 // claimed is the answer to a claim that was not refused. One that is decided a second time may be over.
-func (t *task) claimed(claim flow.Claim) (a answer) {
-	if !t.state.Holds(claim.Address, claim.Token) {
+func (t *task) claimed(claim flow.Claim) answer {
+	job, open := t.state.Job(claim.Address)
+	if !open || !t.state.Holds(claim.Address, claim.Token) {
 		return answer{err: flow.ErrOver}
 	}
-	a.job, _ = t.state.Job(claim.Address)
-	return a
+	return answer{job: job}
 }
 
 // parcelFor is where a decision waits for the store: with its events, or, without any, behind the
