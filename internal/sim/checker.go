@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -75,10 +76,26 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 		if e.Type == flow.AttemptReturned && e.Total >= c.limits.Deliveries {
 			c.w.fail("task %s: %s is delivered more than %d times", commit.Task, e.Address(), c.limits.Deliveries)
 		}
+		c.inTime(t, e)
 		if err := t.event(e); err != nil {
 			c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
 		}
 		flow.Evolve(t.state, e)
+	}
+}
+
+// late is how long after its time a timer may end, when nothing goes wrong but a member is replaced.
+const late = 20 * time.Second
+
+// inTime checks that timers end after their time, and soon.
+func (c *checker) inTime(t *shadow, e *flow.Event) {
+	sc := t.state.Scope(e.Scope)
+	if e.Type != flow.StepEnded || sc == nil || sc.Step == nil || sc.Step.Node.Kind != flow.KindTimer {
+		return
+	}
+	after := time.Duration(e.At-sc.Step.Due) * time.Millisecond
+	if after < 0 || after > late && c.w.weather.calmAt == 0 {
+		c.w.fail("task %s: timer %s ends %s after its time", t.state.Task, e.Address(), after)
 	}
 }
 

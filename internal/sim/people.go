@@ -161,7 +161,12 @@ func (u *user) nonsense() {
 	}
 	ctx, stop := u.patience()
 	defer stop()
-	err := u.anyMember().Do(ctx, "task-of-nobody", flow.Cancel{}, "")
+	poisoned := actors.NewTask{VersionID: u.version, Params: json.RawMessage(`{"x":"` + poison + `"}`), Key: u.name + " poisoned"}
+	_, _, err := u.anyMember().StartTask(ctx, poisoned)
+	if kind := flow.KindOf(err); err == nil || kind != "" && kind != flow.Invalid && kind != flow.Busy {
+		u.w.fail("a start that the store refuses is answered with %v", err)
+	}
+	err = u.anyMember().Do(ctx, "task-of-nobody", flow.Cancel{}, "")
 	if kind := flow.KindOf(err); err == nil || kind != "" && kind != flow.NotFound && kind != flow.Busy {
 		u.w.fail("a command to a task that does not exist is answered with %v", err)
 	}
@@ -288,6 +293,9 @@ func (p *poller) work(c actors.Claimed) {
 	if p.w.chance(200) {
 		_, _ = p.heartbeat(c)
 	}
+	if p.w.chance(100) {
+		p.note(c)
+	}
 	if p.w.mishap(p.w.weather.sloppy) {
 		p.slip(c, &r)
 	}
@@ -316,6 +324,15 @@ func (p *poller) slip(c actors.Claimed, r *flow.Report) {
 			p.w.sleep(p.visibility / 3)
 			_, _ = p.heartbeat(c)
 		}
+	}
+}
+
+func (p *poller) note(c actors.Claimed) {
+	ctx, stop := p.patience()
+	defer stop()
+	err := p.anyMember().Do(ctx, c.Job.Task, flow.Note{Address: c.Job.Address, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
+	if kind := flow.KindOf(err); kind == flow.Invalid || kind == flow.NotFound {
+		p.w.fail("a note is answered with %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -48,7 +47,7 @@ func perform(t *testing.T, o Options, few uint64) {
 			report(t, seed, r)
 		}
 	}
-	t.Log(fmt.Sprintf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps, time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds()))
+	t.Logf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps, time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds())
 }
 
 func TestChainsInFineWeather(t *testing.T) { perform(t, Options{Plain: true}, 50) }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -37,11 +38,10 @@ type actor struct {
 
 // Options say what kind of run it is.
 type Options struct {
-	Plain  bool                                      // chains of steps and no mishap at all
-	Store  func(persistence.Store) persistence.Store // a store with a defect
-	Stacks bool                                      // tell where those wait who are stuck
-	// Unfenced lets everybody write who ever was a member.
-	Unfenced bool
+	Plain    bool                                      // chains of steps and no mishap at all
+	Store    func(persistence.Store) persistence.Store // puts a defect in front of the store
+	Unfenced bool                                      // the store lets everybody write who ever was a member
+	Stacks   bool                                      // tell where those wait who are stuck
 }
 
 // Result tells how a run went.
@@ -74,7 +74,6 @@ func Run(seed uint64, o Options) Result {
 	defer uuid.SetRand(nil)
 	st := newStage(w, o)
 	st.run()
-	st.trace()
 	w.end()
 	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Trace: w.trace}
 }
@@ -119,7 +118,13 @@ func (st *stage) addUser(i int, p *play) {
 	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version})
 }
 
+// run plays until everybody has gone home, and then looks around.
 func (st *stage) run() {
+	defer func() {
+		if reason := recover(); reason != nil {
+			st.w.fail("panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
 	st.w.launch(st.outside, "operator", st.operate)
 	for _, u := range st.users {
 		st.w.launch(st.outside, u.name, u.live)
@@ -133,6 +138,10 @@ func (st *stage) run() {
 			st.w.fail("stuck after %d steps at %s: %s", st.w.steps, st.w.now, st.unfinished())
 		}
 	}
+	st.verify()
+}
+
+func (st *stage) verify() {
 	if st.w.failure == nil {
 		st.check.atEnd()
 	}
@@ -163,8 +172,6 @@ func (st *stage) unfinished() string {
 	}
 	return text
 }
-
-func (st *stage) trace() { st.w.mix(uint64(st.w.steps)) }
 
 // anyMember is whoever a client happens to ask, also one that is no longer in charge.
 func (st *stage) anyMember() *actors.Member {
