@@ -194,7 +194,7 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	visibility := q.m.cfg.Visibility.Milliseconds()
 	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Until: now + visibility}
 	self, m := c.Self(), q.m
-	c.Send(m.tasks, &command{task: r.key.task, cmd: claim, request: claim.Token, reply: func(a answer) {
+	c.Send(m.tasks, &command{task: r.key.task, cmd: claim, reply: func(a answer) {
 		m.tell(self, claimAnswered{p, r, claim, now, a})
 	}})
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Do gives a command to a task and answers when what it did is stored. A request id makes it safe to
-// send it again; without one it gets one that covers what the member itself repeats.
+// send it again; without one it gets one, where it is needed, that covers what the member itself repeats.
 func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request string) error {
 	if err := m.Ready(); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request 
 	if err := checkCommand(cmd); err != nil {
 		return err
 	}
-	if request == "" {
+	if request == "" && once(cmd) {
 		request = uuid.NewString()
 	}
 	a, err := m.call(ctx, func(reply func(answer)) {
@@ -33,6 +33,16 @@ func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request 
 		return err
 	}
 	return a.err
+}
+
+// once says whether a command would do something the second time, too. Others need no request id, and a
+// task has few to remember.
+func once(cmd flow.Command) bool {
+	switch cmd.(type) {
+	case flow.Signal, flow.Pause, flow.Resume:
+		return true
+	}
+	return false
 }
 
 // call sends a request and waits for its answer.

@@ -35,7 +35,8 @@ type (
 
 // Commands of those who carry jobs.
 type (
-	// Claim gives a queue attempt to a poller until a time.
+	// Claim gives a queue attempt to a poller until a time. Its Token tells it from any other claim: the
+	// same one again changes nothing.
 	Claim struct {
 		Address
 		Worker, Token string

@@ -56,7 +56,10 @@ func (d *decider) claim(c Claim) error {
 	if u == nil || st.exec(c.Unit).Type != ExecQueue {
 		return ErrOver
 	}
-	if u.Live.Worker != "" {
+	switch {
+	case u.Live.Worker != "" && c.Token != "" && c.Token == u.Live.Token:
+		return nil // it is this claim that has it
+	case u.Live.Worker != "":
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
 	d.emit(Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
