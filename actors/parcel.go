@@ -12,6 +12,7 @@ type parcel struct {
 	events  []flow.Event
 	effects []flow.Effect
 	answers []pending
+	asked   int // how many of them carry a request id
 }
 
 type pending struct {
@@ -27,7 +28,14 @@ func (p *parcel) add(d flow.Decision, cmd *command, a answer) {
 		p.effects = append(p.effects, d.Effects...)
 	}
 	p.answers = append(p.answers, pending{cmd, a})
+	if cmd.request != "" {
+		p.asked++
+	}
 }
+
+// full says whether a parcel holds as many requests as a task remembers: were its answer lost, more of
+// them could not be told from new ones.
+func (p *parcel) full() bool { return p != nil && p.asked >= flow.KeptRequests }
 
 func (p *parcel) answerEach() {
 	for _, x := range p.answers {

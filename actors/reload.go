@@ -75,7 +75,9 @@ func (t *task) goOn(c actor.Context) {
 	waiting := t.waiting
 	t.waiting = nil
 	for _, cmd := range waiting { // at once: behind what is in the mailbox it might find the task retiring
-		t.decide(c, cmd)
+		if !t.hold(cmd) {
+			t.decide(c, cmd)
+		}
 	}
 }
 
@@ -125,7 +127,7 @@ func (t *task) forget(c actor.Context, err error) {
 	if created {
 		again = t.answerStarts(again, err)
 	}
-	t.waiting = append(t.waiting, again...)
+	t.waiting = append(again, t.waiting...)
 	t.load(c)
 }
 

@@ -135,13 +135,14 @@ func (t *task) answerOnPanic(c actor.Context) {
 	panic(reason)
 }
 
-// hold keeps a command that arrives while the state is being loaded, or others are tried alone.
+// hold keeps a command that arrives while the state is being loaded, others are tried alone, or there
+// are too many requests before it.
 func (t *task) hold(m *command) bool {
 	if t.missing {
 		m.answer(answer{err: errNoTask(t.id)})
 		return true
 	}
-	held := t.loading || len(t.alone) > 0
+	held := t.loading || len(t.alone) > 0 || m.request != "" && t.open.full()
 	if held {
 		t.waiting = append(t.waiting, m)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// keptRequests bounds how many request ids a task remembers.
-const keptRequests = 64
+// KeptRequests bounds how many request ids a task remembers.
+const KeptRequests = 64
 
 // NewState is a task before its first event.
 func NewState(task string, plan *Plan) *State {
@@ -25,7 +25,7 @@ func Evolve(s *State, e *Event) {
 	s.UpdatedAt = e.At
 	if e.Request != "" {
 		s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
-		if n := len(s.AnsweredIDs) - keptRequests; n > 0 {
+		if n := len(s.AnsweredIDs) - KeptRequests; n > 0 {
 			s.AnsweredIDs = slices.Delete(s.AnsweredIDs, 0, n)
 		}
 	}
