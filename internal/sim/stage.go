@@ -2,9 +2,9 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -182,157 +182,23 @@ func (st *stage) anyMember() *actors.Member {
 	return pick(st.w.rng, st.troupe...).Member
 }
 
-// enter starts a member on a host of its own.
-func (st *stage) enter() *actor {
-	for {
-		st.members++
-		h := st.w.newHost(fmt.Sprint("m", st.members))
-		store := persistence.Store(st.store)
-		if st.behind != nil {
-			store = st.behind(store)
-		}
-		cfg := actors.Config{
-			Store: &door{Store: store, w: st.w, h: h}, Name: h.name, Limits: st.limits, Visibility: st.visibility,
-			IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
-			Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
-			MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),
-			Host: h.forActors(), Retention: -1,
-		}
-		c := carrier{stage: st, h: h}
-		cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
-		cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
-		m, err := actors.Start(context.Background(), cfg)
-		if err == nil {
-			a := &actor{m, h}
-			st.troupe = append(st.troupe, a)
-			st.w.say("%s is there", m.Incarnation())
-			return a
-		}
-		h.die()
-		if !quitting(err) {
-			st.w.fail("%s cannot start: %v", h.name, err)
-		}
-		st.w.sleep(100 * time.Millisecond)
-	}
-}
-
-// leave takes a member from those who are asked.
-func (st *stage) leave(a *actor) {
-	st.troupe = slices.DeleteFunc(st.troupe, func(b *actor) bool { return a == b })
-}
-
-// operate keeps a member running until everybody has what they came for, through all misfortunes.
-func (st *stage) operate() {
-	a := st.enter()
-	for st.w.weather.trouble > 0 && !st.w.clear() && !st.allEnded() {
-		st.w.sleep(st.w.upTo(2 * st.w.weather.trouble))
-		a = st.misfortune(a)
-	}
-	if st.w.weather.calmAt == 0 && st.w.chance(500) {
-		st.w.sleep(st.w.upTo(8 * time.Second))
-		a = st.handOver(a)
-	}
-	for !st.allEnded() {
-		if closedNow(a.Lost()) {
-			st.kill(a)
-			a = st.enter()
-		}
-		st.w.sleep(100 * time.Millisecond)
-	}
-	st.leftovers(a)
-	if st.w.chance(500) {
-		st.stop(a, st.w.upTo(5*time.Second))
-	}
-	st.over = true
-}
-
-// leftovers are what a member has in memory when nothing is left to do.
-func (st *stage) leftovers(a *actor) {
-	until := st.w.now + 30*time.Second
-	for {
-		s := a.Stats()
-		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 || closedNow(a.Lost()) {
-			return
-		}
-		if st.w.now > until {
-			st.w.fail("when everything has ended, %s still has %+v in memory", a.h.name, s)
-			return
-		}
-		st.w.sleep(200 * time.Millisecond)
-	}
-}
-
-func (st *stage) allEnded() bool {
-	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended })
-}
-
-func (st *stage) misfortune(a *actor) *actor {
-	switch st.w.rng.IntN(4) {
-	case 0:
-		st.stop(a, st.w.upTo(5*time.Second))
-	case 1:
-		return st.replaceFrozen(a)
-	default:
-		st.crash(a)
-	}
-	return st.enter()
-}
-
-func (st *stage) crash(a *actor) {
-	st.w.say("%s crashes", a.h.name)
-	a.h.die()
-	st.kill(a)
-}
-
-// kill clears away a member. Of one that has crashed nobody hears anything any more.
-func (st *stage) kill(a *actor) {
-	st.leave(a)
-	a.Kill()
-	a.h.die()
-}
-
-func (st *stage) stop(a *actor, patience time.Duration) {
-	st.w.say("%s stops", a.h.name)
+// patience is how long somebody waits for an answer.
+func (st *stage) patience() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer st.w.after(nil, patience, cancel)()
-	if err := a.Stop(ctx); err != nil && !quitting(err) {
-		st.w.fail("%s cannot stop: %v", a.h.name, err)
+	wait := 500*time.Millisecond + st.w.upTo(20*time.Second)
+	if st.w.clear() {
+		wait = 20 * time.Second
 	}
-	st.leave(a)
-	a.h.die()
+	stop := st.w.after(nil, wait, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
-// handOver replaces a member as an upgrade would. In fine weather nothing is in its way.
-func (st *stage) handOver(a *actor) *actor {
-	began := st.w.now
-	st.stop(a, time.Minute)
-	if st.w.now-began > 10*time.Second {
-		st.w.fail("%s needed %s to stop", a.h.name, st.w.now-began)
-	}
-	return st.enter()
-}
+// quiet says whether the weather has been calm for long enough that everything is answered in time.
+func (st *stage) quiet() bool { return st.w.now > st.w.weather.calmAt+20*time.Second }
 
-// replaceFrozen has another member take over from one that is not dead at all.
-func (st *stage) replaceFrozen(a *actor) *actor {
-	st.w.say("%s freezes", a.h.name)
-	a.h.frozen = true
-	next := st.enter()
-	st.w.launch(st.outside, "thaw", func() {
-		st.w.sleep(st.w.upTo(3 * time.Second))
-		st.w.say("%s goes on", a.h.name)
-		a.h.frozen = false
-		st.w.park(func() bool { return closedNow(a.Lost()) })
-		st.w.sleep(st.w.upTo(500 * time.Millisecond))
-		st.kill(a)
-	})
-	return next
-}
-
-func closedNow(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+// impatient complains of an answer that did not come though nothing was in its way.
+func (st *stage) impatient(quiet bool, what string, err error) {
+	if quiet && errors.Is(err, context.Canceled) {
+		st.w.fail("%s was not answered in calm weather", what)
 	}
 }

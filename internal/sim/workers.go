@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// poller takes queue jobs.
+type poller struct {
+	*stage
+	name string
+}
+
+func (p *poller) live() {
+	for {
+		ctx, stop := p.patience()
+		quiet := p.quiet()
+		jobs, err := p.anyMember().Poll(ctx, actors.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second)})
+		stop()
+		if err != nil {
+			p.impatient(quiet, "Poll", err)
+			p.w.sleep(20*time.Millisecond + p.w.upTo(200*time.Millisecond))
+		}
+		for _, job := range jobs {
+			p.check.claimed(p.name, job.Job.Task, job.Job.Address, job.Token)
+			p.check.carried(p.name, job.Job)
+			p.w.launch(p.outside, p.name, func() { p.work(job) })
+		}
+		p.w.sleep(p.w.upTo(30 * time.Millisecond))
+	}
+}
+
+func (p *poller) services() []string {
+	all := append([]string{hang}, services...)
+	if p.w.chance(700) || p.w.clear() {
+		return all
+	}
+	p.w.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+p.w.rng.IntN(len(all))]
+}
+
+// work carries out a claimed job, more or less.
+func (p *poller) work(c actors.Claimed) {
+	if c.Job.Exec.Service == hang {
+		return
+	}
+	r := serve(c.Job)
+	r.Worker, r.Token = p.name, c.Token
+	p.w.sleep(p.w.upTo(80 * time.Millisecond))
+	if p.w.chance(200) {
+		_, _ = p.heartbeat(c)
+	}
+	if p.w.chance(100) {
+		p.note(c)
+	}
+	if p.w.mishap(p.w.weather.sloppy) {
+		p.slip(c, &r)
+	}
+	if r.Worker != "" {
+		p.report(c, r)
+	}
+}
+
+// slip is what workers get wrong.
+func (p *poller) slip(c actors.Claimed, r *flow.Report) {
+	switch p.w.rng.IntN(6) {
+	case 0: // it crashes
+		r.Worker = ""
+	case 1: // its claim runs out meanwhile
+		p.w.sleep(p.visibility + p.w.upTo(2*p.visibility))
+	case 2: // it has lost its token
+		r.Token = ""
+	case 3: // it says so twice
+		p.w.launch(p.outside, p.name, func() { p.report(c, *r) })
+	case 4: // it uses another's token, which must change nothing
+		stale := *r
+		stale.Token, stale.Output, stale.Error = "stale", nil, "with a stale token"
+		p.report(c, stale)
+	case 5: // it is slow and says that it is alive
+		for range 4 {
+			p.w.sleep(p.visibility / 3)
+			_, _ = p.heartbeat(c)
+		}
+	}
+}
+
+func (p *poller) note(c actors.Claimed) {
+	ctx, stop := p.patience()
+	defer stop()
+	err := p.anyMember().Do(ctx, c.Job.Task, flow.Note{Address: c.Job.Address, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
+	if kind := flow.KindOf(err); kind == flow.Invalid || kind == flow.NotFound {
+		p.w.fail("a note is answered with %v", err)
+	}
+}
+
+func (p *poller) heartbeat(c actors.Claimed) ([]string, error) {
+	ctx, stop := p.patience()
+	defer stop()
+	return p.anyMember().Heartbeat(ctx, p.name, []string{c.Job.ID()}, c.Token)
+}
+
+// report sends a result until it is answered.
+func (p *poller) report(c actors.Claimed, r flow.Report) {
+	for {
+		ctx, stop := p.patience()
+		err := p.anyMember().Complete(ctx, c.Job.ID(), r)
+		stop()
+		if err == nil {
+			r.Address = c.Job.Address
+			p.check.answered(c.Job.Task, r, "")
+		}
+		if err == nil || flow.KindOf(err) != "" && flow.KindOf(err) != flow.Busy {
+			return
+		}
+		p.w.sleep(50*time.Millisecond + p.w.upTo(time.Second))
+	}
+}
+
+// carrier carries out jobs on a member.
+type carrier struct {
+	*stage
+	h *host
+}
+
+// Carry takes its time; it panics, hangs and stops halfway as its job and the weather have it.
+func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
+	c.check.carried(c.h.name, job)
+	if orElse(job.Exec.Service, job.Exec.Func) == hang {
+		c.w.park(func() bool { return ctx.Err() != nil })
+		return flow.Report{Error: "hung until it was withdrawn"}
+	}
+	c.w.breathe()
+	if c.w.chance(300) {
+		c.w.sleep(c.w.upTo(50 * time.Millisecond))
+	}
+	if c.w.mishap(c.w.weather.stalls) {
+		c.w.sleep(c.w.upTo(6 * time.Second))
+	}
+	r := serve(job)
+	if c.w.mishap(c.w.weather.sloppy) {
+		c.w.launch(c.outside, "gossip", func() { c.gossip(job, r) })
+	}
+	if r.Error == panicText {
+		panic("of a carrier")
+	}
+	return r
+}
+
+// gossip reports a job that somebody else reports, too. When its attempt is over, anything may be said.
+func (c carrier) gossip(job flow.Job, r flow.Report) {
+	c.w.sleep(c.w.upTo(time.Second))
+	if c.check.tasks[job.Task].attempts[job.Address] {
+		r.Output, r.Error = nil, "too late"
+	}
+	r.Address = job.Address
+	ctx, stop := c.patience()
+	defer stop()
+	if err := c.anyMember().Complete(ctx, job.ID(), r); err == nil {
+		c.check.answered(job.Task, r, "")
+	}
+}
