@@ -39,6 +39,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
 	t.create = nil
 	t.reset(c)
+	t.m.hub.notify(t.id) // of what was written without an answer
 	if t.state.Status.Ended() {
 		c.Send(t.m.tasks, ended{t, t.state.Status})
 	}
