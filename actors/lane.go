@@ -24,8 +24,12 @@ type lane struct {
 	busy    bool
 }
 
-// maxBatch is how many tasks one batch holds at most.
-const maxBatch = 500
+// maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
+// more gets no further one. A store has a limit for one statement, and takes its time.
+const (
+	maxBatch      = 500
+	maxBatchBytes = 16 << 20
+)
 
 type (
 	// writing is a commit on its way; reply gets written.
@@ -79,8 +83,9 @@ func (l *lane) take() []*writing {
 	batch := make([]*writing, 0, min(len(l.waiting), maxBatch))
 	tasks := make(map[string]bool, cap(batch))
 	left := l.waiting[:0:0]
+	size := 0
 	for i, w := range l.waiting {
-		if len(batch) == maxBatch {
+		if len(batch) == maxBatch || size >= maxBatchBytes {
 			left = append(left, l.waiting[i:]...)
 			break
 		}
@@ -90,6 +95,7 @@ func (l *lane) take() []*writing {
 		}
 		tasks[w.commit.Task] = true
 		batch = append(batch, w)
+		size += len(w.commit.Events) + len(w.commit.Snapshot)
 	}
 	l.waiting = left
 	l.busy = len(batch) > 0
