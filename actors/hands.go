@@ -2,6 +2,7 @@ package actors
 
 import (
 	"container/heap"
+	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -216,6 +217,19 @@ func (h *hands) arm() {
 		at = h.alarms[0].At
 	}
 	h.m.timers.set(h.timer, at)
+}
+
+// manyAlarms is from how many on a task looks which of them still have a reason.
+const manyAlarms = 1024
+
+// tidy drops alarms whose reason is gone: a long task with long timeouts would gather millions.
+func (t *task) tidy() {
+	if len(t.alarms) < max(t.tidyAt, manyAlarms) {
+		return
+	}
+	t.alarms = slices.DeleteFunc(t.alarms, func(a flow.Alarm) bool { return !t.state.Awaits(a) })
+	heap.Init(&t.alarms)
+	t.tidyAt = 2 * len(t.alarms)
 }
 
 // due takes the alarms whose time has come.

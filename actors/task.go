@@ -38,6 +38,7 @@ type task struct {
 	columns   persistence.Columns
 	columnsAt int64
 	crashes   int  // of earlier actors of this task
+	tidyAt    int  // how many alarms there are when they are looked through the next time
 	broken    bool // this actor has crashed
 }
 
@@ -246,6 +247,7 @@ func (t *task) written(c actor.Context, w written) {
 	}
 	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
+	t.tidy()
 	p.answerEach()
 	t.m.hub.notify(t.id)
 	if p.ends() {

@@ -253,6 +253,9 @@ func (d *decider) rang(a Alarm) {
 	}
 }
 
+// Awaits says whether an alarm still has its reason.
+func (s *State) Awaits(a Alarm) bool { return s.dueTime(a) == a.At }
+
 // dueTime is when that happens which an alarm is about; 0 when it no longer does.
 func (s *State) dueTime(a Alarm) int64 {
 	switch a.Kind {

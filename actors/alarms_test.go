@@ -1,0 +1,36 @@
+package actors
+
+import (
+	"container/heap"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func TestAlarmsWhoseReasonIsGoneDoNotFillMemory(t *testing.T) {
+	d, err := flow.ParseDefinition([]byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","timeout_ms":60000}}}`))
+	require.NoError(t, err)
+	plan, problems := flow.Compile(d, flow.DefaultLimits)
+	require.NoError(t, problems.Err())
+	k := &task{state: flow.NewState("t", plan)}
+	decision, err := flow.Decide(k.state, flow.Start{}, flow.Env{Now: 1})
+	require.NoError(t, err)
+	var real flow.Alarm
+	for _, e := range decision.Effects {
+		if a, ok := e.(flow.Alarm); ok {
+			real = a
+			heap.Push(&k.alarms, a)
+		}
+	}
+	require.Len(t, k.alarms, 1)
+	for visit := range 100_000 {
+		old := real
+		old.Visit, old.At = visit+2, int64(visit)
+		heap.Push(&k.alarms, old)
+		k.tidy()
+		require.LessOrEqual(t, len(k.alarms), 2*manyAlarms)
+	}
+	require.Contains(t, k.alarms, real)
+}
