@@ -18,12 +18,12 @@ import (
 )
 
 func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
-	const n = 30
+	const n = 20
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var largest atomic.Int64
 	release := make(chan struct{})
-	th := start(t, actors.Config{Store: faulty.Wrap(store, faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+	th := start(t, actors.Config{Lease: time.Minute, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		size := 0
 		for _, c := range batch {
 			size += len(c.Events)
@@ -40,7 +40,7 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 			errs <- err
 		}()
 	}
-	require.Eventually(t, func() bool { return th.Stats().Uncommitted == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Uncommitted == n }, 30*time.Second, 10*time.Millisecond)
 	close(release)
 	for range n {
 		require.NoError(t, <-errs)
