@@ -1,0 +1,100 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Contains says whether a value contains a pattern, as the operator @> of PostgreSQL's jsonb does:
+// an object contains one whose every key it has with a value that contains the pattern's; an array
+// contains one each of whose elements is contained in some element of its own, whatever their order
+// and number; scalars contain their equals. Kinds have to match, with one exception: an array as
+// a whole contains a scalar that is one of its elements. Of several equal keys the last counts.
+//
+// Numbers are compared exactly, however long they are and however they are spelled: 1 equals 1.0.
+// Only those with an exponent of more than 18 digits equal nothing but their own spelling.
+//
+// A pattern that is used more than once, or comes from a user, is better parsed before.
+func Contains(value, pattern json.RawMessage) bool {
+	p, _ := newPattern(pattern)
+	return p.In(value)
+}
+
+// In says whether a value contains the pattern. The value is read once for each level of the
+// pattern, and once for each array or object that stands in an array of the pattern.
+func (p *Pattern) In(value json.RawMessage) bool {
+	if p.kind != KindArray && p.kind != KindObject && KindOf(value) == KindArray {
+		whole := Pattern{kind: KindArray, scalars: map[string]int{string(p.scalar): 0}}
+		return !p.never && whole.inArray(value)
+	}
+	return p.in(value)
+}
+
+func (p *Pattern) in(value json.RawMessage) bool {
+	if p.never || KindOf(value) != p.kind {
+		return false
+	}
+	switch p.kind {
+	case KindObject:
+		return p.inObject(value)
+	case KindArray:
+		return p.inArray(value)
+	}
+	var buf [64]byte
+	return bytes.Equal(appendScalar(buf[:0], value), p.scalar)
+}
+
+// inObject finds all keys of the pattern in one walk over the value.
+func (p *Pattern) inObject(value json.RawMessage) bool {
+	found := make([]json.RawMessage, len(p.members))
+	c, _ := enter(value, '{')
+	for c.next() {
+		if i := p.find(c.key); i >= 0 {
+			found[i] = c.value
+		}
+	}
+	if !c.ended {
+		return false
+	}
+	for i := range p.members {
+		if found[i] == nil || !p.members[i].value.in(found[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// inArray ticks off the elements of the pattern in one walk over those of the value.
+func (p *Pattern) inArray(value json.RawMessage) bool {
+	var few [16]bool
+	ticked := few[:]
+	left := len(p.scalars) + len(p.nested)
+	if left > len(few) {
+		ticked = make([]bool, left)
+	}
+	c, _ := enter(value, '[')
+	for left > 0 && c.next() {
+		left -= p.tick(ticked, c.value)
+	}
+	return left == 0
+}
+
+// tick marks the elements of the pattern that one of the value contains, and counts the new ones.
+func (p *Pattern) tick(ticked []bool, element json.RawMessage) (count int) {
+	if isScalar(element) {
+		var buf [64]byte
+		i, ok := p.scalars[string(appendScalar(buf[:0], element))]
+		if !ok || ticked[i] {
+			return 0
+		}
+		ticked[i] = true
+		return 1
+	}
+	for i := range p.nested {
+		if done := &ticked[len(p.scalars)+i]; !*done && p.nested[i].in(element) {
+			*done = true
+			count++
+		}
+	}
+	return count
+}

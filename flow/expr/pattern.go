@@ -1,0 +1,128 @@
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// maxNested bounds the arrays and objects inside arrays of a pattern, each of which may have to be
+// compared with every element of a large array.
+const maxNested = 16
+
+// Pattern is a parsed pattern of Contains.
+type Pattern struct {
+	never bool // contained in nothing
+	kind  Kind
+
+	scalar  []byte          // as appendScalar has it
+	members []patternMember // of an object, no key twice
+	place   map[string]int  // of the members by key, if they are many
+	scalars map[string]int  // of an array: numbered, none twice
+	nested  []Pattern       // of an array: its arrays and objects
+}
+
+type patternMember struct {
+	key   string
+	value Pattern
+}
+
+// ParsePattern reads the pattern of a condition. It has to be an object; its size is bounded. Whatever
+// is wrong with it is told, and still the result is a pattern: a part that could not be read, or is
+// nested too deeply, is contained in nothing.
+func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
+	if !Valid(raw) {
+		return &Pattern{never: true}, []Problem{{"", "the pattern is not valid JSON"}}
+	}
+	if KindOf(raw) != KindObject {
+		return &Pattern{never: true}, []Problem{{"", "a pattern is an object, such as {\"run\": {\"plan\": \"free\"}}"}}
+	}
+	pattern, size := newPattern(raw)
+	var problems []Problem
+	report := func(wrong bool, msg string, args ...any) {
+		if wrong {
+			problems = append(problems, Problem{"", fmt.Sprintf(msg, args...)})
+		}
+	}
+	report(size.deep, "the pattern nests deeper than %d", maxDepth)
+	report(size.values > maxTerms, "the pattern has %d values, more than %d", size.values, maxTerms)
+	report(size.nested > maxNested, "the pattern has %d arrays and objects inside of arrays, more than %d", size.nested, maxNested)
+	return pattern, problems
+}
+
+// newPattern reads a pattern of any kind and size.
+func newPattern(raw json.RawMessage) (*Pattern, patternParser) {
+	var p patternParser
+	pattern := p.read(raw, 1)
+	return &pattern, p
+}
+
+// patternParser counts what it reads.
+type patternParser struct {
+	values int
+	nested int // arrays and objects inside of arrays
+	deep   bool
+}
+
+func (p *patternParser) read(raw json.RawMessage, depth int) Pattern {
+	p.values++
+	switch kind := KindOf(raw); {
+	case kind != KindObject && kind != KindArray:
+		return Pattern{kind: kind, scalar: appendScalar(nil, raw)}
+	case depth > maxDepth:
+		p.deep = true
+		return Pattern{never: true}
+	case kind == KindObject:
+		return p.object(raw, depth)
+	default:
+		return p.array(raw, depth)
+	}
+}
+
+func (p *patternParser) object(raw json.RawMessage, depth int) Pattern {
+	members, ok := Members(raw)
+	out := Pattern{kind: KindObject, never: !ok}
+	for _, m := range lastOfEach(members) {
+		out.members = append(out.members, patternMember{m.Key, p.read(m.Value, depth+1)})
+	}
+	if len(out.members) > 8 {
+		out.place = make(map[string]int, len(out.members))
+		for i, m := range out.members {
+			out.place[m.key] = i
+		}
+	}
+	return out
+}
+
+func (p *patternParser) array(raw json.RawMessage, depth int) Pattern {
+	elements, ok := Elements(raw)
+	out := Pattern{kind: KindArray, never: !ok, scalars: map[string]int{}}
+	for _, e := range elements {
+		if element := p.read(e, depth+1); isScalar(e) {
+			if _, known := out.scalars[string(element.scalar)]; !known {
+				out.scalars[string(element.scalar)] = len(out.scalars)
+			}
+		} else {
+			p.nested++
+			out.nested = append(out.nested, element)
+		}
+	}
+	return out
+}
+
+// find is the number of the member with a key as it is written, -1 if there is none.
+func (p *Pattern) find(written []byte) int {
+	if p.place == nil {
+		for i := range p.members {
+			if keyIs(written, p.members[i].key) {
+				return i
+			}
+		}
+		return -1
+	}
+	if key, ok := stringText(written); ok {
+		if i, ok := p.place[string(key)]; ok {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,73 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+func isScalar(v json.RawMessage) bool {
+	kind := KindOf(v)
+	return kind != KindArray && kind != KindObject
+}
+
+// appendScalar appends a scalar in a form in which equal ones are the same bytes.
+func appendScalar(dst []byte, v json.RawMessage) []byte {
+	switch KindOf(v) {
+	case KindString:
+		text, _ := stringText(v)
+		return append(append(dst, '"'), text...)
+	case KindNumber:
+		return appendNumber(dst, trim(v))
+	case KindBool:
+		return append(dst, trim(v)...)
+	}
+	return append(dst, null...)
+}
+
+// appendNumber appends a number as sign, digits without zeros around them, and power of ten.
+func appendNumber(dst, v []byte) []byte {
+	if !isNumber(v) {
+		return append(dst, v...)
+	}
+	mantissa, exponent := v, []byte("0")
+	if i := bytes.IndexAny(v, "eE"); i >= 0 {
+		mantissa, exponent = v[:i], v[i+1:]
+	}
+	mantissa, negative := bytes.CutPrefix(mantissa, []byte("-"))
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	start := len(dst)
+	if negative {
+		dst = append(dst, '-')
+	}
+	first := len(dst)
+	dst = append(append(dst, whole...), fraction...)
+	dst = append(dst[:first], bytes.TrimLeft(dst[first:], "0")...)
+	written := len(dst)
+	dst = dst[:first+len(bytes.TrimRight(dst[first:], "0"))]
+	if len(dst) == first {
+		return append(dst[:start], '0')
+	}
+	power, ok := parseExponent(exponent)
+	if !ok {
+		return append(dst[:start], v...)
+	}
+	power += int64(written-len(dst)) - int64(len(fraction))
+	return strconv.AppendInt(append(dst, 'e'), power, 10)
+}
+
+// parseExponent is false for what could leave the range of an int64 when digits are moved.
+func parseExponent(text []byte) (int64, bool) {
+	text, negative := bytes.CutPrefix(bytes.TrimPrefix(text, []byte("+")), []byte("-"))
+	if text = bytes.TrimLeft(text, "0"); len(text) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, b := range text {
+		n = n*10 + int64(b-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
