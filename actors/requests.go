@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -89,23 +90,75 @@ func (m *Member) Complete(ctx context.Context, job string, r flow.Report) error 
 	return m.Do(ctx, task, r, "")
 }
 
-// Heartbeat prolongs a poller's claims and names the jobs that nobody waits for any longer.
+// Heartbeat prolongs a poller's claims, all at once, and names the jobs that nobody waits for any longer.
 func (m *Member) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
+	cmds := make([]taskCommand, len(jobs))
 	until := m.now() + m.cfg.Visibility.Milliseconds()
-	for _, job := range jobs {
+	for i, job := range jobs {
 		task, at, err := flow.ParseJobID(job)
 		if err != nil {
 			return nil, err
 		}
-		err = m.Do(ctx, task, flow.Extend{Address: at, Worker: worker, Token: token, Until: until}, "")
+		cmds[i] = taskCommand{task, flow.Extend{Address: at, Worker: worker, Token: token, Until: until}}
+	}
+	errs, err := m.doAll(ctx, cmds)
+	if err != nil {
+		return nil, err
+	}
+	for i, err := range errs {
 		switch kind := flow.KindOf(err); {
 		case kind == flow.Conflict || kind == flow.NotFound:
-			canceled = append(canceled, job)
+			canceled = append(canceled, jobs[i])
 		case err != nil:
 			return nil, err
 		}
 	}
 	return canceled, nil
+}
+
+// taskCommand is a command and the task it is for.
+type taskCommand struct {
+	task string
+	cmd  flow.Command
+}
+
+// together bounds how many commands of one request are on their way at once.
+const together = 500
+
+// doAll gives commands that may be repeated to many tasks, and tells how each was answered.
+func (m *Member) doAll(ctx context.Context, cmds []taskCommand) ([]error, error) {
+	if err := m.Ready(); err != nil {
+		return nil, err
+	}
+	errs := make([]error, 0, len(cmds))
+	for group := range slices.Chunk(cmds, together) {
+		answers, err := m.doGroup(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		errs = append(errs, answers...)
+	}
+	return errs, nil
+}
+
+func (m *Member) doGroup(ctx context.Context, group []taskCommand) ([]error, error) {
+	m.messages.Add(int64(len(group)))
+	defer m.messages.Add(-int64(len(group)))
+	pending := make([]chan answer, len(group))
+	for i, c := range group {
+		done := make(chan answer, 1)
+		pending[i] = done
+		m.tell(m.tasks, &command{task: c.task, cmd: c.cmd, reply: func(a answer) { done <- a }})
+	}
+	errs := make([]error, len(group))
+	for i, done := range pending {
+		a, err := answerOf(ctx, m, done, nil)
+		if err != nil {
+			return nil, err
+		}
+		errs[i] = a.err
+	}
+	return errs, nil
 }
 
 // Await answers when a task has ended.
