@@ -42,10 +42,14 @@ type claims struct {
 	mu     sync.Mutex
 	held   map[string]*claim
 	added  chan struct{}
+	notes  chan *claim // of jobs that are to be said to be running
 }
 
+// maxNotes is how many notes may wait to be sent. Further ones are dropped.
+const maxNotes = 1000
+
 func newClaims(w *Worker) *claims {
-	return &claims{worker: w, held: map[string]*claim{}, added: make(chan struct{}, 1)}
+	return &claims{worker: w, held: map[string]*claim{}, added: make(chan struct{}, 1), notes: make(chan *claim, maxNotes)}
 }
 
 func (k *claims) add(ctx context.Context, q wire.QueueJob) *claim {
@@ -53,7 +57,8 @@ func (k *claims) add(ctx context.Context, q wire.QueueJob) *claim {
 	if visibility <= 0 {
 		visibility = defaultVisibility
 	}
-	now, every := time.Now(), max(visibility/3, minBeat)
+	// As often as the worker's own signs of life, to hear soon of what is canceled.
+	now, every := time.Now(), max(min(visibility/3, k.worker.cfg.Heartbeat), minBeat)
 	c := &claim{QueueJob: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	k.mu.Lock()
@@ -75,8 +80,11 @@ func (k *claims) remove(c *claim) {
 	}
 }
 
-// keep works until ctx ends.
+// keep works until ctx ends. Notes are sent beside the heartbeats: claims must not run out because of them.
 func (k *claims) keep(ctx context.Context) {
+	var noter sync.WaitGroup
+	defer noter.Wait()
+	noter.Go(func() { k.noteLoop(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -88,7 +96,10 @@ func (k *claims) keep(ctx context.Context) {
 		}
 		notes, beats, next := k.look(time.Now())
 		for _, c := range notes {
-			k.note(ctx, c)
+			select {
+			case k.notes <- c:
+			default:
+			}
 		}
 		for len(beats) > 0 {
 			n := min(len(beats), beatGroup)
@@ -120,9 +131,20 @@ func (k *claims) look(now time.Time) (notes, beats []*claim, next time.Time) {
 	return notes, beats, next
 }
 
+func (k *claims) noteLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-k.notes:
+			k.note(ctx, c)
+		}
+	}
+}
+
 // note tells that a job is running. It is for whoever watches, so a failure does no harm.
 func (k *claims) note(ctx context.Context, c *claim) {
-	if c.RunID == "" {
+	if c.RunID == "" || c.ctx.Err() != nil { // it cannot be noted, or it has ended meanwhile
 		return
 	}
 	err := k.worker.server.post(ctx, "/queue/update_run", wire.QueueUpdateRun{RunID: c.RunID, Status: "running"}, &struct{}{}, requestTime)
@@ -131,7 +153,7 @@ func (k *claims) note(ctx context.Context, c *claim) {
 	}
 }
 
-// beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two.
+// beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least.
 func (k *claims) beat(ctx context.Context, list []*claim) {
 	h := wire.QueueHeartbeat{WorkerID: k.worker.cfg.ID}
 	if len(list) == 1 {

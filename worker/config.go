@@ -36,7 +36,8 @@ type Config struct {
 	Concurrency int
 	// Grace is how long jobs may go on when Run's context has ended; 10 s. Negative: not at all.
 	Grace time.Duration
-	// Heartbeat is how often the worker gives a sign of life; 5 s.
+	// Heartbeat is how often the worker gives a sign of life, and asks whether its pulled jobs are
+	// still wanted; 5 s.
 	Heartbeat time.Duration
 	// NoteAfter is how long a pulled job must have run before the engine is told that it is
 	// running; 250 ms. Short jobs are spared the message.

@@ -68,12 +68,14 @@ func (e *engine) first(path string, answers ...func(http.ResponseWriter)) {
 
 func (e *engine) other(w http.ResponseWriter, r *http.Request) bool {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	list := e.answers[r.URL.Path]
+	if len(list) > 0 {
+		e.answers[r.URL.Path] = list[1:]
+	}
+	e.mu.Unlock()
 	if len(list) == 0 {
 		return false
 	}
-	e.answers[r.URL.Path] = list[1:]
 	list[0](w)
 	return true
 }

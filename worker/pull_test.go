@@ -181,6 +181,42 @@ func TestAClaimIsProlongedUntilTheJobIsCanceled(t *testing.T) {
 	require.Empty(t, e.completed)
 }
 
+func TestAWorkerHearsSoonThatAJobIsCanceled(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e)) // which gives a sign of life every 20 ms
+	canceled := make(chan struct{})
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		<-ctx.Done()
+		close(canceled)
+		return nil, ctx.Err()
+	})
+	run(t, w)
+	e.cancel("q-1")
+	begun := time.Now()
+	e.queue <- job("1", "s") // whose claim holds for a minute
+	<-canceled
+	require.Less(t, time.Since(begun), 5*time.Second)
+}
+
+func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.NoteAfter = time.Nanosecond
+	noted := make(chan struct{})
+	hang := func(http.ResponseWriter) { <-noted }
+	e.first("/api/queue/update_run", hang)
+	w := worker.New(cfg)
+	leave := make(chan struct{})
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+	run(t, w)
+	defer close(leave)
+	defer close(noted)
+	e.queue <- job("1", "s")
+	for range 3 {
+		<-e.prolonged
+	}
+}
+
 func TestClaimsAreProlongedTogether(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(config(e))
