@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,6 +115,27 @@ func (m *Member) Heartbeat(ctx context.Context, worker string, jobs []string, to
 		}
 	}
 	return canceled, nil
+}
+
+// Held is a claim as a poller knows it.
+type Held struct{ Job, Token string }
+
+// GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with that token
+// (any longer) stays as it is.
+func (m *Member) GiveBack(ctx context.Context, claims []Held) error {
+	cmds := make([]taskCommand, len(claims))
+	for i, c := range claims {
+		task, at, err := flow.ParseJobID(c.Job)
+		if err != nil {
+			return err
+		}
+		cmds[i] = taskCommand{task, flow.GiveBack{Address: at, Token: c.Token}}
+	}
+	errs, err := m.doAll(ctx, cmds)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(errs...)
 }
 
 // taskCommand is a command and the task it is for.

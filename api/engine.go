@@ -18,6 +18,7 @@ type Engine interface {
 	Poll(ctx context.Context, p actors.Poll) ([]actors.Claimed, error)
 	Complete(ctx context.Context, job string, r flow.Report) error
 	Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error)
+	GiveBack(ctx context.Context, claims []actors.Held) error
 	Now() time.Time
 	Ready() error
 	Collectors() []prometheus.Collector

@@ -49,6 +49,7 @@ func (g *graph) table() map[string]handler {
 		"/queue/poll":        methods("method not allowed", on{"POST": g.poll}),
 		"/queue/complete":    methods("method not allowed", on{"POST": g.complete}),
 		"/queue/heartbeat":   methods("method not allowed", on{"POST": g.extend}),
+		"/queue/release":     methods("method not allowed", on{"POST": g.release}),
 		"/queue/update_run":  methods("method not allowed", on{"POST": g.updateRun}),
 	}
 }

@@ -17,12 +17,9 @@ const (
 	runPrefix   = "run-"
 )
 
-// jobOf finds the job behind a legacy id.
+// jobOf finds the job behind an id of this dialect, or of /v1, which has no prefixes.
 func jobOf(id, prefix string) (job, task string, a flow.Address, err error) {
-	job, ok := strings.CutPrefix(id, prefix)
-	if !ok {
-		return "", "", flow.Address{}, flow.Errorf(flow.NotFound, "not found")
-	}
+	job = strings.TrimPrefix(id, prefix)
 	task, a, err = flow.ParseJobID(job)
 	return job, task, a, err
 }
@@ -182,12 +179,48 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	canceled := make([]string, len(over))
-	for i, job := range over {
-		canceled[i] = queuePrefix + job
+	gone := map[string]bool{}
+	for _, job := range over {
+		gone[job] = true
+	}
+	canceled := []string{}
+	for i, job := range jobs {
+		if gone[job] {
+			canceled = append(canceled, ids[i]) // as it was asked for
+		}
 	}
 	writeJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
 	return nil
+}
+
+func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
+	var q wire.QueueRelease
+	err := readStrict(r, func(b *graphBody) {
+		q = wire.QueueRelease{QueueID: b.text("queue_id"), Token: b.text("token")}
+		b.into("claims", &q.Claims)
+	})
+	if err != nil {
+		return err
+	}
+	all := q.All()
+	if len(all) == 0 {
+		return badRequest("queue_id required")
+	}
+	claims := make([]actors.Held, len(all))
+	for i, c := range all {
+		if claims[i].Job, _, _, err = jobOf(c.QueueID, queuePrefix); err != nil {
+			return notFound("queue entry not found")
+		}
+		if claims[i].Token = c.Token; c.Token == "" {
+			return badRequest("token required: it is in the answer of the poll")
+		}
+	}
+	if err := g.engine.GiveBack(r.Context(), claims); missing(err) {
+		return notFound("queue entry not found")
+	} else if err != nil {
+		return err
+	}
+	return writeOK(w)
 }
 
 // updateRun answers 200 for runs that are over or were never there, as workers expect.

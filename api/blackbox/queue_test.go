@@ -124,3 +124,60 @@ func TestQueueSuperset(t *testing.T) {
 	require.NotEmpty(t, row["log_path"])
 	require.Equal(t, obj{"content": "what it printed"}, c.get("/tasks/logs?run_id="+row["id"].(string)))
 }
+
+// TestClaimsAreGivenBack shows that a poller which has to go leaves its jobs to others at once.
+func TestClaimsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, startServer(t, sqliteStore))
+	service := unique("svc")
+	flow, _ := c.flow(queueNode(service))
+	tasks := []string{c.task(flow, obj{}), c.task(flow, obj{}), c.task(flow, obj{})}
+	for _, task := range tasks {
+		c.untilStatus(task, "waiting_queue")
+	}
+	claims := []obj{}
+	for range tasks {
+		claims = append(claims, c.claim(service))
+	}
+	require.Nil(t, c.pollQueue(service))
+	released := c.post("/queue/release", obj{"queue_id": claims[0]["id"], "token": claims[0]["token"]})
+	require.Equal(t, obj{"ok": "1"}, released)
+	again := c.claim(service)
+	require.Equal(t, claims[0]["id"], again["id"])
+
+	old := []obj{{"queue_id": claims[0]["id"], "token": claims[0]["token"]}} // of a claim that is no more
+	for _, q := range claims[1:] {
+		old = append(old, obj{"queue_id": q["id"], "token": q["token"]})
+	}
+	require.Equal(t, obj{"ok": "1"}, c.post("/queue/release", obj{"claims": old}))
+	others := []any{c.claim(service)["id"], c.claim(service)["id"]}
+	require.ElementsMatch(t, []any{claims[1]["id"], claims[2]["id"]}, others)
+	require.Nil(t, c.pollQueue(service), "a claim is given back by its own token only")
+
+	c.post("/queue/complete", obj{"queue_id": again["id"], "result": 1, "token": again["token"]})
+	c.ends(again["task_id"].(string), "completed")
+	require.Equal(t, obj{"ok": "1"}, c.post("/queue/release", obj{"queue_id": again["id"], "token": again["token"]}))
+	c.refused(404, "queue entry not found", "POST", "/queue/release", obj{"queue_id": "q-nope", "token": "t"})
+	c.refused(400, "queue_id required", "POST", "/queue/release", obj{})
+	c.refused(400, "token required: it is in the answer of the poll", "POST", "/queue/release", obj{"queue_id": again["id"]})
+	c.refused(400, "bad request", "POST", "/queue/release", obj{"claims": "all"})
+	c.refused(405, "method not allowed", "GET", "/queue/release", nil)
+}
+
+// TestJobsAreKnownByTheirV1Names: /v1 tells the same ids without a prefix.
+func TestJobsAreKnownByTheirV1Names(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, startServer(t, sqliteStore))
+	service := unique("svc")
+	task := c.start(queueNode(service), obj{})
+	q := c.claim(service)
+	id := strings.TrimPrefix(q["id"].(string), "q-")
+	c.post("/queue/update_run", obj{"run_id": id, "status": "running"})
+	require.Equal(t, []any{"running"}, values(c.runs(task), "status"))
+	beat := c.post("/queue/heartbeat", obj{"queue_id": id, "token": q["token"]})
+	require.Empty(t, beat["canceled"])
+	c.post("/queue/complete", obj{"queue_id": id, "result": 1, "token": q["token"]})
+	c.ends(task, "completed")
+	beat = c.post("/queue/heartbeat", obj{"queue_ids": []any{id, q["id"]}})
+	require.Equal(t, []any{id, q["id"]}, beat["canceled"], "ids are told as they were asked for")
+}

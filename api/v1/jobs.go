@@ -19,6 +19,8 @@ func (s *service) jobRoutes() {
 		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
 	serve(s, operation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
 		summary: "Read what a job has printed", text: "Runs that have a log say so."}, s.getLog)
+	serve(s, operation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
+		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, s.releaseJob)
 	serve(s, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
 		summary: "How long are the queues?"}, s.queues)
 }
@@ -89,11 +91,12 @@ func (s *service) viewsOf(ctx context.Context, rows []persistence.QueueRow) (map
 	return tasks, err
 }
 
-type jobInput struct {
-	Job string `path:"job" maxLength:"4000" doc:"id of the job"`
+// JobPath names a job.
+type JobPath struct {
+	Job string `path:"job" maxLength:"4000" doc:"id of the job; also as pollers know it"`
 }
 
-func (s *service) getJob(ctx context.Context, in *jobInput) (*body[wire.Job], error) {
+func (s *service) getJob(ctx context.Context, in *JobPath) (*body[wire.Job], error) {
 	task, r, err := s.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
@@ -101,10 +104,34 @@ func (s *service) getJob(ctx context.Context, in *jobInput) (*body[wire.Job], er
 	return &body[wire.Job]{toJob(task, r)}, nil
 }
 
+// parseJob knows the ids of this API, and those that pollers know jobs and their runs by.
+func parseJob(id string) (task string, address flow.Address, err error) {
+	for _, prefix := range []string{"q-", "run-"} {
+		id = strings.TrimPrefix(id, prefix)
+	}
+	return flow.ParseJobID(id)
+}
+
+type releaseInput struct {
+	JobPath
+	Body wire.Release
+}
+
+func (s *service) releaseJob(ctx context.Context, in *releaseInput) (*body[wire.Job], error) {
+	task, r, err := s.findJob(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Engine.Do(ctx, task, flow.GiveBack{Address: r.Address, Token: in.Body.Token}, ""); err != nil {
+		return nil, at("path.job", err)
+	}
+	return s.getJob(ctx, &in.JobPath)
+}
+
 // findJob finds a job's attempt in the history of its task.
 func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.NodeRun, err error) {
 	gone := missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
-	task, address, err := flow.ParseJobID(id)
+	task, address, err := parseJob(id)
 	if err != nil {
 		return "", nil, gone
 	}
@@ -123,7 +150,7 @@ func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.
 	return "", nil, gone
 }
 
-func (s *service) getLog(ctx context.Context, in *jobInput) (*body[wire.Log], error) {
+func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], error) {
 	task, r, err := s.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err

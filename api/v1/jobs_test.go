@@ -37,6 +37,9 @@ func TestAJobIsToldFromTheJournal(t *testing.T) {
 			require.Equal(t, []any{id, "paint", "pending"}, []any{waiting["task"], waiting["service"], waiting["state"]})
 			path := "/v1/jobs/" + waiting["id"].(string)
 			require.Equal(t, "pending", s.get(path)["state"])
+			for _, prefix := range []string{"q-", "run-"} { // as pollers know it
+				require.Equal(t, waiting["id"], s.get("/v1/jobs/" + prefix + waiting["id"].(string))["id"])
+			}
 			claimed := s.claim("paint")
 			require.Equal(t, waiting["id"], claimed.Job.ID())
 			require.Equal(t, []any{"claimed", "painter"}, []any{s.get(path)["state"], s.get(path)["worker"]})
@@ -67,6 +70,21 @@ func TestWhatAJobPrintsIsKept(t *testing.T) {
 	require.Equal(t, true, items(s.get("/v1/tasks/" + id + "/runs"))[0]["log"])
 	require.Equal(t, obj{"content": "first coat\n\uFFFD"}, s.get("/v1/jobs/"+job+"/log"))
 	s.refused(404, "path.job", "GET", "/v1/jobs/none/log", nil)
+}
+
+func TestAClaimIsGivenBack(t *testing.T) {
+	s := start(t)
+	s.task(queued)
+	claimed := s.claim("paint")
+	path := "/v1/jobs/" + claimed.Job.ID()
+	s.refused(400, "body.token", "POST", path+"/release", obj{"token": ""})
+	kept := s.call(200, "POST", path+"/release", obj{"token": "of another claim"})
+	require.Equal(t, []any{"claimed", "painter"}, []any{kept["state"], kept["worker"]})
+	back := s.call(200, "POST", path+"/release", obj{"token": claimed.Token})
+	require.Equal(t, []any{"pending", nil}, []any{back["state"], back["worker"]})
+	again := s.claim("paint")
+	require.Equal(t, claimed.Job.ID(), again.Job.ID())
+	s.refused(404, "path.job", "POST", "/v1/jobs/nope/release", obj{"token": "x"})
 }
 
 func TestAJobNobodyWantsAnyLongerHasFailed(t *testing.T) {

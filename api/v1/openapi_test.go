@@ -34,6 +34,7 @@ var routes = []string{
 	"GET /v1/tasks/{task}/waiting",
 	"GET /v1/workers",
 	"POST /v1/flows",
+	"POST /v1/jobs/{job}/release",
 	"POST /v1/tasks",
 	"POST /v1/tasks/{task}/cancel",
 	"POST /v1/tasks/{task}/pause",

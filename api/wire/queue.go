@@ -77,6 +77,28 @@ type QueueHeartbeatAnswer struct {
 	Canceled []string `json:"canceled"` // queue ids, never null
 }
 
+// QueueRelease gives back claims that their worker will not see to, so that others get the jobs at once:
+// one by queue_id and token, or several. What is no longer claimed with that token stays as it is.
+type QueueRelease struct {
+	QueueID string       `json:"queue_id,omitempty"`
+	Token   string       `json:"token,omitempty"`
+	Claims  []QueueClaim `json:"claims,omitempty"`
+}
+
+// QueueClaim is a claim as the answer of a poll told it.
+type QueueClaim struct {
+	QueueID string `json:"queue_id"`
+	Token   string `json:"token"`
+}
+
+// All are the claims that are meant.
+func (q *QueueRelease) All() []QueueClaim {
+	if q.QueueID == "" {
+		return q.Claims
+	}
+	return append([]QueueClaim{{q.QueueID, q.Token}}, q.Claims...)
+}
+
 // QueueComplete ends a claimed job. An empty or null error means it went well. It is answered with
 // OK also when it is late or repeated, and then has no effect.
 type QueueComplete struct {

@@ -26,6 +26,11 @@ type Log struct {
 	Content string `json:"content"`
 }
 
+// Release gives a claimed job back.
+type Release struct {
+	Token string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim, as the answer of the poll told it"`
+}
+
 // WaitingJob is a job in the queue: nobody has finished it yet.
 type WaitingJob struct {
 	ID         string `json:"id"`
