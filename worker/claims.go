@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,11 +14,14 @@ const (
 	// defaultVisibility is that of an engine which does not say.
 	defaultVisibility = 60 * time.Second
 	minBeat           = 20 * time.Millisecond
-	// beatGroup is how many claims are prolonged by one request.
-	beatGroup = 500
+	// claimGroup is how many claims one request is about.
+	claimGroup = 500
 )
 
-var errCanceled = errors.New("worker: nobody waits for this job any longer")
+var (
+	errCanceled = errors.New("worker: nobody waits for this job any longer")
+	errLeaving  = errors.New("worker: it ends before this job has begun")
+)
 
 // claim is a pulled job in this worker's hands.
 type claim struct {
@@ -27,6 +31,7 @@ type claim struct {
 	every  time.Duration // between heartbeats
 	noteAt time.Time     // zero = the engine knows that the job is running
 	beatAt time.Time
+	begun  bool // its handler was called
 }
 
 func (c *claim) due() time.Time {
@@ -80,6 +85,14 @@ func (k *claims) remove(c *claim) {
 	}
 }
 
+// start is asked before a job's handler is called: not for a job that is canceled or given back.
+func (k *claims) start(c *claim) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.begun = c.ctx.Err() == nil
+	return c.begun
+}
+
 // keep works until ctx ends. Notes are sent beside the heartbeats: claims must not run out because of them.
 func (k *claims) keep(ctx context.Context) {
 	var noter sync.WaitGroup
@@ -101,10 +114,8 @@ func (k *claims) keep(ctx context.Context) {
 			default:
 			}
 		}
-		for len(beats) > 0 {
-			n := min(len(beats), beatGroup)
-			k.beat(ctx, beats[:n])
-			beats = beats[n:]
+		for group := range slices.Chunk(beats, claimGroup) {
+			k.beat(ctx, group)
 		}
 		timer.Reset(time.Until(next))
 	}

@@ -74,7 +74,9 @@ func (w *Worker) begin(ctx context.Context, q wire.QueueJob, hasSlot bool) {
 			return
 		}
 		defer w.freeSlot()
-		w.carryOut(ctx, c)
+		if w.claims.start(c) {
+			w.carryOut(ctx, c)
+		}
 	})
 }
 

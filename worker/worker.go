@@ -77,10 +77,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain lets the jobs in progress finish within Grace, then abandons them.
+// drain gives back what has not begun, lets the jobs in progress finish within Grace, then abandons them.
 func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Grace)
 	defer cancel()
+	w.claims.giveBack(w.claims.dropWaiting())
 	finished := make(chan struct{})
 	go func() { // it outlives Run only with a handler that never returns
 		defer close(finished)
@@ -95,6 +96,7 @@ func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
 	case <-ctx.Done():
 	}
 	w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
+	left := w.claims.all()
 	abandon()
 	if push != nil {
 		push.close()
@@ -103,6 +105,7 @@ func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
 	case <-finished:
 	case <-time.After(time.Second):
 	}
+	w.claims.giveBack(w.claims.ended(left))
 }
 
 // services it offers, sorted.

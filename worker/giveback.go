@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// dropWaiting gives up the jobs that have not begun.
+func (k *claims) dropWaiting() (dropped []*claim) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.held {
+		if !c.begun && c.ctx.Err() == nil {
+			c.cancel(errLeaving)
+			dropped = append(dropped, c)
+		}
+	}
+	return dropped
+}
+
+func (k *claims) all() []*claim {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Values(k.held))
+}
+
+// ended are those of a list whose handlers have come back.
+func (k *claims) ended(list []*claim) []*claim {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.ID] == c })
+}
+
+// giveBackTime bounds how long a worker that leaves tries to give its jobs back. Others get them anyway
+// when the claims have run out.
+const giveBackTime = 2 * time.Second
+
+// giveBack lets others have jobs at once.
+func (k *claims) giveBack(list []*claim) {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+	defer cancel()
+	for group := range slices.Chunk(list, claimGroup) {
+		var q wire.QueueRelease
+		for _, c := range group {
+			if c.Token != "" {
+				q.Claims = append(q.Claims, wire.QueueClaim{QueueID: c.ID, Token: c.Token})
+			}
+		}
+		if len(q.Claims) == 0 {
+			continue
+		}
+		err := k.worker.server.post(ctx, "/queue/release", q, &struct{}{}, giveBackTime)
+		if err != nil {
+			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the claims run out", "jobs", len(q.Claims), "error", err)
+		}
+	}
+}
