@@ -6,10 +6,14 @@ import (
 	"unsafe"
 )
 
-// groupLeader makes a script the leader of its own process group, and its death follow from ours.
+// sysProcess is what a process has beside its id on this system.
+type sysProcess struct{ pidfd int } // -1 = the kernel knows none
+
+// attr makes a script the leader of its own process group, and its death follow from ours.
 // (That signal comes with the death of the thread that started it; the runtime keeps its threads.)
-func groupLeader() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func (p *sysProcess) attr() *syscall.SysProcAttr {
+	p.pidfd = -1
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
 }
 
 func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
@@ -17,19 +21,53 @@ func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 // reap waits for the process twice: first without reaping it, so that its group can be killed while
 // its id is certain to be its own.
 func (p *process) reap() (*os.ProcessState, error) {
-	waitExit(p.Pid)
+	if !p.pollExit() {
+		_, _ = exited(idOfProcess, p.Pid, 0)
+	}
 	p.killLast()
 	return p.Wait()
 }
 
-func waitExit(pid int) {
-	const idOfProcess = 1 // P_PID
-	var info [128]byte    // siginfo_t
+// pollExit has the runtime's poller wait for the end: a thread for each of hundreds of scripts costs
+// memory, and when they begin at once the time they need to be made. It is false when there is no poller
+// for that.
+func (p *process) pollExit() bool {
+	if p.pidfd < 0 {
+		return false
+	}
+	_ = syscall.SetNonblock(p.pidfd, true) // what the poller takes; where that fails it says so below
+	f := os.NewFile(uintptr(p.pidfd), "pidfd")
+	defer f.Close()
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	waited := conn.Read(func(fd uintptr) bool {
+		var ended bool
+		ended, err = exited(idOfPidfd, int(fd), syscall.WNOHANG)
+		return ended || err != nil
+	})
+	return waited == nil && err == nil
+}
+
+// What waitid's id is.
+const (
+	idOfProcess = 1 // P_PID
+	idOfPidfd   = 3 // P_PIDFD
+)
+
+// exited says whether a process has ended, and leaves it to be reaped.
+func exited(kind, id, flags int) (bool, error) {
+	var info [32]int32 // siginfo_t; its first field is set when there is something to tell
 	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, idOfProcess, uintptr(pid),
-			uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
-		if errno != syscall.EINTR {
-			return
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(kind), uintptr(id),
+			uintptr(unsafe.Pointer(&info)), uintptr(syscall.WEXITED|syscall.WNOWAIT|flags), 0, 0)
+		switch errno {
+		case 0:
+			return info[0] != 0, nil
+		case syscall.EINTR:
+		default:
+			return false, errno
 		}
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"syscall"
 )
 
-// groupLeader makes a script the leader of its own process group.
-func groupLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// sysProcess is what a process has beside its id on this system: nothing.
+type sysProcess struct{}
+
+// attr makes a script the leader of its own process group.
+func (*sysProcess) attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 

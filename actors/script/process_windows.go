@@ -5,9 +5,12 @@ import (
 	"syscall"
 )
 
-// groupLeader keeps signals of our console from a script. Windows knows no process groups in the
+// sysProcess is what a process has beside its id on this system: nothing.
+type sysProcess struct{}
+
+// attr keeps signals of our console from a script. Windows knows no process groups in the
 // sense meant here: what a script started itself outlives it.
-func groupLeader() *syscall.SysProcAttr {
+func (*sysProcess) attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 

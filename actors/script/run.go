@@ -52,6 +52,7 @@ var errTimeout = errors.New("timeout")
 // process is a script that was started, leader of a process group of its own.
 type process struct {
 	*os.Process
+	sysProcess
 	out    *os.File       // the reading end of its output
 	in     *os.File       // the writing end of its input; nil = none
 	feeder sync.WaitGroup // writes the input
@@ -72,14 +73,14 @@ func start(cmd *command) (*process, error) {
 		return nil, err
 	}
 	defer printed.Close()
-	proc, err := os.StartProcess(cmd.path, cmd.argv, &os.ProcAttr{
-		Dir: cmd.dir, Env: cmd.env, Files: []*os.File{in, printed, printed}, Sys: groupLeader()})
+	p := &process{out: out, in: feed}
+	p.Process, err = os.StartProcess(cmd.path, cmd.argv, &os.ProcAttr{
+		Dir: cmd.dir, Env: cmd.env, Files: []*os.File{in, printed, printed}, Sys: p.attr()})
 	if err != nil {
 		out.Close()
 		closeFile(feed)
 		return nil, err
 	}
-	p := &process{Process: proc, out: out, in: feed}
 	if feed != nil {
 		p.feeder.Go(func() { // a script need not read what it is given
 			_, _ = feed.Write(cmd.stdin)

@@ -1,0 +1,36 @@
+package script_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/script"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func TestScriptsThatRunHoldNoThread(t *testing.T) {
+	const scripts = 100
+	begun := filepath.Join(t.TempDir(), "begun")
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer cancel()
+	c := script.New(script.Options{Allow: true})
+	j := job(flow.Script{Code: `printf . >> $BEGUN; sleep 100`, TimeoutMS: 60_000, Env: map[string]string{"BEGUN": begun}})
+	for range scripts {
+		ended.Go(func() { c.Carry(ctx, j) })
+	}
+	require.Eventually(t, func() bool {
+		dots, _ := os.ReadFile(begun)
+		return len(dots) == scripts
+	}, 30*time.Second, 10*time.Millisecond)
+	threads, err := os.ReadDir("/proc/self/task")
+	require.NoError(t, err)
+	require.Less(t, len(threads), scripts/2)
+}
