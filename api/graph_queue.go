@@ -29,7 +29,9 @@ const maxWait = time.Minute
 
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueuePoll
+	var list bool
 	err := readStrict(r, func(b *graphBody) {
+		list = b.has("max") || b.has("flow") || b.has("labels")
 		q = wire.QueuePoll{WorkerID: b.text("worker_id"), Services: b.texts("services"),
 			Max: b.number("max"), WaitMS: int64(b.number("wait_ms")), Flow: b.text("flow")}
 		b.into("labels", &q.Labels)
@@ -41,7 +43,7 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if q.List() {
+	if list {
 		return writeJobs(w, q.WorkerID, claimed)
 	}
 	if len(claimed) == 0 {
@@ -64,10 +66,7 @@ func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) 
 	}
 	ctx, cancel := Stay(w, r)
 	defer cancel()
-	p := actors.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}
-	if q.List() {
-		p.Max = max(q.Max, 1)
-	}
+	p := actors.Poll{Worker: q.WorkerID, Services: q.Services, Max: max(q.Max, 1)}
 	if q.WaitMS > 0 {
 		p.Wait = min(time.Duration(min(q.WaitMS, maxWait.Milliseconds()))*time.Millisecond, maxWait)
 	}

@@ -95,7 +95,9 @@ func TestQueueSuperset(t *testing.T) {
 		body["worker_id"], body["services"] = "w", []string{service}
 		return objects(c, c.post("/queue/poll", body)["jobs"])
 	}
-	require.Empty(t, list(obj{"max": 3}))
+	for _, sent := range []obj{{"max": 3}, {"max": 0}, {"flow": ""}, {"flow": "any"}, {"labels": obj{}}, {"labels": obj{"a": "b"}}} {
+		require.Empty(t, list(sent))
+	}
 	tasks := []string{c.task(flow, obj{"in": 1}), c.task(flow, obj{"in": 2}), c.task(flow, obj{"in": 3})}
 	for _, task := range tasks {
 		c.untilStatus(task, "waiting_queue")

@@ -2,20 +2,18 @@ package wire
 
 import "encoding/json"
 
-// QueuePoll asks for queue jobs. Only worker_id and services belong to the graph dialect; who sends any
-// of the others gets the list form of the answer (see List).
+// QueuePoll asks for queue jobs. Only worker_id and services belong to the graph dialect; who sends max,
+// flow or labels, whatever their values, gets the list form of the answer: a QueueJobs, always 200. Else it
+// is one QueueJob, or 204 for none. No job is kept back because of its flow or of labels.
 type QueuePoll struct {
 	WorkerID string   `json:"worker_id"`
 	Services []string `json:"services"`
 
-	Max    int               `json:"max,omitempty"`     // jobs at most
+	Max    int               `json:"max,omitempty"`     // jobs at most; 1
 	WaitMS int64             `json:"wait_ms,omitempty"` // how long to wait for the first job
 	Flow   string            `json:"flow,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 }
-
-// List says which form the answer takes: a QueueJobs, always 200; else one QueueJob, or 204 for none.
-func (p *QueuePoll) List() bool { return p.Max > 0 || p.Flow != "" || len(p.Labels) > 0 }
 
 // QueueJobs is the list form of a poll's answer.
 type QueueJobs struct {
