@@ -52,5 +52,12 @@ func TestHelpIsNoFailure(t *testing.T) {
 		require.Contains(t, got.stdout, "Usage: troupe")
 		require.Empty(t, got.stderr)
 	}
-	require.Contains(t, call(t, "version").stdout, "troupe ")
+}
+
+func TestTheVersionIsACommandAndAFlag(t *testing.T) {
+	told := call(t, "version")
+	require.Contains(t, told.stdout, "troupe ")
+	for _, args := range [][]string{{"--version"}, {"task", "--version"}, {"task", "show", "--version"}} {
+		require.Equal(t, told, call(t, args...), args)
+	}
 }

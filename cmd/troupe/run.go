@@ -40,12 +40,14 @@ type cli struct {
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
+
+	ShowVersion versionFlag `name:"version" help:"Print the version."`
 }
 
 // run is the whole command: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	exited := false // kong has printed a help text
+	exited := false // a flag such as --help has done all there was to do
 	parser, err := kong.New(new(cli), kong.Name("troupe"),
 		kong.Description("Troupe is a durable workflow engine. Run \"troupe demo\" to see it work."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
