@@ -101,7 +101,7 @@ func (m *Member) sameStart(ctx context.Context, msg *create) error {
 		return notFound(err, msg.task)
 	}
 	if row.BodyHash != msg.create.BodyHash || row.VersionID != msg.create.VersionID && !msg.newest {
-		return flow.Errorf(flow.Conflict, "task %s was started with the same idempotency key but another version, params or labels: use another key", msg.task)
+		return flow.Errorf(flow.Conflict, "task %s was started with the same idempotency key but another version, params or labels", msg.task)
 	}
 	return nil
 }

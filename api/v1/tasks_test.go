@@ -103,7 +103,8 @@ func TestTheSameKeyIsTheSameTask(t *testing.T) {
 	}
 	header := s.call(200, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"a": 1}}, "Idempotency-Key", "k")
 	require.Equal(t, first["id"], header["id"])
-	s.refused(409, "body.idempotency_key", "POST", "/v1/tasks", body(obj{"params": obj{"a": 2}}))
+	taken := s.refused(409, "body.idempotency_key", "POST", "/v1/tasks", body(obj{"params": obj{"a": 2}}))
+	require.Equal(t, 1, strings.Count(taken["detail"].(string), "use another key"))
 	s.refused(409, "body.idempotency_key", "POST", "/v1/tasks", body(obj{"labels": obj{"a": "b"}}))
 	s.refused(400, "body.idempotency_key", "POST", "/v1/tasks", body(nil), "Idempotency-Key", "another")
 	other := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(waits), "params": obj{"a": 1}, "idempotency_key": "k"})
