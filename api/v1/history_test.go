@@ -21,6 +21,9 @@ func TestTheEventsOfATaskAreReadInPages(t *testing.T) {
 	require.Equal(t, obj{"a": 1.0}, all[0]["params"])
 	require.Equal(t, []any{"go", "now", "signal:r"}, []any{all[2]["key"], all[2]["output"], all[2]["request"]})
 	require.Equal(t, "completed", all[4]["state"])
+	for _, e := range all {
+		require.NotContains(t, e, "unit", "no unit is meant, or the only one")
+	}
 	var paged []obj
 	for after := ""; ; {
 		page := s.get("/v1/tasks/" + id + "/events?limit=1&after=" + after)

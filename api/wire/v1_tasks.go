@@ -80,7 +80,7 @@ type Place struct {
 	Scope   string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
 	Node    string `json:"node,omitempty"`
 	Visit   int    `json:"visit,omitempty"`
-	Unit    int    `json:"unit"`
+	Unit    int    `json:"unit,omitempty" doc:"absent = 0: the first one, and the only one of most steps"`
 	Attempt int    `json:"attempt,omitempty"`
 }
 
