@@ -46,6 +46,8 @@ type Registry interface {
 	Register(ctx context.Context, w persistence.Worker) error
 	// Heartbeat is flow.NotFound for an id that never registered.
 	Heartbeat(ctx context.Context, id string, load int) error
+	// Deregister is flow.NotFound for an id that is not registered.
+	Deregister(ctx context.Context, id string) error
 	// List tells all workers in the order of their first registration.
 	List(ctx context.Context) ([]persistence.Worker, error)
 }

@@ -39,6 +39,18 @@ func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
+// deregister takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody knows the worker.
+func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if err := g.registry.Deregister(r.Context(), b.text("id")); err != nil {
+		return err
+	}
+	return writeOK(w)
+}
+
 func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	ttl := time.Duration(queryNumber(r, "ttl", 0)) * time.Second
 	if ttl == 0 {

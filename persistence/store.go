@@ -233,6 +233,7 @@ type Workers interface {
 	PutWorker(ctx context.Context, w Worker) error // upsert by ID
 	TouchWorkers(ctx context.Context, beats []Heartbeat) error
 	ListWorkers(ctx context.Context) ([]Worker, error) // in order of first registration
+	DeleteWorker(ctx context.Context, id string) error // an unknown one is no error
 	DeleteWorkers(ctx context.Context, silentSince int64) (int, error)
 }
 

@@ -126,9 +126,7 @@ func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
 	if err := r.check(ctx, &w); err != nil {
 		return err
 	}
-	turn := &r.turns[maphash.String(r.seed, w.ID)%uint64(len(r.turns))]
-	turn.Lock()
-	defer turn.Unlock()
+	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
 	w.RegisteredAt = w.LastHeartbeat
 	p := &pulse{}
@@ -145,11 +143,39 @@ func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
 	return nil
 }
 
+// Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not registered.
+func (r *Registry) Deregister(ctx context.Context, id string) error {
+	defer r.takeTurn(id)()
+	if r.find(id) == nil {
+		return unknown(id)
+	}
+	if err := r.store.DeleteWorker(ctx, id); err != nil {
+		return fmt.Errorf("delete worker %q: %w", id, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.byID[id]; w != nil { // it may have been silent for so long that it is forgotten already
+		r.remove(w)
+	}
+	return nil
+}
+
+// takeTurn waits until nobody else is about to change a registration.
+func (r *Registry) takeTurn(id string) (done func()) {
+	turn := &r.turns[maphash.String(r.seed, id)%uint64(len(r.turns))]
+	turn.Lock()
+	return turn.Unlock
+}
+
+func unknown(id string) error {
+	return flow.Errorf(flow.NotFound, "no worker %.80q is registered", id)
+}
+
 // Heartbeat is a worker's sign of life; flow.NotFound for an id that never registered.
 func (r *Registry) Heartbeat(_ context.Context, id string, load int) error {
 	w := r.find(id)
 	if w == nil {
-		return flow.Errorf(flow.NotFound, "no worker %.80q is registered", id)
+		return unknown(id)
 	}
 	w.beat(r.opts.Now(), load)
 	w.unsaved.Store(true)

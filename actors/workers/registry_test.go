@@ -68,6 +68,23 @@ func TestRegistrationsAreListedInTheirOrder(t *testing.T) {
 	}, list(t, r))
 }
 
+func TestAWorkerThatSaysGoodbyeIsForgottenAtOnce(t *testing.T) {
+	store := newStore(t)
+	r := open(t, store, workers.Options{Self: "here"})
+	for _, id := range []string{"a", "b"} {
+		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: id, URL: "queue", Type: "async"}))
+	}
+	require.NoError(t, r.Heartbeat(t.Context(), "a", 1))
+	require.NoError(t, r.Deregister(t.Context(), "a"))
+	require.Equal(t, []string{"here", "b"}, ids(list(t, r)))
+	for _, id := range []string{"a", "x", "here"} {
+		require.Equal(t, flow.NotFound, flow.KindOf(r.Deregister(t.Context(), id)), id)
+	}
+	require.Equal(t, flow.NotFound, flow.KindOf(r.Heartbeat(t.Context(), "a", 1)))
+	require.NoError(t, r.Close(t.Context()))
+	require.Equal(t, []string{"b"}, ids(list(t, open(t, store, workers.Options{}))))
+}
+
 func TestAHeartbeatCountsAtOnceAndForItsWorkerAlone(t *testing.T) {
 	var c clock
 	r := open(t, newStore(t), workers.Options{Now: c.Load})

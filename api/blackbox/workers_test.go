@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,6 +120,27 @@ func deadWorkers(c *client) {
 	c.shared(c.ends(task, "completed"), `{"out":1}`)
 	row = c.runs(task)[0]
 	require.Equal(c, []any{live.id, live.URL}, []any{row["worker_id"], row["worker_url"]})
+}
+
+// TestAWorkerSaysGoodbye shows that it is gone at once, and that others get what it would have got.
+func TestAWorkerSaysGoodbye(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, startServer(t, sqliteStore))
+	svc := unique("svc")
+	echo := func(in any, _ obj) (any, string) { return in, "" }
+	leaving := c.push(map[string]service{svc: echo})
+	staying := c.push(map[string]service{svc: echo})
+	require.Equal(t, obj{"ok": "1"}, c.post("/workers/deregister", obj{"id": leaving.id}))
+	require.Equal(t, []any{staying.id}, values(c.list("/workers/list?service="+svc), "id"))
+	task := c.start(httpNode(svc, ""), obj{"val": 1})
+	c.shared(c.ends(task, "completed"), `{"out":1}`)
+	require.Equal(t, []any{staying.id}, values(c.runs(task), "worker_id"))
+	require.Zero(t, leaving.calls.Load())
+
+	status, _ := c.call("POST", "/workers/deregister", obj{"id": leaving.id})
+	require.Equal(t, 404, status)
+	status, _ = c.call("POST", "/workers/heartbeat", obj{"id": leaving.id, "load": 0})
+	require.Equal(t, 404, status, "it would have to register again")
 }
 
 func longStep(c *client) {

@@ -140,6 +140,15 @@ func TestWorkersAreListed(t *testing.T) {
 	require.NotEmpty(t, list[1]["last_heartbeat"])
 }
 
+func TestAWorkerIsForgotten(t *testing.T) {
+	s := start(t)
+	require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: "w 1/2", URL: "queue", Type: "async"}))
+	require.Equal(t, 204, s.send("DELETE", "/v1/workers/w%201%2F2", nil).status)
+	require.Equal(t, []any{"here"}, values(s.get("/v1/workers"), "id"))
+	s.refused(404, "path.worker", "DELETE", "/v1/workers/w%201%2F2", nil)
+	s.refused(405, "method", "GET", "/v1/workers/w1", nil)
+}
+
 func TestTheMemberSaysWhoItIs(t *testing.T) {
 	s := start(t)
 	info := s.get("/v1/info")

@@ -11,12 +11,27 @@ import (
 func (s *service) memberRoutes() {
 	serve(s, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "jobs",
 		summary: "List the workers"}, s.workers)
+	serve(s, operation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "jobs",
+		summary: "Forget a worker",
+		text:    "It gets no more jobs. What it has begun it may finish; what it has claimed and does not give back goes to others when the claims run out."}, s.forgetWorker)
 	serve(s, operation{id: "get-info", method: http.MethodGet, path: "/v1/info", tag: "member",
 		summary: "With whom am I speaking?"}, s.info)
 }
 
 func (s *service) info(context.Context, *struct{}) (*body[wire.Info], error) {
 	return &body[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Member, Now: wire.Time{Time: s.Engine.Now()}}}, nil
+}
+
+type forgetWorkerInput struct {
+	Worker string `path:"worker" maxLength:"256" doc:"id of the worker"`
+}
+
+func (s *service) forgetWorker(ctx context.Context, in *forgetWorkerInput) (*struct{}, error) {
+	err := s.Registry.Deregister(ctx, in.Worker)
+	if isMissing(err) {
+		return nil, missing("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
+	}
+	return nil, err
 }
 
 func (s *service) workers(ctx context.Context, _ *struct{}) (*body[wire.KnownWorkers], error) {

@@ -252,7 +252,7 @@ func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 
 func (s *service) methodsFor(r *http.Request) []string {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := s.mux.Handler(other); pattern != "/" {

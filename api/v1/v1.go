@@ -55,6 +55,7 @@ type Reader interface {
 
 // Registry knows the workers, in the order of their first registration.
 type Registry interface {
+	Deregister(ctx context.Context, id string) error // flow.NotFound for an unknown id
 	List(ctx context.Context) ([]persistence.Worker, error)
 }
 

@@ -17,6 +17,11 @@ type WorkerHeartbeat struct {
 	Load int    `json:"load"` // jobs in progress
 }
 
+// DeregisterWorker is a worker's goodbye.
+type DeregisterWorker struct {
+	ID string `json:"id"`
+}
+
 // Worker is a registered worker as the graph routes show it.
 type Worker struct {
 	ID            string   `json:"id"`

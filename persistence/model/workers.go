@@ -50,6 +50,16 @@ func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 	return append([]persistence.Worker{}, s.workers...), nil
 }
 
+func (s *store) DeleteWorker(ctx context.Context, id string) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.workers = slices.DeleteFunc(s.workers, func(w persistence.Worker) bool { return w.ID == id })
+	return nil
+}
+
 func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {

@@ -35,6 +35,11 @@ func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 		"SELECT id, url, type, services, load, last_heartbeat, registered_at FROM workers ORDER BY n")
 }
 
+func (s *store) DeleteWorker(ctx context.Context, id string) error {
+	_, err := s.exec(ctx, "delete a worker", "DELETE FROM workers WHERE id = $1", id)
+	return err
+}
+
 func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
 	return s.exec(ctx, "delete workers", "DELETE FROM workers WHERE last_heartbeat < $1", silentSince)
 }

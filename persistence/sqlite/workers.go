@@ -38,6 +38,13 @@ func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 		"SELECT id, url, type, services, load, last_heartbeat, registered_at FROM workers ORDER BY n")
 }
 
+func (s *store) DeleteWorker(ctx context.Context, id string) error {
+	return s.write(ctx, "delete a worker", func(t tx) error {
+		_, err := t.exec("DELETE FROM workers WHERE id = ?", id)
+		return err
+	})
+}
+
 func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
 	var deleted int64
 	err := s.write(ctx, "delete workers", func(t tx) (err error) {

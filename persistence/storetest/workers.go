@@ -39,6 +39,18 @@ var workers = []behavior{
 		require.Equal(w, []persistence.Worker{{ID: "a"}, {ID: "b", Load: 4, LastHeartbeat: 7}}, w.workers())
 		require.NoError(w, w.TouchWorkers(w.ctx(), nil))
 	}},
+	{"a worker is deleted by its id", func(w *world) {
+		for _, id := range []string{"a", "b", "c"} {
+			w.put(persistence.Worker{ID: id})
+		}
+		require.NoError(w, w.DeleteWorker(w.ctx(), "b"))
+		require.NoError(w, w.DeleteWorker(w.ctx(), "b"))
+		require.NoError(w, w.DeleteWorker(w.ctx(), "x"))
+		require.Equal(w, []persistence.Worker{{ID: "a"}, {ID: "c"}}, w.workers())
+		require.NoError(w, w.TouchWorkers(w.ctx(), []persistence.Heartbeat{{ID: "b", At: 7}}))
+		w.put(persistence.Worker{ID: "b", RegisteredAt: 9})
+		require.Equal(w, []persistence.Worker{{ID: "a"}, {ID: "c"}, {ID: "b", RegisteredAt: 9}}, w.workers())
+	}},
 	{"silent workers are deleted", func(w *world) {
 		w.put(persistence.Worker{ID: "a", LastHeartbeat: 4})
 		w.put(persistence.Worker{ID: "b", LastHeartbeat: 5})
