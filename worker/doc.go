@@ -11,5 +11,6 @@
 // costs its job and nothing else; no more than Concurrency handlers run at once; a result is
 // delivered again and again until the engine has answered, so a job may be carried out more than once
 // but is never lost; when Run's context ends no new job is begun and those at work may finish within
-// Grace; a job that could not is left to the engine, which gives it to somebody else.
+// Grace; the engine is told that the worker leaves and gets back what was not begun or not finished, to give
+// it to somebody else.
 package worker

@@ -34,6 +34,7 @@ type engine struct {
 	notes      chan wire.QueueUpdateRun
 	completed  chan wire.QueueComplete
 	released   chan wire.QueueRelease
+	left       chan wire.DeregisterWorker
 
 	mu       sync.Mutex
 	canceled []string
@@ -45,7 +46,8 @@ func newEngine(t testing.TB) *engine {
 		registered: make(chan wire.RegisterWorker, 1000), beats: make(chan wire.WorkerHeartbeat, 1000),
 		polls: make(chan wire.QueuePoll, 1000), queue: make(chan wire.QueueJob, 1000),
 		prolonged: make(chan wire.QueueHeartbeat, 1000), notes: make(chan wire.QueueUpdateRun, 1000),
-		completed: make(chan wire.QueueComplete, 1000), released: make(chan wire.QueueRelease, 1000), answers: map[string][]func(http.ResponseWriter){},
+		completed: make(chan wire.QueueComplete, 1000), released: make(chan wire.QueueRelease, 1000), left: make(chan wire.DeregisterWorker, 1000),
+		answers: map[string][]func(http.ResponseWriter){},
 	}
 	mux := http.NewServeMux()
 	handle(e, mux, "/api/workers/register", e.registered)
@@ -53,6 +55,7 @@ func newEngine(t testing.TB) *engine {
 	handle(e, mux, "/api/queue/update_run", e.notes)
 	handle(e, mux, "/api/queue/complete", e.completed)
 	handle(e, mux, "/api/queue/release", e.released)
+	handle(e, mux, "/api/workers/deregister", e.left)
 	mux.HandleFunc("/api/queue/heartbeat", e.heartbeat)
 	mux.HandleFunc("/api/queue/poll", e.poll)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
 )
@@ -35,13 +34,9 @@ func (k *claims) ended(list []*claim) []*claim {
 	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.ID] == c })
 }
 
-// giveBackTime bounds how long a worker that leaves tries to give its jobs back. Others get them anyway
-// when the claims have run out.
-const giveBackTime = 2 * time.Second
-
-// giveBack lets others have jobs at once.
+// giveBack lets others have jobs at once. If that fails they get them when the claims have run out.
 func (k *claims) giveBack(list []*claim) {
-	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
 	for group := range slices.Chunk(list, claimGroup) {
 		var q wire.QueueRelease
@@ -53,7 +48,7 @@ func (k *claims) giveBack(list []*claim) {
 		if len(q.Claims) == 0 {
 			continue
 		}
-		err := k.worker.server.post(ctx, "/queue/release", q, &struct{}{}, giveBackTime)
+		err := k.worker.server.post(ctx, "/queue/release", q, &struct{}{}, partingTime)
 		if err != nil {
 			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the claims run out", "jobs", len(q.Claims), "error", err)
 		}

@@ -382,3 +382,15 @@ func TestJobsThatDoNotFinishAreGivenBackWhenTheyHaveStopped(t *testing.T) {
 	require.Equal(t, []wire.QueueClaim{{QueueID: "q-1", Token: "tok-1"}}, (<-e.released).Claims)
 	require.Empty(t, e.released, "a job may be at work once only")
 }
+
+func TestAWorkerSaysGoodbye(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	w.Handle("s", nil)
+	stop := run(t, w)
+	<-e.registered
+	<-e.beats
+	stop()
+	require.Equal(t, wire.DeregisterWorker{ID: "w1"}, <-e.left)
+	require.Empty(t, e.left)
+}

@@ -222,3 +222,20 @@ func BenchmarkPush(b *testing.B) {
 	cancel()
 	<-ended
 }
+
+func TestAPushWorkerSaysGoodbyeBeforeItClosesItsDoor(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(pushConfig(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
+	registered := make(chan string, 1)
+	answered := make(chan int, 1)
+	e.first("/api/workers/deregister", func(http.ResponseWriter) {
+		status, _ := post(t, context.Background(), <-registered+"/exec/s", `{}`) // the engine had just sent it
+		http.DefaultClient.CloseIdleConnections()
+		answered <- status
+	})
+	stop := run(t, w)
+	registered <- (<-e.registered).URL
+	stop()
+	require.Equal(t, 200, <-answered)
+}

@@ -39,6 +39,17 @@ func (w *Worker) announce(ctx context.Context, me registration) {
 	}
 }
 
+// partingTime bounds how long a worker that ends tries to say so.
+const partingTime = 2 * time.Second
+
+// sayGoodbye keeps the engine from sending jobs to a worker that ends, and from showing it.
+func (w *Worker) sayGoodbye(me registration) {
+	err := w.server.post(context.Background(), "/workers/deregister", wire.DeregisterWorker{ID: me.id}, &struct{}{}, partingTime)
+	if err != nil && statusOf(err) != http.StatusNotFound {
+		w.cfg.Logger.Warn("the engine was not told that this worker ends; it will notice by its silence", "error", err)
+	}
+}
+
 // register tries until the engine has taken the registration. It is false when ctx ended first.
 func (w *Worker) register(ctx context.Context, me registration) bool {
 	for failing := false; ; failing = true {

@@ -56,17 +56,19 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		me.url, me.kind = push.url, "http"
 	}
-	var loops, polls, keeper sync.WaitGroup
+	var loops, signs, polls, keeper sync.WaitGroup
 	if push != nil {
 		loops.Go(func() { stop(push.serve(jobs)) })
 	}
-	loops.Go(func() { w.announce(ctx, me) })
+	signs.Go(func() { w.announce(ctx, me) })
 	if w.cfg.Pull {
 		keeper.Go(func() { w.claims.keep(jobs) })
 		polls.Go(func() { w.pollLoop(ctx, jobs, services) })
 	}
 	<-ctx.Done()
-	polls.Wait() // so that all jobs have begun that ever will
+	signs.Wait()
+	w.sayGoodbye(me) // while it still answers, so that no job meets a closed door
+	polls.Wait()     // so that all jobs have begun that ever will
 	w.drain(push, abandon)
 	loops.Wait()
 	abandon()
