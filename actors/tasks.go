@@ -101,6 +101,7 @@ type tasks struct {
 	leaving  func()         // called once they do
 	retired  int            // since memory was last given back …
 	counted  int            // … as of the last sweep
+	asked    int            // how many have not answered yet whether they may rest
 	closed   bool
 }
 
@@ -226,6 +227,7 @@ func (t *tasks) forget(e *entry) {
 	delete(t.entries, e.id)
 	delete(t.byPID, e.pid.Id)
 	t.byUse.Remove(e.place)
+	t.heard(e)
 	if t.leaving != nil && len(t.entries) == 0 {
 		t.leaving()
 		t.leaving = nil
@@ -279,11 +281,22 @@ func errNoTask(id string) error {
 	return flow.Errorf(flow.NotFound, "there is no task %s", id)
 }
 
-// sweep retires what has been idle for long enough: it asks, the task decides.
+// sweep retires, again and again, what has been idle for long enough.
 func (t *tasks) sweep(c actor.Context) {
-	idle := t.m.cfg.IdleAfter
-	before := t.m.now() - idle.Milliseconds()
-	for el := t.byUse.Front(); el != nil; {
+	t.retire(c)
+	t.giveBackMemory()
+	self := c.Self()
+	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/3, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
+}
+
+// maxAsked is how many tasks are asked at once whether they may rest: what fills a batch or two. All that
+// are idle would stand before the commits of those who work, and be so many that new work is refused.
+const maxAsked = 2 * maxBatch
+
+// retire asks those to rest that have been idle for long enough.
+func (t *tasks) retire(c actor.Context) {
+	before := t.m.now() - t.m.cfg.IdleAfter.Milliseconds()
+	for el := t.byUse.Front(); el != nil && t.asked < maxAsked; {
 		e := el.Value.(*entry)
 		if e.used > before {
 			break
@@ -292,9 +305,21 @@ func (t *tasks) sweep(c actor.Context) {
 		t.rest(c, e, false)
 		el = next
 	}
-	t.giveBackMemory()
-	self := c.Self()
-	t.m.cfg.Host.Clock.AfterFunc(max(idle/3, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
+}
+
+// retireMore goes on when half of those who were asked have answered.
+func (t *tasks) retireMore(c actor.Context) {
+	if t.asked == maxAsked/2 && !t.resting {
+		t.retire(c)
+	}
+}
+
+// heard notes that a task has answered, or never will.
+func (t *tasks) heard(e *entry) {
+	if e.retiring {
+		e.retiring = false
+		t.asked--
+	}
 }
 
 // manyRetired is from how many retired tasks on their memory is given back to the system, as soon as
@@ -325,7 +350,8 @@ func (t *tasks) restable(c actor.Context, m restable) {
 	if e == nil || m.ok {
 		return
 	}
-	e.retiring, e.used = false, t.m.now()
+	t.heard(e)
+	e.used = t.m.now()
 	t.byUse.MoveToBack(e.place)
 	for _, message := range e.arrived {
 		c.Send(e.pid, message)
@@ -334,12 +360,14 @@ func (t *tasks) restable(c actor.Context, m restable) {
 	if t.resting {
 		t.rest(c, e, true)
 	}
+	t.retireMore(c)
 }
 
 // rest asks a task to let itself be retired, unless it has been asked before.
 func (t *tasks) rest(c actor.Context, e *entry, force bool) {
 	if !e.retiring {
 		e.retiring = true
+		t.asked++
 		c.Send(e.pid, restRequest{force})
 	}
 }
@@ -358,6 +386,7 @@ func (t *tasks) rested(c actor.Context, k *task) {
 		return
 	}
 	t.reopen(c, e)
+	t.retireMore(c)
 }
 
 // refuse answers those whose task is no longer here, because the member goes.
