@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe"
@@ -18,17 +19,18 @@ import (
 
 // bench is one run: a store, a member on it, and whoever carries out its steps.
 type bench struct {
-	o      options
-	ctx    context.Context
-	stop   context.CancelFunc
-	dir    string
-	store  string
-	dsn    string // of Postgres
-	server *pgtest.Server
-	engine *troupe.Engine
-	url    string
-	work   sync.WaitGroup
-	result result
+	o       options
+	ctx     context.Context
+	stop    context.CancelFunc
+	dir     string
+	store   string
+	dsn     string // of Postgres
+	server  *pgtest.Server
+	engine  *troupe.Engine
+	url     string
+	work    sync.WaitGroup
+	refused atomic.Int64 // starts that the member was too busy for
+	result  result
 }
 
 func open(ctx context.Context, o options) (*bench, error) {

@@ -48,13 +48,14 @@ nodes:
 		return err
 	}
 	time.Sleep(b.o.settle)
-	b.result.Extra = map[string]float64{"rss_before_mb": before, "added_rss_mb": added, "added_rss_after_restart_mb": rssMB() - before}
+	b.result.Extra = map[string]float64{"rss_before_mb": before, "added_rss_mb": added, "added_rss_after_restart_mb": rssMB() - before,
+		"refused_as_busy": float64(b.refused.Load())}
 	return nil
 }
 
 func (b *bench) startParked(n int) error {
 	return b.each(n, b.o.concurrency, func(int) error {
-		_, err := b.engine.Start(b.ctx, "parked", nil)
+		_, err := b.start("parked", nil)
 		return err
 	})
 }
@@ -95,7 +96,7 @@ nodes:
 	ids := make([]string, b.o.n)
 	err := b.each(b.o.n, b.o.concurrency, func(i int) (err error) {
 		delay := time.Until(due.Add(time.Duration(i) * time.Second / time.Duration(b.o.n)))
-		ids[i], err = b.engine.Start(b.ctx, "timers", map[string]any{"delay_ms": delay.Milliseconds()})
+		ids[i], err = b.start("timers", map[string]any{"delay_ms": delay.Milliseconds()})
 		return err
 	})
 	if err != nil {
