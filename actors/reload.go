@@ -57,7 +57,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 }
 
 func (t *task) failStep(c actor.Context, text string) {
-	if st := t.state.Root.Step; st != nil {
+	for _, st := range t.state.Active() {
 		t.decide(c, &command{cmd: flow.FailStep{Address: st.Address(), Error: text}})
 	}
 }

@@ -48,15 +48,15 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
 	}
 	start := flow.Start{Version: n.VersionID, Params: n.Params}
-	if err := start.Check(m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
-		return nil, err
-	}
 	flowID, err := m.reader.FlowOf(ctx, n.VersionID)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := m.reader.Plan(ctx, n.VersionID)
 	if err != nil {
+		return nil, err
+	}
+	if err := start.Check(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
 	id := "task-" + newID()

@@ -29,6 +29,9 @@ func (g *graph) refuse(d *flow.Definition, err error) error {
 	if d == nil {
 		return err
 	}
+	if d.Start == "" && d.Mode == "" && d.Profile == "" { // a dag has to say that it is one
+		return badRequest(noStart)
+	}
 	_, problems := flow.Compile(d, g.limits)
 	if problems.Err() == nil {
 		return nil

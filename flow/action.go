@@ -84,7 +84,7 @@ func (st *Step) UnitName(i int) string {
 		if names, _ := st.branchesOf(); i < len(names) {
 			return names[i]
 		}
-	case KindForeach:
+	case KindForeach, KindFanout:
 		return strconv.Itoa(i)
 	}
 	return ""

@@ -25,8 +25,17 @@ type (
 		Key   string
 		Value json.RawMessage
 	}
-	// Cancel ends a task. Canceling a task that has ended changes nothing.
-	Cancel struct{}
+	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
+	// flight go on and keeps anything new from starting. Force also cuts short what compensates.
+	Cancel struct{ Gently, Force bool }
+	// RetryTask has a failed task go on where it failed. What completed is not done again.
+	RetryTask struct{}
+	// Append adds units to a fanout that has begun. A Route, if given, must be the node's.
+	Append struct {
+		Address // of the step
+		Items   []json.RawMessage
+		Route   string
+	}
 	// Pause keeps anything new from starting; what is in flight goes on.
 	Pause struct{}
 	// Resume undoes Pause.
@@ -69,7 +78,8 @@ type (
 		Worker, URL string
 		Token       string
 		Log         bool
-		Poller      bool // it comes from outside: only a queue attempt can be ended so
+		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so
+		Direct      bool // it comes from a user: only a direct attempt can be ended so
 	}
 )
 
@@ -88,20 +98,22 @@ type (
 	}
 )
 
-func (Start) command()    {}
-func (Signal) command()   {}
-func (Cancel) command()   {}
-func (Pause) command()    {}
-func (Resume) command()   {}
-func (Claim) command()    {}
-func (Extend) command()   {}
-func (GiveBack) command() {}
-func (Note) command()     {}
-func (Report) command()   {}
-func (Ring) command()     {}
-func (Proceed) command()  {}
-func (Recover) command()  {}
-func (FailStep) command() {}
+func (Start) command()     {}
+func (Signal) command()    {}
+func (Cancel) command()    {}
+func (RetryTask) command() {}
+func (Append) command()    {}
+func (Pause) command()     {}
+func (Resume) command()    {}
+func (Claim) command()     {}
+func (Extend) command()    {}
+func (GiveBack) command()  {}
+func (Note) command()      {}
+func (Report) command()    {}
+func (Ring) command()      {}
+func (Proceed) command()   {}
+func (Recover) command()   {}
+func (FailStep) command()  {}
 
 // Decision is Decide's answer.
 type Decision struct {

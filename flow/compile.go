@@ -12,26 +12,82 @@ import (
 // Compile checks a definition and turns it into a plan. It tells all problems at once, those of the
 // text that the definition was read from included; the plan is nil if there is an error among them.
 func Compile(d *Definition, limits Limits) (*Plan, Problems) {
-	c := compiler{reporter: d.source.fork(), limits: limits.OrDefault(), endOnFail: d.OnError == onErrorFail}
+	c := &compiler{reporter: d.source.fork(), limits: limits.OrDefault(), endOnFail: d.OnError == onErrorFail}
 	var root *place
-	c.onError(d.OnError, root)
-	c.milliseconds(d.TimeoutMS, root.key("timeout_ms"))
-	c.target(d.Result, root.key("result"))
-	if d.Start == "" {
-		c.errorf(root.key("start"), "no start")
+	plan := &Plan{TimeoutMS: c.milliseconds(d.TimeoutMS, root.key("timeout_ms")), Result: d.Result, Finally: d.Finally}
+	if !d.Timeout.IsZero() {
+		plan.TimeoutMS = d.Timeout.MS
 	}
-	g := c.graph(scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges}, root)
+	c.target(d.Result, root.key("result"))
+	plan.Root = c.root(d, plan, root)
+	plan.Closing = c.closing
 	problems := c.all()
 	if problems.Err() != nil {
 		return nil, problems
 	}
-	return &Plan{Root: g, TimeoutMS: d.TimeoutMS, Result: d.Result}, problems
+	return plan, problems
 }
 
 type compiler struct {
 	*reporter
 	limits    Limits
-	endOnFail bool // on_error of the flow
+	endOnFail bool   // on_error of the flow
+	closing   *Graph // the nodes that run when the task is over
+}
+
+// Words of mode.
+const (
+	modeGraph = "graph"
+	modeDag   = "dag"
+)
+
+// modeOf is a definition's mode: what it says, else dag where there are nodes but neither a start nor
+// anything else that has a meaning in graph mode alone.
+func modeOf(d *Definition) string {
+	switch {
+	case d.Mode != "":
+		return d.Mode
+	case d.Profile != "":
+		return modeDag
+	case d.Start != "" || len(d.Edges) > 0 || len(d.Nodes) == 0:
+		return modeGraph
+	}
+	for _, n := range d.Nodes {
+		if n != nil && n.ofGraph() {
+			return modeGraph
+		}
+	}
+	return modeDag
+}
+
+func (n *Node) ofGraph() bool {
+	return Kind(n.Kind) == KindChoice || len(n.ChoiceCases) > 0 || n.Post.OutputKey != "" || len(n.Post.OutputMap) > 0 ||
+		n.Post.ActionStatic != "" || n.Post.ActionKey != "" || len(n.ParallelExecs) > 0 || len(n.ParallelServices) > 0
+}
+
+func (c *compiler) root(d *Definition, plan *Plan, at *place) *Graph {
+	switch mode := modeOf(d); mode {
+	case modeDag:
+		plan.Profile = c.profile(d, at)
+		return c.dag(d, plan.Profile, 0, at)
+	case modeGraph:
+	default:
+		c.errorf(at.key("mode"), "unknown mode %.80q: write graph or dag", mode)
+	}
+	c.onError(d.OnError, at)
+	if d.Start == "" {
+		c.errorf(at.key("start"), "no start")
+	}
+	return c.graph(scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally}, at)
+}
+
+func (c *compiler) profile(d *Definition, at *place) Profile {
+	switch p := Profile(d.Profile); p {
+	case ProfileNone, ProfileOrk, ProfilePgflow:
+		return p
+	}
+	c.errorf(at.key("profile"), "unknown profile %.80q: write ork or pgflow, or leave it out", d.Profile)
+	return ProfileNone
 }
 
 // scopeSource is what a scope is compiled from.
@@ -40,29 +96,40 @@ type scopeSource struct {
 	nodes map[string]*Node
 	edges []Edge
 
+	finally string // of the whole flow
+	prefix  string // of the keys that the closing scope has for its nodes
+
 	// Of a subflow.
 	depth    int
+	plain    bool       // references mean what they do at the root
 	defaults Exec       // what children take from the node that holds them
 	specs    []ExecSpec // subflow_execs of that node
 	specsAt  *place
 }
 
-func (s *scopeSource) flat() bool { return s.depth > 0 }
+func (s *scopeSource) flat() bool { return s.depth > 0 && !s.plain }
 
 // graph compiles a scope.
 func (c *compiler) graph(s scopeSource, at *place) *Graph {
 	g := &Graph{Start: s.start, Nodes: make(map[string]*PlanNode, len(s.nodes)), Flat: s.flat()}
 	nodes := at.key("nodes")
 	overrides := c.childSpecs(&s)
+	special := c.specials(s.nodes, s.finally, s.prefix, s.defaults, at)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
 		c.nodeKey(key, nodes.key(key))
+		if special[key] {
+			continue
+		}
 		n := s.nodes[key]
 		if n == nil {
 			n = &Node{}
 		}
 		g.Nodes[key] = c.node(key, n, overrides[key], &s, nodes.key(key))
 	}
-	if s.start != "" && s.nodes[s.start] == nil && g.Nodes[s.start] == nil {
+	switch {
+	case special[s.start]:
+		c.errorf(at.key("start"), "node %.80q only runs when the task is over", s.start)
+	case s.start != "" && g.Nodes[s.start] == nil:
 		c.errorf(at.key("start"), "unknown node %.80q", s.start)
 	}
 	c.edges(g, s.edges, at.key("edges"))
@@ -112,6 +179,13 @@ func (c *compiler) node(key string, n *Node, spec *childSpec, s *scopeSource, at
 	}
 	c.onError(n.OnError, at)
 	c.post(n.Post, at.key("post"))
+	if n.Compensate != "" {
+		p.Undo = s.prefix + n.Compensate
+	}
+	if !n.Timeout.IsZero() {
+		p.TimeoutMS = n.Timeout.MS
+	}
+	n = c.routed(n, at)
 	p.Strategy = c.strategy(p.Kind, n.FailureStrategy, at.key("failure_strategy"))
 	base := c.exec(n, s.defaults, at)
 	if spec != nil {
@@ -128,6 +202,7 @@ func (c *compiler) node(key string, n *Node, spec *childSpec, s *scopeSource, at
 	window := c.window(n, at)
 	switch p.Kind {
 	case KindExecutor:
+		p.Single = true
 		p.Exec = c.settle(base, at, true)
 	case KindChoice:
 		c.choice(n, p, at)
@@ -138,7 +213,7 @@ func (c *compiler) node(key string, n *Node, spec *childSpec, s *scopeSource, at
 		p.Exec = c.settle(base, at, false)
 		p.Each = &Each{Items: c.items(n, base, at), Window: window}
 	case KindSubflow:
-		p.Sub = c.subflow(n, base, s.depth+1, at)
+		p.Sub = c.subflow(n, base, s, key, at)
 	case KindTimer:
 		c.numberParam("delay_ms", p.Params, at)
 	case KindWaitEvent:
@@ -151,23 +226,48 @@ func (c *compiler) node(key string, n *Node, spec *childSpec, s *scopeSource, at
 }
 
 // subflow compiles the scope inside a node; nil if it has no start and so ends at once.
-func (c *compiler) subflow(n *Node, defaults Exec, depth int, at *place) *Graph {
-	sub := n.Subflow
-	if sub == nil {
+func (c *compiler) subflow(n *Node, defaults Exec, s *scopeSource, key string, at *place) *Graph {
+	depth, prefix := s.depth+1, s.prefix+key+"/"
+	if n.Flow == nil && n.Subflow == nil {
 		return nil
 	}
 	if depth > c.limits.Depth {
 		c.errorf(at.key("subflow"), "scopes are nested deeper than %d", c.limits.Depth)
 		return nil
 	}
+	if n.Flow != nil {
+		return c.inner(n.Flow, depth, prefix, at.key("flow"))
+	}
+	sub := n.Subflow
 	defaults.Service = ""
 	g := c.graph(scopeSource{
-		start: sub.Start, nodes: sub.Nodes, edges: sub.Edges,
+		start: sub.Start, nodes: sub.Nodes, edges: sub.Edges, prefix: prefix,
 		depth: depth, defaults: defaults, specs: n.SubflowExecs, specsAt: at.key("subflow_execs"),
 	}, at.key("subflow"))
 	if sub.Start == "" {
 		return nil
 	}
+	return g
+}
+
+// inner compiles a whole flow of either mode inside a node.
+func (c *compiler) inner(f *Inner, depth int, prefix string, at *place) *Graph {
+	d := f.Definition
+	if d == nil {
+		c.errorf(at, "unknown flow %.80q: publish it first", f.Name)
+		return nil
+	}
+	if d.Finally != "" {
+		c.errorf(at.key("finally"), "only the whole flow has one")
+	}
+	if modeOf(d) == modeDag {
+		return c.dag(d, c.profile(d, at), depth, at)
+	}
+	if d.Start == "" {
+		c.errorf(at.key("start"), "no start")
+	}
+	g := c.graph(scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, prefix: prefix, depth: depth, plain: true}, at)
+	g.Result = d.Result
 	return g
 }
 

@@ -12,6 +12,7 @@ func (c *compiler) exec(n *Node, defaults Exec, at *place) Exec {
 		MaxAttempts:  c.count(max(n.MaxAttempts, 0), at.key("max_attempts")),
 		TryDelayMS:   c.milliseconds(n.AttemptDelayMS, at.key("attempt_delay_ms")),
 		VisibilityMS: c.milliseconds(n.VisibilityMS, at.key("visibility_ms")),
+		Labels:       n.Labels,
 	}
 	c.execType(e.Type, at)
 	if e.Type == "" {
@@ -24,6 +25,24 @@ func (c *compiler) exec(n *Node, defaults Exec, at *place) Exec {
 		e.Script = defaults.Script
 	}
 	return e
+}
+
+// routed reads route, another word for how jobs travel.
+func (c *compiler) routed(n *Node, at *place) *Node {
+	r := *n
+	switch n.Route {
+	case "":
+		return n
+	case routePush:
+		r.ExecType = string(ExecHTTP)
+	case routeQueue:
+		r.ExecType = string(ExecQueue)
+	case routeDirect:
+		c.errorf(at.key("route"), "a node of graph mode that is finished from outside is an approval or a wait_event")
+	default:
+		c.errorf(at.key("route"), "unknown word %.80q: write push or queue", n.Route)
+	}
+	return &r
 }
 
 // overlay lays what a spec says over what its node says.
@@ -52,7 +71,7 @@ func word(execType, execMode string) ExecType {
 
 func (c *compiler) execType(t ExecType, at *place) {
 	switch t {
-	case "", ExecHTTP, ExecQueue, ExecFunc, ExecScript:
+	case "", ExecHTTP, ExecQueue, ExecFunc, ExecScript, ExecDirect:
 	default:
 		c.errorf(at.key("exec_type"), "unsupported exec %.80q: write http, queue, local_func or local_script", t)
 	}

@@ -18,8 +18,14 @@ type decider struct {
 	limits   Limits
 	events   []Event
 	effects  []Effect
-	expected int      // events, at a guess
-	todo     []*Scope // scopes in which something may be able to start
+	expected int    // events, at a guess
+	todo     []work // where something may be able to start
+}
+
+// work is a step whose units may start, or a scope in which a step may.
+type work struct {
+	sc *Scope
+	st *Step // nil = the scope
 }
 
 // Decide says what a command makes happen. The state is afterwards what the events make of it; an
@@ -36,6 +42,10 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		return Decision{}, err
 	}
 	more := d.advance()
+	if s.CancelAt != 0 && !more {
+		d.afterCancel()
+		more = d.advance()
+	}
 	return Decision{Events: d.events, Effects: d.effects, More: more}, nil
 }
 
@@ -50,7 +60,11 @@ func (d *decider) handle(c Command) error {
 	case Signal:
 		return d.signal(c)
 	case Cancel:
-		return d.cancel()
+		return d.cancel(c)
+	case RetryTask:
+		return d.retry()
+	case Append:
+		return d.append(c)
 	case Pause:
 		return d.pause()
 	case Resume:
@@ -102,31 +116,62 @@ func (d *decider) advance() (more bool) {
 		if len(d.events) >= d.limits.Events {
 			return true
 		}
-		sc := d.todo[len(d.todo)-1]
+		w := d.todo[len(d.todo)-1]
 		d.todo = d.todo[:len(d.todo)-1]
-		if d.s.Status.Ended() || d.s.Paused() || d.s.scopes[sc.Path] != sc {
+		if d.s.Status.Ended() || d.s.Paused() || d.s.scopes[w.sc.Path] != w.sc {
 			continue
 		}
 		switch {
-		case sc.Step != nil:
-			d.fill(sc.Step)
-		case sc.Cursor != "" && sc.EnterAt <= d.env.Now:
-			d.enter(sc)
+		case w.st == nil:
+			d.next(w.sc)
+		case d.s.step(w.st.Address()) == w.st:
+			d.fill(w.st)
 		}
 	}
 	return false
 }
 
-func (d *decider) later(sc *Scope) { d.todo = append(d.todo, sc) }
+// next begins what is next in a scope.
+func (d *decider) next(sc *Scope) {
+	switch {
+	case d.canceling() && !d.s.closes(sc):
+	case sc.Graph.Dag != nil:
+		d.nextNode(sc)
+	case sc.Step != nil:
+		d.fill(sc.Step)
+	case d.s.closes(sc):
+		d.closeNext()
+	case sc.Cursor != "" && sc.EnterAt <= d.env.Now:
+		d.enter(sc)
+	}
+}
+
+// canceling says that nothing new may start, but what is in flight goes on.
+func (d *decider) canceling() bool { return d.s.CancelAt != 0 && d.s.Closing == nil }
+
+func (d *decider) later(sc *Scope) { d.todo = append(d.todo, work{sc: sc}) }
+
+// refill looks whether more units of a step can start.
+func (d *decider) refill(st *Step) { d.todo = append(d.todo, work{st.scope, st}) }
 
 // everywhere looks at every scope again, the inner ones first.
 func (d *decider) everywhere() {
-	for sc := d.s.Root; sc != nil; {
-		d.later(sc)
-		if sc.Step == nil {
-			return
+	if d.s.Closing != nil {
+		d.below(d.s.Closing.Scope)
+		return
+	}
+	d.below(d.s.Root)
+}
+
+func (d *decider) below(sc *Scope) {
+	d.later(sc)
+	for _, st := range sc.Active() {
+		switch {
+		case st.Child != nil:
+			d.below(st.Child)
+		case len(st.Retrying) > 0 || st.Next < len(st.Units):
+			d.refill(st)
 		}
-		sc = sc.Step.Child
 	}
 }
 
@@ -137,10 +182,15 @@ func (c Start) params() json.RawMessage {
 	return c.Params
 }
 
-// Check says whether a task can begin so, before there is one.
-func (c Start) Check(l Limits) error {
-	if expr.KindOf(c.params()) != expr.KindObject {
+// Check says whether a task of a plan can begin so, before there is one. The input of a dag may be any
+// JSON; a map that works on it needs an array.
+func (c Start) Check(p *Plan, l Limits) error {
+	kind := expr.KindOf(c.params())
+	switch dag := p.Root.Dag; {
+	case dag == nil && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")
+	case dag != nil && dag.RootMap != "" && kind != expr.KindArray:
+		return Errorf(Invalid, "the input must be an array, because the map %s works on it; it is %s", dag.RootMap, kindName(kind))
 	}
 	return l.checkValue("params", c.params())
 }
@@ -149,7 +199,7 @@ func (d *decider) start(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
 	}
-	if err := c.Check(d.limits); err != nil {
+	if err := c.Check(d.s.Plan, d.limits); err != nil {
 		return err
 	}
 	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params()})
@@ -189,23 +239,79 @@ func checkSharedKey(key string) error {
 	return nil
 }
 
-func (d *decider) cancel() error {
-	if !d.s.Status.Ended() {
+func (d *decider) cancel(c Cancel) error {
+	switch closing := d.s.Closing; {
+	case d.s.Status.Ended():
+	case closing != nil && c.Force:
+		d.withdrawAll(closing.Scope)
+		d.emit(Event{Type: TaskEnded, Status: string(closing.Status), Error: orText(closing.Error, "canceled before everything was undone")})
+	case closing != nil:
+	case c.Gently && d.s.CancelAt == 0:
+		d.emit(Event{Type: CancelAsked})
+	case !c.Gently:
 		d.endTask(TaskCanceled, "")
 	}
 	return nil
 }
 
-// endTask ends the task whatever it is doing: what is in flight is withdrawn.
+// afterCancel ends a canceled task when nothing is in flight any more.
+func (d *decider) afterCancel() {
+	if d.canceling() && !d.s.Status.Ended() && !busy(d.s.Root) {
+		d.endTask(TaskCanceled, "")
+	}
+}
+
+// busy says whether somebody is at work in a scope, or will be again.
+func busy(sc *Scope) bool {
+	for _, st := range sc.Active() {
+		if st.Child != nil && busy(st.Child) || len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect {
+			return true
+		}
+	}
+	return false
+}
+
+// endTask ends the task whatever it is doing: what is in flight is withdrawn. What is to be undone
+// comes before the end.
 func (d *decider) endTask(status TaskStatus, text string) {
-	d.withdraw(d.s.Root.Step)
-	d.emit(Event{Type: TaskEnded, Status: string(status), Error: text})
+	d.withdrawAll(d.s.Root)
+	if d.s.Closing != nil {
+		d.withdrawAll(d.s.Closing.Scope)
+	}
+	if !d.s.hasToClose(status) {
+		d.emit(Event{Type: TaskEnded, Status: string(status), Error: text})
+		return
+	}
+	for _, st := range d.s.Root.Active() {
+		if st.Node.composite() {
+			d.effects = append(d.effects, Prune{st.Address()})
+		}
+	}
+	d.emit(Event{Type: TaskClosing, Status: string(status), Error: text})
+	d.later(d.s.Closing.Scope)
+}
+
+func (d *decider) retry() error {
+	switch c := d.s.Closing; {
+	case d.s.Status != TaskFailed:
+		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
+	case c != nil && len(c.Undone) > 0 && (d.s.Root.Graph.Dag == nil || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
+		return Errorf(Conflict, "the task has undone what it did: start a new one")
+	}
+	d.emit(Event{Type: TaskRetried})
+	if d.s.Deadline > 0 {
+		d.effects = append(d.effects, Alarm{At: d.s.Deadline, Kind: AlarmTask})
+	}
+	d.everywhere()
+	return nil
 }
 
 func (d *decider) pause() error {
 	switch {
 	case d.s.Status.Ended():
 		return Errorf(Conflict, "the task has ended (%s): it cannot be paused", d.s.Status)
+	case d.s.CancelAt != 0:
+		return Errorf(Conflict, "the task is being canceled: it cannot be paused")
 	case d.s.Paused():
 		return Errorf(Conflict, "the task is paused already")
 	}
@@ -244,12 +350,16 @@ func (d *decider) rang(a Alarm) {
 		d.endTask(TaskFailed, "timeout: the task ran longer than its timeout_ms")
 	case AlarmStep:
 		d.due(d.s.step(a.Address))
-	case AlarmEnter, AlarmRetry:
+	case AlarmEnter:
 		d.later(d.s.scopes[a.Scope])
+	case AlarmRetry, AlarmStart:
+		d.refill(d.s.step(a.Address))
+	case AlarmUnclaimed:
+		d.unclaimed(a.Address)
 	case AlarmAttempt:
 		d.timeOut(a.Address)
 	case AlarmClaim:
-		d.lost(a.Address, "")
+		d.silent(a.Address)
 	}
 }
 
@@ -273,12 +383,26 @@ func (s *State) dueTime(a Alarm) int64 {
 		if st := s.step(a.Address); st != nil && a.Unit >= 0 && a.Unit < len(st.Units) {
 			return st.Units[a.Unit].RetryAt
 		}
-	case AlarmAttempt, AlarmClaim:
-		if _, u := s.attempt(a.Address); u != nil && a.Kind == AlarmAttempt {
-			return u.Live.Due
-		} else if u != nil && u.Live.Worker != "" {
-			return u.Live.Until
+	case AlarmStart:
+		if st := s.step(a.Address); st != nil && st.Next == 0 {
+			return st.StartAt
 		}
+	case AlarmAttempt, AlarmClaim, AlarmUnclaimed:
+		if _, u := s.attempt(a.Address); u != nil {
+			return u.Live.dueTime(a.Kind)
+		}
+	}
+	return 0
+}
+
+func (l *Live) dueTime(kind AlarmKind) int64 {
+	switch {
+	case kind == AlarmAttempt:
+		return l.Due
+	case kind == AlarmClaim && l.Worker != "":
+		return l.Until
+	case kind == AlarmUnclaimed && l.Worker == "":
+		return l.StartBy
 	}
 	return 0
 }

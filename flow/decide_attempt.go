@@ -2,6 +2,8 @@ package flow
 
 import (
 	"fmt"
+	"hash/fnv"
+	"math"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -12,12 +14,15 @@ func (d *decider) fill(st *Step) {
 		d.later(st.Child)
 		return
 	}
+	if st.StartAt > d.env.Now && st.Next == 0 {
+		return
+	}
 	window := d.window(st)
 	for len(st.Retrying) > 0 && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
 		unit := st.Retrying[0]
 		d.launch(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
-	if n := min(window-st.Flying, len(st.Units)-st.Next); n > 0 {
+	if n := min(window-st.Flying, len(st.Units)-st.Next); n > 0 && !(d.canceling() && !d.s.closes(st.scope)) {
 		d.launch(st, st.Next, n, 1)
 	}
 }
@@ -32,7 +37,7 @@ func (d *decider) window(st *Step) int {
 func (d *decider) launch(st *Step, unit, n, attempt int) {
 	e := st.event(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
-	if st.Node.TimeoutMS > 0 {
+	if st.Node.TimeoutMS > 0 && !st.Node.Exec.FromClaim {
 		e.Due = d.env.Now + st.Node.TimeoutMS
 	}
 	d.emit(e)
@@ -62,8 +67,12 @@ func (d *decider) claim(c Claim) error {
 	case u.Live.Worker != "":
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
-	d.emit(Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)})
+	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
+		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)}
+	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
+		e.Due = d.env.Now + st.Node.TimeoutMS
+	}
+	d.emit(e)
 	return nil
 }
 
@@ -86,7 +95,8 @@ func (d *decider) extend(c Extend) error {
 
 // until is how long a claim holds: the node's own visibility before what the claim asks for.
 func (d *decider) until(st *Step, unit int, asked int64) int64 {
-	if ms := st.exec(unit).VisibilityMS; ms > 0 {
+	x := st.exec(unit)
+	if ms := max(x.VisibilityMS, x.HeartbeatMS); ms > 0 {
 		return d.env.Now + ms
 	}
 	return asked
@@ -110,6 +120,9 @@ func (d *decider) report(c Report) error {
 	if u == nil {
 		return nil
 	}
+	if direct := st.exec(c.Unit).Type == ExecDirect; direct != c.Direct {
+		return wrongRoute(direct)
+	}
 	if c.Poller && st.exec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
 	}
@@ -130,7 +143,7 @@ func (d *decider) report(c Report) error {
 
 // settle records the end of an attempt and what follows from it for its step.
 func (d *decider) settle(st *Step, u *Unit, c Report) {
-	if st.Node.Kind == KindExecutor {
+	if st.Node.Single {
 		d.expected = 4 // this one, its step's, and two of the next step
 	}
 	e := st.event(AttemptEnded)
@@ -148,37 +161,85 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 			e.Status = string(AttemptTimeout)
 		}
 		if !c.Fatal && int(u.Attempt) <= st.retries() {
-			e.Due = d.env.Now + st.Node.Retry.WaitMS
+			e.Due = d.env.Now + st.Node.Retry.wait(d.s.Task, e.Address())
 		}
 	}
 	d.emit(e)
 	d.landed(st)
 }
 
-// retries of a unit: those of a plain executor; the branches and items of others have none.
+func wrongRoute(direct bool) error {
+	if direct {
+		return Errorf(Conflict, "the unit's route is direct: finish it directly")
+	}
+	return Errorf(Conflict, "the unit's route is not direct: only whoever carries its job can end it")
+}
+
+// retries of a unit. The branches and items of graph mode have none.
 func (st *Step) retries() int {
-	if st.Node.Kind == KindExecutor {
+	if st.Node.Retry.Units {
 		return st.Node.Retry.Max
 	}
 	return 0
 }
 
+// wait is how long it is until the attempt after this one. What is left to chance follows from the
+// attempt's address, so that it is the same whoever asks.
+func (r *Retry) wait(task string, a Address) int64 {
+	ms := float64(r.WaitMS)
+	if r.Exponential {
+		ms *= math.Pow(2, float64(a.Attempt-1))
+	}
+	if r.MaxWaitMS > 0 {
+		ms = min(ms, float64(r.MaxWaitMS))
+	}
+	if r.Jitter > 0 {
+		h := fnv.New64a()
+		h.Write([]byte(JobID(task, a)))
+		ms *= 1 - r.Jitter*float64(h.Sum64()>>11)/(1<<53)
+	}
+	return int64(min(ms, maxDelay))
+}
+
 // landed ends the step when its units are done, else goes on with them.
 func (d *decider) landed(st *Step) {
 	switch {
-	case st.Node.Kind == KindExecutor && st.Done == 1:
+	case st.Node.Single && st.Done == 1:
 		d.endExecutor(st)
-	case st.Node.Kind != KindExecutor && (st.Done == len(st.Units) || st.Failures > 0 && st.Node.Strategy == FailFast):
+	case !st.Node.Single && (st.Done == len(st.Units) || st.Failures > 0 && st.Node.Strategy == FailFast):
 		d.endEach(st)
 	default:
-		d.later(st.scope)
+		d.refill(st)
 	}
 }
 
+// unclaimed ends an attempt that nobody has taken in time.
+func (d *decider) unclaimed(a Address) {
+	st, _ := d.s.attempt(a)
+	d.expire(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.exec(a.Unit).StartMS))
+}
+
+// silent deals with a claim that has run out: a heartbeat_timeout ends the attempt, else somebody else
+// gets the job.
+func (d *decider) silent(a Address) {
+	st, u := d.s.attempt(a)
+	if st.exec(a.Unit).HeartbeatMS > 0 {
+		d.expire(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms", u.Live.Worker, st.exec(a.Unit).HeartbeatMS))
+		return
+	}
+	d.lost(a, "")
+}
+
 func (d *decider) timeOut(a Address) {
+	st, _ := d.s.attempt(a)
+	d.expire(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))
+}
+
+// expire ends an attempt whose time is up.
+func (d *decider) expire(a Address, text string) {
 	st, u := d.s.attempt(a)
 	d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
-	d.settle(st, u, Report{Address: a, TimedOut: true, Error: fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS)})
+	d.settle(st, u, Report{Address: a, TimedOut: true, Error: text})
 }
 
 // giveBack returns a claimed attempt. Nobody worked on it, so that is no delivery in vain.
@@ -210,26 +271,32 @@ func (d *decider) recover() {
 	if d.s.Status.Ended() {
 		return
 	}
-	for sc := d.s.Root; sc != nil && sc.Step != nil; {
-		st := sc.Step
-		for i := range st.Units {
-			u := &st.Units[i]
-			if u.Live != nil && u.Live.Carrier != "" && u.Live.Carrier != d.env.Member {
-				a := st.Address()
-				a.Unit, a.Attempt = i, int(u.Attempt)
-				d.lost(a, d.env.Member)
-			}
-			if sc.Step != st {
-				break // giving up on a unit ended the step
-			}
-		}
-		if sc.Step == nil {
-			break
-		}
-		sc = st.Child
+	d.recoverScope(d.s.Root)
+	if c := d.s.Closing; c != nil {
+		d.recoverScope(c.Scope)
 	}
 	if !d.s.Status.Ended() {
 		d.everywhere()
+	}
+}
+
+func (d *decider) recoverScope(sc *Scope) {
+	for _, st := range sc.Active() {
+		at := st.Address()
+		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
+			if d.s.step(at) != st {
+				break // giving up on a unit ended the step, or the task
+			}
+			u := &st.Units[i]
+			if u.Live != nil && u.Live.Carrier != "" && u.Live.Carrier != d.env.Member {
+				a := at
+				a.Unit, a.Attempt = i, int(u.Attempt)
+				d.lost(a, d.env.Member)
+			}
+		}
+		if st.Child != nil && d.s.step(at) == st {
+			d.recoverScope(st.Child)
+		}
 	}
 }
 
@@ -248,6 +315,13 @@ func (d *decider) withdraw(st *Step) {
 		}
 	}
 	if st.Child != nil {
-		d.withdraw(st.Child.Step)
+		d.withdrawAll(st.Child)
+	}
+}
+
+// withdrawAll takes back everything in flight in a scope and below it.
+func (d *decider) withdrawAll(sc *Scope) {
+	for _, st := range sc.Active() {
+		d.withdraw(st)
 	}
 }

@@ -14,6 +14,11 @@ func (d *decider) enter(sc *Scope) {
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
 	}
+	d.enterNext(sc, n)
+}
+
+// enterNext begins a visit of a node of a scope of graph mode.
+func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	params := sc.stepParams(n)
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
 	e.Input, e.InputRef = sc.buildInput(n, params)
@@ -104,7 +109,7 @@ func (d *decider) begin(st *Step) {
 			d.finish(st, ending{action: st.Node.Post.ActionStatic})
 			return
 		}
-		d.later(st.scope)
+		d.refill(st)
 	case KindSubflow:
 		d.beginSubflow(st)
 	case KindTimer:
@@ -114,7 +119,7 @@ func (d *decider) begin(st *Step) {
 	case KindWaitEvent, KindApproval:
 		d.awake(st)
 	default:
-		d.later(st.scope)
+		d.refill(st)
 	}
 }
 
@@ -199,6 +204,7 @@ func (d *decider) waitTimedOut(st *Step) {
 type ending struct {
 	failed string // error; "" = completed
 	action string
+	reason string          // of the failure, in dag mode
 	post   bool            // its output goes where post says
 	output json.RawMessage // when it cannot be recomputed
 }
@@ -206,6 +212,14 @@ type ending struct {
 // finish ends a step and moves its scope's cursor, or ends the scope.
 func (d *decider) finish(st *Step, how ending) {
 	sc := st.scope
+	switch {
+	case sc.Graph.Dag != nil:
+		d.finishDag(st, how)
+		return
+	case d.s.closes(sc):
+		d.finishClosing(st, how)
+		return
+	}
 	e := st.event(StepEnded)
 	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
 	if how.failed != "" {
@@ -255,19 +269,36 @@ func (d *decider) retryChild(st *Step, e *Event) {
 // scopeEnded ends what a scope belongs to: the task, or the subflow's step.
 func (d *decider) scopeEnded(sc *Scope) {
 	if sc.parent == nil {
-		if sc.Failed != "" {
-			d.emit(Event{Type: TaskEnded, Status: string(TaskFailed), Error: sc.Failed})
-		} else {
-			d.emit(Event{Type: TaskEnded, Status: string(TaskCompleted)})
+		switch {
+		case d.canceling():
+			d.endTask(TaskCanceled, "")
+		case sc.Failed != "":
+			d.endTask(TaskFailed, sc.Failed)
+		default:
+			d.endTask(TaskCompleted, "")
 		}
 		return
 	}
 	d.endSubflow(sc.parent, sc.Failed)
 }
 
+// finishClosing ends a step of the closing scope: nothing leads on from it but what is to be done next.
+func (d *decider) finishClosing(st *Step, how ending) {
+	e := st.event(StepEnded)
+	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
+	if how.failed != "" {
+		e.Status = string(StepFailed)
+	}
+	d.emit(e)
+	d.later(st.scope)
+}
+
 // endSubflow ends a subflow, also a failed one, with what its shared state has become.
 func (d *decider) endSubflow(st *Step, failed string) {
-	how := ending{post: true, action: st.Node.Post.action(st.Child.SharedJSON())}
+	how := ending{post: true}
+	if st.scope.Graph.Dag == nil {
+		how.action = st.Node.Post.action(st.Child.Output())
+	}
 	if st.Node.Strategy != Continue {
 		how.failed = failed
 	}
@@ -276,6 +307,10 @@ func (d *decider) endSubflow(st *Step, failed string) {
 
 func (d *decider) endExecutor(st *Step) {
 	u := &st.Units[0]
+	if st.scope.Graph.Dag != nil {
+		d.endSingle(st)
+		return
+	}
 	if u.Status == UnitFailed {
 		d.finish(st, ending{failed: orText(*u.Error, "failed")})
 		return
@@ -288,6 +323,7 @@ func (d *decider) endEach(st *Step) {
 	d.withdraw(st)
 	how := ending{post: true, action: st.Node.Post.ActionStatic}
 	if st.Failures > 0 && st.Node.Strategy != Continue {
+		how.reason = st.failure()
 		how.failed = fmt.Sprintf("%s error: %s", st.Node.Kind, st.errorsJSON())
 	}
 	d.finish(st, how)

@@ -6,12 +6,21 @@ import "encoding/json"
 type Definition struct {
 	Name        string           `json:"name,omitempty"`
 	Description string           `json:"description,omitempty"`
-	Start       string           `json:"start"`
+	Mode        string           `json:"mode,omitempty"`    // graph or dag; "" = dag if there is neither a start nor an edge
+	Profile     string           `json:"profile,omitempty"` // of dag mode: ork or pgflow, a bundle of defaults; "" = Troupe's own
+	Start       string           `json:"start,omitempty"`
 	Nodes       map[string]*Node `json:"nodes"`
 	Edges       []Edge           `json:"edges,omitempty"`
-	TimeoutMS   int64            `json:"timeout_ms,omitempty"` // of the whole task; 0 = none
-	OnError     string           `json:"on_error,omitempty"`   // "fail": a failed node without an `error` edge ends its scope
-	Result      string           `json:"result,omitempty"`     // the shared key that is the task's result; "" = all of shared
+	TimeoutMS   int64            `json:"timeout_ms,omitempty"`  // of the whole task; 0 = none
+	Timeout     Duration         `json:"timeout,omitzero"`      // the same, another way to write it
+	OnError     string           `json:"on_error,omitempty"`    // graph: "fail", a failed node without an `error` edge ends its scope; dag: continue or fail_fast
+	Result      string           `json:"result,omitempty"`      // graph: the shared key that is the task's result; "" = all of shared
+	Finally     string           `json:"finally,omitempty"`     // the node that runs when everything else is over, whatever happened
+	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged
+	Defaults    Defaults         `json:"defaults,omitzero"`     // dag: of its nodes
+
+	// Embedded is the name of the flow this was taken from, when it is a part of another one.
+	Embedded string `json:"embedded,omitempty"`
 
 	source *reporter // the text it was read from and the problems of that, or nil
 }
@@ -60,12 +69,24 @@ type Node struct {
 
 	Subflow      *Subflow   `json:"subflow,omitempty"`
 	SubflowExecs []ExecSpec `json:"subflow_execs,omitempty"`
+
+	Flow       *Inner     `json:"flow,omitempty"`       // the flow inside a subflow or branch, of either mode
+	Compensate string     `json:"compensate,omitempty"` // the node that undoes this one when the task fails or is canceled
+	Retry      *RetrySpec `json:"retry,omitempty"`
+	Timeout    Duration   `json:"timeout,omitzero"` // timeout_ms, another way to write it
+	Labels     []string   `json:"labels,omitempty"` // that whoever carries out its jobs has to have
+
+	DagNode
+	order int // where it was written among its scope's nodes
 }
 
-// Prep says what a node's input is made of. A present InputMap wins over InputKey.
+// Prep says what a node's input is made of. A present InputMap wins over InputKey. In dag mode it may
+// also be an expression, and for a branch a handler.
 type Prep struct {
 	InputKey string            `json:"input_key,omitempty"`
 	InputMap map[string]string `json:"input_map,omitempty"`
+	Expr     string            `json:"expr,omitempty"` // CEL
+	Handler
 }
 
 // Post says where a node's output goes and which action it ends with.

@@ -37,12 +37,14 @@ type AlarmKind uint8
 
 // Reasons for alarms.
 const (
-	AlarmTask    AlarmKind = iota + 1 // the task's timeout
-	AlarmStep                         // a timer, a wait's timeout, a subflow's timeout
-	AlarmEnter                        // a delayed step may be entered
-	AlarmAttempt                      // the attempt's timeout
-	AlarmClaim                        // the claim's expiry
-	AlarmRetry                        // the unit may be tried again
+	AlarmTask      AlarmKind = iota + 1 // the task's timeout
+	AlarmStep                           // a timer, a wait's timeout, a subflow's timeout
+	AlarmEnter                          // a delayed step may be entered
+	AlarmAttempt                        // the attempt's timeout
+	AlarmClaim                          // the claim's expiry
+	AlarmRetry                          // the unit may be tried again
+	AlarmStart                          // a delayed step's units may be started
+	AlarmUnclaimed                      // nobody has claimed the job
 )
 
 func (Dispatch) effect() {}
@@ -60,6 +62,7 @@ type Job struct {
 	Exec       *Exec
 	Input      json.RawMessage
 	Params     json.RawMessage
+	Units      int    // of its step
 	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
 	TimeoutMS  int64  // of the attempt; 0 = none
 	EnqueuedAt int64

@@ -13,9 +13,12 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		if st := s.step(e.Address()); st != nil && st.Node.composite() {
 			effects = append(effects, Spawn{st.Address()})
 		}
+		if e.Until > e.At {
+			effects = append(effects, Alarm{At: e.Until, Address: e.stepAddress(), Kind: AlarmStart})
+		}
 	case StepEnded:
 		sc := s.scopes[e.Scope]
-		if sc != nil && sc.Graph.Nodes[e.Node].composite() {
+		if sc != nil && sc.Graph.Nodes[e.Node].composite() && e.Visit > 0 && !(sc.Graph.Dag != nil && sc.node(sc.Graph.Nodes[e.Node]).StartedAt == 0) {
 			effects = append(effects, Prune{Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}})
 		}
 	case AttemptsStarted:
@@ -26,9 +29,15 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case AttemptReturned:
 		if st, u := s.attempt(e.Address()); u != nil {
 			effects = append(effects, Dispatch{st.job(s, e.Unit)})
+			if u.Live.StartBy > 0 {
+				effects = append(effects, Alarm{At: u.Live.StartBy, Address: e.Address(), Kind: AlarmUnclaimed})
+			}
 		}
 	case AttemptClaimed, AttemptExtended:
 		effects = append(effects, Alarm{At: e.Until, Address: e.Address(), Kind: AlarmClaim})
+		if e.Due > 0 {
+			effects = append(effects, Alarm{At: e.Due, Address: e.Address(), Kind: AlarmAttempt})
+		}
 	case AttemptEnded:
 		if st := s.step(e.Address()); st != nil {
 			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
@@ -46,7 +55,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 
 // composite nodes have units or a scope that are carried apart from the task itself.
 func (n *PlanNode) composite() bool {
-	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow
+	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow || n.Kind == KindFanout
 }
 
 // appendOwed adds what is owed to a unit with an attempt in flight: its job to whoever can carry
@@ -56,14 +65,19 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	if u.Live == nil {
 		return effects
 	}
-	job := st.job(s, i)
-	if u.Live.Worker != "" {
-		effects = append(effects, Alarm{At: u.Live.Until, Address: job.Address, Kind: AlarmClaim})
-	} else {
-		effects = append(effects, Dispatch{job})
+	a := st.Address()
+	a.Unit, a.Attempt = i, int(u.Attempt)
+	switch {
+	case u.Live.Worker != "":
+		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
+	case st.exec(i).Type != ExecDirect:
+		effects = append(effects, Dispatch{st.job(s, i)})
 	}
 	if u.Live.Due > 0 {
-		effects = append(effects, Alarm{At: u.Live.Due, Address: job.Address, Kind: AlarmAttempt})
+		effects = append(effects, Alarm{At: u.Live.Due, Address: a, Kind: AlarmAttempt})
+	}
+	if u.Live.StartBy > 0 && u.Live.Worker == "" {
+		effects = append(effects, Alarm{At: u.Live.StartBy, Address: a, Kind: AlarmUnclaimed})
 	}
 	return effects
 }
@@ -75,7 +89,7 @@ func (st *Step) job(s *State, i int) Job {
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
-		Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier, Deliveries: u.Live.Deliveries}
+		Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier, Deliveries: u.Live.Deliveries}
 	return j
 }
 
@@ -97,24 +111,38 @@ func Outstanding(s *State) []Effect {
 	if s.Deadline > 0 {
 		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
 	}
+	if s.Closing != nil {
+		return s.Closing.Scope.appendOutstanding(effects, s)
+	}
 	return s.Root.appendOutstanding(effects, s)
 }
 
 func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
-	if sc.Step != nil {
-		return sc.Step.appendOutstanding(effects, s)
+	active := sc.Active()
+	for _, st := range active {
+		effects = st.appendOutstanding(effects, s)
 	}
-	return sc.appendDelays(effects, s)
+	if len(active) == 0 {
+		return sc.appendDelays(effects, s)
+	}
+	return effects
 }
 
 // appendDelays adds what may start at a later time. Nothing of it wakes a task that is paused.
 func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
+	if s.Paused() {
+		return effects
+	}
+	active := sc.Active()
+	for _, st := range active {
+		if st.Child != nil {
+			effects = st.Child.appendDelays(effects, s)
+		} else {
+			effects = st.appendRetries(effects)
+		}
+	}
 	switch {
-	case s.Paused():
-	case sc.Step != nil && sc.Step.Child != nil:
-		return sc.Step.Child.appendDelays(effects, s)
-	case sc.Step != nil:
-		return sc.Step.appendRetries(effects)
+	case len(active) > 0 || s.CancelAt != 0 && s.Closing == nil:
 	case sc.EnterAt > 0 && sc.Cursor != "":
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
@@ -122,6 +150,9 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 }
 
 func (st *Step) appendRetries(effects []Effect) []Effect {
+	if st.StartAt > 0 && st.Next == 0 {
+		effects = append(effects, Alarm{At: st.StartAt, Address: st.Address(), Kind: AlarmStart})
+	}
 	for _, i := range st.Retrying {
 		a := st.Address()
 		a.Unit, a.Attempt = i, int(st.Units[i].Attempt)

@@ -52,6 +52,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendText(b, "ir", e.InputRef)
 	b = appendRaw(b, "ou", e.Output)
 	b = appendText(b, "er", e.Error)
+	b = appendText(b, "re", e.Reason)
 	b = appendNumber(b, "to", int64(e.Total))
 	b = appendNumber(b, "du", e.Due)
 	b = appendText(b, "ca", e.Carrier)

@@ -11,12 +11,16 @@ const (
 	TaskCreated     EventType = "task_created"     // Version, Params, At
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
+	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
+	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with
+	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value
-	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Due
-	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error; Due and Attempt when Next waits for another try
+	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Due, Until = when they may start
+	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
+	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
 	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due
-	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until
+	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until, Due when its time counts from here
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
 	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again
@@ -43,6 +47,7 @@ type Event struct {
 	InputRef string          `json:"ir,omitempty"` // the input is what this reference means at this moment
 	Output   json.RawMessage `json:"ou,omitempty"`
 	Error    string          `json:"er,omitempty"`
+	Reason   string          `json:"re,omitempty"` // of a failure or skip, in one word
 	Total    int             `json:"to,omitempty"`
 	Due      int64           `json:"du,omitempty"`
 
@@ -64,4 +69,9 @@ type Event struct {
 // Address is where the event happened.
 func (e *Event) Address() Address {
 	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: e.Unit, Attempt: e.Attempt}
+}
+
+// stepAddress is the step it happened in.
+func (e *Event) stepAddress() Address {
+	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}
 }

@@ -36,6 +36,12 @@ func Evolve(s *State, e *Event) {
 		s.PausedAt = e.At
 	case TaskResumed:
 		s.PausedAt = 0
+	case CancelAsked:
+		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
+	case TaskClosing:
+		s.close(e)
+	case TaskRetried:
+		s.retry(e)
 	case TaskEnded:
 		s.end(e)
 	case SignalReceived:
@@ -47,6 +53,8 @@ func Evolve(s *State, e *Event) {
 		s.leave(e)
 	case AttemptsStarted:
 		s.launch(e)
+	case UnitsAppended:
+		s.extend(e)
 	default:
 		if st, u := s.attempt(e.Address()); u != nil {
 			st.evolve(u, e)
@@ -60,7 +68,19 @@ func (s *State) begin(e *Event) {
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
-	s.Root = &Scope{Graph: s.Plan.Root, Params: s.Params, Cursor: s.Plan.Root.Start}
+	s.Root = &Scope{Graph: s.Plan.Root, Cursor: s.Plan.Root.Start}
+	s.linkRoot()
+	if s.Root.Graph.Dag != nil {
+		s.Root.beginDag()
+	}
+}
+
+// linkRoot gives the root what follows from the task.
+func (s *State) linkRoot() {
+	s.Root.Graph, s.Root.Params = s.Plan.Root, s.Params
+	if s.Root.Graph.Dag != nil {
+		s.Root.Params, s.Root.run = objectOr(s.Params), s.Params
+	}
 	s.scopes = map[string]*Scope{"": s.Root}
 }
 
@@ -84,26 +104,46 @@ func (s *State) enter(e *Event) {
 	if sc == nil || sc.Graph.Nodes[e.Node] == nil {
 		return
 	}
-	s.Status = TaskRunning
-	if sc.Visits == nil {
-		sc.Visits = map[string]int{}
+	if s.Status != TaskCanceling {
+		s.Status = TaskRunning
 	}
-	sc.Visits[e.Node] = e.Visit
-	sc.Cursor, sc.EnterAt = e.Node, 0
+	if s.closes(sc) {
+		sc.given = s.Closing.given(s)
+	}
 	n := sc.Graph.Nodes[e.Node]
-	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.stepParams(n), Input: e.Input}
+	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.stepParams(n), Input: e.Input,
+		StartAt: e.Until, Initial: e.Total}
 	if e.InputRef != "" {
 		st.Input = sc.resolve(e.InputRef, st.Params)
 	}
 	if e.Total > 0 {
 		st.Units = make([]Unit, e.Total)
 	}
-	sc.Step = st
+	sc.hold(st)
 	s.watch(st)
 	if n.Kind == KindSubflow && n.Sub != nil {
 		st.Child = &Scope{Path: childScope(sc.Path, n.Key, e.Visit), Cursor: n.Sub.Start}
 		s.adopt(st)
+		if n.Sub.Dag != nil {
+			st.Child.beginDag()
+		}
 	}
+	if s.closes(sc) {
+		s.Closing.entered(s)
+	}
+}
+
+// hold makes a step active in its scope.
+func (sc *Scope) hold(st *Step) {
+	if sc.Graph.Dag != nil {
+		sc.holdDag(st)
+		return
+	}
+	if sc.Visits == nil {
+		sc.Visits = map[string]int{}
+	}
+	sc.Visits[st.Key] = st.Visit
+	sc.Cursor, sc.EnterAt, sc.Step = st.Key, 0, st
 }
 
 // watch notes a step that a signal may end.
@@ -116,12 +156,26 @@ func (s *State) watch(st *Step) {
 // adopt gives a step's child what follows from the step.
 func (s *State) adopt(st *Step) {
 	c := st.Child
-	c.Graph, c.Params, c.parent, c.depth = st.Node.Sub, st.Params, st, st.scope.depth+1
+	c.Graph, c.Params, c.run, c.parent, c.depth = st.Node.Sub, st.Params, st.Params, st, st.scope.depth+1
+	switch {
+	case st.scope.Graph.Dag != nil:
+		c.run = st.scope.branchRun(st.Node)
+		c.Params = objectOr(c.run)
+	case c.Graph.Dag != nil:
+		if len(st.Input) > 0 {
+			c.run = st.Input
+		}
+		c.Params = objectOr(c.run)
+	}
 	s.scopes[c.Path] = c
 }
 
 // leave ends a step: its output goes where post says, the cursor moves, what was below it is gone.
 func (s *State) leave(e *Event) {
+	if sc := s.scopes[e.Scope]; sc != nil && sc.Graph.Dag != nil {
+		s.leaveDag(sc, e)
+		return
+	}
 	st := s.step(e.Address())
 	if st == nil {
 		return
@@ -130,14 +184,22 @@ func (s *State) leave(e *Event) {
 	if e.Post {
 		sc.post(st, e)
 	}
+	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
+		s.remember(st, st.result(e))
+	}
 	s.forget(st)
 	s.Steps++
+	if s.closes(sc) {
+		sc.Step = nil
+		s.closed(st, e)
+		return
+	}
 	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
 	if e.Attempt > 0 {
 		sc.Retries = e.Attempt
 	}
 	if e.Next == "" && e.Status == string(StepFailed) {
-		sc.Failed = orText(e.Error, "failed")
+		sc.Failed, sc.FailedAt = orText(e.Error, "failed"), e.Node
 	}
 }
 
@@ -155,8 +217,8 @@ func (s *State) forget(st *Step) {
 	}
 	if st.Child != nil {
 		delete(s.scopes, st.Child.Path)
-		if st.Child.Step != nil {
-			s.forget(st.Child.Step)
+		for _, below := range st.Child.Active() {
+			s.forget(below)
 		}
 	}
 }
@@ -177,14 +239,15 @@ func (sc *Scope) post(st *Step, e *Event) {
 
 // result is a step's output: what cannot be recomputed comes with the event.
 func (st *Step) result(e *Event) json.RawMessage {
-	switch st.Node.Kind {
-	case KindExecutor:
+	if st.Node.Single {
 		return st.Units[0].Output
-	case KindParallel, KindForeach:
+	}
+	switch st.Node.Kind {
+	case KindParallel, KindForeach, KindFanout:
 		return st.aggregate()
 	case KindSubflow:
 		if st.Child != nil {
-			return st.Child.SharedJSON()
+			return st.Child.Output()
 		}
 		return null
 	case KindChoice, KindTimer:
@@ -220,7 +283,11 @@ func (s *State) launch(e *Event) {
 		u := &st.Units[i]
 		u.Status, u.Attempt, u.RetryAt = UnitDispatched, int32(e.Attempt), 0
 		u.Live = &Live{StartedAt: e.At, Due: e.Due}
-		if st.exec(i).Type != ExecQueue {
+		x := st.exec(i)
+		if x.StartMS > 0 {
+			u.Live.StartBy = e.At + x.StartMS
+		}
+		if x.Type != ExecQueue && x.Type != ExecDirect {
 			u.Live.Carrier = e.Carrier
 		}
 	}
@@ -237,6 +304,9 @@ func (st *Step) evolve(u *Unit, e *Event) {
 	case AttemptClaimed:
 		u.Status = UnitRunning
 		u.Live.Worker, u.Live.Token, u.Live.Until = e.Worker, e.Token, e.Until
+		if e.Due > 0 {
+			u.Live.Due = e.Due
+		}
 	case AttemptExtended:
 		u.Live.Until = e.Until
 	case AttemptNoted:
@@ -246,6 +316,12 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Live.Worker, u.Live.Until, u.Live.Note = "", 0, ""
 		u.Live.Carrier = e.Carrier
 		u.Live.Deliveries = e.Total
+		if x := st.exec(e.Unit); x.FromClaim {
+			u.Live.Due = 0
+			if x.StartMS > 0 {
+				u.Live.StartBy = e.At + x.StartMS
+			}
+		}
 	case AttemptEnded:
 		st.land(u, e)
 	}
@@ -267,6 +343,7 @@ func (st *Step) land(u *Unit, e *Event) {
 		u.Status, u.Error = UnitFailed, &text
 		st.Done++
 		st.Failures++
+		st.TimedOut = e.Status == string(AttemptTimeout)
 	}
 }
 

@@ -14,6 +14,9 @@ var null = json.RawMessage("null")
 // stepParams lays a node's params and those of its scope over each other: at the root the task wins,
 // in a subflow the child does.
 func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
+	if sc.Graph.Dag != nil {
+		return expr.Merge(sc.Params, n.Params)
+	}
 	if len(n.Params) == 0 {
 		return sc.Params
 	}
@@ -25,6 +28,9 @@ func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
 
 // env is what references mean in a scope.
 func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
+	if input == nil {
+		input = sc.given
+	}
 	return &expr.Env{
 		Params: params,
 		Input:  input,
@@ -65,6 +71,8 @@ func (sc *Scope) buildInput(n *PlanNode, params json.RawMessage) (value json.Raw
 		return sc.inputMap(n, params), ""
 	case n.Prep.Key != "":
 		return nil, n.Prep.Key
+	case sc.given != nil:
+		return sc.given, ""
 	default:
 		return nil, ""
 	}
@@ -173,6 +181,9 @@ func (st *Step) branchesOf() (names []string, execs []Exec) {
 
 // unitInput is what a unit works on: an item of a foreach, else the step's input.
 func (st *Step) unitInput(i int) json.RawMessage {
+	if st.Node.Dag != nil {
+		return st.dagUnitInput(i)
+	}
 	if st.Node.Kind == KindForeach {
 		if items := st.itemsOf(); i < len(items) {
 			return items[i]
@@ -183,7 +194,7 @@ func (st *Step) unitInput(i int) json.RawMessage {
 }
 
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
-	if len(exec.Params) == 0 || st.Node.Kind == KindExecutor {
+	if len(exec.Params) == 0 || st.Node.Single {
 		return st.Params
 	}
 	return expr.Merge(st.Params, exec.Params)

@@ -45,14 +45,15 @@ func CompileText(text []byte, limits Limits) (*Plan, Problems) {
 	return Compile(d, limits)
 }
 
-// YAMLToJSON is the JSON of a YAML text, keys sorted. The error is of the type Problems.
+// YAMLToJSON is the JSON of a YAML text, keys in the order written, which is that of the nodes of a dag. The
+// error is of the type Problems.
 func YAMLToJSON(text []byte) ([]byte, error) {
 	r := &reporter{}
 	root := readYAML(plain(text), r)
 	if err := r.all().Err(); err != nil {
 		return nil, err
 	}
-	return appendJSON(nil, root, true), nil
+	return appendJSON(nil, root), nil
 }
 
 // plain is a text without the mark that some editors put before it.

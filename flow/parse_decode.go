@@ -30,6 +30,15 @@ const maxNesting = 500
 
 var rawType = reflect.TypeFor[json.RawMessage]()
 
+// union is a field that can be written in several ways.
+type union interface {
+	decode(from decoder, v value, at *place)
+}
+
+func (d decoder) handler(v value, to *Handler, at *place) {
+	d.object(v, reflect.ValueOf(to).Elem(), at)
+}
+
 // decode sets a field from a value. A null leaves the field as it is.
 func (d decoder) decode(v value, to reflect.Value, at *place) {
 	switch {
@@ -40,6 +49,10 @@ func (d decoder) decode(v value, to reflect.Value, at *place) {
 		return
 	case to.Type() == rawType:
 		to.SetBytes(v.raw())
+		return
+	}
+	if u, ok := to.Addr().Interface().(union); ok {
+		u.decode(d, v, at)
 		return
 	}
 	switch to.Kind() {
@@ -60,6 +73,11 @@ func (d decoder) decode(v value, to reflect.Value, at *place) {
 	case reflect.Bool:
 		if d.want(v, expr.KindBool, at) {
 			to.SetBool(string(v.raw()) == "true")
+		}
+	case reflect.Float64:
+		if d.want(v, expr.KindNumber, at) {
+			f, _ := expr.Number(v.raw())
+			to.SetFloat(f)
 		}
 	default:
 		d.integer(v, to, at)
@@ -91,10 +109,13 @@ func (d decoder) table(v value, to reflect.Value, at *place) {
 	}
 	to.Set(reflect.MakeMap(to.Type()))
 	seen := map[string]bool{}
-	for _, m := range v.members() {
+	for i, m := range v.members() {
 		d.once(seen, m.key, m, at)
 		e := reflect.New(to.Type().Elem()).Elem()
 		d.decode(m.value, e, at.key(m.key))
+		if n, ok := e.Interface().(*Node); ok && n != nil {
+			n.order = i
+		}
 		to.SetMapIndex(reflect.ValueOf(m.key), e)
 	}
 }
@@ -112,7 +133,7 @@ func (d decoder) object(v value, to reflect.Value, at *place) {
 			continue
 		}
 		d.once(seen, name, m, at)
-		d.decode(m.value, to.Field(names[name]), at.key(name))
+		d.decode(m.value, to.FieldByIndex(names[name]), at.key(name))
 	}
 }
 
@@ -161,13 +182,14 @@ func (d decoder) integer(v value, to reflect.Value, at *place) {
 	}
 }
 
-// fields are the names of a struct's fields in texts, and their numbers.
-type fields map[string]int
+// fields are the names of a struct's fields in texts, and where they are.
+type fields map[string][]int
 
 // knownFields says the fields of each struct that a definition is made of.
 var knownFields = func() map[reflect.Type]fields {
 	known := map[reflect.Type]fields{}
 	learn(known, reflect.TypeFor[Definition]())
+	learn(known, reflect.TypeFor[Handler]())
 	return known
 }()
 
@@ -176,10 +198,10 @@ func learn(known map[reflect.Type]fields, t reflect.Type) {
 	case t.Kind() == reflect.Struct && known[t] == nil:
 		names := fields{}
 		known[t] = names
-		for i := range t.NumField() {
-			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
-				names[name] = i
-				learn(known, t.Field(i).Type)
+		for _, f := range reflect.VisibleFields(t) { // those of embedded structs too
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				names[name] = f.Index
+				learn(known, f.Type)
 			}
 		}
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:

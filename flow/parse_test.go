@@ -209,7 +209,7 @@ func TestYAMLScalarsKeepTheirType(t *testing.T) {
 		".5": `0.5`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`, "": `null`, "null": `null`,
 		"'2'": `"2"`, `"a\tb"`: `"a\tb"`, "!!str 2": `"2"`, "2001-01-01": `"2001-01-01"`, "$params.x": `"$params.x"`,
 		"12345678901234567890123": `12345678901234567890123`, "|\n  a\n  b\n": `"a\nb\n"`, "a  b": `"a  b"`,
-		"{b: 1, a: [x, {d: 1}]}": `{"a":["x",{"d":1}],"b":1}`,
+		"{b: 1, a: [x, {d: 1}]}": `{"b":1,"a":["x",{"d":1}]}`,
 	} {
 		got, err := YAMLToJSON([]byte("v: " + text))
 		require.NoError(t, err, text)

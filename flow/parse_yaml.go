@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -85,11 +84,11 @@ func (v *yamlValue) raw() json.RawMessage {
 	if v.scalar != nil {
 		return v.scalar
 	}
-	return appendJSON(nil, v, false)
+	return appendJSON(nil, v)
 }
 
-// appendJSON writes a value as JSON, its keys in the order written or sorted.
-func appendJSON(b []byte, v value, sorted bool) []byte {
+// appendJSON writes a value as JSON, its keys in the order written.
+func appendJSON(b []byte, v value) []byte {
 	switch v.kind() {
 	case expr.KindArray:
 		b = append(b, '[')
@@ -97,22 +96,17 @@ func appendJSON(b []byte, v value, sorted bool) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, e, sorted)
+			b = appendJSON(b, e)
 		}
 		return append(b, ']')
 	case expr.KindObject:
-		fields := v.members()
-		if sorted {
-			fields = slices.Clone(fields)
-			slices.SortFunc(fields, func(x, y member) int { return strings.Compare(x.key, y.key) })
-		}
 		b = append(b, '{')
-		for i, m := range fields {
+		for i, m := range v.members() {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			b = append(expr.AppendQuote(b, m.key), ':')
-			b = appendJSON(b, m.value, sorted)
+			b = appendJSON(b, m.value)
 		}
 		return append(b, '}')
 	default:

@@ -11,6 +11,9 @@ type Plan struct {
 	Root      *Graph
 	TimeoutMS int64
 	Result    string
+	Profile   Profile
+	Closing   *Graph // the nodes that compensate, and Finally; nil when there are none
+	Finally   string // its key there; "" = none
 }
 
 // Graph is the compiled form of one scope: its nodes and where to begin.
@@ -18,6 +21,9 @@ type Graph struct {
 	Start string
 	Nodes map[string]*PlanNode
 	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
+	Dag   *Dag // nil in graph mode
+
+	Result string // of a flow inside another: the key of shared that is its value; "" = all of shared
 }
 
 // Kind says which arrangement of the six mechanisms a node is.
@@ -33,6 +39,17 @@ const (
 	KindForeach   Kind = "foreach"
 	KindWaitEvent Kind = "wait_event"
 	KindApproval  Kind = "approval"
+)
+
+// The kinds that only dag mode has. Gates, conds, preps and joins are made by Compile.
+const (
+	KindFanout Kind = "fanout"
+	KindBranch Kind = "branch"
+	KindOutput Kind = "output"
+	KindGate   Kind = "gate" // decides whether a branch runs
+	KindCond   Kind = "cond" // asks a handler whether to skip
+	KindPrep   Kind = "prep" // makes the input of a branch or the items of a fanout
+	KindJoin   Kind = "join" // the value of a branch
 )
 
 // PlanNode is a compiled node.
@@ -53,6 +70,9 @@ type PlanNode struct {
 	Cases     []PlanCase // choice
 	Default   string     // choice: default_action
 	Sub       *Graph     // subflow; nil when its start is empty
+	Single    bool       // it has one unit, and ends with it
+	Undo      string     // the key of the node in Plan.Closing that compensates this one; "" = none
+	Dag       *PlanDag   // nil in graph mode
 }
 
 // Exec says how the jobs of a unit travel and what they ask for.
@@ -66,6 +86,10 @@ type Exec struct {
 	MaxAttempts  int // inner tries of local_func and local_script; workers tried for http
 	TryDelayMS   int64
 	VisibilityMS int64 // 0 = the engine's default
+	HeartbeatMS  int64 // how long the holder of a claim may be silent before its attempt has failed; 0 = any time
+	StartMS      int64 // how long the job may wait for somebody to claim it; 0 = any time
+	FromClaim    bool  // an attempt's timeout counts from its claim
+	Labels       []string
 }
 
 // ExecType says how a job reaches the one who carries it out.
@@ -77,12 +101,17 @@ const (
 	ExecQueue  ExecType = "queue"
 	ExecFunc   ExecType = "local_func"
 	ExecScript ExecType = "local_script"
+	ExecDirect ExecType = "direct" // nobody carries it out: it is finished through the API
 )
 
-// Retry is how often, and how far apart, a failed unit of an executor or child of a subflow is tried again.
+// Retry is how often, and how far apart, a failed unit or child of a subflow is tried again.
 type Retry struct {
-	Max    int // tries after the first
-	WaitMS int64
+	Max         int // tries after the first
+	WaitMS      int64
+	Exponential bool    // each wait is twice the one before
+	MaxWaitMS   int64   // 0 = no bound
+	Jitter      float64 // 0 to 1: the part of a wait that is left to chance
+	Units       bool    // it is each unit of the step that is tried again
 }
 
 // Strategy says what a failed unit or child means for its step.

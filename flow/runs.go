@@ -24,6 +24,7 @@ type NodeRun struct {
 	Input     json.RawMessage
 	Output    json.RawMessage
 	Error     string
+	Reason    string // of a failure or skip, in dag mode
 	Action    string
 	Worker    string
 	URL       string
@@ -96,12 +97,15 @@ func (h *History) note(e *Event) {
 
 // stepEnded closes what was in flight below the step and adds its summary.
 func (h *History) stepEnded(e *Event) {
-	st := h.State.step(e.Address())
+	st := h.State.step(e.stepAddress())
 	if st == nil {
+		h.decided(e)
 		return
 	}
-	h.cancelBelow(st, e.At)
-	if st.Node.Kind == KindExecutor && st.Done > 0 {
+	if st.Flying > 0 || st.Child != nil {
+		h.cancelBelow(st, e.At)
+	}
+	if st.Node.Single && st.Done > 0 {
 		h.closeExecutor(st, e)
 		return
 	}
@@ -121,16 +125,34 @@ func (h *History) closeExecutor(st *Step, e *Event) {
 	}
 }
 
+// decided adds the row of a node of dag mode that ended without having begun.
+func (h *History) decided(e *Event) {
+	sc := h.State.Scope(e.Scope)
+	if sc == nil || sc.Graph.Dag == nil || sc.Graph.Nodes[e.Node] == nil {
+		return
+	}
+	r := NodeRun{Address: e.stepAddress(), Kind: RunSummary, Node: sc.Graph.Nodes[e.Node], Status: AttemptOK, Input: null, Output: orNull(e.Output),
+		Error: e.Error, Reason: e.Reason, Action: e.Action, StartedAt: e.At, EndedAt: e.At}
+	r.Attempt = 1
+	switch StepStatus(e.Status) {
+	case StepFailed:
+		r.Status = AttemptError
+	case StepSkipped:
+		r.Status = AttemptSkipped
+	}
+	h.Runs = append(h.Runs, r)
+}
+
 func (st *Step) summary(e *Event) NodeRun {
 	a := st.Address()
 	a.Attempt = 1
-	r := NodeRun{Address: a, Kind: RunSummary, Node: st.Node, Status: AttemptOK, Input: orNull(st.Input),
+	r := NodeRun{Address: a, Kind: RunSummary, Node: st.Node, Status: AttemptOK, Input: orNull(st.stepInput()), Reason: e.Reason,
 		Error: e.Error, Action: e.Action, StartedAt: st.EnteredAt, EndedAt: e.At}
 	if e.Error != "" {
 		r.Status = AttemptError
 	}
 	switch st.Node.Kind {
-	case KindParallel, KindForeach:
+	case KindParallel, KindForeach, KindFanout:
 		r.Output = st.aggregate()
 		if st.Failures > 0 && st.Node.Strategy != Continue {
 			r.Error = st.errorsJSON()

@@ -51,24 +51,53 @@ func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool, err error) {
 // link restores what follows from the exported fields and the plan.
 func (s *State) link(plan *Plan) error {
 	s.Plan = plan
-	s.scopes = map[string]*Scope{"": s.Root}
-	s.Root.Graph, s.Root.Params = plan.Root, s.Params
-	for sc := s.Root; sc != nil; {
-		st := sc.Step
-		if st == nil {
-			return nil
-		}
-		if st.Node = sc.Graph.Nodes[st.Key]; st.Node == nil {
-			return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
-		}
-		st.scope = sc
-		if !s.Status.Ended() {
-			s.watch(st)
-		}
-		if st.Child != nil {
-			s.adopt(st)
-		}
-		sc = st.Child
+	s.linkRoot()
+	if err := s.linkScope(s.Root); err != nil {
+		return err
 	}
-	return nil
+	if s.Closing == nil {
+		return nil
+	}
+	if plan.Closing == nil || s.Closing.Scope == nil {
+		return fmt.Errorf("flow: a snapshot of task %s compensates, which its flow does not", s.Task)
+	}
+	s.linkClosing()
+	return s.linkScope(s.Closing.Scope)
+}
+
+// linkScope links a scope's active steps and everything below them.
+func (s *State) linkScope(sc *Scope) error {
+	if sc.Graph.Dag != nil {
+		if len(sc.Nodes) != len(sc.Graph.Dag.List) {
+			return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Graph.Dag.List))
+		}
+		sc.linkDag()
+		for i := range sc.Nodes {
+			if st := sc.Nodes[i].Step; st != nil {
+				if err := s.linkStep(sc, st); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if sc.Step == nil {
+		return nil
+	}
+	return s.linkStep(sc, sc.Step)
+}
+
+func (s *State) linkStep(sc *Scope, st *Step) error {
+	if st.Node = sc.Graph.Nodes[st.Key]; st.Node == nil {
+		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
+	}
+	st.scope = sc
+	if !s.Status.Ended() {
+		s.watch(st)
+	}
+	if st.Child == nil {
+		return nil
+	}
+	s.adopt(st)
+	return s.linkScope(st.Child)
 }

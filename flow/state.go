@@ -24,6 +24,11 @@ type State struct {
 	Deadline  int64 `json:",omitempty"` // of the whole task; 0 = none
 	Steps     int   // that have ended
 
+	CancelAt int64    `json:",omitempty"` // when somebody canceled it who lets what is in flight go on; 0 = nobody
+	Closing  *Closing `json:",omitempty"` // what is done when everything else is over
+	Closings int      `json:",omitempty"` // how often it has closed
+	Done     []Undo   `json:",omitempty"` // steps to be undone if the task fails, the last one first
+
 	AnsweredIDs []string `json:",omitempty"` // of the newest requests that had an effect, oldest first
 
 	scopes  map[string]*Scope // by path
@@ -43,7 +48,12 @@ type Scope struct {
 	EnterAt    int64                      `json:",omitempty"` // earliest time for that; 0 = at once
 	Retries    int                        `json:",omitempty"` // of children, in a subflow with strategy retry
 	Failed     string                     `json:",omitempty"` // error the scope ended with
+	FailedAt   string                     `json:",omitempty"` // the node it ended at then
+	Nodes      []NodeState                `json:",omitempty"` // of dag mode, by index
 
+	run    json.RawMessage // of dag mode: what `run` means
+	given  json.RawMessage // what $input means before there is one: in the closing scope, what is to be undone
+	dag    dagState
 	parent *Step // nil for the root
 	depth  int
 }
@@ -58,12 +68,16 @@ type Step struct {
 	EnteredAt int64           //
 	Due       int64           `json:",omitempty"` // a timer's end, a wait's or subflow's timeout; 0 = none
 
-	Units    []Unit `json:",omitempty"`
-	Next     int    `json:",omitempty"` // units before it have been started
-	Flying   int    `json:",omitempty"` // units dispatched or running
-	Done     int    `json:",omitempty"` // units ended
-	Failures int    `json:",omitempty"` // units failed
-	Retrying []int  `json:",omitempty"` // units that are to be tried again, in order of their time
+	Units    []Unit            `json:",omitempty"`
+	Next     int               `json:",omitempty"` // units before it have been started
+	Flying   int               `json:",omitempty"` // units dispatched or running
+	Done     int               `json:",omitempty"` // units ended
+	Failures int               `json:",omitempty"` // units failed
+	TimedOut bool              `json:",omitempty"` // the last of those by its timeout
+	Retrying []int             `json:",omitempty"` // units that are to be tried again, in order of their time
+	StartAt  int64             `json:",omitempty"` // units are started then; 0 = at once
+	Initial  int               `json:",omitempty"` // units it began with
+	Extra    []json.RawMessage `json:",omitempty"` // items that were appended
 
 	Child *Scope `json:",omitempty"` // of a subflow
 
@@ -71,6 +85,8 @@ type Step struct {
 	execs []Exec            // of parallel_services given as params
 	names []string          // of those
 	items []json.RawMessage // of Input, for foreach; made when first needed
+
+	position int // among the active steps of its scope, in dag mode
 }
 
 // Unit is one of the N pieces of a step.
@@ -87,6 +103,7 @@ type Unit struct {
 type Live struct {
 	StartedAt  int64
 	Due        int64  `json:",omitempty"` // its timeout; 0 = none
+	StartBy    int64  `json:",omitempty"` // when somebody must have claimed it; 0 = any time
 	Carrier    string `json:",omitempty"` // incarnation of the member that carries it; "" for a queue job
 	Worker     string `json:",omitempty"` // the poller that claimed it
 	Token      string `json:",omitempty"` // of the newest claim, also when that has run out
@@ -97,6 +114,17 @@ type Live struct {
 
 // Scope finds by its path.
 func (s *State) Scope(path string) *Scope { return s.scopes[path] }
+
+// Active are the steps of a task that somebody or something keeps busy, without those inside others.
+func (s *State) Active() []*Step {
+	switch {
+	case s.Root == nil || s.Status.Ended():
+		return nil
+	case s.Closing != nil:
+		return s.Closing.Scope.Active()
+	}
+	return s.Root.Active()
+}
 
 // Address of the step.
 func (st *Step) Address() Address {
@@ -109,10 +137,21 @@ func (st *Step) Scope() *Scope { return st.scope }
 // step finds the active step an address names, nil when it is not active (any more).
 func (s *State) step(a Address) *Step {
 	sc := s.scopes[a.Scope]
-	if sc == nil || sc.Step == nil || sc.Step.Node.Key != a.Node || sc.Step.Visit != a.Visit {
+	if sc == nil {
 		return nil
 	}
-	return sc.Step
+	st := sc.Step
+	if sc.Graph.Dag != nil {
+		n := sc.Graph.Nodes[a.Node]
+		if n == nil {
+			return nil
+		}
+		st = sc.node(n).Step
+	}
+	if st == nil || st.Node.Key != a.Node || st.Visit != a.Visit {
+		return nil
+	}
+	return st
 }
 
 // attempt finds the attempt in flight that an address names, nil when it is over or never was.
@@ -146,6 +185,9 @@ func (s *State) Paused() bool { return s.PausedAt != 0 }
 func (s *State) Result() json.RawMessage {
 	if s.Root == nil {
 		return null
+	}
+	if s.Plan.Root.Dag != nil {
+		return s.Root.Output()
 	}
 	if key := s.Plan.Result; key != "" {
 		return orNull(s.Root.Shared[key])

@@ -60,4 +60,5 @@ const (
 	AttemptError    AttemptStatus = "error"
 	AttemptTimeout  AttemptStatus = "timeout"
 	AttemptCanceled AttemptStatus = "canceled"
+	AttemptSkipped  AttemptStatus = "skipped" // there was none, because its node was skipped
 )

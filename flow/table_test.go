@@ -124,6 +124,9 @@ func (tb *table) keep(d Decision) {
 }
 
 func (tb *table) oncePerAttempt(e *Event) {
+	if e.Type == TaskRetried {
+		tb.over = 0
+	}
 	if e.Type == AttemptEnded {
 		require.False(tb.t, tb.ended[e.Address()], "attempt %s ended twice", e.Address())
 		tb.ended[e.Address()] = true
@@ -341,7 +344,7 @@ func effectTexts(effects []Effect) []string {
 	return texts
 }
 
-var alarmNames = map[AlarmKind]string{AlarmTask: "task", AlarmStep: "step", AlarmEnter: "enter", AlarmAttempt: "attempt", AlarmClaim: "claim", AlarmRetry: "retry"}
+var alarmNames = map[AlarmKind]string{AlarmTask: "task", AlarmStep: "step", AlarmEnter: "enter", AlarmAttempt: "attempt", AlarmClaim: "claim", AlarmRetry: "retry", AlarmStart: "start", AlarmUnclaimed: "unclaimed"}
 
 func effectText(e Effect) string {
 	switch e := e.(type) {

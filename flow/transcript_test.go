@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew")
@@ -91,7 +93,7 @@ func (s *stage) line(line string) {
 		s.print("refused (%s): %v", KindOf(err), err)
 	}
 	if s.state.Status.Ended() && (!ended || len(d.Events) > 0) {
-		s.print("= %s %s%s", s.state.Status, oneLine(s.state.Root.SharedJSON()), quoted(" action=", s.state.Root.LastAction))
+		s.print("= %s %s%s%s", s.state.Status, oneLine(s.state.Root.Output()), quoted(" action=", s.state.Root.LastAction), quoted(" error=", s.state.Error))
 	}
 }
 
@@ -125,7 +127,9 @@ func (s *stage) command(verb, rest string) Command {
 	case "signal":
 		return Signal{Key: first, Value: json.RawMessage(then)}
 	case "cancel":
-		return Cancel{}
+		return Cancel{Gently: rest == "gently", Force: rest == "force"}
+	case "retry":
+		return RetryTask{}
 	case "pause":
 		return Pause{}
 	case "resume":
@@ -139,6 +143,13 @@ func (s *stage) command(verb, rest string) Command {
 		return Report{Address: a, Output: json.RawMessage(then), Worker: "w1"}
 	case "ok-token":
 		return Report{Address: a, Token: args[0], Output: json.RawMessage(args[1])}
+	case "direct":
+		return Report{Address: a, Output: json.RawMessage(then), Direct: true}
+	case "faildirect":
+		return Report{Address: a, Error: then, Direct: true}
+	case "append":
+		items, _ := expr.Elements(json.RawMessage(then))
+		return Append{Address: a, Items: items}
 	case "fail":
 		return Report{Address: a, Error: then, Worker: "w1"}
 	case "fatal":
@@ -177,6 +188,10 @@ func (s *stage) address(text string) Address {
 	number("!", &a.Attempt)
 	number(".", &a.Unit)
 	number("#", &a.Visit)
+	if node, slug := strings.CutPrefix(text, "="); slug {
+		a.Node = node
+		return a
+	}
 	i := strings.LastIndexByte(text, '/')
 	a.Scope, a.Node = text[:max(i, 0)], text[i+1:]
 	return a
@@ -184,6 +199,10 @@ func (s *stage) address(text string) Address {
 
 func (s *stage) show(what string) {
 	switch what {
+	case "nodes":
+		for i, n := range s.state.Root.Nodes {
+			s.print("%s %s%s waits=%d%s", s.state.Root.Graph.Dag.List[i].Key, orText(string(n.Status), "created"), quoted(" ", n.Reason), n.Waits, raw(" output=", n.Output))
+		}
 	case "shared":
 		s.print("%s", oneLine(s.state.Root.SharedJSON()))
 	case "outstanding":
@@ -230,7 +249,7 @@ func eventText(e *Event) string {
 		fmt.Fprintf(&b, " %s", e.Address())
 	}
 	b.WriteString(quoted(" status=", e.Status) + quoted(" action=", e.Action) + quoted(" next=", e.Next) + flagged(" post", e.Post))
-	b.WriteString(raw(" input=", e.Input) + quoted(" from=", e.InputRef) + raw(" output=", e.Output) + quoted(" error=", e.Error))
+	b.WriteString(raw(" input=", e.Input) + quoted(" from=", e.InputRef) + raw(" output=", e.Output) + quoted(" error=", e.Error) + quoted(" reason=", e.Reason))
 	if e.Total > 0 {
 		fmt.Fprintf(&b, " total=%d", e.Total)
 	}

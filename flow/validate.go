@@ -28,7 +28,7 @@ func (c *compiler) kind(n *Node, at *place) Kind {
 	case "", "remote", KindExecutor:
 		return KindExecutor
 	case KindSubflow:
-		if n.Subflow == nil {
+		if n.Subflow == nil && n.Flow == nil {
 			c.errorf(at.key("subflow"), "is missing")
 		}
 		return k
@@ -99,8 +99,10 @@ func (c *compiler) retry(n *Node, p *PlanNode, at *place) {
 	tries := c.count(n.MaxRetries, at.key("max_retries"))
 	wait := c.milliseconds(n.WaitMS, at.key("wait_ms"))
 	switch {
+	case p.Kind == KindExecutor && n.Retry != nil:
+		p.Retry = c.retrySpec(n.Retry, at.key("retry"))
 	case p.Kind == KindExecutor:
-		p.Retry = Retry{Max: tries, WaitMS: wait}
+		p.Retry = Retry{Max: tries, WaitMS: wait, Units: true}
 	case p.Kind == KindSubflow && p.Strategy == StrategyRetry:
 		p.Retry = Retry{Max: max(tries-1, 0), WaitMS: wait}
 	}

@@ -24,15 +24,25 @@ func Waiting(s *State) []Wait {
 	if s.Paused() {
 		waits = append(waits, Wait{For: "resume", Text: "the task is paused: resume it", Since: s.PausedAt})
 	}
-	for sc := s.Root; sc != nil; {
-		if sc.Step == nil {
-			if sc.EnterAt > 0 {
-				waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay", Text: "the node failed and is tried again", Until: sc.EnterAt})
-			}
+	if s.Closing != nil {
+		return s.Closing.Scope.appendWaits(waits)
+	}
+	return s.Root.appendWaits(waits)
+}
+
+func (sc *Scope) appendWaits(waits []Wait) []Wait {
+	active := sc.Active()
+	if len(active) == 0 && sc.EnterAt > 0 {
+		return append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay", Text: "the node failed and is tried again", Until: sc.EnterAt})
+	}
+	for i, st := range active {
+		if i > 0 && len(waits) >= namedWaits {
 			break
 		}
-		waits = append(waits, sc.Step.waits(s)...)
-		sc = sc.Step.Child
+		waits = append(waits, st.waits()...)
+		if st.Child != nil {
+			waits = st.Child.appendWaits(waits)
+		}
 	}
 	return waits
 }
@@ -40,7 +50,7 @@ func Waiting(s *State) []Wait {
 // namedWaits bounds how many units of one step an answer names.
 const namedWaits = 20
 
-func (st *Step) waits(s *State) []Wait {
+func (st *Step) waits() []Wait {
 	w := Wait{Address: st.Address(), Since: st.EnteredAt, Until: st.Due}
 	switch st.Node.Kind {
 	case KindTimer:
@@ -51,6 +61,10 @@ func (st *Step) waits(s *State) []Wait {
 		return []Wait{w}
 	case KindApproval:
 		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", awaitedKey(st.Params, "approval_key"))
+		return []Wait{w}
+	}
+	if st.StartAt > 0 && st.Next == 0 {
+		w.For, w.Text, w.Until = "delay", "its start is delayed", st.StartAt
 		return []Wait{w}
 	}
 	var waits []Wait
@@ -78,6 +92,8 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 		return Wait{}, false
 	case u.Live.Worker != "":
 		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
+	case st.exec(i).Type == ExecDirect:
+		w.For, w.Text, w.Until = "completion", "somebody has to complete it", u.Live.Due
 	case st.exec(i).Type == ExecQueue:
 		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s", st.exec(i).Service), u.Live.Due
 	default:

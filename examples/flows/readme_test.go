@@ -28,7 +28,7 @@ func TestDefinitionsInTheReferenceHaveNoProblems(t *testing.T) {
 			kinds[node.Kind] = true
 		}
 	}
-	require.Len(t, kinds, 8, "there is an example of every kind")
+	require.GreaterOrEqual(t, len(kinds), 8, "there is an example of every kind")
 }
 
 func TestTheReferenceNamesEveryField(t *testing.T) {

@@ -1,0 +1,160 @@
+package flow
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Closing is what a task does when everything else is over: it undoes what has been done, if it failed
+// or was canceled, and runs the flow's finally. Then it ends as it had to.
+type Closing struct {
+	Status TaskStatus // the task's, in the end
+	Error  string     `json:",omitempty"`
+	Undone []Undo     `json:",omitempty"` // those that compensations ran for
+	Final  bool       `json:",omitempty"` // finally has been entered
+	Scope  *Scope
+}
+
+// Undo names a step that has a compensation, and keeps what that needs.
+type Undo struct {
+	Scope  string `json:",omitempty"`
+	Node   string
+	Visit  int
+	By     string          // key of the node that undoes it
+	Input  json.RawMessage `json:",omitempty"`
+	Output json.RawMessage `json:",omitempty"`
+}
+
+// closingScope is the path of the scope in which closing happens the first time; a task that is retried
+// may close again. No other path is like these, because those name the visit they belong to.
+const closingScope = "~"
+
+func (s *State) linkClosing() {
+	if s.Root.Shared == nil {
+		s.Root.Shared = map[string]json.RawMessage{}
+	}
+	sc := s.Closing.Scope
+	sc.Graph, sc.Params, sc.Shared = s.Plan.Closing, objectOr(s.Params), s.Root.Shared
+	s.scopes[sc.Path] = sc
+}
+
+// objectOr is a value if it is an object.
+func objectOr(v json.RawMessage) json.RawMessage {
+	if len(v) > 0 && v[0] == '{' {
+		return v
+	}
+	return nil
+}
+
+// close begins to close: everything else is over.
+func (s *State) close(e *Event) {
+	s.Root.cut(s)
+	s.Deadline = 0
+	if s.Root.Dag() == nil {
+		s.Root.Cursor = ""
+	}
+	s.Closings++
+	path := closingScope
+	if s.Closings > 1 {
+		path += strconv.Itoa(s.Closings)
+	}
+	s.Closing = &Closing{Status: TaskStatus(e.Status), Error: e.Error, Scope: &Scope{Path: path}}
+	if s.Closing.Status == TaskCanceled {
+		s.Status = TaskCanceling
+	}
+	if s.Closing.Status == TaskCompleted {
+		s.Done = nil
+	}
+	s.linkClosing()
+}
+
+// Dag is nil in graph mode.
+func (sc *Scope) Dag() *Dag { return sc.Graph.Dag }
+
+// cut drops the active steps of a scope and what is below them.
+func (sc *Scope) cut(s *State) {
+	for _, st := range sc.Active() {
+		s.forget(st)
+		sc.drop(st)
+	}
+}
+
+// drop makes a step inactive.
+func (sc *Scope) drop(st *Step) {
+	if sc.Graph.Dag == nil {
+		sc.Step = nil
+		return
+	}
+	sc.deactivate(st)
+	sc.node(st.Node).Step = nil
+}
+
+// remember notes a completed step that can be undone.
+func (s *State) remember(st *Step, output json.RawMessage) {
+	if st.Node.Undo == "" {
+		return
+	}
+	s.Done = append(s.Done, Undo{Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit, By: st.Node.Undo, Input: st.stepInput(), Output: output})
+}
+
+// closeNext does what is next when a task is closing.
+func (d *decider) closeNext() {
+	c := d.s.Closing
+	sc := c.Scope
+	sc.given = c.given(d.s)
+	switch {
+	case len(d.s.Done) > 0:
+		d.enterNext(sc, sc.Graph.Nodes[d.s.Done[len(d.s.Done)-1].By])
+	case d.s.Plan.Finally != "" && !c.Final:
+		d.enterNext(sc, sc.Graph.Nodes[d.s.Plan.Finally])
+	default:
+		d.emit(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
+	}
+}
+
+// given is what the next step of the closing scope is about, and its input if it has no prep: the step
+// to be undone, or how the task ends.
+func (c *Closing) given(s *State) json.RawMessage {
+	if last := len(s.Done) - 1; last >= 0 {
+		u := &s.Done[last]
+		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
+		b = strconv.AppendInt(append(b, `,"visit":`...), int64(u.Visit), 10)
+		b = append(append(b, `,"input":`...), orNull(u.Input)...)
+		b = append(append(b, `,"output":`...), orNull(u.Output)...)
+		return append(b, '}')
+	}
+	b := expr.AppendQuote([]byte(`{"status":`), string(c.Status))
+	b = expr.AppendQuote(append(b, `,"error":`...), c.Error)
+	b = append(append(b, `,"result":`...), s.Result()...)
+	return append(b, '}')
+}
+
+// closes says whether a scope is the one in which the task closes.
+func (s *State) closes(sc *Scope) bool { return s.Closing != nil && s.Closing.Scope == sc }
+
+// hasToClose says whether a task with this end has something to do before it.
+func (s *State) hasToClose(status TaskStatus) bool {
+	return s.Plan.Closing != nil && s.Closing == nil && (s.Plan.Finally != "" || status != TaskCompleted && len(s.Done) > 0)
+}
+
+// closed notes the end of a step of the closing scope. What failed is told in the task's error.
+func (s *State) closed(st *Step, e *Event) {
+	c := s.Closing
+	if e.Status != string(StepFailed) {
+		return
+	}
+	what := "finally"
+	if !c.Final {
+		what = "compensation " + st.Key
+	}
+	text := what + " failed: " + orText(e.Error, "failed")
+	if c.Error != "" {
+		text = c.Error + "; " + text
+	}
+	c.Error = text
+	if c.Status == TaskCompleted {
+		c.Status = TaskFailed
+	}
+}

@@ -1,0 +1,137 @@
+package flow
+
+import "math"
+
+// Words of retry.backoff.
+const (
+	backoffFixed       = "fixed"
+	backoffExponential = "exponential"
+)
+
+// Words of route.
+const (
+	routePush   = "push"
+	routeQueue  = "queue"
+	routeDirect = "direct"
+)
+
+// tries reads retry, of the node or the flow.
+func (c *dagCompiler) tries(p *PlanNode, n *Node, at *place) {
+	p.Retry = Retry{Units: true}
+	spec := n.Retry
+	if spec == nil {
+		spec = c.set.def.Retry
+	}
+	if n.MaxRetries > 0 || n.WaitMS > 0 {
+		p.Retry.Max, p.Retry.WaitMS = c.count(n.MaxRetries, at.key("max_retries")), c.milliseconds(n.WaitMS, at.key("wait_ms"))
+		return
+	}
+	if spec != nil {
+		p.Retry = c.retrySpec(spec, at.key("retry"))
+		if c.profile == ProfilePgflow && p.Retry.Exponential {
+			p.Retry.WaitMS *= 2 // base × 2^(tries so far)
+		}
+	}
+}
+
+func (c *compiler) retrySpec(spec *RetrySpec, at *place) Retry {
+	r := Retry{Units: true, WaitMS: spec.Delay.MS, MaxWaitMS: spec.MaxDelay.MS, Jitter: spec.Jitter}
+	r.Max = max(c.count(spec.MaxAttempts, at.key("max_attempts"))-1, 0)
+	switch spec.Backoff {
+	case "", backoffFixed:
+	case backoffExponential:
+		r.Exponential = true
+		if r.WaitMS == 0 {
+			r.WaitMS = 1_000
+		}
+	default:
+		c.errorf(at.key("backoff"), "unknown word %.80q: write fixed or exponential", spec.Backoff)
+	}
+	if !(r.Jitter >= 0 && r.Jitter <= 1) || math.IsNaN(r.Jitter) {
+		c.errorf(at.key("jitter"), "must be between 0 and 1, is %g", r.Jitter)
+		r.Jitter = 0
+	}
+	return r
+}
+
+// duration refuses a number where the profile does not say that numbers are seconds.
+func (c *dagCompiler) duration(d Duration, at *place) int64 {
+	if d.seconds && c.profile == ProfileNone {
+		c.errorf(at, "a number has no unit here: write for example 30s or 250ms")
+	}
+	return d.MS
+}
+
+// times reads a node's deadlines.
+func (c *dagCompiler) times(p *PlanNode, n *Node, at *place) {
+	p.TimeoutMS = c.milliseconds(n.TimeoutMS, at.key("timeout_ms"))
+	given := n.TimeoutMS > 0 || !n.Timeout.IsZero()
+	if !n.Timeout.IsZero() {
+		p.TimeoutMS = c.duration(n.Timeout, at.key("timeout"))
+	}
+	if !given && p.Exec.Type != ExecDirect && p.Kind != KindWaitEvent && p.Kind != KindApproval && p.Kind != KindTimer && p.Kind != KindSubflow {
+		p.TimeoutMS = c.set.def.Timeout.MS
+	}
+	if c.profile == ProfilePgflow && p.Exec.Type == ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 {
+		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt
+	}
+}
+
+// dagExec says how a node's jobs travel.
+func (c *dagCompiler) dagExec(n *Node, key string, at *place) Exec {
+	route := n.Route
+	if route == "" && n.ExecType == "" && n.ExecMode == "" {
+		route = c.set.def.Route
+		if c.set.def.ExecType != "" {
+			n = &Node{ExecType: c.set.def.ExecType, Service: n.Service, Func: n.Func, Script: n.Script, Labels: n.Labels, VisibilityMS: n.VisibilityMS,
+				MaxAttempts: n.MaxAttempts, AttemptDelayMS: n.AttemptDelayMS, WeightedByLoad: n.WeightedByLoad}
+		}
+		if n.Func != "" || n.Script != nil {
+			route = ""
+		}
+	}
+	e := c.exec(n, Exec{}, at)
+	e.Labels = n.Labels
+	switch route {
+	case "":
+	case routePush:
+		e.Type = ExecHTTP
+	case routeQueue:
+		e.Type = ExecQueue
+	case routeDirect:
+		e.Type = ExecDirect
+	default:
+		c.errorf(at.key("route"), "unknown word %.80q: write push, queue or direct", route)
+	}
+	if e.Type == ExecDirect {
+		if e.Service != "" || e.Func != "" || e.Script != nil {
+			c.errorf(at.key("route"), "a direct node has no handler: leave out its service, func or script, or choose another route")
+		}
+		return e
+	}
+	if e.Type == "" && e.Func != "" {
+		e.Type = ExecFunc
+	}
+	if e.Service == "" && e.Func == "" && e.Script == nil && c.profile == ProfilePgflow {
+		e.Service = key
+	}
+	e = c.settle(e, at, true)
+	if e.Type == ExecHTTP && e.Service == "" {
+		c.errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
+	}
+	c.claimTimes(&e, n, at)
+	return e
+}
+
+// claimTimes are the deadlines of jobs that somebody has to claim.
+func (c *dagCompiler) claimTimes(e *Exec, n *Node, at *place) {
+	e.StartMS = c.duration(n.StartTimeout, at.key("start_timeout"))
+	e.HeartbeatMS = c.duration(n.HeartbeatTimeout, at.key("heartbeat_timeout"))
+	if e.Type != ExecQueue {
+		if e.StartMS > 0 || e.HeartbeatMS > 0 {
+			c.errorf(at, "start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue")
+		}
+		return
+	}
+	e.FromClaim = true
+}

@@ -1,0 +1,452 @@
+package flow
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// connect says for each node of a scope what it waits for, what it sees and how it is carried out.
+func (c *dagCompiler) connect(s *dagScope) {
+	waited := map[string]bool{}
+	for _, src := range s.order {
+		for i, dep := range src.n.DependsOn {
+			c.dependency(s, src, i, dep)
+			waited[dep] = true
+		}
+	}
+	for _, src := range s.order {
+		if _, named := s.names[src.key]; named && !waited[src.key] {
+			s.leaves = append(s.leaves, Seen{src.key, src.node.Dag.Index})
+		}
+	}
+	for _, src := range s.order {
+		c.connectNode(s, src)
+	}
+	if s.output >= 0 {
+		out := c.g.Dag.List[s.output].Dag
+		out.Sees, out.Always = s.leaves, true
+		out.Deps = indexes(s.leaves)
+		if len(out.Deps) == 0 {
+			out.Deps = slices.Clone(s.entry)
+		}
+	}
+}
+
+func indexes(seen []Seen) []int {
+	list := make([]int, len(seen))
+	for i := range seen {
+		list[i] = seen[i].Index
+	}
+	return list
+}
+
+// dependency checks one entry of depends_on.
+func (c *dagCompiler) dependency(s *dagScope, src *dagSource, i int, dep string) {
+	at := src.at.key("depends_on").index(i)
+	switch _, known := s.names[dep]; {
+	case dep == src.key:
+		c.errorf(at, "a node cannot wait for itself")
+	case slices.Contains(src.n.DependsOn[:i], dep):
+		c.errorf(at, "%.80q is there twice", dep)
+	case s.special[dep]:
+		c.errorf(at, "%.80q compensates or runs finally: nobody can wait for it", dep)
+	case !known && strings.ContainsAny(dep, "/:"):
+		c.errorf(at, "%.80q is in another scope: a node waits only for nodes beside it", dep)
+	case !known:
+		c.errorf(at, "unknown node %.80q", dep)
+	}
+}
+
+func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
+	if src.node.Kind == KindOutput {
+		c.outputNode(s, src)
+		return
+	}
+	deps, sees, run := slices.Clone(s.entry), s.sees, s.run
+	if len(src.n.DependsOn) > 0 {
+		deps, sees = nil, nil
+		for _, name := range src.n.DependsOn {
+			if i, ok := s.names[name]; ok {
+				deps, sees = append(deps, i), append(sees, Seen{name, i})
+			}
+		}
+	}
+	mode := c.skipMode(src)
+	src.node.Dag.Sees, src.node.Dag.Run = sees, run // what references of its ghosts may name
+	for _, g := range src.ghosts {
+		g.Dag.Deps, g.Dag.Sees, g.Dag.Run, g.Dag.Shape = deps, sees, run, c.set.shape
+		deps = []int{g.Dag.Index}
+		src.node.Dag.Guards = append(src.node.Dag.Guards, g.Dag.Index)
+		g.Dag.Mode = SkipPropagate
+		c.ghostNode(src, g)
+	}
+	first := src.node
+	if len(src.ghosts) > 0 {
+		first = src.ghosts[0]
+	}
+	c.when(src, first)
+	if mode == SkipFail {
+		first.Dag.Mode = SkipFail
+		for _, g := range src.ghosts {
+			g.Dag.Mode = SkipFail
+		}
+	}
+	p := src.node.Dag
+	p.Deps, p.Mode = deps, mode
+	if always := c.always(src.n.RunOn, src.at); len(src.ghosts) > 0 {
+		src.ghosts[0].Dag.Always = always
+	} else {
+		p.Always = always
+	}
+	if src.inner != nil {
+		c.join(src, deps, sees)
+		return
+	}
+	c.workNode(s, src)
+}
+
+// always reads run_on.
+func (c *dagCompiler) always(word string, at *place) bool {
+	switch word {
+	case "", "success":
+	case "always":
+		return true
+	default:
+		c.errorf(at.key("run_on"), "unknown word %.80q: write success or always", word)
+	}
+	return false
+}
+
+// join connects a branch: its inner nodes begin behind its ghosts, and the join is behind its leaves.
+func (c *dagCompiler) join(src *dagSource, entry []int, sees []Seen) {
+	inner := src.inner
+	inner.entry, inner.sees = entry, sees
+	if src.n.Flow.Embedded != "" {
+		inner.sees = nil
+	}
+	if i := slices.IndexFunc(src.ghosts, func(g *PlanNode) bool { return g.Kind == KindPrep }); i >= 0 {
+		inner.run = src.ghosts[i].Dag.Index
+	}
+	c.connect(inner)
+	p := src.node.Dag
+	p.Always, p.Sees = true, inner.leaves
+	if inner.output >= 0 {
+		p.Deps, p.Sees = []int{inner.output}, []Seen{{"", inner.output}}
+		return
+	}
+	if p.Deps = indexes(inner.leaves); len(p.Deps) == 0 {
+		p.Deps = entry
+	}
+}
+
+// ghostNode says how a gate, cond or prep is carried out.
+func (c *dagCompiler) ghostNode(src *dagSource, g *PlanNode) {
+	switch g.Kind {
+	case KindCond:
+		c.handler(g, *src.n.When.Cond, src, src.at.key("when").key("cond"))
+	case KindPrep:
+		switch {
+		case src.node.Kind == KindFanout:
+			c.handler(g, src.n.Each.Items.Handler, src, src.at.key("each").key("items"))
+		case src.n.Prep.given():
+			c.handler(g, src.n.Prep.Handler, src, src.at.key("prep"))
+		default:
+			c.mapping(g, src)
+		}
+	}
+}
+
+// handler makes a node one that somebody carries out.
+func (c *dagCompiler) handler(g *PlanNode, h Handler, src *dagSource, at *place) {
+	n := &Node{Service: h.Service, ExecType: h.ExecType, Func: h.Func, Script: h.Script, Labels: src.n.Labels}
+	g.Single = true
+	g.Exec = c.dagExec(n, g.Key, at)
+	c.tries(g, src.n, src.at)
+	c.times(g, src.n, src.at)
+}
+
+// when reads a node's condition, which is looked at before anything is made for it.
+func (c *dagCompiler) when(src *dagSource, first *PlanNode) {
+	w := src.n.When
+	if w == nil {
+		return
+	}
+	at := src.at.key("when")
+	first.Dag.If, first.Dag.IfNot = c.jsonObject(w.If, at.key("if")), c.jsonObject(w.IfNot, at.key("if_not"))
+	first.Dag.Expr = c.cel(w.Expr, at.key("expr"))
+}
+
+func (c *compiler) cel(source string, at *place) celProgram {
+	if source == "" {
+		return nil
+	}
+	c.errorf(at, "expressions are not there yet")
+	return nil
+}
+
+// skipMode reads skip_mode, or the same in pgflow's words.
+func (c *dagCompiler) skipMode(src *dagSource) SkipMode {
+	n := src.n
+	word, at := n.SkipMode, src.at.key("skip_mode")
+	if n.WhenUnmet != "" {
+		if word != "" {
+			c.errorf(src.at.key("whenUnmet"), "says the same as skip_mode: give one of them")
+		}
+		word, at = n.WhenUnmet, src.at.key("whenUnmet")
+		if n.When == nil {
+			c.errorf(at, "has no effect without a condition: add when, or leave it out")
+		}
+		switch word {
+		case "skip":
+			word = string(SkipOptional)
+		case "skip-cascade":
+			word = string(SkipPropagate)
+		}
+	}
+	if word == "" {
+		word = c.set.def.SkipMode
+	}
+	switch m := SkipMode(word); m {
+	case "":
+		return SkipPropagate
+	case SkipPropagate, SkipOptional, SkipFail:
+		return m
+	}
+	c.errorf(at, "unknown word %.80q: write propagate, optional or fail", word)
+	return SkipPropagate
+}
+
+// exhausted reads on_exhausted.
+func (c *dagCompiler) exhausted(n *Node, at *place) SkipMode {
+	switch n.Exhausted {
+	case "", "fail":
+		return SkipFail
+	case "skip", string(SkipOptional):
+		return SkipOptional
+	case "skip-cascade", string(SkipPropagate):
+		return SkipPropagate
+	}
+	c.errorf(at.key("on_exhausted"), "unknown word %.80q: write fail, skip or skip-cascade", n.Exhausted)
+	return SkipFail
+}
+
+// workNode says how a node of a definition does its work.
+func (c *dagCompiler) workNode(s *dagScope, src *dagSource) {
+	n, p, at := src.n, src.node, src.at
+	p.Params = c.params(n.Params, at.key("params"))
+	if n.Compensate != "" {
+		p.Undo = s.prefix + n.Compensate
+	}
+	p.Dag.Exhausted = c.exhausted(n, at)
+	p.Dag.StartDelayMS = n.StartDelay.MS
+	c.duration(n.StartDelay, at.key("start_delay"))
+	c.input(src)
+	c.tries(p, n, at)
+	switch p.Kind {
+	case KindExecutor:
+		p.Single = true
+		p.Exec = c.dagExec(n, src.key, at)
+	case KindFanout:
+		p.Exec = c.dagExec(n, src.key, at)
+		c.each(src)
+	case KindSubflow:
+		c.inside(s, src)
+	case KindTimer:
+		c.numberParam("delay_ms", p.Params, at)
+	case KindWaitEvent:
+		c.waitKey("signal_key", p.Params, at)
+		c.numberParam("timeout_ms", p.Params, at)
+	case KindApproval:
+		c.waitKey("approval_key", p.Params, at)
+	}
+	c.times(p, n, at)
+}
+
+// inside compiles a flow of graph mode in a branch.
+func (c *dagCompiler) inside(s *dagScope, src *dagSource) {
+	n, at := src.n, src.at
+	if n.Flow == nil && n.Subflow == nil {
+		c.errorf(at.key("flow"), "is missing: say what the branch consists of")
+		return
+	}
+	src.node.Sub = c.subflow(n, Exec{}, &scopeSource{depth: c.depth, prefix: s.prefix}, src.key, at)
+}
+
+// each says where the units of a fanout come from.
+func (c *dagCompiler) each(src *dagSource) {
+	n, p, at := src.n, src.node, src.at.key("each")
+	e := n.Each
+	if e == nil {
+		e = &EachOf{}
+	}
+	p.Each = &Each{Window: c.count(e.Concurrency, at.key("concurrency"))}
+	p.Strategy = c.eachStrategy(e.OnError, at.key("on_error"))
+	switch {
+	case e.Items.Handler.given():
+		prep := src.ghosts[len(src.ghosts)-1]
+		p.Dag.Items = &PlanRef{From: FromDep, Dep: prep.Dag.Index, Text: prep.Key}
+	case e.Items.Literal:
+		c.errorf(at.key("items"), "must be a reference or a handler: for a number of units write count")
+	case e.Items.Ref != "":
+		p.Dag.Items = c.reference(src, e.Items.Ref, at.key("items"))
+	case e.Count.IsZero():
+		c.mapItems(src)
+	}
+	switch {
+	case e.Count.Handler.given():
+		c.errorf(at.key("count"), "must be a number or a reference")
+	case e.Count.Literal:
+		if p.Dag.Repeats = c.count(e.Count.Number, at.key("count")); p.Dag.Repeats == 0 {
+			c.errorf(at.key("count"), "must be 1 at least")
+		}
+	case e.Count.Ref != "":
+		p.Dag.Count = c.reference(src, e.Count.Ref, at.key("count"))
+	}
+}
+
+// mapItems has a map, which names no source, work on its one dependency or on the run's input.
+func (c *dagCompiler) mapItems(src *dagSource) {
+	p := src.node.Dag
+	switch {
+	case src.n.Kind != "map":
+		c.errorf(src.at.key("each").key("items"), "is missing: say where the items come from")
+	case len(src.n.DependsOn) > 1:
+		c.errorf(src.at.key("depends_on"), "a map works on one list: it has one dependency at most")
+	case len(src.n.DependsOn) == 1:
+		if len(p.Sees) == 1 {
+			p.Items = &PlanRef{From: FromDep, Dep: p.Sees[0].Index, Text: "$deps." + p.Sees[0].Name}
+		}
+	default:
+		p.Items = &PlanRef{From: FromRun, Text: "$run"}
+		if p.Run == -1 && c.depth == 0 && c.g.Dag.RootMap == "" {
+			c.g.Dag.RootMap = src.node.Key
+		}
+	}
+}
+
+func (c *dagCompiler) eachStrategy(word string, at *place) Strategy {
+	switch word {
+	case "":
+		if c.profile == ProfilePgflow {
+			return FailFast
+		}
+		return Collect
+	case "fail_fast":
+		return FailFast
+	case "collect", "collect_errors":
+		return Collect
+	case "continue", "ignore", "ignore_errors":
+		return Continue
+	}
+	c.errorf(at, "unknown word %.80q: write fail_fast, collect or continue", word)
+	return Collect
+}
+
+// outputNode says what a scope's output is made of: a handler's work, a mapping, or the leaves as they are.
+func (c *dagCompiler) outputNode(s *dagScope, src *dagSource) {
+	p, n := src.node, src.n
+	p.Dag.Run, p.Dag.Exhausted = s.run, SkipFail
+	p.Dag.Shape = c.set.shape
+	c.when(src, p)
+	if n.When != nil {
+		c.errorf(src.at.key("when"), "an output has no condition")
+	}
+	if (Handler{n.Service, n.ExecType, n.Func, n.Script}).given() || n.Route != "" {
+		p.Single = true
+		p.Exec = c.dagExec(n, src.key, src.at)
+		c.tries(p, n, src.at)
+		c.times(p, n, src.at)
+		return
+	}
+	p.Dag.Sees = s.leaves
+	c.mapping(p, src)
+}
+
+// input says what a node's handler gets.
+func (c *dagCompiler) input(src *dagSource) {
+	n, p := src.n, src.node.Dag
+	p.Shape = c.shape(n.InputShape, c.set.shape, src.at)
+	p.Static = c.jsonObject(n.Input, src.at.key("input"))
+	if n.Prep.given() && src.node.Kind != KindSubflow {
+		c.errorf(src.at.key("prep"), "only a branch has a handler for its input; a fanout names one in each.items")
+	}
+	if src.node.Kind != KindSubflow {
+		c.mapping(src.node, src)
+	}
+	if p.Static != nil && p.Shape != ShapeMerged {
+		c.errorf(src.at.key("input"), "has an effect in input_shape merged alone: for a mapped input write inputs")
+	}
+}
+
+// mapping reads an input, or the value of a prep or output, that is put together of parts.
+func (c *dagCompiler) mapping(p *PlanNode, src *dagSource) {
+	n, d := src.n, p.Dag
+	switch {
+	case len(n.Inputs) > 0:
+		d.Shape = ShapeMapped
+		for _, name := range slices.Sorted(maps.Keys(n.Inputs)) {
+			b, at := n.Inputs[name], src.at.key("inputs").key(name)
+			if (b.Ref == "") == (len(b.Const) == 0) {
+				c.errorf(at, "needs exactly one of const and ref")
+				continue
+			}
+			binding := PlanBinding{Name: name, Const: expr.Compact(b.Const)}
+			if b.Ref != "" {
+				binding.Ref = c.reference(src, b.Ref, at.key("ref"))
+			}
+			d.Bindings = append(d.Bindings, binding)
+		}
+	case n.Prep.Expr != "":
+		d.Shape, d.MapExpr = ShapeMapped, c.cel(n.Prep.Expr, src.at.key("prep").key("expr"))
+	case n.Prep.InputMap != nil:
+		d.Shape, d.Bindings = ShapeMapped, []PlanBinding{}
+		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
+			text := n.Prep.InputMap[name]
+			b := PlanBinding{Name: name, Const: expr.Quote(text)}
+			if strings.HasPrefix(text, "$") {
+				b = PlanBinding{Name: name, Ref: c.reference(src, text, src.at.key("prep").key("input_map").key(name))}
+			}
+			d.Bindings = append(d.Bindings, b)
+		}
+	case n.Prep.InputKey != "":
+		d.Shape, d.Map = ShapeMapped, c.reference(src, n.Prep.InputKey, src.at.key("prep").key("input_key"))
+	}
+}
+
+// reference reads a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x, and the
+// spellings tasks.a.output.x and a.x.
+func (c *dagCompiler) reference(src *dagSource, text string, at *place) *PlanRef {
+	r := &PlanRef{Text: text}
+	head, path, _ := strings.Cut(text, ".")
+	switch head {
+	case "$run", "$params":
+		r.From, r.Path = FromRun, path
+		return r
+	case "$input":
+		r.From, r.Path = FromInput, path
+		return r
+	case "$shared":
+		r.From, r.Ref = FromShared, expr.ParseRef(text)
+		return r
+	case "$deps":
+		head, path, _ = strings.Cut(path, ".")
+	case "tasks":
+		head, path, _ = strings.Cut(path, ".")
+		path = strings.TrimPrefix(strings.TrimPrefix(path, "output"), ".")
+	}
+	head, bracket, indexed := strings.Cut(head, "[")
+	if indexed {
+		path = strings.TrimSuffix("["+bracket+"."+path, ".")
+	}
+	for _, seen := range src.node.Dag.Sees {
+		if seen.Name == head {
+			r.From, r.Dep, r.Path = FromDep, seen.Index, path
+			return r
+		}
+	}
+	c.errorf(at, "%.80q refers to %.80q, which is not among depends_on", text, head)
+	return r
+}

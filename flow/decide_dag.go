@@ -1,0 +1,358 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// nextNode decides about the first node of a scope that can be decided about.
+func (d *decider) nextNode(sc *Scope) {
+	if len(sc.dag.ready) == 0 {
+		if sc.dag.left == 0 { // there is nothing in it
+			d.scopeEnded(sc)
+		}
+		return
+	}
+	d.later(sc) // for the one after it
+	n := sc.Graph.Dag.List[sc.dag.ready[0]]
+	switch {
+	case d.s.Steps >= d.limits.Steps:
+		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
+	case d.guarded(sc, n):
+	case sc.node(n).Doomed:
+		d.skip(sc, n, SkipPropagate, sc.doom(n), "")
+	case d.unmet(sc, n):
+	default:
+		d.beginNode(sc, n)
+	}
+}
+
+// guarded ends a node as the gate, cond or prep that was made for it says.
+func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
+	for _, i := range n.Dag.Guards {
+		switch g := &sc.Nodes[i]; {
+		case g.Status == StepFailed:
+			d.failNode(sc, n, g.Reason, g.Error)
+			return true
+		case g.Status == StepSkipped && g.Reason == ReasonUnmet:
+			reason := ReasonUnmet
+			if n.Kind == KindJoin || n.Kind == KindSubflow {
+				reason = ReasonDependency
+			}
+			d.skip(sc, n, n.Dag.Mode, reason, "")
+			return true
+		case g.Status == StepSkipped:
+			d.skip(sc, n, SkipPropagate, g.Reason, "")
+			return true
+		}
+	}
+	return false
+}
+
+// doom is why a node cannot run.
+func (sc *Scope) doom(n *PlanNode) string {
+	for _, i := range n.Dag.Deps {
+		if sc.Nodes[i].Status == StepFailed || sc.Nodes[i].Reason == ReasonDependencyFailed {
+			return ReasonDependencyFailed
+		}
+	}
+	return ReasonDependency
+}
+
+// unmet ends a node whose condition does not hold.
+func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
+	holds, err := sc.condition(n)
+	switch {
+	case err != nil:
+		d.failNode(sc, n, ReasonCondition, err.Error())
+	case holds:
+		return false
+	case n.Dag.Mode == SkipFail:
+		d.failNode(sc, n, ReasonSkipped, "the condition is not met")
+	default:
+		d.skip(sc, n, n.Dag.Mode, ReasonUnmet, "")
+	}
+	return true
+}
+
+// condition says whether a node may run, as far as its patterns and expression know.
+func (sc *Scope) condition(n *PlanNode) (bool, error) {
+	p := n.Dag
+	if p.If == nil && p.IfNot == nil && p.Expr == nil {
+		return true, nil
+	}
+	if p.If != nil || p.IfNot != nil {
+		input, err := sc.seenBy(n)
+		if err != nil {
+			return false, err
+		}
+		if p.If != nil && !expr.Contains(input, p.If) || p.IfNot != nil && expr.Contains(input, p.IfNot) {
+			return false, nil
+		}
+	}
+	if p.Expr == nil {
+		return true, nil
+	}
+	v, err := p.Expr.Eval(sc.vars(n))
+	if err == nil && expr.KindOf(v) != expr.KindBool {
+		err = fmt.Errorf("when.expr must be true or false, is %s", describe(v))
+	}
+	return string(v) == "true", err
+}
+
+// seenBy is what a pattern is compared with: what a plain handler in the node's place would get.
+func (sc *Scope) seenBy(n *PlanNode) (json.RawMessage, error) {
+	if n.Dag.Shape == ShapeMapped {
+		return append(sc.appendSeen(append([]byte(`{"run":`), sc.runOf(n)...), n.Dag.Sees, false), '}'), nil
+	}
+	return sc.dagInput(n)
+}
+
+// beginNode begins a node, or ends it at once when there is no work in it.
+func (d *decider) beginNode(sc *Scope, n *PlanNode) {
+	switch {
+	case n.Kind == KindGate || n.Kind == KindJoin:
+		d.complete(sc, n, nil)
+	case !n.Single && (n.Kind == KindPrep || n.Kind == KindOutput):
+		v, err := sc.mappedInput(n)
+		if err == nil {
+			err = d.limits.checkValue("the value", v)
+		}
+		if err != nil {
+			d.failNode(sc, n, ReasonPreprocessing, err.Error())
+			return
+		}
+		d.complete(sc, n, v)
+	case n.Kind == KindFanout:
+		d.enterEach(sc, n)
+	case n.Kind == KindSubflow && n.Sub == nil:
+		d.complete(sc, n, nil)
+	default:
+		d.enterNode(sc, n, 0)
+	}
+}
+
+func (d *decider) enterEach(sc *Scope, n *PlanNode) {
+	_, total, err := sc.unitsOfEach(n)
+	if err == nil && total > d.limits.Units {
+		err = Errorf(Limit, "limit: %d units, more than the %d a step may have", total, d.limits.Units)
+	}
+	switch {
+	case err != nil:
+		d.failNode(sc, n, ReasonPreprocessing, err.Error())
+	case total == 0:
+		d.complete(sc, n, nil)
+	default:
+		d.enterNode(sc, n, total)
+	}
+}
+
+// enterNode begins a visit of a node with so many units.
+func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
+	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.node(n).Visit + 1, Total: total}
+	if n.Single {
+		e.Total = 1
+	}
+	if n.Dag.Shape == ShapeMapped && n.Single {
+		v, err := sc.mappedInput(n)
+		if err == nil {
+			err = d.limits.checkValue("the input", v)
+		}
+		if err != nil {
+			d.failNode(sc, n, ReasonPreprocessing, err.Error())
+			return
+		}
+		e.Input = v
+	}
+	e.Due = d.dueOf(n, sc.stepParams(n))
+	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
+		e.Until = d.env.Now + n.Dag.StartDelayMS
+	}
+	d.emit(e)
+	st := sc.node(n).Step
+	if e.Due > d.env.Now {
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
+	}
+	d.begin(st)
+}
+
+// nodeEvent is an event of a type about a node that may not have begun.
+func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
+	visit := sc.node(n).Visit
+	if sc.node(n).Step == nil {
+		visit++
+	}
+	return Event{Type: t, Scope: sc.Path, Node: n.Key, Visit: visit}
+}
+
+func (d *decider) complete(sc *Scope, n *PlanNode, output json.RawMessage) {
+	e := sc.nodeEvent(StepEnded, n)
+	e.Status, e.Output = string(StepCompleted), output
+	d.emit(e)
+	d.afterNode(sc, n)
+}
+
+func (d *decider) skip(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
+	if mode == SkipFail {
+		mode = SkipPropagate
+	}
+	e := sc.nodeEvent(StepEnded, n)
+	e.Status, e.Action, e.Reason, e.Error = string(StepSkipped), string(mode), reason, text
+	d.emit(e)
+	d.afterNode(sc, n)
+}
+
+func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
+	e := sc.nodeEvent(StepEnded, n)
+	e.Status, e.Reason, e.Error = string(StepFailed), reason, orText(text, "failed")
+	d.emit(e)
+	if n.Dag.For >= 0 && sc.Graph.Dag.FailFast && n.Kind != KindGate {
+		target := sc.Graph.Dag.List[n.Dag.For]
+		if target.Kind != KindJoin && !sc.node(target).Ended() {
+			d.failNode(sc, target, reason, text)
+			return
+		}
+	}
+	d.afterNode(sc, n)
+}
+
+// afterNode goes on in a scope after one of its nodes has ended.
+func (d *decider) afterNode(sc *Scope, n *PlanNode) {
+	switch {
+	case d.s.Status.Ended() || d.s.scopes[sc.Path] != sc:
+	case sc.Failed != "" && sc.Graph.Dag.FailFast:
+		d.failScope(sc)
+	case sc.dag.left == 0:
+		d.scopeEnded(sc)
+	case len(sc.dag.ready) > 0:
+		d.later(sc)
+	}
+}
+
+// failScope ends a scope at once.
+func (d *decider) failScope(sc *Scope) {
+	switch {
+	case sc.parent != nil:
+		d.withdrawAll(sc)
+		d.endSubflow(sc.parent, sc.Failed)
+	case d.canceling():
+		d.endTask(TaskCanceled, "")
+	default:
+		d.endTask(TaskFailed, sc.Failed)
+	}
+}
+
+// finishDag ends a step that has begun.
+func (d *decider) finishDag(st *Step, how ending) {
+	sc, n := st.scope, st.Node
+	switch {
+	case how.failed == "":
+		d.complete(sc, n, how.output)
+	case n.Dag.Exhausted == SkipFail || n.Dag.Exhausted == "":
+		d.failNode(sc, n, orText(how.reason, ReasonTaskError), how.failed)
+	default:
+		d.skip(sc, n, n.Dag.Exhausted, ReasonHandlerFailed, how.failed)
+	}
+}
+
+// endSingle ends a step of one unit as what it was for.
+func (d *decider) endSingle(st *Step) {
+	sc, n, u := st.scope, st.Node, &st.Units[0]
+	switch {
+	case u.Status == UnitFailed && n.Kind == KindCond:
+		d.failNode(sc, n, ReasonCondition, orText(*u.Error, "failed"))
+	case u.Status == UnitFailed && n.Kind == KindPrep:
+		d.failNode(sc, n, ReasonPreprocessing, orText(*u.Error, "failed"))
+	case u.Status == UnitFailed:
+		d.finishDag(st, ending{failed: orText(*u.Error, "failed"), reason: st.failure()})
+	case n.Kind == KindCond:
+		d.endCond(st, u.Output)
+	default:
+		d.complete(sc, n, nil)
+	}
+}
+
+// failure is the reason of a step whose last failed unit ended so.
+func (st *Step) failure() string {
+	if st.TimedOut {
+		return ReasonTaskTimeout
+	}
+	return ReasonTaskError
+}
+
+// endCond reads a condition handler's answer: true says to skip.
+func (d *decider) endCond(st *Step, answer json.RawMessage) {
+	sc, n := st.scope, st.Node
+	switch {
+	case expr.KindOf(answer) != expr.KindBool:
+		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or false, it returned "+describe(answer))
+	case string(answer) != "true":
+		d.complete(sc, n, nil)
+	case n.Dag.Mode == SkipFail:
+		d.failNode(sc, n, ReasonSkipped, "the condition says to skip")
+	default:
+		d.skip(sc, n, SkipPropagate, ReasonUnmet, "")
+	}
+}
+
+// append adds units to a fanout that has begun.
+func (d *decider) append(c Append) error {
+	sc := d.s.scopes[c.Scope]
+	if sc == nil || sc.Graph.Dag == nil || sc.Graph.Nodes[c.Node] == nil {
+		return Errorf(NotFound, "the task has no step %.80q", c.Node)
+	}
+	n := sc.Graph.Nodes[c.Node]
+	state := sc.node(n)
+	switch {
+	case d.s.Status.Ended() || d.s.CancelAt != 0 || d.s.Closing != nil:
+		return Errorf(Conflict, "the task is %s: nothing can be appended", d.s.Status)
+	case n.Kind != KindFanout:
+		return Errorf(Conflict, "step %.80q is no fanout: only those take further items", c.Node)
+	case state.Step == nil:
+		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started", c.Node, orText(string(state.Status), string(StepCreated)))
+	case c.Route != "" && c.Route != n.Exec.Route():
+		return Errorf(Conflict, "the route of step %.80q is %s, not %.80s", c.Node, n.Exec.Route(), c.Route)
+	case len(c.Items) == 0:
+		return Errorf(Invalid, "items is missing: say what to append")
+	case len(state.Step.Units)+len(c.Items) > d.limits.Units:
+		return Errorf(Limit, "%d units, more than the %d a step may have", len(state.Step.Units)+len(c.Items), d.limits.Units)
+	}
+	list, err := d.list(c.Items)
+	if err != nil {
+		return err
+	}
+	e := state.Step.event(UnitsAppended)
+	e.Unit, e.Total, e.Input = len(state.Step.Units), len(c.Items), list
+	d.emit(e)
+	d.refill(state.Step)
+	return nil
+}
+
+// list puts values together.
+func (d *decider) list(values []json.RawMessage) (json.RawMessage, error) {
+	b := []byte{'['}
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, orNull(v)...)
+	}
+	b = append(b, ']')
+	if !expr.Valid(b) {
+		return nil, Errorf(Invalid, "items are not valid JSON")
+	}
+	return b, d.limits.checkValue("the list of items", b)
+}
+
+// Route is how jobs reach whoever carries them out, in the words of dag mode.
+func (x *Exec) Route() string {
+	switch x.Type {
+	case ExecQueue:
+		return routeQueue
+	case ExecDirect:
+		return routeDirect
+	}
+	return routePush
+}

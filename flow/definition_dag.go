@@ -1,0 +1,188 @@
+package flow
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// DagNode are the fields of a node that have a meaning in dag mode alone.
+type DagNode struct {
+	DependsOn  []string `json:"depends_on,omitempty"`
+	RunOn      string   `json:"run_on,omitempty"` // "always": also after dependencies that failed or were skipped
+	Route      string   `json:"route,omitempty"`  // push, queue, or direct: finished through the API, by nobody's handler
+	Each       *EachOf  `json:"each,omitempty"`
+	When       *When    `json:"when,omitempty"`
+	SkipMode   string   `json:"skip_mode,omitempty"`    // propagate, optional, fail
+	WhenUnmet  string   `json:"whenUnmet,omitempty"`    // skip_mode in pgflow's words
+	Exhausted  string   `json:"on_exhausted,omitempty"` // fail, skip, skip-cascade: after the last attempt
+	InputShape string   `json:"input_shape,omitempty"`
+
+	Input  json.RawMessage    `json:"input,omitempty"`  // static fields of a merged input
+	Inputs map[string]Binding `json:"inputs,omitempty"` // the input, field by field
+
+	StartDelay       Duration `json:"start_delay,omitzero"`
+	StartTimeout     Duration `json:"start_timeout,omitzero"`     // how long a queued job may wait for a worker
+	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"` // how long a worker may be silent
+}
+
+// Handler is who carries out a job.
+type Handler struct {
+	Service  string  `json:"service,omitempty"`
+	ExecType string  `json:"exec_type,omitempty"`
+	Func     string  `json:"func,omitempty"`
+	Script   *Script `json:"script,omitempty"`
+}
+
+func (h Handler) given() bool { return h.Service != "" || h.Func != "" || h.Script != nil }
+
+// EachOf makes a node one of many units. Items is a reference to an array or a handler that returns
+// one; Count a number or a reference to one. With both there are that many units for each item.
+type EachOf struct {
+	Items       Source `json:"items,omitzero"`
+	Count       Source `json:"count,omitzero"`
+	Concurrency int    `json:"concurrency,omitempty"` // units in flight at once; 0 = all
+	OnError     string `json:"on_error,omitempty"`    // fail_fast, collect, continue
+}
+
+// When decides whether a node runs. Of the patterns, If must be contained in the node's input and
+// IfNot must not; Expr must be true; Cond is a handler that returns true if the node is to be skipped.
+type When struct {
+	If    json.RawMessage `json:"if,omitempty"`
+	IfNot json.RawMessage `json:"if_not,omitempty"`
+	Expr  string          `json:"expr,omitempty"`
+	Cond  *Handler        `json:"cond,omitempty"`
+}
+
+// Binding is one field of an input: exactly one of a constant and a reference.
+type Binding struct {
+	Const json.RawMessage `json:"const,omitempty"`
+	Ref   string          `json:"ref,omitempty"`
+}
+
+// RetrySpec says how often and how far apart units are tried.
+type RetrySpec struct {
+	MaxAttempts int      `json:"max_attempts,omitempty"` // all tries, the first one included
+	Delay       Duration `json:"delay,omitzero"`
+	Backoff     string   `json:"backoff,omitempty"` // fixed, exponential
+	MaxDelay    Duration `json:"max_delay,omitzero"`
+	Jitter      float64  `json:"jitter,omitempty"` // 0 to 1: how much of the delay is left to chance
+}
+
+// Defaults are what nodes take that say nothing themselves.
+type Defaults struct {
+	Retry    *RetrySpec `json:"retry,omitempty"`
+	Timeout  Duration   `json:"timeout,omitzero"`
+	ExecType string     `json:"exec_type,omitempty"`
+	Route    string     `json:"route,omitempty"`
+	SkipMode string     `json:"skip_mode,omitempty"`
+}
+
+// Duration is a time in a definition: a text such as "1m30s", or, in the profiles that have it so, a
+// number of seconds.
+type Duration struct {
+	MS      int64
+	seconds bool // it was written as a number
+}
+
+// IsZero says that nothing was written.
+func (d Duration) IsZero() bool { return d == Duration{} }
+
+// MarshalJSON writes the text.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	if d.seconds {
+		return strconv.AppendFloat(nil, float64(d.MS)/1000, 'f', -1, 64), nil
+	}
+	return json.Marshal((time.Duration(d.MS) * time.Millisecond).String())
+}
+
+func (d *Duration) decode(from decoder, v value, at *place) {
+	switch v.kind() {
+	case expr.KindNumber:
+		seconds, _ := expr.Number(v.raw())
+		if !(seconds >= 0 && seconds*1000 <= maxDelay) {
+			from.add(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.raw())
+			return
+		}
+		*d = Duration{int64(seconds * 1000), true}
+	case expr.KindString:
+		text, _ := expr.String(v.raw())
+		parsed, err := time.ParseDuration(text)
+		if err != nil || parsed < 0 || parsed.Milliseconds() > maxDelay {
+			from.add(SeverityError, at, v.position(), "is no duration: %.40q; write for example 30s, 1m30s or 250ms", text)
+			return
+		}
+		*d = Duration{MS: parsed.Milliseconds()}
+	default:
+		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", kindName(v.kind()))
+	}
+}
+
+// Source is where a list or a number comes from.
+type Source struct {
+	Ref     string  // a reference
+	Number  int     // itself, when Literal
+	Literal bool    //
+	Handler Handler // who makes it
+}
+
+// IsZero says that nothing was written.
+func (s Source) IsZero() bool { return s.Ref == "" && !s.Literal && !s.Handler.given() }
+
+// MarshalJSON writes it as it is read.
+func (s Source) MarshalJSON() ([]byte, error) {
+	switch {
+	case s.Literal:
+		return strconv.AppendInt(nil, int64(s.Number), 10), nil
+	case s.Ref != "":
+		return json.Marshal(s.Ref)
+	}
+	return json.Marshal(s.Handler)
+}
+
+func (s *Source) decode(from decoder, v value, at *place) {
+	switch v.kind() {
+	case expr.KindString:
+		s.Ref, _ = expr.String(v.raw())
+		if s.Ref == "" {
+			from.add(SeverityError, at, v.position(), "is empty: write a reference such as $deps.fetch.rows")
+		}
+	case expr.KindNumber:
+		n, err := strconv.Atoi(string(v.raw()))
+		if err != nil {
+			from.add(SeverityError, at, v.position(), "must be a whole number, is %.40s", v.raw())
+			return
+		}
+		s.Number, s.Literal = n, true
+	case expr.KindObject:
+		from.handler(v, &s.Handler, at)
+	default:
+		from.add(SeverityError, at, v.position(), "must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s", kindName(v.kind()))
+	}
+}
+
+// Inner is a flow inside a node: written there, or the name of a published one.
+type Inner struct {
+	Name string
+	*Definition
+}
+
+// MarshalJSON writes it as it is read.
+func (f Inner) MarshalJSON() ([]byte, error) {
+	if f.Definition == nil {
+		return json.Marshal(f.Name)
+	}
+	return json.Marshal(f.Definition)
+}
+
+func (f *Inner) decode(from decoder, v value, at *place) {
+	if v.kind() == expr.KindString {
+		f.Name, _ = expr.String(v.raw())
+		return
+	}
+	f.Definition = &Definition{}
+	from.object(v, reflect.ValueOf(f.Definition).Elem(), at)
+}

@@ -1,0 +1,200 @@
+package flow
+
+import (
+	"container/heap"
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// holdDag makes a step active in a scope of dag mode.
+func (sc *Scope) holdDag(st *Step) {
+	n := sc.node(st.Node)
+	sc.unready(st.Node.Dag.Index)
+	if n.Step != nil { // an event that does not fit
+		sc.deactivate(n.Step)
+	}
+	n.Status, n.Visit, n.StartedAt, n.Step = StepStarted, st.Visit, st.EnteredAt, st
+	n.Initial = st.Initial
+	sc.activate(st)
+}
+
+// unready takes a node from those that can be decided about. It is nearly always the first.
+func (sc *Scope) unready(index int) {
+	if i := slices.Index(sc.dag.ready, index); i >= 0 {
+		heap.Remove(&sc.dag.ready, i)
+	}
+}
+
+// leaveDag ends a node, also one that never began.
+func (s *State) leaveDag(sc *Scope, e *Event) {
+	node := sc.Graph.Nodes[e.Node]
+	if node == nil {
+		return
+	}
+	n := sc.node(node)
+	if n.Ended() || n.Step != nil && n.Step.Visit != e.Visit {
+		return
+	}
+	sc.unready(node.Dag.Index)
+	st := n.Step
+	n.Status, n.Visit, n.Reason, n.Error, n.EndedAt = StepStatus(e.Status), e.Visit, e.Reason, e.Error, e.At
+	switch n.Status {
+	case StepSkipped:
+		n.Mode = SkipMode(e.Action)
+	case StepCompleted:
+		n.Output = sc.outputOf(node, st, e)
+	case StepFailed:
+		if sc.Failed == "" {
+			sc.Failed, sc.FailedAt = node.Key+": "+orText(e.Error, "failed"), node.Key
+		}
+	}
+	if st != nil {
+		if n.Status == StepCompleted {
+			s.remember(st, n.Output)
+		}
+		n.Total = len(st.Units)
+		s.forget(st)
+		sc.deactivate(st)
+		n.Step = nil
+	}
+	s.Steps++
+	sc.dag.left--
+	sc.release(node)
+}
+
+// outputOf is the output of a node that completed.
+func (sc *Scope) outputOf(n *PlanNode, st *Step, e *Event) json.RawMessage {
+	switch {
+	case st != nil:
+		return st.result(e)
+	case n.Kind == KindFanout:
+		return json.RawMessage("[]")
+	case n.Kind == KindJoin:
+		if sees := n.Dag.Sees; len(sees) == 1 && sees[0].Name == "" {
+			return orNull(sc.Nodes[sees[0].Index].Output)
+		}
+		return sc.leaves(n.Dag.Sees)
+	}
+	return e.Output
+}
+
+// release tells those who wait for a node that it is over.
+func (sc *Scope) release(n *PlanNode) {
+	for _, i := range n.Dag.Dependents {
+		d := &sc.Nodes[i]
+		switch {
+		case d.Status != "":
+		case sc.passes(n.Dag.Index, sc.Graph.Dag.List[i]):
+			if d.Waits--; d.Waits == 0 && !d.Doomed {
+				heap.Push(&sc.dag.ready, i)
+			}
+		case !d.Doomed:
+			d.Doomed = true
+			heap.Push(&sc.dag.ready, i)
+		}
+	}
+}
+
+// passes says whether a node that is over lets another one run.
+func (sc *Scope) passes(index int, dependent *PlanNode) bool {
+	n := &sc.Nodes[index]
+	return n.Status == StepCompleted || dependent.Dag.Always || n.Status == StepSkipped && n.Mode == SkipOptional
+}
+
+// branchRun is what `run` means inside a branch that has a scope of its own.
+func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
+	for _, g := range n.Dag.Guards {
+		if sc.Graph.Dag.List[g].Kind == KindPrep {
+			return orNull(sc.Nodes[g].Output)
+		}
+	}
+	return sc.runOf(n)
+}
+
+// extend adds units to a fanout.
+func (s *State) extend(e *Event) {
+	st := s.step(e.Address())
+	items, _ := expr.Elements(e.Input)
+	if st == nil || len(items) == 0 {
+		return
+	}
+	st.Units = append(st.Units, make([]Unit, len(items))...)
+	st.Extra = append(st.Extra, items...)
+}
+
+// entered notes that a step of the closing scope has begun: what undoes the step that completed last,
+// or finally.
+func (c *Closing) entered(s *State) {
+	if last := len(s.Done) - 1; last >= 0 {
+		c.Undone = append(c.Undone, s.Done[last])
+		s.Done = s.Done[:last]
+		return
+	}
+	c.Final = true
+}
+
+// retry has a failed task go on: what failed, and what could not run because of that, is as if it had
+// not been there; so is what was undone.
+func (s *State) retry(e *Event) {
+	undone := map[string]bool{}
+	if s.Closing != nil {
+		for _, u := range s.Closing.Undone {
+			undone[u.Node] = true
+		}
+		delete(s.scopes, s.Closing.Scope.Path)
+	}
+	s.Status, s.Error, s.EndedAt, s.Closing, s.Deadline = TaskRunning, "", 0, nil, 0
+	if s.Plan.TimeoutMS > 0 {
+		s.Deadline = e.At + s.Plan.TimeoutMS
+	}
+	root := s.Root
+	root.cut(s)
+	if root.Graph.Dag == nil {
+		root.Cursor = orText(root.FailedAt, root.Cursor)
+	} else {
+		root.retryDag(undone)
+	}
+	root.Failed, root.FailedAt, root.EnterAt = "", "", 0
+}
+
+func (sc *Scope) retryDag(undone map[string]bool) {
+	list := sc.Graph.Dag.List
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		kept := n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed)
+		if !kept {
+			*n = NodeState{Visit: n.Visit}
+		}
+	}
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if n.Status != "" {
+			continue
+		}
+		n.Waits, n.Doomed = 0, false
+		for _, dep := range list[i].Dag.Deps {
+			switch {
+			case !sc.Nodes[dep].Ended():
+				n.Waits++
+			case !sc.passes(dep, list[i]):
+				n.Doomed = true
+			}
+		}
+	}
+	sc.linkDag()
+}
+
+// Reasons why a step failed or was skipped.
+const (
+	ReasonTaskError        = "task_error"
+	ReasonTaskTimeout      = "task_timeout"
+	ReasonCondition        = "condition_error"
+	ReasonPreprocessing    = "preprocessing_error"
+	ReasonSkipped          = "skipped"
+	ReasonUnmet            = "condition_unmet"
+	ReasonDependency       = "dependency_skipped"
+	ReasonDependencyFailed = "dependency_failed"
+	ReasonHandlerFailed    = "handler_failed"
+)

@@ -1,0 +1,194 @@
+package flow
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// dagInput is what a node's handler gets. It is made of outputs that do not change any more, so it can
+// be made again whenever somebody asks. A mapped one may fail.
+func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
+	d := n.Dag
+	switch d.Shape {
+	case ShapeMapped:
+		return sc.mappedInput(n)
+	case ShapeDeps:
+		if len(d.Sees) == 0 {
+			return sc.runOf(n), nil
+		}
+		return append(sc.appendSeen([]byte{'{'}, d.Sees, false), '}'), nil
+	case ShapeMerged:
+		return sc.mergedInput(n), nil
+	}
+	b := append([]byte(`{"run":`), sc.runOf(n)...)
+	return append(sc.appendSeen(b, d.Sees, false), '}'), nil
+}
+
+// mergedInput lays the run's input over the static one, and the dependencies over both. A dependency
+// without a result is null.
+func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
+	base := n.Dag.Static
+	if run := sc.runOf(n); expr.KindOf(run) == expr.KindObject {
+		base = expr.Merge(base, run)
+	}
+	deps := json.RawMessage(append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, true), '}'))
+	if merged := expr.Merge(base, deps); len(merged) > 0 {
+		return merged
+	}
+	return json.RawMessage("{}")
+}
+
+func (sc *Scope) mappedInput(n *PlanNode) (json.RawMessage, error) {
+	d := n.Dag
+	switch {
+	case d.MapExpr != nil:
+		return d.MapExpr.Eval(sc.vars(n))
+	case d.Map != nil:
+		v, _ := sc.dagRef(n, d.Map)
+		return v, nil
+	case d.Bindings == nil:
+		return append(sc.appendSeen([]byte{'{'}, d.Sees, false), '}'), nil
+	}
+	b := []byte{'{'}
+	for i, field := range d.Bindings {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, field.Name), ':')
+		if field.Ref == nil {
+			b = append(b, field.Const...)
+			continue
+		}
+		v, found := sc.dagRef(n, field.Ref)
+		if !found {
+			return nil, Errorf(Invalid, "inputs.%s: there is no %s", field.Name, field.Ref.Text)
+		}
+		b = append(b, v...)
+	}
+	return append(b, '}'), nil
+}
+
+// dagRef is what a reference means to a node.
+func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool) {
+	switch r.From {
+	case FromShared:
+		v = orNull(r.Ref.Resolve(sc.env(nil, nil)))
+		return v, expr.KindOf(v) != expr.KindNull
+	case FromDep:
+		dep := &sc.Nodes[r.Dep]
+		if dep.Status != StepCompleted {
+			return null, false
+		}
+		v = orNull(dep.Output)
+	case FromRun, FromInput:
+		v = sc.runOf(n)
+	}
+	if r.Path == "" {
+		return v, true
+	}
+	at := orNull(expr.Path(v, r.Path))
+	return at, expr.KindOf(at) != expr.KindNull
+}
+
+// vars are what expressions of a node may name.
+func (sc *Scope) vars(n *PlanNode) func(name string) (json.RawMessage, bool) {
+	return func(name string) (json.RawMessage, bool) {
+		switch name {
+		case "run", "params":
+			return sc.runOf(n), true
+		case "deps":
+			return append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, false), '}'), true
+		case "shared":
+			return sc.SharedJSON(), true
+		case "input":
+			v, err := sc.dagInput(n)
+			return orNull(v), err == nil
+		}
+		return nil, false
+	}
+}
+
+// unitsOfEach says how many units a fanout has and what they work on.
+func (sc *Scope) unitsOfEach(n *PlanNode) (items []json.RawMessage, total int, err error) {
+	d := n.Dag
+	repeats := d.Repeats
+	if d.Count != nil {
+		v, _ := sc.dagRef(n, d.Count)
+		f, ok := expr.Number(v)
+		if !ok || f != float64(int(f)) || f < 0 {
+			return nil, 0, Errorf(Invalid, "each.count %s must be a whole number, is %s", d.Count.Text, describe(v))
+		}
+		repeats = int(f)
+	}
+	if d.Items == nil {
+		return nil, repeats, nil
+	}
+	v, _ := sc.dagRef(n, d.Items)
+	items, ok := expr.Elements(v)
+	if !ok {
+		return nil, 0, Errorf(Invalid, "the items of %s, from %s, must be an array, are %s", n.Key, d.Items.Text, describe(v))
+	}
+	total = len(items)
+	if d.Repeats > 0 || d.Count != nil {
+		total *= repeats
+	}
+	return items, total, nil
+}
+
+// describe names a value's kind, and a short one itself.
+func describe(v json.RawMessage) string {
+	kind := expr.KindOf(v)
+	if kind == expr.KindNull || len(v) > 40 {
+		return kindName(kind)
+	}
+	return kindName(kind) + ": " + string(v)
+}
+
+// stepInput is what a step works on.
+func (st *Step) stepInput() json.RawMessage {
+	if len(st.Input) > 0 || st.Node.Dag == nil {
+		return st.Input
+	}
+	v, err := st.scope.dagInput(st.Node)
+	if err != nil {
+		return null
+	}
+	return v
+}
+
+// dagUnitInput is what a unit works on: the bare item of a fanout, or the step's input with the item in it.
+func (st *Step) dagUnitInput(i int) json.RawMessage {
+	d := st.Node.Dag
+	if st.Node.Kind != KindFanout {
+		return orNull(st.stepInput())
+	}
+	item := st.item(i)
+	switch {
+	case item == nil:
+		return orNull(st.stepInput())
+	case d.Shape == ShapeMerged:
+		return expr.Merge(st.stepInput(), fieldOf("item", item))
+	}
+	return item
+}
+
+// item is what a unit of a fanout is about; nil when there are only so many of them.
+func (st *Step) item(i int) json.RawMessage {
+	if i >= st.Initial {
+		if k := i - st.Initial; k < len(st.Extra) {
+			return orNull(st.Extra[k])
+		}
+		return null
+	}
+	if st.Node.Dag.Items == nil {
+		return nil
+	}
+	if st.items == nil {
+		st.items, _, _ = st.scope.unitsOfEach(st.Node)
+	}
+	if n := len(st.items); n > 0 && st.Initial >= n {
+		return orNull(st.items[i/(st.Initial/n)])
+	}
+	return null
+}

@@ -1,0 +1,159 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// NodeState is what a scope of dag mode knows about one of its nodes.
+type NodeState struct {
+	Status    StepStatus      `json:",omitempty"` // "" = created
+	Waits     int             `json:",omitempty"` // dependencies that have yet to end
+	Doomed    bool            `json:",omitempty"` // a dependency ended in a way that keeps this node from running
+	Visit     int             `json:",omitempty"`
+	Reason    string          `json:",omitempty"` // why it failed or was skipped
+	Mode      SkipMode        `json:",omitempty"` // of a skip
+	Error     string          `json:",omitempty"`
+	Output    json.RawMessage `json:",omitempty"`
+	Total     int             `json:",omitempty"` // units, once it has ended
+	Initial   int             `json:",omitempty"` // those it began with
+	StartedAt int64           `json:",omitempty"`
+	EndedAt   int64           `json:",omitempty"`
+	Step      *Step           `json:",omitempty"` // while it is active
+}
+
+// Ended says whether the node is over.
+func (n *NodeState) Ended() bool {
+	return n.Status == StepCompleted || n.Status == StepFailed || n.Status == StepSkipped
+}
+
+// dagScope is what follows from a scope's nodes; see link.
+type dagState struct {
+	ready  readyHeap
+	active []*Step // in no order
+	left   int     // nodes that have yet to end
+}
+
+// readyHeap holds the indexes of nodes that can be decided about, the first in the definition first.
+type readyHeap []int
+
+func (h readyHeap) Len() int           { return len(h) }
+func (h readyHeap) Less(i, j int) bool { return h[i] < h[j] }
+func (h readyHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *readyHeap) Push(x any)        { *h = append(*h, x.(int)) }
+func (h *readyHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// beginDag gives every node of a scope its counter.
+func (sc *Scope) beginDag() {
+	list := sc.Graph.Dag.List
+	sc.Nodes = make([]NodeState, len(list))
+	for i, n := range list {
+		sc.Nodes[i].Waits = len(n.Dag.Deps)
+	}
+	sc.linkDag()
+}
+
+// linkDag restores what follows from the nodes.
+func (sc *Scope) linkDag() {
+	sc.dag = dagState{}
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if !n.Ended() {
+			sc.dag.left++
+		}
+		switch {
+		case n.Step != nil:
+			sc.activate(n.Step)
+		case n.Status == "" && (n.Waits == 0 || n.Doomed):
+			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
+		}
+	}
+}
+
+func (sc *Scope) activate(st *Step) {
+	st.position = len(sc.dag.active)
+	sc.dag.active = append(sc.dag.active, st)
+}
+
+func (sc *Scope) deactivate(st *Step) {
+	last := len(sc.dag.active) - 1
+	moved := sc.dag.active[last]
+	sc.dag.active[st.position] = moved
+	moved.position = st.position
+	sc.dag.active[last] = nil
+	sc.dag.active = sc.dag.active[:last]
+}
+
+// Active are the scope's steps that have begun and not ended, in the order of the definition.
+func (sc *Scope) Active() []*Step {
+	if sc.Graph.Dag == nil {
+		if sc.Step == nil {
+			return nil
+		}
+		return []*Step{sc.Step}
+	}
+	list := slices.Clone(sc.dag.active)
+	slices.SortFunc(list, func(a, b *Step) int { return a.Node.Dag.Index - b.Node.Dag.Index })
+	return list
+}
+
+// node is the state of a node of dag mode.
+func (sc *Scope) node(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }
+
+// RunInput is what `run` means in a scope of dag mode.
+func (sc *Scope) RunInput() json.RawMessage { return orNull(sc.run) }
+
+// runOf is what `run` means to a node: what a prep of the branch around it returned, or the scope's.
+func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
+	if n.Dag.Run >= 0 {
+		return orNull(sc.Nodes[n.Dag.Run].Output)
+	}
+	return sc.RunInput()
+}
+
+// Output is a scope's result: in dag mode its output node's, else that of the leaves that completed.
+func (sc *Scope) Output() json.RawMessage {
+	d := sc.Graph.Dag
+	switch {
+	case d == nil && sc.Graph.Result != "":
+		return orNull(sc.Shared[sc.Graph.Result])
+	case d == nil:
+		return sc.SharedJSON()
+	case d.Output >= 0:
+		return orNull(sc.Nodes[d.Output].Output)
+	}
+	return sc.leaves(d.Leaves)
+}
+
+// leaves are the outputs of those nodes that completed, by name; null when there are none.
+func (sc *Scope) leaves(seen []Seen) json.RawMessage {
+	b := []byte{'{'}
+	b = sc.appendSeen(b, seen, false)
+	if len(b) == 1 {
+		return null
+	}
+	return append(b, '}')
+}
+
+// appendSeen adds the outputs of nodes as fields; those that were skipped or failed are left out, or null.
+func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
+	for _, s := range seen {
+		n := &sc.Nodes[s.Index]
+		if n.Status != StepCompleted && !nulls {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, s.Name), ':')
+		b = append(b, orNull(n.Output)...)
+	}
+	return b
+}
