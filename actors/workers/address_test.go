@@ -1,0 +1,119 @@
+package workers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// names is a name server that knows one address, or none, for every name. While a test runs, this process
+// asks no other.
+type names struct{ atomic.Pointer[netip.Addr] }
+
+func newNames(t *testing.T) *names {
+	n := &names{}
+	before := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go n.answer(theirs) // until the resolver closes its side
+		return ours, nil
+	}}
+	t.Cleanup(func() { net.DefaultResolver = before })
+	return n
+}
+
+func (n *names) now(addr string) {
+	a := netip.MustParseAddr(addr)
+	n.Store(&a)
+}
+
+// answer speaks DNS as over TCP: messages with their length before them.
+func (n *names) answer(c net.Conn) {
+	defer c.Close()
+	for {
+		var length [2]byte
+		if _, err := io.ReadFull(c, length[:]); err != nil {
+			return
+		}
+		query := make([]byte, binary.BigEndian.Uint16(length[:]))
+		if _, err := io.ReadFull(c, query); err != nil {
+			return
+		}
+		reply := n.reply(query)
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)); err != nil {
+			return
+		}
+	}
+}
+
+const header, ipv4 = 12, 1
+
+func (n *names) reply(query []byte) []byte {
+	end := header + bytes.IndexByte(query[header:], 0) + 5 // behind the only question
+	r := bytes.Clone(query[:end])
+	addr := n.Load()
+	copy(r[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer to one question
+	switch {
+	case addr == nil:
+		r[3] |= 3 // no such name
+	case binary.BigEndian.Uint16(query[end-4:]) == ipv4:
+		r[7] = 1
+		r = append(r, 0xc0, header, 0, ipv4, 0, 1, 0, 0, 0, 0, 0, 4)
+		r = append(r, addr.AsSlice()...)
+	}
+	return r
+}
+
+func TestAWorkerMayRegisterBeforeItsNameIsKnown(t *testing.T) {
+	dns := newNames(t)
+	asked := make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Host
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	defer s.Close()
+	u, err := url.Parse(s.URL)
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	w := persistence.Worker{ID: "w", URL: "http://worker.test:" + u.Port(), Services: []string{"s"}}
+	require.NoError(t, r.Register(t.Context(), w))
+	require.Contains(t, logged.String(), "worker.test")
+	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("s")).Error)
+	dns.now("127.0.0.1")
+	require.Equal(t, `1`, string(r.Carry(t.Context(), job("s")).Output))
+	require.Equal(t, "worker.test:"+u.Port(), <-asked)
+}
+
+func TestANameIsNotCalledWhereWorkersMayNotBe(t *testing.T) {
+	dns := newNames(t)
+	r := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}})
+	narrow := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	w := persistence.Worker{ID: "w", URL: "http://worker.test:9", Services: []string{"s"}}
+	for _, registry := range []*workers.Registry{r, narrow} {
+		require.NoError(t, registry.Register(t.Context(), w)) // nobody knows the name yet
+	}
+	for addr, registry := range map[string]*workers.Registry{"169.254.169.254": r, "0.0.0.0": r, "198.51.100.7": narrow} {
+		dns.now(addr)
+		begun := time.Now()
+		require.Equal(t, "all workers failed", registry.Carry(t.Context(), job("s")).Error, addr)
+		require.Less(t, time.Since(begun), time.Second, "%s was called", addr)
+		require.Equal(t, flow.Invalid, flow.KindOf(registry.Register(t.Context(), w)), addr)
+	}
+}
