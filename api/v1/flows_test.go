@@ -87,6 +87,18 @@ func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	}, answer["problems"])
 }
 
+func TestYAMLThatLooksLikeJSONIsToldSo(t *testing.T) {
+	s := start(t)
+	const text = "{start: x, nodes: {x: {kind: timer}}}\n"
+	for _, kind := range []string{"application/yaml", "application/json", ""} {
+		p := s.refused(400, "body", "PUT", "/v1/flows/f", text, "Content-Type", kind)
+		require.Contains(t, items(obj{"items": p["problems"]})[0]["msg"], "begins with { is read as JSON")
+	}
+	answer := s.call(200, "POST", "/v1/validate", text, "Content-Type", "application/yaml")
+	require.Contains(t, answer["problems"].([]any)[0].(obj)["msg"], `put a line "---" before YAML`)
+	s.call(201, "PUT", "/v1/flows/f", "---\n"+text, "Content-Type", "application/yaml")
+}
+
 func TestValidationKeepsNothing(t *testing.T) {
 	s := start(t)
 	require.Equal(t, obj{"valid": true, "problems": []any{}}, s.call(200, "POST", "/v1/validate", atOnce))

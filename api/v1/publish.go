@@ -92,7 +92,16 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 
 func (s *service) compile(text []byte) flow.Problems {
 	_, problems := flow.CompileText(text, s.Limits)
+	if looksLikeJSON(text) && !json.Valid(text) {
+		for i := range problems {
+			problems[i].Msg += ` (a text that begins with { is read as JSON: put a line "---" before YAML)`
+		}
+	}
 	return problems
+}
+
+func looksLikeJSON(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n\ufeff"), []byte("{"))
 }
 
 // definition is what somebody wants to publish: JSON or YAML.
@@ -109,7 +118,7 @@ func readDefinition(ctx context.Context, sent []byte) (*definition, error) {
 		return nil, err
 	}
 	text := bytes.Clone(sent) // the framework uses its buffer again
-	if kind == "json" && !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n\ufeff"), []byte("{")) {
+	if kind == "json" && !looksLikeJSON(text) {
 		return nil, invalid("body", "send the definition as a JSON object, or YAML with Content-Type: application/yaml", "the body is no JSON object")
 	}
 	var fields map[string]json.RawMessage
@@ -138,10 +147,11 @@ func openEnvelope(fields map[string]json.RawMessage) (*definition, error) {
 
 // mediaType is json, yaml, or "" when the sender does not say.
 func mediaType(ctx context.Context) (string, error) {
-	header := ctx.Value(exchangeKey{}).(exchange).r.Header.Get("Content-Type")
+	x := ctx.Value(exchangeKey{}).(exchange)
+	header := x.r.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(header)
 	switch {
-	case header == "", err == nil && kind == "application/x-www-form-urlencoded": // what curl says of any body
+	case header == "", isForm(x.r):
 		return "", nil
 	case err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")):
 		return "json", nil

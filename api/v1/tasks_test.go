@@ -178,8 +178,22 @@ func TestAStartIsRefusedWithAReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { s.refused(tt.status, tt.where, "POST", "/v1/tasks", tt.body) })
 	}
-	s.refused(415, "header.Content-Type", "POST", "/v1/tasks", "a: b", "Content-Type", "application/yaml")
 	require.Empty(t, items(s.get("/v1/tasks")))
+}
+
+func TestABodyIsJSONUnlessItSaysOtherwise(t *testing.T) {
+	s := start(t)
+	slug := s.publish(waits)
+	const curl = "application/x-www-form-urlencoded" // what curl says of any body
+	for _, kind := range []string{"", curl, curl + "; charset=UTF-8", "application/json; charset=utf-8", "application/vnd.x+json"} {
+		id := s.call(201, "POST", "/v1/tasks", `{"flow":"`+slug+`"}`, "Content-Type", kind)["id"].(string)
+		s.call(200, "POST", "/v1/tasks/"+id+"/signal", `{"key":"go","value":1}`, "Content-Type", kind)
+		s.ended(id, "completed")
+	}
+	p := s.refused(400, "body", "POST", "/v1/tasks", "flow="+slug, "Content-Type", curl)
+	require.Contains(t, p["hint"], "send a JSON object")
+	p = s.refused(415, "header.Content-Type", "POST", "/v1/tasks", "flow: "+slug, "Content-Type", "application/yaml")
+	require.Contains(t, p["hint"], "send application/json")
 }
 
 func TestSeveralFaultsAreToldAtOnce(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"mime"
 	"net/http"
 	"reflect"
 	"time"
@@ -200,12 +201,23 @@ type exchangeKey struct{}
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
 	inner := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w, r}))
+	if isForm(r) {
+		inner.Header = r.Header.Clone()
+		inner.Header.Del("Content-Type")
+	}
 	defer func() { // logs and metrics ask the outer request for its route
 		if inner.Pattern != "/" {
 			r.Pattern = inner.Pattern
 		}
 	}()
 	s.mux.ServeHTTP(w, inner)
+}
+
+// isForm says whether a body counts as a form. No route takes one: it is what curl -d says of any body, and
+// without a type bodies are read as JSON.
+func isForm(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
 // stay lifts the server's time limits from a request that waits; its context also ends when the server
