@@ -459,3 +459,33 @@ func TestASilentStreamIsReplaced(t *testing.T) {
 	}
 	require.Equal(t, []string{"1.0", "after 1.0"}, ids)
 }
+
+func TestAWatchGoesOnBehindTheLastEventAfterAnOutage(t *testing.T) {
+	var connections atomic.Int32
+	resumed := make(chan string, 2)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const event = "id: %d.0\ndata: {\"id\":\"%[1]d.0\",\"at\":\"2026-01-01T00:00:00.000Z\"}\n\n"
+		switch n := connections.Add(1); n {
+		case 2:
+			w.WriteHeader(http.StatusInternalServerError)
+		case 3:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 4:
+			resumed <- r.Header.Get("Last-Event-ID")
+			fmt.Fprintf(w, event+"event: news\ndata: {\"of\":\"a kind that a newer server knows\"}\n\n", 2)
+		case 5:
+			resumed <- r.Header.Get("Last-Event-ID")
+			fmt.Fprint(w, "event: end\ndata: {}\n\n")
+		default:
+			fmt.Fprintf(w, event+": the store does not answer: trying on\n\n", n)
+		}
+	}))
+	t.Cleanup(web.Close)
+	var ids []string
+	for e, err := range connect(t, web.URL).Watch(t.Context(), "task", "") {
+		require.NoError(t, err)
+		ids = append(ids, e.ID)
+	}
+	require.Equal(t, []string{"1.0", "2.0"}, ids)
+	require.Equal(t, []string{"1.0", "2.0"}, []string{<-resumed, <-resumed})
+}

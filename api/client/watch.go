@@ -88,7 +88,7 @@ func (w *watcher) heard(kind string, data []byte) error {
 	case kind == "end":
 		w.over = true
 		return nil
-	case len(data) == 0:
+	case kind != "" || len(data) == 0: // a newer server may know other kinds
 		return nil
 	}
 	var e wire.Event
