@@ -60,6 +60,7 @@ type settings struct {
 	api.Config
 	heartbeat time.Duration
 	idle      time.Duration
+	wrap      func(persistence.Store) persistence.Store
 }
 
 func start(t *testing.T, with ...func(*settings)) *server {
@@ -71,6 +72,9 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	if set.wrap != nil {
+		store = set.wrap(store)
+	}
 	functions := funcs.New()
 	funcs.RegisterDemo(functions)
 	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})

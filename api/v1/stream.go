@@ -53,6 +53,8 @@ type streamer struct {
 	from spot
 	w    http.ResponseWriter
 	rc   *http.ResponseController
+
+	inTrouble bool // the store does not answer
 }
 
 // watched is what the journal's reader hands over.
@@ -62,7 +64,8 @@ type watched struct {
 }
 
 // run streams until the task has ended, the client is gone, or the server leaves. A stream that stops
-// without the message end is to be taken up again.
+// without the message end is to be taken up again. It does not stop because the store does not answer for
+// a while: browsers do not come back to a server that then answers them with an error.
 func (st *streamer) run(ctx context.Context) error {
 	if err := st.open(); err != nil {
 		return nil // the client is gone before it got anything
@@ -81,11 +84,19 @@ func (st *streamer) run(ctx context.Context) error {
 		select {
 		case w, open := <-rows:
 			if !open {
-				return st.finish(ctx)
+				st.finish(ctx)
+				return nil
+			}
+			if isMissing(w.err) {
+				return nil // it was deleted meanwhile
 			}
 			if w.err != nil {
-				return w.err
+				if st.troubled(ctx, w.err) != nil {
+					return nil
+				}
+				continue
 			}
+			st.inTrouble = false
 			if gone, err := st.send(w.row); gone || err != nil {
 				return err
 			}
@@ -97,16 +108,51 @@ func (st *streamer) run(ctx context.Context) error {
 	}
 }
 
-// read follows the journal and closes rows when there is nothing more to come.
+// read follows the journal and closes rows when there is nothing more to come. When the store does not
+// answer it says so and goes on where it was.
 func (st *streamer) read(ctx context.Context, rows chan<- watched) {
 	defer close(rows)
-	for row, err := range st.s.Engine.Watch(ctx, st.task, st.from.since()) {
-		select {
-		case rows <- watched{row, err}:
-		case <-ctx.Done():
+	after := st.from.since()
+	for failed := true; failed; {
+		failed = false
+		for row, err := range st.s.Engine.Watch(ctx, st.task, after) {
+			select {
+			case rows <- watched{row, err}:
+			case <-ctx.Done():
+				return
+			}
+			if failed = err != nil; !failed {
+				after = row.Seq
+			}
+		}
+		if failed && !pause(ctx) {
 			return
 		}
 	}
+}
+
+// pause waits a little before the store is asked again. It is false when ctx ended first.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// troubled tells the client why it hears nothing. An error means that nobody listens any more.
+func (st *streamer) troubled(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // that is why
+	}
+	if !st.inTrouble {
+		st.inTrouble = true
+		st.s.Logger.Warn("a stream waits for the store", "error", err, "task", st.task, "request", api.RequestID(ctx))
+	}
+	return st.write(": the store does not answer: trying on\n\n")
 }
 
 func (st *streamer) open() error {
@@ -132,20 +178,22 @@ func (st *streamer) send(row persistence.Row) (gone bool, err error) {
 }
 
 // finish writes how the task ended, if that is why there are no more events.
-func (st *streamer) finish(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return nil
-	}
+func (st *streamer) finish(ctx context.Context) {
 	view, err := st.s.Reader.View(ctx, st.task)
+	for err != nil && !isMissing(err) {
+		if st.troubled(ctx, err) != nil || !pause(ctx) {
+			return
+		}
+		view, err = st.s.Reader.View(ctx, st.task)
+	}
 	if err != nil || !view.State.Status.Ended() {
-		return err
+		return
 	}
 	end := wire.End{Task: st.task, State: string(view.State.Status), Error: view.State.Error}
 	if view.State.Status == flow.TaskCompleted {
 		end.Result = view.State.Result()
 	}
 	_ = st.write("event: end\ndata: " + string(line(&end)) + "\n\n") // a client that is gone asks again
-	return nil
 }
 
 // writeTimeout is how long a client may leave what was written unread.

@@ -4,12 +4,17 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // message is one of a stream; comments have only a text.
@@ -196,4 +201,79 @@ func TestTheServerLeavesThoughAStreamIsOpen(t *testing.T) {
 	for m := st.next(); m.id != ""; m = st.next() {
 		require.NotEqual(t, "end", m.kind, "the task goes on")
 	}
+}
+
+// outage is a store that cannot be read while it is down.
+type outage struct {
+	persistence.Store
+	down, downForLoads atomic.Bool
+}
+
+var errDown = errors.New("the store is down")
+
+func (o *outage) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	if o.down.Load() {
+		return nil, errDown
+	}
+	return o.Store.Task(ctx, id)
+}
+
+func (o *outage) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
+	if o.down.Load() || o.downForLoads.Load() {
+		return nil, errDown
+	}
+	return o.Store.Load(ctx, tasks)
+}
+
+// isTroubled waits for the comment that tells so.
+func (st *stream) isTroubled() {
+	st.Helper()
+	for range 100 {
+		if st.next().comment == "the store does not answer: trying on" {
+			return
+		}
+	}
+	require.FailNow(st, "the stream does not tell of the outage")
+}
+
+func TestAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
+	store := &outage{}
+	s := start(t, func(set *settings) {
+		set.wrap = func(inner persistence.Store) persistence.Store {
+			store.Store = inner
+			return store
+		}
+	})
+	id := s.task(waits)
+	st := s.stream(id, "")
+	got := []any{st.next().id, st.next().id}
+	store.down.Store(true)
+	signal := func(key string) {
+		require.NoError(t, s.engine.Do(t.Context(), id, flow.Signal{Key: key, Value: []byte(`1`)}, ""))
+	}
+	signal("other")
+	st.isTroubled()
+	signal("go")
+	store.down.Store(false)
+	events, end := st.untilEnd()
+	require.Equal(t, "completed", end.data["state"])
+	require.Equal(t, values(s.get("/v1/tasks/"+id+"/events"), "id"), append(got, ids(events)...))
+}
+
+func TestTheEndOfAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
+	store := &outage{}
+	s := start(t, func(set *settings) {
+		set.wrap = func(inner persistence.Store) persistence.Store {
+			store.Store = inner
+			return store
+		}
+	})
+	id := s.task(atOnce)
+	s.ended(id, "completed")
+	store.downForLoads.Store(true)
+	st := s.stream(id, "")
+	st.isTroubled()
+	store.downForLoads.Store(false)
+	_, end := st.untilEnd()
+	require.Equal(t, "completed", end.data["state"])
 }
