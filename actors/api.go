@@ -13,11 +13,13 @@ type NewTask struct {
 	// Newest says that VersionID is only the newest one at the moment: a request that is repeated after
 	// another version was published still means the task it started.
 	Newest bool
-	Params json.RawMessage // JSON object; nil = {}
+	Params json.RawMessage // JSON object, of a dag any JSON; nil = {}
 	Labels map[string]string
 	// Key makes starting idempotent: the same key for the same flow is the same task; with another
 	// body it is a Conflict. "" = always a new task.
 	Key string
+	// ID is the task's own, a UUID that the caller chose: then it does what Key does, in all flows at once.
+	ID string
 }
 
 // Poll asks for queue jobs.

@@ -19,11 +19,18 @@ import (
 // Do gives a command to a task and answers when what it did is stored. A request id makes it safe to
 // send it again; without one it gets one, where it is needed, that covers what the member itself repeats.
 func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request string) error {
+	_, err := m.Tell(ctx, task, cmd, request)
+	return err
+}
+
+// Tell is Do for those who want to know whether the command changed anything: one that comes late, or
+// again, does not.
+func (m *Member) Tell(ctx context.Context, task string, cmd flow.Command, request string) (changed bool, err error) {
 	if err := m.Ready(); err != nil {
-		return err
+		return false, err
 	}
 	if err := checkCommand(cmd); err != nil {
-		return err
+		return false, err
 	}
 	if request == "" && once(cmd) {
 		request = uuid.NewString()
@@ -32,16 +39,16 @@ func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request 
 		m.tell(m.tasks, &command{task: task, cmd: cmd, request: request, reply: reply})
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	return a.err
+	return a.changed, a.err
 }
 
 // once says whether a command would do something the second time, too. Others need no request id, and a
 // task has few to remember.
 func once(cmd flow.Command) bool {
 	switch cmd.(type) {
-	case flow.Signal, flow.Pause, flow.Resume:
+	case flow.Signal, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
 		return true
 	}
 	return false

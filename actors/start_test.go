@@ -23,3 +23,39 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":1}`, string(row.Params))
 }
+
+func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
+	th := start(t, actors.Config{})
+	n := actors.NewTask{VersionID: th.publish(t, untilApproved), ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}
+	id, created, err := th.StartTask(t.Context(), n)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, "6fa459ea-ee8a-3ca4-894e-db77e160355e", id)
+	again, created, err := th.StartTask(t.Context(), n)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, id, again)
+
+	other := n
+	other.Params = json.RawMessage(`{"a":2}`)
+	_, _, err = th.StartTask(t.Context(), other)
+	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	other = n
+	other.VersionID, other.Newest = th.publish(t, untilApproved), true
+	_, _, err = th.StartTask(t.Context(), other)
+	require.Equal(t, flow.Conflict, flow.KindOf(err), "of another flow")
+	n.ID = "mine"
+	_, _, err = th.StartTask(t.Context(), n)
+	require.Equal(t, flow.Invalid, flow.KindOf(err))
+}
+
+func TestACommandTellsWhetherItChangedAnything(t *testing.T) {
+	th := start(t, actors.Config{})
+	id, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	require.NoError(t, err)
+	for _, want := range []bool{true, false} {
+		changed, err := th.Tell(t.Context(), id, flow.Cancel{}, "")
+		require.NoError(t, err)
+		require.Equal(t, want, changed)
+	}
+}

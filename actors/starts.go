@@ -59,9 +59,9 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 	if err := start.Check(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
-	id := "task-" + newID()
-	if n.Key != "" {
-		id = "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+n.Key)).String()
+	id, err := idOf(n, flowID)
+	if err != nil {
+		return nil, err
 	}
 	return &create{
 		task: id, plan: plan, newest: n.Newest, start: start,
@@ -70,6 +70,21 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 			BodyHash: bodyHash(n), CreatedAt: m.now(),
 		},
 	}, nil
+}
+
+// idOf is the id of a task that is to be started.
+func idOf(n NewTask, flowID string) (string, error) {
+	switch {
+	case n.ID != "":
+		id, err := uuid.Parse(n.ID)
+		if err != nil || len(n.ID) != len(id.String()) {
+			return "", flow.Errorf(flow.Invalid, "the id %.60q is no UUID: send one such as %s, or none", n.ID, uuid.NewString())
+		}
+		return id.String(), nil
+	case n.Key != "":
+		return "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+n.Key)).String(), nil
+	}
+	return "task-" + newID(), nil
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -84,7 +99,7 @@ func paramsOr(params json.RawMessage) []byte {
 // bodyHash tells whether a repeated start is the same request. Only keyed starts need one, and those
 // whose answer may get lost are told apart by their random id.
 func bodyHash(n NewTask) string {
-	if n.Key == "" {
+	if n.Key == "" && n.ID == "" {
 		return ""
 	}
 	h := sha256.New()
@@ -100,8 +115,9 @@ func (m *Member) sameStart(ctx context.Context, msg *create) error {
 	if err != nil {
 		return notFound(err, msg.task)
 	}
-	if row.BodyHash != msg.create.BodyHash || row.VersionID != msg.create.VersionID && !msg.newest {
-		return flow.Errorf(flow.Conflict, "task %s was started with the same idempotency key but another version, params or labels", msg.task)
+	c := msg.create
+	if row.BodyHash != c.BodyHash || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !msg.newest {
+		return flow.Errorf(flow.Conflict, "task %s was started before, by a request for another flow, version, params or labels", msg.task)
 	}
 	return nil
 }

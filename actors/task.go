@@ -171,7 +171,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits,
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
-	a := answer{err: err}
+	a := answer{err: err, changed: len(d.Events) > 0}
 	if isClaim && err == nil {
 		a = t.claimed(claim)
 	}

@@ -65,8 +65,9 @@ type (
 
 // answer of a command: after the commit it follows from.
 type answer struct {
-	err error
-	job flow.Job // of a Claim
+	err     error
+	job     flow.Job // of a Claim
+	changed bool     // it led to something
 }
 
 func (c *command) answer(a answer) {
