@@ -147,14 +147,39 @@ func (s *sessions) launch(f *flight) {
 	m, self := s.m, s.m.sessions
 	m.background(func() {
 		defer cancel()
-		report := carryOut(ctx, f)
-		// A job that was called off may have failed only because of that: its attempt is over, or it is
-		// carried out again after the next start.
-		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
-			s.report(f.job, report)
+		if !f.job.Again || m.begin(ctx, &f.job) {
+			report := carryOut(ctx, f)
+			// A job that was called off may have failed only because of that: its attempt is over, or it is
+			// carried out again after the next start.
+			if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
+				s.report(f.job, report)
+			}
 		}
 		m.tell(self, landed{jobKey{f.job.Task, f.job.Address}})
 	})
+}
+
+// begin has it stored that a job which was returned before begins now: so one that ends its member each
+// time is not carried out for ever. It is false when nobody waits for the job any longer.
+func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
+	for try := 1; ; try++ {
+		a, err := m.call(ctx, func(reply func(answer)) {
+			m.tell(m.tasks, &command{task: job.Task, cmd: flow.Begin{Address: job.Address}, reply: reply})
+		})
+		if err != nil {
+			return false
+		}
+		switch flow.KindOf(a.err) {
+		case flow.Busy: // the task's actor crashed
+			if !m.pause(storePause(try)) {
+				return false
+			}
+		case flow.Conflict, flow.NotFound:
+			return false
+		default:
+			return true
+		}
+	}
 }
 
 // carryOut has the carrier do the job; its panic is the attempt's error.

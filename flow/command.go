@@ -89,6 +89,11 @@ type (
 	Ring struct{ Alarm }
 	// Proceed goes on with a decision that was cut because of its length.
 	Proceed struct{}
+	// Begin says that the member carries out an attempt now which was returned before. Only after that, the
+	// loss of its carrier counts.
+	Begin struct{ Address }
+	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost.
+	Leave struct{}
 	// Recover takes over what a member that is gone was carrying. Decide refuses nothing here.
 	Recover struct{}
 	// FailStep ends a step that the engine cannot carry out (reason `internal`).
@@ -112,6 +117,8 @@ func (Note) command()      {}
 func (Report) command()    {}
 func (Ring) command()      {}
 func (Proceed) command()   {}
+func (Begin) command()     {}
+func (Leave) command()     {}
 func (Recover) command()   {}
 func (FailStep) command()  {}
 

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ErrOver answers a claim, a heartbeat or a note about an attempt that is no longer in flight.
+// ErrOver answers a claim, a beginning, a heartbeat or a note about an attempt that is no longer in flight.
 var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody waits for it any longer"}
 
 // decider makes one decision: it emits events, evolves the state by them and collects their effects.
@@ -83,6 +83,10 @@ func (d *decider) handle(c Command) error {
 		d.ring(c.Alarm)
 	case Proceed:
 		d.everywhere()
+	case Begin:
+		return d.begun(c.Address)
+	case Leave:
+		d.leave()
 	case Recover:
 		d.recover()
 	case FailStep:

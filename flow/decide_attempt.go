@@ -266,36 +266,72 @@ func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
 	d.emit(e)
 }
 
-// recover takes over every attempt that a member carried which is gone.
+func (d *decider) begun(a Address) error {
+	st, u := d.attempt(a)
+	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != d.env.Member {
+		return ErrOver
+	}
+	if u.Status != UnitRunning {
+		e := st.event(AttemptBegun)
+		e.Unit, e.Attempt = a.Unit, a.Attempt
+		d.emit(e)
+	}
+	return nil
+}
+
+// leave returns to the member itself, which nobody waits for, what it has begun: the next one takes over
+// what was not.
+func (d *decider) leave() {
+	d.eachCarried(func(st *Step, u *Unit, a Address) {
+		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning {
+			d.again(st, a, d.env.Member, u.Live.Deliveries)
+		}
+	})
+}
+
+// recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
+// which that is not known because it was never returned before, was not lost with it.
 func (d *decider) recover() {
-	if d.s.Status.Ended() {
-		return
-	}
-	d.recoverScope(d.s.Root)
-	if c := d.s.Closing; c != nil {
-		d.recoverScope(c.Scope)
-	}
+	d.eachCarried(func(st *Step, u *Unit, a Address) {
+		switch {
+		case u.Live.Carrier == d.env.Member:
+		case u.Status == UnitRunning:
+			d.lost(a, d.env.Member)
+		default:
+			d.again(st, a, d.env.Member, u.Live.Deliveries)
+		}
+	})
 	if !d.s.Status.Ended() {
 		d.everywhere()
 	}
 }
 
-func (d *decider) recoverScope(sc *Scope) {
+// eachCarried calls f for every attempt that a member carries. f may end it, its step and the task.
+func (d *decider) eachCarried(f func(*Step, *Unit, Address)) {
+	if d.s.Status.Ended() {
+		return
+	}
+	d.carriedIn(d.s.Root, f)
+	if c := d.s.Closing; c != nil {
+		d.carriedIn(c.Scope, f)
+	}
+}
+
+func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) {
 	for _, st := range sc.Active() {
 		at := st.Address()
 		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
 			if d.s.step(at) != st {
 				break // giving up on a unit ended the step, or the task
 			}
-			u := &st.Units[i]
-			if u.Live != nil && u.Live.Carrier != "" && u.Live.Carrier != d.env.Member {
+			if u := &st.Units[i]; u.Live != nil && u.Live.Carrier != "" {
 				a := at
 				a.Unit, a.Attempt = i, int(u.Attempt)
-				d.lost(a, d.env.Member)
+				f(st, u, a)
 			}
 		}
 		if st.Child != nil && d.s.step(at) == st {
-			d.recoverScope(st.Child)
+			d.carriedIn(st.Child, f)
 		}
 	}
 }

@@ -68,7 +68,8 @@ type Job struct {
 	EnqueuedAt int64
 	Until      int64  // of the claim; 0 = not claimed
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
-	Deliveries int    // how often it was dispatched before
+	Deliveries int    // how often a carrier was lost that had begun it
+	Again      bool   // it was returned: a member tells with Begin when it carries it out
 }
 
 // ID names the job across tasks.

@@ -21,6 +21,7 @@ const (
 	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
 	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due
 	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until, Due when its time counts from here
+	AttemptBegun    EventType = "attempt_begun"    // attempt, that was returned before: its carrier is at it now
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
 	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again

@@ -307,6 +307,8 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		if e.Due > 0 {
 			u.Live.Due = e.Due
 		}
+	case AttemptBegun:
+		u.Status = UnitRunning
 	case AttemptExtended:
 		u.Live.Until = e.Until
 	case AttemptNoted:
@@ -315,7 +317,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Status = UnitDispatched
 		u.Live.Worker, u.Live.Until, u.Live.Note = "", 0, ""
 		u.Live.Carrier = e.Carrier
-		u.Live.Deliveries = e.Total
+		u.Live.Deliveries, u.Live.Again = e.Total, true
 		if x := st.exec(e.Unit); x.FromClaim {
 			u.Live.Due = 0
 			if x.StartMS > 0 {

@@ -171,7 +171,7 @@ const randomParams = `{"val": 3, "list":[1, 2, 3,{"x": 4}], "text":"h\u00e9 <&>\
 // randomCommand draws what may happen to a task next: also what is late, repeated or nonsense.
 func (tb *table) randomCommand(d dice) (string, Command) {
 	request := oneOf(d, "request", "", "", "r1", "r2")
-	switch between(d, "command", 0, 13) {
+	switch between(d, "command", 0, 14) {
 	case 0:
 		return request, Pause{}
 	case 1:
@@ -198,6 +198,11 @@ func (tb *table) randomCommand(d dice) (string, Command) {
 		}
 		return request, Proceed{}
 	case 10:
+		if chance(d, 30) {
+			return request, Leave{}
+		}
+		return request, Begin{tb.randomAddress(d)}
+	case 11:
 		kind := AlarmKind(between(d, "alarm", 0, 7))
 		return request, Ring{Alarm{At: tb.env.Now, Address: tb.randomAddress(d), Kind: kind}}
 	}
@@ -281,7 +286,7 @@ func orderedEvents(events []Event) error {
 				}
 				started = append(started, a)
 			}
-		case AttemptClaimed, AttemptExtended, AttemptNoted, AttemptReturned, AttemptEnded:
+		case AttemptBegun, AttemptClaimed, AttemptExtended, AttemptNoted, AttemptReturned, AttemptEnded:
 			if !slices.Contains(started, e.Address()) {
 				return fmt.Errorf("%s of attempt %s, which was not started", e.Type, e.Address())
 			}

@@ -109,7 +109,8 @@ type Live struct {
 	Token      string `json:",omitempty"` // of the newest claim, also when that has run out
 	Until      int64  `json:",omitempty"` // of the claim
 	Note       string `json:",omitempty"`
-	Deliveries int    `json:",omitempty"` // how often its carrier was lost
+	Deliveries int    `json:",omitempty"` // how often a carrier was lost that had begun it
+	Again      bool   `json:",omitempty"` // it was returned, so it is known when a member has begun it: the unit is running then
 }
 
 // Scope finds by its path.

@@ -382,6 +382,9 @@ func dispatchText(j *Job) string {
 	if j.TimeoutMS > 0 {
 		fmt.Fprintf(&b, " timeout=%dms", j.TimeoutMS)
 	}
+	if j.Again && j.Exec.Type != ExecQueue {
+		b.WriteString(" again")
+	}
 	if j.Deliveries > 0 {
 		fmt.Fprintf(&b, " deliveries=%d", j.Deliveries)
 	}

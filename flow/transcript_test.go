@@ -136,6 +136,8 @@ func (s *stage) command(verb, rest string) Command {
 		return Resume{}
 	case "proceed":
 		return Proceed{}
+	case "leave":
+		return Leave{}
 	}
 	a, args := s.address(first), strings.Fields(then)
 	switch verb {
@@ -160,6 +162,8 @@ func (s *stage) command(verb, rest string) Command {
 		return Extend{Address: a, Worker: args[0], Token: strings.Trim(args[1], "-"), Until: s.in(args[2])}
 	case "giveback":
 		return GiveBack{Address: a, Token: then}
+	case "begin":
+		return Begin{Address: a}
 	case "note":
 		return Note{Address: a, Text: then}
 	case "failstep":

@@ -29,6 +29,8 @@ type shadow struct {
 	at       int64
 	requests map[string]flow.EventType // that had an effect, and which
 	tokens   map[string]bool           // of claims
+	begun    map[flow.Address]bool     // attempts that somebody is known to be at
+	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
 }
 
@@ -44,7 +46,8 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	t := c.tasks[commit.Task]
 	if t == nil {
 		plan := c.plans[commit.Create.VersionID]
-		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{}, attempts: map[flow.Address]bool{}}
+		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}}
 		c.tasks[commit.Task] = t
 	}
 	if commit.Events != nil {
@@ -117,6 +120,14 @@ func (t *shadow) event(e *flow.Event) error {
 		return t.started(e)
 	case flow.AttemptClaimed:
 		t.tokens[e.Token] = true
+		t.begun[e.Address()] = true
+	case flow.AttemptBegun:
+		t.begun[e.Address()] = true
+	case flow.AttemptReturned:
+		if e.Total > t.lost[e.Address()] && !t.begun[e.Address()] {
+			return fmt.Errorf("attempt %s is said to be lost, and nobody had begun it", e.Address())
+		}
+		t.lost[e.Address()], t.begun[e.Address()] = e.Total, false
 	case flow.AttemptEnded:
 		if over, started := t.attempts[e.Address()]; over || !started {
 			return fmt.Errorf("attempt %s ends, which was started: %v, over before: %v", e.Address(), started, over)

@@ -1,0 +1,99 @@
+package actors_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+const oneJob = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`
+
+// lives begins members one after the other on one store. What they carry never ends, until it is to.
+type lives struct {
+	store  persistence.Store
+	limits flow.Limits
+	begun  chan string // tasks whose job was begun
+	answer bool
+}
+
+func newLives(t *testing.T, deliveries int) *lives {
+	l := &lives{store: openStore(t, filepath.Join(t.TempDir(), "troupe.db")), begun: make(chan string, 100)}
+	t.Cleanup(func() { l.store.Close() })
+	l.limits.Deliveries = deliveries
+	return l
+}
+
+func (l *lives) start(t *testing.T) *theatre {
+	t.Helper()
+	answer := l.answer
+	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+		if !answer {
+			l.begun <- j.Task
+			<-ctx.Done()
+		}
+		return flow.Report{}
+	})
+	cfg.Store, cfg.Limits, cfg.Lease = l.store, l.limits, 200*time.Millisecond
+	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1}
+	return start(t, cfg)
+}
+
+func stopSoon(t *testing.T, th *theatre) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.NoError(t, th.Stop(ctx))
+}
+
+func TestAMemberThatStopsLosesNoJob(t *testing.T) {
+	l := newLives(t, 1)
+	th := l.start(t)
+	id := th.begin(t, th.publish(t, oneJob), `{}`)
+	for range 4 {
+		<-l.begun
+		stopSoon(t, th)
+		th = l.start(t)
+	}
+	<-l.begun
+	stopSoon(t, th)
+	l.answer = true
+	require.Equal(t, flow.TaskCompleted, l.start(t).ended(t, id).State.Status)
+}
+
+func TestAJobThatEndsItsMemberIsNotCarriedOutForEver(t *testing.T) {
+	l := newLives(t, 2)
+	th := l.start(t)
+	id := th.begin(t, th.publish(t, oneJob), `{}`)
+	for range 3 { // what becomes of a job that was never returned before nobody knows
+		require.Equal(t, id, <-l.begun)
+		th.Kill()
+		th = l.start(t)
+	}
+	state := th.ended(t, id).State
+	require.Equal(t, flow.TaskFailed, state.Status)
+	require.Contains(t, state.Error, "given up after 2 deliveries")
+	require.Empty(t, l.begun)
+}
+
+func TestAJobThatNobodyHadBegunIsNotLostWithItsMember(t *testing.T) {
+	l := newLives(t, 1)
+	th := l.start(t)
+	version := th.publish(t, oneJob)
+	ids := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
+	<-l.begun
+	th.Kill()
+	th = l.start(t)
+	lost := <-l.begun
+	th.Kill()
+	l.answer = true
+	th = l.start(t)
+	for _, id := range ids {
+		want := map[bool]flow.TaskStatus{true: flow.TaskFailed, false: flow.TaskCompleted}[id == lost]
+		require.Equal(t, want, th.ended(t, id).State.Status)
+	}
+}
