@@ -57,7 +57,10 @@ func TestHelpIsNoFailure(t *testing.T) {
 func TestTheVersionIsACommandAndAFlag(t *testing.T) {
 	told := call(t, "version")
 	require.Contains(t, told.stdout, "troupe ")
-	for _, args := range [][]string{{"--version"}, {"task", "--version"}, {"task", "show", "--version"}} {
-		require.Equal(t, told, call(t, args...), args)
-	}
+	require.Equal(t, told, call(t, "--version"))
+	require.Contains(t, call(t, "--help").stdout, "also --version")
+	// Behind a command it is the version of a flow.
+	got := call(t, "task", "start", "x", "--version=2", "--server", "http://127.0.0.1:1")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "no server answers")
 }

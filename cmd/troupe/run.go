@@ -39,15 +39,13 @@ type cli struct {
 	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
-
-	ShowVersion versionFlag `name:"version" help:"Print the version."`
+	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
 }
 
 // run is the whole command: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	exited := false // a flag such as --help has done all there was to do
+	exited := false // kong has printed a help text
 	parser, err := kong.New(new(cli), kong.Name("troupe"),
 		kong.Description("Troupe is a durable workflow engine. Run \"troupe demo\" to see it work."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
@@ -57,8 +55,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
 	}
 	a.model = parser.Model
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case len(args) == 1 && args[0] == "--version": // no flag of the model: commands have one of that name
+		args = []string{"version"}
 	}
 	command, err := parser.Parse(args)
 	if exited {
