@@ -38,15 +38,20 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	cfg.AllowScripts = true
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	m, err := startMember(ctx, cfg)
+	// The member outlives its workers, so that they can finish and say goodbye.
+	staying, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	starting := context.AfterFunc(ctx, leave)
+	m, err := startMember(staying, cfg)
 	if err != nil {
 		return err
 	}
 	server, err := client.New(m.url, client.Options{Token: first(cfg.Tokens)})
 	if err != nil {
-		stop()
+		leave()
 		return errors.Join(err, m.wait())
 	}
+	starting()
 	fmt.Fprintf(a.stdout, "Troupe serves %s from %s; definitions in %s are published when they change\n", m.url, storeName(cfg.Store), c.Dir)
 	out := &sharedWriter{w: a.stdout}
 	var all sync.WaitGroup
@@ -58,10 +63,14 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		})
 	}
 	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: server.Publish}).watch(ctx) })
-	err = m.wait()
-	stop() // when the member ended by itself, so do the others
+	ended := make(chan error, 1)
+	go func() { // it ends with the member
+		ended <- m.wait()
+		stop() // when that was by itself, so do the others
+	}()
 	all.Wait()
-	return err
+	leave()
+	return <-ended
 }
 
 // prepare chooses the store and the folder.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"syscall"
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -192,7 +193,11 @@ func (a *app) read(file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(a.stdin)
 	}
-	return os.ReadFile(file)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("%s is a folder: name its files, or have troupe dev publish them", file)
+	}
+	return text, err
 }
 
 // printProblems tells problems, one a line.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -112,6 +113,22 @@ func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
 	out.waitFor(t, "double-it version 2 is published")
 	got := call(t, "task", "start", "double-it", "-p", "n=21", "--wait", "--server", url)
 	require.Regexp(t, `Result: +420\n`, got.stdout)
+}
+
+func TestTheWorkersOfDevEndBeforeTheirMember(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stdout, stderr output
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"dev", "--listen", "127.0.0.1:0"}, strings.NewReader(""), &stdout, &stderr)
+	}()
+	stderr.waitFor(t, "worker=demo-push")
+	stderr.waitFor(t, "worker=demo-pull")
+	stop()
+	require.Equal(t, exitOK, <-code)
+	require.NotContains(t, stderr.String(), "level=WARN")
 }
 
 func TestACommandCarriesOutJobs(t *testing.T) {

@@ -181,6 +181,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no token":        {[]string{"flow", "list", "--server", url}, "use --token or TROUPE_TOKEN"},
 		"no task":         {[]string{"task", "show", "x", "--server", url, "--token", "secret"}, "there is no task \"x\"\nhint: check the id"},
 		"no flow":         {[]string{"task", "start", "x", "--server", url, "--token", "secret"}, "hint: publish it first"},
+		"a folder":        {[]string{"flow", "validate", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name its files"},
 		"no state":        {[]string{"task", "list", "--state", "x", "--server", url, "--token", "secret"}, "hint: known are: pending, "},
 	} {
 		t.Run(name, func(t *testing.T) {
