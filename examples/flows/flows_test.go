@@ -22,7 +22,7 @@ import (
 )
 
 func examples(t *testing.T) []string {
-	files, err := fs.Glob(flows.Files, "[0-9]*.yaml")
+	files, err := fs.Glob(flows.Files, "*")
 	require.NoError(t, err)
 	require.Len(t, files, 17)
 	return files
