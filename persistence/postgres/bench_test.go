@@ -41,15 +41,19 @@ var ways = map[string]func(id string, seq int64) persistence.Commit{
 			Enqueue: []persistence.QueueRow{{JobID: fmt.Sprint(id, seq), Task: id, Service: "s", EnqueuedAt: seq}},
 			Dequeue: []string{fmt.Sprint(id, seq-1)}}
 	},
-	"life": func(id string, seq int64) persistence.Commit { // a new task every ten rows
-		id, seq = fmt.Sprint(id, "-", (seq-2)/10), (seq-2)%10+1
-		c := persistence.Commit{Task: id, Seq: seq, Events: events, At: seq}
-		switch seq {
-		case 1:
-			return creation(id)
-		case 10:
+	// A new task every ten rows; in every batch some begin and some end.
+	"life": func(id string, seq int64) persistence.Commit {
+		at := seq - 2 + int64(id[len(id)-1]-'0')
+		life, row := at/10, at%10+1
+		if life == 0 {
+			row = seq - 1
+		}
+		c := persistence.Commit{Task: fmt.Sprint(id, "-", life), Seq: row, Events: events, At: seq}
+		if row == 1 {
+			return creation(c.Task)
+		}
+		if at%10 == 9 {
 			c.Columns = &persistence.Columns{Status: "completed", Steps: 10, EndedAt: 9}
-			c.Snapshot = events
 		}
 		return c
 	},

@@ -17,10 +17,10 @@ const (
 
 	created = `created AS (
 	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
-		status, cursor, last_action, error, body_hash, labels, params, snapshot)
+		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot)
 	SELECT task, flow_id, version_id, created_at, at, coalesce(ended_at, 0), CASE WHEN snapshot IS NULL THEN 0 ELSE seq END,
 		coalesce(steps, 0), coalesce(paused, false), coalesce(resting, false),
-		coalesce(status, 'pending'), coalesce(cursor, ''), coalesce(last_action, ''), coalesce(error, ''),
+		CASE WHEN ended_at > 0 OR resting THEN at END, coalesce(status, 'pending'), coalesce(cursor, ''), coalesce(last_action, ''), coalesce(error, ''),
 		body_hash, labels::jsonb, params, snapshot
 	FROM u WHERE flow_id IS NOT NULL
 	ON CONFLICT DO NOTHING RETURNING id)`
@@ -43,6 +43,8 @@ const (
 		paused = coalesce(u.paused, t.paused), steps = coalesce(u.steps, t.steps),
 		ended_at = coalesce(u.ended_at, t.ended_at), resting = coalesce(u.resting, t.resting),
 		updated_at = CASE WHEN u.status IS NULL THEN t.updated_at ELSE u.at END,
+		settled_at = CASE WHEN coalesce(u.ended_at, t.ended_at) > 0 OR coalesce(u.resting, t.resting)
+			THEN CASE WHEN u.status IS NULL THEN t.updated_at ELSE u.at END END,
 		snapshot = CASE WHEN u.snapshot IS NOT NULL AND t.snapshot_seq <= u.seq THEN u.snapshot ELSE t.snapshot END,
 		snapshot_seq = CASE WHEN u.snapshot IS NOT NULL AND t.snapshot_seq <= u.seq THEN u.seq ELSE t.snapshot_seq END
 	FROM u WHERE t.id = u.task AND u.flow_id IS NULL AND (u.task IN (SELECT task FROM ok)) IS TRUE)`

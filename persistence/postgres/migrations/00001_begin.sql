@@ -37,7 +37,8 @@ CREATE INDEX flow_versions_number ON flow_versions (flow_id, number);
 
 -- No index on what changes often, so that an update stays in its page: settled_at, which tells tasks that
 -- live on from those that have ended or are at rest, changes once or twice in the life of a task, and
--- while it is set it is the time of the last update.
+-- while it is set it is the time of the last update. It is no generated column, whose expression is read and
+-- prepared anew by every statement that writes tasks.
 CREATE TABLE tasks (
 	id           text COLLATE "C" PRIMARY KEY,
 	flow_id      text COLLATE "C" NOT NULL,
@@ -49,7 +50,7 @@ CREATE TABLE tasks (
 	steps        integer NOT NULL DEFAULT 0,
 	paused       boolean NOT NULL DEFAULT false,
 	resting      boolean NOT NULL DEFAULT false,
-	settled_at   bigint GENERATED ALWAYS AS (CASE WHEN ended_at > 0 OR resting THEN updated_at END) STORED,
+	settled_at   bigint,
 	status       text    NOT NULL DEFAULT 'pending',
 	cursor       text    NOT NULL DEFAULT '',
 	last_action  text    NOT NULL DEFAULT '',
