@@ -286,13 +286,18 @@ func (d *decider) endTask(status TaskStatus, text string) {
 		d.emit(Event{Type: TaskEnded, Status: string(status), Error: text})
 		return
 	}
-	for _, st := range d.s.Root.Active() {
+	d.pruneAll(d.s.Root)
+	d.emit(Event{Type: TaskClosing, Status: string(status), Error: text})
+	d.later(d.s.Closing.Scope)
+}
+
+// pruneAll ends what is carried apart from the task in a scope whose steps will be cut.
+func (d *decider) pruneAll(sc *Scope) {
+	for _, st := range sc.Active() {
 		if st.Node.composite() {
 			d.effects = append(d.effects, Prune{st.Address()})
 		}
 	}
-	d.emit(Event{Type: TaskClosing, Status: string(status), Error: text})
-	d.later(d.s.Closing.Scope)
 }
 
 func (d *decider) retry() error {
@@ -301,6 +306,10 @@ func (d *decider) retry() error {
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
 	case c != nil && len(c.Undone) > 0 && (d.s.Root.Graph.Dag == nil || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
 		return Errorf(Conflict, "the task has undone what it did: start a new one")
+	}
+	d.pruneAll(d.s.Root)
+	if c := d.s.Closing; c != nil {
+		d.pruneAll(c.Scope)
 	}
 	d.emit(Event{Type: TaskRetried})
 	if d.s.Deadline > 0 {

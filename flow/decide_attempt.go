@@ -116,12 +116,15 @@ func (d *decider) note(c Note) error {
 
 // report ends an attempt. A stale one changes nothing.
 func (d *decider) report(c Report) error {
+	if c.Direct {
+		return d.direct(c)
+	}
 	st, u := d.attempt(c.Address)
 	if u == nil {
 		return nil
 	}
-	if direct := st.exec(c.Unit).Type == ExecDirect; direct != c.Direct {
-		return wrongRoute(direct)
+	if st.exec(c.Unit).Type == ExecDirect {
+		return wrongRoute(true)
 	}
 	if c.Poller && st.exec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
@@ -129,6 +132,11 @@ func (d *decider) report(c Report) error {
 	if c.Token != "" && c.Token != u.Live.Token {
 		return Errorf(Conflict, "the token is not that of the newest claim: another worker holds the job")
 	}
+	return d.settled(st, u, c)
+}
+
+// settled ends an attempt whose result may be too large.
+func (d *decider) settled(st *Step, u *Unit, c Report) error {
 	if c.Error == "" {
 		if expr.KindOf(c.Output) == expr.KindNull {
 			c.Output = nil

@@ -301,7 +301,7 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 func (d *decider) append(c Append) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Graph.Dag == nil || sc.Graph.Nodes[c.Node] == nil {
-		return Errorf(NotFound, "the task has no step %.80q", c.Node)
+		return errNoStep(c.Node)
 	}
 	n := sc.Graph.Nodes[c.Node]
 	state := sc.node(n)

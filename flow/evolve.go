@@ -24,10 +24,7 @@ func Evolve(s *State, e *Event) {
 	}
 	s.UpdatedAt = e.At
 	if e.Request != "" {
-		s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
-		if n := len(s.AnsweredIDs) - KeptRequests; n > 0 {
-			s.AnsweredIDs = slices.Delete(s.AnsweredIDs, 0, n)
-		}
+		s.answered(e)
 	}
 	switch e.Type {
 	case TaskCreated:
@@ -59,6 +56,23 @@ func Evolve(s *State, e *Event) {
 		if st, u := s.attempt(e.Address()); u != nil {
 			st.evolve(u, e)
 		}
+	}
+}
+
+// answered remembers a request, and the answer of one that appended.
+func (s *State) answered(e *Event) {
+	s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
+	if e.Type == UnitsAppended {
+		if s.Appended == nil {
+			s.Appended = map[string]int{}
+		}
+		s.Appended[e.Request] = e.Unit
+	}
+	if n := len(s.AnsweredIDs) - KeptRequests; n > 0 {
+		for _, id := range s.AnsweredIDs[:n] {
+			delete(s.Appended, id)
+		}
+		s.AnsweredIDs = slices.Delete(s.AnsweredIDs, 0, n)
 	}
 }
 

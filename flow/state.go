@@ -29,7 +29,8 @@ type State struct {
 	Closings int      `json:",omitempty"` // how often it has closed
 	Done     []Undo   `json:",omitempty"` // steps to be undone if the task fails, the last one first
 
-	AnsweredIDs []string `json:",omitempty"` // of the newest requests that had an effect, oldest first
+	AnsweredIDs []string       `json:",omitempty"` // of the newest requests that had an effect, oldest first
+	Appended    map[string]int `json:",omitempty"` // index of the first unit that such a request has appended
 
 	scopes  map[string]*Scope // by path
 	waiting []*Step           // steps that a signal may end

@@ -1,0 +1,71 @@
+package flow
+
+// direct ends a unit that somebody outside finishes. They name step and unit; visit and attempt, when
+// they are 0, are those of the moment. A unit that is over stays as it is.
+func (d *decider) direct(c Report) error {
+	sc := d.s.scopes[c.Scope]
+	if sc == nil || sc.Graph.Nodes[c.Node] == nil {
+		return errNoStep(c.Node)
+	}
+	n := sc.Graph.Nodes[c.Node]
+	if n.Exec.Type != ExecDirect {
+		return wrongRoute(false)
+	}
+	st := sc.visitOf(n)
+	switch {
+	case st == nil || d.s.Status.Ended():
+		return d.directOver(sc, n, c)
+	case c.Unit < 0 || c.Unit >= len(st.Units):
+		return errNoUnit(c, len(st.Units))
+	case c.Visit != 0 && c.Visit != st.Visit:
+		return nil
+	}
+	u := &st.Units[c.Unit]
+	c.Visit = st.Visit
+	if c.Attempt == 0 {
+		c.Attempt = int(u.Attempt)
+	}
+	if u.Live == nil && u.Status != UnitCompleted && u.Status != UnitFailed {
+		return Errorf(Conflict, "unit %d of step %.80q has not been started yet", c.Unit, c.Node)
+	}
+	if _, u = d.s.attempt(c.Address); u == nil {
+		return nil
+	}
+	return d.settled(st, u, c)
+}
+
+// directOver answers whoever finishes a unit of a step that is not active.
+func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
+	status := StepCreated
+	if sc.Graph.Dag != nil {
+		state := sc.node(n)
+		if state.Status == StepCompleted {
+			if c.Unit < 0 || c.Unit >= state.Total {
+				return errNoUnit(c, state.Total)
+			}
+			return nil
+		}
+		status = StepStatus(orText(string(state.Status), string(StepCreated)))
+	}
+	if d.s.Status.Ended() {
+		return Errorf(Conflict, "the task is %s: nobody waits for step %.80q any longer", d.s.Status, c.Node)
+	}
+	return Errorf(Conflict, "step %.80q is %s: its units can be finished while it is started", c.Node, status)
+}
+
+// visitOf is the active visit of a node, nil when there is none.
+func (sc *Scope) visitOf(n *PlanNode) *Step {
+	switch {
+	case sc.Graph.Dag != nil:
+		return sc.node(n).Step
+	case sc.Step != nil && sc.Step.Node == n:
+		return sc.Step
+	}
+	return nil
+}
+
+func errNoStep(key string) error { return Errorf(NotFound, "the task has no step %.80q", key) }
+
+func errNoUnit(c Report, total int) error {
+	return Errorf(NotFound, "step %.80q has no unit %d: it has %d, counted from 0", c.Node, c.Unit, total)
+}
