@@ -63,14 +63,17 @@ func (p *parcel) commands() []*command {
 	return list
 }
 
-// ends says whether the task's end is among the events.
-func (p *parcel) ends() bool {
+// end is what the task ended as, "" when it goes on: it did not end, or was retried at once.
+func (p *parcel) end() (status flow.TaskStatus) {
 	for i := range p.events {
-		if p.events[i].Type == flow.TaskEnded {
-			return true
+		switch e := &p.events[i]; e.Type {
+		case flow.TaskEnded:
+			status = flow.TaskStatus(e.Status)
+		case flow.TaskRetried:
+			status = ""
 		}
 	}
-	return false
+	return status
 }
 
 const (
@@ -103,7 +106,7 @@ func (t *task) commit(p *parcel) (persistence.Commit, error) {
 
 func (t *task) addColumns(c *persistence.Commit) {
 	col := columnsOf(t.state)
-	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused || col.Error != t.columns.Error
+	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused || col.Error != t.columns.Error || col.EndedAt != t.columns.EndedAt
 	if !changed && (col == t.columns || c.At-t.columnsAt < columnsEvery) {
 		return
 	}

@@ -26,22 +26,28 @@ func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request 
 // Tell is Do for those who want to know whether the command changed anything: one that comes late, or
 // again, does not.
 func (m *Member) Tell(ctx context.Context, task string, cmd flow.Command, request string) (changed bool, err error) {
-	if err := m.Ready(); err != nil {
-		return false, err
-	}
 	if err := checkCommand(cmd); err != nil {
 		return false, err
 	}
 	if request == "" && once(cmd) {
 		request = uuid.NewString()
 	}
+	a, err := m.ask(ctx, task, cmd, request)
+	return a.changed, err
+}
+
+// ask gives a command to a task and returns what it answers.
+func (m *Member) ask(ctx context.Context, task string, cmd flow.Command, request string) (answer, error) {
+	if err := m.Ready(); err != nil {
+		return answer{}, err
+	}
 	a, err := m.call(ctx, func(reply func(answer)) {
 		m.tell(m.tasks, &command{task: task, cmd: cmd, request: request, reply: reply})
 	})
 	if err != nil {
-		return false, err
+		return answer{}, err
 	}
-	return a.changed, a.err
+	return a, a.err
 }
 
 // once says whether a command would do something the second time, too. Others need no request id, and a

@@ -165,16 +165,13 @@ func (t *task) ring(c actor.Context) {
 
 // decide lets the core decide a command, keeps what follows from it and sends it to the store.
 func (t *task) decide(c actor.Context, cmd *command) {
-	claim, isClaim := cmd.cmd.(flow.Claim)
 	before := t.state.Steps
 	d, err := flow.Decide(t.state, cmd.cmd, flow.Env{
 		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits,
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
-	a := answer{err: err, changed: len(d.Events) > 0}
-	if isClaim && err == nil {
-		a = t.claimed(claim)
-	}
+	a := t.answerTo(cmd, err)
+	a.changed = len(d.Events) > 0
 	if d.More && !t.proceed {
 		t.proceed = true
 		c.Send(c.Self(), proceed{t.gen})
@@ -187,6 +184,20 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	}
 	p.add(d, cmd, a)
 	t.flush(c)
+}
+
+// answerTo is what is answered to a command that has just been decided.
+func (t *task) answerTo(cmd *command, err error) answer {
+	if err != nil {
+		return answer{err: err}
+	}
+	switch c := cmd.cmd.(type) {
+	case flow.Claim:
+		return t.claimed(c)
+	case flow.Append:
+		return answer{first: t.state.Appended[cmd.request]}
+	}
+	return answer{}
 }
 
 // claimed is the answer to a claim that was not refused. One that is decided a second time may be over.
@@ -250,8 +261,8 @@ func (t *task) written(c actor.Context, w written) {
 	t.tidy()
 	p.answerEach()
 	t.m.hub.notify(t.id)
-	if p.ends() {
-		c.Send(t.m.tasks, ended{t, t.state.Status})
+	if status := p.end(); status != "" {
+		c.Send(t.m.tasks, ended{t, status})
 	}
 	t.flush(c)
 	t.goOn(c)

@@ -68,6 +68,7 @@ type answer struct {
 	err     error
 	job     flow.Job // of a Claim
 	changed bool     // it led to something
+	first   int      // index of the first unit of an Append
 }
 
 func (c *command) answer(a answer) {

@@ -104,7 +104,7 @@ func (c *checker) inTime(t *shadow, e *flow.Event) {
 
 // event is added to what is known of a task.
 func (t *shadow) event(e *flow.Event) error {
-	if t.ended && e.Type != flow.SignalReceived {
+	if t.ended && e.Type != flow.SignalReceived && e.Type != flow.TaskRetried {
 		return fmt.Errorf("%s after the task's end", e.Type)
 	}
 	if e.Request != "" {
@@ -116,6 +116,8 @@ func (t *shadow) event(e *flow.Event) error {
 	switch e.Type {
 	case flow.TaskEnded:
 		t.ended = true
+	case flow.TaskRetried:
+		t.ended = false
 	case flow.AttemptsStarted:
 		return t.started(e)
 	case flow.AttemptClaimed:
@@ -251,7 +253,7 @@ func (c *checker) answered(task string, cmd flow.Command, request string) {
 		return
 	}
 	switch cmd := cmd.(type) {
-	case flow.Signal, flow.Pause, flow.Resume:
+	case flow.Signal, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
 		if _, ok := t.requests[request]; !ok {
 			c.w.fail("%T %s to task %s was acknowledged and is not stored", cmd, request, task)
 		}

@@ -133,6 +133,20 @@ var retention = []behavior{
 		require.NotNil(w, w.load("d"))
 		require.NotNil(w, w.load("e"))
 	}},
+	{"a task that goes on after its end is unfinished, and kept", func(w *world) {
+		w.must(created("a"))
+		w.must(ended("a", 10))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running", Steps: 1} }))
+		t, err := w.Task(w.ctx(), "a")
+		require.NoError(w, err)
+		require.Equal(w, persistence.Columns{Status: "running", Steps: 1}, t.Columns)
+		require.Equal(w, []string{"a"}, w.unfinished())
+		n, err := w.DeleteEnded(w.ctx(), 40, 9)
+		require.NoError(w, err)
+		require.Zero(w, n)
+		w.must(with(rests("a", 5), func(c *persistence.Commit) { c.Seq = 2 }))
+		require.Equal(w, []persistence.Wake{{Task: "a", Due: 5}}, w.due(9))
+	}},
 	{"with a task everything of it is deleted", func(w *world) {
 		w.enqueued(job("j", "s", 1))
 		w.must(created("b"))
