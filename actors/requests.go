@@ -23,17 +23,17 @@ func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request 
 	return err
 }
 
-// Tell is Do for those who want to know whether the command changed anything: one that comes late, or
-// again, does not.
-func (m *Member) Tell(ctx context.Context, task string, cmd flow.Command, request string) (changed bool, err error) {
+// Tell is Do for those who want to know what the command led to at once. Without events it changed
+// nothing: it came late, or again.
+func (m *Member) Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error) {
 	if err := checkCommand(cmd); err != nil {
-		return false, err
+		return nil, err
 	}
 	if request == "" && once(cmd) {
 		request = uuid.NewString()
 	}
 	a, err := m.ask(ctx, task, cmd, request)
-	return a.changed, err
+	return a.events, err
 }
 
 // ask gives a command to a task and returns what it answers.

@@ -48,10 +48,6 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
 	}
 	start := flow.Start{Version: n.VersionID, Params: n.Params}
-	flowID, err := m.reader.FlowOf(ctx, n.VersionID)
-	if err != nil {
-		return nil, err
-	}
 	plan, err := m.reader.Plan(ctx, n.VersionID)
 	if err != nil {
 		return nil, err
@@ -59,14 +55,14 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 	if err := start.Check(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
-	id, err := idOf(n, flowID)
+	id, err := idOf(n, plan.FlowID)
 	if err != nil {
 		return nil, err
 	}
 	return &create{
 		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{
-			FlowID: flowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
+			FlowID: plan.FlowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
 			BodyHash: bodyHash(n), CreatedAt: m.now(),
 		},
 	}, nil

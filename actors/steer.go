@@ -39,7 +39,8 @@ func (m *Member) RetryTask(ctx context.Context, task, request string) error {
 // CompleteDirect ends a unit whose route is direct. Of the address only scope, node and unit are needed.
 // Doing it again changes nothing.
 func (m *Member) CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error) {
-	return m.Tell(ctx, task, flow.Report{Address: at, Output: output, Direct: true}, "")
+	events, err := m.Tell(ctx, task, flow.Report{Address: at, Output: output, Direct: true}, "")
+	return len(events) > 0, err
 }
 
 // FailDirect ends such a unit as failed. It is not tried again: nobody but the caller would.
@@ -47,7 +48,8 @@ func (m *Member) FailDirect(ctx context.Context, task string, at flow.Address, t
 	if text == "" {
 		text = "failed"
 	}
-	return m.Tell(ctx, task, flow.Report{Address: at, Error: text, Fatal: true, Direct: true}, "")
+	events, err := m.Tell(ctx, task, flow.Report{Address: at, Error: text, Fatal: true, Direct: true}, "")
+	return len(events) > 0, err
 }
 
 // Cancel ends a task; flow.Cancel says how.

@@ -171,7 +171,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
-	a.changed = len(d.Events) > 0
+	a.events = d.Events
 	if d.More && !t.proceed {
 		t.proceed = true
 		c.Send(c.Self(), proceed{t.gen})

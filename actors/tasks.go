@@ -65,10 +65,10 @@ type (
 
 // answer of a command: after the commit it follows from.
 type answer struct {
-	err     error
-	job     flow.Job // of a Claim
-	changed bool     // it led to something
-	first   int      // index of the first unit of an Append
+	err    error
+	job    flow.Job     // of a Claim
+	events []flow.Event // that it led to at once
+	first  int          // index of the first unit of an Append
 }
 
 func (c *command) answer(a answer) {

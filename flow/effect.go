@@ -60,6 +60,8 @@ type Job struct {
 	Task string
 	Address
 	Exec       *Exec
+	Plan       *Plan           // of its task
+	Run        json.RawMessage // what its task was started with
 	Input      json.RawMessage
 	Params     json.RawMessage
 	Units      int    // of its step

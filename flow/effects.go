@@ -88,7 +88,7 @@ func (st *Step) job(s *State, i int) Job {
 	a := st.Address()
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
-	j := Job{Task: s.Task, Address: a, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
+	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Again: u.Live.Again}
 	return j

@@ -30,9 +30,9 @@ func Evolve(s *State, e *Event) {
 	case TaskCreated:
 		s.begin(e)
 	case TaskPaused:
-		s.PausedAt = e.At
+		s.PausedAt, s.ResumedAt = e.At, 0
 	case TaskResumed:
-		s.PausedAt = 0
+		s.ResumedAt = e.At
 	case CancelAsked:
 		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
 	case TaskClosing:

@@ -14,6 +14,8 @@ type Plan struct {
 	Profile   Profile
 	Closing   *Graph // the nodes that compensate, and Finally; nil when there are none
 	Finally   string // its key there; "" = none
+
+	FlowID, FlowSlug string // of the flow that this is a version of; "" where nobody knows
 }
 
 // Graph is the compiled form of one scope: its nodes and where to begin.

@@ -30,7 +30,10 @@ type NodeRun struct {
 	URL       string
 	Log       bool
 	StartedAt int64
+	ClaimedAt int64 // by a poller, the last time
 	EndedAt   int64 // 0 while it runs
+	Lost      int   // how often its carrier was lost
+	RetryAt   int64 // when its unit is tried again; 0 = it is not
 }
 
 // History folds a journal into node runs, in the order of the trace: an attempt has its place where it
@@ -83,14 +86,14 @@ func (h *History) note(e *Event) {
 	r := &h.Runs[i]
 	switch e.Type {
 	case AttemptClaimed:
-		r.Worker = e.Worker
+		r.Worker, r.ClaimedAt = e.Worker, e.At
 	case AttemptNoted:
 		r.Note = e.Note
 	case AttemptReturned:
-		r.Worker, r.Note = "", ""
+		r.Worker, r.Note, r.ClaimedAt, r.Lost = "", "", 0, e.Total
 	case AttemptEnded:
 		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At
-		r.Worker, r.URL, r.Log = e.Worker, e.URL, e.Log
+		r.Worker, r.URL, r.Log, r.RetryAt = e.Worker, e.URL, e.Log, e.Due
 		delete(h.live, e.Address())
 	}
 }

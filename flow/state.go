@@ -20,7 +20,8 @@ type State struct {
 	CreatedAt int64
 	UpdatedAt int64
 	EndedAt   int64 `json:",omitempty"`
-	PausedAt  int64 `json:",omitempty"` // 0 = not paused
+	PausedAt  int64 `json:",omitempty"` // the last time; 0 = never
+	ResumedAt int64 `json:",omitempty"` // after that; 0 = not yet
 	Deadline  int64 `json:",omitempty"` // of the whole task; 0 = none
 	Steps     int   // that have ended
 
@@ -136,6 +137,9 @@ func (st *Step) Address() Address {
 // Scope the step is in.
 func (st *Step) Scope() *Scope { return st.scope }
 
+// Left is how many units of the step have not completed.
+func (st *Step) Left() int { return len(st.Units) - st.Done + st.Failures }
+
 // step finds the active step an address names, nil when it is not active (any more).
 func (s *State) step(a Address) *Step {
 	sc := s.scopes[a.Scope]
@@ -181,7 +185,7 @@ func (s *State) Answered(request string) bool {
 }
 
 // Paused says whether nothing new may start.
-func (s *State) Paused() bool { return s.PausedAt != 0 }
+func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 }
 
 // Result is a task's result: the key of shared that its flow names, else all of shared.
 func (s *State) Result() json.RawMessage {

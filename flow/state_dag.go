@@ -19,6 +19,7 @@ type NodeState struct {
 	Output    json.RawMessage `json:",omitempty"`
 	Total     int             `json:",omitempty"` // units, once it has ended
 	Initial   int             `json:",omitempty"` // those it began with
+	Left      int             `json:",omitempty"` // those that had not completed when it ended
 	StartedAt int64           `json:",omitempty"`
 	EndedAt   int64           `json:",omitempty"`
 	Step      *Step           `json:",omitempty"` // while it is active

@@ -16,13 +16,7 @@ type Reader struct {
 	limits flow.Limits
 
 	mu    sync.Mutex
-	plans map[string]compiled // by version; immutable, so they are kept
-}
-
-// compiled is a version's plan and the flow it is of.
-type compiled struct {
-	plan *flow.Plan
-	flow string
+	plans map[string]*flow.Plan // by version; immutable, so they are kept
 }
 
 // maxPlans bounds how many compiled versions are kept in memory.
@@ -30,46 +24,40 @@ const maxPlans = 4096
 
 // NewReader reads from a store.
 func NewReader(store Store, limits flow.Limits) *Reader {
-	return &Reader{store: store, limits: limits.OrDefault(), plans: map[string]compiled{}}
+	return &Reader{store: store, limits: limits.OrDefault(), plans: map[string]*flow.Plan{}}
 }
 
 // Plan is the compiled form of a version.
 func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
-	c, err := r.compiled(ctx, version)
-	return c.plan, err
-}
-
-// FlowOf is the id of the flow that a version is of.
-func (r *Reader) FlowOf(ctx context.Context, version string) (string, error) {
-	c, err := r.compiled(ctx, version)
-	return c.flow, err
-}
-
-func (r *Reader) compiled(ctx context.Context, version string) (compiled, error) {
 	r.mu.Lock()
-	c, ok := r.plans[version]
+	plan := r.plans[version]
 	r.mu.Unlock()
-	if ok {
-		return c, nil
+	if plan != nil {
+		return plan, nil
 	}
 	v, err := r.store.Version(ctx, version)
 	if errors.Is(err, ErrNotFound) {
-		return c, flow.Errorf(flow.NotFound, "there is no flow version %s", version)
+		return nil, flow.Errorf(flow.NotFound, "there is no flow version %s", version)
 	}
 	if err != nil {
-		return c, fmt.Errorf("reading flow version %s: %w", version, err)
+		return nil, fmt.Errorf("reading flow version %s: %w", version, err)
 	}
-	c.flow = v.FlowID
-	if c.plan, err = compile(v, r.limits); err != nil {
-		return c, err
+	if plan, err = compile(v, r.limits); err != nil {
+		return nil, err
+	}
+	switch f, err := r.store.Flow(ctx, v.FlowID); {
+	case err == nil:
+		plan.FlowSlug = f.Slug
+	case !errors.Is(err, ErrNotFound):
+		return nil, fmt.Errorf("reading flow %s: %w", v.FlowID, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.plans) >= maxPlans {
 		clear(r.plans)
 	}
-	r.plans[version] = c
-	return c, nil
+	r.plans[version] = plan
+	return plan, nil
 }
 
 func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {
@@ -81,6 +69,7 @@ func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
 	}
+	plan.FlowID = v.FlowID
 	return plan, nil
 }
 
@@ -160,6 +149,15 @@ const maxRows = 1 << 30
 
 // Runs tells the history of a task as node runs.
 func (r *Reader) Runs(ctx context.Context, task string) ([]flow.NodeRun, error) {
+	h, err := r.History(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	return h.Runs, nil
+}
+
+// History folds a task's whole journal.
+func (r *Reader) History(ctx context.Context, task string) (*flow.History, error) {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
 		return nil, err
@@ -169,8 +167,7 @@ func (r *Reader) Runs(ctx context.Context, task string) ([]flow.NodeRun, error) 
 		return nil, err
 	}
 	h := flow.NewHistory(task, plan)
-	err = r.eachEvent(ctx, task, func(e *flow.Event) { h.Apply(e) })
-	return h.Runs, err
+	return h, r.eachEvent(ctx, task, func(e *flow.Event) { h.Apply(e) })
 }
 
 // pageRows is how many journal rows are read at once.

@@ -17,8 +17,11 @@ func toSummary(t *persistence.TaskRow) wire.TaskSummary {
 // toTask takes everything that moves from the journal; the row may be a second behind.
 func toTask(v *persistence.View) wire.Task {
 	state := v.State
-	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, PausedAt: wire.Millis(state.PausedAt), Active: activeSteps(state)}
+	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(state)}
 	t.State, t.Paused, t.Error, t.Steps = string(state.Status), state.Paused(), state.Error, state.Steps
+	if t.Paused {
+		t.PausedAt = wire.Millis(state.PausedAt)
+	}
 	t.Node, t.LastAction = state.Root.Cursor, state.Root.LastAction
 	t.UpdatedAt, t.EndedAt = wire.Millis(state.UpdatedAt), wire.Millis(state.EndedAt)
 	t.Params, t.Shared = state.Params, state.Root.SharedJSON()
