@@ -376,6 +376,8 @@ func (c *dagCompiler) input(src *dagSource) {
 	if src.node.Kind != KindSubflow {
 		c.mapping(src.node, src)
 	}
+	p.Fixed = p.MapExpr == nil && (p.Map == nil || p.Map.From != FromShared) &&
+		!slices.ContainsFunc(p.Bindings, func(b PlanBinding) bool { return b.Ref != nil && b.Ref.From == FromShared })
 	if p.Static != nil && p.Shape != ShapeMerged {
 		c.errorf(src.at.key("input"), "has an effect in input_shape merged alone: for a mapped input write inputs")
 	}

@@ -164,7 +164,9 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 			d.failNode(sc, n, ReasonPreprocessing, err.Error())
 			return
 		}
-		e.Input = v
+		if !n.Dag.Fixed {
+			e.Input = v
+		}
 	}
 	e.Due = d.dueOf(n, sc.stepParams(n))
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {

@@ -73,6 +73,7 @@ type PlanDag struct {
 	Bindings []PlanBinding   // of a mapped one, sorted by name
 	Map      *PlanRef        // a mapped input that is one reference
 	MapExpr  celProgram      // or an expression
+	Fixed    bool            // a mapped input means the same whenever it is put together
 
 	Items   *PlanRef // of a fanout
 	Count   *PlanRef // how many units, or how many for each item

@@ -40,13 +40,13 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, parked, timers, scripts, raw; peer or table")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, scripts, raw; peer or table")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push or pull: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
 	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
-	flag.IntVar(&o.steps, "steps", 10, "steps of a chain")
-	flag.IntVar(&o.width, "width", 1000, "units of a fan-out")
+	flag.IntVar(&o.steps, "steps", 0, "steps of a chain, nodes of a dag; 0 = 10 and 1,000")
+	flag.IntVar(&o.width, "width", 0, "units of a fan-out; 0 = 1,000, of a dag 10,000")
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked: when memory is measured, after the last start")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Parse()
@@ -78,16 +78,19 @@ func do(ctx context.Context, o options) error {
 
 // workloads and what they do when nothing else is said.
 var workloads = map[string]struct {
-	n, concurrency int
-	run            func(*bench) error
+	n, concurrency, steps, width int
+	run                          func(*bench) error
 }{
-	"chain":   {5000, 64, (*bench).chain},
-	"fanout":  {10, 1, (*bench).fanout},
-	"latency": {500, 1, (*bench).latency},
-	"parked":  {100_000, 64, (*bench).parked},
-	"timers":  {10_000, 64, (*bench).timers},
-	"scripts": {100, 100, (*bench).scripts},
-	"raw":     {200_000, 64, (*bench).raw},
+	"chain":     {5000, 64, 10, 0, (*bench).chain},
+	"fanout":    {10, 1, 0, 1000, (*bench).fanout},
+	"latency":   {500, 1, 3, 0, (*bench).latency},
+	"dagchain":  {64, 64, 1000, 0, (*bench).dagChain},
+	"diamond":   {64, 8, 1000, 0, (*bench).diamond},
+	"dagfanout": {8, 1, 0, 10_000, (*bench).dagFanout},
+	"parked":    {100_000, 64, 0, 0, (*bench).parked},
+	"timers":    {10_000, 64, 0, 0, (*bench).timers},
+	"scripts":   {100, 100, 0, 0, (*bench).scripts},
+	"raw":       {200_000, 64, 0, 0, (*bench).raw},
 }
 
 func run(ctx context.Context, o options) (*result, error) {
@@ -95,11 +98,13 @@ func run(ctx context.Context, o options) (*result, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no workload %q", o.workload)
 	}
-	if o.n == 0 {
-		o.n = w.n
-	}
-	if o.concurrency == 0 {
-		o.concurrency = w.concurrency
+	for _, x := range []struct {
+		to  *int
+		own int
+	}{{&o.n, w.n}, {&o.concurrency, w.concurrency}, {&o.steps, w.steps}, {&o.width, w.width}} {
+		if *x.to == 0 {
+			*x.to = x.own
+		}
 	}
 	b, err := open(ctx, o)
 	if err != nil {

@@ -168,7 +168,6 @@ func (b *bench) chain() error {
 }
 
 func (b *bench) latency() error {
-	b.o.steps = 3
 	return b.chain()
 }
 
