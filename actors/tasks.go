@@ -288,16 +288,27 @@ func (t *tasks) sweep(c actor.Context) {
 	t.retire(c)
 	t.giveBackMemory()
 	self := c.Self()
-	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/3, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
+	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
 }
 
 // maxAsked is how many tasks are asked at once whether they may rest: what fills a batch or two. All that
 // are idle would stand before the commits of those who work, and be so many that new work is refused.
 const maxAsked = 2 * maxBatch
 
+// manyAwake is from how many tasks in memory on they are asked to rest sooner.
+const manyAwake = 10_000
+
+// patience is how long a task may be idle before it is asked to rest.
+func (t *tasks) patience() time.Duration {
+	if len(t.entries) > manyAwake {
+		return t.m.cfg.IdleAfter / 3
+	}
+	return t.m.cfg.IdleAfter
+}
+
 // retire asks those to rest that have been idle for long enough.
 func (t *tasks) retire(c actor.Context) {
-	before := t.m.now() - t.m.cfg.IdleAfter.Milliseconds()
+	before := t.m.now() - t.patience().Milliseconds()
 	for el := t.byUse.Front(); el != nil && t.asked < maxAsked; {
 		e := el.Value.(*entry)
 		if e.used > before {
