@@ -20,6 +20,8 @@ type lease struct {
 	renewed time.Time // local time before the last renewal was sent
 	gone    chan struct{}
 	fenced  bool
+	left    bool      // the member has given it up by itself
+	failing time.Time // local time since when it cannot be renewed; zero = it can
 }
 
 func (l *lease) now() time.Time {
@@ -36,7 +38,7 @@ func (l *lease) renew(ctx context.Context) error {
 	if l.gone == nil {
 		l.gone = make(chan struct{})
 	}
-	if errors.Is(err, persistence.ErrFenced) && !l.fenced {
+	if errors.Is(err, persistence.ErrFenced) && !l.fenced && !l.left {
 		l.fenced = true
 		close(l.gone)
 	}
@@ -68,27 +70,49 @@ func (l *lease) lost() <-chan struct{} {
 	return l.gone
 }
 
+// leave says that the member gives its lease up: that it has none from then on is no surprise.
+func (l *lease) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = true
+}
+
+func (l *lease) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left || l.fenced
+}
+
 // keep renews five times per lease until the member goes.
 func (l *lease) keep() {
 	every := l.m.cfg.Lease / 5
 	var again func()
 	again = func() {
-		if l.m.ctx.Err() != nil {
-			return
-		}
 		l.m.background(func() {
 			ctx, cancel := context.WithTimeout(l.m.ctx, l.m.cfg.Lease)
 			defer cancel()
-			err := l.renew(ctx)
-			if errors.Is(err, persistence.ErrFenced) {
-				l.m.log.Error("another member has taken over the store: this one ends", "member", l.m.cfg.Name)
-				return
+			l.tell(l.renew(ctx))
+			if !l.over() && l.m.ctx.Err() == nil {
+				l.m.cfg.Host.Clock.AfterFunc(every, again)
 			}
-			if err != nil && l.m.ctx.Err() == nil {
-				l.m.log.Warn("the lease could not be renewed", "error", err)
-			}
-			l.m.cfg.Host.Clock.AfterFunc(every, again)
 		})
 	}
 	l.m.cfg.Host.Clock.AfterFunc(every, again)
+}
+
+// tell logs what a renewal changed. Only keep calls it, one renewal after the other.
+func (l *lease) tell(err error) {
+	now := l.m.cfg.Host.Clock.Now()
+	switch failing := !l.failing.IsZero(); {
+	case errors.Is(err, persistence.ErrFenced):
+		if closed(l.lost()) {
+			l.m.log.Error("another member has taken over the store: this one ends", "member", l.m.cfg.Name)
+		}
+	case err != nil && !failing && l.m.ctx.Err() == nil:
+		l.failing = now
+		l.m.log.Warn("the lease could not be renewed: trying on", "error", err)
+	case err == nil && failing:
+		l.m.log.Info("the lease is renewed again", "after", now.Sub(l.failing))
+		l.failing = time.Time{}
+	}
 }

@@ -231,6 +231,7 @@ func (m *Member) Stop(ctx context.Context) error {
 	resting, cancel := m.within(ctx, restGrace)
 	defer cancel()
 	m.wait(resting, rested)
+	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself
 	defer cancel()
 	err := m.store.Leave(leaving, m.incarnation)
