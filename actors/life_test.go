@@ -53,7 +53,7 @@ func TestATimerBringsATaskBackThatWasAtRest(t *testing.T) {
 	view := th.ended(t, id)
 	took := view.State.EndedAt - view.State.CreatedAt
 	require.GreaterOrEqual(t, took, int64(1200))
-	require.Less(t, took, int64(3000))
+	require.Less(t, took, int64(15_000))
 }
 
 func TestSignalsAtTheSameTimeAreNeverLost(t *testing.T) {
