@@ -1,6 +1,6 @@
 // Package expr looks inside JSON values without decoding them: it finds parts of a value,
-// resolves references such as $params.order.items[2].sku, and evaluates the expressions that
-// choose where a flow goes next.
+// resolves references such as $params.order.items[2].sku, says whether a value contains a pattern,
+// and evaluates the expressions that choose where a flow goes next, in JSON or in CEL.
 //
 // Values are raw bytes from the wire to the store, and stay so here: every value returned is a
 // part of the value given, so large numbers and the order of keys survive, and nothing is copied
@@ -8,8 +8,10 @@
 // other bytes nothing panics and nothing runs away: the answer is false or null, or, when the
 // fault lies in a part that was not looked at, a piece of the input.
 //
-// Nothing here fails at run time. A path that leads nowhere is null, an expression of the wrong
-// shape is false; ParseCond tells what is wrong when a flow is defined. Parsed references and
+// Nothing here fails at run time, but for CEL. A path that leads nowhere is null, an expression of the wrong
+// shape is false; ParseCond tells what is wrong when a flow is defined. Only CEL decodes what it looks
+// at, and its evaluation may end with an error. Whatever is compared or calculated, what a hostile
+// definition can make of a hostile value is over after a second or so. Parsed references and
 // expressions are immutable, so one of each serves any number of goroutines; they and their
 // results share memory with what they came from, which nobody may change afterwards.
 package expr

@@ -1,0 +1,118 @@
+package expr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// CEL is a compiled expression in the Common Expression Language, such as params.amount > 1000. It
+// may be used by any number of goroutines.
+//
+// What it gives depends on the values of its variables alone: there are no functions of time, and
+// the keys of an object are visited in the order they are written, those of an object made by
+// the expression in the order of the alphabet. A number written without fraction and exponent is an
+// int if it fits into 64 bits, every other one a double; an int and a double may be calculated
+// with each other. What is passed on as it is, such as a whole object, keeps its bytes.
+//
+// No expression keeps its evaluator for long or takes much memory: what it does is counted, and
+// one that does too much ends with an error.
+type CEL struct {
+	source  string
+	kind    *cel.Type
+	program cel.Program
+	budget  uint64
+}
+
+// Problems are what is wrong with an expression, as an error.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	texts := make([]string, len(p))
+	for i, problem := range p {
+		texts[i] = problem.Msg
+	}
+	return strings.Join(texts, "; ")
+}
+
+// CompileCEL compiles one expression over variables of these names, as a Language of its own would.
+func CompileCEL(source string, vars ...string) (*CEL, error) {
+	return NewLanguage(vars...).Compile(source)
+}
+
+// MayBeBool is false if the expression can be seen never to give a boolean; then Type says what it gives.
+func (c *CEL) MayBeBool() bool {
+	return c.kind.IsExactType(cel.BoolType) || c.kind.IsExactType(cel.DynType)
+}
+
+// Type names what the expression gives, as far as that is known without values; dyn if it is not.
+func (c *CEL) Type() string { return c.kind.String() }
+
+// Source is the expression as it was written.
+func (c *CEL) Source() string { return c.source }
+
+// Eval gives the value of the expression as JSON.
+func (c *CEL) Eval(vars Vars) (json.RawMessage, error) {
+	val, err := c.eval(vars)
+	if err != nil {
+		return nil, err
+	}
+	out, err := appendCEL(nil, val, 1)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	return out, nil
+}
+
+// Bool gives the value of an expression that has to be a boolean.
+func (c *CEL) Bool(vars Vars) (bool, error) {
+	val, err := c.eval(vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := val.(types.Bool)
+	if !ok {
+		return false, c.failed(fmt.Errorf("it gives %s, not true or false", celKind(val)))
+	}
+	return bool(b), nil
+}
+
+func (c *CEL) eval(vars Vars) (ref.Val, error) {
+	val, _, err := c.program.Eval(newCELScope(vars, c.budget))
+	switch {
+	case err != nil:
+		return nil, c.failed(err)
+	case types.IsUnknown(val):
+		return nil, c.failed(errors.New("a value is unknown"))
+	}
+	return val, nil
+}
+
+func (c *CEL) failed(err error) error {
+	source := c.source
+	if len(source) > 80 {
+		source = strings.ToValidUTF8(source[:80], "") + "…"
+	}
+	return fmt.Errorf("expression %q: %w", source, err)
+}
+
+// Vars are the values of the variables of an expression by name. One that is missing is an error only
+// if the expression comes to it.
+type Vars map[string]Source
+
+// Source is where a variable has its value from. All gives the whole of it. If Field is set as
+// well, the variable is an object, and a key of it is found without putting the whole together.
+type Source struct {
+	Field func(key string) (json.RawMessage, bool)
+	All   func() json.RawMessage
+}
+
+// Raw is a source of a value that is there already.
+func Raw(v json.RawMessage) Source {
+	return Source{All: func() json.RawMessage { return v }}
+}

@@ -1,0 +1,135 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// celBudget is what one evaluation may do, which is over after a second at most: a unit is a node of the
+// expression evaluated, a value looked at, eight bytes of a text, or four of JSON not decoded yet. The library could count by itself, but it misses how large
+// nested values are, and its bookkeeping takes longer the longer an evaluation lasts.
+const celBudget = 3_000_000
+
+const tooMuch = "it does too much: work on less data, or leave this to a worker"
+
+// weigh says what it costs to look at all of v. It stops above limit: a value made by an expression may
+// hold the same part many times.
+func weigh(v ref.Val, limit uint64) uint64 {
+	switch v := v.(type) {
+	case types.String:
+		return 1 + uint64(len(v))/8
+	case types.Bytes:
+		return 1 + uint64(len(v))/8
+	case *celArray:
+		return 1 + uint64(len(v.raw))/4
+	case *celObject:
+		if raw := v.json(); raw != nil {
+			return 1 + uint64(len(raw))/4
+		}
+		return weighAll(v.Iterator(), v.Get, limit)
+	case traits.Lister:
+		return weighAll(v.Iterator(), func(element ref.Val) ref.Val { return types.NullValue }, limit)
+	case traits.Mapper:
+		return weighAll(v.Iterator(), v.Get, limit)
+	}
+	return 1
+}
+
+func weighAll(it traits.Iterator, more func(ref.Val) ref.Val, limit uint64) uint64 {
+	sum := uint64(1)
+	for sum <= limit && it.HasNext() == types.True {
+		v := it.Next()
+		sum += weigh(v, limit-sum)
+		if sum <= limit {
+			sum += weigh(more(v), limit-sum)
+		}
+	}
+	return sum
+}
+
+// meter is what an evaluation may still do. It is handed to calls as one more argument, which is why
+// it has the methods of a value.
+type meter struct {
+	types.Null
+	left uint64
+}
+
+// meterName is under what nodes find the meter; no variable can have this name.
+const meterName = "@meter"
+
+func meterOf(frame *interpreter.ExecutionFrame) *meter {
+	v, _ := frame.ResolveName(meterName)
+	return v.(*meter)
+}
+
+func (m *meter) charge(cost uint64) {
+	if cost > m.left {
+		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuch})
+	}
+	m.left -= cost
+}
+
+// chargeFor charges for a value that was made. A list that a comprehension is still adding to was
+// paid for element by element.
+func (m *meter) chargeFor(v ref.Val) {
+	if _, building := v.(traits.MutableLister); !building {
+		m.charge(weigh(v, m.left))
+	}
+}
+
+// maxRegex bounds the program of a regular expression, whose instructions may all be tried for each byte.
+const maxRegex = 200
+
+// callCost is what a call is about to cost, what it gives not included unless that may be far larger than what it is given.
+func callCost(function string, args []ref.Val, limit uint64) uint64 {
+	weights := make([]uint64, len(args))
+	sum := uint64(1)
+	for i, arg := range args {
+		if _, building := arg.(traits.MutableLister); !building && !(function == "size" && isContainer(arg)) {
+			weights[i] = weigh(arg, limit)
+			sum += weights[i]
+		}
+	}
+	switch function {
+	case "matches":
+		return sum * maxRegex / 8
+	case "replace":
+		return sum + replacements(args)*weights[2]
+	case "join":
+		if len(args) == 2 {
+			return sum + length(args[0])*weights[1]
+		}
+	case "indexOf", "lastIndexOf", "sets.contains", "sets.equivalent", "sets.intersects":
+		return sum + 2*weights[0]*weights[1]
+	case "distinct":
+		return sum + length(args[0])*weights[0]
+	}
+	return sum
+}
+
+func isContainer(v ref.Val) bool {
+	switch v.(type) {
+	case traits.Lister, traits.Mapper:
+		return true
+	}
+	return false
+}
+
+func length(v ref.Val) uint64 {
+	if sizer, ok := v.(traits.Sizer); ok {
+		if n, ok := sizer.Size().(types.Int); ok {
+			return uint64(n)
+		}
+	}
+	return 1
+}
+
+func replacements(args []ref.Val) uint64 {
+	s, _ := args[0].(types.String)
+	old, _ := args[1].(types.String)
+	return uint64(strings.Count(string(s), string(old)))
+}

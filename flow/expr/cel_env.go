@@ -1,0 +1,166 @@
+package expr
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+)
+
+// Bounds on one expression. The time it takes to check one grows with the cube of its depth.
+const (
+	maxCELLength = 2_000 // characters
+	maxCELNodes  = 500   // after macros are expanded
+	maxCELMacros = 16    // map, filter, all, exists, …
+	maxCELDepth  = 40
+)
+
+// Language is CEL over certain variables. Making one takes twice as long as compiling an expression in
+// it, so what compiles many makes one.
+type Language struct {
+	env   *cel.Env
+	nodes metering
+}
+
+// NewLanguage is CEL over variables of these names.
+func NewLanguage(vars ...string) *Language {
+	options := append(sets(),
+		cel.StdLib(cel.StdLibSubset(withoutTime())),
+		ext.Strings(ext.StringsVersion(4), ext.StringsMaxPrecision(20)),
+		ext.Math(),
+		ext.Lists(ext.ListsVersion(2), ext.ListsMaxRangeSize(100_000)),
+		ext.Encoders(ext.EncodersVersion(0)),
+		mixedArithmetic(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.EnableIdentifierEscapeSyntax(),
+		cel.ParserExpressionSizeLimit(maxCELLength),
+		cel.ParserRecursionLimit(maxCELDepth),
+		cel.ParserErrorRecoveryLimit(8),
+		cel.ExpressionNodeLimit(maxCELNodes),
+		cel.ASTValidators(literalRegex{}),
+	)
+	for _, name := range vars {
+		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	e, err := cel.NewCustomEnv(options...)
+	if err != nil {
+		panic(fmt.Sprintf("expr: CEL over %q: %v", vars, err))
+	}
+	nodes, err := newMetering(e)
+	if err != nil {
+		panic(fmt.Sprintf("expr: the functions of CEL: %v", err))
+	}
+	return &Language{e, nodes}
+}
+
+// Compile compiles an expression. The error is of the type Problems and tells line and column of
+// everything that is wrong.
+func (l *Language) Compile(source string) (c *CEL, err error) {
+	defer func() {
+		if r := recover(); r != nil { // in the library: a definition of a user must not end the program
+			c, err = nil, Problems{{"", fmt.Sprintf("the expression cannot be compiled: %v", r)}}
+		}
+	}()
+	if strings.TrimSpace(source) == "" {
+		return nil, Problems{{"", "the expression is empty"}}
+	}
+	checked, err := l.check(source)
+	if err != nil {
+		return nil, err
+	}
+	program, err := l.env.Program(checked, cel.CustomDecoratorV2(l.nodes.change))
+	if err != nil {
+		return nil, Problems{{"", err.Error()}}
+	}
+	return &CEL{source, checked.OutputType(), program, celBudget}, nil
+}
+
+// check parses and checks an expression.
+func (l *Language) check(source string) (*cel.Ast, error) {
+	parsed, issues := l.env.Parse(source)
+	if issues.Err() != nil {
+		return nil, celProblems(issues)
+	}
+	tree := ast.NavigateAST(parsed.NativeRep())
+	if n := len(ast.MatchDescendants(tree, ast.KindMatcher(ast.ComprehensionKind))); n > maxCELMacros {
+		return nil, Problems{{"", fmt.Sprintf("the expression has %d macros (all, exists, filter, map, …), more than %d", n, maxCELMacros)}}
+	}
+	checked, issues := l.env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, celProblems(issues)
+	}
+	return checked, nil
+}
+
+// celProblems tells the column of each problem, and the line if there are several.
+func celProblems(issues *cel.Issues) Problems {
+	var out Problems
+	for _, e := range issues.Errors() {
+		msg := strings.TrimPrefix(e.Message, "Syntax error: ")
+		switch line, column := e.Location.Line(), e.Location.Column()+1; {
+		case line > 1:
+			msg = fmt.Sprintf("line %d, column %d: %s", line, column, msg)
+		case line == 1:
+			msg = fmt.Sprintf("column %d: %s", column, msg)
+		}
+		if out = append(out, Problem{"", msg}); len(out) == maxProblems {
+			break
+		}
+	}
+	return out
+}
+
+// withoutTime leaves out what depends on the time zones a machine knows, and what is of no use without it.
+func withoutTime() *env.LibrarySubset {
+	out := env.NewLibrarySubset()
+	for _, name := range []string{
+		"timestamp", "duration", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear",
+		"getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds",
+	} {
+		out.AddExcludedFunctions(env.NewFunction(name))
+	}
+	return out
+}
+
+// literalRegex has regular expressions written in the text, where they are checked once. The validator of
+// the library that measures them panics at some.
+type literalRegex struct{}
+
+func (literalRegex) Name() string { return "troupe.literal_regex" }
+
+func (literalRegex) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
+	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher("matches")) {
+		args := call.AsCall().Args()
+		pattern := args[len(args)-1]
+		if msg := regexProblem(pattern); msg != "" {
+			issues.ReportErrorAtID(pattern.ID(), "%s", msg)
+		}
+	}
+}
+
+func regexProblem(pattern ast.Expr) string {
+	if pattern.Kind() != ast.LiteralKind {
+		return "write the regular expression here as a literal text"
+	}
+	text, ok := pattern.AsLiteral().(types.String)
+	if !ok {
+		return ""
+	}
+	parsed, err := syntax.Parse(string(text), syntax.Perl)
+	if err != nil {
+		return err.Error()
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return err.Error()
+	}
+	if n := len(program.Inst); n > maxRegex {
+		return fmt.Sprintf("the regular expression has %d states, more than %d", n, maxRegex)
+	}
+	return ""
+}

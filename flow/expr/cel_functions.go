@@ -1,0 +1,82 @@
+package expr
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// arithmetic are the operators that take an int and a double together. JSON has but one kind of number,
+// and whether a price happens to be whole must not decide whether an expression works.
+var arithmetic = []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide}
+
+// mixedArithmetic declares what widen makes true.
+func mixedArithmetic() cel.EnvOption {
+	var options []cel.EnvOption
+	for _, operator := range arithmetic {
+		options = append(options, cel.Function(operator,
+			cel.Overload(operator+"int_double", []*cel.Type{cel.IntType, cel.DoubleType}, cel.DoubleType),
+			cel.Overload(operator+"double_int", []*cel.Type{cel.DoubleType, cel.IntType}, cel.DoubleType)))
+	}
+	return func(e *cel.Env) (*cel.Env, error) {
+		var err error
+		for _, option := range options {
+			if e, err = option(e); err != nil {
+				return nil, err
+			}
+		}
+		return e, nil
+	}
+}
+
+// widen makes a double of an int that meets a double in arithmetic.
+func widen(operator string, args []ref.Val) []ref.Val {
+	if !slices.Contains(arithmetic, operator) || len(args) != 2 {
+		return args
+	}
+	a, b := args[0], args[1]
+	if i, ok := a.(types.Int); ok && b.Type() == types.DoubleType {
+		return []ref.Val{types.Double(i), b}
+	}
+	if i, ok := b.(types.Int); ok && a.Type() == types.DoubleType {
+		return []ref.Val{a, types.Double(i)}
+	}
+	return args
+}
+
+// sets are the functions of the library's extension of that name. The library counts the cost of its own by
+// the lengths of the lists, which says nothing about what is in them.
+func sets() []cel.EnvOption {
+	list := cel.ListType(cel.TypeParamType("T"))
+	declare := func(name string, f func(a, b traits.Lister) bool) cel.EnvOption {
+		return cel.Function("sets."+name, cel.Overload("sets_"+name, []*cel.Type{list, list}, cel.BoolType,
+			cel.BinaryBinding(func(a, b ref.Val) ref.Val { return types.Bool(f(a.(traits.Lister), b.(traits.Lister))) })))
+	}
+	return []cel.EnvOption{
+		declare("contains", hasAll),
+		declare("equivalent", func(a, b traits.Lister) bool { return hasAll(a, b) && hasAll(b, a) }),
+		declare("intersects", hasSome),
+	}
+}
+
+func hasAll(list, wanted traits.Lister) bool {
+	for it := wanted.Iterator(); it.HasNext() == types.True; {
+		if list.Contains(it.Next()) != types.True {
+			return false
+		}
+	}
+	return true
+}
+
+func hasSome(list, wanted traits.Lister) bool {
+	for it := wanted.Iterator(); it.HasNext() == types.True; {
+		if list.Contains(it.Next()) == types.True {
+			return true
+		}
+	}
+	return false
+}

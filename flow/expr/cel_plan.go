@@ -1,0 +1,165 @@
+package expr
+
+import (
+	"regexp"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// metering changes the nodes of a program so that they pay for what they do, before they do it:
+// calls for the size of their arguments, constructors for all that is in what they made. So nothing an
+// expression holds is larger than what was paid for, even if it consists of the same part many times.
+type metering map[string]*functions.Overload
+
+// newMetering knows the functions of an environment.
+func newMetering(env *cel.Env) (metering, error) {
+	m := metering{}
+	for _, f := range env.Functions() {
+		bindings, err := f.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bindings {
+			m[b.Operator] = b
+		}
+	}
+	return m, nil
+}
+
+func (m metering) change(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	switch i := i.(type) {
+	case interpreter.InterpretableConst:
+		return i, nil
+	case interpreter.InterpretableAttribute:
+		return attribute{i}, nil
+	case interpreter.InterpretableConstructor:
+		return constructor{i}, nil
+	case interpreter.InterpretableCall:
+		return m.call(i)
+	}
+	return node{i}, nil
+}
+
+// node is an and, an or, or a comprehension.
+type node struct{ interpreter.InterpretableV2 }
+
+func (n node) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).charge(1)
+	return n.InterpretableV2.Exec(frame)
+}
+
+func (n node) Eval(vars interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(vars)) }
+
+// attribute is a variable, or a part of a value.
+type attribute struct {
+	interpreter.InterpretableAttribute
+}
+
+func (a attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).charge(1)
+	return a.InterpretableAttribute.Exec(frame)
+}
+
+func (a attribute) Eval(vars interpreter.Activation) ref.Val {
+	return a.Exec(interpreter.AsFrame(vars))
+}
+
+// constructor is a list or an object written in the expression.
+type constructor struct {
+	interpreter.InterpretableConstructor
+}
+
+func (c constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	val := c.InterpretableConstructor.Exec(frame)
+	if m, ok := val.(traits.Mapper); ok {
+		val = newCELObject(m)
+	}
+	meterOf(frame).chargeFor(val)
+	return val
+}
+
+func (c constructor) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+// theMeter is the argument by which calls get the meter.
+type theMeter struct{ interpreter.InterpretableConst }
+
+func (theMeter) Exec(frame *interpreter.ExecutionFrame) ref.Val { return meterOf(frame) }
+
+func (t theMeter) Eval(vars interpreter.Activation) ref.Val { return t.Exec(interpreter.AsFrame(vars)) }
+
+// call makes the same call with the meter as its last argument.
+func (m metering) call(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	run, err := m.implementation(c)
+	if err != nil || run == nil {
+		return node{c}, err
+	}
+	paid := func(args ...ref.Val) ref.Val {
+		meter, args := args[len(args)-1].(*meter), args[:len(args)-1]
+		meter.charge(callCost(c.Function(), args, meter.left))
+		result := run(args)
+		meter.chargeFor(result)
+		return result
+	}
+	args := append(append([]interpreter.InterpretableV2(nil), c.Args()...), theMeter{interpreter.NewConstValue(0, types.NullValue)})
+	return interpreter.NewCall(c.ID(), c.Function(), c.OverloadID(), args, paid), nil
+}
+
+// implementation is what a call does with its arguments; nil if it has to see errors in them, too.
+func (m metering) implementation(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
+	switch c.Function() {
+	case operators.Equals:
+		return func(args []ref.Val) ref.Val { return types.Equal(args[0], args[1]) }, nil
+	case operators.NotEquals:
+		return func(args []ref.Val) ref.Val { return types.Bool(types.Equal(args[0], args[1]) != types.True) }, nil
+	case "matches":
+		return matches(c)
+	}
+	o := m[c.OverloadID()]
+	if o == nil {
+		o = m[c.Function()]
+	}
+	if o == nil || o.NonStrict {
+		return nil, nil
+	}
+	return func(args []ref.Val) ref.Val { return invoke(c, o, widen(c.Function(), args)) }, nil
+}
+
+func invoke(c interpreter.InterpretableCall, o *functions.Overload, args []ref.Val) ref.Val {
+	if o.OperandTrait != 0 && (len(args) == 0 || !args[0].Type().HasTrait(o.OperandTrait)) {
+		return types.NewErr("no such overload: %s", c.Function())
+	}
+	switch {
+	case len(args) == 1 && o.Unary != nil:
+		return o.Unary(args[0])
+	case len(args) == 2 && o.Binary != nil:
+		return o.Binary(args[0], args[1])
+	case o.Function != nil:
+		return o.Function(args...)
+	}
+	return types.NewErr("no such overload: %s", c.Function())
+}
+
+// matches compiles the regular expression, which is a literal, once.
+func matches(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
+	pattern, _ := c.Args()[1].(interpreter.InterpretableConst)
+	text, ok := pattern.Value().(types.String)
+	if !ok {
+		return func([]ref.Val) ref.Val { return types.NewErr("no such overload: matches") }, nil
+	}
+	compiled, err := regexp.Compile(string(text))
+	return func(args []ref.Val) ref.Val {
+		s, ok := args[0].(types.String)
+		if !ok {
+			return types.NewErr("no such overload: matches")
+		}
+		return types.Bool(compiled.MatchString(string(s)))
+	}, err
+}

@@ -1,0 +1,240 @@
+package expr
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// celScope resolves the variables of one evaluation, each decoded once and only as deep as it is looked into.
+type celScope struct {
+	vars  Vars
+	known map[string]ref.Val
+	meter meter
+}
+
+func newCELScope(vars Vars, budget uint64) *celScope {
+	return &celScope{vars: vars, known: map[string]ref.Val{}, meter: meter{left: budget}}
+}
+
+func (s *celScope) Parent() interpreter.Activation { return nil }
+
+func (s *celScope) ResolveName(name string) (any, bool) {
+	if name == meterName {
+		return &s.meter, true
+	}
+	if v, ok := s.known[name]; ok {
+		return v, true
+	}
+	source, ok := s.vars[name]
+	if !ok {
+		return nil, false
+	}
+	var v ref.Val
+	if source.Field != nil {
+		v = &celObject{source: source, depth: 1}
+	} else {
+		v = decodeCEL(source.All(), 1)
+	}
+	s.known[name] = v
+	return v, true
+}
+
+// decodeCEL makes a value of the language of JSON. Arrays and objects are decoded when they are looked into.
+func decodeCEL(raw json.RawMessage, depth int) ref.Val {
+	switch KindOf(raw) {
+	case KindBool:
+		return types.Bool(trim(raw)[0] == 't')
+	case KindNumber:
+		return decodeNumber(trim(raw))
+	case KindString:
+		text, _ := String(raw)
+		return types.String(text)
+	case KindArray:
+		return &celArray{raw: raw, depth: depth}
+	case KindObject:
+		return &celObject{raw: raw, depth: depth}
+	}
+	return types.NullValue
+}
+
+func decodeNumber(text []byte) ref.Val {
+	if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return types.Int(i)
+	}
+	f, _ := strconv.ParseFloat(string(text), 64)
+	return types.Double(f)
+}
+
+// checkDepth ends an evaluation that goes deeper into a value than a reference could: each level is
+// read anew on the way down.
+func checkDepth(depth int) {
+	if depth > maxDepth {
+		panic(interpreter.EvalCancelledError{Message: fmt.Sprintf("the value is nested deeper than %d", maxDepth)})
+	}
+}
+
+// celArray is a JSON array. Its elements are found when the first of them is asked for.
+type celArray struct {
+	raw   json.RawMessage
+	depth int
+	list  traits.Lister
+}
+
+func (a *celArray) decoded() traits.Lister {
+	if a.list == nil {
+		checkDepth(a.depth)
+		elements, _ := Elements(a.raw)
+		vals := make([]ref.Val, len(elements))
+		for i, e := range elements {
+			vals[i] = decodeCEL(e, a.depth+1)
+		}
+		a.list = types.NewRefValList(types.DefaultTypeAdapter, vals)
+	}
+	return a.list
+}
+
+func (a *celArray) Add(other ref.Val) ref.Val                 { return a.decoded().Add(other) }
+func (a *celArray) Contains(v ref.Val) ref.Val                { return a.decoded().Contains(v) }
+func (a *celArray) ConvertToType(t ref.Type) ref.Val          { return a.decoded().ConvertToType(t) }
+func (a *celArray) Equal(other ref.Val) ref.Val               { return a.decoded().Equal(other) }
+func (a *celArray) Get(i ref.Val) ref.Val                     { return a.decoded().Get(i) }
+func (a *celArray) Iterator() traits.Iterator                 { return a.decoded().Iterator() }
+func (a *celArray) Size() ref.Val                             { return a.decoded().Size() }
+func (a *celArray) Type() ref.Type                            { return types.ListType }
+func (a *celArray) Value() any                                { return a }
+func (a *celArray) ConvertToNative(reflect.Type) (any, error) { return nil, errNotNative }
+
+var errNotNative = errors.New("a list or an object cannot be used here")
+
+// celObject is a JSON object, or one that an expression has made. Unlike the maps of the library it
+// keeps the order of its keys, so that what is made from them is the same each time.
+type celObject struct {
+	source Source // of a variable whose keys can be found one by one
+	raw    json.RawMessage
+	depth  int
+
+	some map[string]ref.Val // keys found so far, before all were asked for
+	keys []ref.Val
+	all  traits.Mapper
+}
+
+// newCELObject gives the map of an expression an order.
+func newCELObject(m traits.Mapper) *celObject {
+	o := &celObject{all: m}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		o.keys = append(o.keys, it.Next())
+	}
+	slices.SortFunc(o.keys, func(a, b ref.Val) int {
+		return cmp.Or(cmp.Compare(a.Type().TypeName(), b.Type().TypeName()), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	})
+	return o
+}
+
+func (o *celObject) decoded() traits.Mapper {
+	if o.all != nil {
+		return o.all
+	}
+	checkDepth(o.depth)
+	members, _ := Members(o.json())
+	vals := make(map[ref.Val]ref.Val, len(members))
+	for _, m := range lastOfEach(members) {
+		key := types.String(m.Key)
+		o.keys = append(o.keys, key)
+		vals[key] = decodeCEL(m.Value, o.depth+1)
+	}
+	o.all = types.NewRefValMap(types.DefaultTypeAdapter, vals)
+	return o.all
+}
+
+// json is the object as it was written; nil if an expression made it.
+func (o *celObject) json() json.RawMessage {
+	if o.raw == nil && o.source.All != nil {
+		o.raw = o.source.All()
+	}
+	return o.raw
+}
+
+// fewKeys are looked up one by one before all are decoded.
+const fewKeys = 4
+
+func (o *celObject) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok || o.all != nil || len(o.some) >= fewKeys && o.source.Field == nil {
+		return o.decoded().Find(key)
+	}
+	if v, ok := o.some[string(name)]; ok {
+		return v, v != nil
+	}
+	if o.some == nil {
+		o.some = map[string]ref.Val{}
+	}
+	o.some[string(name)] = o.field(string(name))
+	return o.some[string(name)], o.some[string(name)] != nil
+}
+
+func (o *celObject) field(name string) ref.Val {
+	checkDepth(o.depth)
+	find := o.source.Field
+	if find == nil {
+		find = func(name string) (json.RawMessage, bool) { return Field(o.raw, name) }
+	}
+	raw, ok := find(name)
+	if !ok {
+		return nil
+	}
+	return decodeCEL(raw, o.depth+1)
+}
+
+func (o *celObject) Get(key ref.Val) ref.Val {
+	v, found := o.Find(key)
+	if !found {
+		return types.ValOrErr(v, "no such key: %v", key)
+	}
+	return v
+}
+
+func (o *celObject) Contains(key ref.Val) ref.Val {
+	_, found := o.Find(key)
+	return types.Bool(found)
+}
+
+func (o *celObject) Iterator() traits.Iterator {
+	o.decoded()
+	return types.NewRefValList(types.DefaultTypeAdapter, o.keys).Iterator()
+}
+
+func (o *celObject) Equal(other ref.Val) ref.Val               { return o.decoded().Equal(other) }
+func (o *celObject) ConvertToType(t ref.Type) ref.Val          { return o.decoded().ConvertToType(t) }
+func (o *celObject) Size() ref.Val                             { return o.decoded().Size() }
+func (o *celObject) Type() ref.Type                            { return types.MapType }
+func (o *celObject) Value() any                                { return o }
+func (o *celObject) ConvertToNative(reflect.Type) (any, error) { return nil, errNotNative }
+
+func celKind(v ref.Val) string {
+	switch v.(type) {
+	case types.Null:
+		return "null"
+	case types.String:
+		return "a text"
+	case types.Int, types.Uint, types.Double:
+		return "a number"
+	case types.Bytes:
+		return "bytes"
+	case traits.Lister:
+		return "a list"
+	case traits.Mapper:
+		return "an object"
+	}
+	return cel.ObjectType(v.Type().TypeName()).String()
+}
