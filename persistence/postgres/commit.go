@@ -2,77 +2,142 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Commit sends one statement. What it did not write is looked at afterwards, which is rare.
+// Commit expects that all of a batch can be written, and sends one statement that does so or does nothing.
+// Looking at each commit by itself is for the rare batch of which that is not true.
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	if len(batch) == 0 {
 		return answers, nil
 	}
-	query, args := statement(incarnation, batch)
-	rows, err := s.lanes.Query(ctx, query, args...)
+	err := s.lanes.AcquireFunc(ctx, func(lane *pgxpool.Conn) error {
+		b := batches{s, lane.Conn(), incarnation}
+		written, err := b.write(ctx, batch, answers)
+		if err == nil && !written || conflicts(err) {
+			return b.apart(ctx, batch, answers)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, wrap("commit", err)
-	}
-	written, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, wrap("commit", err)
-	}
-	if len(written) == len(batch) {
-		return answers, nil
-	}
-	if err := s.explain(ctx, incarnation, batch, written, answers); err != nil {
 		return nil, wrap("commit", err)
 	}
 	return answers, nil
 }
 
-// explain finds for each commit that was not written why it was not. A fence is for ever, so it is
-// still there if it was the reason.
-func (s *store) explain(ctx context.Context, incarnation string, batch []persistence.Commit, written []string, answers []error) error {
-	done := make(map[string]bool, len(written))
-	for _, id := range written {
-		done[id] = true
-	}
-	var missing, found []string
-	for _, c := range batch {
-		if !done[c.Task] {
-			missing = append(missing, c.Task)
-		}
-	}
-	var member bool
-	err := s.lanes.QueryRow(ctx, `SELECT EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0),
-		ARRAY(SELECT id FROM tasks WHERE id = ANY ($2))`, incarnation, missing).Scan(&member, &found)
-	if err != nil {
-		return fmt.Errorf("of %d only %d were written, why: %w", len(batch), len(written), err)
-	}
-	if len(written) == 0 && !member {
-		return persistence.ErrFenced
-	}
-	exists := make(map[string]bool, len(found))
-	for _, id := range found {
-		exists[id] = true
-	}
-	for i, c := range batch {
-		if !done[c.Task] {
-			answers[i] = reason(c, exists[c.Task])
-		}
-	}
-	return nil
+// batches writes batches of one member over one connection.
+type batches struct {
+	store       *store
+	conn        *pgx.Conn
+	incarnation string
 }
 
-func reason(c persistence.Commit, exists bool) error {
-	switch {
-	case c.Create != nil && exists && !malformed(&c):
-		return persistence.ErrExists
-	case c.Create == nil && !exists:
-		return persistence.ErrUnknown
+// conflicts is true when a row of a journal is there already. Nothing was written.
+func conflicts(err error) bool {
+	e := new(pgconn.PgError)
+	return errors.As(err, &e) && e.Code == uniqueViolation
+}
+
+// write is false when nothing was written: by a fenced member, or because not all could be. That a task
+// exists already is an answer like any other, because starts are repeated.
+func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
+	p := parcels.Get().(*parcel)
+	defer parcels.Put(p)
+	if !p.pack(&b.store.types, batch) {
+		return false, nil
 	}
-	return persistence.ErrStale
+	shape, parameters := p.shape(b.incarnation)
+	statement := shape.statement()
+	prepared, err := b.conn.Prepare(ctx, statement.name, statement.text)
+	if err != nil {
+		return false, err
+	}
+	result := b.conn.PgConn().ExecStatement(ctx, prepared, parameters, binaryFormat, binaryFormat)
+	written, created := false, make(map[string]bool, p.creates)
+	for result.NextRow() {
+		if id := result.Values()[0]; id != nil {
+			created[string(id)] = true
+		}
+		written = true
+	}
+	if _, err := result.Close(); err != nil {
+		return false, err
+	}
+	if written && len(created) < p.creates {
+		for i, c := range batch {
+			if c.Create != nil && !created[c.Task] {
+				answers[i] = persistence.ErrExists
+			}
+		}
+	}
+	return written, nil
+}
+
+// binaryFormat is that of all parameters and columns.
+var binaryFormat = []int16{pgx.BinaryFormatCode}
+
+// apart writes what can be written, in one transaction.
+func (b *batches) apart(ctx context.Context, batch []persistence.Commit, answers []error) error {
+	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
+		member, err := tx.Exec(ctx, "SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE", b.incarnation)
+		if err != nil {
+			return err
+		}
+		if member.RowsAffected() == 0 {
+			return persistence.ErrFenced
+		}
+		return b.halve(ctx, tx, batch, answers)
+	})
+}
+
+// halve writes a batch as a whole or else its halves, down to single commits, which are answered.
+func (b *batches) halve(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) error {
+	written, err := b.try(ctx, tx, batch, answers)
+	if written || err != nil {
+		return err
+	}
+	if len(batch) == 1 {
+		answers[0], err = b.reason(ctx, tx, &batch[0])
+		return err
+	}
+	middle := len(batch) / 2
+	if err := b.halve(ctx, tx, batch[:middle], answers[:middle]); err != nil {
+		return err
+	}
+	return b.halve(ctx, tx, batch[middle:], answers[middle:])
+}
+
+// try leaves the transaction as it was when there is a conflict.
+func (b *batches) try(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) (written bool, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(pgx.Tx) (err error) {
+		written, err = b.write(ctx, batch, answers)
+		return err
+	})
+	if conflicts(err) {
+		return false, nil
+	}
+	return written, err
+}
+
+// reason says why a commit could not be written.
+func (b *batches) reason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
+	if c.Create != nil {
+		return persistence.ErrStale, nil
+	}
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tasks WHERE id = $1)", c.Task).Scan(&exists); err != nil {
+		return nil, fmt.Errorf("why it was not written: %w", err)
+	}
+	if !exists {
+		return persistence.ErrUnknown, nil
+	}
+	return persistence.ErrStale, nil
 }

@@ -2,7 +2,8 @@
 //
 // A batch is one statement: one implicit transaction, one round trip, one flush. It share-locks the
 // row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced member
-// lands later. SHAPES.md says what the statements cost and what else was tried.
+// lands later. It writes all of its batch or nothing; a batch that cannot be written as a whole is taken
+// apart in a transaction. SHAPES.md says what the statements cost and what else was tried.
 package postgres
 
 import (
@@ -39,6 +40,7 @@ type store struct {
 	pool    *pgxpool.Pool
 	leases  *pgxpool.Pool
 	options Options
+	types   types
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.
@@ -75,8 +77,20 @@ func (s *store) open(ctx context.Context, dsn string) error {
 	if s.pool, err = connect(ctx, dsn, s.options.Connections, nil); err != nil {
 		return err
 	}
-	s.leases, err = connect(ctx, dsn, 1, nil)
-	return err
+	if s.leases, err = connect(ctx, dsn, 1, nil); err != nil {
+		return err
+	}
+	return s.readTypes(ctx)
+}
+
+// readTypes reads which numbers this database has given to the types of batches.
+func (s *store) readTypes(ctx context.Context) error {
+	for kind, k := range kinds {
+		if err := s.pool.QueryRow(ctx, "SELECT $1::text::regtype::oid", k.name).Scan(&s.types[kind]); err != nil {
+			return fmt.Errorf("read the type %s: %w", k.name, err)
+		}
+	}
+	return nil
 }
 
 func connect(ctx context.Context, dsn string, size int, settings map[string]string) (*pgxpool.Pool, error) {

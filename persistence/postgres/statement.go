@@ -1,42 +1,134 @@
 package postgres
 
-import "github.com/troupe-engine/troupe/persistence"
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
 
-// fence begins every statement. A share lock waits for a takeover under way and then looks again;
-// no row means that nothing else of the statement happens.
-const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE)`
+// fence begins every statement. A share lock waits for a takeover under way and then looks again; no row
+// means that nothing else of the statement happens.
+const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0%s FOR SHARE)`
 
-// follows is true when the row before is there: with it a journal has no gap, with the primary key no
-// double. A scalar subquery is looked up row by row in the index, whatever the planner thinks of joins.
-const follows = `(SELECT true FROM task_events p WHERE p.task = d.task AND p.seq = d.seq - 1)`
+// follow is part of the fence: a batch in which one row does not follow the last one of its journal is not
+// written. With it a journal has no gap, with the primary key no double.
+const follow = ` AND NOT EXISTS (SELECT FROM %s x
+	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task) IS DISTINCT FROM x.seq)`
 
-const appendOne = fence + `
-INSERT INTO task_events (task, seq, at, events)
-SELECT d.* FROM fence, (VALUES ($2::text, $3::bigint, $4::bigint, $5::bytea)) AS d (task, seq, at, events) WHERE ` + follows + `
-ON CONFLICT DO NOTHING RETURNING task`
+// The parts write one kind each. What belongs to a task that begins is written if the task was.
+const (
+	createTasks = `created AS (
+	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
+		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot)
+	SELECT x.* FROM fence, %s x ON CONFLICT DO NOTHING RETURNING id)`
 
-const appendMany = fence + `
-INSERT INTO task_events (task, seq, at, events)
-SELECT d.* FROM fence, unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[]) AS d (task, seq, at, events) WHERE ` + follows + `
-ON CONFLICT DO NOTHING RETURNING task`
+	appendRows = `appended AS (
+	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM fence, %s x%s)`
 
-// statement chooses the cheapest one that writes a batch.
-func statement(incarnation string, batch []persistence.Commit) (string, []any) {
-	for i := range batch {
-		if !plain(&batch[i]) {
-			return general(incarnation, batch)
-		}
-	}
-	if len(batch) == 1 {
-		c := &batch[0]
-		return appendOne, []any{incarnation, c.Task, c.Seq, c.At, c.Events}
-	}
-	r := newRows(batch)
-	return appendMany, []any{incarnation, r.task, r.seq, r.at, r.events}
+	showColumns = `shown AS (
+	UPDATE tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
+		paused = x.paused, steps = x.steps, ended_at = x.ended_at, updated_at = x.at,
+		settled_at = CASE WHEN x.ended_at > 0 OR t.resting THEN x.at END
+	FROM fence, %s x WHERE t.id = x.task)`
+
+	changeTasks = `changed AS (
+	UPDATE tasks t SET
+		status = coalesce(x.status, t.status), cursor = coalesce(x.cursor, t.cursor),
+		last_action = coalesce(x.last_action, t.last_action), error = coalesce(x.error, t.error),
+		paused = coalesce(x.paused, t.paused), steps = coalesce(x.steps, t.steps),
+		ended_at = coalesce(x.ended_at, t.ended_at), resting = coalesce(x.resting, t.resting),
+		updated_at = CASE WHEN x.status IS NULL THEN t.updated_at ELSE x.at END,
+		settled_at = CASE WHEN coalesce(x.ended_at, t.ended_at) > 0 OR coalesce(x.resting, t.resting)
+			THEN CASE WHEN x.status IS NULL THEN t.updated_at ELSE x.at END END,
+		snapshot = CASE WHEN x.snapshot IS NOT NULL AND t.snapshot_seq <= x.seq THEN x.snapshot ELSE t.snapshot END,
+		snapshot_seq = CASE WHEN x.snapshot IS NOT NULL AND t.snapshot_seq <= x.seq THEN x.seq ELSE t.snapshot_seq END
+	FROM fence, %s x WHERE t.id = x.task)`
+
+	putToSleep = `slept AS (
+	INSERT INTO wakes (task, due) SELECT x.task, x.due FROM fence, %s x%s
+	ON CONFLICT (task) DO UPDATE SET due = excluded.due)`
+
+	wakeUp = `woken AS (
+	DELETE FROM wakes w USING fence, %s x WHERE w.task = x.task)`
+
+	enqueue = `queued AS (
+	INSERT INTO task_queue (task, job_id, service, enqueued_at)
+	SELECT x.task, x.job_id, x.service, x.enqueued_at FROM fence, %s x%s ON CONFLICT DO NOTHING)`
+
+	dequeue = `dequeued AS (
+	DELETE FROM task_queue q USING fence, %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
+)
+
+// begun is true for what belongs to no task that begins, or to one that did.
+const begun = ` WHERE CASE WHEN x.%s THEN x.task IN (SELECT id FROM created) ELSE true END`
+
+// kinds are what a batch can have, in the order of its parameters.
+var kinds = [...]struct{ name, part, begins string }{
+	lasts:    {name: "batch_last"}, // a part of the fence
+	tasks:    {"batch_task", createTasks, ""},
+	rows:     {"batch_row", appendRows, "seq = 1"},
+	columns:  {"batch_change", showColumns, ""},
+	changes:  {"batch_change", changeTasks, ""},
+	sleeps:   {"batch_wake", putToSleep, "begins"},
+	wakeups:  {"batch_wake", wakeUp, ""},
+	enqueued: {"batch_job", enqueue, "begins"},
+	dequeued: {"batch_job", dequeue, ""},
 }
 
-// plain is a commit that adds its row and nothing else.
-func plain(c *persistence.Commit) bool {
-	return c.Events != nil && c.Create == nil && c.Columns == nil && c.Snapshot == nil && c.Rest == nil &&
-		len(c.Enqueue) == 0 && len(c.Dequeue) == 0
+const (
+	lasts = iota
+	tasks
+	rows
+	columns
+	changes
+	sleeps
+	wakeups
+	enqueued
+	dequeued
+)
+
+// shape says which kinds a batch has: a bit for each. A statement has only the parts that its batch needs,
+// because the server gets ready even for what turns out to be empty.
+type shape uint16
+
+func (s shape) has(kind int) bool { return s&(1<<kind) != 0 }
+
+// statements has those that were needed so far, by shape.
+var statements sync.Map
+
+type prepared struct{ name, text string }
+
+func (s shape) statement() *prepared {
+	if p, ok := statements.Load(s); ok {
+		return p.(*prepared)
+	}
+	p, _ := statements.LoadOrStore(s, &prepared{fmt.Sprintf("commit_%03x", uint16(s)), s.text()})
+	return p.(*prepared)
+}
+
+// text answers with one row when the batch was written, and then one for each task that was created.
+func (s shape) text() string {
+	parts, parameter := []string{fmt.Sprintf(fence, "")}, 1
+	for kind, k := range kinds {
+		if !s.has(kind) {
+			continue
+		}
+		parameter++
+		list := fmt.Sprintf("unnest($%d::%s[])", parameter, k.name)
+		switch {
+		case kind == lasts:
+			parts[0] = fmt.Sprintf(fence, fmt.Sprintf(follow, list))
+		case k.begins == "":
+			parts = append(parts, fmt.Sprintf(k.part, list))
+		case s.has(tasks):
+			parts = append(parts, fmt.Sprintf(k.part, list, fmt.Sprintf(begun, k.begins)))
+		default:
+			parts = append(parts, fmt.Sprintf(k.part, list, ""))
+		}
+	}
+	answer := "\nSELECT NULL::text FROM fence"
+	if s.has(tasks) {
+		answer += " UNION ALL SELECT id FROM created"
+	}
+	return strings.Join(parts, ",\n") + answer
 }

@@ -90,6 +90,20 @@ CREATE TABLE task_queue (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
 
+-- What a batch is sent as: one array of each kind that it has. They are no row types of tables, so that a new
+-- column does no harm to a member that does not know it.
+CREATE TYPE batch_last AS (task text, seq bigint);
+CREATE TYPE batch_task AS (
+	id text, flow_id text, version_id text, created_at bigint, updated_at bigint, ended_at bigint, snapshot_seq bigint,
+	steps bigint, paused boolean, resting boolean, settled_at bigint, status text, cursor text, last_action text, error text,
+	body_hash text, labels jsonb, params bytea, snapshot bytea);
+CREATE TYPE batch_row AS (task text, seq bigint, at bigint, events bytea);
+CREATE TYPE batch_change AS (
+	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
+	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
+CREATE TYPE batch_wake AS (task text, begins boolean, due bigint);
+CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint);
+
 CREATE TABLE workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,
 	id             text COLLATE "C" PRIMARY KEY,

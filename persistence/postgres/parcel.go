@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// parcel is a batch as it is sent: a list of each kind.
+type parcel struct {
+	lists   [len(kinds)]list
+	creates int
+}
+
+// parcels are used again, because their buffers are large.
+var parcels = sync.Pool{New: func() any { return new(parcel) }}
+
+// pack is false when a commit is malformed: its batch cannot be written as a whole.
+func (p *parcel) pack(types *types, batch []persistence.Commit) bool {
+	p.creates = 0
+	for kind := range p.lists {
+		p.lists[kind].reset(types[kind])
+	}
+	for i := range batch {
+		c := &batch[i]
+		if malformed(c) {
+			return false
+		}
+		p.add(c)
+	}
+	return true
+}
+
+// malformed is a task that does not begin with row 1.
+func malformed(c *persistence.Commit) bool {
+	return c.Create != nil && (c.Seq != 1 || c.Events == nil)
+}
+
+func (p *parcel) add(c *persistence.Commit) {
+	if c.Create != nil {
+		p.addTask(c)
+	} else {
+		p.addLast(c)
+		p.addChange(c)
+	}
+	if c.Events != nil {
+		l := &p.lists[rows]
+		l.begin(4)
+		l.text(c.Task)
+		l.number(c.Seq)
+		l.number(c.At)
+		l.bytea(c.Events)
+		l.end()
+	}
+	p.addRest(c)
+	p.addJobs(c)
+}
+
+// addLast adds which row of the task must be its last one.
+func (p *parcel) addLast(c *persistence.Commit) {
+	l := &p.lists[lasts]
+	l.begin(2)
+	l.text(c.Task)
+	if c.Events != nil {
+		l.number(c.Seq - 1)
+	} else {
+		l.number(c.Seq)
+	}
+	l.end()
+}
+
+func (p *parcel) addTask(c *persistence.Commit) {
+	p.creates++
+	n := c.Columns
+	if n == nil {
+		n = &persistence.Columns{Status: "pending"}
+	}
+	resting := c.Rest != nil && c.Rest.Resting
+	l := &p.lists[tasks]
+	l.begin(19)
+	l.text(c.Task)
+	l.text(c.Create.FlowID)
+	l.text(c.Create.VersionID)
+	l.number(c.Create.CreatedAt)
+	l.number(c.At)
+	l.number(n.EndedAt)
+	if c.Snapshot != nil {
+		l.number(c.Seq)
+	} else {
+		l.number(0)
+	}
+	l.number(int64(n.Steps))
+	l.boolean(n.Paused)
+	l.boolean(resting)
+	if n.EndedAt > 0 || resting {
+		l.number(c.At)
+	} else {
+		l.null(pgtype.Int8OID)
+	}
+	l.columnTexts(n)
+	l.text(c.Create.BodyHash)
+	l.jsonb(listing.Labels(c.Create.Labels))
+	l.bytea(c.Create.Params)
+	l.bytea(c.Snapshot)
+	l.end()
+}
+
+// addChange leaves null what stays as it is.
+func (p *parcel) addChange(c *persistence.Commit) {
+	l := &p.lists[changes]
+	switch {
+	case c.Columns == nil && c.Snapshot == nil && c.Rest == nil:
+		return
+	case c.Columns != nil && c.Snapshot == nil && c.Rest == nil:
+		l = &p.lists[columns]
+	}
+	l.begin(12)
+	l.text(c.Task)
+	l.number(c.Seq)
+	l.number(c.At)
+	if n := c.Columns; n != nil {
+		l.number(n.EndedAt)
+		l.number(int64(n.Steps))
+		l.boolean(n.Paused)
+		l.columnTexts(n)
+	} else {
+		for _, oid := range nothing {
+			l.null(oid)
+		}
+	}
+	if c.Rest != nil {
+		l.boolean(c.Rest.Resting)
+	} else {
+		l.null(pgtype.BoolOID)
+	}
+	l.bytea(c.Snapshot)
+	l.end()
+}
+
+// nothing are the types of persistence.Columns.
+var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID}
+
+func (l *list) columnTexts(n *persistence.Columns) {
+	l.text(n.Status)
+	l.words(n.Cursor)
+	l.words(n.LastAction)
+	l.words(n.Error)
+}
+
+// addRest has no wake to delete of a task that begins.
+func (p *parcel) addRest(c *persistence.Commit) {
+	switch {
+	case c.Rest == nil:
+	case c.Rest.Resting && c.Rest.Due != 0:
+		p.lists[sleeps].wake(c)
+	case c.Create == nil:
+		p.lists[wakeups].wake(c)
+	}
+}
+
+func (l *list) wake(c *persistence.Commit) {
+	l.begin(3)
+	l.text(c.Task)
+	l.boolean(c.Create != nil)
+	l.number(c.Rest.Due)
+	l.end()
+}
+
+// addJobs leaves a job out that one commit puts in and takes out, because both would happen at once. A task
+// that begins has none to take out.
+func (p *parcel) addJobs(c *persistence.Commit) {
+	for _, job := range c.Enqueue {
+		if !slices.Contains(c.Dequeue, job.JobID) {
+			p.lists[enqueued].job(c, job)
+		}
+	}
+	for _, id := range c.Dequeue {
+		if c.Create == nil {
+			p.lists[dequeued].job(c, persistence.QueueRow{JobID: id})
+		}
+	}
+}
+
+func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {
+	l.begin(5)
+	l.text(c.Task)
+	l.boolean(c.Create != nil)
+	l.text(job.JobID)
+	l.text(job.Service)
+	l.number(job.EnqueuedAt)
+	l.end()
+}
+
+// shape and parameters of the statement that writes the batch.
+func (p *parcel) shape(incarnation string) (s shape, parameters [][]byte) {
+	parameters = append(make([][]byte, 0, 1+len(kinds)), []byte(incarnation))
+	for kind := range p.lists {
+		if l := &p.lists[kind]; l.n > 0 {
+			s |= 1 << kind
+			parameters = append(parameters, l.bytes())
+		}
+	}
+	return s, parameters
+}
