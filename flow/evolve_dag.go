@@ -54,7 +54,7 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 		if n.Status == StepCompleted {
 			s.remember(st, n.Output)
 		}
-		n.Total, n.Left = len(st.Units), st.Left()
+		n.Total, n.Left, n.Failures = len(st.Units), st.Left(), st.Failures
 		s.forget(st)
 		sc.deactivate(st)
 		n.Step = nil

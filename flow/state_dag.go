@@ -20,6 +20,7 @@ type NodeState struct {
 	Total     int             `json:",omitempty"` // units, once it has ended
 	Initial   int             `json:",omitempty"` // those it began with
 	Left      int             `json:",omitempty"` // those that had not completed when it ended
+	Failures  int             `json:",omitempty"` // those that had failed
 	StartedAt int64           `json:",omitempty"`
 	EndedAt   int64           `json:",omitempty"`
 	Step      *Step           `json:",omitempty"` // while it is active

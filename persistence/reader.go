@@ -158,16 +158,28 @@ func (r *Reader) Runs(ctx context.Context, task string) ([]flow.NodeRun, error) 
 
 // History folds a task's whole journal.
 func (r *Reader) History(ctx context.Context, task string) (*flow.History, error) {
+	var h *flow.History
+	err := r.Replay(ctx, task, func(plan *flow.Plan) Replayer {
+		h = flow.NewHistory(task, plan)
+		return h
+	})
+	return h, err
+}
+
+// Replayer takes a journal event by event, from the first one on.
+type Replayer interface{ Apply(*flow.Event) }
+
+// Replay gives a task's whole journal to whom begin makes for its plan.
+func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan) Replayer) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	plan, err := r.Plan(ctx, row.VersionID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	h := flow.NewHistory(task, plan)
-	return h, r.eachEvent(ctx, task, func(e *flow.Event) { h.Apply(e) })
+	return r.eachEvent(ctx, task, begin(plan).Apply)
 }
 
 // pageRows is how many journal rows are read at once.
