@@ -148,8 +148,8 @@ func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wir
 	if err != nil {
 		return false, err
 	}
-	live, ok := liveAttempt(v.State, a)
-	if !ok || q.Token != "" && q.Token != live.Token {
+	live := v.State.Live(a)
+	if live == nil || q.Token != "" && q.Token != live.Token {
 		return false, nil
 	}
 	return true, g.store.PutLog(r.Context(), task, job, []byte(q.Log))

@@ -111,14 +111,3 @@ func subflowProgress(st *flow.Step) rtSubflow {
 	}
 	return p
 }
-
-// liveAttempt finds an attempt in flight.
-func liveAttempt(s *flow.State, a flow.Address) (*flow.Live, bool) {
-	sc := s.Scope(a.Scope)
-	if sc == nil || sc.Step == nil || sc.Step.Node.Key != a.Node || sc.Step.Visit != a.Visit ||
-		a.Unit >= len(sc.Step.Units) {
-		return nil, false
-	}
-	u := &sc.Step.Units[a.Unit]
-	return u.Live, u.Live != nil && int(u.Attempt) == a.Attempt
-}

@@ -36,7 +36,7 @@ func (s *service) flowRoutes() {
 func (s *service) definitionBody() *huma.RequestBody {
 	schemas := s.huma.OpenAPI().Components.Schemas
 	definition := &huma.Schema{Type: huma.TypeObject, Description: "the definition itself", AdditionalProperties: true,
-		Required: []string{"start", "nodes"}}
+		Required: []string{"nodes"}}
 	envelope := schemas.Schema(reflect.TypeFor[wire.Publish](), true, "")
 	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{AnyOf: []*huma.Schema{definition, envelope}}},

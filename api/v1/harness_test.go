@@ -24,12 +24,14 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/postgres"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := pgtest.Main(m)
 	err := goleak.Find()
 	for tries := 0; err != nil && tries < 4; tries++ { // the actor library counts the last dead letters for a while
 		err = goleak.Find()
@@ -61,6 +63,23 @@ type settings struct {
 	heartbeat time.Duration
 	idle      time.Duration
 	wrap      func(persistence.Store) persistence.Store
+	postgres  bool
+}
+
+func (set *settings) open(t *testing.T) (persistence.Store, error) {
+	if set.postgres {
+		return postgres.Open(t.Context(), pgtest.DSN(t), postgres.Options{})
+	}
+	return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+}
+
+// onBothStores is for what a store may get wrong.
+func onBothStores(t *testing.T, test func(*server)) {
+	for name, postgres := range map[string]bool{"sqlite": false, "postgres": true} {
+		t.Run(name, func(t *testing.T) {
+			test(start(t, func(set *settings) { set.postgres = postgres }))
+		})
+	}
 }
 
 func start(t *testing.T, with ...func(*settings)) *server {
@@ -69,7 +88,7 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	for _, w := range with {
 		w(&set)
 	}
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	store, err := set.open(t)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	if set.wrap != nil {
@@ -211,11 +230,14 @@ func values(v obj, name string) []any {
 // unique makes names that no other part of a test uses.
 func (s *server) unique(what string) string { return fmt.Sprintf("%s-%d", what, s.names.Add(1)) }
 
-// publish makes a flow of a definition and gives its slug.
+// publish makes a flow of a definition, JSON or YAML, and gives its slug.
 func (s *server) publish(definition string) string {
 	s.Helper()
-	slug := s.unique("flow")
-	s.call(201, "PUT", "/v1/flows/"+slug, definition)
+	slug, kind := s.unique("flow"), "application/json"
+	if !strings.HasPrefix(definition, "{") {
+		kind = "application/yaml"
+	}
+	s.call(201, "PUT", "/v1/flows/"+slug, definition, "Content-Type", kind)
 	return slug
 }
 

@@ -146,7 +146,7 @@ func eventsOf(row persistence.Row, from spot) ([]wire.Event, error) {
 func toEvent(at spot, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
-		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error,
+		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error, Reason: e.Reason,
 		Total: e.Total, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
 		Until: wire.Millis(e.Until), Note: e.Note, Key: e.Key, Version: e.Version, Params: e.Params, Request: e.Request,
 	}
@@ -182,7 +182,7 @@ func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire
 func toRun(task string, r *flow.NodeRun) wire.Run {
 	run := wire.Run{
 		Place: toPlace(r.Address), Kind: string(r.Kind), Branch: r.Branch, State: string(r.Status), Queue: r.Queue, Note: r.Note,
-		Input: r.Input, Output: r.Output, Error: r.Error, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
+		Input: r.Input, Output: r.Output, Error: r.Error, Reason: r.Reason, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
 		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
 	}
 	if r.Kind == flow.RunAttempt {
@@ -198,11 +198,7 @@ func (s *service) waiting(ctx context.Context, in *struct{ TaskPath }) (*body[wi
 	}
 	answer := wire.Waiting{State: string(view.State.Status), Waits: []wire.Wait{}}
 	for _, w := range flow.Waiting(view.State) {
-		wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Since: wire.Millis(w.Since), Until: wire.Millis(w.Until)}
-		if w.For == "job" || w.For == "claim" {
-			wait.Job = flow.JobID(in.Task, w.Address)
-		}
-		answer.Waits = append(answer.Waits, wait)
+		answer.Waits = append(answer.Waits, toWait(in.Task, &w))
 	}
 	return &body[wire.Waiting]{answer}, nil
 }

@@ -64,7 +64,7 @@ func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) 
 		if err != nil || view == nil {
 			continue
 		}
-		live := liveAttempt(view.State, address)
+		live := view.State.Live(address)
 		if live == nil {
 			continue
 		}

@@ -17,7 +17,8 @@ func toSummary(t *persistence.TaskRow) wire.TaskSummary {
 // toTask takes everything that moves from the journal; the row may be a second behind.
 func toTask(v *persistence.View) wire.Task {
 	state := v.State
-	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(state)}
+	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(v.ID, state),
+		Mode: modeOf(state.Plan), Counts: toCounts(state.StepCounts())}
 	t.State, t.Paused, t.Error, t.Steps = string(state.Status), state.Paused(), state.Error, state.Steps
 	if t.Paused {
 		t.PausedAt = wire.Millis(state.PausedAt)
@@ -31,35 +32,68 @@ func toTask(v *persistence.View) wire.Task {
 	return t
 }
 
-func activeSteps(s *flow.State) []wire.Step {
+// namedSteps bounds how many steps under way are in a task.
+const namedSteps = 100
+
+func activeSteps(task string, s *flow.State) []wire.Step {
 	steps := []wire.Step{}
-	if s.Status.Ended() {
-		return steps
-	}
-	for sc := s.Root; sc != nil && sc.Step != nil; sc = sc.Step.Child {
-		st := sc.Step
-		steps = append(steps, wire.Step{
-			Scope: sc.Path, Node: st.Node.Key, Kind: string(st.Node.Kind), Visit: st.Visit,
-			EnteredAt: wire.Millis(st.EnteredAt), Due: wire.Millis(st.Due),
-			Units: wire.Units{Total: len(st.Units), InFlight: st.Flying, Retrying: len(st.Retrying), Done: st.Done, Failed: st.Failures},
-		})
+	for _, v := range s.AllActive(namedSteps) {
+		steps = append(steps, toStep(task, &v))
 	}
 	return steps
 }
 
-func toPlace(a flow.Address) wire.Place {
-	return wire.Place{Scope: a.Scope, Node: a.Node, Visit: a.Visit, Unit: a.Unit, Attempt: a.Attempt}
+func toStep(task string, v *flow.StepView) wire.Step {
+	step := wire.Step{
+		Scope: v.Scope, Node: v.Node.Key, Kind: string(v.Node.Kind), Visit: v.Visit, State: string(v.Status), Reason: v.Reason, SkipMode: string(v.Mode),
+		Action: v.Action, For: v.For, WaitsFor: v.WaitsFor, Waits: v.Waits, Output: v.Output, Error: v.Error,
+		EnteredAt: wire.Millis(v.StartedAt), EndedAt: wire.Millis(v.EndedAt), Due: wire.Millis(v.Due),
+		Units: wire.Units{Total: v.Units.Total, InFlight: v.Units.Flying, Retrying: v.Units.Retrying, Done: v.Units.Done, Failed: v.Units.Failed},
+	}
+	if v.Node.Kind == flow.KindFanout {
+		step.Units.Appended = v.Units.Total - v.Units.Initial
+	}
+	if v.Node.Exec.Type != "" {
+		step.Route = v.Node.Exec.Route()
+	}
+	if v.Wait != nil {
+		wait := toWait(task, v.Wait)
+		step.Wait = &wait
+	}
+	if v.Node.Sub != nil && v.StartedAt > 0 {
+		step.Below = flow.ChildScope(v.Address)
+	}
+	return step
 }
 
-// liveAttempt finds an attempt in flight.
-func liveAttempt(s *flow.State, a flow.Address) *flow.Live {
-	sc := s.Scope(a.Scope)
-	if s.Status.Ended() || sc == nil || sc.Step == nil || sc.Step.Node.Key != a.Node || sc.Step.Visit != a.Visit || a.Unit >= len(sc.Step.Units) {
+func toCounts(counts map[flow.StepStatus]int) *wire.StepCounts {
+	if counts == nil {
 		return nil
 	}
-	u := &sc.Step.Units[a.Unit]
-	if int(u.Attempt) != a.Attempt {
-		return nil
+	return &wire.StepCounts{Created: counts[flow.StepCreated], Started: counts[flow.StepStarted], Completed: counts[flow.StepCompleted],
+		Failed: counts[flow.StepFailed], Skipped: counts[flow.StepSkipped]}
+}
+
+func toUnit(u *flow.UnitView) wire.Unit {
+	return wire.Unit{Unit: u.Index, Name: u.Name, State: u.Status.String(), Attempt: u.Attempt, Appended: u.Appended, Input: u.Input, Output: u.Output,
+		Error: u.Error, Worker: u.Worker, Note: u.Note, RetryAt: wire.Millis(u.RetryAt), Due: wire.Millis(u.Due)}
+}
+
+func toWait(task string, w *flow.Wait) wire.Wait {
+	wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Since: wire.Millis(w.Since), Until: wire.Millis(w.Until)}
+	if w.For == "job" || w.For == "claim" {
+		wait.Job = flow.JobID(task, w.Address)
 	}
-	return u.Live
+	return wait
+}
+
+func modeOf(p *flow.Plan) string {
+	if p.Root.Dag != nil {
+		return "dag"
+	}
+	return "graph"
+}
+
+func toPlace(a flow.Address) wire.Place {
+	return wire.Place{Scope: a.Scope, Node: a.Node, Visit: a.Visit, Unit: a.Unit, Attempt: a.Attempt}
 }

@@ -63,7 +63,7 @@ func (s *service) newTask(ctx context.Context, in *startInput) (actors.NewTask, 
 		return n, err
 	}
 	var err error
-	if n.Params, err = compactObject(in.Body.Params); err != nil {
+	if n.Params, err = paramsOf(&in.Body); err != nil {
 		return n, err
 	}
 	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
@@ -78,18 +78,23 @@ func (s *service) newTask(ctx context.Context, in *startInput) (actors.NewTask, 
 	return n, nil
 }
 
-// compactObject takes out the white space, so that it does not make another request of the same one.
-func compactObject(v json.RawMessage) (json.RawMessage, error) {
-	v = bytes.TrimSpace(v)
+// paramsOf are what a task is started with, by either name. White space is taken out, so that it does not
+// make another request of the same one.
+func paramsOf(start *wire.Start) (json.RawMessage, error) {
+	v, input := bytes.TrimSpace(start.Params), bytes.TrimSpace(start.Input)
+	name := "params"
+	switch {
+	case len(input) > 0 && len(v) > 0:
+		return nil, invalid("body.input", "send one of them", "input is another name of params")
+	case len(input) > 0:
+		name, v = "input", input
+	}
 	if len(v) == 0 || string(v) == "null" {
 		return nil, nil
 	}
-	if v[0] != '{' {
-		return nil, invalid("body.params", "send an object such as {\"order\": 7}", "params are no JSON object")
-	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, v); err != nil {
-		return nil, invalid("body.params", "send an object such as {\"order\": 7}", "params are no valid JSON: %v", err)
+		return nil, invalid("body."+name, "send an object such as {\"order\": 7}", "%s: no valid JSON: %v", name, err)
 	}
 	return b.Bytes(), nil
 }

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -17,9 +18,15 @@ func (s *service) taskRoutes() {
 		summary: "Search tasks, newest first"}, s.listTasks)
 	serve(s, operation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
 		summary: "Read a task", text: "It is exact: what the journal says at this moment."}, s.getTask)
-	s.command("cancel", "Cancel a task", "What it is doing is withdrawn. A task that has ended stays as it is.", flow.Cancel{})
+	serve(s, operation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",
+		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is. " + requestText}, s.cancel)
 	s.command("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
 	s.command("resume", "Resume a paused task", "", flow.Resume{})
+	s.command("retry", "Retry a failed task", "It goes on where it failed; what completed is not done again.", flow.RetryTask{})
+	serve(s, operation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
+		summary: "Append units to a fanout", text: "The step has to be started. The answer has the indexes of the new units. " + requestText}, s.append)
+	serve(s, operation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",
+		summary: "Complete or fail a unit whose route is direct", text: "A unit that has ended stays as it is; changed says so."}, s.complete)
 	serve(s, operation{id: "signal-task", method: http.MethodPost, path: "/v1/tasks/{task}/signal", tag: "tasks",
 		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. " + requestText}, s.signal)
 }
@@ -95,6 +102,85 @@ func noTask(task string, err error) error {
 		return missing("path.task", "check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
 	}
 	return err
+}
+
+type cancelInput struct {
+	CommandInput
+	Body *wire.Cancel
+}
+
+func (s *service) cancel(ctx context.Context, in *cancelInput) (*body[wire.TaskSummary], error) {
+	how := flow.Cancel{}
+	if in.Body != nil {
+		how = flow.Cancel{Gently: in.Body.Gently, Force: in.Body.Force}
+	}
+	if how.Gently && how.Force {
+		return nil, invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
+	}
+	return s.do(ctx, "cancel", how, &in.CommandInput)
+}
+
+type appendInput struct {
+	CommandInput
+	Body wire.Append
+}
+
+func (s *service) append(ctx context.Context, in *appendInput) (*body[wire.Appended], error) {
+	request, err := in.id("append")
+	if err != nil {
+		return nil, err
+	}
+	items := make([]json.RawMessage, len(in.Body.Items))
+	for i, item := range in.Body.Items {
+		items[i] = raw(item)
+	}
+	units, err := s.Engine.Append(ctx, in.Task, addressOf(in.Body.StepName), items, in.Body.Route, request)
+	if err != nil {
+		return nil, s.stepProblem(ctx, in.Task, err)
+	}
+	return &body[wire.Appended]{wire.Appended{Units: units}}, nil
+}
+
+func addressOf(n wire.StepName) flow.Address { return flow.Address{Scope: n.Scope, Node: n.Step} }
+
+// stepProblem tells a step that is not there from a task that is not.
+func (s *service) stepProblem(ctx context.Context, task string, err error) error {
+	if flow.KindOf(err) != flow.NotFound {
+		return commandProblem("signal", task, err)
+	}
+	if _, missing := s.Store.Task(ctx, task); missing != nil {
+		return noTask(task, missing)
+	}
+	return &located{where: "body.step", hint: "/v1/tasks/" + task + "/steps lists its steps", err: err}
+}
+
+type completeInput struct {
+	TaskPath
+	Body wire.Complete
+}
+
+func (s *service) complete(ctx context.Context, in *completeInput) (*body[wire.Completed], error) {
+	if in.Body.Error != "" && len(in.Body.Output) > 0 {
+		return nil, invalid("body.error", "send one of them", "a unit ends with an output or with an error, not with both")
+	}
+	at := addressOf(in.Body.StepName)
+	at.Unit = in.Body.Unit
+	var answer wire.Completed
+	var err error
+	if in.Body.Error != "" {
+		answer.Changed, err = s.Engine.FailDirect(ctx, in.Task, at, in.Body.Error)
+	} else {
+		answer.Changed, err = s.Engine.CompleteDirect(ctx, in.Task, at, in.Body.Output)
+	}
+	if err != nil {
+		return nil, s.stepProblem(ctx, in.Task, err)
+	}
+	row, err := s.Store.Task(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	answer.Task = toSummary(row)
+	return &body[wire.Completed]{answer}, nil
 }
 
 type signalInput struct {

@@ -12,6 +12,7 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
@@ -34,6 +35,9 @@ import (
 type Engine interface {
 	StartTask(ctx context.Context, t actors.NewTask) (id string, created bool, err error)
 	Do(ctx context.Context, task string, cmd flow.Command, request string) error
+	Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error)
+	CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error)
+	FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error)
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error]
 	Now() time.Time
 }
@@ -52,6 +56,7 @@ type Reader interface {
 	View(ctx context.Context, task string) (*persistence.View, error)
 	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
 	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
+	Replay(ctx context.Context, task string, begin func(*flow.Plan) persistence.Replayer) error
 }
 
 // Registry knows the workers, in the order of their first registration.
@@ -114,6 +119,7 @@ func newService(cfg Config) *service {
 	s.huma = humago.New(s.mux, describe())
 	s.flowRoutes()
 	s.taskRoutes()
+	s.stepRoutes()
 	s.historyRoutes()
 	s.jobRoutes()
 	s.memberRoutes()

@@ -6,7 +6,8 @@ import "encoding/json"
 type Start struct {
 	Flow           string            `json:"flow" minLength:"1" doc:"slug of the flow, or its id"`
 	Version        int               `json:"version,omitempty" minimum:"0" doc:"number of the version; 0 = the newest published one"`
-	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object; absent = {}"`
+	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object, for a flow of dag mode any JSON; absent = {}"`
+	Input          json.RawMessage   `json:"input,omitempty" doc:"another name of params: send one of them"`
 	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" nullable:"true" doc:"marks to find the task by"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task; may be sent as the header Idempotency-Key instead"`
 	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"wait this long for the task's end and answer with it; 0 = not at all"`
@@ -41,32 +42,111 @@ type TaskSummary struct {
 // Task is a task as its journal says it is at this moment.
 type Task struct {
 	TaskSummary
+	Mode     string          `json:"mode" enum:"graph,dag"`
 	PausedAt Time            `json:"paused_at,omitzero" doc:"only while it is paused"`
 	Params   json.RawMessage `json:"params"`
 	Shared   json.RawMessage `json:"shared" doc:"what its nodes share"`
-	Result   json.RawMessage `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared"`
-	Active   []Step          `json:"active" doc:"steps under way, the outermost first; never null"`
+	Result   json.RawMessage `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`
+	Active   []Step          `json:"active" doc:"steps under way, the outermost first, at most 100; never null"`
+	Counts   *StepCounts     `json:"counts,omitempty" doc:"of a task in dag mode"`
 	Seq      int64           `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
 }
 
-// Step is a visit of a node that is under way.
+// Step is a node within a task: what it is there, or was.
 type Step struct {
-	Scope     string `json:"scope,omitempty" doc:"the task's root, or a path such as order#1/ship#2"`
-	Node      string `json:"node"`
-	Kind      string `json:"kind"`
-	Visit     int    `json:"visit"`
-	EnteredAt Time   `json:"entered_at"`
-	Due       Time   `json:"due,omitzero" doc:"when its clock runs out"`
-	Units     Units  `json:"units"`
+	Scope     string          `json:"scope,omitempty" doc:"the task's root, or a path such as order#1/ship#2; ~ is where a task undoes and cleans up"`
+	Node      string          `json:"node" doc:"slug of the node; send it as step"`
+	Kind      string          `json:"kind"`
+	Visit     int             `json:"visit" doc:"0 = it has not begun"`
+	State     string          `json:"state" enum:"created,started,completed,failed,skipped"`
+	Reason    string          `json:"reason,omitempty" doc:"why it failed or was skipped, in one word"`
+	SkipMode  string          `json:"skip_mode,omitempty" enum:"propagate,optional" doc:"of a skipped one: whether what depends on it is skipped, too"`
+	Action    string          `json:"action,omitempty" doc:"graph mode: the action it ended with"`
+	Route     string          `json:"route,omitempty" enum:"push,queue,direct" doc:"how its jobs travel; direct = finish its units with /complete"`
+	For       string          `json:"for,omitempty" doc:"the node it was made for: gates, conditions and preps are made by the compiler"`
+	WaitsFor  []string        `json:"waits_for,omitempty" doc:"the first 20 of the nodes that have to end before it"`
+	Waits     int             `json:"waits,omitempty" doc:"how many there are"`
+	Wait      *Wait           `json:"wait,omitempty" doc:"while it is started: what it waits for, the first of several"`
+	Units     Units           `json:"units"`
+	Output    json.RawMessage `json:"output,omitempty" doc:"of a completed one; absent in lists of what is under way"`
+	Error     string          `json:"error,omitempty"`
+	EnteredAt Time            `json:"entered_at,omitzero"`
+	EndedAt   Time            `json:"ended_at,omitzero"`
+	Due       Time            `json:"due,omitzero" doc:"when its clock runs out"`
+	Below     string          `json:"below,omitempty" doc:"the scope inside it, whose steps are listed with scope="`
 }
 
 // Units counts the pieces of a step.
 type Units struct {
 	Total    int `json:"total"`
+	Appended int `json:"appended,omitempty" doc:"those of them that were appended"`
 	InFlight int `json:"in_flight"`
 	Retrying int `json:"retrying"`
 	Done     int `json:"done" doc:"that have ended, the failed ones included"`
 	Failed   int `json:"failed"`
+}
+
+// StepCounts counts the steps of a task's root by their state, the compiler's included.
+type StepCounts struct {
+	Created   int `json:"created"`
+	Started   int `json:"started"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+}
+
+// Unit is one of the pieces of a step.
+type Unit struct {
+	Unit     int             `json:"unit" doc:"its index, from 0"`
+	Name     string          `json:"name,omitempty" doc:"of a branch"`
+	State    string          `json:"state" enum:"pending,dispatched,running,completed,failed,canceled"`
+	Attempt  int             `json:"attempt,omitempty"`
+	Appended bool            `json:"appended,omitempty"`
+	Input    json.RawMessage `json:"input,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Error    string          `json:"error,omitempty" doc:"of its last attempt"`
+	Worker   string          `json:"worker,omitempty" doc:"that holds it"`
+	Note     string          `json:"note,omitempty"`
+	RetryAt  Time            `json:"retry_at,omitzero"`
+	Due      Time            `json:"due,omitzero"`
+}
+
+// StepName names a step in a body: slugs hold / and :, which paths cannot.
+type StepName struct {
+	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"slug of the step, such as review or B/list"`
+	Scope string `json:"scope,omitempty" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
+}
+
+// Append adds units to a fanout that has begun.
+type Append struct {
+	StepName
+	Items []json.RawMessage `json:"items" minItems:"1" nullable:"false" doc:"one for each unit: its input"`
+	Route string            `json:"route,omitempty" enum:"push,queue,direct" doc:"must be the step's, if it is sent"`
+}
+
+// Appended answers with the indexes of the new units.
+type Appended struct {
+	Units []int `json:"units"`
+}
+
+// Complete ends a unit whose route is direct: with an output, or with an error.
+type Complete struct {
+	StepName
+	Unit   int             `json:"unit,omitempty" minimum:"0" doc:"absent = 0"`
+	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
+	Error  string          `json:"error,omitempty" doc:"why it failed; it is not tried again"`
+}
+
+// Completed answers it.
+type Completed struct {
+	Changed bool        `json:"changed" doc:"false when the unit had ended before"`
+	Task    TaskSummary `json:"task"`
+}
+
+// Cancel says how a task is canceled. Without a body what is in flight is withdrawn.
+type Cancel struct {
+	Gently bool `json:"gently,omitempty" doc:"what is in flight goes on, and the task ends when it is done; nothing new starts"`
+	Force  bool `json:"force,omitempty" doc:"also ends compensations and finally, when the task is at them"`
 }
 
 // Signal sets a key of a task's shared state and wakes whoever waits for it.
@@ -99,7 +179,8 @@ type Event struct {
 	InputRef string          `json:"input_ref,omitempty" doc:"the input is what this reference meant then"`
 	Output   json.RawMessage `json:"output,omitempty" doc:"of a signal: its value"`
 	Error    string          `json:"error,omitempty"`
-	Total    int             `json:"total,omitempty" doc:"units that were begun"`
+	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
+	Total    int             `json:"total,omitempty" doc:"units that were begun or appended"`
 	Due      Time            `json:"due,omitzero"`
 	Carrier  string          `json:"carrier,omitempty" doc:"incarnation of the member that carries the attempt"`
 	Worker   string          `json:"worker,omitempty"`
@@ -119,14 +200,15 @@ type Run struct {
 	Job    string `json:"job,omitempty" doc:"id of the job, for attempts"`
 	Kind   string `json:"kind" enum:"attempt,summary,cancel" doc:"an attempt of a unit; the end of a step that decides, waits or gathers units; the task's cancelation"`
 	Branch string `json:"branch,omitempty" doc:"the unit's name"`
-	State  string `json:"state" enum:"running,ok,error,timeout,canceled"`
+	State  string `json:"state" enum:"running,ok,error,timeout,canceled,skipped"`
 	Queue  bool   `json:"queue,omitempty" doc:"its job travels by the queue"`
 	Note   string `json:"note,omitempty" doc:"what its worker calls its state"`
 
 	Input  json.RawMessage `json:"input,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  string          `json:"error,omitempty"`
-	Action string          `json:"action,omitempty"`
+	Reason string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
+	Action string          `json:"action,omitempty" doc:"of a skipped one: its skip mode"`
 
 	Worker    string `json:"worker,omitempty"`
 	URL       string `json:"url,omitempty"`
@@ -138,7 +220,7 @@ type Run struct {
 // Wait says what a task is waiting for, in words a person can act on.
 type Wait struct {
 	Place
-	For   string `json:"for" enum:"job,claim,retry,timer,signal,approval,delay,resume"`
+	For   string `json:"for" enum:"job,claim,retry,timer,signal,approval,completion,delay,resume"`
 	Text  string `json:"text"`
 	Job   string `json:"job,omitempty"`
 	Since Time   `json:"since,omitzero"`

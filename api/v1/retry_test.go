@@ -1,0 +1,80 @@
+package v1_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+const sellTwice = `
+mode: dag
+on_error: continue
+nodes:
+  charge: {exec_type: queue, service: charge}
+  ship: {exec_type: queue, service: ship, depends_on: [charge]}
+  mail: {route: direct, depends_on: [ship]}
+`
+
+// report completes the next job of a service, or fails it when there is an error.
+func (s *server) report(service string, r flow.Report) {
+	s.Helper()
+	job := s.claim(service).Job
+	require.NoError(s, s.engine.Complete(s.Context(), job.ID(), r))
+}
+
+func TestAFailedTaskIsRetriedFromItsFailure(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		id := s.task(sellTwice)
+		path := "/v1/tasks/" + id
+		s.report("charge", flow.Report{Output: []byte(`"paid"`)})
+		s.report("ship", flow.Report{Error: "no truck", Fatal: true})
+		s.ended(id, "failed")
+		require.Equal(s, []any{"task_error"}, values(s.get(path+"/steps?state=failed"), "reason"))
+
+		task := s.call(200, "POST", path+"/retry", nil, "Request-Id", "again")
+		require.Equal(s, "running", task["state"])
+		require.NotContains(s, task, "ended_at")
+		require.NotContains(s, task, "error")
+		s.call(200, "POST", path+"/retry", nil, "Request-Id", "again")
+		s.refused(409, "path.task", "POST", path+"/retry", nil)
+		require.Equal(s, []any{id}, values(s.get("/v1/tasks?state=running"), "id"), "it is listed as running")
+		n, err := s.store.DeleteEnded(s.Context(), 1<<60, 10)
+		require.NoError(s, err)
+		require.Zero(s, n, "retention leaves it alone")
+
+		s.report("ship", flow.Report{Output: []byte(`"gone"`)})
+		waiting := s.until(path+"/waiting", func(v obj) bool {
+			waits := v["waits"].([]any)
+			return len(waits) == 1 && waits[0].(obj)["for"] == "completion"
+		})
+		require.Equal(s, "mail", waiting["waits"].([]any)[0].(obj)["node"])
+		s.call(200, "POST", path+"/complete", obj{"step": "mail", "output": "sent"})
+		require.Equal(s, obj{"mail": "sent"}, s.ended(id, "completed")["result"])
+		steps := s.steps(id, "")
+		require.Equal(s, []any{1.0, 2.0, 2.0}, []any{steps["charge"]["visit"], steps["ship"]["visit"], steps["mail"]["visit"]},
+			"what completed is not done again; what could not run runs the second time")
+		runs := items(s.get(path + "/runs"))
+		require.Equal(s, []any{"charge", "ship", "mail", "ship", "mail"}, values(s.get(path+"/runs"), "node"))
+		require.Equal(s, []any{"skipped", "dependency_failed"}, []any{runs[2]["state"], runs[2]["reason"]})
+	})
+}
+
+func TestAStreamOpenedAfterARetryGoesOnPastTheFirstEnd(t *testing.T) {
+	s := start(t)
+	id := s.task(sellTwice)
+	s.report("charge", flow.Report{Error: "no money", Fatal: true})
+	s.ended(id, "failed")
+	s.call(200, "POST", "/v1/tasks/"+id+"/retry", nil)
+	stream := s.stream(id, "")
+	s.report("charge", flow.Report{})
+	s.report("ship", flow.Report{})
+	s.call(200, "POST", "/v1/tasks/"+id+"/complete", obj{"step": "mail"})
+	var types []any
+	for m := stream.next(); m.kind != "end"; m = stream.next() {
+		types = append(types, m.data["type"])
+	}
+	require.Contains(t, types, "task_retried")
+	require.Equal(t, "task_ended", types[len(types)-1])
+}
