@@ -190,6 +190,44 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	require.Equal(t, "canceled", canceled.State)
 }
 
+const workList = `{"mode":"dag","nodes":{"list":{"kind":"fanout","route":"direct","each":{"items":"$run"}},"more":{"route":"direct","depends_on":["list"]}}}`
+
+func TestADagIsSteered(t *testing.T) {
+	s := startServer(t, nil)
+	c := connect(t, s.base)
+	ctx := t.Context()
+	_, err := c.Publish(ctx, "list", []byte(workList))
+	require.NoError(t, err)
+	started, err := c.Start(ctx, wire.Start{Flow: "list", Input: json.RawMessage(`["a"]`)})
+	require.NoError(t, err)
+	id := started.ID
+	list := wire.StepName{Step: "list"}
+	added, err := c.Append(ctx, id, wire.Append{StepName: list, Items: []json.RawMessage{json.RawMessage(`"b"`)}})
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, added.Units)
+	units, err := c.Units(ctx, id, client.StepQuery{Step: "list", States: []string{"dispatched"}}, 1)
+	require.NoError(t, err)
+	require.Equal(t, `"b"`, string(units.Items[1].Input))
+	for unit := range 2 {
+		done, err := c.Complete(ctx, id, wire.Complete{StepName: list, Unit: unit, Output: json.RawMessage(`1`)})
+		require.NoError(t, err)
+		require.True(t, done.Changed)
+	}
+	_, err = c.Complete(ctx, id, wire.Complete{StepName: wire.StepName{Step: "more"}, Error: "not now"})
+	require.NoError(t, err)
+	task, err := c.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "failed", task.State)
+	_, err = c.Retry(ctx, id)
+	require.NoError(t, err)
+	steps, err := c.Steps(ctx, id, client.StepQuery{States: []string{"started"}})
+	require.NoError(t, err)
+	require.Equal(t, "more", steps.Items[0].Node)
+	canceled, err := c.CancelHow(ctx, id, wire.Cancel{Gently: true})
+	require.NoError(t, err)
+	require.Equal(t, "canceled", canceled.State, "of what is in flight nobody but a person would be at work")
+}
+
 func TestAListIsReadPageByPage(t *testing.T) {
 	c := connect(t, startServer(t, nil).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))

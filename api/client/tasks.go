@@ -88,6 +88,10 @@ func WithRequest(ctx context.Context, id string) context.Context {
 }
 
 func (c *Client) command(ctx context.Context, id, name string, body []byte) (*wire.TaskSummary, error) {
+	return command[wire.TaskSummary](ctx, c, id, name, body)
+}
+
+func command[T any](ctx context.Context, c *Client, id, name string, body []byte) (*T, error) {
 	request, ok := ctx.Value(requestKey{}).(string)
 	if !ok {
 		request = crand.Text()
@@ -96,12 +100,41 @@ func (c *Client) command(ctx context.Context, id, name string, body []byte) (*wi
 	if body != nil {
 		r.kind = "application/json"
 	}
-	return do[wire.TaskSummary](ctx, c, r)
+	return do[T](ctx, c, r)
+}
+
+// ask gives a command with a content.
+func ask[T any](ctx context.Context, c *Client, id, name string, content any) (*T, error) {
+	body, err := encode(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", name, id, err)
+	}
+	return command[T](ctx, c, id, name, body)
 }
 
 // Cancel ends a task. One that has ended stays as it is.
 func (c *Client) Cancel(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.command(ctx, id, "cancel", nil)
+}
+
+// CancelHow ends a task gently or by force.
+func (c *Client) CancelHow(ctx context.Context, id string, how wire.Cancel) (*wire.TaskSummary, error) {
+	return ask[wire.TaskSummary](ctx, c, id, "cancel", how)
+}
+
+// Retry has a failed task go on where it failed.
+func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error) {
+	return c.command(ctx, id, "retry", nil)
+}
+
+// Append adds units to a fanout that has begun and gives their indexes.
+func (c *Client) Append(ctx context.Context, id string, a wire.Append) (*wire.Appended, error) {
+	return ask[wire.Appended](ctx, c, id, "append", a)
+}
+
+// Complete ends a unit whose route is direct, with an output or an error.
+func (c *Client) Complete(ctx context.Context, id string, u wire.Complete) (*wire.Completed, error) {
+	return ask[wire.Completed](ctx, c, id, "complete", u)
 }
 
 // Pause keeps anything new of a task from starting; what is in flight goes on.
@@ -116,11 +149,39 @@ func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, erro
 
 // Signal sets a key of a task's shared state to a JSON value and wakes whoever waits for it.
 func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
-	body, err := encode(wire.Signal{Key: key, Value: value})
-	if err != nil {
-		return nil, fmt.Errorf("signaling %s: %w", id, err)
+	return ask[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value})
+}
+
+// StepQuery picks steps of a task. Zero fields do not filter.
+type StepQuery struct {
+	Paging
+	Scope  string // below of the step it is inside; "" = the task's root
+	Step   string // slug
+	States []string
+}
+
+func (s StepQuery) query() url.Values {
+	q := s.Paging.query()
+	set(q, "scope", s.Scope)
+	set(q, "step", s.Step)
+	for _, state := range s.States {
+		q.Add("state", state)
 	}
-	return c.command(ctx, id, "signal", body)
+	return q
+}
+
+// Steps lists the steps of a task, or of a scope in it.
+func (c *Client) Steps(ctx context.Context, id string, q StepQuery) (*wire.Page[wire.Step], error) {
+	return get[wire.Page[wire.Step]](ctx, c, taskPath(id, "/steps"), q.query())
+}
+
+// Units lists the units of a step; of its visits the one with a number, or the newest for 0.
+func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (*wire.Page[wire.Unit], error) {
+	query := q.query()
+	if visit > 0 {
+		query.Set("visit", strconv.Itoa(visit))
+	}
+	return get[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
 }
 
 // Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
