@@ -137,6 +137,10 @@ func (d *door) QueueRows(ctx context.Context, services []string, afterAt int64, 
 	})
 }
 
+func (d *door) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
+	return call(d, func() (*persistence.Flow, error) { return d.Store.Flow(ctx, id) })
+}
+
 func (d *door) Version(ctx context.Context, id string) (*persistence.Version, error) {
 	return call(d, func() (*persistence.Version, error) { return d.Store.Version(ctx, id) })
 }
