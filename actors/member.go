@@ -77,6 +77,7 @@ type Member struct {
 	log         *slog.Logger
 	system      *actor.ActorSystem
 	incarnation string
+	since       int64 // when it came, by the store's time
 
 	tasks    *actor.PID
 	sessions *actor.PID
@@ -122,6 +123,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 		m.cancel()
 		return nil, fmt.Errorf("taking the lease: %w", err)
 	}
+	m.since = m.now()
 	m.metrics = newMetrics(m)
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}

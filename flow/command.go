@@ -94,8 +94,10 @@ type (
 	Begin struct{ Address }
 	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost.
 	Leave struct{}
-	// Recover takes over what a member that is gone was carrying. Decide refuses nothing here.
-	Recover struct{}
+	// Recover takes over what a member that is gone was carrying. Decide refuses nothing here. Since is when
+	// the present one came: who held a claim could not be heard before, so it holds for another half of its
+	// time, Visibility if its node says nothing, from then.
+	Recover struct{ Since, Visibility int64 }
 	// FailStep ends a step that the engine cannot carry out (reason `internal`).
 	FailStep struct {
 		Address

@@ -88,7 +88,7 @@ func (d *decider) handle(c Command) error {
 	case Leave:
 		d.leave()
 	case Recover:
-		d.recover()
+		d.recover(c)
 	case FailStep:
 		d.failStep(c)
 	}

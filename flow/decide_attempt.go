@@ -299,9 +299,11 @@ func (d *decider) leave() {
 
 // recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
 // which that is not known because it was never returned before, was not lost with it.
-func (d *decider) recover() {
+func (d *decider) recover(c Recover) {
 	d.eachCarried(func(st *Step, u *Unit, a Address) {
 		switch {
+		case u.Live.Worker != "":
+			d.reprieve(st, u, a, c)
 		case u.Live.Carrier == d.env.Member:
 		case u.Status == UnitRunning:
 			d.lost(a, d.env.Member)
@@ -314,7 +316,19 @@ func (d *decider) recover() {
 	}
 }
 
-// eachCarried calls f for every attempt that a member carries. f may end it, its step and the task.
+// reprieve prolongs a claim whose holder may have had nobody to tell that it is alive. One of the member's
+// own time is never touched: it holds for all of its time.
+func (d *decider) reprieve(st *Step, u *Unit, a Address, c Recover) {
+	visibility := d.until(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
+	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
+		e := st.event(AttemptExtended)
+		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
+		d.emit(e)
+	}
+}
+
+// eachCarried calls f for every attempt that a member carries or a worker has claimed. f may end it, its
+// step and the task.
 func (d *decider) eachCarried(f func(*Step, *Unit, Address)) {
 	if d.s.Status.Ended() {
 		return
@@ -332,7 +346,7 @@ func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) {
 			if d.s.step(at) != st {
 				break // giving up on a unit ended the step, or the task
 			}
-			if u := &st.Units[i]; u.Live != nil && u.Live.Carrier != "" {
+			if u := &st.Units[i]; u.Live != nil && (u.Live.Carrier != "" || u.Live.Worker != "") {
 				a := at
 				a.Unit, a.Attempt = i, int(u.Attempt)
 				f(st, u, a)

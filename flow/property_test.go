@@ -35,7 +35,7 @@ func promisesHold(t require.TestingT, d dice) {
 	for i := range between(d, "commands", 0, 30) {
 		tb.happen(d, i)
 	}
-	tb.crash("last")
+	tb.crash("last", 0)
 	require.True(t, tb.drain(), "the task is stuck: %s\nthe last events: %s", snapshotOf(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
 	require.NoError(t, orderedEvents(tb.events))
 	tb.wait(10_000)

@@ -244,7 +244,7 @@ func (tb *table) happen(d dice, i int) {
 		}
 	case 2:
 		if chance(d, 40) {
-			tb.crash(fmt.Sprintf("m%d", i+2))
+			tb.crash(fmt.Sprintf("m%d", i+2), oneOf[int64](d, "visibility", 0, 400))
 		}
 	default:
 		tb.ask(tb.randomCommand(d))

@@ -255,7 +255,7 @@ func (tb *table) ring(i int) Decision {
 }
 
 // crash forgets everything but the store; another member takes over what was carried.
-func (tb *table) crash(member string) Decision {
+func (tb *table) crash(member string, visibility int64) Decision {
 	tb.state = tb.twin(snapshotOf(tb.t, tb.state))
 	tb.jobs, tb.claimed, tb.carried, tb.alarms = map[Address]Job{}, map[Address]bool{}, map[Address]bool{}, nil
 	for _, e := range Outstanding(tb.state) {
@@ -269,7 +269,7 @@ func (tb *table) crash(member string) Decision {
 		}
 	}
 	tb.env.Member = member
-	d, err := tb.do(Recover{})
+	d, err := tb.do(Recover{Since: tb.env.Now, Visibility: visibility})
 	require.NoError(tb.t, err)
 	return d
 }

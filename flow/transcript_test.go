@@ -111,7 +111,9 @@ func (s *stage) perform(request, verb, rest string) (Decision, error) {
 	case "work":
 		return s.work(), nil
 	case "crash":
-		return s.crash(rest), nil
+		member, visibility, _ := strings.Cut(rest, " ")
+		ms, _ := strconv.ParseInt(visibility, 10, 64) // 0 when left out
+		return s.crash(member, ms), nil
 	case "show":
 		s.show(rest)
 		return Decision{}, nil
