@@ -15,8 +15,10 @@ func Compile(d *Definition, limits Limits) (*Plan, Problems) {
 	c := &compiler{reporter: d.source.fork(), limits: limits.OrDefault(), endOnFail: d.OnError == onErrorFail}
 	var root *place
 	plan := &Plan{TimeoutMS: c.milliseconds(d.TimeoutMS, root.key("timeout_ms")), Result: d.Result, Finally: d.Finally}
+	plan.Profile = c.profile(d, root)
+	c.seconds = plan.Profile != ProfileNone
 	if !d.Timeout.IsZero() {
-		plan.TimeoutMS = d.Timeout.MS
+		plan.TimeoutMS = c.duration(d.Timeout, root.key("timeout"))
 	}
 	c.target(d.Result, root.key("result"))
 	plan.Root = c.root(d, plan, root)
@@ -33,6 +35,7 @@ type compiler struct {
 	limits    Limits
 	endOnFail bool   // on_error of the flow
 	closing   *Graph // the nodes that run when the task is over
+	seconds   bool   // a duration may be a number of seconds, because the profile has it so
 }
 
 // Words of mode.
@@ -68,7 +71,6 @@ func (n *Node) ofGraph() bool {
 func (c *compiler) root(d *Definition, plan *Plan, at *place) *Graph {
 	switch mode := modeOf(d); mode {
 	case modeDag:
-		plan.Profile = c.profile(d, at)
 		return c.dag(d, plan.Profile, 0, at)
 	case modeGraph:
 	default:
@@ -183,7 +185,7 @@ func (c *compiler) node(key string, n *Node, spec *childSpec, s *scopeSource, at
 		p.Undo = s.prefix + n.Compensate
 	}
 	if !n.Timeout.IsZero() {
-		p.TimeoutMS = n.Timeout.MS
+		p.TimeoutMS = c.duration(n.Timeout, at.key("timeout"))
 	}
 	n = c.routed(n, at)
 	p.Strategy = c.strategy(p.Kind, n.FailureStrategy, at.key("failure_strategy"))

@@ -63,6 +63,7 @@ func (c *compiler) dag(d *Definition, profile Profile, depth int, at *place) *Gr
 
 func (c *compiler) settings(d *Definition, profile Profile, at *place) settings {
 	s := settings{shape: ShapeRunDeps, def: d.Defaults}
+	c.duration(d.Defaults.Timeout, at.key("defaults").key("timeout"))
 	if profile == ProfileOrk {
 		s.shape = ShapeMerged
 	}

@@ -35,7 +35,8 @@ func (c *dagCompiler) tries(p *PlanNode, n *Node, at *place) {
 }
 
 func (c *compiler) retrySpec(spec *RetrySpec, at *place) Retry {
-	r := Retry{Units: true, WaitMS: spec.Delay.MS, MaxWaitMS: spec.MaxDelay.MS, Jitter: spec.Jitter}
+	r := Retry{Units: true, Jitter: spec.Jitter,
+		WaitMS: c.duration(spec.Delay, at.key("delay")), MaxWaitMS: c.duration(spec.MaxDelay, at.key("max_delay"))}
 	r.Max = max(c.count(spec.MaxAttempts, at.key("max_attempts"))-1, 0)
 	switch spec.Backoff {
 	case "", backoffFixed:
@@ -54,9 +55,9 @@ func (c *compiler) retrySpec(spec *RetrySpec, at *place) Retry {
 	return r
 }
 
-// duration refuses a number where the profile does not say that numbers are seconds.
-func (c *dagCompiler) duration(d Duration, at *place) int64 {
-	if d.seconds && c.profile == ProfileNone {
+// duration refuses a number where no profile says that numbers are seconds.
+func (c *compiler) duration(d Duration, at *place) int64 {
+	if d.seconds && !c.seconds {
 		c.errorf(at, "a number has no unit here: write for example 30s or 250ms")
 	}
 	return d.MS

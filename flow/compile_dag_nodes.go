@@ -241,8 +241,7 @@ func (c *dagCompiler) workNode(s *dagScope, src *dagSource) {
 		p.Undo = s.prefix + n.Compensate
 	}
 	p.Dag.Exhausted = c.exhausted(n, at)
-	p.Dag.StartDelayMS = n.StartDelay.MS
-	c.duration(n.StartDelay, at.key("start_delay"))
+	p.Dag.StartDelayMS = c.duration(n.StartDelay, at.key("start_delay"))
 	c.input(src)
 	c.tries(p, n, at)
 	switch p.Kind {

@@ -394,3 +394,22 @@ func BenchmarkCompile(b *testing.B) {
 		})
 	}
 }
+
+func TestADurationHasAUnitUnlessTheProfileSaysSeconds(t *testing.T) {
+	const text = `
+mode: dag
+timeout: 60
+defaults: {timeout: 5}
+nodes:
+  a: {service: s, timeout: 1, start_delay: 2, retry: {max_attempts: 2, delay: 3}}
+`
+	_, problems := CompileText([]byte(text), Limits{})
+	require.Len(t, problems, 5)
+	for _, p := range problems {
+		require.Equal(t, "a number has no unit here: write for example 30s or 250ms", p.Msg)
+	}
+	plan, problems := CompileText([]byte("profile: ork"+text), Limits{})
+	require.Empty(t, problems)
+	require.EqualValues(t, 60_000, plan.TimeoutMS)
+	require.EqualValues(t, 2_000, plan.Root.Nodes["a"].Dag.StartDelayMS)
+}
