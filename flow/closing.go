@@ -53,7 +53,7 @@ func (s *State) close(e *Event) {
 	s.Root.cut(s)
 	s.Deadline = 0
 	if s.Root.Dag() == nil {
-		s.Root.Cursor = ""
+		s.Root.FailedAt, s.Root.Cursor = orText(s.Root.FailedAt, s.Root.Cursor), ""
 	}
 	s.Closings++
 	path := closingScope

@@ -14,7 +14,7 @@ import (
 func Compile(d *Definition, limits Limits) (*Plan, Problems) {
 	c := &compiler{reporter: d.source.fork(), limits: limits.OrDefault(), endOnFail: d.OnError == onErrorFail}
 	var root *place
-	plan := &Plan{TimeoutMS: c.milliseconds(d.TimeoutMS, root.key("timeout_ms")), Result: d.Result, Finally: d.Finally}
+	plan := &Plan{TimeoutMS: c.milliseconds(d.TimeoutMS, root.key("timeout_ms")), Result: d.Result, Finally: d.Finally, Window: c.limits.Window}
 	plan.Profile = c.profile(d, root)
 	c.seconds = plan.Profile != ProfileNone
 	if !d.Timeout.IsZero() {
@@ -71,7 +71,7 @@ func (n *Node) ofGraph() bool {
 func (c *compiler) root(d *Definition, plan *Plan, at *place) *Graph {
 	switch mode := modeOf(d); mode {
 	case modeDag:
-		return c.dag(d, plan.Profile, 0, at)
+		return c.dag(d, plan.Profile, 0, "", at)
 	case modeGraph:
 	default:
 		c.errorf(at.key("mode"), "unknown mode %.80q: write graph or dag", mode)
@@ -263,7 +263,7 @@ func (c *compiler) inner(f *Inner, depth int, prefix string, at *place) *Graph {
 		c.errorf(at.key("finally"), "only the whole flow has one")
 	}
 	if modeOf(d) == modeDag {
-		return c.dag(d, c.profile(d, at), depth, at)
+		return c.dag(d, c.profile(d, at), depth, prefix, at)
 	}
 	if d.Start == "" {
 		c.errorf(at.key("start"), "no start")

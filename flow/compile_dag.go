@@ -18,6 +18,7 @@ type dagCompiler struct {
 	profile Profile
 	set     settings
 	depth   int
+	under   string // what the keys of its nodes begin with in the closing scope
 }
 
 // settings are what nodes take that say nothing themselves.
@@ -51,8 +52,8 @@ type dagSource struct {
 }
 
 // dag compiles a scope of dag mode.
-func (c *compiler) dag(d *Definition, profile Profile, depth int, at *place) *Graph {
-	dc := &dagCompiler{compiler: c, profile: profile, depth: depth, set: c.settings(d, profile, at)}
+func (c *compiler) dag(d *Definition, profile Profile, depth int, under string, at *place) *Graph {
+	dc := &dagCompiler{compiler: c, profile: profile, depth: depth, under: under, set: c.settings(d, profile, at)}
 	dc.g = &Graph{Nodes: map[string]*PlanNode{}, Dag: &Dag{Output: -1, FailFast: c.failFast(d, profile, at)}}
 	s := dc.declare(d, &dagScope{run: -1}, at)
 	dc.connect(s)
@@ -118,7 +119,7 @@ func (c *compiler) failFast(d *Definition, profile Profile, at *place) bool {
 // declare gives every node of a definition, and what is made for it, a place in the list.
 func (c *dagCompiler) declare(d *Definition, s *dagScope, at *place) *dagScope {
 	s.names, s.output = map[string]int{}, -1
-	s.special = c.specials(d.Nodes, c.finallyOf(d, s), s.prefix, Exec{Type: c.closingType()}, at)
+	s.special = c.specials(d.Nodes, c.finallyOf(d, s), c.under+s.prefix, Exec{Type: c.closingType()}, at)
 	nodes := at.key("nodes")
 	for _, key := range inOrder(d.Nodes) {
 		n := d.Nodes[key]
@@ -243,7 +244,7 @@ func (c *dagCompiler) add(key string, kind Kind, at *place) *PlanNode {
 	if len(key) > 2*maxKey {
 		c.errorf(at, "the slug %.40q… is longer than %d bytes: nest less deeply or choose shorter names", key, 2*maxKey)
 	}
-	n := &PlanNode{Key: key, Kind: kind, Dag: &PlanDag{Index: len(c.g.Dag.List), For: -1, Run: -1}}
+	n := &PlanNode{Key: key, Kind: kind, Dag: &PlanDag{Index: len(c.g.Dag.List), For: -1, Run: -1, Entry: -1}}
 	c.g.Dag.List = append(c.g.Dag.List, n)
 	if c.g.Nodes[key] != nil {
 		c.errorf(at, "there is a node %.80q already", key)

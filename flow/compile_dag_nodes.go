@@ -27,11 +27,8 @@ func (c *dagCompiler) connect(s *dagScope) {
 	}
 	if s.output >= 0 {
 		out := c.g.Dag.List[s.output].Dag
-		out.Sees, out.Always = s.leaves, true
-		out.Deps = indexes(s.leaves)
-		if len(out.Deps) == 0 {
-			out.Deps = slices.Clone(s.entry)
-		}
+		out.Sees = s.leaves
+		out.Deps = s.always(out, indexes(s.leaves))
 	}
 }
 
@@ -74,6 +71,13 @@ func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
 			}
 		}
 	}
+	first := src.node
+	if len(src.ghosts) > 0 {
+		first = src.ghosts[0]
+	}
+	if c.always(src.n.RunOn, src.at) {
+		deps = s.always(first.Dag, deps)
+	}
 	mode := c.skipMode(src)
 	src.node.Dag.Sees, src.node.Dag.Run = sees, run // what references of its ghosts may name
 	for _, g := range src.ghosts {
@@ -82,10 +86,6 @@ func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
 		src.node.Dag.Guards = append(src.node.Dag.Guards, g.Dag.Index)
 		g.Dag.Mode = SkipPropagate
 		c.ghostNode(src, g)
-	}
-	first := src.node
-	if len(src.ghosts) > 0 {
-		first = src.ghosts[0]
 	}
 	c.when(src, first)
 	if mode == SkipFail {
@@ -96,16 +96,20 @@ func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
 	}
 	p := src.node.Dag
 	p.Deps, p.Mode = deps, mode
-	if always := c.always(src.n.RunOn, src.at); len(src.ghosts) > 0 {
-		src.ghosts[0].Dag.Always = always
-	} else {
-		p.Always = always
-	}
 	if src.inner != nil {
 		c.join(src, deps, sees)
 		return
 	}
 	c.workNode(s, src)
+}
+
+// always has a node run however its dependencies end, unless the whole branch around it does not.
+func (s *dagScope) always(p *PlanDag, deps []int) []int {
+	p.Always = true
+	if len(s.entry) > 0 {
+		p.Entry = s.entry[0]
+	}
+	return append(deps, s.entry...)
 }
 
 // always reads run_on.
@@ -238,7 +242,7 @@ func (c *dagCompiler) workNode(s *dagScope, src *dagSource) {
 	n, p, at := src.n, src.node, src.at
 	p.Params = c.params(n.Params, at.key("params"))
 	if n.Compensate != "" {
-		p.Undo = s.prefix + n.Compensate
+		p.Undo = c.under + s.prefix + n.Compensate
 	}
 	p.Dag.Exhausted = c.exhausted(n, at)
 	p.Dag.StartDelayMS = c.duration(n.StartDelay, at.key("start_delay"))
@@ -271,7 +275,7 @@ func (c *dagCompiler) inside(s *dagScope, src *dagSource) {
 		c.errorf(at.key("flow"), "is missing: say what the branch consists of")
 		return
 	}
-	src.node.Sub = c.subflow(n, Exec{}, &scopeSource{depth: c.depth, prefix: s.prefix}, src.key, at)
+	src.node.Sub = c.subflow(n, Exec{}, &scopeSource{depth: c.depth, prefix: c.under + s.prefix}, src.key, at)
 }
 
 // each says where the units of a fanout come from.

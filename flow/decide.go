@@ -122,7 +122,7 @@ func (d *decider) advance() (more bool) {
 		}
 		w := d.todo[len(d.todo)-1]
 		d.todo = d.todo[:len(d.todo)-1]
-		if d.s.Status.Ended() || d.s.Paused() || d.s.scopes[w.sc.Path] != w.sc {
+		if d.s.Status.Ended() || d.s.Paused() || d.s.scopes[w.sc.Path] != w.sc || d.s.Closing != nil && w.sc == d.s.Root {
 			continue
 		}
 		switch {
@@ -138,20 +138,19 @@ func (d *decider) advance() (more bool) {
 // next begins what is next in a scope.
 func (d *decider) next(sc *Scope) {
 	switch {
-	case d.canceling() && !d.s.closes(sc):
+	case d.s.canceling():
 	case sc.Graph.Dag != nil:
 		d.nextNode(sc)
 	case sc.Step != nil:
 		d.fill(sc.Step)
 	case d.s.closes(sc):
 		d.closeNext()
-	case sc.Cursor != "" && sc.EnterAt <= d.env.Now:
+	case sc.Cursor == "": // it had ended; a failed finally is what is tried again
+		d.scopeEnded(sc)
+	case sc.EnterAt <= d.env.Now:
 		d.enter(sc)
 	}
 }
-
-// canceling says that nothing new may start, but what is in flight goes on.
-func (d *decider) canceling() bool { return d.s.CancelAt != 0 && d.s.Closing == nil }
 
 func (d *decider) later(sc *Scope) { d.todo = append(d.todo, work{sc: sc}) }
 
@@ -160,11 +159,7 @@ func (d *decider) refill(st *Step) { d.todo = append(d.todo, work{st.scope, st})
 
 // everywhere looks at every scope again, the inner ones first.
 func (d *decider) everywhere() {
-	if d.s.Closing != nil {
-		d.below(d.s.Closing.Scope)
-		return
-	}
-	d.below(d.s.Root)
+	d.below(d.s.stage())
 }
 
 func (d *decider) below(sc *Scope) {
@@ -252,6 +247,7 @@ func (d *decider) cancel(c Cancel) error {
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
 		d.emit(Event{Type: CancelAsked})
+		d.everywhere() // retries go on that a pause has held
 	case !c.Gently:
 		d.endTask(TaskCanceled, "")
 	}
@@ -260,7 +256,7 @@ func (d *decider) cancel(c Cancel) error {
 
 // afterCancel ends a canceled task when nothing is in flight any more.
 func (d *decider) afterCancel() {
-	if d.canceling() && !d.s.Status.Ended() && !busy(d.s.Root) {
+	if d.s.canceling() && !d.s.Status.Ended() && !busy(d.s.Root) {
 		d.endTask(TaskCanceled, "")
 	}
 }
@@ -360,7 +356,7 @@ func (d *decider) ring(a Alarm) {
 func (d *decider) rang(a Alarm) {
 	switch a.Kind {
 	case AlarmTask:
-		d.endTask(TaskFailed, "timeout: the task ran longer than its timeout_ms")
+		d.timeUp()
 	case AlarmStep:
 		d.due(d.s.step(a.Address))
 	case AlarmEnter:
@@ -374,6 +370,15 @@ func (d *decider) rang(a Alarm) {
 	case AlarmClaim:
 		d.silent(a.Address)
 	}
+}
+
+// timeUp ends a task that has run for too long. One that is being canceled does not wait any longer.
+func (d *decider) timeUp() {
+	if d.s.canceling() {
+		d.endTask(TaskCanceled, "")
+		return
+	}
+	d.endTask(TaskFailed, "timeout: the task ran longer than its timeout_ms")
 }
 
 // Awaits says whether an alarm still has its reason.

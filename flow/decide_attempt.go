@@ -17,21 +17,25 @@ func (d *decider) fill(st *Step) {
 	if st.StartAt > d.env.Now && st.Next == 0 {
 		return
 	}
-	window := d.window(st)
+	window := st.window(d.s.Plan)
 	for len(st.Retrying) > 0 && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
 		unit := st.Retrying[0]
 		d.launch(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
-	if n := min(window-st.Flying, len(st.Units)-st.Next); n > 0 && !(d.canceling() && !d.s.closes(st.scope)) {
+	if n := min(window-st.Flying, len(st.Units)-st.Next); n > 0 && !d.s.canceling() {
 		d.launch(st, st.Next, n, 1)
+	}
+	if len(st.Retrying) > 0 && st.Flying < window {
+		d.effects = append(d.effects, st.retryAlarm())
 	}
 }
 
-func (d *decider) window(st *Step) int {
+// window is how many units of a step are in flight at once.
+func (st *Step) window(p *Plan) int {
 	if st.Node.Each == nil || st.Node.Each.Window == 0 {
-		return d.limits.Window
+		return p.Window
 	}
-	return min(st.Node.Each.Window, d.limits.Window)
+	return min(st.Node.Each.Window, p.Window)
 }
 
 func (d *decider) launch(st *Step, unit, n, attempt int) {

@@ -21,7 +21,7 @@ func (d *decider) nextNode(sc *Scope) {
 	case d.s.Steps >= d.limits.Steps:
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
 	case d.guarded(sc, n):
-	case sc.node(n).Doomed:
+	case sc.node(n).Doomed, n.Kind == KindJoin && sc.doom(n) == ReasonDependencyFailed:
 		d.skip(sc, n, SkipPropagate, sc.doom(n), "")
 	case d.unmet(sc, n):
 	default:
@@ -155,7 +155,10 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	if n.Single {
 		e.Total = 1
 	}
-	if n.Dag.Shape == ShapeMapped && n.Single {
+	if n.Dag.Items != nil && n.Dag.Items.From == FromShared {
+		e.InputRef = n.Dag.Items.Text // a signal may change it meanwhile
+	}
+	if n.Dag.Shape == ShapeMapped && (n.Single || n.Kind == KindFanout && n.Dag.Items == nil) {
 		v, err := sc.mappedInput(n)
 		if err == nil {
 			err = d.limits.checkValue("the input", v)
@@ -239,7 +242,7 @@ func (d *decider) failScope(sc *Scope) {
 	case sc.parent != nil:
 		d.withdrawAll(sc)
 		d.endSubflow(sc.parent, sc.Failed)
-	case d.canceling():
+	case d.s.canceling():
 		d.endTask(TaskCanceled, "")
 	default:
 		d.endTask(TaskFailed, sc.Failed)

@@ -270,7 +270,7 @@ func (d *decider) retryChild(st *Step, e *Event) {
 func (d *decider) scopeEnded(sc *Scope) {
 	if sc.parent == nil {
 		switch {
-		case d.canceling():
+		case d.s.canceling():
 			d.endTask(TaskCanceled, "")
 		case sc.Failed != "":
 			d.endTask(TaskFailed, sc.Failed)

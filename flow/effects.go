@@ -41,12 +41,9 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case AttemptEnded:
 		if st := s.step(e.Address()); st != nil {
 			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
-			if e.Due > e.At {
-				effects = append(effects, Alarm{At: e.Due, Address: e.Address(), Kind: AlarmRetry})
-			}
 		}
 	case TaskResumed:
-		effects = s.Root.appendDelays(effects, s)
+		effects = s.stage().appendDelays(effects, s)
 	case TaskEnded:
 		effects = append(effects, Ended{TaskStatus(e.Status)})
 	}
@@ -112,10 +109,7 @@ func Outstanding(s *State) []Effect {
 	if s.Deadline > 0 {
 		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
 	}
-	if s.Closing != nil {
-		return s.Closing.Scope.appendOutstanding(effects, s)
-	}
-	return s.Root.appendOutstanding(effects, s)
+	return s.stage().appendOutstanding(effects, s)
 }
 
 func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
@@ -139,27 +133,31 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 		if st.Child != nil {
 			effects = st.Child.appendDelays(effects, s)
 		} else {
-			effects = st.appendRetries(effects)
+			effects = st.appendStart(effects, s)
 		}
 	}
 	switch {
-	case len(active) > 0 || s.CancelAt != 0 && s.Closing == nil:
+	case len(active) > 0 || s.canceling():
 	case sc.EnterAt > 0 && sc.Cursor != "":
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
 	return effects
 }
 
-func (st *Step) appendRetries(effects []Effect) []Effect {
-	if st.StartAt > 0 && st.Next == 0 {
+// appendStart adds when the units of a delayed step may start.
+func (st *Step) appendStart(effects []Effect, s *State) []Effect {
+	if st.StartAt > 0 && st.Next == 0 && !s.canceling() {
 		effects = append(effects, Alarm{At: st.StartAt, Address: st.Address(), Kind: AlarmStart})
 	}
-	for _, i := range st.Retrying {
-		a := st.Address()
-		a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
-		effects = append(effects, Alarm{At: st.Units[i].RetryAt, Address: a, Kind: AlarmRetry})
-	}
 	return effects
+}
+
+// retryAlarm is that of the unit which is to be tried again first. Whoever fills the step sets it.
+func (st *Step) retryAlarm() Alarm {
+	a := st.Address()
+	a.Unit = st.Retrying[0]
+	a.Attempt = int(st.Units[a.Unit].Attempt)
+	return Alarm{At: st.Units[a.Unit].RetryAt, Address: a, Kind: AlarmRetry}
 }
 
 // appendOutstanding adds what is owed to a step and everything below it.
@@ -174,7 +172,10 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 		effects = st.appendOwed(effects, s, i)
 	}
 	if !s.Paused() {
-		effects = st.appendRetries(effects)
+		effects = st.appendStart(effects, s)
+		if len(st.Retrying) > 0 && st.Flying < st.window(s.Plan) { // in a full window it waits for a place, not for its time
+			effects = append(effects, st.retryAlarm())
+		}
 	}
 	if st.Child != nil {
 		return st.Child.appendOutstanding(effects, s)

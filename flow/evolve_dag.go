@@ -100,7 +100,7 @@ func (sc *Scope) release(n *PlanNode) {
 // passes says whether a node that is over lets another one run.
 func (sc *Scope) passes(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
-	return n.Status == StepCompleted || dependent.Dag.Always || n.Status == StepSkipped && n.Mode == SkipOptional
+	return n.Status == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status == StepSkipped && n.Mode == SkipOptional
 }
 
 // branchRun is what `run` means inside a branch that has a scope of its own.

@@ -138,16 +138,16 @@ func (sc *Scope) unitsOfEach(n *PlanNode) (items []json.RawMessage, total int, e
 
 // describe names a value's kind, and a short one itself.
 func describe(v json.RawMessage) string {
-	kind := expr.KindOf(v)
-	if kind == expr.KindNull || len(v) > 40 {
+	kind, short := expr.KindOf(v), expr.Compact(v)
+	if kind == expr.KindNull || len(short) > 40 {
 		return kindName(kind)
 	}
-	return kindName(kind) + ": " + string(v)
+	return kindName(kind) + ": " + string(short)
 }
 
-// stepInput is what a step works on.
+// stepInput is what a step works on. What the state keeps of a fanout with items are those.
 func (st *Step) stepInput() json.RawMessage {
-	if len(st.Input) > 0 || st.Node.Dag == nil {
+	if st.Node.Dag == nil || len(st.Input) > 0 && st.Node.Dag.Items == nil {
 		return st.Input
 	}
 	v, err := st.scope.dagInput(st.Node)
@@ -184,7 +184,9 @@ func (st *Step) item(i int) json.RawMessage {
 	if st.Node.Dag.Items == nil {
 		return nil
 	}
-	if st.items == nil {
+	if st.items == nil && len(st.Input) > 0 {
+		st.items, _ = expr.Elements(st.Input)
+	} else if st.items == nil {
 		st.items, _, _ = st.scope.unitsOfEach(st.Node)
 	}
 	if n := len(st.items); n > 0 && st.Initial >= n {

@@ -10,6 +10,7 @@ import (
 type Plan struct {
 	Root      *Graph
 	TimeoutMS int64
+	Window    int // attempts of one step in flight at once, at most
 	Result    string
 	Profile   Profile
 	Closing   *Graph // the nodes that compensate, and Finally; nil when there are none

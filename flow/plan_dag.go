@@ -61,7 +61,8 @@ type PlanDag struct {
 	Run        int      // the node whose output is `run`; -1 = the scope's
 	Guards     []int    // gate, cond and prep that Compile made for this node
 	For        int      // the node this one was made for; -1 = none
-	Always     bool     // it runs however its dependencies end
+	Always     bool     // it runs however its dependencies end,
+	Entry      int      // but for this one: the last gate, cond or prep of the branch around it; -1 = none
 	Mode       SkipMode // when its condition is not met
 	Exhausted  SkipMode // when a unit has used its last attempt
 

@@ -30,7 +30,7 @@ func FuzzDecide(f *testing.F) {
 func promisesHold(t require.TestingT, d dice) {
 	tb := newTable(t, planOf(t, randomDefinition(d)))
 	tb.env.Limits = Limits{Steps: 60, Events: 20, Value: 1_000, Deliveries: 3, Depth: 2, Units: 6}
-	_, err := tb.ask("r0", Start{Version: "v", Params: json.RawMessage(randomParams)})
+	_, err := tb.ask("r0", Start{Version: "v", Params: paramsFor(tb.state.Plan)})
 	require.NoError(t, err)
 	for i := range between(d, "commands", 0, 30) {
 		tb.happen(d, i)
@@ -114,7 +114,7 @@ func TestEventsThatDoNotFitAreNotApplied(t *testing.T) {
 		d := rapidDice{rt}
 		tb := newTable(rt, planOf(rt, randomDefinition(d)))
 		tb.env.Limits = Limits{Steps: 20, Depth: 2, Units: 6}
-		_, err := tb.do(Start{Params: json.RawMessage(randomParams)})
+		_, err := tb.do(Start{Params: paramsFor(tb.state.Plan)})
 		require.NoError(rt, err)
 		for i := range between(d, "commands", 0, 10) {
 			tb.happen(d, i)

@@ -15,11 +15,14 @@ type object map[string]any
 // randomDefinition draws a flow of any kinds of nodes. It may loop; a limit of steps ends it then.
 func randomDefinition(d dice) string {
 	flow := randomGraph(d, 0)
+	if chance(d, 60) {
+		flow = randomDag(d, 0)
+	} else if chance(d, 10) {
+		flow["on_error"] = "fail"
+	}
+	randomFinally(d, flow)
 	if chance(d, 10) {
 		flow["timeout_ms"] = 2_000
-	}
-	if chance(d, 10) {
-		flow["on_error"] = "fail"
 	}
 	b, err := json.Marshal(flow)
 	if err != nil {
@@ -66,6 +69,7 @@ func randomGraph(d dice, depth int) object {
 			}
 		}
 	}
+	randomUndo(d, nodes, keys)
 	return object{"start": keys[0], "nodes": nodes, "edges": edges}
 }
 
@@ -92,7 +96,11 @@ func randomNode(d dice, depth int) object {
 		randomWindow(d, n)
 		randomExec(d, n)
 	case KindSubflow:
-		n["subflow"] = randomGraph(d, depth+1)
+		if chance(d, 30) {
+			n["flow"] = randomDag(d, depth+1)
+		} else {
+			n["subflow"] = randomGraph(d, depth+1)
+		}
 		n["failure_strategy"] = oneOf(d, "strategy", "", "continue", "retry")
 		n["max_retries"], n["wait_ms"] = between(d, "retries", 0, 3), oneOf(d, "wait_ms", 0, 100)
 		n["timeout_ms"] = oneOf(d, "timeout", 0, 0, 700)
@@ -168,21 +176,29 @@ func randomPost(d dice, kind Kind) object {
 
 const randomParams = `{"val": 3, "list":[1, 2, 3,{"x": 4}], "text":"h\u00e9 <&>\u2028", "big": 12345678901234567890, "action":"go"}`
 
+// paramsFor are what a task of a plan begins with.
+func paramsFor(p *Plan) json.RawMessage {
+	if p.Root.Dag != nil && p.Root.Dag.RootMap != "" {
+		return json.RawMessage(`[1, {"x": 2},null, 3]`)
+	}
+	return json.RawMessage(randomParams)
+}
+
 // randomCommand draws what may happen to a task next: also what is late, repeated or nonsense.
 func (tb *table) randomCommand(d dice) (string, Command) {
 	request := oneOf(d, "request", "", "", "r1", "r2")
-	switch between(d, "command", 0, 14) {
+	switch between(d, "command", 0, 17) {
 	case 0:
 		return request, Pause{}
 	case 1:
 		return request, Resume{}
 	case 2:
-		if chance(d, 10) {
-			return request, Cancel{}
+		if chance(d, 40) {
+			return request, Cancel{Gently: chance(d, 60), Force: chance(d, 20)}
 		}
 		return request, Start{}
 	case 3, 4:
-		key, value := oneOf(d, "key", "flag", "verdict", "out", "_rt", ""), oneOf(d, "value", `true`, `false`, `"go"`, `null`, ` {"x" : [1 ]}`, `0`)
+		key, value := oneOf(d, "key", "flag", "verdict", "out", "_rt", ""), oneOf(d, "value", `true`, `false`, `"go"`, `null`, ` {"x" : [1 ]}`, `0`, `[4 ,5]`, `[{"x": 6}]`)
 		return request, Signal{Key: key, Value: json.RawMessage(value)}
 	case 5:
 		return request, Claim{Address: tb.randomAddress(d), Worker: oneOf(d, "worker", "w1", "w2"), Token: tb.token(d), Until: tb.env.Now + 150}
@@ -203,8 +219,15 @@ func (tb *table) randomCommand(d dice) (string, Command) {
 		}
 		return request, Begin{tb.randomAddress(d)}
 	case 11:
-		kind := AlarmKind(between(d, "alarm", 0, 7))
+		kind := AlarmKind(between(d, "alarm", 0, 9))
 		return request, Ring{Alarm{At: tb.env.Now, Address: tb.randomAddress(d), Kind: kind}}
+	case 12:
+		return request, RetryTask{}
+	case 13:
+		items := []json.RawMessage{json.RawMessage(`7`), nil, json.RawMessage(`{"x": [ 1]}`)}[:between(d, "items", 0, 3)]
+		return request, Append{Address: tb.randomFanout(d), Items: items, Route: oneOf(d, "route", "", "", "push", "queue", "direct")}
+	case 14:
+		return request, tb.finishDirectly(tb.randomAddress(d), oneOf(d, "direct", "", "", "no"))
 	}
 	r := Report{Address: tb.randomAddress(d), Token: tb.token(d), Fatal: chance(d, 10), TimedOut: chance(d, 10)}
 	if job, ok := tb.jobs[r.Address]; ok && chance(d, 70) {
@@ -223,7 +246,7 @@ func (tb *table) randomAddress(d dice) Address {
 	for _, e := range tb.events {
 		known = append(known, e.Address())
 	}
-	if open := tb.open(); len(open) > 0 && chance(d, 75) {
+	if open := append(tb.open(), tb.direct()...); len(open) > 0 && chance(d, 75) {
 		return oneOf(d, "open", open...)
 	}
 	if len(known) > 0 && chance(d, 70) {
@@ -231,6 +254,16 @@ func (tb *table) randomAddress(d dice) Address {
 	}
 	return Address{Scope: oneOf(d, "scope", "", "a#1", "x/y"), Node: oneOf(d, "node", "a", "b", "nope"),
 		Visit: between(d, "visit", -1, 2), Unit: between(d, "unit", -1, 9), Attempt: between(d, "attempt", -1, 2)}
+}
+
+// randomFanout is a step that takes further units, if there is one.
+func (tb *table) randomFanout(d dice) Address {
+	for _, st := range tb.state.Active() {
+		if st.Node.Kind == KindFanout && chance(d, 80) {
+			return st.Address()
+		}
+	}
+	return tb.randomAddress(d)
 }
 
 // happen makes something happen: a command, time, an alarm out of turn, a crash.
@@ -262,13 +295,27 @@ func (tb *table) drain() bool {
 		}
 		before := len(tb.events)
 		tb.work()
+		for _, a := range tb.direct() {
+			tb.do(tb.finishDirectly(a, ""))
+		}
 		tb.wait(1_000)
 		if len(tb.events) == before {
 			tb.do(Signal{Key: "flag", Value: json.RawMessage(`true`)})
 			tb.do(Signal{Key: "verdict", Value: json.RawMessage(`"yes"`)})
+			tb.giveUp()
 		}
 	}
 	return tb.state.Status.Ended()
+}
+
+// giveUp cancels a task in which somebody waits for what nobody can send.
+func (tb *table) giveUp() {
+	for _, w := range Waiting(tb.state) {
+		if strings.Contains(w.Text, "$params.") {
+			tb.do(Cancel{Force: true})
+			return
+		}
+	}
 }
 
 // orderedEvents says that what belongs to an attempt lies between its beginning and its end.

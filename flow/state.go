@@ -120,13 +120,18 @@ func (s *State) Scope(path string) *Scope { return s.scopes[path] }
 
 // Active are the steps of a task that somebody or something keeps busy, without those inside others.
 func (s *State) Active() []*Step {
-	switch {
-	case s.Root == nil || s.Status.Ended():
+	if s.Root == nil || s.Status.Ended() {
 		return nil
-	case s.Closing != nil:
-		return s.Closing.Scope.Active()
 	}
-	return s.Root.Active()
+	return s.stage().Active()
+}
+
+// stage is the scope in which the task acts: the root, or that in which it closes.
+func (s *State) stage() *Scope {
+	if s.Closing != nil {
+		return s.Closing.Scope
+	}
+	return s.Root
 }
 
 // Address of the step.
@@ -186,6 +191,9 @@ func (s *State) Answered(request string) bool {
 
 // Paused says whether nothing new may start.
 func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 }
+
+// canceling says that nothing new may start, but what is in flight goes on.
+func (s *State) canceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
 // Result is a task's result: the key of shared that its flow names, else all of shared.
 func (s *State) Result() json.RawMessage {

@@ -120,6 +120,7 @@ func (tb *table) keep(d Decision) {
 	}
 	if !d.More {
 		tb.checkOwed()
+		tb.checkDags(tb.state.Root)
 	}
 }
 
@@ -131,6 +132,48 @@ func (tb *table) oncePerAttempt(e *Event) {
 		require.False(tb.t, tb.ended[e.Address()], "attempt %s ended twice", e.Address())
 		tb.ended[e.Address()] = true
 	}
+}
+
+// checkDags counts anew what scopes of dag mode count as they go, and looks for what could run and does not.
+func (tb *table) checkDags(sc *Scope) {
+	s := tb.state
+	if s.Status == "" || s.Status.Ended() {
+		return
+	}
+	if c := s.Closing; c != nil && sc == s.Root {
+		sc = c.Scope
+	}
+	for _, st := range sc.Active() {
+		if st.Child != nil {
+			tb.checkDags(st.Child)
+		}
+	}
+	if sc.Graph.Dag == nil {
+		return
+	}
+	left := 0
+	for i, n := range sc.Graph.Dag.List {
+		state := &sc.Nodes[i]
+		waits, doomed := 0, false
+		for _, dep := range n.Dag.Deps {
+			switch {
+			case !sc.Nodes[dep].Ended():
+				waits++
+			case !sc.passes(dep, n):
+				doomed = true
+			}
+		}
+		if state.Ended() {
+			continue
+		}
+		left++
+		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
+		require.True(tb.t, waits == state.Waits || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
+		require.False(tb.t, state.Status == StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
+		require.True(tb.t, state.Status == StepStarted || waits > 0 && !doomed || s.Paused() || s.canceling(), "%s in scope %q could run", n.Key, sc.Path)
+	}
+	require.Equal(tb.t, left, sc.dag.left)
+	require.NotZero(tb.t, left, "scope %q is over and nobody has noticed", sc.Path)
 }
 
 func (tb *table) note(e Effect) {
@@ -155,6 +198,7 @@ func (tb *table) note(e Effect) {
 		maps.DeleteFunc(tb.carried, func(a Address, _ bool) bool { return a == e.Address || below(a.Scope, e.Address) })
 	case Ended:
 		tb.over++
+		clear(tb.carried)
 	}
 }
 
@@ -167,6 +211,7 @@ func below(scope string, step Address) bool {
 // checkOwed compares what the effects said with what is outstanding.
 func (tb *table) checkOwed() {
 	if tb.state.Status.Ended() {
+		require.True(tb.t, tb.state.CancelAt == 0 || tb.state.Status == TaskCanceled, "what is canceled is %s", tb.state.Status)
 		require.Equal(tb.t, 1, tb.over, "a task ends once")
 		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 		require.Empty(tb.t, Outstanding(tb.state))
@@ -245,7 +290,7 @@ func (tb *table) nextAlarm(until int64) int {
 func (tb *table) ring(i int) Decision {
 	a := tb.alarms[i]
 	tb.alarms = slices.Delete(tb.alarms, i, i+1)
-	stale := !slices.ContainsFunc(Outstanding(tb.state), func(e Effect) bool { return e == Effect(a) })
+	stale := !slices.ContainsFunc(Outstanding(tb.state), func(e Effect) bool { return e == Effect(a) }) && !(a.Kind == AlarmRetry && tb.state.Awaits(a))
 	d, err := tb.do(Ring{a})
 	require.NoError(tb.t, err)
 	if stale {
@@ -283,6 +328,35 @@ func compareAddress(a, b Address) int {
 	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
 }
 
+// direct lists the units that somebody has to finish through the API, in a fixed order.
+func (tb *table) direct() []Address {
+	var list []Address
+	var below func(sc *Scope)
+	below = func(sc *Scope) {
+		for _, st := range sc.Active() {
+			for i := range st.Units {
+				if u := &st.Units[i]; u.Live != nil && st.exec(i).Type == ExecDirect {
+					a := st.Address()
+					a.Unit, a.Attempt = i, int(u.Attempt)
+					list = append(list, a)
+				}
+			}
+			if st.Child != nil {
+				below(st.Child)
+			}
+		}
+	}
+	for _, st := range tb.state.Active() {
+		below(st.scope)
+		break
+	}
+	return list
+}
+
+func (tb *table) finishDirectly(a Address, text string) Report {
+	return Report{Address: a, Output: json.RawMessage(`{"x":[1,"done"]}`), Error: text, Direct: true}
+}
+
 // work has the scripted workers carry out everything in flight until nothing is.
 func (tb *table) work() Decision {
 	var all Decision
@@ -318,6 +392,10 @@ func carryOut(j Job) Report {
 		r.Error = "boom"
 	case j.Exec.Service == "third" && j.Attempt < 3:
 		r.Error = "not yet"
+	case j.Exec.Service == "list":
+		r.Output = json.RawMessage(`[1,{"x":2},null]`)
+	case j.Exec.Service == "yes", j.Exec.Service == "no":
+		r.Output = json.RawMessage(strconv.FormatBool(j.Exec.Service == "yes"))
 	default:
 		r.Output = j.Input
 	}

@@ -24,10 +24,7 @@ func Waiting(s *State) []Wait {
 	if s.Paused() {
 		waits = append(waits, Wait{For: "resume", Text: "the task is paused: resume it", Since: s.PausedAt})
 	}
-	if s.Closing != nil {
-		return s.Closing.Scope.appendWaits(waits)
-	}
-	return s.Root.appendWaits(waits)
+	return s.stage().appendWaits(waits)
 }
 
 func (sc *Scope) appendWaits(waits []Wait) []Wait {
