@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +47,7 @@ func (c *Carrier) prepare(job *flow.Job) (cmd *command, cleanup func(), err erro
 	if s == nil || (s.Cmd == "" && s.Code == "") {
 		return nil, nil, flow.Errorf(flow.Invalid, "the script has neither cmd nor code")
 	}
-	cmd = &command{timeout: defaultTimeout, env: c.environment(s.Env)}
+	cmd = &command{timeout: defaultTimeout, env: c.environment(job)}
 	if s.TimeoutMS > 0 {
 		cmd.timeout = time.Duration(s.TimeoutMS) * time.Millisecond
 	}
@@ -128,11 +130,13 @@ func (c *Carrier) workDir(dir string) (string, error) {
 	return real, nil
 }
 
-// environment is this process's with a script's own laid over it.
-func (c *Carrier) environment(own map[string]string) []string {
-	if len(own) == 0 {
-		return c.env
+// environment is this process's, with what tells the script which job it has and a script's own laid over it.
+func (c *Carrier) environment(job *flow.Job) []string {
+	own := map[string]string{
+		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Node, "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
+		"TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(max(job.Units, 1)),
 	}
+	maps.Copy(own, job.Exec.Script.Env)
 	env := make([]string, 0, len(c.env)+len(own))
 	for _, e := range c.env {
 		name, _, _ := strings.Cut(e, "=")

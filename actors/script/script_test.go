@@ -74,6 +74,7 @@ func TestResults(t *testing.T) {
 		"cmd is the program for code":           {flow.Script{Code: `echo $0`, Cmd: "cat"}, `"echo $0"`},
 		"env is added":                          {flow.Script{Code: `echo $A$B; test -n "$PATH"`, Env: map[string]string{"A": "1", "B": "2"}}, `"12\n"`},
 		"env wins over the member's":            {flow.Script{Code: `echo $HOME`, Env: map[string]string{"HOME": "/nowhere"}}, `"/nowhere\n"`},
+		"it knows which job it has":             {flow.Script{Code: `echo $TROUPE_TASK $TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT`}, `"t1 n 0/1 1\n"`},
 		"bytes that are no text are replaced":   {flow.Script{Code: `printf 'a\xffb'`}, `"a\ufffdb"`},
 	} {
 		t.Run(name, func(t *testing.T) {
