@@ -63,10 +63,10 @@ var checks = []check{
 	{"47 clients work without the prefix", withoutPrefix},
 }
 
-func TestSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore) }
-func TestPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore) }
+func TestSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, checks) }
+func TestPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, checks) }
 
-func runChecks(t *testing.T, kind storeKind) {
+func runChecks(t *testing.T, kind storeKind, checks []check) {
 	s := startServer(t, kind)
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
+	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
@@ -102,8 +103,13 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 }
 
 func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
+	typed, err := v1.New(v1.Config{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry,
+		Version: "1.2.3", StoreKind: "any", Member: "blackbox", Logger: log})
+	if err != nil {
+		return err
+	}
 	server, err := api.New(api.Config{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry,
-		Logger: log, Grace: time.Second})
+		V1: typed, Logger: log, Grace: time.Second})
 	if err != nil {
 		return err
 	}
