@@ -110,7 +110,7 @@ func (l *lane) write(batch []*writing) {
 	}
 	for try := 1; ; try++ {
 		started := l.m.cfg.Host.Clock.Now()
-		errs, err := l.m.store.Commit(l.m.ctx, l.m.incarnation, commits)
+		errs, err := l.m.commit(commits)
 		switch {
 		case err == nil:
 			l.m.metrics.committed(len(batch), l.m.cfg.Host.Clock.Now().Sub(started))
@@ -126,6 +126,25 @@ func (l *lane) write(batch []*writing) {
 		if !l.m.pause(storePause(try)) {
 			return
 		}
+	}
+}
+
+func (m *Member) commit(batch []persistence.Commit) ([]error, error) {
+	ctx, cancel := m.storeCall()
+	defer cancel()
+	return m.store.Commit(ctx, m.incarnation, batch)
+}
+
+// storeGrace bounds one call to the store. A connection that is gone without a word would hold whoever
+// waits for its answer for ever; after this time it counts as broken.
+const storeGrace = 30 * time.Second
+
+func (m *Member) storeCall() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(m.ctx)
+	stop := m.cfg.Host.Clock.AfterFunc(storeGrace, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
 	}
 }
 

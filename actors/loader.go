@@ -67,13 +67,15 @@ func (l *loader) read(batch []load) {
 	for i, b := range batch {
 		ids[i] = b.task
 	}
-	records, err := l.m.store.Load(l.m.ctx, ids)
+	ctx, cancel := l.m.storeCall()
+	defer cancel()
+	records, err := l.m.store.Load(ctx, ids)
 	for i, b := range batch {
 		if err != nil {
 			b.reply(loaded{err: err})
 			continue
 		}
-		b.reply(l.fold(l.m.ctx, records[i]))
+		b.reply(l.fold(ctx, records[i]))
 	}
 }
 

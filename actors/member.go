@@ -97,6 +97,8 @@ type Member struct {
 	work     sync.WaitGroup // background work that Kill waits for
 	working  atomic.Int64   // how much of it there is
 
+	carried atomic.Pointer[map[jobKey]*flight] // what was when the sessions ended
+
 	actorCount  [2]atomic.Int64 // live actors: tasks, steps
 	steps       atomic.Int64
 	ready       atomic.Int64 // jobs in line for this member's carriers
@@ -278,8 +280,7 @@ func (m *Member) Kill() {
 	m.hub.close()
 	m.system.Root.Stop(m.tasks)
 	m.system.Root.Stop(m.sessions)
-	m.park(func() bool { return m.working.Load() == 0 })
-	m.work.Wait()
+	m.awaitWork()
 	m.crew.dismiss()
 	m.system.Shutdown()
 }

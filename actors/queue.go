@@ -287,7 +287,9 @@ func (q *queue) fetch(service string, s *shelf) {
 	s.fetching = true
 	m, at, job := q.m, s.afterAt, s.afterJob
 	m.background(func() {
-		rows, err := m.store.QueueRows(m.ctx, []string{service}, at, job, fetchRows)
+		ctx, cancel := m.storeCall()
+		defer cancel()
+		rows, err := m.store.QueueRows(ctx, []string{service}, at, job, fetchRows)
 		m.tell(m.sessions, refilled{service, rows, err})
 	})
 }

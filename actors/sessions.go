@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -58,6 +59,7 @@ type flight struct {
 	pool   *pool
 	cancel context.CancelFunc // nil while in line
 	dead   bool               // withdrawn while in line
+	over   atomic.Bool        // carried out
 }
 
 const defaultConcurrency = 256
@@ -99,6 +101,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.drain(c, m.done)
 	case dropAll:
 		s.dropAll()
+	case *actor.Stopped:
+		s.m.carried.Store(&s.flights)
 	}
 }
 
@@ -147,6 +151,7 @@ func (s *sessions) launch(f *flight) {
 	m, self := s.m, s.m.sessions
 	m.background(func() {
 		defer cancel()
+		defer f.over.Store(true)
 		if !f.job.Again || m.begin(ctx, &f.job) {
 			report := carryOut(ctx, f)
 			// A job that was called off may have failed only because of that: its attempt is over, or it is

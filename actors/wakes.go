@@ -15,7 +15,9 @@ func (m *Member) lookForWakes() {
 	var look func()
 	look = func() {
 		m.background(func() {
-			wakes, err := m.store.DueWakes(m.ctx, m.now()+wakeAhead.Milliseconds(), wakeLimit)
+			ctx, cancel := m.storeCall()
+			defer cancel()
+			wakes, err := m.store.DueWakes(ctx, m.now()+wakeAhead.Milliseconds(), wakeLimit)
 			if err != nil && m.ctx.Err() == nil {
 				m.log.Warn("due tasks could not be read from the store", "error", err)
 			}
@@ -41,7 +43,9 @@ const recoverBatch = 1000
 func (m *Member) recoverUnfinished() {
 	m.background(func() {
 		for after := ""; m.ctx.Err() == nil; {
-			ids, err := m.store.Unfinished(m.ctx, after, recoverBatch)
+			ctx, cancel := m.storeCall()
+			ids, err := m.store.Unfinished(ctx, after, recoverBatch)
+			cancel()
 			if err != nil {
 				m.log.Warn("unfinished tasks could not be read from the store", "error", err)
 				if !m.pause(time.Second) {

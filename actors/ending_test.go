@@ -1,0 +1,75 @@
+package actors_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+)
+
+func TestACarrierThatDoesNotListenKeepsNoMemberFromItsEnd(t *testing.T) {
+	begun, release, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	cfg := withFunc(func(context.Context, flow.Job) flow.Report {
+		defer close(returned)
+		close(begun)
+		<-release
+		return flow.Report{}
+	})
+	var log bytes.Buffer
+	cfg.Lease, cfg.Host.Clock, cfg.Logger = time.Hour, quick{time.Now()}, slog.New(slog.NewTextHandler(&log, nil))
+	th := start(t, cfg)
+	id := th.begin(t, th.publish(t, oneJob), `{}`)
+	<-begun
+	ended := make(chan struct{})
+	go func() {
+		th.Kill()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the member never ends")
+	}
+	require.Contains(t, log.String(), flow.JobID(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}))
+	close(release)
+	<-returned
+}
+
+func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	var commits, loads atomic.Int64
+	th := start(t, actors.Config{Lease: time.Hour, IdleAfter: time.Second, Host: actors.Host{Clock: quick{time.Now()}},
+		Store: faulty.Wrap(store, faulty.Hooks{
+			Commit: func(string, []persistence.Commit) faulty.Fault {
+				if commits.Add(1) == 1 {
+					return faulty.Hold(nil)
+				}
+				return faulty.Fault{}
+			},
+			Call: func(ctx context.Context, name string) error {
+				if name == "Load" && loads.Add(1) == 1 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			},
+		})})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	id, _, err := th.StartTask(ctx, actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	require.NoError(t, err)
+	th.eventuallyEmpty(t)
+	require.NoError(t, th.Do(ctx, id, flow.Cancel{}, ""))
+	require.GreaterOrEqual(t, loads.Load(), int64(2))
+}
