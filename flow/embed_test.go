@@ -1,0 +1,122 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shelf of published flows.
+type shelf map[string]string
+
+func (s shelf) embed(t *testing.T, self, text string) (string, Problems) {
+	t.Helper()
+	d, err := ParseDefinition([]byte(text))
+	require.NotNil(t, d, "%v", err)
+	kept := []byte(text)
+	if !json.Valid(kept) {
+		kept, err = YAMLToJSON(kept)
+		require.NoError(t, err)
+	}
+	kept, err = Embedding{Self: self, Lookup: func(name string) ([]byte, error) {
+		if text, ok := s[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, nil
+	}}.Embed(d, kept)
+	require.NoError(t, err)
+	_, problems := Compile(d, Limits{})
+	return string(kept), problems
+}
+
+const step = `{ "mode": "dag", "nodes": { "z": {"service": "s"}, "a": {"service": "s", "depends_on": ["z"]} } }`
+
+func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
+	text := `{"mode": "dag", "nodes": {"b" : {"flow":  "step" , "kind":"branch","prep":{"service":"p"}}, "a": {"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`
+	kept, problems := shelf{"step": step}.embed(t, "mine", text)
+	require.NoError(t, problems.Err())
+	whole := strings.TrimSuffix(step, "}") + `,"embedded":"step"}`
+	require.Equal(t, strings.ReplaceAll(text, `"step"`, whole), kept, "the rest stays byte for byte")
+	again, problems := shelf{}.embed(t, "mine", kept)
+	require.NoError(t, problems.Err())
+	require.Equal(t, kept, again, "it says all by itself")
+	plan, problems := CompileText([]byte(kept), Limits{})
+	require.NoError(t, problems.Err())
+	require.NotNil(t, plan.Root.Nodes["b/z"])
+	require.NotNil(t, plan.Root.Nodes["a/z"])
+}
+
+func TestFlowsAreEmbeddedInSubflowsAndInsideOthers(t *testing.T) {
+	kept, problems := shelf{"step": step}.embed(t, "", `
+start: s
+nodes:
+  s: {kind: subflow, subflow: {start: x, nodes: {x: {kind: subflow, flow: {nodes: {y: {kind: subflow, flow: step, prep: {service: p}}}}}}}}
+`)
+	require.NoError(t, problems.Err())
+	require.Contains(t, kept, `"embedded":"step"`)
+}
+
+func TestAFlowThatIsNotThereIsAProblemAtItsName(t *testing.T) {
+	text := "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: nobody\n  b: {kind: subflow, flow: {nodes: {c: {kind: subflow, flow: no one}}}}\n"
+	kept, problems := shelf{}.embed(t, "", text)
+	require.Equal(t, []string{
+		`5:11: nodes.a.flow: unknown flow "nobody": publish it first`,
+		`6:62: nodes.b.flow.nodes.c.flow: unknown flow "no one": publish it first`,
+	}, texts(problems))
+	require.NotContains(t, kept, "embedded")
+}
+
+func texts(problems Problems) (list []string) {
+	for _, p := range problems {
+		list = append(list, p.String())
+	}
+	return list
+}
+
+func TestAFlowThatEmbedsItselfIsRefusedWithTheWayToItself(t *testing.T) {
+	flows := shelf{}
+	flows["a"] = `{"mode":"dag","nodes":{"x":{"service":"s"}}}`
+	flows["b"], _ = flows.embed(t, "b", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"a"}}}`)
+	flows["c"], _ = flows.embed(t, "c", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":{"mode":"dag","nodes":{"y":{"kind":"subflow","flow":"b"}}}}}}`)
+	_, problems := flows.embed(t, "a", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"c"},"y":{"kind":"subflow","flow":"a"}}}`)
+	require.Equal(t, []string{
+		"1:53: nodes.x.flow: a flow cannot embed itself: a → c → b → a",
+		"1:87: nodes.y.flow: a flow cannot embed itself: a → a",
+	}, texts(problems))
+}
+
+func TestWhatIsWrongInsideAnEmbeddedFlowIsToldAtItsName(t *testing.T) {
+	flows := shelf{"ends": `{"start":"a","finally":"f","nodes":{"a":{"service":"s"},"f":{"service":"s"}}}`}
+	_, problems := flows.embed(t, "", "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: ends\n    prep: {service: p}\n")
+	require.Equal(t, []string{"5:11: nodes.a.flow.finally: only the whole flow has one"}, texts(problems))
+}
+
+func TestHowDeepFlowsAreEmbeddedHasALimit(t *testing.T) {
+	deep, next := step, `{"mode":"dag","nodes":{"n":{"kind":"subflow","flow":"deep","prep":{"service":"p"}}}}`
+	var problems Problems
+	for range 16 {
+		deep, problems = shelf{"deep": deep}.embed(t, "", next)
+		require.NoError(t, problems.Err())
+	}
+	_, problems = shelf{"deep": deep}.embed(t, "", next)
+	require.ErrorContains(t, problems.Err(), "nodes.n.flow: flows are embedded 17 deep, more than the limit of 16")
+}
+
+func TestWhatGrowsByEmbeddingHasABound(t *testing.T) {
+	large := `{"mode":"dag","nodes":{"x":{"service":"s","params":{"p":"` + strings.Repeat("x", maxEmbedded/3) + `"}}}}`
+	text := `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"l"},"b":{"kind":"subflow","flow":"l"},"c":{"kind":"subflow","flow":"l"}}}`
+	_, problems := shelf{"l": large}.embed(t, "", text)
+	require.ErrorContains(t, problems.Err(), "with what it embeds the definition is larger than")
+}
+
+func TestALookupThatFailsIsTold(t *testing.T) {
+	text := []byte(`{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"a"}}}`)
+	d, err := ParseDefinition(text)
+	require.NoError(t, err)
+	lost := errors.New("no store")
+	_, err = Embedding{Lookup: func(string) ([]byte, error) { return nil, lost }}.Embed(d, text)
+	require.ErrorIs(t, err, lost)
+}
