@@ -2,40 +2,39 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML.
-func (g *graph) definitionOf(b *graphBody) ([]byte, error) {
+func (g *graph) definitionOf(ctx context.Context, b *graphBody) ([]byte, error) {
+	p := persistence.Publication{Definition: []byte(b.document("DefinitionJSON")), Limits: g.limits, Parse: flow.ParseJSON}
 	if y := b.text("DefinitionYAML"); y != "" {
-		text, err := flow.YAMLToJSON([]byte(y))
-		if err != nil {
+		if _, err := flow.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())
 		}
-		return text, g.refuse(flow.ParseYAML([]byte(y)))
+		p.Definition, p.Parse = []byte(y), flow.ParseYAML
 	}
-	text := []byte(b.document("DefinitionJSON"))
-	if len(bytes.TrimSpace(text)) == 0 {
+	d, _ := p.Parse(p.Definition)
+	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && d.Profile == "" { // a dag has to say that it is one
 		return nil, badRequest(noStart)
 	}
-	return text, g.refuse(flow.ParseJSON(text))
+	ready, problems, err := persistence.Prepare(ctx, g.store, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case ready == nil:
+		return nil, refusal(problems)
+	}
+	return ready.Text, nil
 }
 
-// refuse tells what is wrong with a definition that was parsed.
-func (g *graph) refuse(d *flow.Definition, err error) error {
-	if d == nil {
-		return err
-	}
-	if d.Start == "" && d.Mode == "" && d.Profile == "" { // a dag has to say that it is one
-		return badRequest(noStart)
-	}
-	_, problems := flow.Compile(d, g.limits)
-	if problems.Err() == nil {
-		return nil
-	}
+// refusal tells what is wrong with a definition.
+func refusal(problems flow.Problems) error {
 	errs := slices.DeleteFunc(problems, func(p flow.Problem) bool { return p.Severity != flow.SeverityError })
 	if len(errs) == 1 && errs[0].Msg == noStart {
 		return badRequest(noStart)

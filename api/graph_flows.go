@@ -61,7 +61,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	definition, err := g.definitionOf(b)
+	definition, err := g.definitionOf(r.Context(), b)
 	if err != nil {
 		return err
 	}

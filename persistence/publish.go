@@ -31,6 +31,55 @@ type Publication struct {
 	Definition              []byte // JSON or YAML
 	Now                     int64
 	Limits                  flow.Limits
+	// Parse reads the definition; nil = flow.ParseDefinition.
+	Parse func([]byte) (*flow.Definition, error)
+}
+
+// Prepared is a definition that can be kept.
+type Prepared struct {
+	Definition *flow.Definition
+	Plan       *flow.Plan
+	Text       []byte // JSON: as it was given, but for the flows that are put in where their names were
+}
+
+// Prepare compiles a definition as it will be kept: with the newest versions of the flows that it embeds by
+// name inside it, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
+// there is an error among the problems. It is the one way in for every kind of publishing.
+func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems flow.Problems, err error) {
+	parse := p.Parse
+	if parse == nil {
+		parse = flow.ParseDefinition
+	}
+	d, err := parse(p.Definition)
+	if d == nil {
+		return nil, err.(flow.Problems), nil
+	}
+	text, unreadable := asJSON(p.Definition) // the compiler tells that, too
+	embedding := flow.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
+	if text, err = embedding.Embed(d, text); err != nil {
+		return nil, nil, err
+	}
+	plan, problems := flow.Compile(d, p.Limits)
+	if plan == nil || unreadable != nil {
+		return nil, problems, unreadable
+	}
+	return &Prepared{d, plan, text}, problems, nil
+}
+
+// newestOf is the newest published definition of a flow, nil when there is none.
+func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
+	f, err := store.FlowBySlug(ctx, slug)
+	var v *Version
+	if err == nil {
+		v, err = store.FindVersion(ctx, f.ID, 0)
+	}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for the flow %s: %w", slug, err)
+	}
+	return v.Definition, nil
 }
 
 // Publish compiles a definition and makes it the newest version of the flow with its slug, which is
@@ -40,21 +89,18 @@ func Publish(ctx context.Context, store Flows, p Publication) (v *Version, creat
 	if err := CheckSlug(p.Slug); err != nil {
 		return nil, false, err
 	}
-	d, err := flow.ParseDefinition(p.Definition)
-	if d == nil {
+	ready, problems, err := Prepare(ctx, store, p)
+	switch {
+	case err != nil:
 		return nil, false, err
+	case ready == nil:
+		return nil, false, problems
 	}
-	if _, problems := flow.Compile(d, p.Limits); problems.Err() != nil {
-		return nil, false, problems.Err()
-	}
-	text, err := asJSON(p.Definition)
+	f, err := flowFor(ctx, store, p, ready.Definition)
 	if err != nil {
 		return nil, false, err
 	}
-	f, err := flowFor(ctx, store, p, d)
-	if err != nil {
-		return nil, false, err
-	}
+	text := ready.Text
 	sum := sha256.Sum256(text)
 	hash := hex.EncodeToString(sum[:])
 	number := 0

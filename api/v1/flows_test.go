@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 func TestAVersionIsPublishedOnce(t *testing.T) {
@@ -187,4 +189,43 @@ func TestFlowsWithoutSlugAreAddressedByID(t *testing.T) {
 	task := s.call(201, "POST", "/v1/tasks", obj{"flow": id})["id"].(string)
 	require.Equal(t, id, s.ended(task, "completed")["flow"])
 	require.Equal(t, []any{task}, values(s.get("/v1/tasks?flow="+id), "id"))
+}
+
+func TestAFlowIsEmbeddedByItsName(t *testing.T) {
+	s := start(t)
+	yaml := []string{"Content-Type", "application/yaml"}
+	inner := func(text string) {
+		s.call(201, "PUT", "/v1/flows/inner", obj{"mode": "dag", "nodes": obj{"up": obj{"exec_type": "local_func", "func": "upper", "params": obj{"text": text}}}})
+	}
+	outer := "mode: dag\nnodes:\n  get: {route: direct}\n  B:\n    kind: branch\n    depends_on: [get]\n    prep: {service: make, exec_type: queue}\n    flow: inner\n"
+	p := s.refused(400, "body", "PUT", "/v1/flows/outer", outer, yaml...)
+	require.Equal(t, obj{"path": "nodes.B.flow", "line": 8.0, "column": 11.0, "severity": "error", "msg": `unknown flow "inner": publish it first`}, p["problems"].([]any)[0])
+	require.Equal(t, false, s.call(200, "POST", "/v1/validate", outer, yaml...)["valid"])
+
+	inner("one")
+	require.Equal(t, true, s.call(200, "POST", "/v1/validate", outer, yaml...)["valid"])
+	s.call(201, "PUT", "/v1/flows/outer", outer, yaml...)
+	inner("two")
+	nodes := s.get("/v1/flows/outer/versions/latest")["definition"].(obj)["nodes"].(obj)
+	embedded := nodes["B"].(obj)["flow"].(obj)
+	require.Equal(t, "inner", embedded["embedded"])
+	require.Equal(t, obj{"text": "one"}, embedded["nodes"].(obj)["up"].(obj)["params"], "a version is what it was when it was published")
+	s.call(201, "PUT", "/v1/flows/outer", outer, yaml...)
+	nodes = s.get("/v1/flows/outer/versions/latest")["definition"].(obj)["nodes"].(obj)
+	require.Equal(t, obj{"text": "two"}, nodes["B"].(obj)["flow"].(obj)["nodes"].(obj)["up"].(obj)["params"], "published anew it takes the newest one")
+	s.call(200, "PUT", "/v1/flows/outer", outer, yaml...)
+
+	id := s.call(201, "POST", "/v1/tasks", obj{"flow": "outer"})["id"].(string)
+	s.call(200, "POST", "/v1/tasks/"+id+"/complete", obj{"step": "get"})
+	s.report("make", flow.Report{Output: []byte(`{"k":1}`)})
+	require.Equal(t, obj{"B": obj{"up": "TWO"}}, s.ended(id, "completed")["result"])
+
+	p = s.refused(400, "body", "PUT", "/v1/flows/inner", strings.Replace(outer, "flow: inner", "flow: outer", 1), yaml...)
+	require.Equal(t, "a flow cannot embed itself: inner → outer → inner", p["problems"].([]any)[0].(obj)["msg"])
+
+	graph := s.call(200, "POST", "/api/flows", obj{"Name": "old"})["id"].(string)
+	sent := obj{"FlowID": graph, "Version": 1, "Status": "published", "DefinitionYAML": "start: s\nnodes: {s: {kind: subflow, flow: inner}}\n"}
+	s.call(200, "POST", "/api/flows/version", sent)
+	id = s.call(201, "POST", "/v1/tasks", obj{"flow": graph})["id"].(string)
+	s.ended(id, "completed")
 }

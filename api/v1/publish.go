@@ -53,15 +53,19 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer
 }
 
 func (s *service) publishDefinition(ctx context.Context, where string, d *definition) (*publishAnswer, error) {
-	problems := s.compile(d.text)
+	unnamed := d.slug == ""
+	if unnamed {
+		d.slug = slugFor(d.text)
+	}
+	problems, err := s.compile(ctx, d)
+	if err != nil {
+		return nil, err
+	}
 	if err := problems.Err(); err != nil {
 		return nil, at("body", err)
 	}
-	if d.slug == "" {
-		var err error
-		if d.slug, err = slugFor(d.text); err != nil {
-			return nil, err
-		}
+	if unnamed && d.slug == "" {
+		return nil, invalid("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
 	}
 	if err := persistence.CheckSlug(d.slug); err != nil {
 		return nil, at(where, err)
@@ -84,20 +88,24 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 	if err != nil {
 		return nil, err
 	}
-	problems := s.compile(d.text)
+	problems, err := s.compile(ctx, d)
+	if err != nil {
+		return nil, err
+	}
 	answer := wire.Validation{Valid: problems.Err() == nil, Problems: []wire.DefinitionProblem{}}
 	answer.Problems = append(answer.Problems, toProblems(problems)...)
 	return &body[wire.Validation]{answer}, nil
 }
 
-func (s *service) compile(text []byte) flow.Problems {
-	_, problems := flow.CompileText(text, s.Limits)
-	if looksLikeJSON(text) && !json.Valid(text) {
+// compile tells all that is wrong with a definition, as publishing it would.
+func (s *service) compile(ctx context.Context, d *definition) (flow.Problems, error) {
+	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits})
+	if looksLikeJSON(d.text) && !json.Valid(d.text) {
 		for i := range problems {
 			problems[i].Msg += ` (a text that begins with { is read as JSON: put a line "---" before YAML)`
 		}
 	}
-	return problems
+	return problems, err
 }
 
 func looksLikeJSON(text []byte) bool {
@@ -161,17 +169,13 @@ func mediaType(ctx context.Context) (string, error) {
 	return "", invalid("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
 }
 
-// slugFor makes a slug of the definition's name.
-func slugFor(text []byte) (string, error) {
-	d, err := flow.ParseDefinition(text)
-	if err != nil {
-		return "", at("body", err)
+// slugFor makes a slug of the definition's name; "" when that makes none.
+func slugFor(text []byte) string {
+	d, _ := flow.ParseDefinition(text)
+	if d == nil {
+		return ""
 	}
-	slug := slugOf(d.Name)
-	if slug == "" {
-		return "", invalid("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
-	}
-	return slug, nil
+	return slugOf(d.Name)
 }
 
 // slugOf keeps what a slug may hold of a name and puts a dash in the place of the rest.
