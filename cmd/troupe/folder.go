@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +21,8 @@ type folder struct {
 	out     io.Writer
 	publish func(ctx context.Context, slug string, definition []byte) (*wire.Published, error)
 
-	seen map[string]stamp
+	seen    map[string]stamp
+	refused map[string]bool // files; they may embed flows that are yet to come
 }
 
 // stamp tells one state of a file from another.
@@ -52,35 +55,70 @@ func (f *folder) look(ctx context.Context) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(f.out, "reading %s: %v\n", f.dir, err)
 	}
+	var changed []string
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() || !isDefinition(e.Name()) {
 			continue
 		}
 		now[e.Name()] = stamp{info.ModTime(), info.Size()}
-		if now[e.Name()] != f.seen[e.Name()] && ctx.Err() == nil {
-			f.publishFile(ctx, filepath.Join(f.dir, e.Name()))
+		if now[e.Name()] != f.seen[e.Name()] {
+			changed = append(changed, e.Name())
 		}
 	}
+	maps.DeleteFunc(f.refused, func(name string, _ bool) bool { return now[name] == stamp{} })
 	f.seen = now
+	f.publishAll(ctx, changed)
 }
 
-func (f *folder) publishFile(ctx context.Context, path string) {
+// publishAll publishes files that are new or changed. Each one that succeeds may be what those were lacking
+// that were refused, so these are tried again; what is wrong with the new ones is told in the end.
+func (f *folder) publishAll(ctx context.Context, changed []string) {
+	if f.refused == nil {
+		f.refused = map[string]bool{}
+	}
+	wrong := map[string]string{}
+	for next := changed; len(next) > 0 && ctx.Err() == nil; {
+		progress := false
+		for _, name := range next {
+			told, ok := f.publishFile(ctx, filepath.Join(f.dir, name))
+			progress = progress || ok
+			if ok {
+				io.WriteString(f.out, told)
+				delete(f.refused, name)
+				continue
+			}
+			f.refused[name], wrong[name] = true, told
+		}
+		if next = nil; progress {
+			next = slices.Sorted(maps.Keys(f.refused))
+		}
+	}
+	for _, name := range changed {
+		if f.refused[name] {
+			io.WriteString(f.out, wrong[name])
+		}
+	}
+}
+
+// publishFile says what became of a file.
+func (f *folder) publishFile(ctx context.Context, path string) (told string, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		fmt.Fprintln(f.out, err)
-		return
+		return err.Error() + "\n", false
 	}
 	published, err := f.publish(ctx, slugOf(path), text)
+	var b strings.Builder
 	switch problems := problemsOf(err); {
 	case err == nil:
-		printProblems(f.out, path, published.Warnings)
-		fmt.Fprintf(f.out, "%s: %s\n", path, publication(published))
+		printProblems(&b, path, published.Warnings)
+		fmt.Fprintf(&b, "%s: %s\n", path, publication(published))
 	case problems != nil:
-		printProblems(f.out, path, problems)
+		printProblems(&b, path, problems)
 	default:
-		fmt.Fprintf(f.out, "%s: %s\n", path, explain(err))
+		fmt.Fprintf(&b, "%s: %s\n", path, explain(err))
 	}
+	return b.String(), err == nil
 }
 
 // located is a problem as compilers tell it, so that editors find the place.
