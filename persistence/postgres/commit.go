@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,6 +20,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if len(batch) == 0 {
 		return answers, nil
 	}
+	era := s.memory.recall(time.Now())
 	err := s.lanes.AcquireFunc(ctx, func(lane *pgxpool.Conn) error {
 		b := batches{s, lane.Conn(), incarnation}
 		written, err := b.write(ctx, batch, answers)
@@ -30,6 +32,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if err != nil {
 		return nil, wrap("commit", err)
 	}
+	s.memory.learn(era, batch, answers)
 	return answers, nil
 }
 
@@ -51,7 +54,7 @@ func conflicts(err error) bool {
 func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*parcel)
 	defer parcels.Put(p)
-	if !p.pack(&b.store.types, batch) {
+	if !p.pack(b.store, batch) {
 		return false, nil
 	}
 	shape, parameters := p.shape(b.incarnation)

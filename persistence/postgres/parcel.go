@@ -20,17 +20,17 @@ type parcel struct {
 var parcels = sync.Pool{New: func() any { return new(parcel) }}
 
 // pack is false when a commit is malformed: its batch cannot be written as a whole.
-func (p *parcel) pack(types *types, batch []persistence.Commit) bool {
+func (p *parcel) pack(s *store, batch []persistence.Commit) bool {
 	p.creates = 0
 	for kind := range p.lists {
-		p.lists[kind].reset(types[kind])
+		p.lists[kind].reset(s.types[kind])
 	}
 	for i := range batch {
 		c := &batch[i]
 		if malformed(c) {
 			return false
 		}
-		p.add(c)
+		p.add(c, &s.memory)
 	}
 	return true
 }
@@ -40,11 +40,13 @@ func malformed(c *persistence.Commit) bool {
 	return c.Create != nil && (c.Seq != 1 || c.Events == nil)
 }
 
-func (p *parcel) add(c *persistence.Commit) {
+func (p *parcel) add(c *persistence.Commit, m *memory) {
 	if c.Create != nil {
 		p.addTask(c)
 	} else {
-		p.addLast(c)
+		if c.Events == nil || !m.follows(c) {
+			p.addLast(c)
+		}
 		p.addChange(c)
 	}
 	if c.Events != nil {

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -41,6 +42,7 @@ type store struct {
 	leases  *pgxpool.Pool
 	options Options
 	types   types
+	memory  memory
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.
@@ -67,11 +69,7 @@ func (s *store) open(ctx context.Context, dsn string) error {
 	if err := migrate(ctx, *config.ConnConfig); err != nil {
 		return err
 	}
-	// The plan of a batch must be right for any size of table, also for one that was empty when the
-	// plan was made: always the index, never a guess from statistics, never a compilation.
-	steady := map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
-		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
-	if s.lanes, err = connect(ctx, dsn, s.options.Lanes, steady); err != nil {
+	if s.lanes, err = connect(ctx, dsn, s.options.Lanes, s.steady); err != nil {
 		return err
 	}
 	if s.pool, err = connect(ctx, dsn, s.options.Connections, nil); err != nil {
@@ -93,7 +91,18 @@ func (s *store) readTypes(ctx context.Context) error {
 	return nil
 }
 
-func connect(ctx context.Context, dsn string, size int, settings map[string]string) (*pgxpool.Pool, error) {
+// steady are the connections of lanes. The plan of a batch must be right for any size of table, also for one that
+// was empty when the plan was made: always the index, never a guess from statistics, never a compilation.
+func (s *store) steady(config *pgxpool.Config) {
+	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
+	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+		s.memory.forget()
+		return nil
+	}
+}
+
+func connect(ctx context.Context, dsn string, size int, change func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
@@ -106,7 +115,9 @@ func connect(ctx context.Context, dsn string, size int, settings map[string]stri
 		}
 	}
 	params["default_transaction_isolation"] = "read committed" // what the fence relies on
-	maps.Copy(params, settings)
+	if change != nil {
+		change(config)
+	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
 

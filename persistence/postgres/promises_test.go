@@ -196,6 +196,24 @@ func TestConnectionsHaveLimitsOfPatience(t *testing.T) {
 	require.NoError(t, tx.Rollback(ctx))
 }
 
+func TestAServerThatLostRowsIsNotTrusted(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	answers, err := s.Commit(ctx, me, []persistence.Commit{row(2)})
+	require.NoError(t, err)
+	require.NoError(t, answers[0])
+	// A replica takes over which has not got the row.
+	_, err = admin.Exec(ctx, `DELETE FROM task_events WHERE seq = 2;
+		SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		answers, err = s.Commit(ctx, me, []persistence.Commit{row(3)})
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, answers[0], persistence.ErrStale)
+}
+
 func TestAnOutageIsSurvived(t *testing.T) {
 	server, err := pgtest.StartServer(t.Context(), "")
 	require.NoError(t, err)

@@ -133,6 +133,19 @@ var retention = []behavior{
 		require.NotNil(w, w.load("d"))
 		require.NotNil(w, w.load("e"))
 	}},
+	{"a deleted task is unknown to the owner that wrote its last row", func(w *world) {
+		w.must(created("a"), created("b"))
+		w.must(appended("a", 2), appended("b", 2))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "failed", EndedAt: 10} }))
+		w.must(appended("a", 4), appended("b", 3))
+		n, err := w.DeleteEnded(w.ctx(), 40, 9)
+		require.NoError(w, err)
+		require.Equal(w, 1, n)
+		answers := w.commit(appended("a", 5), appended("b", 4))
+		require.ErrorIs(w, answers[0], persistence.ErrUnknown)
+		require.NoError(w, answers[1])
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+	}},
 	{"a task that goes on after its end is unfinished, and kept", func(w *world) {
 		w.must(created("a"))
 		w.must(ended("a", 10))

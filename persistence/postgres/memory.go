@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// memory knows the last rows that this store has written to tasks which have not ended. Such a row is there, so the
+// one that follows it need not look for it: rows go only together with their task, when retention deletes one that
+// has ended. What others wrote to the journal since then is found by the primary key.
+//
+// That holds for one server with one history. A server that lost what it had confirmed (a replica that
+// took over, a backup) is reached over new connections only, and each new connection empties the memory. A task that
+// has not been heard of for a while is forgotten, too: another member may have got it, and retention is slower than that.
+type memory struct {
+	mu         sync.Mutex
+	era        int // grows with each new connection
+	young, old map[string]int64
+	turned     time.Time
+}
+
+// A task is forgotten after one to two terms without a commit, sooner when there are many.
+const (
+	memoryTerm = 30 * time.Second
+	memorySize = 20_000
+)
+
+// recall begins a batch: what it learns counts only if its era has not ended by then.
+func (m *memory) recall(now time.Time) (era int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	age := now.Sub(m.turned)
+	if age > memoryTerm || len(m.young) > memorySize {
+		m.young, m.old, m.turned = map[string]int64{}, m.young, now
+	}
+	if age > 2*memoryTerm {
+		m.old = nil
+	}
+	return m.era
+}
+
+// follows is true when the row before that of a commit is there.
+func (m *memory) follows(c *persistence.Commit) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, known := m.last(c.Task)
+	return known && last == c.Seq-1
+}
+
+func (m *memory) last(task string) (int64, bool) {
+	if last, known := m.young[task]; known {
+		return last, true
+	}
+	last, known := m.old[task]
+	return last, known
+}
+
+// learn remembers the tasks of which it is known that they have not ended: they begin, or say so.
+func (m *memory) learn(era int, batch []persistence.Commit, answers []error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if era != m.era {
+		return
+	}
+	for i := range batch {
+		c := &batch[i]
+		_, known := m.last(c.Task)
+		switch {
+		case answers[i] != nil, c.Columns != nil && c.Columns.EndedAt != 0:
+			delete(m.young, c.Task)
+			delete(m.old, c.Task)
+		case known, c.Create != nil, c.Columns != nil:
+			m.young[c.Task] = c.Seq
+		}
+	}
+}
+
+// forget begins a new era.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.era++
+	m.young, m.old = map[string]int64{}, nil
+}
