@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -30,16 +31,34 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 }
 
 // choose is a choice's action: the first true case, then what post says, then the default.
-func (st *Step) choose() string {
+func (st *Step) choose() (string, error) {
 	env := st.scope.env(st.Params, st.Input)
-	for _, c := range st.Node.Cases {
-		if c.Cond.Eval(env) {
-			if c.Action != "" {
-				return c.Action
-			}
+	for i := range st.Node.Cases {
+		c := &st.Node.Cases[i]
+		holds, err := c.holds(env)
+		if err != nil {
+			return "", fmt.Errorf("choice_cases[%d]: %w", i, err)
+		}
+		if holds && c.Action != "" {
+			return c.Action, nil
+		}
+		if holds {
 			break
 		}
 	}
+	return st.unchosen(), nil
+}
+
+// holds fails only for an expression in CEL.
+func (c *PlanCase) holds(env *expr.Env) (bool, error) {
+	if c.CEL != nil {
+		return c.CEL.Bool(env.Var)
+	}
+	return c.Cond.Eval(env), nil
+}
+
+// unchosen is a choice's action when no case gives one.
+func (st *Step) unchosen() string {
 	p := st.Node.Post
 	if p.ActionStatic != "" {
 		return p.ActionStatic

@@ -36,6 +36,8 @@ type compiler struct {
 	endOnFail bool   // on_error of the flow
 	closing   *Graph // the nodes that run when the task is over
 	seconds   bool   // a duration may be a number of seconds, because the profile has it so
+
+	expressions expressions
 }
 
 // Words of mode.
@@ -279,6 +281,10 @@ func (c *compiler) choice(n *Node, p *PlanNode, at *place) {
 		at := at.key("choice_cases").index(i).key("expr")
 		if len(ch.Expr) == 0 {
 			c.errorf(at, "is missing")
+			continue
+		}
+		if source, ok := expr.String(ch.Expr); ok {
+			p.Cases = append(p.Cases, PlanCase{Action: ch.Action, CEL: c.condition(source, at)})
 			continue
 		}
 		cond, problems := expr.ParseCond(ch.Expr)

@@ -103,7 +103,12 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 func (d *decider) begin(st *Step) {
 	switch st.Node.Kind {
 	case KindChoice:
-		d.finish(st, ending{post: true, action: st.choose()})
+		action, err := st.choose()
+		if err != nil {
+			d.finish(st, ending{failed: err.Error()})
+			return
+		}
+		d.finish(st, ending{post: true, action: action})
 	case KindForeach:
 		if len(st.Units) == 0 {
 			d.finish(st, ending{action: st.Node.Post.ActionStatic})

@@ -161,4 +161,5 @@ type PrepEntry struct {
 type PlanCase struct {
 	Action string
 	Cond   *expr.Cond
+	CEL    *expr.CEL // instead of Cond, when the expression was a text
 }

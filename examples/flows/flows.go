@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Files are the flows, 01-… to 17-….
+// Files are the flows, 01-… to 18-….
 //
 //go:embed *.yaml
 var Files embed.FS

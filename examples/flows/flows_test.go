@@ -24,7 +24,7 @@ import (
 func examples(t *testing.T) []string {
 	files, err := fs.Glob(flows.Files, "*")
 	require.NoError(t, err)
-	require.Len(t, files, 17)
+	require.Len(t, files, 18)
 	return files
 }
 
@@ -64,7 +64,7 @@ func TestExamplesEndAsExpected(t *testing.T) {
 			})
 		}
 	})
-	require.Len(t, seen, 17, "every example is expected to end somehow")
+	require.Len(t, seen, 18, "every example is expected to end somehow")
 }
 
 func check(t *testing.T, engine *troupe.Engine, address string, want flows.Expectation) {

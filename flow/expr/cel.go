@@ -98,12 +98,15 @@ func (c *CEL) failed(err error) error {
 	if len(source) > 80 {
 		source = strings.ToValidUTF8(source[:80], "") + "…"
 	}
+	if strings.HasPrefix(err.Error(), "no such key") {
+		return fmt.Errorf("expression %q: %w: ask has(…) first whether it is there", source, err)
+	}
 	return fmt.Errorf("expression %q: %w", source, err)
 }
 
-// Vars are the values of the variables of an expression by name. One that is missing is an error only
-// if the expression comes to it.
-type Vars map[string]Source
+// Vars finds the variables of an expression by name. One that is not there is an error only if the
+// evaluation comes to it.
+type Vars func(name string) (Source, bool)
 
 // Source is where a variable has its value from. All gives the whole of it. If Field is set as
 // well, the variable is an object, and a key of it is found without putting the whole together.
@@ -115,4 +118,17 @@ type Source struct {
 // Raw is a source of a value that is there already.
 func Raw(v json.RawMessage) Source {
 	return Source{All: func() json.RawMessage { return v }}
+}
+
+// Var finds what references call $params, $input and $shared.
+func (e *Env) Var(name string) (Source, bool) {
+	switch name {
+	case "params":
+		return Raw(e.Params), true
+	case "input":
+		return Raw(e.Input), true
+	case "shared":
+		return Source{e.Shared, e.SharedAll}, true
+	}
+	return Source{}, false
 }

@@ -12,7 +12,9 @@ import (
 
 var celVars = []string{"params", "input", "shared", "deps", "item", "index"}
 
-func celParams(text string) Vars { return Vars{"params": Raw(json.RawMessage(text))} }
+func celParams(text string) Vars {
+	return func(name string) (Source, bool) { return Raw(json.RawMessage(text)), name == "params" }
+}
 
 var celLanguage = NewLanguage(celVars...)
 
@@ -173,19 +175,21 @@ func TestCELBool(t *testing.T) {
 
 func TestCELReadsOnlyWhatItNeeds(t *testing.T) {
 	var asked []string
-	vars := Vars{"shared": {
-		Field: func(key string) (json.RawMessage, bool) {
+	env := Env{
+		Params: json.RawMessage(`1`),
+		Input:  json.RawMessage(`2`),
+		Shared: func(key string) (json.RawMessage, bool) {
 			asked = append(asked, key)
 			return json.RawMessage(`{"n":1}`), key == "a"
 		},
-		All: func() json.RawMessage { asked = append(asked, "all"); return json.RawMessage(`{"a":{"n":1},"b":2}`) },
-	}}
-	got, err := evalCEL(t, `shared.a.n + shared.a.n == 2 && !has(shared.none) && !has(shared.none)`, vars)
+		SharedAll: func() json.RawMessage { asked = append(asked, "all"); return json.RawMessage(`{"a":{"n":1},"b":2}`) },
+	}
+	got, err := evalCEL(t, `shared.a.n + shared.a.n + params + input == 5 && !has(shared.none) && !has(shared.none)`, env.Var)
 	require.NoError(t, err)
 	require.Equal(t, "true", got)
 	require.Equal(t, []string{"a", "none"}, asked)
 
-	got, err = evalCEL(t, `shared.map(k, k)`, vars)
+	got, err = evalCEL(t, `shared.map(k, k)`, env.Var)
 	require.NoError(t, err)
 	require.Equal(t, `["a","b"]`, got)
 }
@@ -285,7 +289,7 @@ func BenchmarkCELEval(b *testing.B) {
 	} {
 		c, err := celLanguage.Compile(source)
 		require.NoError(b, err)
-		vars := Vars{"params": Raw(order)}
+		vars := celParams(string(order))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

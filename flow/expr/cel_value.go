@@ -36,14 +36,15 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 	if v, ok := s.known[name]; ok {
 		return v, true
 	}
-	source, ok := s.vars[name]
+	source, ok := s.vars(name)
 	if !ok {
 		return nil, false
 	}
-	var v ref.Val
-	if source.Field != nil {
+	var v ref.Val = types.NullValue
+	switch {
+	case source.Field != nil:
 		v = &celObject{source: source, depth: 1}
-	} else {
+	case source.All != nil:
 		v = decodeCEL(source.All(), 1)
 	}
 	s.known[name] = v
