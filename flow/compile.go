@@ -284,7 +284,7 @@ func (c *compiler) choice(n *Node, p *PlanNode, at *place) {
 			continue
 		}
 		if source, ok := expr.String(ch.Expr); ok {
-			p.Cases = append(p.Cases, PlanCase{Action: ch.Action, CEL: c.condition(source, at)})
+			p.Cases = append(p.Cases, PlanCase{Action: ch.Action, CEL: c.condition(source, false, at)})
 			continue
 		}
 		cond, problems := expr.ParseCond(ch.Expr)

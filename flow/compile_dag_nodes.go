@@ -180,15 +180,9 @@ func (c *dagCompiler) when(src *dagSource, first *PlanNode) {
 	}
 	at := src.at.key("when")
 	first.Dag.If, first.Dag.IfNot = c.jsonObject(w.If, at.key("if")), c.jsonObject(w.IfNot, at.key("if_not"))
-	first.Dag.Expr = c.cel(w.Expr, at.key("expr"))
-}
-
-func (c *compiler) cel(source string, at *place) celProgram {
-	if source == "" {
-		return nil
+	if w.Expr != "" {
+		first.Dag.Expr = c.condition(w.Expr, true, at.key("expr"))
 	}
-	c.errorf(at, "expressions are not there yet")
-	return nil
 }
 
 // skipMode reads skip_mode, or the same in pgflow's words.
@@ -405,7 +399,7 @@ func (c *dagCompiler) mapping(p *PlanNode, src *dagSource) {
 			d.Bindings = append(d.Bindings, binding)
 		}
 	case n.Prep.Expr != "":
-		d.Shape, d.MapExpr = ShapeMapped, c.cel(n.Prep.Expr, src.at.key("prep").key("expr"))
+		d.Shape, d.MapExpr = ShapeMapped, c.expressions.compile(n.Prep.Expr, true, src.at.key("prep").key("expr"), c.reporter)
 	case n.Prep.InputMap != nil:
 		d.Shape, d.Bindings = ShapeMapped, []PlanBinding{}
 		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {

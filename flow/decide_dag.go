@@ -95,11 +95,11 @@ func (sc *Scope) condition(n *PlanNode) (bool, error) {
 	if p.Expr == nil {
 		return true, nil
 	}
-	v, err := p.Expr.Eval(sc.vars(n))
-	if err == nil && expr.KindOf(v) != expr.KindBool {
-		err = fmt.Errorf("when.expr must be true or false, is %s", describe(v))
+	holds, err := p.Expr.Bool(sc.vars(n))
+	if err != nil {
+		return false, fmt.Errorf("when.expr: %w", err)
 	}
-	return string(v) == "true", err
+	return holds, nil
 }
 
 // seenBy is what a pattern is compared with: what a plain handler in the node's place would get.

@@ -17,7 +17,7 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 		if len(d.Sees) == 0 {
 			return sc.runOf(n), nil
 		}
-		return append(sc.appendSeen([]byte{'{'}, d.Sees, false), '}'), nil
+		return sc.deps(n), nil
 	case ShapeMerged:
 		return sc.mergedInput(n), nil
 	}
@@ -48,7 +48,7 @@ func (sc *Scope) mappedInput(n *PlanNode) (json.RawMessage, error) {
 		v, _ := sc.dagRef(n, d.Map)
 		return v, nil
 	case d.Bindings == nil:
-		return append(sc.appendSeen([]byte{'{'}, d.Sees, false), '}'), nil
+		return sc.deps(n), nil
 	}
 	b := []byte{'{'}
 	for i, field := range d.Bindings {
@@ -92,21 +92,40 @@ func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool)
 }
 
 // vars are what expressions of a node may name.
-func (sc *Scope) vars(n *PlanNode) func(name string) (json.RawMessage, bool) {
-	return func(name string) (json.RawMessage, bool) {
+func (sc *Scope) vars(n *PlanNode) expr.Vars {
+	return func(name string) (expr.Source, bool) {
 		switch name {
 		case "run", "params":
-			return sc.runOf(n), true
+			return expr.Raw(sc.runOf(n)), true
 		case "deps":
-			return append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, false), '}'), true
+			return expr.Source{Field: func(key string) (json.RawMessage, bool) { return sc.seenOutput(n, key) }, All: func() json.RawMessage { return sc.deps(n) }}, true
 		case "shared":
-			return sc.SharedJSON(), true
+			return sc.env(nil, nil).Var(name)
 		case "input":
-			v, err := sc.dagInput(n)
-			return orNull(v), err == nil
+			return expr.Source{All: func() json.RawMessage {
+				v, err := sc.seenBy(n)
+				if err != nil {
+					return null
+				}
+				return v
+			}}, true
 		}
-		return nil, false
+		return expr.Source{}, false
 	}
+}
+
+// deps are the outputs a node sees, as one object.
+func (sc *Scope) deps(n *PlanNode) json.RawMessage {
+	return append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, false), '}')
+}
+
+func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
+	for _, s := range n.Dag.Sees {
+		if dep := &sc.Nodes[s.Index]; s.Name == name && dep.Status == StepCompleted {
+			return orNull(dep.Output), true
+		}
+	}
+	return nil, false
 }
 
 // unitsOfEach says how many units a fanout has and what they work on.

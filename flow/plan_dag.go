@@ -67,13 +67,13 @@ type PlanDag struct {
 	Exhausted  SkipMode // when a unit has used its last attempt
 
 	If, IfNot json.RawMessage
-	Expr      celProgram
+	Expr      *expr.CEL
 
 	Shape    Shape
 	Static   json.RawMessage // of a merged input
 	Bindings []PlanBinding   // of a mapped one, sorted by name
 	Map      *PlanRef        // a mapped input that is one reference
-	MapExpr  celProgram      // or an expression
+	MapExpr  *expr.CEL       // or an expression
 	Fixed    bool            // a mapped input means the same whenever it is put together
 
 	Items   *PlanRef // of a fanout
@@ -109,8 +109,3 @@ const (
 	FromShared
 	FromInput
 )
-
-// celProgram is a compiled expression.
-type celProgram interface {
-	Eval(vars func(name string) (json.RawMessage, bool)) (json.RawMessage, error)
-}
