@@ -124,7 +124,7 @@ func (c *dagCompiler) always(word string, at *place) bool {
 	return false
 }
 
-// join connects a branch: its inner nodes begin behind its ghosts, and the join is behind its leaves.
+// join connects a branch: its inner nodes begin behind its ghosts, and the join is behind all of them.
 func (c *dagCompiler) join(src *dagSource, entry []int, sees []Seen) {
 	inner := src.inner
 	inner.entry, inner.sees = entry, sees
@@ -138,11 +138,11 @@ func (c *dagCompiler) join(src *dagSource, entry []int, sees []Seen) {
 	p := src.node.Dag
 	p.Always, p.Sees = true, inner.leaves
 	if inner.output >= 0 {
-		p.Deps, p.Sees = []int{inner.output}, []Seen{{"", inner.output}}
-		return
+		p.Sees = []Seen{{"", inner.output}}
 	}
-	if p.Deps = indexes(inner.leaves); len(p.Deps) == 0 {
-		p.Deps = entry
+	p.Deps = slices.Clone(entry)
+	for _, in := range inner.order {
+		p.Deps = append(p.Deps, in.node.Dag.Index)
 	}
 }
 

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -21,8 +22,10 @@ func (d *decider) nextNode(sc *Scope) {
 	case d.s.Steps >= d.limits.Steps:
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
 	case d.guarded(sc, n):
-	case sc.node(n).Doomed, n.Kind == KindJoin && sc.doom(n) == ReasonDependencyFailed:
+	case sc.node(n).Doomed:
 		d.skip(sc, n, SkipPropagate, sc.doom(n), "")
+	case n.Kind == KindJoin && sc.failedInside(n):
+		d.skip(sc, n, SkipPropagate, ReasonDependencyFailed, "")
 	case d.unmet(sc, n):
 	default:
 		d.beginNode(sc, n)
@@ -59,6 +62,15 @@ func (sc *Scope) doom(n *PlanNode) string {
 		}
 	}
 	return ReasonDependency
+}
+
+// failedInside says whether a node of a branch has failed. Why others were skipped does not matter: that
+// may depend on who ended first.
+func (sc *Scope) failedInside(join *PlanNode) bool {
+	return slices.ContainsFunc(join.Dag.Deps, func(i int) bool {
+		inner := &sc.Nodes[i]
+		return inner.Status == StepFailed || sc.Graph.Dag.List[i].Kind == KindJoin && inner.Reason == ReasonDependencyFailed
+	})
 }
 
 // unmet ends a node whose condition does not hold.

@@ -1,0 +1,124 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestTheOrderOfCompletionsDoesNotMatter plays the same random dag in several orders. All of them end with
+// the same statuses, outputs and result; nothing begins before what it waits for has ended, and nothing
+// that could run is left.
+func TestTheOrderOfCompletionsDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) { orderDoesNotMatter(rt, rapidDice{rt}) })
+}
+
+func orderDoesNotMatter(t require.TestingT, d dice) {
+	flow := tame(randomDag(d, 0)).(object)
+	definition, err := json.Marshal(flow)
+	require.NoError(t, err)
+	plan := planOf(t, string(definition))
+	first := playInOrder(t, plan, func(int) int { return 0 })
+	require.Equal(t, first, playInOrder(t, plan, func(n int) int { return n - 1 }), "%s", definition)
+	for range 3 {
+		require.Equal(t, first, playInOrder(t, plan, func(n int) int { return d.pick("next", n) }), "%s", definition)
+	}
+}
+
+// tame takes out of a definition what depends on time or on who comes first on purpose: deadlines, failing
+// fast, and flows of graph mode, whose shared state says who wrote last.
+func tame(part any) any {
+	n, ok := part.(object)
+	if !ok {
+		return part
+	}
+	for key, v := range n {
+		n[key] = tame(v)
+	}
+	for _, key := range []string{"timeout", "timeout_ms", "start_timeout", "heartbeat_timeout"} {
+		delete(n, key)
+	}
+	switch {
+	case n["mode"] == "dag":
+		n["on_error"] = "continue"
+	case n["start"] != nil:
+		return object{"start": "x", "nodes": object{"x": object{"service": oneOfKeys(n, "echo", "boom"), "post": object{"output_key": "out"}}}}
+	case n["signal_key"] != nil:
+		n["signal_key"] = "$shared.flag"
+	case n["approval_key"] != nil:
+		n["approval_key"] = "verdict"
+	}
+	return n
+}
+
+// oneOfKeys chooses by how large an object is.
+func oneOfKeys(n object, from ...string) string {
+	return from[len(n["nodes"].(object))%len(from)]
+}
+
+// ended is what comes out of a task.
+type ended struct {
+	Status TaskStatus
+	Result string
+	Nodes  []string
+}
+
+// playInOrder plays a task to its end; next chooses who of those in flight comes next.
+func playInOrder(t require.TestingT, plan *Plan, next func(n int) int) ended {
+	tb := newTable(t, plan)
+	_, err := tb.do(Start{Params: paramsFor(plan)})
+	require.NoError(t, err)
+	for _, key := range []string{"flag", "verdict"} {
+		_, err := tb.do(Signal{Key: key, Value: json.RawMessage(`true`)})
+		require.NoError(t, err)
+	}
+	for range 2_000 {
+		open := append(tb.open(), tb.direct()...)
+		switch {
+		case tb.state.Status.Ended():
+			require.NoError(t, startedInTime(plan, tb.events))
+			return endOf(tb.state)
+		case len(open) == 0:
+			tb.wait(1_000)
+			continue
+		}
+		a := open[next(len(open))]
+		if job, ok := tb.jobs[a]; ok {
+			_, err = tb.do(tb.hands(job))
+		} else {
+			_, err = tb.do(tb.finishDirectly(a, ""))
+		}
+		require.NoError(t, err)
+	}
+	require.FailNow(t, "the task is stuck", "%s", snapshotOf(t, tb.state))
+	return ended{}
+}
+
+func endOf(s *State) ended {
+	e := ended{Status: s.Status, Result: oneLine(s.Result())}
+	for i, n := range s.Root.Graph.Dag.List {
+		e.Nodes = append(e.Nodes, fmt.Sprintf("%s %s %s", n.Key, s.Root.Nodes[i].Status, oneLine(orNull(s.Root.Nodes[i].Output))))
+	}
+	return e
+}
+
+// startedInTime says that everything a step waits for had ended when it began.
+func startedInTime(plan *Plan, events []Event) error {
+	s := NewState("t", plan)
+	for i := range events {
+		e := &events[i]
+		if sc := s.scopes[e.Scope]; e.Type == StepEntered && sc.Graph.Dag != nil {
+			n := sc.Graph.Nodes[e.Node]
+			for _, dep := range n.Dag.Deps {
+				if !sc.Nodes[dep].Ended() {
+					return fmt.Errorf("%s began before %s had ended", n.Key, sc.Graph.Dag.List[dep].Key)
+				}
+			}
+		}
+		Evolve(s, e)
+	}
+	return nil
+}
