@@ -39,7 +39,7 @@ func (l *lives) start(t *testing.T) *theatre {
 		}
 		return flow.Report{}
 	})
-	cfg.Store, cfg.Limits, cfg.Lease = l.store, l.limits, 200*time.Millisecond
+	cfg.Store, cfg.Limits, cfg.Lease = l.store, l.limits, time.Second
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1}
 	return start(t, cfg)
 }
