@@ -88,7 +88,8 @@ func (sc *Scope) drop(st *Step) {
 		return
 	}
 	sc.deactivate(st)
-	sc.node(st.Node).Step = nil
+	n := sc.node(st.Node)
+	n.Step, n.Extra = nil, st.Extra
 }
 
 // remember notes a completed step that can be undone.

@@ -154,7 +154,7 @@ func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	switch {
 	case err != nil:
 		d.failNode(sc, n, ReasonPreprocessing, err.Error())
-	case total == 0:
+	case total+len(sc.node(n).Extra) == 0:
 		d.complete(sc, n, nil)
 	default:
 		d.enterNode(sc, n, total)
@@ -187,8 +187,12 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
 		e.Until = d.env.Now + n.Dag.StartDelayMS
 	}
+	extra := sc.node(n).Extra
 	d.emit(e)
 	st := sc.node(n).Step
+	if len(extra) > 0 {
+		d.grow(st, extra)
+	}
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
 	}
@@ -336,19 +340,27 @@ func (d *decider) append(c Append) error {
 	case len(state.Step.Units)+len(c.Items) > d.limits.Units:
 		return Errorf(Limit, "%d units, more than the %d a step may have", len(state.Step.Units)+len(c.Items), d.limits.Units)
 	}
-	list, err := d.list(c.Items)
-	if err != nil {
+	list := listOf(c.Items)
+	if !expr.Valid(list) {
+		return Errorf(Invalid, "items are not valid JSON")
+	}
+	if err := d.limits.checkValue("the list of items", list); err != nil {
 		return err
 	}
-	e := state.Step.event(UnitsAppended)
-	e.Unit, e.Total, e.Input = len(state.Step.Units), len(c.Items), list
-	d.emit(e)
+	d.grow(state.Step, c.Items)
 	d.refill(state.Step)
 	return nil
 }
 
-// list puts values together.
-func (d *decider) list(values []json.RawMessage) (json.RawMessage, error) {
+// grow adds units to a step.
+func (d *decider) grow(st *Step, items []json.RawMessage) {
+	e := st.event(UnitsAppended)
+	e.Unit, e.Total, e.Input = len(st.Units), len(items), listOf(items)
+	d.emit(e)
+}
+
+// listOf puts values together.
+func listOf(values []json.RawMessage) json.RawMessage {
 	b := []byte{'['}
 	for i, v := range values {
 		if i > 0 {
@@ -356,11 +368,7 @@ func (d *decider) list(values []json.RawMessage) (json.RawMessage, error) {
 		}
 		b = append(b, orNull(v)...)
 	}
-	b = append(b, ']')
-	if !expr.Valid(b) {
-		return nil, Errorf(Invalid, "items are not valid JSON")
-	}
-	return b, d.limits.checkValue("the list of items", b)
+	return append(b, ']')
 }
 
 // Route is how jobs reach whoever carries them out, in the words of dag mode.

@@ -16,7 +16,7 @@ func (sc *Scope) holdDag(st *Step) {
 		sc.deactivate(n.Step)
 	}
 	n.Status, n.Visit, n.StartedAt, n.Step = StepStarted, st.Visit, st.EnteredAt, st
-	n.Initial = st.Initial
+	n.Initial, n.Extra = st.Initial, nil
 	sc.activate(st)
 }
 
@@ -54,7 +54,7 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 		if n.Status == StepCompleted {
 			s.remember(st, n.Output)
 		}
-		n.Total, n.Left, n.Failures = len(st.Units), st.Left(), st.Failures
+		n.Total, n.Left, n.Failures, n.Extra = len(st.Units), st.Left(), st.Failures, st.Extra
 		s.forget(st)
 		sc.deactivate(st)
 		n.Step = nil
@@ -165,7 +165,7 @@ func (sc *Scope) retryDag(undone map[string]bool) {
 		n := &sc.Nodes[i]
 		kept := n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed)
 		if !kept {
-			*n = NodeState{Visit: n.Visit}
+			*n = NodeState{Visit: n.Visit, Extra: n.Extra}
 		}
 	}
 	for i := range sc.Nodes {

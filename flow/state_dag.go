@@ -24,6 +24,8 @@ type NodeState struct {
 	StartedAt int64           `json:",omitempty"`
 	EndedAt   int64           `json:",omitempty"`
 	Step      *Step           `json:",omitempty"` // while it is active
+
+	Extra []json.RawMessage `json:",omitempty"` // items that were appended, while no step holds them: a retry adds them again
 }
 
 // Ended says whether the node is over.
