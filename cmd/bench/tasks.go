@@ -27,12 +27,13 @@ func newPayload(id string) payload {
 // unit of a fan-out gets its number and returns as much.
 func noop(input json.RawMessage) (json.RawMessage, error) {
 	var p payload
-	into := any(&p)
-	if len(input) > 0 && input[0] != '{' {
+	var number int
+	if json.Unmarshal(input, &number) == nil {
 		p = newPayload("unit")
-		into = &p.Step
+		p.Step = number
+		return json.Marshal(p)
 	}
-	if err := json.Unmarshal(input, into); err != nil {
+	if err := json.Unmarshal(input, &p); err != nil {
 		return nil, err
 	}
 	p.Step++

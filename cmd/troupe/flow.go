@@ -11,13 +11,15 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 type flowCmd struct {
 	Apply    flowApplyCmd    `cmd:"" help:"Publish definitions."`
 	Validate flowValidateCmd `cmd:"" help:"Tell what is wrong with definitions."`
 	List     flowListCmd     `cmd:"" help:"List the flows."`
-	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition."`
+	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
+	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
 }
 
 type flowApplyCmd struct {
@@ -159,6 +161,30 @@ type flowShowCmd struct {
 	remote
 	Flow    string `arg:"" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
+	Plan    bool   `help:"Show what the definition is compiled to, the nodes made by the compiler included."`
+	Format  string `enum:"text,mermaid,graphviz,json" default:"text" help:"Of the plan: text, mermaid, graphviz or json (${default})."`
+}
+
+// showPlan compiles the version here: it says all by itself.
+func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
+	plan, problems := flow.CompileText(definition, flow.Limits{})
+	if plan == nil {
+		return problems
+	}
+	view := plan.View(name)
+	text := ""
+	switch {
+	case c.Format == "mermaid":
+		text = view.Mermaid()
+	case c.Format == "graphviz":
+		text = view.Graphviz()
+	case c.Format == "json" || c.json():
+		text = string(view.JSON())
+	default:
+		text = view.Text()
+	}
+	_, err := io.WriteString(a.stdout, text)
+	return err
 }
 
 func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
@@ -173,6 +199,9 @@ func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 	v, err := server.Version(ctx, c.Flow, c.Version)
 	if err != nil {
 		return err
+	}
+	if c.Plan || c.Format != "text" {
+		return c.showPlan(a, orElse(f.Slug, f.ID), v.Definition)
 	}
 	if c.json() {
 		return printJSON(a.stdout, struct {

@@ -65,6 +65,17 @@ func (p *progress) apply(e *wire.Event) {
 		p.state = "paused"
 	case "task_resumed":
 		p.state = "running"
+	case "cancel_asked":
+		p.state = "canceling"
+	case "task_closing":
+		p.state = "closing"
+		clear(p.active)
+	case "task_retried":
+		p.state, p.err, p.ended = "running", "", time.Time{}
+	case "units_appended":
+		if s := p.active[at]; s != nil {
+			s.total += e.Total
+		}
 	case "task_ended":
 		p.state, p.err, p.ended = e.State, e.Error, e.At.Time
 		clear(p.active)
@@ -105,7 +116,7 @@ func (p *progress) stepEnded(at visit, e *wire.Event) {
 		p.nodes[at.nodeID] = n
 	}
 	n.visits++
-	n.state = e.State
+	n.state = e.State + after(": ", e.Reason)
 	if s := p.active[at]; s != nil {
 		if n.visits == 1 {
 			n.first = s.entered
@@ -169,19 +180,25 @@ func (p *progress) tell(e *wire.Event) string {
 	switch e.Type {
 	case "task_created":
 		return "task started"
-	case "task_paused", "task_resumed":
+	case "task_paused", "task_resumed", "task_retried":
 		return "task " + e.Type[len("task_"):]
 	case "task_ended":
 		return "task " + e.State + after(": ", e.Error)
+	case "cancel_asked":
+		return "task canceled gently: what is in flight goes on"
+	case "task_closing":
+		return "task " + e.State + ", what it did is undone" + after(": ", e.Error)
 	case "signal_received":
 		return "signal " + e.Key
+	case "units_appended":
+		return fmt.Sprintf("%s: %d units appended", where, e.Total)
 	case "step_entered":
 		if e.Total > 1 {
 			return fmt.Sprintf("%s: started with %d units", where, e.Total)
 		}
 		return where + ": started"
 	case "step_ended":
-		return where + ": " + e.State + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
+		return where + ": " + e.State + after(", ", e.Reason) + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
 	case "attempt_claimed":
 		return where + ": taken by " + e.Worker
 	case "attempt_ended":

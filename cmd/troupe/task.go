@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
@@ -12,48 +10,45 @@ import (
 )
 
 type taskCmd struct {
-	Start   taskStartCmd   `cmd:"" help:"Start a task of a flow."`
-	List    taskListCmd    `cmd:"" help:"List tasks, newest first."`
-	Show    taskShowCmd    `cmd:"" help:"Show a task, and why it is waiting."`
-	Watch   taskWatchCmd   `cmd:"" help:"Follow a task until it has ended."`
-	Cancel  taskCancelCmd  `cmd:"" help:"End tasks; what they are doing is withdrawn."`
-	Pause   taskPauseCmd   `cmd:"" help:"Let nothing new of tasks start."`
-	Resume  taskResumeCmd  `cmd:"" help:"Let paused tasks go on."`
-	Signal  taskSignalCmd  `cmd:"" help:"Set a key of a task's shared state and wake whoever waits for it."`
-	History taskHistoryCmd `cmd:"" help:"Show a task's events, its runs, or what they printed."`
+	Start    taskStartCmd    `cmd:"" help:"Start a task of a flow."`
+	List     taskListCmd     `cmd:"" help:"List tasks, newest first."`
+	Show     taskShowCmd     `cmd:"" help:"Show a task, and why it is waiting."`
+	Watch    taskWatchCmd    `cmd:"" help:"Follow a task until it has ended."`
+	Cancel   taskCancelCmd   `cmd:"" help:"End tasks; what they are doing is withdrawn."`
+	Pause    taskPauseCmd    `cmd:"" help:"Let nothing new of tasks start."`
+	Resume   taskResumeCmd   `cmd:"" help:"Let paused tasks go on."`
+	Retry    taskRetryCmd    `cmd:"" help:"Let failed tasks go on where they failed."`
+	Append   taskAppendCmd   `cmd:"" help:"Append units to a fan-out."`
+	Complete taskCompleteCmd `cmd:"" help:"Complete or fail a unit that nobody carries out (route direct)."`
+	Signal   taskSignalCmd   `cmd:"" help:"Set a key of a task's shared state and wake whoever waits for it."`
+	History  taskHistoryCmd  `cmd:"" help:"Show a task's events, its runs, or what they printed."`
 }
 
 type taskStartCmd struct {
 	remote
-	Flow       string   `arg:"" help:"Slug or id of the flow."`
-	Version    int      `help:"Number of the version; 0 = the newest."`
-	Params     string   `placeholder:"JSON" help:"Params, a JSON object."`
-	ParamsFile string   `placeholder:"FILE" help:"File with the params; - is stdin."`
-	Param      []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params; JSON, or else text. May be repeated."`
-	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
-	Key        string   `help:"Idempotency key: the same key for the same flow is the same task."`
-	Wait       bool     `help:"Wait for the end; exit with 1 if the task does not complete."`
+	inputFlags
+	Flow    string `arg:"" help:"Slug or id of the flow."`
+	Version int    `help:"Number of the version; 0 = the newest."`
+	Key     string `help:"Idempotency key: the same key for the same flow is the same task."`
+	Wait    bool   `help:"Wait for the end; exit with 1 if the task does not complete."`
 }
 
 func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
-	params, err := c.params(a)
+	start, err := c.start(a, c.Flow)
 	if err != nil {
 		return err
 	}
-	labels, err := pairs("--label", c.Label)
-	if err != nil {
-		return err
-	}
+	start.Version, start.IdempotencyKey = c.Version, c.Key
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	started, err := server.Start(ctx, wire.Start{Flow: c.Flow, Version: c.Version, Params: params, Labels: labels, IdempotencyKey: c.Key})
+	started, err := server.Start(ctx, start)
 	switch {
 	case err != nil:
 		return err
 	case c.Wait:
-		return c.wait(ctx, a, server, started.ID)
+		return c.waitFor(ctx, a, server, started.ID)
 	case c.json():
 		return printJSON(a.stdout, started)
 	}
@@ -61,8 +56,8 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// wait shows the task as it has ended.
-func (c *taskStartCmd) wait(ctx context.Context, a *app, server *client.Client, id string) error {
+// waitFor shows a task when it has ended.
+func (c *remote) waitFor(ctx context.Context, a *app, server *client.Client, id string) error {
 	task, err := server.Wait(ctx, id)
 	if err != nil {
 		return fmt.Errorf("%w\nThe task goes on without us: troupe task watch %s", err, id)
@@ -81,65 +76,6 @@ func (c *taskStartCmd) wait(ctx context.Context, a *app, server *client.Client, 
 func printEnded(a *app, t *wire.Task) error {
 	return printFields(a.stdout, "Task", t.ID, "State", t.State, "Steps", fmt.Sprint(t.Steps), "Time", took(t.CreatedAt, t.EndedAt),
 		"Error", t.Error, "Result", string(t.Result))
-}
-
-// params puts together what the flags say; single ones win over an object.
-func (c *taskStartCmd) params(a *app) (json.RawMessage, error) {
-	text := []byte(c.Params)
-	if c.ParamsFile != "" {
-		if c.Params != "" {
-			return nil, usagef("--params and --params-file are two ways to say the same: choose one")
-		}
-		var err error
-		if text, err = a.read(c.ParamsFile); err != nil {
-			return nil, err
-		}
-	}
-	var object map[string]json.RawMessage
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &object); err != nil {
-			return nil, usagef("params are no JSON object: %v", err)
-		}
-	}
-	if len(c.Param) == 0 {
-		return text, nil // as it is, with its order of keys
-	}
-	single, err := pairs("-p", c.Param)
-	if err != nil {
-		return nil, err
-	}
-	if object == nil {
-		object = map[string]json.RawMessage{}
-	}
-	for key, value := range single {
-		object[key] = jsonOrText(value)
-	}
-	return json.Marshal(object)
-}
-
-// pairs reads the values of a flag that are written NAME=VALUE.
-func pairs(flag string, sent []string) (map[string]string, error) {
-	if len(sent) == 0 {
-		return nil, nil
-	}
-	all := map[string]string{}
-	for _, pair := range sent {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, usagef("%s %q is not NAME=VALUE", flag, pair)
-		}
-		all[name] = value
-	}
-	return all, nil
-}
-
-// jsonOrText takes what is JSON for what it is, and all else for text.
-func jsonOrText(s string) json.RawMessage {
-	if json.Valid([]byte(s)) {
-		return json.RawMessage(s)
-	}
-	text, _ := json.Marshal(s) // a string is always marshaled
-	return text
 }
 
 type taskListCmd struct {

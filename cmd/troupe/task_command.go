@@ -14,10 +14,21 @@ type tasksArg struct {
 	Tasks []string `arg:"" name:"task" help:"Ids of the tasks."`
 }
 
-type taskCancelCmd struct{ tasksArg }
+type taskCancelCmd struct {
+	tasksArg
+	Gently bool `xor:"how" help:"Let what is in flight go on; nothing new starts."`
+	Force  bool `xor:"how" help:"Also end compensations, when a task is at them."`
+}
 
 func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Cancel(ctx, id) })
+	how := wire.Cancel{Gently: c.Gently, Force: c.Force}
+	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
+}
+
+type taskRetryCmd struct{ tasksArg }
+
+func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
+	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
 }
 
 type taskPauseCmd struct{ tasksArg }

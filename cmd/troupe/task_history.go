@@ -60,7 +60,7 @@ func placeOf(p *wire.Place) string {
 
 func eventText(e *wire.Event) string {
 	var parts []string
-	for _, part := range []string{e.State, after("action ", e.Action), after("next ", e.Next), after("key ", e.Key),
+	for _, part := range []string{e.State, after("reason ", e.Reason), after("action ", e.Action), after("next ", e.Next), after("key ", e.Key),
 		after("worker ", e.Worker), after("output ", string(e.Output)), after("error ", e.Error)} {
 		if part != "" {
 			parts = append(parts, part)
@@ -80,9 +80,9 @@ func (c *taskHistoryCmd) runs(ctx context.Context, a *app, server *client.Client
 	var rows [][]string
 	for _, r := range runs {
 		rows = append(rows, []string{fmt.Sprintf("%s#%d", nodeID{r.Scope, r.Node}, r.Visit), orElse(r.Branch, fmt.Sprint(r.Unit)), fmt.Sprint(r.Attempt),
-			r.State, r.Action, r.Worker, r.StartedAt.Local().Format("15:04:05.000"), took(r.StartedAt, r.EndedAt), short(orElse(r.Error, string(r.Output)), 60)})
+			r.State, orElse(r.Reason, r.Action), r.Worker, r.StartedAt.Local().Format("15:04:05.000"), took(r.StartedAt, r.EndedAt), short(orElse(r.Error, string(r.Output)), 60)})
 	}
-	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION", "WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
+	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION OR REASON", "WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
 }
 
 // log is what one attempt has printed.

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
 type taskShowCmd struct {
 	remote
-	Task string `arg:"" help:"Id of the task."`
+	Task  string `arg:"" help:"Id of the task."`
+	Steps bool   `help:"Show all its steps. Else those of a large dag are left out that have completed or not begun."`
 }
 
 func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
@@ -28,28 +30,59 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	steps, err := c.steps(ctx, server, task)
+	if err != nil {
+		return err
+	}
 	if c.json() {
 		return printJSON(a.stdout, struct {
 			*wire.Task
 			Waits []wire.Wait `json:"waits"`
-		}{task, waiting.Waits})
+			Steps []wire.Step `json:"step_list,omitempty"`
+		}{task, waiting.Waits, steps})
 	}
-	return showTask(a, task, waiting.Waits)
+	return showTask(a, task, steps, waiting.Waits)
 }
 
-func showTask(a *app, t *wire.Task, waits []wire.Wait) error {
+// steps are those that are listed: of a graph without --steps, and of a dag that is too large for a screen,
+// what is under way or went wrong.
+func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
+	q, limit := client.StepQuery{}, 0
+	if !c.Steps {
+		switch n := t.Counts; {
+		case n == nil:
+			return nil, nil
+		case n.Created+n.Started+n.Completed+n.Failed+n.Skipped > manySteps:
+			q.States, limit = []string{"started", "failed", "skipped"}, manySteps
+		}
+	}
+	return gather(limit, func(p client.Paging) (*wire.Page[wire.Step], error) {
+		q.Paging = p
+		return server.Steps(ctx, t.ID, q)
+	})
+}
+
+// manySteps is how many steps fit on a screen.
+const manySteps = 50
+
+func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error {
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
 		labels = append(labels, name+"="+t.Labels[name])
 	}
 	err := printFields(a.stdout, "Task", t.ID, "Flow", fmt.Sprintf("%s, version %d", t.Flow, t.Version), "State", stateOf(&t.TaskSummary),
-		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", fmt.Sprint(t.Steps),
+		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", stepsOf(t),
 		"Started", moment(t.CreatedAt), "Ended", moment(t.EndedAt), "Time", took(t.CreatedAt, t.EndedAt), "Error", t.Error,
 		"Params", string(t.Params), "Shared", string(t.Shared), "Result", string(t.Result))
 	if err != nil {
 		return err
 	}
-	if err := showActive(a, t.Active); err != nil {
+	if steps != nil {
+		err = showSteps(a, steps)
+	} else {
+		err = showActive(a, t.Active)
+	}
+	if err != nil {
 		return err
 	}
 	for _, w := range waits {
@@ -59,6 +92,45 @@ func showTask(a *app, t *wire.Task, waits []wire.Wait) error {
 		fmt.Fprintln(a.stdout)
 	}
 	return nil
+}
+
+// stepsOf counts a task's steps.
+func stepsOf(t *wire.Task) string {
+	n := t.Counts
+	if n == nil {
+		return fmt.Sprint(t.Steps)
+	}
+	return fmt.Sprintf("%d completed, %d started, %d failed, %d skipped, %d to come", n.Completed, n.Started, n.Failed, n.Skipped, n.Created)
+}
+
+func showSteps(a *app, steps []wire.Step) error {
+	var rows [][]string
+	for _, s := range steps {
+		units := ""
+		if s.Units.Total > 1 || s.Kind == "fanout" && s.Visit > 0 {
+			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total)
+		}
+		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, took(s.EnteredAt, s.EndedAt), short(stepText(&s), 80)})
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "TIME", "WHY"}, rows)
+}
+
+// stepText is why a step is in its state.
+func stepText(s *wire.Step) string {
+	switch {
+	case s.Error != "" || s.Reason != "":
+		return s.Reason + after(": ", s.Error)
+	case s.Waits > 0:
+		text := "after " + strings.Join(s.WaitsFor, ", ")
+		if more := s.Waits - len(s.WaitsFor); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		return text
+	case s.Wait != nil:
+		return s.Wait.Text
+	}
+	return after("action ", s.Action)
 }
 
 func showActive(a *app, steps []wire.Step) error {

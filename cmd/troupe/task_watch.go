@@ -28,13 +28,23 @@ func (c *taskWatchCmd) Run(ctx context.Context, a *app) error {
 	if _, err := server.Task(ctx, c.Task); err != nil { // following goes on trying, so ask first
 		return err
 	}
-	w := &watch{app: a, server: server, task: c.Task, json: c.json(), progress: newProgress()}
-	if !w.json {
-		w.screen = newScreen(a.stdout)
-	}
+	w := newWatch(a, server, c.Task, c.json())
 	if err := w.run(ctx); err != nil {
 		return err
 	}
+	return w.outcome()
+}
+
+func newWatch(a *app, server *client.Client, task string, json bool) *watch {
+	w := &watch{app: a, server: server, task: task, json: json, progress: newProgress()}
+	if !json {
+		w.screen = newScreen(a.stdout)
+	}
+	return w
+}
+
+// outcome is what the exit status is made of.
+func (w *watch) outcome() error {
 	if w.progress.state != "completed" {
 		return errFailed
 	}
@@ -75,10 +85,12 @@ func (w *watch) run(ctx context.Context) error {
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
 	w.quiet = time.Now()
-	for !w.progress.over() {
+	for { // to the end of the stream: a task that has ended may have been retried
 		select {
 		case s, open := <-events:
 			switch {
+			case !open && w.progress.over():
+				return w.finish()
 			case !open:
 				return errors.New("the server ended the stream before the task ended")
 			case s.err != nil:
@@ -93,7 +105,6 @@ func (w *watch) run(ctx context.Context) error {
 			return fmt.Errorf("not followed to its end; go on with troupe task watch %s", w.task)
 		}
 	}
-	return w.finish()
 }
 
 // read hands over the events and closes the channel behind the last one.
@@ -140,11 +151,18 @@ func (w *watch) idle(ctx context.Context) {
 	}
 }
 
+// maxLines is how many steps under way are drawn: what does not fit on a screen cannot be erased.
+const maxLines = 15
+
 func (w *watch) lines(now time.Time) []string {
 	p := w.progress
 	lines := []string{fmt.Sprintf("%s %s  %s  %d steps  %s", spinner(now), w.task, p.state, p.steps, span(now.Sub(p.began)))}
-	for _, s := range p.underWay() {
+	steps := p.underWay()
+	for _, s := range steps[:min(len(steps), maxLines)] {
 		lines = append(lines, "  "+spinner(now)+" "+s.line(now))
+	}
+	if more := len(steps) - maxLines; more > 0 {
+		lines = append(lines, fmt.Sprintf("    … and %d more", more))
 	}
 	for _, wait := range w.waits {
 		lines = append(lines, "    waits: "+clean(waitLine(&wait)))

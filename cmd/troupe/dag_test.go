@@ -1,0 +1,93 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+const workList = `
+mode: dag
+nodes:
+  list: {kind: fanout, route: direct, each: {items: $run}}
+  sum:
+    depends_on: [list]
+    exec_type: local_func
+    func: mul
+    params: {mul: 2}
+    prep: {input_key: "$deps.list[0]"}
+`
+
+func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	require.Equal(t, 0, cmd("flow", "apply", write(t, "list.yaml", workList)).code)
+	got := cmd("task", "start", "list", "--input", "@"+write(t, "in.json", `["a"]`))
+	require.Equal(t, 0, got.code, got.stderr)
+	id := strings.TrimSpace(got.stdout)
+	require.Equal(t, 2, cmd("task", "start", "list", "--input", "[]", "-p", "a=1").code)
+	require.Equal(t, 2, cmd("task", "start", "list", "--input", "text").code)
+
+	require.Equal(t, result{0, "list unit 1\nlist unit 2\n", ""}, cmd("task", "append", id, "list", "b", "--list", `[{"n":1}]`))
+	require.Equal(t, 2, cmd("task", "append", id, "list").code)
+	got = cmd("task", "show", id)
+	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 to come.*list +fanout +started +0/3 +somebody has to complete it\nsum +executor +created +after list`, got.stdout)
+	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "complete", id, "list", "3"))
+	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""}, cmd("task", "complete", id, "list", "4"))
+	require.Equal(t, 2, cmd("task", "complete", id, "list", "3", "--error", "x").code)
+	require.Equal(t, 0, cmd("task", "complete", id, "list", "--unit", "1", "--error", "torn").code)
+	require.Equal(t, 0, cmd("task", "complete", id, "list", "--unit", "2").code)
+	got = cmd("task", "watch", id)
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, `(?s)list: 2 units appended.*list: failed, task_error.*list +failed: task_error +1 +3 +1.*sum +skipped: dependency_failed`, got.stdout)
+	require.Regexp(t, `task_error: `, cmd("task", "show", id).stdout)
+	require.Regexp(t, `sum#1 .* skipped +dependency_failed`, cmd("task", "history", id, "--runs").stdout)
+
+	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "retry", id))
+	for _, unit := range []string{"0", "1", "2"} {
+		got = cmd("task", "complete", id, "list", "21", "--unit", unit)
+		require.Equal(t, 0, got.code, got.stderr)
+		if unit == "2" {
+			break
+		}
+		require.Equal(t, id+"  running\n", got.stdout)
+	}
+	got = cmd("task", "watch", id)
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+	require.Contains(t, got.stdout, "task retried", "a watch goes on past the first end")
+	require.Equal(t, 1, cmd("task", "retry", id).code)
+	require.Equal(t, id+"  completed\n", cmd("task", "cancel", "--gently", id).stdout)
+}
+
+func TestAFlowIsRunFromItsFile(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	path := write(t, "double.yaml", double)
+	got := cmd("flow", "run", path, "-p", "n=21")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `(?s)task started.*double: completed.*completed after 1 steps.*Result: 42`, got.stdout)
+	task := parse[wire.Task](t, cmd("flow", "run", path, "--slug", "other", "--input", `{"n":4}`, "-o", "json").stdout)
+	require.Equal(t, []string{"other", "8"}, []string{task.Flow, string(task.Result)})
+	broken := write(t, "broken.yaml", strings.ReplaceAll(double, "func: mul", "func: nobody_knows"))
+	got = cmd("flow", "run", broken, "-p", "n=1")
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, `failed after 1 steps`, got.stdout)
+	got = cmd("flow", "run", write(t, "wrong.yaml", "start: x\nnodes: {}\n"))
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, `wrong.yaml:1:8: error: start: unknown node "x"`)
+	require.Equal(t, 2, cmd("flow", "run", "-").code)
+}
+
+func TestAPlanIsShown(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	require.Equal(t, 0, cmd("flow", "apply", write(t, "list.yaml", workList)).code)
+	require.Regexp(t, `(?s)list \(dag, .*list +fanout +direct +each \$run\n +sum +executor +local_func:mul +after list`, cmd("flow", "show", "list", "--plan").stdout)
+	require.Regexp(t, `^flowchart TD\n`, cmd("flow", "show", "list", "--plan", "--format", "mermaid").stdout)
+	require.Regexp(t, `^digraph "list" \{\n`, cmd("flow", "show", "list", "--plan", "--format", "graphviz").stdout)
+	require.Equal(t, "dag", parse[flow.PlanView](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/api/client"
+)
+
+type flowRunCmd struct {
+	remote
+	inputFlags
+	File string `arg:"" help:"Definition in YAML or JSON; - is stdin."`
+	Slug string `help:"What the flow is addressed by, if not by its file's name."`
+}
+
+// Help says how it ends.
+func (flowRunCmd) Help() string {
+	return "Publishes the definition, starts a task of it and follows that to its end. Exits with 0 when the task has completed, " +
+		"with 1 when it failed or was canceled, or the definition is wrong. --output json prints the task as it has ended."
+}
+
+func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
+	slug := c.Slug
+	switch {
+	case slug == "" && c.File == "-":
+		return usagef("--slug is missing: stdin has no name")
+	case slug == "":
+		slug = slugOf(c.File)
+	}
+	start, err := c.start(a, slug)
+	if err != nil {
+		return err
+	}
+	text, err := a.read(c.File)
+	if err != nil {
+		return err
+	}
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	published, err := server.Publish(ctx, slug, text)
+	if problems := problemsOf(err); problems != nil {
+		printProblems(a.stderr, c.File, problems)
+		return errFailed
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	printProblems(a.stderr, c.File, published.Warnings)
+	start.Version = published.Version.Number
+	started, err := server.Start(ctx, start)
+	if err != nil {
+		return err
+	}
+	return c.follow(ctx, a, server, started.ID)
+}
+
+func (c *flowRunCmd) follow(ctx context.Context, a *app, server *client.Client, id string) error {
+	if c.json() {
+		return c.waitFor(ctx, a, server, id)
+	}
+	w := newWatch(a, server, id, false)
+	if err := w.run(ctx); err != nil {
+		return err
+	}
+	task, err := server.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(task.Result) > 0 {
+		fmt.Fprintf(a.stdout, "Result: %s\n", clean(string(task.Result)))
+	}
+	return w.outcome()
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// inputFlags say what a task is started with.
+type inputFlags struct {
+	Input      string   `placeholder:"JSON|@FILE" help:"Input, any JSON that the flow takes; @FILE reads it from a file, @- from stdin."`
+	Params     string   `placeholder:"JSON" help:"Params, a JSON object."`
+	ParamsFile string   `placeholder:"FILE" help:"File with the params; - is stdin."`
+	Param      []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params; JSON, or else text. May be repeated."`
+	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
+}
+
+// start makes the request that begins a task.
+func (f *inputFlags) start(a *app, flow string) (s wire.Start, err error) {
+	s.Flow = flow
+	if s.Labels, err = pairs("--label", f.Label); err != nil {
+		return s, err
+	}
+	if f.Input == "" {
+		s.Params, err = f.params(a)
+		return s, err
+	}
+	if f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0 {
+		return s, usagef("--input is all a task is started with: leave --params, --params-file and -p out")
+	}
+	s.Input, err = a.value("--input", f.Input)
+	return s, err
+}
+
+// params puts together what the flags say; single ones win over an object.
+func (f *inputFlags) params(a *app) (json.RawMessage, error) {
+	text := []byte(f.Params)
+	if f.ParamsFile != "" {
+		if f.Params != "" {
+			return nil, usagef("--params and --params-file are two ways to say the same: choose one")
+		}
+		var err error
+		if text, err = a.read(f.ParamsFile); err != nil {
+			return nil, err
+		}
+	}
+	var object map[string]json.RawMessage
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &object); err != nil {
+			return nil, usagef("params are no JSON object: %v (for any other JSON use --input)", err)
+		}
+	}
+	if len(f.Param) == 0 {
+		return text, nil // as it is, with its order of keys
+	}
+	single, err := pairs("-p", f.Param)
+	if err != nil {
+		return nil, err
+	}
+	if object == nil {
+		object = map[string]json.RawMessage{}
+	}
+	for key, value := range single {
+		object[key] = jsonOrText(value)
+	}
+	return json.Marshal(object)
+}
+
+// value is JSON that a flag says, or the file it names.
+func (a *app) value(flag, sent string) (json.RawMessage, error) {
+	text := []byte(sent)
+	if file, ok := strings.CutPrefix(sent, "@"); ok {
+		var err error
+		if text, err = a.read(file); err != nil {
+			return nil, err
+		}
+	}
+	if !json.Valid(text) {
+		return nil, usagef("%s %.60q is no JSON: quote texts, or name a file as @FILE", flag, sent)
+	}
+	return text, nil
+}
+
+// pairs reads the values of a flag that are written NAME=VALUE.
+func pairs(flag string, sent []string) (map[string]string, error) {
+	if len(sent) == 0 {
+		return nil, nil
+	}
+	all := map[string]string{}
+	for _, pair := range sent {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usagef("%s %q is not NAME=VALUE", flag, pair)
+		}
+		all[name] = value
+	}
+	return all, nil
+}
+
+// jsonOrText takes what is JSON for what it is, and all else for text.
+func jsonOrText(s string) json.RawMessage {
+	if json.Valid([]byte(s)) {
+		return json.RawMessage(s)
+	}
+	text, _ := json.Marshal(s) // a string is always marshaled
+	return text
+}
