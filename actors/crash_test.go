@@ -47,3 +47,29 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	require.NoError(t, th.Do(ctx, id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 }
+
+func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
+	var crash atomic.Bool
+	var calls atomic.Int64
+	release := make(chan struct{})
+	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+		calls.Add(1)
+		<-release
+		return increment(ctx, j)
+	})
+	cfg.Host.Probe = func(kind string, message any) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && crash.Swap(false) {
+			panic("a planted crash")
+		}
+	}
+	th := start(t, cfg)
+	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	crash.Store(true)
+	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
+	require.Equal(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, note, "")))
+	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, 5*time.Second, time.Millisecond)
+	close(release)
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	require.EqualValues(t, 3, calls.Load(), "no job was carried out twice")
+}

@@ -2,7 +2,7 @@ package actors
 
 import "sync"
 
-// crew runs functions in goroutines that are used again: what actors and carriers do needs deep
+// crew runs functions that may block in goroutines that are used again: what carriers do needs deep
 // stacks, and growing a new one each time costs more than the work of a short step.
 type crew struct {
 	next chan func()
@@ -47,9 +47,3 @@ func (c *crew) work(f func()) {
 
 // dismiss ends the goroutines that wait. What is running goes on to its end.
 func (c *crew) dismiss() { c.once.Do(func() { close(c.done) }) }
-
-// Schedule and Throughput make a crew the dispatcher of mailboxes.
-func (c *crew) Schedule(f func()) { c.run(f) }
-
-// Throughput is how many messages an actor handles before another one gets its goroutine.
-func (c *crew) Throughput() int { return 300 }

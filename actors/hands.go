@@ -122,7 +122,7 @@ func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 func (h *hands) do(c actor.Context, e flow.Effect) {
 	switch e := e.(type) {
 	case flow.Dispatch:
-		c.Send(h.m.sessions, &dispatch{job: e.Job})
+		c.Send(h.m.sessions, &flight{job: e.Job, owner: h.owner})
 	case flow.Over:
 		if e.Queue {
 			c.Send(h.m.sessions, withdraw{jobKey{h.task, e.Address}})

@@ -11,9 +11,9 @@ import (
 // Host is what the actors stand on: how their work is scheduled, how blocking work is done beside
 // them, and the clock. The zero value is the real one; the simulator brings its own.
 type Host struct {
-	// Dispatcher runs mailboxes. nil = goroutines that are used again.
+	// Dispatcher runs mailboxes. nil = a goroutine for each processor does.
 	Dispatcher actor.Dispatcher
-	// Go runs work that may block. nil = the same.
+	// Go runs work that may block. nil = in goroutines that are used again.
 	Go func(func())
 	// Clock tells the time. nil = the real one.
 	Clock Clock
@@ -42,9 +42,9 @@ func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-func (h Host) orDefault(c *crew) Host {
+func (h Host) orDefault(c *crew, m *mill) Host {
 	if h.Dispatcher == nil {
-		h.Dispatcher = c
+		h.Dispatcher = m
 	}
 	if h.Go == nil {
 		h.Go = c.run

@@ -36,6 +36,7 @@ func (l *lives) start(t *testing.T) *theatre {
 		if !answer {
 			l.begun <- j.Task
 			<-ctx.Done()
+			return flow.Report{Error: "called off"}
 		}
 		return flow.Report{}
 	})

@@ -88,6 +88,7 @@ type Member struct {
 	lease    *lease
 	metrics  *metrics
 	crew     *crew
+	mill     *mill
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -111,9 +112,9 @@ type Member struct {
 // Start joins the store and begins to work: tasks that were under way are taken up again.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
-	crew := newCrew()
-	cfg.Host = cfg.Host.orDefault(crew)
-	m := &Member{cfg: cfg, crew: crew, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
+	crew, mill := newCrew(), newMill()
+	cfg.Host = cfg.Host.orDefault(crew, mill)
+	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
 	incarnation, err := m.store.Join(ctx, cfg.Name, cfg.Lease)
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)
@@ -282,6 +283,7 @@ func (m *Member) Kill() {
 	m.system.Root.Stop(m.sessions)
 	m.awaitWork()
 	m.crew.dismiss()
+	m.mill.close()
 	m.system.Shutdown()
 }
 

@@ -41,7 +41,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.reset(c)
 	t.m.hub.notify(t.id) // of what was written without an answer
 	if t.state.Status.Ended() {
-		c.Send(t.m.tasks, ended{t, t.state.Status})
+		c.Send(t.m.tasks, ended{t, t.state.Status, false})
 	}
 	owed := flow.OutstandingTo(t.state, t.m.incarnation)
 	c.Send(t.m.sessions, only{t.id, owed})

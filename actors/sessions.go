@@ -13,9 +13,8 @@ import (
 
 // Messages to the sessions actor.
 type (
-	dispatch struct{ job flow.Job }
 	withdraw struct{ key jobKey }
-	landed   struct{ key jobKey }
+	landed   struct{ flight *flight }
 	// only says what a task is owed: its actor has started anew, and what was to be withdrawn before
 	// may have been lost.
 	only struct {
@@ -53,14 +52,20 @@ type pool struct {
 	ready   []*flight // in line, first one first
 }
 
-// flight is a job on its way: in line, or being carried out.
+// flight is a job on its way: in line, or being carried out. It is also the message that asks for it.
 type flight struct {
 	job    flow.Job
+	owner  *actor.PID // the task's actor
 	pool   *pool
 	cancel context.CancelFunc // nil while in line
 	dead   bool               // withdrawn while in line
 	over   atomic.Bool        // carried out
+
+	told   *actor.PID // whom the report went to: the owner when the job was begun
+	report *command   // nil = there is none
 }
+
+func (f *flight) key() jobKey { return jobKey{f.job.Task, f.job.Address} }
 
 const defaultConcurrency = 256
 
@@ -79,14 +84,14 @@ func newSessions(m *Member) *sessions {
 
 func (s *sessions) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *dispatch:
-		s.dispatch(c, m.job)
+	case *flight:
+		s.dispatch(c, m)
 	case withdraw:
 		s.withdraw(m.key)
 	case only:
 		s.only(m)
 	case landed:
-		s.landed(m.key)
+		s.landed(m.flight)
 	case *poller:
 		s.queue.poll(c, m)
 	case stopPoll:
@@ -106,28 +111,30 @@ func (s *sessions) Receive(c actor.Context) {
 	}
 }
 
-// dispatch takes a job. One that is known already goes on as it is: a task that has reloaded asks
-// again for what it is owed.
-func (s *sessions) dispatch(c actor.Context, job flow.Job) {
-	key := jobKey{job.Task, job.Address}
-	if job.Exec.Type == flow.ExecQueue {
-		s.queue.offer(c, key, job.Exec.Service, job.EnqueuedAt)
+// dispatch takes a job. One that is known already goes on as it is: a task that has reloaded asks again
+// for what it is owed, perhaps as another actor.
+func (s *sessions) dispatch(c actor.Context, f *flight) {
+	key := f.key()
+	if f.job.Exec.Type == flow.ExecQueue {
+		s.queue.offer(c, key, f.job.Exec.Service, f.job.EnqueuedAt)
 		return
 	}
-	if s.flights[key] != nil || s.stopped {
+	if known := s.flights[key]; known != nil {
+		known.owner = f.owner
 		return
 	}
-	p := s.pools[job.Exec.Type]
-	if p == nil {
-		s.report(job, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", job.Exec.Type)})
+	if s.stopped {
 		return
 	}
-	f := &flight{job: job, pool: p}
+	if f.pool = s.pools[f.job.Exec.Type]; f.pool == nil {
+		c.Send(f.owner, f.reported(flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", f.job.Exec.Type)}))
+		return
+	}
 	s.flights[key] = f
 	s.tasks[key.task]++
 	s.m.ready.Add(1)
-	p.ready = append(p.ready, f)
-	s.fill(p)
+	f.pool.ready = append(f.pool.ready, f)
+	s.fill(f.pool)
 }
 
 // fill gives free places to those in line.
@@ -145,23 +152,30 @@ func (s *sessions) fill(p *pool) {
 
 func (s *sessions) launch(f *flight) {
 	f.pool.running++
+	f.told = f.owner
 	ctx, cancel := context.WithCancel(s.m.ctx)
 	f.cancel = cancel
 	s.m.metrics.dispatched(s.m.now() - f.job.EnqueuedAt)
-	m, self := s.m, s.m.sessions
-	m.background(func() {
+	s.m.background(func() {
 		defer cancel()
 		defer f.over.Store(true)
-		if !f.job.Again || m.begin(ctx, &f.job) {
-			report := carryOut(ctx, f)
-			// A job that was called off may have failed only because of that: its attempt is over, or it is
-			// carried out again after the next start.
-			if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
-				s.report(f.job, report)
-			}
-		}
-		m.tell(self, landed{jobKey{f.job.Task, f.job.Address}})
+		s.m.carry(ctx, f)
+		s.m.tell(s.m.sessions, landed{f})
 	})
+}
+
+// carry has a job carried out and tells its task at once.
+func (m *Member) carry(ctx context.Context, f *flight) {
+	if f.job.Again && !m.begin(ctx, &f.job) {
+		return
+	}
+	report := carryOut(ctx, f)
+	// A job that was called off may have failed only because of that: its attempt is over, or it is
+	// carried out again after the next start.
+	if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
+		f.report = f.reported(report)
+		m.tell(f.told, f.report)
+	}
 }
 
 // begin has it stored that a job which was returned before begins now: so one that ends its member each
@@ -208,12 +222,13 @@ func firstLines(b []byte, n int) []byte {
 	return b
 }
 
-func (s *sessions) report(job flow.Job, r flow.Report) {
-	r.Address = job.Address
+// reported is a report as a command to the task.
+func (f *flight) reported(r flow.Report) *command {
+	r.Address = f.job.Address
 	if err := checkJSON(r.Output); err != nil {
 		r.Output, r.Error = nil, orElse(r.Error, err.Error())
 	}
-	s.m.tell(s.m.tasks, &command{task: job.Task, cmd: r})
+	return &command{task: f.job.Task, cmd: r}
 }
 
 func orElse(text, other string) string {
@@ -223,12 +238,14 @@ func orElse(text, other string) string {
 	return other
 }
 
-func (s *sessions) landed(key jobKey) {
-	f := s.flights[key]
-	if f == nil {
-		return
+// landed gives a job's place to the next. Its task may have got another actor meanwhile, which relies on
+// this flight: then that one is told, too.
+func (s *sessions) landed(f *flight) {
+	if f.report != nil && f.owner != f.told {
+		again := *f.report
+		s.m.tell(f.owner, &again)
 	}
-	s.forget(key)
+	s.forget(f.key())
 	f.pool.running--
 	s.fill(f.pool)
 	s.drained()

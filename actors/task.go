@@ -58,10 +58,7 @@ func (t *task) Receive(c actor.Context) {
 	case *actor.Started:
 		t.start(c)
 	case *command:
-		if t.hold(m) {
-			return
-		}
-		t.decide(c, m)
+		t.command(c, m)
 	case written:
 		t.written(c, m)
 	case loaded:
@@ -88,6 +85,16 @@ func (t *task) Receive(c actor.Context) {
 		}
 	default:
 		t.end(m)
+	}
+}
+
+// command decides what may be decided now. What comes to an actor that is being let go is its successor's.
+func (t *task) command(c actor.Context, m *command) {
+	switch {
+	case t.resting != awake:
+		c.Send(t.m.tasks, m)
+	case !t.hold(m):
+		t.decide(c, m)
 	}
 }
 
@@ -261,9 +268,17 @@ func (t *task) written(c actor.Context, w written) {
 	t.tidy()
 	p.answerEach()
 	t.m.hub.notify(t.id)
-	if status := p.end(); status != "" {
-		c.Send(t.m.tasks, ended{t, status})
-	}
 	t.flush(c)
 	t.goOn(c)
+	if status := p.end(); status != "" {
+		t.ended(c, status)
+	}
+}
+
+// ended says so, and that nobody needs this actor any longer unless there is more to do.
+func (t *task) ended(c actor.Context, status flow.TaskStatus) {
+	if t.idleNow() && t.state.Status.Ended() {
+		t.resting = gone
+	}
+	c.Send(t.m.tasks, ended{t, status, t.resting == gone})
 }

@@ -42,6 +42,7 @@ type (
 	ended struct {
 		task   *task
 		status flow.TaskStatus
+		gone   bool // and has nothing more to do
 	}
 	unknown  struct{ task *task }
 	restable struct {
@@ -261,7 +262,16 @@ func (t *tasks) ended(c actor.Context, m ended) {
 		return
 	}
 	e.ended = true
-	t.rest(c, e, false)
+	if !m.gone {
+		t.rest(c, e, false)
+		return
+	}
+	t.retired++
+	t.m.rested.Add(1)
+	t.forget(e)
+	c.Poison(e.pid) // it hands back what is before that in its mailbox
+	t.reopen(c, e)
+	t.retireMore(c)
 }
 
 // unknown answers everybody who asked for a task that does not exist.

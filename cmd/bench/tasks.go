@@ -27,13 +27,12 @@ func newPayload(id string) payload {
 // unit of a fan-out gets its number and returns as much.
 func noop(input json.RawMessage) (json.RawMessage, error) {
 	var p payload
-	var number int
-	if json.Unmarshal(input, &number) == nil {
+	into := any(&p)
+	if len(input) > 0 && input[0] != '{' {
 		p = newPayload("unit")
-		p.Step = number
-		return json.Marshal(p)
+		into = &p.Step
 	}
-	if err := json.Unmarshal(input, &p); err != nil {
+	if err := json.Unmarshal(input, into); err != nil {
 		return nil, err
 	}
 	p.Step++

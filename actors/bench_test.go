@@ -1,0 +1,97 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// forgetful says after a moment that everything is written, and keeps nothing of it.
+type forgetful struct {
+	persistence.Store
+	takes time.Duration
+}
+
+func (f forgetful) Lanes() int { return 2 }
+
+func (f forgetful) Commit(_ context.Context, _ string, batch []persistence.Commit) ([]error, error) {
+	time.Sleep(f.takes)
+	return make([]error, len(batch)), nil
+}
+
+// BenchmarkChain is what a step costs a member beside its store: of processor time, not of time. How
+// long a chain is tells what a task's start and end cost.
+func BenchmarkChain(b *testing.B) {
+	for _, steps := range []int{10, 100} {
+		b.Run(fmt.Sprint(steps), func(b *testing.B) { benchChain(b, steps) })
+	}
+}
+
+func benchChain(b *testing.B, steps int) {
+	functions := funcs.New()
+	functions.RegisterRaw("same", func(_ context.Context, j flow.Job) (json.RawMessage, error) { return j.Input, nil })
+	store := forgetful{model.New(model.Options{}), time.Millisecond}
+	m, err := actors.Start(b.Context(), actors.Config{Store: store, Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
+	require.NoError(b, err)
+	b.Cleanup(m.Kill)
+	require.NoError(b, store.CreateVersion(b.Context(), persistence.Version{ID: "v", FlowID: "f", Number: 1, Status: "published", Definition: longChain(steps)}))
+	params := json.RawMessage(`{"p":"` + strings.Repeat("x", 200) + `"}`)
+	b.ReportAllocs()
+	b.ResetTimer()
+	began := cpu(b)
+	inFlight(b.N/steps+1, 64, func() {
+		id, _, err := m.StartTask(b.Context(), actors.NewTask{VersionID: "v", Params: params})
+		require.NoError(b, err)
+		_, err = m.Await(b.Context(), id)
+		require.NoError(b, err)
+	})
+	b.ReportMetric(float64((cpu(b)-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+func longChain(steps int) []byte {
+	var d strings.Builder
+	d.WriteString("start: s1\nnodes:\n  s1: {exec_type: local_func, func: same, prep: {input_key: $params.p}, post: {output_key: p}}\n")
+	for i := 2; i <= steps; i++ {
+		fmt.Fprintf(&d, "  s%d: {exec_type: local_func, func: same, prep: {input_key: p}, post: {output_key: p}}\n", i)
+	}
+	d.WriteString("edges:\n")
+	for i := 1; i < steps; i++ {
+		fmt.Fprintf(&d, "  - {from: s%d, action: default, to: s%d}\n", i, i+1)
+	}
+	return []byte(d.String())
+}
+
+// inFlight calls f n times, so many at once.
+func inFlight(n, concurrency int, f func()) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var all sync.WaitGroup
+	for range concurrency {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				f()
+			}
+		})
+	}
+	all.Wait()
+}
+
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
