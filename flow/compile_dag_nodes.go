@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -179,10 +180,23 @@ func (c *dagCompiler) when(src *dagSource, first *PlanNode) {
 		return
 	}
 	at := src.at.key("when")
-	first.Dag.If, first.Dag.IfNot = c.jsonObject(w.If, at.key("if")), c.jsonObject(w.IfNot, at.key("if_not"))
+	first.Dag.If, first.Dag.Has = c.pattern(w.If, at.key("if"))
+	first.Dag.IfNot, first.Dag.Not = c.pattern(w.IfNot, at.key("if_not"))
 	if w.Expr != "" {
 		first.Dag.Expr = c.condition(w.Expr, true, at.key("expr"))
 	}
+}
+
+// pattern reads what an input has to contain, or must not.
+func (c *dagCompiler) pattern(raw json.RawMessage, at *place) (json.RawMessage, *expr.Pattern) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	p, problems := expr.ParsePattern(raw)
+	for _, problem := range problems {
+		c.errorf(at.inside(problem.Path), "%s", problem.Msg)
+	}
+	return expr.Compact(raw), p
 }
 
 // skipMode reads skip_mode, or the same in pgflow's words.

@@ -92,15 +92,15 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 // condition says whether a node may run, as far as its patterns and expression know.
 func (sc *Scope) condition(n *PlanNode) (bool, error) {
 	p := n.Dag
-	if p.If == nil && p.IfNot == nil && p.Expr == nil {
+	if p.Has == nil && p.Not == nil && p.Expr == nil {
 		return true, nil
 	}
-	if p.If != nil || p.IfNot != nil {
+	if p.Has != nil || p.Not != nil {
 		input, err := sc.seenBy(n)
 		if err != nil {
 			return false, err
 		}
-		if p.If != nil && !expr.Contains(input, p.If) || p.IfNot != nil && expr.Contains(input, p.IfNot) {
+		if p.Has != nil && !p.Has.In(input) || p.Not != nil && p.Not.In(input) {
 			return false, nil
 		}
 	}

@@ -67,6 +67,7 @@ type PlanDag struct {
 	Exhausted  SkipMode // when a unit has used its last attempt
 
 	If, IfNot json.RawMessage
+	Has, Not  *expr.Pattern // of those
 	Expr      *expr.CEL
 
 	Shape    Shape
