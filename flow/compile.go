@@ -46,8 +46,8 @@ const (
 	modeDag   = "dag"
 )
 
-// modeOf is a definition's mode: what it says, else dag where there are nodes but neither a start nor
-// anything else that has a meaning in graph mode alone.
+// modeOf is a definition's mode: what it says, else what it has of one mode alone: a start or edges, a
+// dependency, or anything else of graph mode. Nodes that could be of either are a dag.
 func modeOf(d *Definition) string {
 	switch {
 	case d.Mode != "":
@@ -57,12 +57,17 @@ func modeOf(d *Definition) string {
 	case d.Start != "" || len(d.Edges) > 0 || len(d.Nodes) == 0:
 		return modeGraph
 	}
+	mode := modeDag
 	for _, n := range d.Nodes {
-		if n != nil && n.ofGraph() {
-			return modeGraph
+		switch {
+		case n == nil:
+		case len(n.DependsOn) > 0:
+			return modeDag
+		case n.ofGraph():
+			mode = modeGraph
 		}
 	}
-	return modeDag
+	return mode
 }
 
 func (n *Node) ofGraph() bool {
@@ -118,7 +123,7 @@ func (c *compiler) graph(s scopeSource, at *place) *Graph {
 	g := &Graph{Start: s.start, Nodes: make(map[string]*PlanNode, len(s.nodes)), Flat: s.flat()}
 	nodes := at.key("nodes")
 	overrides := c.childSpecs(&s)
-	special := c.specials(s.nodes, s.finally, s.prefix, s.defaults, at)
+	special := c.specials(s.nodes, s.finally, s.prefix, c.closingNode, at)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
 		c.nodeKey(key, nodes.key(key))
 		if special[key] {

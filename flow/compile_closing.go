@@ -1,8 +1,10 @@
 package flow
 
+import "strings"
+
 // specials are the nodes of a scope that only run when the task is over: those that compensate others,
 // and the flow's finally. They are compiled into a scope of their own, in graph mode.
-func (c *compiler) specials(nodes map[string]*Node, finally, prefix string, defaults Exec, at *place) map[string]bool {
+func (c *compiler) specials(nodes map[string]*Node, finally, prefix string, compile closingCompiler, at *place) map[string]bool {
 	named := map[string]bool{}
 	for _, key := range inOrder(nodes) {
 		if n := nodes[key]; n != nil && n.Compensate != "" {
@@ -16,7 +18,10 @@ func (c *compiler) specials(nodes map[string]*Node, finally, prefix string, defa
 	}
 	for _, key := range inOrder(nodes) {
 		if n := nodes[key]; named[key] && n != nil {
-			c.closingNode(prefix+key, n, defaults, at.key("nodes").key(key))
+			if c.closing == nil {
+				c.closing = &Graph{Nodes: map[string]*PlanNode{}}
+			}
+			c.closing.Nodes[prefix+key] = compile(prefix+key, n, at.key("nodes").key(key))
 		}
 	}
 	return named
@@ -35,14 +40,23 @@ func (c *compiler) special(nodes map[string]*Node, key string, at *place) {
 	}
 }
 
-func (c *compiler) closingNode(key string, n *Node, defaults Exec, at *place) {
-	if c.closing == nil {
-		c.closing = &Graph{Nodes: map[string]*PlanNode{}}
+// closingCompiler compiles a node of the closing scope.
+type closingCompiler func(key string, n *Node, at *place) *PlanNode
+
+func (c *compiler) closingNode(key string, n *Node, at *place) *PlanNode {
+	return c.node(key, n, nil, &scopeSource{}, at)
+}
+
+// closingNode is that of a dag: what it does not say itself it takes from the flow, as every node does.
+func (c *dagCompiler) closingNode(key string, n *Node, at *place) *PlanNode {
+	if n.Route == routeDirect || c.kind(n, at) != KindExecutor {
+		return c.compiler.closingNode(key, n, at)
 	}
-	if n.Route == "" && n.ExecType == "" && n.ExecMode == "" && n.Func == "" && n.Script == nil {
-		plain := *n
-		plain.ExecType = string(defaults.Type)
-		n = &plain
-	}
-	c.closing.Nodes[key] = c.node(key, n, nil, &scopeSource{}, at)
+	c.post(n.Post, at.key("post"))
+	p := &PlanNode{Key: key, Kind: KindExecutor, Single: true, Post: n.Post,
+		Params: c.params(n.Params, at.key("params")), Prep: c.prep(n.Prep, false, at.key("prep"))}
+	p.Exec = c.dagExec(n, key[strings.LastIndexByte(key, '/')+1:], at)
+	c.tries(p, n, at)
+	c.times(p, n, at)
+	return p
 }

@@ -119,7 +119,7 @@ func (c *compiler) failFast(d *Definition, profile Profile, at *place) bool {
 // declare gives every node of a definition, and what is made for it, a place in the list.
 func (c *dagCompiler) declare(d *Definition, s *dagScope, at *place) *dagScope {
 	s.names, s.output = map[string]int{}, -1
-	s.special = c.specials(d.Nodes, c.finallyOf(d, s), c.under+s.prefix, Exec{Type: c.closingType()}, at)
+	s.special = c.specials(d.Nodes, c.finallyOf(d, s), c.under+s.prefix, c.closingNode, at)
 	nodes := at.key("nodes")
 	for _, key := range inOrder(d.Nodes) {
 		n := d.Nodes[key]
@@ -142,14 +142,6 @@ func (c *dagCompiler) finallyOf(d *Definition, s *dagScope) string {
 		return d.Finally
 	}
 	return ""
-}
-
-// closingType is how jobs of nodes travel that say nothing about it.
-func (c *dagCompiler) closingType() ExecType {
-	if c.set.def.Route == routeQueue {
-		return ExecQueue
-	}
-	return ExecType(c.set.def.ExecType)
 }
 
 // inOrder are the keys of nodes as they were written.

@@ -86,13 +86,15 @@ func (c *compiler) script(s *Script, at *place) *Script {
 	return s
 }
 
-// settle decides what was left open: a script without a service is run, everything else goes to a
-// worker. What the jobs need has to be there if they are certain to be made from this.
+// settle decides what was left open: a script or function without a service is run, everything else goes to
+// a worker. What the jobs need has to be there if they are certain to be made from this.
 func (c *compiler) settle(e Exec, at *place, certain bool) Exec {
 	switch {
 	case e.Type != "":
 	case e.Script != nil && e.Service == "":
 		e.Type = ExecScript
+	case e.Func != "" && e.Service == "":
+		e.Type = ExecFunc
 	default:
 		e.Type = ExecHTTP
 	}
