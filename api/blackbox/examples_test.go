@@ -3,6 +3,7 @@ package blackbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,8 +19,7 @@ func examples(shared *client) {
 	c := newClient(shared.T, startServer(shared.T, shared.kind))
 	c.push(demoServices)
 	c.pull("async-transform", "email-service")
-	all, err := flows.Expectations()
-	require.NoError(c, err)
+	all := inTheDialect(c)
 	loaded := map[string]string{}
 	for _, want := range all {
 		if loaded[want.File] == "" {
@@ -35,6 +35,15 @@ func examples(shared *client) {
 		}
 	})
 	c.judge(all)
+}
+
+// inTheDialect are those expectations that the dialect has words for: of dags and of undoing it knows nothing.
+func inTheDialect(c *client) []flows.Expectation {
+	all, err := flows.Expectations()
+	require.NoError(c, err)
+	all = slices.DeleteFunc(all, func(e flows.Expectation) bool { return e.Input != nil || e.Closing != nil })
+	require.NotEmpty(c, all)
+	return all
 }
 
 func (c *client) meets(flow string, want flows.Expectation) {

@@ -144,18 +144,21 @@ func printActs(a *app, acts []*act, took time.Duration) error {
 	for _, act := range acts {
 		rows = append(rows, act.row())
 	}
-	if err := printTable(a.stdout, []string{"", "FLOW", "STATE", "STEPS", "TIME", "SHARED AT THE END"}, rows); err != nil {
+	if err := printTable(a.stdout, []string{"", "FLOW", "STATE", "STEPS", "TIME", "RESULT OR ERROR"}, rows); err != nil {
 		return err
 	}
-	good := 0
+	good, failed := 0, 0
 	for _, act := range acts {
 		if act.surprise == "" {
 			good++
+			if act.want.State == "failed" {
+				failed++
+			}
 			continue
 		}
-		fmt.Fprintf(a.stdout, "\n%s (%s): %s\n", act.slug(), act.id, clean(act.surprise))
+		fmt.Fprintf(a.stdout, "\n%s (%s): %s\n", act.slug(), act.out.ID, clean(act.surprise))
 	}
-	fmt.Fprintf(a.stdout, "\n%d of %d tasks ended as they should, all in %s.\n", good, len(acts), span(took))
+	fmt.Fprintf(a.stdout, "\n%d of %d tasks ended as they should, %d of them by failing, all in %s.\n", good, len(acts), failed, span(took))
 	if good < len(acts) {
 		return errFailed
 	}

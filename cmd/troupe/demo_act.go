@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
@@ -19,9 +16,8 @@ type act struct {
 	want flows.Expectation
 
 	mu       sync.Mutex
-	id       string
 	progress *progress
-	shared   json.RawMessage
+	out      *flows.Outcome
 	done     bool
 	surprise string // how it ended otherwise than it should
 }
@@ -70,75 +66,21 @@ func actLines(acts []*act, now time.Time) []string {
 	return lines
 }
 
-// perform starts the task, sends its signals, follows it to its end, and judges.
+// perform plays the task to its end and judges.
 func (t *act) perform(ctx context.Context, server *client.Client) {
-	err := t.play(ctx, server)
+	out, err := t.want.Play(ctx, server, t.slug(), t.see)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.done = true
-	if err != nil {
+	t.done, t.out = true, out
+	if t.surprise = t.want.Judge(out); err != nil {
 		t.surprise = explain(err)
-		return
 	}
-	t.surprise = t.judge()
 }
 
-func (t *act) play(ctx context.Context, server *client.Client) error {
-	started, err := server.Start(ctx, wire.Start{Flow: t.slug(), Params: t.want.Params})
-	if err != nil {
-		return err
-	}
+func (t *act) see(e *wire.Event) {
 	t.mu.Lock()
-	t.id = started.ID
-	t.mu.Unlock()
-	var signals sync.WaitGroup
-	failed := make([]error, len(t.want.Signals))
-	for i, s := range t.want.Signals {
-		signals.Go(func() { failed[i] = sendSignal(ctx, server, started.ID, s) })
-	}
-	for e, err := range server.Watch(ctx, started.ID, "") {
-		if err != nil {
-			return errors.Join(err, wait(&signals, failed))
-		}
-		t.mu.Lock()
-		t.progress.apply(&e)
-		t.mu.Unlock()
-	}
-	task, err := server.Task(ctx, started.ID)
-	if err := errors.Join(err, wait(&signals, failed)); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	t.shared = task.Shared
-	t.mu.Unlock()
-	return nil
-}
-
-func wait(all *sync.WaitGroup, failed []error) error {
-	all.Wait()
-	return errors.Join(failed...)
-}
-
-func sendSignal(ctx context.Context, server *client.Client, task string, s flows.Signal) error {
-	select {
-	case <-time.After(time.Duration(s.AfterMS) * time.Millisecond):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	_, err := server.Signal(ctx, task, s.Key, s.Value)
-	return err
-}
-
-// judge compares the end with what was expected; "" = it is the same.
-func (t *act) judge() string {
-	if t.progress.state != t.want.State {
-		return fmt.Sprintf("ended %s, not %s: %s", t.progress.state, t.want.State, t.progress.err)
-	}
-	var got, want any
-	if json.Unmarshal(t.shared, &got) != nil || json.Unmarshal(t.want.Shared, &want) != nil || !reflect.DeepEqual(got, want) {
-		return fmt.Sprintf("shared is %s, not %s", t.shared, t.want.Shared)
-	}
-	return ""
+	defer t.mu.Unlock()
+	t.progress.apply(e)
 }
 
 // line tells how the task gets on.
@@ -166,5 +108,9 @@ func (t *act) mark() string {
 // row is the task in the table at the end.
 func (t *act) row() []string {
 	p := t.progress
-	return []string{t.mark(), t.slug(), p.state, fmt.Sprint(p.steps), span(p.ended.Sub(p.began)), short(string(t.shared), 44)}
+	last := t.out.Error
+	if t.out.State == "completed" {
+		last = string(t.out.Result)
+	}
+	return []string{t.mark(), t.slug(), p.state, fmt.Sprint(p.steps), span(p.ended.Sub(p.began)), short(last, 44)}
 }

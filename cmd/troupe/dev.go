@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/troupe-engine/troupe/api/client"
@@ -22,9 +23,10 @@ type devCmd struct {
 
 // Help says what is different from serve.
 func (devCmd) Help() string {
-	return `Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, and the demo
-services are there: transform, sum and route (push); async-transform and email-service (pull).
-Each file becomes the flow that is named like it.`
+	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, and there are workers with
+the services of the examples. Called (push): %s.
+Asking (pull): %s.
+Each file becomes the flow that is named like it.`, strings.Join(demo.PushServices(), ", "), strings.Join(demo.PullServices(), ", "))
 }
 
 func (c *devCmd) Run(ctx context.Context, a *app) error {

@@ -92,7 +92,7 @@ func TestTheDemoEndsAsItShould(t *testing.T) {
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Contains(t, string(out), "tasks ended as they should")
+	require.Contains(t, string(out), "tasks ended as they should, ")
 	left, err := os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="))
 	require.NoError(t, err)
 	require.Empty(t, left, "the demo takes its folder away")

@@ -18,7 +18,7 @@ type workerCmd struct {
 	Token       string        `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
 	ID          string        `env:"TROUPE_WORKER_ID" help:"What tells this worker from others; made up when empty."`
 	Mode        string        `env:"TROUPE_WORKER_MODE" enum:"push,pull" default:"pull" help:"push: the member calls this worker; pull: this worker asks for jobs (${default})."`
-	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are. Those of the demo: transform, sum, route (push); async-transform, email-service (pull)."`
+	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push) or async-transform (pull), if there is no --exec."`
 	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
 	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
@@ -70,16 +70,16 @@ func (c *workerCmd) handlers(w *worker.Worker) (string, error) {
 		return strings.Join(names, ", "), nil
 	case c.Mode == "push":
 		demo.Push(w)
-		return listed(c.Services, "transform, sum, route"), nil
+		return listed(c.Services, demo.PushServices()), nil
 	default:
 		demo.Pull(w, demo.Options{Services: c.Services, Delay: c.Delay})
-		return listed(c.Services, "async-transform, email-service"), nil
+		return listed(c.Services, demo.PullServices()), nil
 	}
 }
 
-func listed(names []string, otherwise string) string {
+func listed(names, otherwise []string) string {
 	if len(names) == 0 {
-		return otherwise
+		names = otherwise
 	}
 	return strings.Join(names, ", ")
 }

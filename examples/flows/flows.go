@@ -1,5 +1,5 @@
 // Package flows holds example flows, one for each thing that flows can do, and what tasks of them end
-// as. They need only the services of the demo workers and scripts.
+// as. They need only the services of the demo workers and scripts. Play carries out one such task.
 package flows
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Files are the flows, 01-… to 18-….
+// Files are the flows, 01-… to 23-….
 //
 //go:embed *.yaml
 var Files embed.FS
@@ -20,13 +20,21 @@ var Files embed.FS
 //go:embed demo/expect.yaml
 var expect []byte
 
-// Expectation is one entry of demo/expect.yaml: a task and how it must end.
+// Expectation is one entry of demo/expect.yaml: a task, what is done to it, and how it must end. What it
+// does not say about the end is not looked at.
 type Expectation struct {
-	File    string          `json:"file"`
-	Params  json.RawMessage `json:"params"` // object, or nil
-	Signals []Signal        `json:"signals"`
-	State   string          `json:"state"`
-	Shared  json.RawMessage `json:"shared"` // all of it, at the end
+	File     string          `json:"file"`
+	Params   json.RawMessage `json:"params"` // object, or nil
+	Input    json.RawMessage `json:"input"`  // the same for a dag: any JSON
+	Signals  []Signal        `json:"signals"`
+	Complete []Completion    `json:"complete"`
+
+	State   string            `json:"state"`
+	Error   string            `json:"error"`   // a part of it
+	Shared  json.RawMessage   `json:"shared"`  // all of it, at the end
+	Result  json.RawMessage   `json:"result"`  // the same
+	Steps   map[string]string `json:"steps"`   // how these ended, by slug; "" = not at all
+	Closing []string          `json:"closing"` // what undid and cleaned up, in that order
 }
 
 // Signal is to be sent some time after the start of its task.
@@ -34,6 +42,14 @@ type Signal struct {
 	Key     string          `json:"key"`
 	Value   json.RawMessage `json:"value"`
 	AfterMS int             `json:"after_ms"`
+}
+
+// Completion ends a unit whose route is direct, as soon as its step has begun: with an output or an error.
+type Completion struct {
+	Step   string          `json:"step"`
+	Unit   int             `json:"unit"`
+	Output json.RawMessage `json:"output"`
+	Error  string          `json:"error"`
 }
 
 // Expectations reads demo/expect.yaml.

@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/examples/flows"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/worker"
@@ -24,7 +27,7 @@ import (
 func examples(t *testing.T) []string {
 	files, err := fs.Glob(flows.Files, "*")
 	require.NoError(t, err)
-	require.Len(t, files, 18)
+	require.Len(t, files, 23)
 	return files
 }
 
@@ -52,6 +55,8 @@ func TestExamplesEndAsExpected(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, engine.Publish(t.Context(), slug(file), text))
 	}
+	server, err := client.New(strings.TrimSuffix(address, "/api"), client.Options{})
+	require.NoError(t, err)
 	all, err := flows.Expectations()
 	require.NoError(t, err)
 	seen := map[string]bool{}
@@ -60,37 +65,35 @@ func TestExamplesEndAsExpected(t *testing.T) {
 			seen[want.File] = true
 			t.Run(fmt.Sprintf("%s %d", want.File, i), func(t *testing.T) {
 				t.Parallel()
-				check(t, engine, address, want)
+				check(t, server, &want)
 			})
 		}
 	})
-	require.Len(t, seen, 18, "every example is expected to end somehow")
+	require.Len(t, seen, 23, "every example is expected to end somehow")
 }
 
-func check(t *testing.T, engine *troupe.Engine, address string, want flows.Expectation) {
+func check(t *testing.T, server *client.Client, want *flows.Expectation) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	var params any
-	if want.Params != nil {
-		params = want.Params
-	}
-	id, err := engine.Start(ctx, slug(want.File), params)
+	out, err := want.Play(ctx, server, slug(want.File), func(*wire.Event) {})
 	require.NoError(t, err)
-	for _, s := range want.Signals {
-		time.AfterFunc(time.Duration(s.AfterMS)*time.Millisecond, func() {
-			if err := engine.Signal(ctx, id, s.Key, s.Value); err != nil {
-				t.Errorf("signal %s: %v", s.Key, err)
-			}
-		})
+	require.Empty(t, want.Judge(out))
+}
+
+func TestAnUnexpectedEndIsTold(t *testing.T) {
+	out := &flows.Outcome{State: "failed", Error: "no luck", Shared: []byte(`{"a":1}`), Result: []byte(`null`),
+		Steps: map[string]string{"a": "failed"}, Closing: []string{"x", "y"}}
+	for want, e := range map[string]flows.Expectation{
+		"":                                        {State: "failed", Error: "luck", Shared: []byte(`{ "a": 1 }`), Steps: map[string]string{"a": "failed", "b": ""}, Closing: []string{"x", "y"}},
+		"ended failed, not completed: no luck":    {State: "completed"},
+		`the error is "no luck", without "x"`:     {State: "failed", Error: "x"},
+		`shared is {"a":1}, not {}`:               {State: "failed", Shared: []byte(`{}`)},
+		"the result is null, not 1":               {State: "failed", Result: []byte(`1`)},
+		"what ran at the end is [x y], not [y x]": {State: "failed", Closing: []string{"y", "x"}},
+		`step a ended "failed", not "skipped"`:    {State: "failed", Steps: map[string]string{"a": "skipped"}},
+	} {
+		require.Equal(t, want, e.Judge(out))
 	}
-	result, err := engine.Wait(ctx, id)
-	require.NoError(t, err)
-	var task struct {
-		SharedJSON string `json:"shared_json"`
-	}
-	get(t, address+"/tasks/get?id="+id, &task)
-	require.Equal(t, want.State, string(result.Status), "error %q, shared %s", result.Error, task.SharedJSON)
-	require.JSONEq(t, string(want.Shared), task.SharedJSON)
 }
 
 func slug(file string) string { return file[:len(file)-len(filepath.Ext(file))] }

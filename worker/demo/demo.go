@@ -1,5 +1,4 @@
-// Package demo has the services that examples and demonstrations use: transform, sum and route for push
-// workers, async-transform and email-service for pull workers.
+// Package demo has the services that examples and demonstrations use. All are pure functions.
 package demo
 
 import (
@@ -14,31 +13,61 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// Push makes w offer transform, sum and route.
+// service is a handler and its name.
+type service struct {
+	name   string
+	handle worker.Handler
+}
+
+var pushed = []service{
+	{"transform", transform}, {"sum", sum}, {"route", route},
+	{"rows", rows}, {"price", price}, {"store", store},
+	{"reserve", issue("reservation", "R")}, {"pay", issue("payment", "P")}, {"ship", issue("parcel", "S")},
+	{"release", takeBack("reservation", "released")}, {"refund", takeBack("payment", "refunded")}, {"refuse", refuse},
+}
+
+var pulled = []service{{"async-transform", asyncTransform}, {"email-service", email}, {"assess", assess}, {"clauses", clauses}}
+
+// PushServices are the names of the services of push workers.
+func PushServices() []string { return names(pushed) }
+
+// PullServices are the names of the services of pull workers.
+func PullServices() []string { return names(pulled) }
+
+func names(services []service) []string {
+	list := make([]string, len(services))
+	for i, s := range services {
+		list[i] = s.name
+	}
+	return list
+}
+
+// Push makes w offer the push services.
 func Push(w *worker.Worker) {
-	w.Handle("transform", transform)
-	w.Handle("sum", sum)
-	w.Handle("route", route)
+	for _, s := range pushed {
+		w.Handle(s.name, s.handle)
+	}
 }
 
 // Options of Pull.
 type Options struct {
-	Services []string      // to offer; empty = async-transform and email-service
+	Services []string      // to offer; empty = PullServices
 	Delay    time.Duration // before each job's result
 }
 
-// Pull makes w offer the pull services. A service that does not exist can be offered too: its jobs fail.
+// Pull makes w offer pull services. A service that does not exist can be offered too: its jobs fail.
 func Pull(w *worker.Worker, o Options) {
-	known := map[string]worker.Handler{"async-transform": asyncTransform, "email-service": email}
 	if len(o.Services) == 0 {
-		o.Services = []string{"async-transform", "email-service"}
+		o.Services = PullServices()
 	}
-	for _, service := range o.Services {
-		h := known[service]
-		if h == nil {
-			h = unknown
+	for _, name := range o.Services {
+		h := unknown
+		for _, s := range pulled {
+			if s.name == name {
+				h = s.handle
+			}
 		}
-		w.Handle(service, delayed(o.Delay, h))
+		w.Handle(name, delayed(o.Delay, h))
 	}
 }
 

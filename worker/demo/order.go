@@ -1,0 +1,70 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// issue answers with the number of something that an order has now.
+func issue(what, prefix string) worker.Handler {
+	return func(_ context.Context, job worker.Job) (any, error) {
+		order, ok := object(job.Input)["order"]
+		if !ok {
+			return nil, worker.Fatal(errors.New("expected an object with order"))
+		}
+		return map[string]string{what: fmt.Sprintf("%s-%v", prefix, order)}, nil
+	}
+}
+
+// takeBack answers with the number of what it has taken back.
+func takeBack(what, done string) worker.Handler {
+	return func(_ context.Context, job worker.Job) (any, error) {
+		number, ok := object(job.Input)[what]
+		if !ok {
+			return nil, worker.Fatal(fmt.Errorf("expected an object with %s", what))
+		}
+		return map[string]any{done: number}, nil
+	}
+}
+
+// refuse fails.
+func refuse(_ context.Context, job worker.Job) (any, error) {
+	reason, _ := object(job.Params)["reason"].(string)
+	if reason == "" {
+		reason = "refused"
+	}
+	return nil, worker.Fatal(errors.New(reason))
+}
+
+// assess says how risky a contract is: {"run": {"amount": …}}.
+func assess(_ context.Context, job worker.Job) (any, error) {
+	run, _ := object(job.Input)["run"].(map[string]any)
+	amount, ok := run["amount"].(float64)
+	if !ok {
+		return nil, worker.Fatal(errors.New("expected run.amount"))
+	}
+	if amount >= 1000 {
+		return map[string]string{"risk": "high"}, nil
+	}
+	return map[string]string{"risk": "low"}, nil
+}
+
+// clauses takes a contract apart into sentences: {"run": {"text": …}}.
+func clauses(_ context.Context, job worker.Job) (any, error) {
+	run, _ := object(job.Input)["run"].(map[string]any)
+	text, ok := run["text"].(string)
+	if !ok {
+		return nil, worker.Fatal(errors.New("expected run.text"))
+	}
+	list := []string{}
+	for sentence := range strings.SplitSeq(text, ".") {
+		if s := strings.TrimSpace(sentence); s != "" {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}

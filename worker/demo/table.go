@@ -1,0 +1,66 @@
+package demo
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// rows reads a table in CSV: an object for each line below the first one. What reads as a number is one.
+func rows(_ context.Context, job worker.Job) (any, error) {
+	text, ok := value(job.Input).(string)
+	if !ok {
+		return nil, worker.Fatal(errors.New("expected a text in CSV"))
+	}
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, worker.Fatal(err)
+	}
+	if len(lines) == 0 {
+		return []any{}, nil
+	}
+	list := []map[string]any{}
+	for _, line := range lines[1:] {
+		row := map[string]any{}
+		for i, text := range line {
+			row[lines[0][i]] = cell(text)
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+func cell(text string) any {
+	if number, ok := value(json.RawMessage(text)).(float64); ok {
+		return number
+	}
+	return text
+}
+
+// price adds to a row what its quantity costs.
+func price(_ context.Context, job worker.Job) (any, error) {
+	row := object(job.Input)
+	quantity, ok := row["quantity"].(float64)
+	each, also := row["price"].(float64)
+	if !ok || !also {
+		return nil, worker.Fatal(fmt.Errorf("quantity and price of %v must be numbers", row["sku"]))
+	}
+	priced := maps.Clone(row)
+	priced["total"] = quantity * each
+	return priced, nil
+}
+
+// store says how many members it has stored of an array.
+func store(_ context.Context, job worker.Job) (any, error) {
+	list, ok := value(job.Input).([]any)
+	if !ok {
+		return nil, errors.New("bad input")
+	}
+	return map[string]int{"stored": len(list)}, nil
+}
