@@ -55,6 +55,9 @@ type dagSource struct {
 func (c *compiler) dag(d *Definition, profile Profile, depth int, under string, at *place) *Graph {
 	dc := &dagCompiler{compiler: c, profile: profile, depth: depth, under: under, set: c.settings(d, profile, at)}
 	dc.g = &Graph{Nodes: map[string]*PlanNode{}, Dag: &Dag{Output: -1, FailFast: c.failFast(d, profile, at)}}
+	if profile == ProfileOrk && len(d.Nodes) == 0 {
+		c.errorf(at.key("nodes"), "there are none: an Ork workflow has one at least")
+	}
 	s := dc.declare(d, &dagScope{run: -1}, at)
 	dc.connect(s)
 	dc.wire(at)
@@ -119,6 +122,7 @@ func (c *compiler) failFast(d *Definition, profile Profile, at *place) bool {
 // declare gives every node of a definition, and what is made for it, a place in the list.
 func (c *dagCompiler) declare(d *Definition, s *dagScope, at *place) *dagScope {
 	s.names, s.output = map[string]int{}, -1
+	c.onlyDag(d, s, at)
 	s.special = c.specials(d.Nodes, c.finallyOf(d, s), c.under+s.prefix, c.closingNode, at)
 	nodes := at.key("nodes")
 	for _, key := range inOrder(d.Nodes) {
@@ -134,6 +138,19 @@ func (c *dagCompiler) declare(d *Definition, s *dagScope, at *place) *dagScope {
 		c.declareNode(s, src)
 	}
 	return s
+}
+
+// onlyDag refuses what belongs to graph mode, or to the whole flow.
+func (c *dagCompiler) onlyDag(d *Definition, s *dagScope, at *place) {
+	if d.Start != "" {
+		c.errorf(at.key("start"), "a dag has none: leave it out, or set mode: graph")
+	}
+	if len(d.Edges) > 0 {
+		c.errorf(at.key("edges"), "a dag has none: write depends_on, or set mode: graph")
+	}
+	if d.Finally != "" && s.prefix != "" {
+		c.errorf(at.key("finally"), "only the whole flow has one")
+	}
 }
 
 // finallyOf is the finally of the whole flow; an inner one has none.
@@ -160,6 +177,7 @@ func inOrder(nodes map[string]*Node) []string {
 func (c *dagCompiler) declareNode(s *dagScope, src *dagSource) {
 	kind := c.dagKind(src)
 	c.slug(src, kind)
+	c.fields(src, kind)
 	if kind == KindOutput {
 		c.declareOutput(s, src)
 		return

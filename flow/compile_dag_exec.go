@@ -116,8 +116,9 @@ func (c *dagCompiler) dagExec(n *Node, key string, at *place) Exec {
 	if e.Service == "" && e.Func == "" && e.Script == nil && c.profile == ProfilePgflow {
 		e.Service = key
 	}
-	e = c.settle(e, at, true)
-	if e.Type == ExecHTTP && e.Service == "" {
+	idle := e.Service == "" && e.Func == "" && e.Script == nil && (e.Type == "" || e.Type == ExecHTTP)
+	e = c.settle(e, at, !idle)
+	if idle {
 		c.errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
 	}
 	c.claimTimes(&e, n, at)

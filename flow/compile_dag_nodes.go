@@ -11,15 +11,15 @@ import (
 
 // connect says for each node of a scope what it waits for, what it sees and how it is carried out.
 func (c *dagCompiler) connect(s *dagScope) {
-	waited := map[string]bool{}
+	waited := map[string]*dagSource{} // by whom, last
 	for _, src := range s.order {
 		for i, dep := range src.n.DependsOn {
-			c.dependency(s, src, i, dep)
-			waited[dep] = true
+			c.dependency(s, src, i, waited[dep] == src)
+			waited[dep] = src
 		}
 	}
 	for _, src := range s.order {
-		if _, named := s.names[src.key]; named && !waited[src.key] {
+		if _, named := s.names[src.key]; named && waited[src.key] == nil {
 			s.leaves = append(s.leaves, Seen{src.key, src.node.Dag.Index})
 		}
 	}
@@ -42,12 +42,12 @@ func indexes(seen []Seen) []int {
 }
 
 // dependency checks one entry of depends_on.
-func (c *dagCompiler) dependency(s *dagScope, src *dagSource, i int, dep string) {
-	at := src.at.key("depends_on").index(i)
+func (c *dagCompiler) dependency(s *dagScope, src *dagSource, i int, again bool) {
+	dep, at := src.n.DependsOn[i], src.at.key("depends_on").index(i)
 	switch _, known := s.names[dep]; {
 	case dep == src.key:
 		c.errorf(at, "a node cannot wait for itself")
-	case slices.Contains(src.n.DependsOn[:i], dep):
+	case again:
 		c.errorf(at, "%.80q is there twice", dep)
 	case s.special[dep]:
 		c.errorf(at, "%.80q compensates or runs finally: nobody can wait for it", dep)
@@ -67,7 +67,7 @@ func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
 	if len(src.n.DependsOn) > 0 {
 		deps, sees = nil, nil
 		for _, name := range src.n.DependsOn {
-			if i, ok := s.names[name]; ok {
+			if i, ok := s.names[name]; ok && name != src.key {
 				deps, sees = append(deps, i), append(sees, Seen{name, i})
 			}
 		}
@@ -310,8 +310,12 @@ func (c *dagCompiler) each(src *dagSource) {
 	case e.Count.Handler.given():
 		c.errorf(at.key("count"), "must be a number or a reference")
 	case e.Count.Literal:
-		if p.Dag.Repeats = c.count(e.Count.Number, at.key("count")); p.Dag.Repeats == 0 {
+		p.Dag.Repeats = e.Count.Number
+		switch {
+		case e.Count.Number < 1:
 			c.errorf(at.key("count"), "must be 1 at least")
+		case e.Count.Number > c.limits.Units:
+			c.errorf(at.key("count"), "is more than the %d units a step may have", c.limits.Units)
 		}
 	case e.Count.Ref != "":
 		p.Dag.Count = c.reference(src, e.Count.Ref, at.key("count"))
@@ -361,10 +365,6 @@ func (c *dagCompiler) outputNode(s *dagScope, src *dagSource) {
 	p, n := src.node, src.n
 	p.Dag.Run, p.Dag.Exhausted = s.run, SkipFail
 	p.Dag.Shape = c.set.shape
-	c.when(src, p)
-	if n.When != nil {
-		c.errorf(src.at.key("when"), "an output has no condition")
-	}
 	if (Handler{n.Service, n.ExecType, n.Func, n.Script}).given() || n.Route != "" {
 		p.Single = true
 		p.Exec = c.dagExec(n, src.key, src.at)
@@ -389,6 +389,11 @@ func (c *dagCompiler) input(src *dagSource) {
 	}
 	p.Fixed = p.MapExpr == nil && (p.Map == nil || p.Map.From != FromShared) &&
 		!slices.ContainsFunc(p.Bindings, func(b PlanBinding) bool { return b.Ref != nil && b.Ref.From == FromShared })
+	for _, seen := range p.Sees {
+		if _, clash := expr.Field(p.Static, seen.Name); clash {
+			c.warnf(src.at.key("input").key(seen.Name), "is never seen: the output of the dependency lies over it")
+		}
+	}
 	if p.Static != nil && p.Shape != ShapeMerged {
 		c.errorf(src.at.key("input"), "has an effect in input_shape merged alone: for a mapped input write inputs")
 	}

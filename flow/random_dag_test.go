@@ -78,8 +78,8 @@ func randomDagNode(d dice, before []string, depth int) object {
 	if len(deps) > 0 {
 		n["depends_on"] = deps
 	}
-	if chance(d, 30) {
-		n["when"] = randomWhen(d, deps)
+	if when := randomWhen(d, deps); len(when) > 0 && chance(d, 40) {
+		n["when"] = when
 	}
 	n["skip_mode"] = oneOf(d, "skip_mode", "", "", "propagate", "optional", "fail")
 	n["on_exhausted"] = oneOf(d, "exhausted", "", "", "skip", "skip-cascade")

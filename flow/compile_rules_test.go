@@ -1,0 +1,366 @@
+package flow
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo has a definition against each rule, and all that is said about it.
+func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
+	for _, tt := range []struct {
+		definition string
+		problems   []string
+	}{
+		{`nodes: {1a: {service: s}}`, []string{
+			`1:9: nodes.1a: the key "1a" is no slug: it begins with a letter or _ and has up to 128 letters, digits and _`,
+		}},
+		{`nodes: {a-b: {service: s}}`, []string{
+			`1:9: nodes.a-b: the key "a-b" is no slug: it begins with a letter or _ and has up to 128 letters, digits and _`,
+		}},
+		{`nodes: {a/b: {service: s}}`, []string{
+			`1:9: nodes.a/b: the key "a/b" holds / or :, which only slugs made by the compiler may have`,
+		}},
+		{`nodes: {'gate:b': {service: s}}`, []string{
+			`1:9: nodes.gate:b: the key "gate:b" holds / or :, which only slugs made by the compiler may have`,
+		}},
+		{`nodes: {run: {service: s}}`, []string{
+			`1:9: nodes.run: the key run is reserved for the run's input`,
+		}},
+		{`nodes: {output: {service: s}}`, []string{
+			`1:9: nodes.output: the key output is reserved: write kind: output`,
+		}},
+		{"nodes:\n  a: {service: s}\n  a: {service: s}", []string{
+			`3:3: nodes.a: the key is there twice, first in line 2`,
+		}},
+		{`{"nodes":{"a":{"service":"s"},"a":{"service":"t"}}}`, []string{
+			`1:31: warning: nodes.a: the key is there twice: the last one counts`,
+		}},
+		{`nodes: {B: {kind: branch, flow: {nodes: {x: {service: s}}}}, B/x: {service: s}}`, []string{
+			`1:62: nodes.B/x: the key "B/x" holds / or :, which only slugs made by the compiler may have`,
+		}},
+		{`nodes: {a: {service: s, depends_on: [b]}}`, []string{
+			`1:38: nodes.a.depends_on[0]: unknown node "b"`,
+		}},
+		{`nodes: {a: {service: s, depends_on: [a]}}`, []string{
+			`1:38: nodes.a.depends_on[0]: a node cannot wait for itself`,
+		}},
+		{`nodes: {a: {service: s}, b: {service: s, depends_on: [a, a]}}`, []string{
+			`1:58: nodes.b.depends_on[1]: "a" is there twice`,
+		}},
+		{`nodes: {a: {service: s, depends_on: [b]}, b: {service: s, depends_on: [a]}}`, []string{
+			`1:1: nodes: nodes wait for each other in a circle: a → b → a`,
+		}},
+		{`nodes: {a: {service: s, depends_on: ['']}}`, []string{
+			`1:38: nodes.a.depends_on[0]: unknown node ""`,
+		}},
+		{`nodes: {a: {route: direct, service: s}}`, []string{
+			`1:20: nodes.a.route: a direct node has no handler: leave out its service, func or script, or choose another route`,
+		}},
+		{`nodes: {a: {route: queue}}`, []string{
+			`1:9: nodes.a.service: is missing: say whose queue the job waits in`,
+		}},
+		{`nodes: {a: {route: push}}`, []string{
+			`1:9: nodes.a: has nothing to do: give it a service, a func, a script or route: direct`,
+		}},
+		{`nodes: {a: {}}`, []string{
+			`1:9: nodes.a: has nothing to do: give it a service, a func, a script or route: direct`,
+		}},
+		{`nodes: {a: {kind: fanout, service: s}}`, []string{
+			`1:9: nodes.a.each.items: is missing: say where the items come from`,
+		}},
+		{`nodes: {a: {kind: fanout, service: s, each: {}}}`, []string{
+			`1:39: nodes.a.each.items: is missing: say where the items come from`,
+		}},
+		{`nodes: {a: {service: s, each: {items: 3}}}`, []string{
+			`1:39: nodes.a.each.items: must be a reference or a handler: for a number of units write count`,
+		}},
+		{`nodes: {a: {service: s, each: {items: []}}}`, []string{
+			`1:39: nodes.a.each.items: must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is an array`,
+		}},
+		{`nodes: {a: {service: s, each: {items: $deps.b}}}`, []string{
+			`1:39: nodes.a.each.items: "$deps.b" refers to "b", which is not among depends_on`,
+		}},
+		{`nodes: {a: {service: s, each: {count: 0}}}`, []string{
+			`1:39: nodes.a.each.count: must be 1 at least`,
+		}},
+		{`nodes: {a: {service: s, each: {count: -1}}}`, []string{
+			`1:39: nodes.a.each.count: must be 1 at least`,
+		}},
+		{`nodes: {a: {service: s, each: {count: 1.5}}}`, []string{
+			`1:25: nodes.a.each.items: is missing: say where the items come from`,
+			`1:39: nodes.a.each.count: must be a whole number, is 1.5`,
+		}},
+		{`nodes: {a: {service: s, each: {count: 3, concurrency: -1}}}`, []string{
+			`1:55: nodes.a.each.concurrency: must not be negative`,
+		}},
+		{`nodes: {a: {service: s, each: {count: {service: x}}}}`, []string{
+			`1:32: nodes.a.each.count: must be a number or a reference`,
+		}},
+		{`nodes: {a: {service: s, each: {count: 200000}}}`, []string{
+			`1:39: nodes.a.each.count: is more than the 100000 units a step may have`,
+		}},
+		{`nodes: {a: {service: s, each: {count: 2, on_error: explode}}}`, []string{
+			`1:52: nodes.a.each.on_error: unknown word "explode": write fail_fast, collect or continue`,
+		}},
+		{`nodes: {B: {kind: branch, flow: {embedded: x, nodes: {a: {service: s}}}}}`, []string{
+			`1:9: nodes.B.prep: is missing: an embedded flow gets its input from it`,
+		}},
+		{`nodes: {B: {kind: branch, flow: x}}`, []string{
+			`1:33: nodes.B.flow: unknown flow "x": publish it first`,
+		}},
+		{`nodes: {B: {kind: branch}}`, []string{
+			`1:9: nodes.B.flow: is missing: say what the branch consists of`,
+		}},
+		{`nodes: {B: {kind: subflow}}`, []string{
+			`1:9: nodes.B.flow: is missing: say what the branch consists of`,
+		}},
+		{`nodes: {a: {kind: output}, b: {kind: output}}`, []string{
+			`1:28: nodes.b: a scope has one output at most: output is another one`,
+		}},
+		{`nodes: {a: {service: s}, o: {kind: output, depends_on: [a]}}`, []string{
+			`1:44: nodes.o.depends_on: an output waits for all leaves: leave it out`,
+		}},
+		{`nodes: {a: {service: s, depends_on: [o]}, o: {kind: output}}`, []string{
+			`1:38: nodes.a.depends_on[0]: unknown node "o"`,
+		}},
+		{`nodes: {o: {kind: output, when: {if: {a: 1}}}}`, []string{
+			`1:27: nodes.o.when: an output has no condition`,
+		}},
+		{`nodes: {o: {kind: output, each: {count: 2}}}`, []string{
+			`1:27: nodes.o.each: an output is one unit`,
+		}},
+		{`nodes: {o: {kind: output, run_on: always, skip_mode: optional, compensate: x}, x: {service: s}}`, []string{
+			`1:35: nodes.o.run_on: an output runs whatever has become of the leaves: leave it out`,
+			`1:54: nodes.o.skip_mode: an output has no condition that could skip it`,
+			`1:76: nodes.o.compensate: nothing undoes an output`,
+		}},
+		{`nodes: {a: {service: s}, b: {service: s}, m: {kind: map, service: s, depends_on: [a, b]}}`, []string{
+			`1:70: nodes.m.depends_on: a map works on one list: it has one dependency at most`,
+		}},
+		{`nodes: {a: {service: s, when: {if: 3}}}`, []string{
+			`1:36: nodes.a.when.if: a pattern is an object, such as {"run": {"plan": "free"}}`,
+		}},
+		{`nodes: {a: {service: s, when: {if_not: [1]}}}`, []string{
+			`1:32: nodes.a.when.if_not: a pattern is an object, such as {"run": {"plan": "free"}}`,
+		}},
+		{`nodes: {a: {service: s, when: {if: null}}}`, []string{
+			`1:25: nodes.a.when: says nothing: write if, if_not, expr or cond`,
+		}},
+		{`nodes: {a: {service: s, when: {}}}`, []string{
+			`1:25: nodes.a.when: says nothing: write if, if_not, expr or cond`,
+		}},
+		{`nodes: {a: {service: s, when: {cond: {}}}}`, []string{
+			`1:32: nodes.a.when.cond: has nothing to do: give it a service, a func, a script or route: direct`,
+		}},
+		{`nodes: {a: {service: s, skip_mode: no}}`, []string{
+			`1:36: nodes.a.skip_mode: unknown word "no": write propagate, optional or fail`,
+		}},
+		{`nodes: {a: {service: s, when: {if: {}}, whenUnmet: skip, skip_mode: optional}}`, []string{
+			`1:52: nodes.a.whenUnmet: says the same as skip_mode: give one of them`,
+		}},
+		{`nodes: {a: {service: s, when: {if: {}}, whenUnmet: maybe}}`, []string{
+			`1:52: nodes.a.whenUnmet: unknown word "maybe": write propagate, optional or fail`,
+		}},
+		{`nodes: {a: {service: s, whenUnmet: skip}}`, []string{
+			`1:36: nodes.a.whenUnmet: has no effect without a condition: add when, or leave it out`,
+		}},
+		{`nodes: {a: {service: s, on_exhausted: no}}`, []string{
+			`1:39: nodes.a.on_exhausted: unknown word "no": write fail, skip or skip-cascade`,
+		}},
+		{`nodes: {a: {service: s, run_on: never}}`, []string{
+			`1:33: nodes.a.run_on: unknown word "never": write success or always`,
+		}},
+		{`nodes: {a: {service: s, route: train}}`, []string{
+			`1:32: nodes.a.route: unknown word "train": write push, queue or direct`,
+		}},
+		{`nodes: {a: {service: s, retry: {max_attempts: -1}}}`, []string{
+			`1:47: nodes.a.retry.max_attempts: must not be negative`,
+		}},
+		{`nodes: {a: {service: s, retry: {delay: -1s}}}`, []string{
+			`1:40: nodes.a.retry.delay: is no duration: "-1s"; write for example 30s, 1m30s or 250ms`,
+		}},
+		{`nodes: {a: {service: s, retry: {delay: soon}}}`, []string{
+			`1:40: nodes.a.retry.delay: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
+		}},
+		{`nodes: {a: {service: s, retry: {delay: 5}}}`, []string{
+			`1:40: nodes.a.retry.delay: a number has no unit here: write for example 30s or 250ms`,
+		}},
+		{`nodes: {a: {service: s, retry: {backoff: linear}}}`, []string{
+			`1:42: nodes.a.retry.backoff: unknown word "linear": write fixed or exponential`,
+		}},
+		{`nodes: {a: {service: s, retry: {jitter: 2}}}`, []string{
+			`1:41: nodes.a.retry.jitter: must be between 0 and 1, is 2`,
+		}},
+		{`nodes: {a: {service: s, retry: {max_attempts: 2}, max_retries: 3}}`, []string{
+			`1:25: nodes.a.retry: says the same as max_retries and wait_ms: give one of them`,
+		}},
+		{`nodes: {a: {service: s, start_delay: -3s}}`, []string{
+			`1:38: nodes.a.start_delay: is no duration: "-3s"; write for example 30s, 1m30s or 250ms`,
+		}},
+		{`nodes: {a: {kind: timer, start_delay: 3s, params: {delay_ms: 1}}}`, []string{
+			`1:39: nodes.a.start_delay: only the units of an executor can begin later`,
+		}},
+		{`nodes: {B: {kind: branch, start_delay: 3s, flow: {nodes: {a: {service: s}}}}}`, []string{
+			`1:40: nodes.B.start_delay: only the units of an executor can begin later`,
+		}},
+		{"start_delay: 3s\nnodes: {a: {service: s}}", []string{
+			`1:1: warning: start_delay: unknown field, ignored`,
+		}},
+		{`nodes: {a: {service: s, start_timeout: 3s}}`, []string{
+			`1:9: nodes.a: start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue`,
+		}},
+		{`nodes: {x: {service: s}, B: {kind: branch, flow: {nodes: {a: {service: s, depends_on: [x]}}}}}`, []string{
+			`1:88: nodes.B.flow.nodes.a.depends_on[0]: unknown node "x"`,
+		}},
+		{`nodes: {x: {service: s, depends_on: [B/a]}, B: {kind: branch, flow: {nodes: {a: {service: s}}}}}`, []string{
+			`1:38: nodes.x.depends_on[0]: "B/a" is in another scope: a node waits only for nodes beside it`,
+		}},
+		{`nodes: {x: {service: s, depends_on: [a]}, B: {kind: branch, flow: {nodes: {a: {service: s}}}}}`, []string{
+			`1:38: nodes.x.depends_on[0]: unknown node "a"`,
+		}},
+		{`nodes: {a: {service: s, inputs: {x: {const: 1, ref: $run}}}}`, []string{
+			`1:34: nodes.a.inputs.x: needs exactly one of const and ref`,
+		}},
+		{`nodes: {a: {service: s, inputs: {x: {}}}}`, []string{
+			`1:34: nodes.a.inputs.x: needs exactly one of const and ref`,
+		}},
+		{`nodes: {a: {service: s, inputs: {x: {ref: b.y}}}}`, []string{
+			`1:43: nodes.a.inputs.x.ref: "b.y" refers to "b", which is not among depends_on`,
+		}},
+		{`nodes: {a: {service: s, inputs: {x: {ref: $foo.y}}}}`, []string{
+			`1:43: nodes.a.inputs.x.ref: "$foo.y" refers to "$foo", which is not among depends_on`,
+		}},
+		{`nodes: {a: {service: s, input: {x: 1}}}`, []string{
+			`1:25: nodes.a.input: has an effect in input_shape merged alone: for a mapped input write inputs`,
+		}},
+		{"input_shape: merged\nnodes: {a: {service: s, input: 3}}", []string{
+			`2:32: nodes.a.input: must be an object, is a number`,
+		}},
+		{"input_shape: odd\nnodes: {a: {service: s}}", []string{
+			`1:14: input_shape: unknown word "odd": write run_deps, deps, merged or mapped`,
+		}},
+		{`nodes: {a: {service: s, prep: {service: t}}}`, []string{
+			`1:25: nodes.a.prep: only a branch has a handler for its input; a fanout names one in each.items`,
+		}},
+		{"on_error: maybe\nnodes: {a: {service: s}}", []string{
+			`1:11: on_error: unknown word "maybe": write continue or fail_fast`,
+		}},
+		{"profile: x\nnodes: {a: {service: s}}", []string{
+			`1:10: profile: unknown profile "x": write ork or pgflow, or leave it out`,
+		}},
+		{"mode: dag\nstart: a\nnodes: {a: {service: s}}", []string{
+			`2:8: start: a dag has none: leave it out, or set mode: graph`,
+		}},
+		{"mode: dag\nedges: [{from: a, action: x, to: a}]\nnodes: {a: {service: s}}", []string{
+			`2:1: edges: a dag has none: write depends_on, or set mode: graph`,
+		}},
+		{"mode: dag\nnodes: {a: {kind: choice}}", []string{
+			`2:9: nodes.a: has nothing to do: give it a service, a func, a script or route: direct`,
+			`2:19: nodes.a.kind: a dag has no choice: give the nodes a when`,
+		}},
+		{"mode: dag\nnodes: {a: {kind: zip}}", []string{
+			`2:9: nodes.a: has nothing to do: give it a service, a func, a script or route: direct`,
+			`2:19: nodes.a.kind: unknown kind "zip": write executor, fanout, branch, output, timer, wait_event or approval`,
+		}},
+		{`nodes: {a: {service: s, compensate: b}}`, []string{
+			`1:37: nodes.a.compensate: unknown node "b"`,
+		}},
+		{`nodes: {a: {service: s, compensate: a}}`, []string{
+			`1:37: nodes.a.compensate: node "a" has a compensate itself: nothing undoes what undoes`,
+		}},
+		{`nodes: {a: {service: s, compensate: b}, b: {service: s, depends_on: [a]}}`, []string{
+			`1:37: nodes.a.compensate: node "b" only runs when the task is over: it has no depends_on, when or each`,
+		}},
+		{`nodes: {a: {service: s, compensate: b}, b: {service: s}, c: {service: s, depends_on: [b]}}`, []string{
+			`1:87: nodes.c.depends_on[0]: "b" compensates or runs finally: nobody can wait for it`,
+		}},
+		{"finally: z\nnodes: {a: {service: s}}", []string{
+			`1:10: finally: unknown node "z"`,
+		}},
+		{`nodes: {B: {kind: branch, flow: {finally: a, nodes: {a: {service: s}}}}}`, []string{
+			`1:43: nodes.B.flow.finally: only the whole flow has one`,
+		}},
+		{`nodes: {a: {service: s, each: {items: $run.x, count: 2}}, b: {service: s, each: {count: $deps.a.n}}}`, []string{
+			`1:89: nodes.b.each.count: "$deps.a.n" refers to "a", which is not among depends_on`,
+		}},
+		{`nodes: {a: {service: s, params: 3}}`, []string{
+			`1:33: nodes.a.params: must be an object, is a number`,
+		}},
+		{`nodes: {a: {service: s, depends_on: a}}`, []string{
+			`1:37: nodes.a.depends_on: must be an array, is a string`,
+		}},
+		{`nodes: {B: {kind: branch, flow: {nodes: {a: {service: s}}}, route: queue, service: x, each: {count: 2}}}`, []string{
+			`1:68: nodes.B.route: only jobs of an executor travel`,
+			`1:87: nodes.B.each: only an executor has units`,
+		}},
+		{`nodes: {a: {kind: timer, each: {count: 2}, params: {delay_ms: 1}}}`, []string{
+			`1:26: nodes.a.each: only an executor has units`,
+		}},
+		{`nodes: {a: {service: s, flow: {nodes: {b: {service: s}}}}}`, []string{
+			`1:25: nodes.a.flow: only a branch has a flow inside: set kind: branch`,
+		}},
+		{"mode: dag\nnodes: {'': {service: s}}", []string{
+			`2:9: nodes.: the key "" is no slug: it begins with a letter or _ and has up to 128 letters, digits and _`,
+		}},
+		{`nodes: {a: {service: s, timeout: 1s, timeout_ms: 5}}`, []string{
+			`1:34: nodes.a.timeout: says the same as timeout_ms: give one of them`,
+		}},
+		{`nodes: {a: {service: s}, b: {service: s, depends_on: [a], input_shape: merged, input: {a: 1}}}`, []string{
+			`1:91: warning: nodes.b.input.a: is never seen: the output of the dependency lies over it`,
+		}},
+		{"profile: ork\nnodes: {}", []string{
+			`2:1: nodes: there are none: an Ork workflow has one at least`,
+		}},
+	} {
+		_, problems := CompileText([]byte(tt.definition), Limits{})
+		var texts []string
+		for _, p := range problems {
+			texts = append(texts, p.String())
+		}
+		require.Equal(t, tt.problems, texts, tt.definition)
+	}
+}
+
+// TestAllProblemsAreToldAtOnce has one definition against many rules.
+func TestAllProblemsAreToldAtOnce(t *testing.T) {
+	_, problems := CompileText([]byte(`
+mode: dag
+on_error: maybe
+nodes:
+  run: {service: s}
+  a: {service: s, depends_on: [b, nobody]}
+  b: {service: s, depends_on: [a], retry: {backoff: linear}}
+  B:
+    kind: branch
+    flow:
+      nodes:
+        x: {depends_on: [a]}
+        o: {kind: output, depends_on: [x]}
+        p: {kind: output}
+`), Limits{})
+	var texts []string
+	for _, p := range problems {
+		texts = append(texts, p.String())
+	}
+	require.Equal(t, []string{
+		`3:11: on_error: unknown word "maybe": write continue or fail_fast`,
+		`4:1: nodes: nodes wait for each other in a circle: a → b → a`,
+		`5:3: nodes.run: the key run is reserved for the run's input`,
+		`6:35: nodes.a.depends_on[1]: unknown node "nobody"`,
+		`7:53: nodes.b.retry.backoff: unknown word "linear": write fixed or exponential`,
+		`12:9: nodes.B.flow.nodes.x: has nothing to do: give it a service, a func, a script or route: direct`,
+		`12:26: nodes.B.flow.nodes.x.depends_on[0]: unknown node "a"`,
+		`13:27: nodes.B.flow.nodes.o.depends_on: an output waits for all leaves: leave it out`,
+		`14:9: nodes.B.flow.nodes.p: a scope has one output at most: B/output is another one`,
+	}, texts)
+}
+
+func TestAKeyHas128Letters(t *testing.T) {
+	key := strings.Repeat("x", 128)
+	_, problems := CompileText([]byte("nodes: {"+key+": {service: s}}"), Limits{})
+	require.Empty(t, problems)
+	_, problems = CompileText([]byte("nodes: {"+key+"x: {service: s}}"), Limits{})
+	require.ErrorContains(t, problems.Err(), "is no slug")
+}
