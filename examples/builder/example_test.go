@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "builder-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := run(context.Background(), "sqlite:"+filepath.Join(dir, "builder.db")); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// parcels completed: "box with a lamp, box with a vase, insured"
+	// parcels completed: "box with a book"
+	// booking completed: {"by":"the site"}
+	// canceled what was booked by an agent
+	// booking failed: the card was declined
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// parcels is a dag: a unit for each item of an order, at most two at a time. Only what is dear is insured;
+// the parcel is shipped either way.
+func parcels() *flow.Builder {
+	b := flow.NewDag("parcels").Shape(flow.ShapeDeps)
+	pack := b.Node("pack").Func("pack").Each("$run.items").Concurrency(2).Retry(3, 100*time.Millisecond)
+	insure := b.Node("insure").Func("insure").After(pack).When("run.value > 100").Skipping(flow.SkipOptional)
+	ship := b.Node("ship").Func("ship").After(pack, insure)
+	b.Output("result").From(ship.Out("label"))
+	return b
+}
+
+// booking is a graph: groups are booked elsewhere than single guests, and what has been booked is canceled
+// if it cannot be paid.
+func booking() *flow.Builder {
+	b := flow.NewGraph("booking").Result("booking").FailFast()
+	size := b.Node("size").Case("group", "params.people > 8").Action("single")
+	cancel := b.Node("cancel").Func("cancel").From("$input.output")
+	agent := b.Node("agent").Func("book").Params(map[string]string{"by": "an agent"}).To("booking").Compensate(cancel)
+	site := b.Node("site").Func("book").Params(map[string]string{"by": "the site"}).To("booking").Compensate(cancel)
+	pay := b.Node("pay").Func("pay").From("$params.people")
+	b.Start(size)
+	size.On("group", agent).On("single", site)
+	agent.Then(pay)
+	site.Then(pay)
+	return b
+}
