@@ -4,13 +4,13 @@ import "encoding/json"
 
 // Definition is a flow as people write it, in JSON or YAML. Compile turns it into a Plan.
 type Definition struct {
-	Name        string           `json:"name,omitempty"`
-	Description string           `json:"description,omitempty"`
-	Mode        string           `json:"mode,omitempty"`    // graph or dag; "" = dag if there is neither a start nor an edge
-	Profile     string           `json:"profile,omitempty"` // of dag mode: ork or pgflow, a bundle of defaults; "" = Troupe's own
-	Start       string           `json:"start,omitempty"`
-	Nodes       map[string]*Node `json:"nodes"`
-	Edges       []Edge           `json:"edges,omitempty"`
+	Name        string           `json:"name,omitempty"`        // what people call the flow
+	Description string           `json:"description,omitempty"` // for people
+	Mode        string           `json:"mode,omitempty"`        // graph or dag; "" = dag if there is neither a start nor an edge
+	Profile     string           `json:"profile,omitempty"`     // of dag mode: ork or pgflow, a bundle of defaults; "" = Troupe's own
+	Start       string           `json:"start,omitempty"`       // graph: the node that a task begins with
+	Nodes       map[string]*Node `json:"nodes"`                 // by key; in dag mode those that are ready at once begin in the order written
+	Edges       []Edge           `json:"edges,omitempty"`       // graph: which node follows which, for which action
 	TimeoutMS   int64            `json:"timeout_ms,omitempty"`  // of the whole task; 0 = none
 	Timeout     Duration         `json:"timeout,omitzero"`      // the same, another way to write it
 	OnError     string           `json:"on_error,omitempty"`    // graph: "fail", a failed node without an `error` edge ends its scope; dag: continue or fail_fast
@@ -28,53 +28,53 @@ type Definition struct {
 // Edge leads from a node to the next one for an action. `default` serves every action that has no
 // edge of its own, `error` is taken after a failure.
 type Edge struct {
-	From   string `json:"from"`
-	Action string `json:"action"`
-	To     string `json:"to"`
+	From   string `json:"from"`   // key of a node
+	Action string `json:"action"` // what the node ends with: an action of its own, default for every other one, error after a failure
+	To     string `json:"to"`     // key of the node that follows; "" ends the flow
 }
 
 // Node is a vertex of a definition. Which fields matter depends on Kind.
 type Node struct {
-	Kind     string          `json:"kind,omitempty"`
-	Service  string          `json:"service,omitempty"`
-	ExecType string          `json:"exec_type,omitempty"`
+	Kind     string          `json:"kind,omitempty"`      // what the node does; executor when absent
+	Service  string          `json:"service,omitempty"`   // whose workers carry it out
+	ExecType string          `json:"exec_type,omitempty"` // how its jobs travel: http to a push worker, queue to whoever polls, local_func and local_script on the member
 	ExecMode string          `json:"exec_mode,omitempty"` // alias of exec_type when that is empty
-	Func     string          `json:"func,omitempty"`
-	Script   *Script         `json:"script,omitempty"`
-	Params   json.RawMessage `json:"params,omitempty"`
-	Prep     Prep            `json:"prep,omitzero"`
-	Post     Post            `json:"post,omitzero"`
+	Func     string          `json:"func,omitempty"`      // name of the local function
+	Script   *Script         `json:"script,omitempty"`    // program of a local_script
+	Params   json.RawMessage `json:"params,omitempty"`    // an object that goes along with the input; without it the task's params do
+	Prep     Prep            `json:"prep,omitzero"`       // what the input is made of
+	Post     Post            `json:"post,omitzero"`       // graph: where the output goes and which action it means
 
-	MaxRetries     int   `json:"max_retries,omitempty"`
-	WaitMS         int64 `json:"wait_ms,omitempty"`
-	MaxAttempts    int   `json:"max_attempts,omitempty"`
-	AttemptDelayMS int64 `json:"attempt_delay_ms,omitempty"`
-	WeightedByLoad bool  `json:"weighted_by_load,omitempty"`
+	MaxRetries     int   `json:"max_retries,omitempty"`      // tries after the first of an executor, all tries of a subflow
+	WaitMS         int64 `json:"wait_ms,omitempty"`          // between them
+	MaxAttempts    int   `json:"max_attempts,omitempty"`     // how many workers are tried within one attempt
+	AttemptDelayMS int64 `json:"attempt_delay_ms,omitempty"` // between them
+	WeightedByLoad bool  `json:"weighted_by_load,omitempty"` // prefer workers with little load
 
 	TimeoutMS    int64  `json:"timeout_ms,omitempty"`    // of each attempt; of the whole step for a subflow
 	VisibilityMS int64  `json:"visibility_ms,omitempty"` // how long a poller may hold a claim without a heartbeat
-	OnError      string `json:"on_error,omitempty"`
+	OnError      string `json:"on_error,omitempty"`      // graph: follow the edge after a failure too, or fail and end the scope
 
-	ChoiceCases   []ChoiceCase `json:"choice_cases,omitempty"`
-	DefaultAction string       `json:"default_action,omitempty"`
-	ChoiceKey     string       `json:"choice_key,omitempty"` // accepted and without meaning
+	ChoiceCases   []ChoiceCase `json:"choice_cases,omitempty"`   // choice: the first one whose expr is true gives the action
+	DefaultAction string       `json:"default_action,omitempty"` // choice: the action when no case is true
+	ChoiceKey     string       `json:"choice_key,omitempty"`     // accepted and without meaning
 
-	ParallelServices []string   `json:"parallel_services,omitempty"`
-	ParallelExecs    []ExecSpec `json:"parallel_execs,omitempty"`
-	ParallelMode     string     `json:"parallel_mode,omitempty"`
-	MaxParallel      int        `json:"max_parallel,omitempty"`
-	FailureStrategy  string     `json:"failure_strategy,omitempty"`
+	ParallelServices []string   `json:"parallel_services,omitempty"` // parallel: a branch for each service
+	ParallelExecs    []ExecSpec `json:"parallel_execs,omitempty"`    // parallel: a branch for each entry
+	ParallelMode     string     `json:"parallel_mode,omitempty"`     // parallel, foreach: one after the other, or at once
+	MaxParallel      int        `json:"max_parallel,omitempty"`      // when concurrent: units in flight at once; 0 = all
+	FailureStrategy  string     `json:"failure_strategy,omitempty"`  // what a failed unit or child means
 
-	ForeachExecs []ExecSpec `json:"foreach_execs,omitempty"`
+	ForeachExecs []ExecSpec `json:"foreach_execs,omitempty"` // foreach: items, by index, that are carried out differently
 
-	Subflow      *Subflow   `json:"subflow,omitempty"`
-	SubflowExecs []ExecSpec `json:"subflow_execs,omitempty"`
+	Subflow      *Subflow   `json:"subflow,omitempty"`       // a graph inside the node, with a shared state of its own
+	SubflowExecs []ExecSpec `json:"subflow_execs,omitempty"` // children of the subflow, by node, that are carried out differently
 
 	Flow       *Inner     `json:"flow,omitempty"`       // the flow inside a subflow or branch, of either mode
 	Compensate string     `json:"compensate,omitempty"` // the node that undoes this one when the task fails or is canceled
-	Retry      *RetrySpec `json:"retry,omitempty"`
-	Timeout    Duration   `json:"timeout,omitzero"` // timeout_ms, another way to write it
-	Labels     []string   `json:"labels,omitempty"` // that whoever carries out its jobs has to have
+	Retry      *RetrySpec `json:"retry,omitempty"`      // how often and how far apart units are tried
+	Timeout    Duration   `json:"timeout,omitzero"`     // timeout_ms, another way to write it
+	Labels     []string   `json:"labels,omitempty"`     // that whoever carries out its jobs has to have
 
 	DagNode
 	order int // where it was written among its scope's nodes
@@ -83,54 +83,54 @@ type Node struct {
 // Prep says what a node's input is made of. A present InputMap wins over InputKey. In dag mode it may
 // also be an expression, and for a branch a handler.
 type Prep struct {
-	InputKey string            `json:"input_key,omitempty"`
-	InputMap map[string]string `json:"input_map,omitempty"`
-	Expr     string            `json:"expr,omitempty"` // CEL
+	InputKey string            `json:"input_key,omitempty"` // a reference such as $params.order or $shared.price; the input is what it means
+	InputMap map[string]string `json:"input_map,omitempty"` // field to reference: the input is an object of them
+	Expr     string            `json:"expr,omitempty"`      // CEL: the input is what it gives
 	Handler
 }
 
 // Post says where a node's output goes and which action it ends with.
 type Post struct {
-	OutputKey    string            `json:"output_key,omitempty"`
-	OutputMap    map[string]string `json:"output_map,omitempty"`
-	ActionStatic string            `json:"action_static,omitempty"`
-	ActionKey    string            `json:"action_key,omitempty"`
+	OutputKey    string            `json:"output_key,omitempty"`    // key of shared that the output is written to
+	OutputMap    map[string]string `json:"output_map,omitempty"`    // key of shared to field of the output
+	ActionStatic string            `json:"action_static,omitempty"` // the action, whatever the output is
+	ActionKey    string            `json:"action_key,omitempty"`    // field of the output that is the action
 }
 
 // ChoiceCase gives Action when Expr is true.
 type ChoiceCase struct {
-	Action string          `json:"action"`
-	Expr   json.RawMessage `json:"expr"`
+	Action string          `json:"action"` // what the node ends with then
+	Expr   json.RawMessage `json:"expr"`   // an expression in JSON such as {"gt": ["$params.n", 10]}, or a text in CEL
 }
 
 // ExecSpec overrides how one branch, item or child of a node is carried out.
 type ExecSpec struct {
-	Service  string          `json:"service,omitempty"`
-	ExecType string          `json:"exec_type,omitempty"`
-	ExecMode string          `json:"exec_mode,omitempty"`
-	Func     string          `json:"func,omitempty"`
-	Params   json.RawMessage `json:"params,omitempty"`
-	Node     string          `json:"node,omitempty"`
-	Index    int             `json:"index,omitempty"`
-	Script   *Script         `json:"script,omitempty"`
+	Service  string          `json:"service,omitempty"`   // whose workers carry it out
+	ExecType string          `json:"exec_type,omitempty"` // how its jobs travel: http to a push worker, queue to whoever polls, local_func and local_script on the member
+	ExecMode string          `json:"exec_mode,omitempty"` // alias of exec_type when that is empty
+	Func     string          `json:"func,omitempty"`      // name of the local function
+	Params   json.RawMessage `json:"params,omitempty"`    // an object laid over the node's params
+	Node     string          `json:"node,omitempty"`      // subflow_execs: which child
+	Index    int             `json:"index,omitempty"`     // foreach_execs: which item, from 0
+	Script   *Script         `json:"script,omitempty"`    // program of a local_script
 }
 
 // Script is a program the member starts for a local_script node.
 type Script struct {
-	Cmd        string            `json:"cmd,omitempty"`
-	Args       []string          `json:"args,omitempty"`
-	Code       string            `json:"code,omitempty"`
-	Language   string            `json:"language,omitempty"`
-	TimeoutMS  int64             `json:"timeout_ms,omitempty"`
-	Env        map[string]string `json:"env,omitempty"`
-	WorkDir    string            `json:"work_dir,omitempty"`
-	StdinMode  string            `json:"stdin_mode,omitempty"`
-	OutputMode string            `json:"output_mode,omitempty"`
+	Cmd        string            `json:"cmd,omitempty"`         // program to start
+	Args       []string          `json:"args,omitempty"`        // its arguments
+	Code       string            `json:"code,omitempty"`        // text to run with the language's interpreter
+	Language   string            `json:"language,omitempty"`    // of code, such as bash, python or node
+	TimeoutMS  int64             `json:"timeout_ms,omitempty"`  // of the program
+	Env        map[string]string `json:"env,omitempty"`         // variables of its environment
+	WorkDir    string            `json:"work_dir,omitempty"`    // folder it runs in
+	StdinMode  string            `json:"stdin_mode,omitempty"`  // json: the input is written to its stdin
+	OutputMode string            `json:"output_mode,omitempty"` // json: what it prints is read as JSON
 }
 
 // Subflow is a flow inside a node, with a shared state of its own.
 type Subflow struct {
-	Start string           `json:"start"`
-	Nodes map[string]*Node `json:"nodes"`
-	Edges []Edge           `json:"edges,omitempty"`
+	Start string           `json:"start"`           // the node it begins with
+	Nodes map[string]*Node `json:"nodes"`           // by key
+	Edges []Edge           `json:"edges,omitempty"` // which node follows which, for which action
 }

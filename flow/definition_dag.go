@@ -11,30 +11,30 @@ import (
 
 // DagNode are the fields of a node that have a meaning in dag mode alone.
 type DagNode struct {
-	DependsOn  []string `json:"depends_on,omitempty"`
-	RunOn      string   `json:"run_on,omitempty"` // "always": also after dependencies that failed or were skipped
-	Route      string   `json:"route,omitempty"`  // push, queue, or direct: finished through the API, by nobody's handler
-	Each       *EachOf  `json:"each,omitempty"`
-	When       *When    `json:"when,omitempty"`
-	SkipMode   string   `json:"skip_mode,omitempty"`    // propagate, optional, fail
+	DependsOn  []string `json:"depends_on,omitempty"`   // keys of nodes that have to end first
+	RunOn      string   `json:"run_on,omitempty"`       // "always": also after dependencies that failed or were skipped
+	Route      string   `json:"route,omitempty"`        // push, queue, or direct: finished through the API, by nobody's handler
+	Each       *EachOf  `json:"each,omitempty"`         // makes it a fan-out
+	When       *When    `json:"when,omitempty"`         // decides whether it runs
+	SkipMode   string   `json:"skip_mode,omitempty"`    // what an unmet condition means: dependents are skipped, too, run without it, or the node fails
 	WhenUnmet  string   `json:"whenUnmet,omitempty"`    // skip_mode in pgflow's words
 	Exhausted  string   `json:"on_exhausted,omitempty"` // fail, skip, skip-cascade: after the last attempt
-	InputShape string   `json:"input_shape,omitempty"`
+	InputShape string   `json:"input_shape,omitempty"`  // what its handler gets
 
 	Input  json.RawMessage    `json:"input,omitempty"`  // static fields of a merged input
 	Inputs map[string]Binding `json:"inputs,omitempty"` // the input, field by field
 
-	StartDelay       Duration `json:"start_delay,omitzero"`
+	StartDelay       Duration `json:"start_delay,omitzero"`       // its units wait so long
 	StartTimeout     Duration `json:"start_timeout,omitzero"`     // how long a queued job may wait for a worker
 	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"` // how long a worker may be silent
 }
 
 // Handler is who carries out a job.
 type Handler struct {
-	Service  string  `json:"service,omitempty"`
-	ExecType string  `json:"exec_type,omitempty"`
-	Func     string  `json:"func,omitempty"`
-	Script   *Script `json:"script,omitempty"`
+	Service  string  `json:"service,omitempty"`   // whose workers carry it out
+	ExecType string  `json:"exec_type,omitempty"` // how its jobs travel
+	Func     string  `json:"func,omitempty"`      // name of the local function
+	Script   *Script `json:"script,omitempty"`    // program of a local_script
 }
 
 func (h Handler) given() bool { return h.Service != "" || h.Func != "" || h.Script != nil }
@@ -42,43 +42,43 @@ func (h Handler) given() bool { return h.Service != "" || h.Func != "" || h.Scri
 // EachOf makes a node one of many units. Items is a reference to an array or a handler that returns
 // one; Count a number or a reference to one. With both there are that many units for each item.
 type EachOf struct {
-	Items       Source `json:"items,omitzero"`
-	Count       Source `json:"count,omitzero"`
+	Items       Source `json:"items,omitzero"`        // a reference to a list, or a handler that returns one
+	Count       Source `json:"count,omitzero"`        // how many units, or how many for each item: a number or a reference to one
 	Concurrency int    `json:"concurrency,omitempty"` // units in flight at once; 0 = all
-	OnError     string `json:"on_error,omitempty"`    // fail_fast, collect, continue
+	OnError     string `json:"on_error,omitempty"`    // what a failed unit means
 }
 
 // When decides whether a node runs. Of the patterns, If must be contained in the node's input and
 // IfNot must not; Expr must be true; Cond is a handler that returns true if the node is to be skipped.
 type When struct {
-	If    json.RawMessage `json:"if,omitempty"`
-	IfNot json.RawMessage `json:"if_not,omitempty"`
-	Expr  string          `json:"expr,omitempty"`
-	Cond  *Handler        `json:"cond,omitempty"`
+	If    json.RawMessage `json:"if,omitempty"`     // pattern that must be contained in the input, as by @> of PostgreSQL
+	IfNot json.RawMessage `json:"if_not,omitempty"` // pattern that must not be
+	Expr  string          `json:"expr,omitempty"`   // CEL that must be true
+	Cond  *Handler        `json:"cond,omitempty"`   // handler that returns true if the node is to be skipped
 }
 
 // Binding is one field of an input: exactly one of a constant and a reference.
 type Binding struct {
-	Const json.RawMessage `json:"const,omitempty"`
-	Ref   string          `json:"ref,omitempty"`
+	Const json.RawMessage `json:"const,omitempty"` // the value
+	Ref   string          `json:"ref,omitempty"`   // what to take it from, such as $run.customer or $deps.fetch.rows
 }
 
 // RetrySpec says how often and how far apart units are tried.
 type RetrySpec struct {
 	MaxAttempts int      `json:"max_attempts,omitempty"` // all tries, the first one included
-	Delay       Duration `json:"delay,omitzero"`
-	Backoff     string   `json:"backoff,omitempty"` // fixed, exponential
-	MaxDelay    Duration `json:"max_delay,omitzero"`
-	Jitter      float64  `json:"jitter,omitempty"` // 0 to 1: how much of the delay is left to chance
+	Delay       Duration `json:"delay,omitzero"`         // before the second try
+	Backoff     string   `json:"backoff,omitempty"`      // exponential: each wait is twice the one before
+	MaxDelay    Duration `json:"max_delay,omitzero"`     // longest wait
+	Jitter      float64  `json:"jitter,omitempty"`       // 0 to 1: how much of the delay is left to chance
 }
 
 // Defaults are what nodes take that say nothing themselves.
 type Defaults struct {
-	Retry    *RetrySpec `json:"retry,omitempty"`
-	Timeout  Duration   `json:"timeout,omitzero"`
-	ExecType string     `json:"exec_type,omitempty"`
-	Route    string     `json:"route,omitempty"`
-	SkipMode string     `json:"skip_mode,omitempty"`
+	Retry    *RetrySpec `json:"retry,omitempty"`     // how often and how far apart units are tried
+	Timeout  Duration   `json:"timeout,omitzero"`    // of an attempt
+	ExecType string     `json:"exec_type,omitempty"` // how its jobs travel
+	Route    string     `json:"route,omitempty"`     // how jobs travel
+	SkipMode string     `json:"skip_mode,omitempty"` // what an unmet condition means
 }
 
 // Duration is a time in a definition: a text such as "1m30s", or, in the profiles that have it so, a
