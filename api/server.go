@@ -94,8 +94,8 @@ func (s *Server) routes() {
 	newGraph(s.cfg).mount(s)
 	if s.cfg.V1 != nil {
 		s.Mount("/v1/", s.cfg.V1)
-		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml"} {
-			s.MountOpen(page, s.cfg.V1) // a browser cannot send a token before it has a page
+		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
+			s.MountOpen(page, s.cfg.V1) // a browser cannot send a token before it has a page, an editor never does
 		}
 	}
 }

@@ -220,6 +220,9 @@ func TestTheDocumentIsReadByPeople(t *testing.T) {
 	require.NotRegexp(t, `(src|href)="?https?:`, string(page.body), "the page needs nobody else")
 	require.Equal(t, 200, s.send("GET", "/v1/openapi.yaml", nil).status)
 	require.Contains(t, string(s.send("GET", "/v1/openapi.yaml", nil).body), "openapi: 3.1.0")
+	schema := s.send("GET", "/v1/schema/flow.json", nil)
+	require.Equal(t, "application/schema+json", schema.header.Get("Content-Type"))
+	require.True(t, json.Valid(schema.body))
 	require.Equal(t, 401, s.send("GET", "/v1/info", nil).status)
 	require.Equal(t, 200, s.send("GET", "/v1/info", nil, "Authorization", "Bearer secret").status)
 }

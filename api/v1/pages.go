@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // The description is kept as openapi.json too, for those who make clients of it. A test says when it is
@@ -41,6 +43,10 @@ func (s *service) pages() {
 	s.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+yaml")
 		_, _ = w.Write(inYAML())
+	})
+	s.mux.HandleFunc("GET /v1/schema/flow.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/schema+json")
+		_, _ = w.Write(flow.Schema)
 	})
 	page, policy := docsPage()
 	s.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, _ *http.Request) {

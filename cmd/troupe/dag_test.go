@@ -82,6 +82,10 @@ func TestAFlowIsRunFromItsFile(t *testing.T) {
 	require.Equal(t, 2, cmd("flow", "run", "-").code)
 }
 
+func TestTheSchemaIsPrinted(t *testing.T) {
+	require.Equal(t, result{0, string(flow.Schema), ""}, call(t, "flow", "schema"))
+}
+
 func TestAPlanIsShown(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

@@ -20,6 +20,7 @@ type flowCmd struct {
 	List     flowListCmd     `cmd:"" help:"List the flows."`
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
+	Schema   flowSchemaCmd   `cmd:"" help:"Print the JSON Schema of definitions, for editors."`
 }
 
 type flowApplyCmd struct {
@@ -215,6 +216,13 @@ func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 	}
 	fmt.Fprintln(a.stdout)
 	return printJSON(a.stdout, v.Definition)
+}
+
+type flowSchemaCmd struct{}
+
+func (flowSchemaCmd) Run(a *app) error {
+	_, err := a.stdout.Write(flow.Schema)
+	return err
 }
 
 // read reads a file, or stdin.
