@@ -51,11 +51,13 @@ type (
 		Worker, Token string
 		Until         int64
 	}
-	// Extend prolongs a claim. With a Token, only the holder's.
+	// Extend prolongs a claim. With a Token, only the holder's. MS is for how long, from now on, whatever the
+	// node says; 0 = as long as a claim holds, which Until says if the node does not.
 	Extend struct {
 		Address
 		Worker, Token string
 		Until         int64
+		MS            int64
 	}
 	// GiveBack returns a claimed attempt that nobody has begun to work on.
 	GiveBack struct {
@@ -78,7 +80,7 @@ type (
 		Worker, URL string
 		Token       string
 		Log         bool
-		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so
+		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
 		Direct      bool // it comes from a user: only a direct attempt can be ended so
 	}
 )

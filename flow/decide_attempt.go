@@ -91,6 +91,9 @@ func (d *decider) extend(c Extend) error {
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
 	until := d.until(st, c.Unit, c.Until)
+	if c.MS > 0 {
+		until = d.env.Now + min(c.MS, maxDelay)
+	}
 	if gain := until - u.Live.Until; gain*2 >= until-d.env.Now {
 		d.emit(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: until})
 	}
@@ -122,6 +125,9 @@ func (d *decider) note(c Note) error {
 func (d *decider) report(c Report) error {
 	if c.Direct {
 		return d.direct(c)
+	}
+	if c.Poller && c.Visit == 0 && c.Attempt == 0 {
+		return d.held(c)
 	}
 	st, u := d.attempt(c.Address)
 	if u == nil {

@@ -34,6 +34,33 @@ func (d *decider) direct(c Report) error {
 	return d.settled(st, u, c)
 }
 
+// held ends the attempt of a unit that a poller holds at the moment: it names step and unit alone. What
+// nobody holds stays as it is.
+func (d *decider) held(c Report) error {
+	sc := d.s.scopes[c.Scope]
+	if sc == nil || sc.Graph.Nodes[c.Node] == nil {
+		return errNoStep(c.Node)
+	}
+	n := sc.Graph.Nodes[c.Node]
+	st := sc.visitOf(n)
+	switch {
+	case n.Exec.Type == ExecDirect:
+		return wrongRoute(true)
+	case n.Exec.Type != ExecQueue:
+		return Errorf(Conflict, "step %.80q has no jobs in the queue: nobody outside can end them", c.Node)
+	case st == nil || d.s.Status.Ended():
+		return nil
+	case c.Unit < 0 || c.Unit >= len(st.Units):
+		return errNoUnit(c, len(st.Units))
+	}
+	u := &st.Units[c.Unit]
+	if u.Live == nil || u.Live.Worker == "" {
+		return nil
+	}
+	c.Visit, c.Attempt = st.Visit, int(u.Attempt)
+	return d.settled(st, u, c)
+}
+
 // directOver answers whoever finishes a unit of a step that is not active.
 func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated

@@ -110,11 +110,12 @@ func (d decoder) table(v value, to reflect.Value, at *place) {
 	to.Set(reflect.MakeMap(to.Type()))
 	seen := map[string]bool{}
 	for i, m := range v.members() {
+		again := seen[m.key]
 		d.once(seen, m.key, m, at)
 		e := reflect.New(to.Type().Elem()).Elem()
 		d.decode(m.value, e, at.key(m.key))
 		if n, ok := e.Interface().(*Node); ok && n != nil {
-			n.order = i
+			n.order, n.again = i, again
 		}
 		to.SetMapIndex(reflect.ValueOf(m.key), e)
 	}

@@ -149,6 +149,8 @@ func (s *stage) command(verb, rest string) Command {
 		return Report{Address: a, Token: args[0], Output: json.RawMessage(args[1])}
 	case "direct":
 		return Report{Address: a, Output: json.RawMessage(then), Direct: true}
+	case "held":
+		return Report{Address: a, Output: json.RawMessage(then), Poller: true}
 	case "faildirect":
 		return Report{Address: a, Error: then, Direct: true}
 	case "append":

@@ -1,0 +1,52 @@
+package flow
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDifferencesAreAboutTheShape(t *testing.T) {
+	const old = "profile: pgflow\nnodes:\n  a: {}\n  b: {depends_on: [a], when: {if: {a: 1}}}\n  c: {}\n"
+	for name, tt := range map[string]struct {
+		new  string
+		want []string
+	}{
+		"the same":          {old, []string{}},
+		"times and tries":   {"profile: pgflow\nnodes:\n  a: {timeout: 9, retry: {max_attempts: 7, delay: 2}}\n  b: {depends_on: [a], when: {if: {a: 1}}}\n  c: {start_delay: 3}\n", []string{}},
+		"the order":         {"profile: pgflow\nnodes:\n  c: {}\n  a: {}\n  b: {depends_on: [a], when: {if: {a: 1}}}\n", []string{"the order of the steps is c, a, b, was a, b, c"}},
+		"slugs":             {"profile: pgflow\nnodes:\n  a: {}\n  b: {depends_on: [a], when: {if: {a: 1}}}\n  d: {}\n", []string{"step c is gone", "step d is new"}},
+		"type and route":    {"profile: pgflow\nnodes:\n  a: {kind: map}\n  b: {depends_on: [a], when: {if: {a: 1}}}\n  c: {route: direct}\n", []string{"step a: the type is fanout, was executor", "step c: the route is direct, was queue"}},
+		"dependencies":      {"profile: pgflow\nnodes:\n  a: {}\n  b: {depends_on: [a], when: {if: {a: 1}}}\n  c: {depends_on: [a, b]}\n", []string{"step c: the list of dependencies is a, b, was none"}},
+		"modes and pattern": {"profile: pgflow\nnodes:\n  a: {on_exhausted: skip}\n  b: {depends_on: [a], when: {if_not: {a: 1}}, skip_mode: optional}\n  c: {}\n", []string{"step a: the mode when exhausted is optional, was fail", "step b: the mode when skipped is optional, was propagate", "step b: the pattern if is none, was {\"a\":1}", "step b: the pattern if_not is {\"a\":1}, was none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.want, Differences(planOf(t, old), planOf(t, tt.new)))
+		})
+	}
+	graph := planOf(t, "start: a\nnodes: {a: {service: s}, b: {service: s}}\nedges: [{from: a, action: x, to: b}]\n")
+	other := planOf(t, "start: a\nnodes: {a: {service: s}, b: {service: s}}\nedges: [{from: a, action: y, to: b}]\n")
+	require.Equal(t, []string{"step a: the set of edges is y → b, was x → b"}, Differences(graph, other))
+}
+
+func TestServicesOfTheQueueAreKnown(t *testing.T) {
+	p := planOf(t, `
+profile: pgflow
+nodes:
+  a: {}
+  f: {each: {items: {service: rows}}, exec_type: queue, service: score}
+  d: {route: direct}
+  p: {service: pushed, route: push}
+  b: {kind: branch, flow: {nodes: {x: {}}}}
+  g: {kind: branch, flow: {start: y, nodes: {y: {service: inner, exec_type: queue}}}, compensate: u}
+  u: {service: undo}
+`)
+	require.Equal(t, []string{"a", "inner", "rows", "score", "undo", "x"}, p.QueueServices())
+}
+
+func TestTwoNodesOfADagCannotHaveOneKey(t *testing.T) {
+	_, problems := CompileText([]byte(`{"profile": "pgflow", "nodes": {"a": {}, "a": {}}}`), Limits{})
+	require.ErrorContains(t, problems.Err(), `there is a node "a" before this one`)
+	_, problems = CompileText([]byte(`{"start": "a", "nodes": {"a": {"service": "s"}, "a": {"service": "t"}}}`), Limits{})
+	require.NoError(t, problems.Err(), "in a graph the last one counts, as it always did")
+}
