@@ -26,6 +26,8 @@ type NewTask struct {
 type Poll struct {
 	Worker   string
 	Services []string
+	FlowID   string        // only jobs of this flow; "" = of all
+	Labels   []string      // of the worker: jobs that ask for others are not for it
 	Max      int           // jobs at most; 0 = 1
 	Wait     time.Duration // how long to wait for the first one; 0 = not at all
 }

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,33 +15,17 @@ import (
 // from where a page at a time is fetched before a service runs out.
 type queue struct {
 	m       *Member
-	ready   map[string]*shelf // by service
+	ready   map[string][]*shelf // by service
+	shelves int                 // how many there are
 	refs    map[jobKey]*ref
 	waiting []*poller // long polls without a job yet, first one first
 	closed  bool
 }
 
-// shelf holds the jobs of one service.
-type shelf struct {
-	refs     []*ref
-	spilled  bool // the store may hold more than refs
-	behind   bool // also before the position of the last fetch
-	fetching bool
-	afterAt  int64 // position of the last fetch
-	afterJob string
-}
-
-// ref is a job that waits for a poller.
-type ref struct {
-	key     jobKey
-	service string
-	at      int64 // when it was enqueued
-	gone    bool  // withdrawn or claimed meanwhile
-}
-
 // poller is one poll that is being answered.
 type poller struct {
 	Poll
+	kind
 	reply    func([]Claimed)
 	got      []Claimed
 	claiming int
@@ -61,65 +44,44 @@ type (
 		answer answer
 	}
 	refilled struct {
-		service string
-		rows    []persistence.QueueRow
-		err     error
+		shelf *shelf
+		rows  []persistence.QueueRow
+		err   error
 	}
 )
 
-// fetchRows is how many jobs are fetched from the store at once, and of how many a shelf that has
-// fewer is filled up: else new jobs would be handed out before old ones that only the store has.
-const fetchRows = 500
-
-// maxShelves bounds how many services are remembered, because anybody may ask for any.
-const maxShelves = 10_000
-
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string]*shelf{}, refs: map[jobKey]*ref{}}
+	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}}
 }
 
-// shelf of a service; what the store holds of a service not seen before is not known yet.
-func (q *queue) shelf(service string) *shelf {
-	s := q.ready[service]
-	if s == nil {
-		if len(q.ready) >= maxShelves {
-			maps.DeleteFunc(q.ready, func(_ string, s *shelf) bool { return !s.fetching && s.first() == nil })
+// offer puts a job where pollers who may have it look, and serves one who waits for it. A kind that has read it
+// from the store meanwhile may be the only one that knows it.
+func (q *queue) offer(c actor.Context, r *ref) {
+	if known := q.refs[r.key]; known != nil {
+		known.flow = r.flow
+		r = known
+	}
+	shelves := q.shelvesFor(r)
+	if q.m.queued.Load() >= int64(q.m.cfg.MaxReady) && q.waiter(r) == nil {
+		for _, s := range shelves {
+			s.spill()
 		}
-		s = &shelf{spilled: true}
-		q.ready[service] = s
-	}
-	return s
-}
-
-// offer puts a job on its shelf and serves whoever waits for one.
-func (q *queue) offer(c actor.Context, key jobKey, service string, at int64) {
-	if q.refs[key] != nil {
 		return
 	}
-	s := q.shelf(service)
-	if q.m.queued.Load() >= int64(q.m.cfg.MaxReady) && q.waiter(service) == nil {
-		s.spill()
-		return
+	for _, s := range shelves {
+		q.put(s, r)
 	}
-	q.put(s, key, service, at)
-	q.serve(c, service)
+	if p := q.waiter(r); p != nil {
+		q.grant(c, p)
+	}
 }
 
-// spill leaves a job in the store. A search under way may be past it: then there is another one.
-func (s *shelf) spill() {
-	s.behind = s.behind || s.fetching || s.afterAt > 0
-	s.spilled = true
-}
-
-func (q *queue) put(s *shelf, key jobKey, service string, at int64) {
-	r := &ref{key: key, service: service, at: at}
-	q.refs[key] = r
-	q.m.queued.Add(1)
-	i := len(s.refs)
-	for i > 0 && s.refs[i-1].at > at {
-		i--
+func (q *queue) put(s *shelf, r *ref) {
+	if q.refs[r.key] == nil {
+		q.refs[r.key] = r
+		q.m.queued.Add(1)
 	}
-	s.refs = slices.Insert(s.refs, i, r)
+	s.put(r)
 }
 
 func (q *queue) withdraw(key jobKey) {
@@ -128,25 +90,18 @@ func (q *queue) withdraw(key jobKey) {
 	}
 }
 
-// drop takes a job off the shelf; its place there is cleared when it is reached.
+// drop takes a job off its shelves.
 func (q *queue) drop(r *ref) {
-	if !r.gone {
-		r.gone = true
-		delete(q.refs, r.key)
-		q.m.queued.Add(-1)
+	if r.gone {
+		return
 	}
-}
-
-// first is the oldest job on a shelf.
-func (s *shelf) first() *ref {
-	for len(s.refs) > 0 && s.refs[0].gone {
-		s.refs[0] = nil
-		s.refs = s.refs[1:]
+	r.gone = true
+	delete(q.refs, r.key)
+	q.m.queued.Add(-1)
+	for _, s := range r.on {
+		s.dropped()
 	}
-	if len(s.refs) == 0 {
-		return nil
-	}
-	return s.refs[0]
+	r.on = nil
 }
 
 func (q *queue) poll(c actor.Context, p *poller) {
@@ -155,7 +110,7 @@ func (q *queue) poll(c actor.Context, p *poller) {
 		return
 	}
 	q.grant(c, p)
-	fetching := q.fetchFor(p.Services)
+	fetching := q.fetchFor(p)
 	switch {
 	case p.claiming > 0 || fetching:
 		p.over = p.Wait <= 0
@@ -175,7 +130,7 @@ func (q *queue) grant(c actor.Context, p *poller) {
 	for !q.closed && p.room() {
 		var oldest *ref
 		for _, service := range p.Services {
-			if r := q.shelf(service).first(); r != nil && (oldest == nil || r.at < oldest.at) {
+			if r := q.shelf(service, p.kind).first(); r != nil && (oldest == nil || r.at < oldest.at) {
 				oldest = r
 			}
 		}
@@ -208,7 +163,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 		q.m.metrics.dispatched(a.at - a.ref.at)
 		p.got = append(p.got, Claimed{Job: a.answer.job, Token: a.claim.Token, ClaimedAt: a.at, Until: a.answer.job.Until})
 	} else if flow.KindOf(a.answer.err) == flow.Busy {
-		q.offer(c, a.ref.key, a.ref.service, a.ref.at) // its actor crashed or is leaving; the job is still there
+		q.again(c, a.ref) // its actor crashed or is leaving; the job is still there
 	}
 	if p.left {
 		q.giveBack(c, p)
@@ -217,7 +172,20 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	if len(p.got) == 0 {
 		q.grant(c, p)
 	}
-	q.finish(p, len(p.got) == 0 && p.claiming == 0 && q.fetchFor(p.Services))
+	q.finish(p, len(p.got) == 0 && p.claiming == 0 && q.fetchFor(p))
+}
+
+// again offers a job once more. Of one that was read from the store the flow is not known: those who want
+// jobs of one flow find it there.
+func (q *queue) again(c actor.Context, r *ref) {
+	if r.flow == "" {
+		for _, s := range q.ready[r.service] {
+			if s.flow != "" {
+				s.spill()
+			}
+		}
+	}
+	q.offer(c, &ref{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at})
 }
 
 // finish answers a poll that has jobs, or whose time is up, once no claim is under way.
@@ -254,66 +222,65 @@ func (q *queue) giveBack(c actor.Context, p *poller) {
 	p.got = nil
 }
 
-// serve looks for a poller that waits for a service.
-func (q *queue) serve(c actor.Context, service string) {
-	if p := q.waiter(service); p != nil {
-		q.grant(c, p)
-	}
-}
-
-// waiter is the first poller that waits for a service.
-func (q *queue) waiter(service string) *poller {
+// waiter is the first poller that waits for a job like this one.
+func (q *queue) waiter(r *ref) *poller {
 	for _, p := range q.waiting {
-		if !p.over && p.room() && slices.Contains(p.Services, service) {
+		if !p.over && p.room() && slices.Contains(p.Services, r.service) && p.kind.takes(r) {
 			return p
 		}
 	}
 	return nil
 }
 
-// fetchFor asks the store for jobs of services that have few in memory.
-func (q *queue) fetchFor(services []string) (fetching bool) {
-	for _, service := range services {
-		s := q.shelf(service)
+// fetchFor asks the store for jobs that a poller may have, where there are few in memory.
+func (q *queue) fetchFor(p *poller) (fetching bool) {
+	for _, service := range p.Services {
+		s := q.shelf(service, p.kind)
 		if s.spilled && !s.fetching && !q.closed && (s.first() == nil || len(s.refs) < fetchRows) {
-			q.fetch(service, s)
+			q.fetch(s)
 		}
 		fetching = fetching || s.fetching
 	}
 	return fetching
 }
 
-func (q *queue) fetch(service string, s *shelf) {
+func (q *queue) fetch(s *shelf) {
 	s.fetching = true
 	m, at, job := q.m, s.afterAt, s.afterJob
+	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
 	m.background(func() {
 		ctx, cancel := m.storeCall()
 		defer cancel()
-		rows, err := m.store.QueueRows(ctx, []string{service}, at, job, fetchRows)
-		m.tell(m.sessions, refilled{service, rows, err})
+		rows, err := m.store.QueueFor(ctx, filter, at, job, fetchRows)
+		m.tell(m.sessions, refilled{s, rows, err})
 	})
 }
 
 func (q *queue) refilled(c actor.Context, m refilled) {
-	s := q.shelf(m.service)
+	s := m.shelf
 	s.fetching = false
 	if m.err != nil {
-		q.m.log.Warn("queue jobs could not be read from the store", "service", m.service, "error", m.err)
+		q.m.log.Warn("queue jobs could not be read from the store", "service", s.service, "error", m.err)
 	}
 	for _, row := range m.rows {
 		s.afterAt, s.afterJob = row.EnqueuedAt, row.JobID
 		task, at, err := flow.ParseJobID(row.JobID)
-		if key := (jobKey{task, at}); err == nil && q.refs[key] == nil {
-			q.put(s, key, m.service, row.EnqueuedAt)
+		if err != nil {
+			continue
 		}
+		r := q.refs[jobKey{task, at}]
+		if r == nil {
+			r = &ref{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels, at: row.EnqueuedAt}
+		}
+		q.put(s, r)
 	}
 	if m.err == nil && len(m.rows) < fetchRows {
 		s.spilled, s.behind, s.afterAt, s.afterJob = s.behind, false, 0, ""
 	}
 	for _, p := range slices.Clone(q.waiting) {
-		if slices.Contains(p.Services, m.service) {
+		if p.looksAt(s) {
 			q.grant(c, p)
-			q.finish(p, m.err == nil && q.fetchFor(p.Services))
+			q.finish(p, m.err == nil && q.fetchFor(p))
 		}
 	}
 }

@@ -41,8 +41,8 @@ type slowPages struct {
 	release chan struct{}
 }
 
-func (s *slowPages) QueueRows(ctx context.Context, services []string, at int64, job string, limit int) ([]persistence.QueueRow, error) {
-	rows, err := s.Store.QueueRows(ctx, services, at, job, limit)
+func (s *slowPages) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, job string, limit int) ([]persistence.QueueRow, error) {
+	rows, err := s.Store.QueueFor(ctx, f, at, job, limit)
 	select {
 	case s.read <- struct{}{}:
 	default:

@@ -77,7 +77,7 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 		return nil, err
 	}
 	done := make(chan []Claimed, 1)
-	w := &poller{Poll: p, reply: func(got []Claimed) { done <- got }}
+	w := &poller{Poll: p, kind: kindOf(p), reply: func(got []Claimed) { done <- got }}
 	m.tell(m.sessions, w)
 	timeUp := make(chan struct{})
 	if p.Wait > 0 {
@@ -106,6 +106,11 @@ func (m *Member) Complete(ctx context.Context, job string, r flow.Report) error 
 
 // Heartbeat prolongs a poller's claims, all at once, and names the jobs that nobody waits for any longer.
 func (m *Member) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
+	return m.Extend(ctx, worker, jobs, token, 0)
+}
+
+// Extend is Heartbeat for a time of the poller's choice, from now on; 0 = as long as a claim holds.
+func (m *Member) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
 	cmds := make([]taskCommand, len(jobs))
 	until := m.now() + m.cfg.Visibility.Milliseconds()
 	for i, job := range jobs {
@@ -113,7 +118,7 @@ func (m *Member) Heartbeat(ctx context.Context, worker string, jobs []string, to
 		if err != nil {
 			return nil, err
 		}
-		cmds[i] = taskCommand{task, flow.Extend{Address: at, Worker: worker, Token: token, Until: until}}
+		cmds[i] = taskCommand{task, flow.Extend{Address: at, Worker: worker, Token: token, Until: until, MS: by.Milliseconds()}}
 	}
 	errs, err := m.doAll(ctx, cmds)
 	if err != nil {
@@ -245,6 +250,20 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 			if flow.TaskStatus(row.Status).Ended() || !m.waitGrown(ctx, grown) {
 				return
 			}
+		}
+	}
+}
+
+// Appears waits until there is a task, for those who know its id before it has been started.
+func (m *Member) Appears(ctx context.Context, task string) error {
+	grown, stop := m.hub.watch(task)
+	defer stop()
+	for {
+		if _, err := m.store.Task(ctx, task); !errors.Is(err, persistence.ErrNotFound) {
+			return err
+		}
+		if !m.waitGrown(ctx, grown) {
+			return cmp.Or(ctx.Err(), error(errLeaving))
 		}
 	}
 }

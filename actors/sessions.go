@@ -116,7 +116,8 @@ func (s *sessions) Receive(c actor.Context) {
 func (s *sessions) dispatch(c actor.Context, f *flight) {
 	key := f.key()
 	if f.job.Exec.Type == flow.ExecQueue {
-		s.queue.offer(c, key, f.job.Exec.Service, f.job.EnqueuedAt)
+		j := &f.job
+		s.queue.offer(c, &ref{key: key, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt})
 		return
 	}
 	if known := s.flights[key]; known != nil {

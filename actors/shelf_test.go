@@ -9,10 +9,23 @@ import (
 
 func TestServicesThatAreOnlyAskedForDoNotFillMemory(t *testing.T) {
 	q := newQueue(nil)
-	q.shelf("kept").refs = []*ref{{service: "kept"}}
+	q.shelf("kept", kind{}).refs = []*ref{{service: "kept"}}
 	for i := range 5 * maxShelves {
-		q.shelf(fmt.Sprint(i))
+		q.shelf(fmt.Sprint(i), kind{})
 	}
 	require.LessOrEqual(t, len(q.ready), maxShelves+1)
-	require.Len(t, q.shelf("kept").refs, 1)
+	require.Len(t, q.shelf("kept", kind{}).refs, 1)
+}
+
+func TestJobsThatAreGoneLeaveShelvesNobodyLooksAt(t *testing.T) {
+	s := &shelf{}
+	for i := range 10 * manyDead {
+		r := &ref{at: int64(i)}
+		s.put(r)
+		r.gone = true
+		s.dropped()
+	}
+	require.LessOrEqual(t, len(s.refs), manyDead+1)
+	require.Nil(t, s.first())
+	require.Zero(t, s.dead)
 }

@@ -31,6 +31,8 @@ type Publication struct {
 	Definition              []byte // JSON or YAML
 	Now                     int64
 	Limits                  flow.Limits
+	// CheckSlug says whether the slug is one; nil = CheckSlug.
+	CheckSlug func(slug string) error
 	// Parse reads the definition; nil = flow.ParseDefinition.
 	Parse func([]byte) (*flow.Definition, error)
 }
@@ -86,7 +88,10 @@ func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 // created when there is none. The same definition again is the same version: created is false. A
 // definition that does not compile is refused with all its problems (flow.Problems).
 func Publish(ctx context.Context, store Flows, p Publication) (v *Version, created bool, err error) {
-	if err := CheckSlug(p.Slug); err != nil {
+	if p.CheckSlug == nil {
+		p.CheckSlug = CheckSlug
+	}
+	if err := p.CheckSlug(p.Slug); err != nil {
 		return nil, false, err
 	}
 	ready, problems, err := Prepare(ctx, store, p)

@@ -182,6 +182,8 @@ type TaskFilter struct {
 type Queue interface {
 	// QueueRows lists waiting rows in order of (EnqueuedAt, JobID) after a position; services nil = all.
 	QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]QueueRow, error)
+	// QueueFor lists waiting rows of a service in the same order that a poller of some kind may have.
+	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterJob string, limit int) ([]QueueRow, error)
 	// QueueDepth counts waiting rows and tells the oldest, by service.
 	QueueDepth(ctx context.Context) (map[string]QueueStat, error)
 }
@@ -190,6 +192,14 @@ type Queue interface {
 type QueueRow struct {
 	JobID, Task, Service string
 	EnqueuedAt           int64
+	Labels               []string // that a poller must have, all of them; nil = none
+}
+
+// QueueFilter says which jobs of a service a poller may have.
+type QueueFilter struct {
+	Service string
+	FlowID  string   // of the only flow that is meant; "" = all
+	Labels  []string // that the poller has
 }
 
 // QueueStat is what metrics say of a service's queue.
@@ -210,6 +220,9 @@ type Flows interface {
 	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
 	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first
+	// DeleteFlow deletes up to limit tasks of a flow with everything of theirs, whatever they are doing, and
+	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions.
+	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)
 }
 
 // Flow is a named definition's identity.

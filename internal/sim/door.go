@@ -141,6 +141,10 @@ func (d *door) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
 	return call(d, func() (*persistence.Flow, error) { return d.Store.Flow(ctx, id) })
 }
 
+func (d *door) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	return call(d, func() ([]persistence.QueueRow, error) { return d.Store.QueueFor(ctx, f, afterAt, afterJob, limit) })
+}
+
 func (d *door) Version(ctx context.Context, id string) (*persistence.Version, error) {
 	return call(d, func() (*persistence.Version, error) { return d.Store.Version(ctx, id) })
 }

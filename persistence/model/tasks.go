@@ -129,6 +129,11 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	}
 	slices.SortFunc(list, func(a, b *task) int { return cmp.Or(cmp.Compare(a.EndedAt, b.EndedAt), cmp.Compare(a.ID, b.ID)) })
 	list = first(list, limit)
+	s.drop(list)
+	return len(list), nil
+}
+
+func (s *store) drop(list []*task) {
 	for _, t := range list {
 		delete(s.tasks, t.ID)
 		for job, l := range s.logs {
@@ -136,6 +141,27 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 				delete(s.logs, job)
 			}
 		}
+	}
+}
+
+func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	var list []*task
+	for _, t := range s.tasks {
+		if t.FlowID == id {
+			list = append(list, t)
+		}
+	}
+	all := len(list)
+	list = first(list, limit)
+	s.drop(list)
+	if all < limit {
+		s.flows = slices.DeleteFunc(s.flows, func(f persistence.Flow) bool { return f.ID == id })
+		s.versions = slices.DeleteFunc(s.versions, func(v persistence.Version) bool { return v.FlowID == id })
 	}
 	return len(list), nil
 }
@@ -146,6 +172,25 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 		return nil, err
 	}
 	defer leave()
+	return s.queued(afterAt, afterJob, limit, func(_ *task, q *persistence.QueueRow) bool {
+		return services == nil || slices.Contains(services, q.Service)
+	}), nil
+}
+
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.queued(afterAt, afterJob, limit, func(t *task, q *persistence.QueueRow) bool {
+		lacks := func(label string) bool { return !slices.Contains(f.Labels, label) }
+		return q.Service == f.Service && (f.FlowID == "" || t.FlowID == f.FlowID) && !slices.ContainsFunc(q.Labels, lacks)
+	}), nil
+}
+
+// queued lists the jobs after a position that are wanted.
+func (s *store) queued(afterAt int64, afterJob string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
 	order := func(a, b persistence.QueueRow) int {
 		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
 	}
@@ -153,13 +198,13 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	var list []persistence.QueueRow
 	for _, t := range s.tasks {
 		for _, q := range t.jobs {
-			if order(q, after) > 0 && (services == nil || slices.Contains(services, q.Service)) {
+			if order(q, after) > 0 && wanted(t, &q) {
 				list = append(list, q)
 			}
 		}
 	}
 	slices.SortFunc(list, order)
-	return first(list, limit), nil
+	return first(list, limit)
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {

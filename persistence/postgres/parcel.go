@@ -188,12 +188,13 @@ func (p *parcel) addJobs(c *persistence.Commit) {
 }
 
 func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {
-	l.begin(5)
+	l.begin(6)
 	l.text(c.Task)
 	l.boolean(c.Create != nil)
 	l.text(job.JobID)
 	l.text(job.Service)
 	l.number(job.EnqueuedAt)
+	l.jsonb(listing.JobLabels(job.Labels))
 	l.end()
 }
 

@@ -40,16 +40,31 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
+// deleteGone is what a statement does with the tasks that its part gone has deleted.
+const deleteGone = `
+		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),
+		wakes AS (DELETE FROM wakes WHERE task IN (SELECT id FROM gone)),
+		queue AS (DELETE FROM task_queue WHERE task IN (SELECT id FROM gone)),
+		logs AS (DELETE FROM task_logs WHERE task IN (SELECT id FROM gone))`
+
 // DeleteEnded leaves rows alone that somebody else is just deleting.
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	n, err := first(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE ended_at > 0 AND ended_at < $1
-				ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),
-		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),
-		wakes AS (DELETE FROM wakes WHERE task IN (SELECT id FROM gone)),
-		queue AS (DELETE FROM task_queue WHERE task IN (SELECT id FROM gone)),
-		logs AS (DELETE FROM task_logs WHERE task IN (SELECT id FROM gone))
+				ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
 		SELECT count(*) FROM gone`, before, limit)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
+func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	n, err := first(ctx, s, "delete a flow", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
+			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE flow_id = $1 LIMIT $2) RETURNING id),`+deleteGone+`,
+		versions AS (DELETE FROM flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
+		flow AS (DELETE FROM flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
+		SELECT count(*) FROM gone`, id, limit)
 	if err != nil {
 		return 0, err
 	}

@@ -20,7 +20,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	}
 	all := []persistence.QueueRow{}
 	for _, service := range slices.Compact(slices.Sorted(slices.Values(services))) {
-		list, err := read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at FROM task_queue
+		list, err := read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, labels FROM task_queue
 			WHERE service = ? AND (enqueued_at, job_id) > (?, ?) ORDER BY enqueued_at, job_id LIMIT ?`,
 			service, afterAt, afterJob, limit)
 		if err != nil {
@@ -32,6 +32,14 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
 	})
 	return all[:min(limit, len(all))], nil
+}
+
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+	return read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.labels FROM task_queue q
+		WHERE q.service = ?1 AND (q.enqueued_at, q.job_id) > (?2, ?3)
+		AND (q.labels IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(q.labels) WHERE value NOT IN (SELECT value FROM json_each(?4))))
+		AND (?5 = '' OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = q.task AND t.flow_id = ?5))
+		ORDER BY q.enqueued_at, q.job_id LIMIT ?6`, f.Service, afterAt, afterJob, *listing.AsJSON(f.Labels), f.FlowID, limit)
 }
 
 // services steps through the index from one service to the next.

@@ -64,6 +64,35 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	return deleted, err
 }
 
+func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	deleted := 0
+	err := s.write(ctx, "delete a flow", func(t tx) error {
+		for deleted < limit {
+			var task string
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? LIMIT 1) RETURNING id", []any{id}, &task)
+			if isNone(err) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if err := t.deleteRest(task); err != nil {
+				return err
+			}
+			deleted++
+		}
+		if deleted == limit {
+			return nil
+		}
+		if _, err := t.exec("DELETE FROM flow_versions WHERE flow_id = ?", id); err != nil {
+			return err
+		}
+		_, err := t.exec("DELETE FROM flows WHERE id = ?", id)
+		return err
+	})
+	return deleted, err
+}
+
 // deleteRest deletes what belongs to a deleted task.
 func (t tx) deleteRest(task string) error {
 	for _, query := range []string{

@@ -74,6 +74,36 @@ var queue = []behavior{
 		)
 		require.Equal(w, []persistence.QueueRow{other}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
 	}},
+	{"a poller sees the jobs of its flow and those that ask for no label it has not", func(w *world) {
+		gpu, both := job("gpu", "s", 1), job("both", "s", 2)
+		gpu.Labels, both.Labels = []string{"gpu"}, []string{"eu", `o"d'd`}
+		w.enqueued(gpu, both, job("plain", "s", 3), job("other", "t", 3))
+		elsewhere := persistence.QueueRow{JobID: "b1", Task: "b", Service: "s", EnqueuedAt: 4}
+		w.must(with(created("b"), func(c *persistence.Commit) {
+			c.Create.FlowID, c.Enqueue = "elsewhere", []persistence.QueueRow{elsewhere}
+		}))
+		for _, tt := range []struct {
+			filter persistence.QueueFilter
+			want   []string
+		}{
+			{persistence.QueueFilter{Service: "s"}, []string{"plain", "b1"}},
+			{persistence.QueueFilter{Service: "s", Labels: []string{"gpu"}}, []string{"gpu", "plain", "b1"}},
+			{persistence.QueueFilter{Service: "s", Labels: []string{"eu"}}, []string{"plain", "b1"}},
+			{persistence.QueueFilter{Service: "s", Labels: []string{`o"d'd`, "x", "eu", "gpu"}}, []string{"gpu", "both", "plain", "b1"}},
+			{persistence.QueueFilter{Service: "s", FlowID: "elsewhere", Labels: []string{"gpu"}}, []string{"b1"}},
+			{persistence.QueueFilter{Service: "s", FlowID: "nowhere"}, []string{}},
+			{persistence.QueueFilter{Service: "t"}, []string{"other"}},
+		} {
+			list := []string{}
+			for _, q := range got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), tt.filter, 0, "", 9)) {
+				list = append(list, q.JobID)
+			}
+			require.Equal(w, tt.want, list, "%+v", tt.filter)
+		}
+		page := got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s", Labels: []string{"gpu"}}, 1, "gpu", 1))
+		require.Equal(w, []persistence.QueueRow{job("plain", "s", 3)}, page)
+		require.Equal(w, []string{"eu", `o"d'd`}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), []string{"s"}, 1, "gpu", 1))[0].Labels)
+	}},
 	{"its depth is known by service", func(w *world) {
 		w.enqueued(job("a", "s", 3), job("b", "s", 2), job("c", "t", 5))
 		depth, err := w.QueueDepth(w.ctx())

@@ -160,6 +160,36 @@ var retention = []behavior{
 		w.must(with(rests("a", 5), func(c *persistence.Commit) { c.Seq = 2 }))
 		require.Equal(w, []persistence.Wake{{Task: "a", Due: 5}}, w.due(9))
 	}},
+	{"a flow is deleted with its versions and tasks, in parts", func(w *world) {
+		for _, f := range []string{"flow", "other"} {
+			require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: f, Slug: f + "-slug"}))
+			w.version(f+"1", f, 1, "published")
+		}
+		other := created("x")
+		other.Create.FlowID = "other"
+		w.enqueued(job("j", "s", 1))
+		w.must(created("b"), created("c"), other)
+		w.must(rests("a", 5), rests("b", 6))
+		require.NoError(w, w.PutLog(w.ctx(), "a", "j", []byte("text")))
+		for _, want := range []int{2, 1, 0} {
+			n, err := w.DeleteFlow(w.ctx(), "flow", 2)
+			require.NoError(w, err)
+			require.Equal(w, want, n)
+			_, err = w.Flow(w.ctx(), "flow")
+			require.Equal(w, want == 2, err == nil, "it goes with the last task")
+		}
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, w.jobs(nil, 0, "", 9))
+		require.Empty(w, w.due(99))
+		_, err := w.Log(w.ctx(), "j")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+		require.ErrorIs(w, w.commit(appended("a", 2))[0], persistence.ErrUnknown)
+		require.Empty(w, w.versions("flow"))
+		_, err = w.FlowBySlug(w.ctx(), "flow-slug")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+		require.NotNil(w, w.load("x"))
+		require.Equal(w, []string{"other1"}, w.versions("other"))
+	}},
 	{"with a task everything of it is deleted", func(w *world) {
 		w.enqueued(job("j", "s", 1))
 		w.must(created("b"))

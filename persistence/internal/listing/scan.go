@@ -64,9 +64,31 @@ func ScanRow(row Row, r *persistence.Row) error { return row.Scan(&r.Seq, &r.At,
 // ScanWake reads task and due time.
 func ScanWake(row Row, w *persistence.Wake) error { return row.Scan(&w.Task, &w.Due) }
 
-// ScanJob reads job, task, service and time.
+// ScanJob reads job, task, service, time and labels.
 func ScanJob(row Row, q *persistence.QueueRow) error {
-	return row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt)
+	var labels []byte
+	if err := row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt, &labels); err != nil {
+		return err
+	}
+	if labels == nil {
+		return nil
+	}
+	return json.Unmarshal(labels, &q.Labels)
+}
+
+// JobLabels is how a job's labels are stored; nil for none.
+func JobLabels(labels []string) *string {
+	if len(labels) == 0 {
+		return nil
+	}
+	return AsJSON(labels)
+}
+
+// AsJSON is a list of texts as JSON.
+func AsJSON(list []string) *string {
+	b, _ := json.Marshal(append([]string{}, list...)) // texts always marshal
+	text := string(b)
+	return &text
 }
 
 // Depth is the queue of one service.

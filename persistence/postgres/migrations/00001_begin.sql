@@ -86,6 +86,7 @@ CREATE TABLE task_queue (
 	job_id      text COLLATE "C" NOT NULL,
 	service     text COLLATE "C" NOT NULL,
 	enqueued_at bigint NOT NULL,
+	labels      jsonb, -- a list; NULL = none
 	PRIMARY KEY (task, job_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
@@ -102,7 +103,7 @@ CREATE TYPE batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
 CREATE TYPE batch_wake AS (task text, begins boolean, due bigint);
-CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint);
+CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, labels jsonb);
 
 CREATE TABLE workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,

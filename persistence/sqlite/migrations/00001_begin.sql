@@ -76,6 +76,7 @@ CREATE TABLE task_queue (
 	job_id      TEXT    NOT NULL,
 	service     TEXT    NOT NULL,
 	enqueued_at INTEGER NOT NULL,
+	labels      TEXT, -- JSON list; NULL = none
 	PRIMARY KEY (task, job_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);

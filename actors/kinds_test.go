@@ -1,0 +1,101 @@
+package actors_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+)
+
+// kinds are polls for one service, and which of the jobs of a waiting store they get: one of flow a that
+// asks for nothing, one that asks for gpu and eu, and one of flow b.
+var kinds = []struct {
+	name string
+	poll func(a, b string) actors.Poll
+	want []string
+}{
+	{"no labels", func(_, _ string) actors.Poll { return actors.Poll{} }, []string{"plain", "other"}},
+	{"too few labels", func(_, _ string) actors.Poll { return actors.Poll{Labels: []string{"gpu"}} }, []string{"plain", "other"}},
+	{"all labels", func(_, _ string) actors.Poll { return actors.Poll{Labels: []string{"x", "gpu", "eu", "gpu"}} }, []string{"plain", "picky", "other"}},
+	{"one flow", func(_, b string) actors.Poll { return actors.Poll{FlowID: b, Labels: []string{"gpu", "eu"}} }, []string{"other"}},
+	{"the other flow", func(a, _ string) actors.Poll { return actors.Poll{FlowID: a} }, []string{"plain"}},
+	{"no such flow", func(_, _ string) actors.Poll { return actors.Poll{FlowID: "none"} }, nil},
+}
+
+const twoJobs = `
+nodes:
+  plain: {service: x, route: queue}
+  picky: {service: x, route: queue, labels: [gpu, eu]}
+`
+
+const otherJob = `
+nodes:
+  other: {service: x, route: queue}
+`
+
+// flows makes the flows a and b and tells their versions and ids.
+func (th *theatre) flows(t *testing.T) (versionA, versionB, a, b string) {
+	versionA, versionB = th.publish(t, twoJobs), th.publish(t, otherJob)
+	planA, err := th.reader.Plan(t.Context(), versionA)
+	require.NoError(t, err)
+	planB, err := th.reader.Plan(t.Context(), versionB)
+	require.NoError(t, err)
+	return versionA, versionB, planA.FlowID, planB.FlowID
+}
+
+func nodesOf(claimed []actors.Claimed) []string {
+	var nodes []string
+	for _, c := range claimed {
+		nodes = append(nodes, c.Job.Node)
+	}
+	return nodes
+}
+
+func TestAPollerGetsTheJobsOfItsKindFromMemoryAndFromTheStore(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			th := start(t, actors.Config{IdleAfter: 20 * time.Millisecond})
+			versionA, versionB, a, b := th.flows(t)
+			ask := func(wait time.Duration, limit int) []string {
+				p := k.poll(a, b)
+				p.Worker, p.Services, p.Max, p.Wait = "w", []string{"x"}, limit, wait
+				got, err := th.Poll(t.Context(), p)
+				require.NoError(t, err)
+				return nodesOf(got)
+			}
+			require.Empty(t, ask(0, 9)) // from now on there is a shelf for it
+			th.begin(t, versionA, `{}`)
+			th.begin(t, versionB, `{}`)
+			require.ElementsMatch(t, k.want, ask(0, 9), "from memory")
+			require.Empty(t, ask(0, 9))
+
+			th.eventuallyEmpty(t)
+			th = th.again(t, actors.Config{})
+			th.begin(t, versionA, `{}`)
+			th.begin(t, versionB, `{}`)
+			require.ElementsMatch(t, k.want, ask(0, 9), "from the store")
+		})
+	}
+}
+
+func TestAPollThatWaitsGetsNoJobOfAnotherKind(t *testing.T) {
+	th := start(t, actors.Config{})
+	versionA, versionB, _, b := th.flows(t)
+	got := make(chan []string, 3)
+	for _, p := range []actors.Poll{{FlowID: b}, {Labels: []string{"eu", "gpu"}, Max: 1}, {FlowID: "none"}} {
+		p.Worker, p.Services, p.Wait = "w", []string{"x"}, time.Second
+		go func() {
+			claimed, _ := th.Poll(t.Context(), p)
+			got <- nodesOf(claimed)
+		}()
+	}
+	th.begin(t, versionA, `{}`) // the older jobs are for the one without a flow
+	th.begin(t, versionB, `{}`)
+	lists := [][]string{<-got, <-got, <-got}
+	require.Contains(t, lists, []string(nil), "whoever wants another flow goes without")
+	all := append(append(lists[0], lists[1]...), lists[2]...)
+	require.Contains(t, all, "other")
+	require.Len(t, all, 2)
+}
