@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,9 +17,15 @@ import (
 type Engine interface {
 	StartTask(ctx context.Context, t actors.NewTask) (id string, created bool, err error)
 	Do(ctx context.Context, task string, cmd flow.Command, request string) error
+	Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error)
+	Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error)
+	// Watch reads a task's journal from a position on, as it grows; it ends with the task.
+	Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error]
+	// Appears waits until there is a task.
+	Appears(ctx context.Context, task string) error
 	Poll(ctx context.Context, p actors.Poll) ([]actors.Claimed, error)
 	Complete(ctx context.Context, job string, r flow.Report) error
-	Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error)
+	Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error)
 	GiveBack(ctx context.Context, claims []actors.Held) error
 	Now() time.Time
 	Ready() error
@@ -39,6 +47,8 @@ type Reader interface {
 	// Views reads several tasks at once; an unknown one has a nil view.
 	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
 	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
+	History(ctx context.Context, task string) (*flow.History, error)
+	Plan(ctx context.Context, version string) (*flow.Plan, error)
 }
 
 // Registry knows the workers.

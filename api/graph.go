@@ -18,10 +18,11 @@ type graph struct {
 	registry Registry
 	limits   flow.Limits
 	aliveFor time.Duration // after a worker's last sign of life
+	pgflow   *pgflow       // answers what that dialect sends to a path of both
 }
 
-func newGraph(cfg Config) *graph {
-	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits, aliveFor: cfg.WorkerTTL}
+func newGraph(cfg Config, p *pgflow) *graph {
+	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits, aliveFor: cfg.WorkerTTL, pgflow: p}
 }
 
 type handler func(w http.ResponseWriter, r *http.Request) error

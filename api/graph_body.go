@@ -43,7 +43,11 @@ func readStrict(r *http.Request, into func(*graphBody)) error {
 	if err != nil {
 		return err
 	}
-	into(b)
+	return b.strict(func() { into(b) })
+}
+
+func (b *graphBody) strict(read func()) error {
+	read()
 	if b.bad {
 		return badRequest("bad request")
 	}

@@ -32,6 +32,12 @@ func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if b.has("definition") {
+		if err := g.pgflow.createFlow(w, r, b); err != nil {
+			g.pgflow.refuse(w, r, err)
+		}
+		return nil
+	}
 	f := persistence.Flow{ID: "flow-" + uuid.NewString(), Name: b.text("Name"), Description: b.text("Description"),
 		CreatedAt: g.engine.Now().UnixMilli()}
 	if f.Name == "" {

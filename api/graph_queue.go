@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,29 +29,47 @@ func jobOf(id, prefix string) (job, task string, a flow.Address, err error) {
 const maxWait = time.Minute
 
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
-	var q wire.QueuePoll
-	var list bool
-	err := readStrict(r, func(b *graphBody) {
-		list = b.has("max") || b.has("flow") || b.has("labels")
-		q = wire.QueuePoll{WorkerID: b.text("worker_id"), Services: b.texts("services"),
-			Max: b.number("max"), WaitMS: int64(b.number("wait_ms")), Flow: b.text("flow")}
-		b.into("labels", &q.Labels)
-	})
+	q, list, err := readPoll(r)
 	if err != nil {
 		return err
 	}
 	claimed, err := g.claim(w, r, q)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if list {
-		return writeJobs(w, q.WorkerID, claimed)
-	}
-	if len(claimed) == 0 {
+	case len(claimed) == 0:
 		w.WriteHeader(http.StatusNoContent)
 		return nil
+	case list:
+		return writeTasks(w, claimed)
 	}
-	job := toQueueJob(q.WorkerID, claimed[0])
+	return writeJob(w, q.WorkerID, claimed[0])
+}
+
+// What a poll in the list form asks for that does not say.
+const (
+	listMax    = 10
+	listWaitMS = 2000
+)
+
+// readPoll tells the list form by its fields.
+func readPoll(r *http.Request) (q wire.QueuePoll, list bool, err error) {
+	err = readStrict(r, func(b *graphBody) {
+		list = b.has("max") || b.has("flow") || b.has("labels")
+		q = wire.QueuePoll{WorkerID: b.text("worker_id"), Services: b.texts("services"), Max: b.number("max"), WaitMS: int64(b.number("wait_ms")),
+			Flow: b.text("flow"), Labels: b.texts("labels")}
+		if list && q.Max == 0 {
+			q.Max = listMax
+		}
+		if list && !b.has("wait_ms") {
+			q.WaitMS = listWaitMS
+		}
+	})
+	return q, list, err
+}
+
+func writeJob(w http.ResponseWriter, worker string, c actors.Claimed) error {
+	job := toQueueJob(worker, c)
 	text, err := json.Marshal(wire.QueueInput{Input: job.Input, Params: job.Params, RunID: job.RunID})
 	if err != nil {
 		return err
@@ -61,12 +80,19 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) ([]actors.Claimed, error) {
+	flowID := ""
+	if q.Flow != "" {
+		var err error
+		if flowID, q.Services, err = g.pgflow.servicesOf(r.Context(), q); err != nil {
+			return nil, err
+		}
+	}
 	if len(q.Services) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := Stay(w, r)
 	defer cancel()
-	p := actors.Poll{Worker: q.WorkerID, Services: q.Services, Max: max(q.Max, 1)}
+	p := actors.Poll{Worker: q.WorkerID, Services: q.Services, FlowID: flowID, Labels: q.Labels, Max: max(q.Max, 1)}
 	if q.WaitMS > 0 {
 		p.Wait = min(time.Duration(min(q.WaitMS, maxWait.Milliseconds()))*time.Millisecond, maxWait)
 	}
@@ -75,15 +101,6 @@ func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) 
 		return nil, nil // the client or the server is about to go: there is nothing for now
 	}
 	return claimed, err
-}
-
-func writeJobs(w http.ResponseWriter, worker string, claimed []actors.Claimed) error {
-	jobs := make([]wire.QueueJob, len(claimed))
-	for i, c := range claimed {
-		jobs[i] = toQueueJob(worker, c)
-	}
-	writeJSON(w, http.StatusOK, wire.QueueJobs{Jobs: jobs})
-	return nil
 }
 
 func toQueueJob(worker string, c actors.Claimed) wire.QueueJob {
@@ -114,7 +131,17 @@ func orObject(v json.RawMessage) json.RawMessage {
 func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueComplete
 	var worker string
-	err := readStrict(r, func(b *graphBody) {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if b.has("id") && !b.has("queue_id") {
+		if err := g.pgflow.completeByID(w, r, b); err != nil {
+			g.pgflow.refuse(w, r, err)
+		}
+		return nil
+	}
+	err = b.strict(func() {
 		q = wire.QueueComplete{QueueID: b.text("queue_id"), Result: b.raw("result"), Error: b.text("error"),
 			Token: b.text("token"), RunID: b.text("run_id"), Log: b.text("log")}
 		b.into("fatal", &q.Fatal)
@@ -155,14 +182,24 @@ func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wir
 	return true, g.store.PutLog(r.Context(), task, job, []byte(q.Log))
 }
 
+// maxExtend bounds how long a claim may be prolonged at once.
+const maxExtend = 24 * time.Hour
+
 func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueHeartbeat
 	err := readStrict(r, func(b *graphBody) {
 		q = wire.QueueHeartbeat{QueueID: b.text("queue_id"), QueueIDs: b.texts("queue_ids"),
 			Token: b.text("token"), WorkerID: b.text("worker_id")}
+		if q.QueueID == "" {
+			q.QueueID = b.text("id")
+		}
+		b.into("extend", &q.Extend)
 	})
 	if err != nil {
 		return err
+	}
+	if !(q.Extend >= 0 && q.Extend <= maxExtend.Seconds()) {
+		return badRequest("extend must be between 0 and " + strconv.Itoa(int(maxExtend.Seconds())) + " seconds")
 	}
 	ids := q.IDs()
 	if len(ids) == 0 {
@@ -174,7 +211,7 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 			return notFound("queue entry not found")
 		}
 	}
-	over, err := g.engine.Heartbeat(r.Context(), q.WorkerID, jobs, q.Token)
+	over, err := g.engine.Extend(r.Context(), q.WorkerID, jobs, q.Token, time.Duration(q.Extend*float64(time.Second)))
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,9 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /healthz", s.healthz)
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.Mount("GET /metrics", s.metrics.handler())
-	newGraph(s.cfg).mount(s)
+	runs := newPgflow(s.cfg)
+	runs.mount(s)
+	newGraph(s.cfg, runs).mount(s)
 	if s.cfg.V1 != nil {
 		s.Mount("/v1/", s.cfg.V1)
 		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {

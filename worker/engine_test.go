@@ -151,10 +151,10 @@ func (e *engine) poll(w http.ResponseWriter, r *http.Request) {
 		jobs = append(jobs, <-e.queue)
 	}
 	switch {
-	case !e.single:
-		_ = json.NewEncoder(w).Encode(wire.QueueJobs{Jobs: jobs})
 	case len(jobs) == 0:
 		w.WriteHeader(http.StatusNoContent)
+	case !e.single:
+		_ = json.NewEncoder(w).Encode(listed(jobs))
 	default:
 		_ = json.NewEncoder(w).Encode(jobs[0])
 	}
@@ -183,4 +183,13 @@ func run(t *testing.T, w *worker.Worker) (stop func()) {
 func config(e *engine) worker.Config {
 	return worker.Config{Server: e.URL, ID: "w1", Heartbeat: 20 * time.Millisecond, Wait: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler)}
+}
+
+// listed is the list form of a poll's answer.
+func listed(jobs []wire.QueueJob) wire.QueueTasks {
+	var list wire.QueueTasks
+	for _, j := range jobs {
+		list.Tasks = append(list.Tasks, wire.QueueTask{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Token: j.Token, VisibilityMS: j.VisibilityMS})
+	}
+	return list
 }

@@ -49,7 +49,7 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
 // poll asks for up to n jobs. An engine may answer with the single form all the same.
 func (w *Worker) poll(ctx context.Context, services []string, n int) ([]wire.QueueJob, error) {
 	var answer struct {
-		wire.QueueJobs
+		wire.QueueTasks
 		wire.QueueJob
 	}
 	err := w.server.post(ctx, "/queue/poll", wire.QueuePoll{WorkerID: w.cfg.ID, Services: services,
@@ -57,10 +57,14 @@ func (w *Worker) poll(ctx context.Context, services []string, n int) ([]wire.Que
 	if err != nil {
 		return nil, err
 	}
-	if answer.Jobs == nil && answer.QueueJob.ID != "" {
+	if answer.Tasks == nil && answer.QueueJob.ID != "" {
 		return []wire.QueueJob{answer.QueueJob}, nil
 	}
-	return answer.Jobs, nil
+	jobs := make([]wire.QueueJob, len(answer.Tasks))
+	for i, t := range answer.Tasks {
+		jobs[i] = wire.QueueJob{ID: t.ID, Service: t.Service, Input: t.Input, Params: t.Params, RunID: "run-" + strings.TrimPrefix(t.ID, "q-"), Token: t.Token, VisibilityMS: t.VisibilityMS}
+	}
+	return jobs, nil
 }
 
 // begin carries out a claimed job beside the others, in a slot that is held for it or the next free one.

@@ -326,7 +326,7 @@ func TestJobsAtWorkMayFinish(t *testing.T) {
 func TestJobsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	e := newEngine(t)
 	e.first("/api/queue/poll", func(w http.ResponseWriter) { // more than were asked for
-		_ = json.NewEncoder(w).Encode(wire.QueueJobs{Jobs: []wire.QueueJob{job("1", "s"), job("2", "s"), job("3", "s")}})
+		_ = json.NewEncoder(w).Encode(listed([]wire.QueueJob{job("1", "s"), job("2", "s"), job("3", "s")}))
 	})
 	cfg := config(e)
 	cfg.Concurrency = 1

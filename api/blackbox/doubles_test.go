@@ -202,26 +202,29 @@ func asyncService(name, input any, params obj) (any, string) {
 
 // postJSON is for goroutines that must not end a test; nil without an error means no content.
 func postJSON(url string, body any) (obj, error) {
+	status, v, err := sendJSON(url, body)
+	if err == nil && status >= 300 {
+		err = fmt.Errorf("%s: %d %v", url, status, v)
+	}
+	return v, err
+}
+
+func sendJSON(url string, body any) (int, obj, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	resp, err := httpClient.Post(url, "application/json", strings.NewReader(string(b)))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusNoContent {
-		return nil, nil
+		return resp.StatusCode, nil, nil
 	}
 	var v obj
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %d %v", url, resp.StatusCode, v)
-	}
-	return v, nil
+	err = json.NewDecoder(resp.Body).Decode(&v)
+	return resp.StatusCode, v, err
 }
 
 // pollQueue takes one entry by hand, nil when there is none.

@@ -92,10 +92,15 @@ func TestQueueSuperset(t *testing.T) {
 	flow, _ := c.flow(queueNode(service))
 	list := func(body obj) []obj {
 		c.Helper()
-		body["worker_id"], body["services"] = "w", []string{service}
-		return objects(c, c.post("/queue/poll", body)["jobs"])
+		body["worker_id"], body["services"], body["wait_ms"] = "w", []string{service}, 0
+		status, v := c.call("POST", "/queue/poll", body)
+		if status == 204 {
+			return nil
+		}
+		require.Equal(c, 200, status, v)
+		return objects(c, v.(obj)["tasks"])
 	}
-	for _, sent := range []obj{{"max": 3}, {"max": 0}, {"flow": ""}, {"flow": "any"}, {"labels": obj{}}, {"labels": obj{"a": "b"}}} {
+	for _, sent := range []obj{{"max": 3}, {"max": 0}, {"flow": ""}, {"labels": []string{}}, {"labels": []string{"gpu"}}} {
 		require.Empty(t, list(sent))
 	}
 	tasks := []string{c.task(flow, obj{"in": 1}), c.task(flow, obj{"in": 2}), c.task(flow, obj{"in": 3})}
@@ -106,7 +111,7 @@ func TestQueueSuperset(t *testing.T) {
 	last := list(obj{"max": 2})
 	require.Len(t, last, 1)
 	require.Equal(t, 3.0, last[0]["input"])
-	c.cancel(last[0]["task_id"].(string))
+	c.cancel(last[0]["run_id"].(string))
 	beat := c.post("/queue/heartbeat", obj{"queue_ids": []any{last[0]["id"]}, "worker_id": "w"})
 	require.Equal(t, []any{last[0]["id"]}, beat["canceled"])
 

@@ -3,27 +3,47 @@ package wire
 import "encoding/json"
 
 // QueuePoll asks for queue jobs. Only worker_id and services belong to the graph dialect; who sends max,
-// flow or labels, whatever their values, gets the list form of the answer: a QueueJobs, always 200. Else it
-// is one QueueJob, or 204 for none. No job is kept back because of its flow or of labels.
+// flow or labels, whatever their values, gets the list form of the answer: QueueTasks. Else it is one
+// QueueJob. In both forms 204 says that there is none.
 type QueuePoll struct {
 	WorkerID string   `json:"worker_id"`
 	Services []string `json:"services"`
 
-	Max    int               `json:"max,omitempty"`     // jobs at most; 1
-	WaitMS int64             `json:"wait_ms,omitempty"` // how long to wait for the first job
-	Flow   string            `json:"flow,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"`
+	Max    int      `json:"max,omitempty"`    // jobs at most; 1, in the list form 10
+	WaitMS int64    `json:"wait_ms"`          // how long to wait for the first job; 0, in the list form 2000
+	Flow   string   `json:"flow,omitempty"`   // slug of the only flow whose jobs are wanted; without services all of its
+	Labels []string `json:"labels,omitempty"` // of the worker: a job that asks for labels goes to those who have them all
 }
 
-// QueueJobs is the list form of a poll's answer.
-type QueueJobs struct {
-	Jobs []QueueJob `json:"jobs"` // never null
+// QueueTasks is the list form of a poll's answer.
+type QueueTasks struct {
+	Tasks []QueueTask `json:"tasks"`
+}
+
+// QueueTask is a queue job in a poller's hands, in the list form.
+type QueueTask struct {
+	ID        string          `json:"id"`
+	FlowSlug  string          `json:"flow_slug"` // "" of a flow without one
+	RunID     string          `json:"run_id"`    // id of the task that the job is of
+	StepSlug  string          `json:"step_slug"`
+	TaskIndex int             `json:"task_index"` // the unit's
+	Input     json.RawMessage `json:"input"`
+	FlowInput json.RawMessage `json:"flow_input"`
+	Attempt   int             `json:"attempt"`
+	Timeout   float64         `json:"timeout"` // of the attempt, in seconds; 0 = none
+
+	Service string          `json:"service"`
+	Params  json.RawMessage `json:"params"`
+	// Token proves the claim. Heartbeats and completions check it if it is sent.
+	Token string `json:"token"`
+	// VisibilityMS is how long the claim holds without a heartbeat.
+	VisibilityMS int64 `json:"visibility_ms"`
 }
 
 // QueueJob is a queue job in a poller's hands. Times are Unix seconds.
 //
-// The single form carries the input twice, because its first clients read InputJSON: the text of
-// {"input":any,"params":{…},"run_id":s}. The list form leaves InputJSON out.
+// It carries the input twice, because its first clients read InputJSON: the text of
+// {"input":any,"params":{…},"run_id":s}.
 type QueueJob struct {
 	ID        string `json:"id"`
 	TaskID    string `json:"task_id"`
@@ -59,6 +79,8 @@ type QueueHeartbeat struct {
 	QueueIDs []string `json:"queue_ids,omitempty"`
 	Token    string   `json:"token,omitempty"`
 	WorkerID string   `json:"worker_id,omitempty"`
+	// Extend is for how many seconds from now; 0 = as long as a claim holds.
+	Extend float64 `json:"extend,omitempty"`
 }
 
 // IDs are the queue ids that are meant.

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run
+// (task), step, task (unit) and cancelled. Thin handlers that decode, call and encode.
+type pgflow struct {
+	engine Engine
+	store  Store
+	reader Reader
+	limits flow.Limits
+
+	services flowServices
+}
+
+func newPgflow(cfg Config) *pgflow {
+	return &pgflow{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, limits: cfg.Limits,
+		services: flowServices{byFlow: map[string]knownServices{}}}
+}
+
+const notAllowed = "method not allowed"
+
+func (p *pgflow) table() map[string]handler {
+	post := func(h handler) handler { return methods(notAllowed, on{"POST": h}) }
+	get := func(h handler) handler { return methods(notAllowed, on{"GET": h}) }
+	return map[string]handler{
+		"/flows/{slug}":                     methods(notAllowed, on{"DELETE": p.deleteFlow}),
+		"/flows/{slug}/ensure":              post(p.ensure),
+		"/flows/{slug}/runs":                post(p.start),
+		"/runs/{run}":                       get(p.getRun),
+		"/runs/{run}/pause":                 post(p.pause),
+		"/runs/{run}/resume":                post(p.resume),
+		"/runs/{run}/cancel":                post(p.cancel),
+		"/runs/{run}/tasks/complete":        post(p.completeTask),
+		"/runs/{run}/tasks/fail":            post(p.failTask),
+		"/runs/{run}/tasks/complete_direct": post(p.completeDirect),
+		"/runs/{run}/tasks/append":          post(p.appendTasks),
+		"/runs/{run}/events":                get(p.events),
+		"/runs/{run}/wait":                  get(p.wait),
+	}
+}
+
+func (p *pgflow) mount(s *Server) {
+	for path, h := range p.table() {
+		served := compatible(s.needToken(p.answered(h)))
+		s.MountOpen("/api"+path, served)
+		s.MountOpen(path, pageFirst(served))
+	}
+}
+
+// pgflowError is what a refusal looks like: a word for programs and a text for people.
+type pgflowError struct {
+	Error   string `json:"error"`
+	Message string `json:"message"`
+}
+
+// answered is the one place where errors become answers of this dialect.
+func (p *pgflow) answered(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			p.refuse(w, r, err)
+		}
+	})
+}
+
+func (p *pgflow) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var fixed *graphError
+	status := statusOf(err)
+	if errors.As(err, &fixed) {
+		status = fixed.status
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	if status >= 500 {
+		noteError(r, err)
+	}
+	text := textOf(err, status)
+	if fixed != nil {
+		text = fixed.text
+	}
+	writeJSON(w, status, pgflowError{wordOf(status), text})
+}
+
+// wordOf names a status.
+func wordOf(status int) string {
+	switch status {
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:
+		return string(flow.Invalid)
+	case http.StatusNotFound:
+		return string(flow.NotFound)
+	case http.StatusConflict:
+		return string(flow.Conflict)
+	case http.StatusUnprocessableEntity:
+		return string(flow.Limit)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return string(flow.Busy)
+	case http.StatusRequestTimeout:
+		return "timeout"
+	case http.StatusForbidden:
+		return string(flow.Denied)
+	}
+	return "internal"
+}
+
+// decode reads a body, which must be a JSON object; none is an empty one.
+func decode(r *http.Request, v any) error {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(text, v); {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return flow.Errorf(flow.Invalid, "%s must be of type %s, is a %s", wrong.Field, wrong.Type, wrong.Value)
+	case err != nil:
+		return flow.Errorf(flow.Invalid, "the body must be a JSON object: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// pgEvent is what subscribers are told: its name as event_type, run_id, status, and the fields of its kind.
+type pgEvent map[string]any
+
+// pgFeed follows a run and tells its events in this dialect.
+type pgFeed struct{ s *flow.State }
+
+// next makes an event of the journal part of the run, and tells it when it means something here.
+func (f *pgFeed) next(e *flow.Event) (pgEvent, bool) {
+	flow.Evolve(f.s, e)
+	if e.Scope != "" {
+		return nil, false // a flow of its own inside a branch
+	}
+	switch e.Type {
+	case flow.StepEntered, flow.StepEnded, flow.UnitsAppended:
+		if f.s.Root.Graph.Dag == nil || f.s.Root.Graph.Nodes[e.Node] == nil {
+			return nil, false
+		}
+		return f.stepEvent(e), true
+	}
+	return f.runEvent(e)
+}
+
+func (f *pgFeed) runEvent(e *flow.Event) (pgEvent, bool) {
+	r := toRun(f.s)
+	ev := pgEvent{"run_id": r.RunID, "status": r.Status, "flow_slug": r.FlowSlug}
+	name := ""
+	switch {
+	case e.Type == flow.TaskCreated || e.Type == flow.TaskRetried:
+		name, ev["input"], ev["remaining_steps"], ev["started_at"] = pgStarted, r.Input, r.RemainingSteps, r.StartedAt
+	case e.Type == flow.TaskPaused:
+		name, ev["paused_at"] = pgPaused, r.PausedAt
+	case e.Type == flow.TaskResumed:
+		name, ev["resumed_at"] = "resumed", r.ResumedAt
+	case e.Type == flow.CancelAsked || e.Type == flow.TaskEnded && r.Status == pgCancelled && f.s.CancelAt == 0:
+		name, ev["cancelled_at"] = pgCancelled, r.CancelledAt
+	case e.Type == flow.TaskEnded && r.Status == pgCompleted:
+		name, ev["output"], ev["completed_at"] = pgCompleted, r.Output, r.CompletedAt
+	case e.Type == flow.TaskEnded && r.Status == pgFailed:
+		name, ev["error_message"], ev["failed_at"] = pgFailed, r.ErrorMessage, r.FailedAt
+	default:
+		return nil, false
+	}
+	ev["event_type"] = "run:" + name
+	return ev, true
+}
+
+func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
+	st := toStep(f.s, f.s.Root.Graph.Nodes[e.Node].Dag.Index)
+	ev := pgEvent{"run_id": f.s.Task, "step_slug": st.StepSlug, "status": st.Status, "event_type": "step:" + st.StepSlug + ":" + st.Status}
+	switch {
+	case e.Type == flow.UnitsAppended:
+		indexes := make([]int, e.Total)
+		for i := range indexes {
+			indexes[i] = e.Unit + i
+		}
+		ev["event_type"], ev["task_indexes"], ev["remaining_tasks"] = "task:appended", indexes, st.RemainingTasks
+	case st.Status == pgStarted:
+		ev["started_at"], ev["remaining_tasks"], ev["remaining_deps"] = st.StartedAt, st.RemainingTasks, st.RemainingDeps
+	case st.Status == pgCompleted:
+		ev["output"], ev["completed_at"] = st.Output, st.CompletedAt
+	case st.Status == pgFailed:
+		ev["error_message"], ev["failed_at"], ev["failure_reason"] = st.ErrorMessage, st.FailedAt, st.FailureReason
+	default:
+		ev["flow_slug"], ev["skip_reason"], ev["skipped_at"], ev["error_message"] = f.s.Plan.FlowSlug, st.SkipReason, st.SkippedAt, st.ErrorMessage
+	}
+	return ev
+}
+
+// pgSpot is a place in a run's events: a row of its journal and an event of it.
+type pgSpot struct {
+	seq   int64
+	index int
+}
+
+// wholeRow is behind all events of a row.
+const wholeRow = 1 << 30
+
+func (p pgSpot) String() string {
+	if p.index == wholeRow {
+		return strconv.FormatInt(p.seq, 10)
+	}
+	return strconv.FormatInt(p.seq, 10) + "." + strconv.Itoa(p.index)
+}
+
+func (p pgSpot) before(q pgSpot) bool { return p.seq < q.seq || p.seq == q.seq && p.index < q.index }
+
+func parsePgSpot(text string) (pgSpot, error) {
+	row, place, cut := strings.Cut(text, ".")
+	seq, err := strconv.ParseInt(row, 10, 64)
+	index := wholeRow
+	if err == nil && cut {
+		index, err = strconv.Atoi(place)
+	}
+	if err != nil || seq < 0 || index < 0 {
+		return pgSpot{}, flow.Errorf(flow.Invalid, "Last-Event-ID: %.40q is the id of no event", text)
+	}
+	return pgSpot{seq, index}, nil
+}
+
+// told are the events of a row behind a place.
+func (f *pgFeed) told(row persistence.Row, after pgSpot) ([]sseMessage, error) {
+	events, err := flow.DecodeEvents(row.Events)
+	if err != nil {
+		return nil, err
+	}
+	var list []sseMessage
+	for i := range events {
+		at := pgSpot{row.Seq, i}
+		if ev, ok := f.next(&events[i]); ok && after.before(at) {
+			list = append(list, sseMessage{id: at.String(), event: ev["event_type"].(string), data: ev})
+		}
+	}
+	return slices.Clip(list), nil
+}

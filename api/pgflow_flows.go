@@ -1,0 +1,203 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// pgEnsured says what became of a definition.
+type pgEnsured struct {
+	Status      string   `json:"status"`
+	Differences []string `json:"differences"` // never null
+	FlowSlug    string   `json:"flow_slug"`
+	Version     int      `json:"version"` // the newest one now
+}
+
+// What ensuring a definition comes to.
+const (
+	ensureCompiled   = "compiled"   // the flow is new
+	ensureVerified   = "verified"   // its shape is that of the newest version
+	ensureRecompiled = "recompiled" // it is another one: there is a new version, runs keep theirs
+	ensureMismatch   = "mismatch"   // it is another one, and the caller did not want that
+)
+
+// ensure has a flow be as a definition says. What counts is the shape: of one that differs in times and
+// tries alone, new runs take the new ones, and it is still verified.
+func (p *pgflow) ensure(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Definition    json.RawMessage `json:"definition"`
+		AllowDataLoss *bool           `json:"allow_data_loss"`
+	}
+	if err := decode(r, &q); err != nil {
+		return err
+	}
+	return p.writeEnsured(w, r, r.PathValue("slug"), q.Definition, q.AllowDataLoss)
+}
+
+// createFlow is ensure for those who name the flow in the body, or in the definition.
+func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request, b *graphBody) error {
+	text, err := definitionText(b.raw("definition"))
+	if err != nil {
+		return err
+	}
+	slug := b.text("slug")
+	if slug == "" {
+		slug = b.text("flow_slug")
+	}
+	if d, _ := flow.ParseDefinition(text); slug == "" && d != nil {
+		slug = d.Name
+	}
+	return p.writeEnsured(w, r, slug, text, nil)
+}
+
+func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug string, sent json.RawMessage, allow *bool) error {
+	text, err := definitionText(sent)
+	if err != nil {
+		return err
+	}
+	answer, err := p.ensured(r.Context(), slug, text, allow == nil || *allow)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+func (p *pgflow) ensured(ctx context.Context, slug string, text []byte, change bool) (*pgEnsured, error) {
+	sent := persistence.Publication{Slug: slug, Definition: text, Now: p.engine.Now().UnixMilli(), Limits: p.limits, CheckSlug: checkFlowSlug}
+	ready, problems, err := persistence.Prepare(ctx, p.store, sent)
+	switch {
+	case err != nil:
+		return nil, err
+	case ready == nil:
+		return nil, problems.Err()
+	}
+	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: slug}
+	_, newest, err := p.newest(ctx, slug)
+	switch {
+	case missing(err):
+	case err != nil:
+		return nil, err
+	default:
+		old, err := p.reader.Plan(ctx, newest.ID)
+		if err != nil {
+			return nil, err
+		}
+		answer.Status, answer.Version = ensureVerified, newest.Number
+		if answer.Differences = flow.Differences(old, ready.Plan); len(answer.Differences) > 0 {
+			answer.Status = ensureRecompiled
+		}
+		if !change && answer.Status == ensureRecompiled {
+			answer.Status = ensureMismatch
+			return answer, nil
+		}
+	}
+	v, _, err := persistence.Publish(ctx, p.store, sent)
+	if err != nil {
+		return nil, err
+	}
+	answer.Version = v.Number
+	return answer, nil
+}
+
+var flowSlug = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// checkFlowSlug is about flows of this dialect; those made elsewhere may be called otherwise.
+func checkFlowSlug(slug string) error {
+	switch {
+	case persistence.CheckSlug(slug) != nil && !flowSlug.MatchString(slug):
+		return flow.Errorf(flow.Invalid, "the flow's slug %.140q is none: it begins with a letter or _ and has up to 128 letters, digits and _", slug)
+	case slug == "run":
+		return flow.Errorf(flow.Invalid, "the slug run is reserved: choose another one")
+	}
+	return nil
+}
+
+// definitionText is a definition as a text: it may be sent as JSON, or as a text of JSON or YAML.
+func definitionText(sent json.RawMessage) ([]byte, error) {
+	text := bytes.TrimSpace(sent)
+	if len(text) == 0 || string(text) == "null" {
+		return nil, flow.Errorf(flow.Invalid, "definition is missing")
+	}
+	var inner string
+	if text[0] == '"' && json.Unmarshal(text, &inner) == nil {
+		text = []byte(inner)
+	}
+	if !json.Valid(text) {
+		var err error
+		if text, err = flow.YAMLToJSON(text); err != nil {
+			return nil, err
+		}
+	}
+	return withProfile(text), nil
+}
+
+// withProfile makes pgflow the profile of a definition that names none, unless it is one of graph mode.
+func withProfile(text []byte) []byte {
+	var d map[string]json.RawMessage
+	if json.Unmarshal(text, &d) != nil || d == nil {
+		return text // the parser says what is wrong with it
+	}
+	for _, name := range []string{"profile", "start", "edges", "mode"} {
+		if d[name] != nil {
+			return text
+		}
+	}
+	rest := bytes.TrimLeft(bytes.TrimLeft(text, " \t\r\n")[1:], " \t\r\n")
+	if len(d) > 0 {
+		rest = append([]byte(","), rest...)
+	}
+	return append([]byte(`{"profile":"pgflow"`), rest...)
+}
+
+// deletePart is how many runs are deleted at once.
+const deletePart = 500
+
+// deleteFlow deletes a flow with all its runs, also those that are under way: they are cancelled first.
+func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
+	slug := r.PathValue("slug")
+	if data, _ := strconv.ParseBool(r.URL.Query().Get("data")); !data {
+		return flow.Errorf(flow.Invalid, "a flow is deleted with all its runs: confirm that with ?data=true")
+	}
+	f, err := p.store.FlowBySlug(r.Context(), slug)
+	if missing(err) {
+		return flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
+	}
+	if err == nil {
+		err = p.cancelAll(r.Context(), f.ID)
+	}
+	deleted := 0
+	for n := deletePart; err == nil && n == deletePart; deleted += n {
+		n, err = p.store.DeleteFlow(r.Context(), f.ID, deletePart)
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"flow_slug": slug, "deleted_runs": deleted})
+	return nil
+}
+
+// cancelAll has nobody work for runs that are about to be deleted.
+func (p *pgflow) cancelAll(ctx context.Context, flowID string) error {
+	unfinished := persistence.TaskFilter{FlowID: flowID, Statuses: []string{"pending", "running", "canceling"}, Limit: deletePart}
+	for {
+		rows, err := p.store.ListTasks(ctx, unfinished)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for i := range rows {
+			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
+				if err := p.engine.Do(ctx, rows[i].ID, how, ""); err != nil && !missing(err) {
+					return err
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// pgStates is a run with the states of its steps.
+type pgStates struct {
+	Run   pgRun    `json:"run"`
+	Steps []pgStep `json:"steps"`
+}
+
+func statesOf(s *flow.State) pgStates { return pgStates{toRun(s), toSteps(s)} }
+
+func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Input json.RawMessage `json:"input"`
+		RunID string          `json:"run_id"`
+	}
+	if err := decode(r, &q); err != nil {
+		return err
+	}
+	_, v, err := p.newest(r.Context(), r.PathValue("slug"))
+	if err != nil {
+		return err
+	}
+	if q.RunID == "" {
+		q.RunID = uuid.Must(uuid.NewV7()).String()
+	}
+	var input bytes.Buffer
+	if len(q.Input) > 0 {
+		if err := json.Compact(&input, q.Input); err != nil {
+			return flow.Errorf(flow.Invalid, "input: %v", err)
+		}
+	}
+	id, _, err := p.engine.StartTask(r.Context(), actors.NewTask{VersionID: v.ID, Newest: true, ID: q.RunID, Params: input.Bytes()})
+	if err != nil {
+		return err
+	}
+	return p.writeStates(w, r, id)
+}
+
+// newest finds a flow and its newest published version.
+func (p *pgflow) newest(ctx context.Context, slug string) (*persistence.Flow, *persistence.Version, error) {
+	f, err := p.store.FlowBySlug(ctx, slug)
+	if missing(err) {
+		return nil, nil, flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := p.store.FindVersion(ctx, f.ID, 0)
+	if missing(err) {
+		return nil, nil, flow.Errorf(flow.NotFound, "flow %.140q has no published version", slug)
+	}
+	return f, v, err
+}
+
+func noRun(id string, err error) error {
+	if missing(err) {
+		return flow.Errorf(flow.NotFound, "there is no run %.140q", id)
+	}
+	return err
+}
+
+func (p *pgflow) writeStates(w http.ResponseWriter, r *http.Request, run string) error {
+	v, err := p.reader.View(r.Context(), run)
+	if err != nil {
+		return noRun(run, err)
+	}
+	writeJSON(w, http.StatusOK, statesOf(v.State))
+	return nil
+}
+
+// getRun shows the tasks of each step only if ?tasks=true says so: they are told from the whole journal.
+func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
+	run := r.PathValue("run")
+	if tasks, _ := strconv.ParseBool(r.URL.Query().Get("tasks")); !tasks {
+		return p.writeStates(w, r, run)
+	}
+	h, err := p.reader.History(r.Context(), run)
+	if err != nil {
+		return noRun(run, err)
+	}
+	answer := statesOf(h.State)
+	for i, tasks := range tasksOf(h) {
+		answer.Steps[i].Tasks = tasks
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+func (p *pgflow) pause(w http.ResponseWriter, r *http.Request) error {
+	return p.steer(w, r, flow.Pause{}, func(s *flow.State) bool { return s.Paused() })
+}
+
+func (p *pgflow) resume(w http.ResponseWriter, r *http.Request) error {
+	return p.steer(w, r, flow.Resume{}, func(s *flow.State) bool { return !s.Paused() })
+}
+
+// cancel lets what is in flight go on.
+func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
+	run := r.PathValue("run")
+	events, err := p.engine.Tell(r.Context(), run, flow.Cancel{Gently: true}, "")
+	if err != nil {
+		return noRun(run, err)
+	}
+	v, err := p.reader.View(r.Context(), run)
+	if err != nil {
+		return noRun(run, err)
+	}
+	if status := runStatusOf(v.State); len(events) == 0 && status != pgCancelled {
+		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
+	}
+	writeJSON(w, http.StatusOK, statesOf(v.State))
+	return nil
+}
+
+// steer gives a command to a run. That it is as wanted already is no reason to refuse, as long as it lives.
+func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
+	run := r.PathValue("run")
+	refused := p.engine.Do(r.Context(), run, cmd, "")
+	if refused != nil && flow.KindOf(refused) != flow.Conflict {
+		return noRun(run, refused)
+	}
+	v, err := p.reader.View(r.Context(), run)
+	if err != nil {
+		return noRun(run, err)
+	}
+	if status := runStatusOf(v.State); refused != nil && (v.State.Status.Ended() || status == pgCancelled || !is(v.State)) {
+		return refused
+	}
+	writeJSON(w, http.StatusOK, statesOf(v.State))
+	return nil
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// pgTask is a unit of a step.
+type pgTask struct {
+	StepSlug      string          `json:"step_slug"`
+	TaskIndex     int             `json:"task_index"`
+	Status        string          `json:"status"`
+	Route         string          `json:"route"`
+	Origin        *string         `json:"origin"` // array or appended; null for a single one
+	MessageID     *string         `json:"message_id"`
+	Input         json.RawMessage `json:"input"`
+	Attempts      int             `json:"attempts_count"`
+	ErrorMessage  *string         `json:"error_message"`
+	FailureReason *string         `json:"failure_reason"`
+	Output        json.RawMessage `json:"output"`
+	QueuedAt      *wire.Time      `json:"queued_at"`
+	StartedAt     *wire.Time      `json:"started_at"`
+	CompletedAt   *wire.Time      `json:"completed_at"`
+	FailedAt      *wire.Time      `json:"failed_at"`
+	LastWorkerID  *string         `json:"last_worker_id"`
+	RequeuedCount int             `json:"requeued_count"`
+}
+
+// Origins of tasks.
+const (
+	originArray    = "array"
+	originAppended = "appended"
+)
+
+// tasksOf are the tasks of all steps, by the step's index.
+func tasksOf(h *flow.History) [][]pgTask {
+	list := make([][]pgTask, len(h.State.Root.Nodes))
+	for i := range list {
+		list[i] = newTasks(h.State, i)
+	}
+	for i := range h.Runs {
+		run := &h.Runs[i]
+		if run.Kind != flow.RunAttempt || run.Scope != "" || run.Node == nil || run.Node.Dag == nil {
+			continue
+		}
+		index := run.Node.Dag.Index
+		n := &h.State.Root.Nodes[index]
+		if visit := visitOf(n); run.Visit == visit && run.Unit < len(list[index]) {
+			list[index][run.Unit].add(h.State.Task, run)
+		}
+	}
+	return list
+}
+
+func visitOf(n *flow.NodeState) int {
+	if n.Step != nil {
+		return n.Step.Visit
+	}
+	return n.Visit
+}
+
+// newTasks are the tasks of a step before anything has happened to them.
+func newTasks(s *flow.State, index int) []pgTask {
+	n, plan := &s.Root.Nodes[index], s.Root.Graph.Dag.List[index]
+	total, initial := n.Total, n.Initial
+	if n.Step != nil {
+		total, initial = len(n.Step.Units), n.Step.Initial
+	}
+	tasks := make([]pgTask, total)
+	for i := range tasks {
+		tasks[i] = pgTask{StepSlug: plan.Key, TaskIndex: i, Status: pgQueued, Route: plan.Exec.Route(), Origin: originOf(plan, i, initial),
+			Input: json.RawMessage("null"), Output: json.RawMessage("null"), QueuedAt: moment(n.StartedAt)}
+	}
+	return tasks
+}
+
+func originOf(plan *flow.PlanNode, unit, initial int) *string {
+	if plan.Kind != flow.KindFanout {
+		return nil
+	}
+	origin := originArray
+	if unit >= initial {
+		origin = originAppended
+	}
+	return &origin
+}
+
+// add tells of one more attempt. They come in order.
+func (t *pgTask) add(run string, n *flow.NodeRun) {
+	if n.Attempt == 1 {
+		t.QueuedAt, t.Input = moment(n.StartedAt), orNull(n.Input)
+	}
+	waits := n.Queue || n.Node.Exec.Type == flow.ExecDirect
+	if begun := n.ClaimedAt != 0 || n.Lost > 0 || !waits || ended(n); begun {
+		t.Attempts = n.Attempt
+	}
+	if n.Queue {
+		id := flow.JobID(run, n.Address)
+		t.MessageID = &id
+	}
+	t.Status, t.RequeuedCount = pgQueued, t.RequeuedCount+n.Lost
+	t.StartedAt = moment(n.ClaimedAt)
+	if !waits {
+		t.StartedAt = moment(n.StartedAt)
+	}
+	if n.Worker != "" {
+		t.LastWorkerID = &n.Worker
+	}
+	if n.ClaimedAt != 0 || !waits {
+		t.Status = pgStarted
+	}
+	t.end(n)
+}
+
+// ended says whether the attempt was ended by a report or a timeout.
+func ended(n *flow.NodeRun) bool {
+	return n.EndedAt != 0 && n.Status != flow.AttemptCanceled
+}
+
+func (t *pgTask) end(n *flow.NodeRun) {
+	switch {
+	case !ended(n):
+		return
+	case n.Status == flow.AttemptOK:
+		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted, orNull(n.Output), moment(n.EndedAt), nil, nil
+		return
+	case n.RetryAt != 0:
+		t.Status, t.StartedAt = pgQueued, nil
+	default:
+		t.Status, t.FailedAt = pgFailed, moment(n.EndedAt)
+	}
+	reason := reasonOf(n.Status)
+	t.ErrorMessage, t.FailureReason = &n.Error, &reason
+}
+
+// reasonOf says why an attempt failed.
+func reasonOf(s flow.AttemptStatus) string {
+	if s == flow.AttemptTimeout {
+		return "timeout"
+	}
+	return "error"
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// How long a wait may take.
+const (
+	defaultWait = 5 * time.Minute
+	longestWait = time.Hour
+)
+
+// pgWait is what somebody waits for.
+type pgWait struct{ step, status string }
+
+// wait answers 200 when a run, or a step of it, has the status, 409 when it cannot have it any more, and 408
+// when the time is up.
+func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	want := pgWait{step: q.Get("step"), status: q.Get("status")}
+	if err := want.check(); err != nil {
+		return err
+	}
+	timeout := time.Duration(queryNumber(r, "timeout_ms", int(defaultWait.Milliseconds()))) * time.Millisecond
+	ctx, leave := Stay(w, r)
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, min(max(timeout, 0), longestWait))
+	defer cancel()
+	run := r.PathValue("run")
+	v, err := p.reader.View(r.Context(), run)
+	if err != nil {
+		return noRun(run, err)
+	}
+	s, reached, err := p.await(ctx, v.State, v.Seq, want)
+	switch {
+	case err != nil:
+		return err
+	case !reached && r.Context().Err() == nil && ctx.Err() != nil:
+		return &graphError{http.StatusRequestTimeout, "the run is " + runStatusOf(s) + "; it was not as wanted in time"}
+	case !reached:
+		return flow.Errorf(flow.Conflict, "%s", want.missed(s))
+	}
+	writeJSON(w, http.StatusOK, statesOf(s))
+	return nil
+}
+
+func (q *pgWait) check() error {
+	words := []string{pgCompleted, pgFailed, pgCancelled, pgPaused, pgStarted}
+	if q.step != "" {
+		words = []string{pgStarted, pgCompleted, pgFailed, string(flow.StepSkipped)}
+	}
+	if q.status == "" {
+		q.status = pgCompleted
+	}
+	if !slices.Contains(words, q.status) {
+		return flow.Errorf(flow.Invalid, "status %.40q is none to wait for: write one of %v", q.status, words)
+	}
+	return nil
+}
+
+// await follows a run until it is as wanted, cannot be so any more, or ctx ends.
+func (p *pgflow) await(ctx context.Context, s *flow.State, seq int64, want pgWait) (_ *flow.State, reached bool, err error) {
+	reached, over, err := want.look(s)
+	if reached || over || err != nil {
+		return s, reached, err
+	}
+	for row, err := range p.engine.Watch(ctx, s.Task, seq) {
+		if err != nil && ctx.Err() != nil {
+			return s, false, nil
+		}
+		if err == nil {
+			err = flow.Fold(s, row.Events)
+		}
+		if err != nil {
+			return s, false, err
+		}
+		if reached, over, _ := want.look(s); reached || over {
+			return s, reached, nil
+		}
+	}
+	return s, false, nil
+}
+
+// look says whether a run is as wanted, or can never be.
+func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
+	if q.step == "" {
+		status := runStatusOf(s)
+		return status == q.status, s.Status.Ended() || status == pgCancelled, nil
+	}
+	n := s.Root.Graph.Nodes[q.step]
+	if n == nil || n.Dag == nil {
+		return false, true, flow.Errorf(flow.NotFound, "run %.140q has no step %.140q", s.Task, q.step)
+	}
+	st := &s.Root.Nodes[n.Dag.Index]
+	reached = string(st.Status) == q.status || q.status == pgStarted && st.StartedAt != 0
+	return reached, st.Ended() || s.Status.Ended(), nil
+}
+
+func (q *pgWait) missed(s *flow.State) string {
+	text := "the run is " + runStatusOf(s)
+	if q.step != "" {
+		st := toStep(s, s.Root.Graph.Nodes[q.step].Dag.Index)
+		text += ", step " + q.step + " is " + st.Status
+	}
+	return text + ": it will not be " + q.status
+}
