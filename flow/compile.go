@@ -187,6 +187,7 @@ func (c *compiler) node(key string, n *Node, spec *childSpec, s *scopeSource, at
 		EndOnFail: n.OnError == onErrorFail || n.OnError == "" && c.endOnFail,
 	}
 	c.onError(n.OnError, at)
+	c.idleInGraph(n, at)
 	c.post(n.Post, at.key("post"))
 	if n.Compensate != "" {
 		p.Undo = s.prefix + n.Compensate

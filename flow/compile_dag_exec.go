@@ -76,6 +76,11 @@ func (c *dagCompiler) times(p *PlanNode, n *Node, at *place) {
 	if c.profile == ProfilePgflow && p.Exec.Type == ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 {
 		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt
 	}
+	if s := p.Exec.Script; s != nil && s.TimeoutMS == 0 && p.TimeoutMS > 0 { // else scripts have a shorter one
+		own := *s
+		own.TimeoutMS = p.TimeoutMS
+		p.Exec.Script = &own
+	}
 }
 
 // dagExec says how a node's jobs travel.

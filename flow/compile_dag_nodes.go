@@ -59,6 +59,7 @@ func (c *dagCompiler) dependency(s *dagScope, src *dagSource, i int, again bool)
 }
 
 func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
+	c.idleInDag(src.n, src.at)
 	if src.node.Kind == KindOutput {
 		c.outputNode(s, src)
 		return
@@ -225,6 +226,9 @@ func (c *dagCompiler) skipMode(src *dagSource) SkipMode {
 	case "":
 		return SkipPropagate
 	case SkipPropagate, SkipOptional, SkipFail:
+		if n.SkipMode != "" && n.When == nil {
+			c.warnf(at, "has no effect without a condition: add when, or leave it out")
+		}
 		return m
 	}
 	c.errorf(at, "unknown word %.80q: write propagate, optional or fail", word)
@@ -464,6 +468,10 @@ func (c *dagCompiler) reference(src *dagSource, text string, at *place) *PlanRef
 			r.From, r.Dep, r.Path = FromDep, seen.Index, path
 			return r
 		}
+	}
+	if strings.HasPrefix(head, "$") {
+		c.errorf(at, "%.80q begins with %.80q: references begin with $run, $deps, $shared or $params", text, head)
+		return r
 	}
 	c.errorf(at, "%.80q refers to %.80q, which is not among depends_on", text, head)
 	return r

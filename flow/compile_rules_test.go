@@ -231,7 +231,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:43: nodes.a.inputs.x.ref: "b.y" refers to "b", which is not among depends_on`,
 		}},
 		{`nodes: {a: {service: s, inputs: {x: {ref: $foo.y}}}}`, []string{
-			`1:43: nodes.a.inputs.x.ref: "$foo.y" refers to "$foo", which is not among depends_on`,
+			`1:43: nodes.a.inputs.x.ref: "$foo.y" begins with "$foo": references begin with $run, $deps, $shared or $params`,
 		}},
 		{`nodes: {a: {service: s, input: {x: 1}}}`, []string{
 			`1:25: nodes.a.input: has an effect in input_shape merged alone: for a mapped input write inputs`,
@@ -310,6 +310,18 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 		}},
 		{`nodes: {a: {service: s}, b: {service: s, depends_on: [a], input_shape: merged, input: {a: 1}}}`, []string{
 			`1:91: warning: nodes.b.input.a: is never seen: the output of the dependency lies over it`,
+		}},
+		{"mode: dag\nnodes: {a: {service: s, post: {output_key: x}, failure_strategy: continue, max_parallel: 2, on_error: fail, skip_mode: fail}}", []string{
+			`2:25: warning: nodes.a.post: has no effect in a dag: those that depend on a node get its output`,
+			`2:66: warning: nodes.a.failure_strategy: has no effect in a dag: write on_exhausted, or each: {on_error: …}`,
+			`2:90: warning: nodes.a.max_parallel: has no effect in a dag: write each: {concurrency: …}`,
+			`2:103: warning: nodes.a.on_error: has no effect in a dag: write on_exhausted, or on_error of the flow`,
+			`2:120: warning: nodes.a.skip_mode: has no effect without a condition: add when, or leave it out`,
+		}},
+		{"start: a\nnodes: {a: {service: s}, b: {service: s, depends_on: [a], when: {if: {}}, start_delay: 1s}}", []string{
+			`2:42: nodes.b.depends_on: belongs to a dag: write edges, or leave out start and edges, which make the flow a graph`,
+			`2:59: nodes.b.when: belongs to a dag: write kind: choice`,
+			`2:88: warning: nodes.b.start_delay: has no effect in a graph: write a node of kind timer`,
 		}},
 		{"profile: ork\nnodes: {}", []string{
 			`2:1: nodes: there are none: an Ork workflow has one at least`,

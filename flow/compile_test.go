@@ -413,3 +413,17 @@ nodes:
 	require.EqualValues(t, 60_000, plan.TimeoutMS)
 	require.EqualValues(t, 2_000, plan.Root.Nodes["a"].Dag.StartDelayMS)
 }
+
+func TestAScriptInADagMayTakeAsLongAsItsNode(t *testing.T) {
+	plan, problems := CompileText([]byte(`
+mode: dag
+nodes:
+  plain: {script: {cmd: x}}
+  long: {script: {cmd: x}, timeout: 1m}
+  own: {script: {cmd: x, timeout_ms: 5}, timeout: 1m}
+`), Limits{})
+	require.Empty(t, problems)
+	for key, ms := range map[string]int64{"plain": 0, "long": 60_000, "own": 5} {
+		require.Equal(t, ms, plan.Root.Nodes[key].Exec.Script.TimeoutMS, key)
+	}
+}
