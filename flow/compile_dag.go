@@ -72,8 +72,8 @@ func (c *compiler) settings(d *Definition, profile Profile, at *place) settings 
 		s.shape = ShapeMerged
 	}
 	s.shape = c.shape(d.InputShape, s.shape, at)
-	if s.def.Retry == nil && profile == ProfilePgflow {
-		s.def.Retry = &RetrySpec{MaxAttempts: 3, Delay: Duration{MS: 5_000}, Backoff: backoffExponential}
+	if profile == ProfilePgflow {
+		s.def.Retry = s.def.Retry.or(&RetrySpec{MaxAttempts: 3, Delay: Duration{MS: 5_000}, Backoff: backoffExponential})
 	}
 	if s.def.Timeout.IsZero() {
 		switch profile {

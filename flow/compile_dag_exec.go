@@ -1,6 +1,9 @@
 package flow
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Words of retry.backoff.
 const (
@@ -19,8 +22,8 @@ const (
 func (c *dagCompiler) tries(p *PlanNode, n *Node, at *place) {
 	p.Retry = Retry{Units: true}
 	spec := n.Retry
-	if spec == nil {
-		spec = c.set.def.Retry
+	if spec == nil || c.profile == ProfilePgflow {
+		spec = spec.or(c.set.def.Retry)
 	}
 	if n.MaxRetries > 0 || n.WaitMS > 0 {
 		p.Retry.Max, p.Retry.WaitMS = c.count(n.MaxRetries, at.key("max_retries")), c.milliseconds(n.WaitMS, at.key("wait_ms"))
@@ -31,6 +34,17 @@ func (c *dagCompiler) tries(p *PlanNode, n *Node, at *place) {
 		if c.profile == ProfilePgflow && p.Retry.Exponential {
 			p.Retry.WaitMS *= 2 // base × 2^(tries so far)
 		}
+	}
+}
+
+// or takes from another one what is not said.
+func (r *RetrySpec) or(other *RetrySpec) *RetrySpec {
+	if r == nil || other == nil {
+		return cmp.Or(r, other)
+	}
+	return &RetrySpec{
+		MaxAttempts: cmp.Or(r.MaxAttempts, other.MaxAttempts), Delay: cmp.Or(r.Delay, other.Delay), Backoff: cmp.Or(r.Backoff, other.Backoff),
+		MaxDelay: cmp.Or(r.MaxDelay, other.MaxDelay), Jitter: cmp.Or(r.Jitter, other.Jitter),
 	}
 }
 
