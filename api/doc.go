@@ -4,6 +4,8 @@
 // size, and one answer to the question who may come in. Families are thin: they decode, call, encode.
 //
 //   - The graph routes (files graph_*.go) speak the PocketFlow dialect, bare and under /api.
+//   - The routes of pgflow (files pgflow_*.go) speak its dialect, bare and under /api. What both have, the
+//     fields of a request tell apart.
 //   - /v1 is Troupe's own API, mounted beside them.
 //   - /healthz, /readyz and /metrics tell how this member is.
 //
