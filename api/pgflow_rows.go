@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -58,10 +59,7 @@ func toRun(s *flow.State) pgRun {
 	case pgFailed:
 		r.FailedAt = moment(s.EndedAt)
 	case pgCancelled:
-		r.CancelledAt = moment(max(s.CancelAt, 0))
-		if s.CancelAt == 0 {
-			r.CancelledAt = moment(s.EndedAt)
-		}
+		r.CancelledAt = moment(cmp.Or(s.CancelAt, s.EndedAt))
 	}
 	return r
 }

@@ -23,10 +23,11 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 		ORDER BY q.enqueued_at, q.job_id LIMIT $4`, services, afterAt, afterJob, limit)
 }
 
+// QueueFor looks up the flow job by job: an EXISTS could be planned as a list of all tasks of the flow.
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
 	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.labels FROM task_queue q
 		WHERE q.service = $1 AND (q.enqueued_at, q.job_id) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)
-		AND ($5 = '' OR EXISTS (SELECT FROM tasks t WHERE t.id = q.task AND t.flow_id = $5))
+		AND ($5 = '' OR (SELECT t.flow_id FROM tasks t WHERE t.id = q.task) = $5)
 		ORDER BY q.enqueued_at, q.job_id LIMIT $6`, f.Service, afterAt, afterJob, listing.AsJSON(f.Labels), f.FlowID, limit)
 }
 

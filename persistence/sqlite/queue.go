@@ -38,7 +38,7 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 	return read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.labels FROM task_queue q
 		WHERE q.service = ?1 AND (q.enqueued_at, q.job_id) > (?2, ?3)
 		AND (q.labels IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(q.labels) WHERE value NOT IN (SELECT value FROM json_each(?4))))
-		AND (?5 = '' OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = q.task AND t.flow_id = ?5))
+		AND (?5 = '' OR (SELECT t.flow_id FROM tasks t WHERE t.id = q.task) = ?5)
 		ORDER BY q.enqueued_at, q.job_id LIMIT ?6`, f.Service, afterAt, afterJob, *listing.AsJSON(f.Labels), f.FlowID, limit)
 }
 
