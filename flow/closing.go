@@ -93,11 +93,10 @@ func (sc *Scope) drop(st *Step) {
 }
 
 // remember notes a completed step that can be undone.
-func (s *State) remember(st *Step, output json.RawMessage) {
-	if st.Node.Undo == "" {
-		return
+func (s *State) remember(sc *Scope, n *PlanNode, visit int, input, output json.RawMessage) {
+	if n.Undo != "" {
+		s.Done = append(s.Done, Undo{Scope: sc.Path, Node: n.Key, Visit: visit, By: n.Undo, Input: input, Output: output})
 	}
-	s.Done = append(s.Done, Undo{Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit, By: st.Node.Undo, Input: st.stepInput(), Output: output})
 }
 
 // closeNext does what is next when a task is closing.

@@ -198,7 +198,7 @@ func (c *dagCompiler) declareNode(s *dagScope, src *dagSource) {
 	}
 	switch {
 	case inner != nil:
-		src.inner = c.declare(inner, &dagScope{prefix: s.prefix + src.key + "/", run: s.run}, src.at.key("flow"))
+		src.inner = c.declare(inner, &dagScope{prefix: s.prefix + src.key + "/"}, src.at.key("flow"))
 		src.node = c.add(s.prefix+src.key, KindJoin, src.at)
 	case branch:
 		src.node = c.add(s.prefix+src.key, KindSubflow, src.at)

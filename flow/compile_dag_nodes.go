@@ -98,8 +98,11 @@ func (c *dagCompiler) connectNode(s *dagScope, src *dagSource) {
 	}
 	p := src.node.Dag
 	p.Deps, p.Mode = deps, mode
+	if src.n.Compensate != "" {
+		src.node.Undo = c.under + s.prefix + src.n.Compensate
+	}
 	if src.inner != nil {
-		c.join(src, deps, sees)
+		c.join(src, deps, sees, run)
 		return
 	}
 	c.workNode(s, src)
@@ -127,9 +130,9 @@ func (c *dagCompiler) always(word string, at *place) bool {
 }
 
 // join connects a branch: its inner nodes begin behind its ghosts, and the join is behind all of them.
-func (c *dagCompiler) join(src *dagSource, entry []int, sees []Seen) {
+func (c *dagCompiler) join(src *dagSource, entry []int, sees []Seen, run int) {
 	inner := src.inner
-	inner.entry, inner.sees = entry, sees
+	inner.entry, inner.sees, inner.run = entry, sees, run
 	if src.n.Flow.Embedded != "" {
 		inner.sees = nil
 	}
@@ -253,9 +256,6 @@ func (c *dagCompiler) exhausted(n *Node, at *place) SkipMode {
 func (c *dagCompiler) workNode(s *dagScope, src *dagSource) {
 	n, p, at := src.n, src.node, src.at
 	p.Params = c.params(n.Params, at.key("params"))
-	if n.Compensate != "" {
-		p.Undo = c.under + s.prefix + n.Compensate
-	}
 	p.Dag.Exhausted = c.exhausted(n, at)
 	p.Dag.StartDelayMS = c.duration(n.StartDelay, at.key("start_delay"))
 	c.input(src)

@@ -199,7 +199,7 @@ func (s *State) leave(e *Event) {
 		sc.post(st, e)
 	}
 	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
-		s.remember(st, st.result(e))
+		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
 	}
 	s.forget(st)
 	s.Steps++

@@ -50,10 +50,10 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 			sc.Failed, sc.FailedAt = node.Key+": "+orText(e.Error, "failed"), node.Key
 		}
 	}
+	if n.Status == StepCompleted && node.Undo != "" {
+		s.remember(sc, node, e.Visit, sc.inputOf(node, st), n.Output)
+	}
 	if st != nil {
-		if n.Status == StepCompleted {
-			s.remember(st, n.Output)
-		}
 		n.Total, n.Left, n.Failures, n.Extra = len(st.Units), st.Left(), st.Failures, st.Extra
 		s.forget(st)
 		sc.deactivate(st)
@@ -62,6 +62,21 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 	s.Steps++
 	sc.dag.left--
 	sc.release(node)
+}
+
+// inputOf is what a node worked on. A branch that is laid out in its scope has none of its own.
+func (sc *Scope) inputOf(n *PlanNode, st *Step) json.RawMessage {
+	switch {
+	case st != nil:
+		return st.stepInput()
+	case n.Kind == KindJoin:
+		return null
+	}
+	v, err := sc.dagInput(n)
+	if err != nil {
+		return null
+	}
+	return v
 }
 
 // outputOf is the output of a node that completed.
@@ -163,10 +178,10 @@ func (sc *Scope) retryDag(undone map[string]bool) {
 	list := sc.Graph.Dag.List
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
-		kept := n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed)
-		if !kept {
-			*n = NodeState{Visit: n.Visit, Extra: n.Extra}
+		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
+			continue
 		}
+		sc.renew(i)
 	}
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
@@ -184,6 +199,23 @@ func (sc *Scope) retryDag(undone map[string]bool) {
 		}
 	}
 	sc.linkDag()
+}
+
+// renew has a node run again, and with it those that ran although it had not completed, or with what has
+// been undone: outputs, what runs always, and what follows from them.
+func (sc *Scope) renew(index int) {
+	todo := []int{index}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		n := &sc.Nodes[i]
+		*n = NodeState{Visit: n.Visit, Extra: n.Extra}
+		for _, d := range sc.Graph.Dag.List[i].Dag.Dependents {
+			if sc.Nodes[d].Status != "" {
+				todo = append(todo, d)
+			}
+		}
+	}
 }
 
 // Reasons why a step failed or was skipped.
