@@ -32,6 +32,7 @@ type shadow struct {
 	begun    map[flow.Address]bool     // attempts that somebody is known to be at
 	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
+	owed     map[string]int            // compensations, by the node that makes them
 }
 
 func newChecker(w *world) *checker {
@@ -47,7 +48,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if t == nil {
 		plan := c.plans[commit.Create.VersionID]
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}}
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, owed: map[string]int{}}
 		c.tasks[commit.Task] = t
 	}
 	if commit.Events != nil {
@@ -93,10 +94,17 @@ const late = 20 * time.Second
 // inTime checks that timers end after their time, and soon.
 func (c *checker) inTime(t *shadow, e *flow.Event) {
 	sc := t.state.Scope(e.Scope)
-	if e.Type != flow.StepEnded || sc == nil || sc.Step == nil || sc.Step.Node.Kind != flow.KindTimer {
+	if e.Type != flow.StepEnded || sc == nil {
 		return
 	}
-	after := time.Duration(e.At-sc.Step.Due) * time.Millisecond
+	st := sc.Step
+	if n := sc.Graph.Nodes[e.Node]; sc.Graph.Dag != nil && n != nil {
+		st = sc.Nodes[n.Dag.Index].Step
+	}
+	if st == nil || st.Node.Kind != flow.KindTimer {
+		return
+	}
+	after := time.Duration(e.At-st.Due) * time.Millisecond
 	if after < 0 || after > late && c.w.weather.calmAt == 0 {
 		c.w.fail("task %s: timer %s ends %s after its time", t.state.Task, e.Address(), after)
 	}
@@ -116,6 +124,12 @@ func (t *shadow) event(e *flow.Event) error {
 	switch e.Type {
 	case flow.TaskEnded:
 		t.ended = true
+	case flow.StepEnded, flow.StepEntered:
+		t.compensations(e)
+	case flow.TaskClosing:
+		if e.Status == string(flow.TaskCompleted) {
+			clear(t.owed) // nothing is undone, also if finally fails
+		}
 	case flow.TaskRetried:
 		t.ended = false
 	case flow.AttemptsStarted:
@@ -137,6 +151,29 @@ func (t *shadow) event(e *flow.Event) error {
 		t.attempts[e.Address()] = true
 	}
 	return nil
+}
+
+// compensations counts what is to be undone, and what has been begun to be.
+func (t *shadow) compensations(e *flow.Event) {
+	if c := t.state.Closing; c != nil && e.Scope == c.Scope.Path {
+		if e.Type == flow.StepEntered && e.Node != t.state.Plan.Finally {
+			t.owed[e.Node]--
+		}
+		return
+	}
+	sc := t.state.Scope(e.Scope)
+	if n := sc.Graph.Nodes[e.Node]; e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && n.Undo != "" {
+		t.owed[n.Undo]++
+	}
+}
+
+// undone checks that a task which did not complete has undone all it did, and another one nothing.
+func (c *checker) undone(t *shadow) {
+	for by, n := range t.owed {
+		if t.state.Status == flow.TaskCompleted && n < 0 || t.state.Status != flow.TaskCompleted && n != 0 {
+			c.w.fail("task %s is %s and owes %d runs of %s", t.state.Task, t.state.Status, n, by)
+		}
+	}
 }
 
 func (t *shadow) started(e *flow.Event) error {
@@ -258,7 +295,7 @@ func (c *checker) answered(task string, cmd flow.Command, request string) {
 			c.w.fail("%T %s to task %s was acknowledged and is not stored", cmd, request, task)
 		}
 	case flow.Cancel:
-		if !t.ended {
+		if !t.ended && t.state.Status != flow.TaskCanceling && t.state.Closing == nil {
 			c.w.fail("Cancel of task %s was acknowledged and it goes on", task)
 		}
 	case flow.Report:

@@ -3,10 +3,12 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -37,6 +39,25 @@ func (h hasty) Commit(ctx context.Context, incarnation string, batch []persisten
 	return make([]error, len(batch)), nil
 }
 
+// forgetEdge has a dag forget one of its edges: who waits for it is not told, or does not wait at all.
+func forgetEdge(p *flow.Plan, both bool) {
+	if p.Root.Dag == nil {
+		return
+	}
+	for _, n := range p.Root.Dag.List {
+		last := len(n.Dag.Dependents) - 1
+		if last < 0 || p.Root.Dag.List[n.Dag.Dependents[last]].Kind == flow.KindOutput {
+			continue
+		}
+		d := p.Root.Dag.List[n.Dag.Dependents[last]]
+		n.Dag.Dependents = n.Dag.Dependents[:last]
+		if both {
+			d.Dag.Deps = slices.DeleteFunc(d.Dag.Deps, func(dep int) bool { return dep == n.Dag.Index })
+		}
+		return
+	}
+}
+
 // TestPlantedDefectsAreCaught proves that the simulator can fail.
 func TestPlantedDefectsAreCaught(t *testing.T) {
 	for name, plant := range map[string]func(seed uint64) Options{
@@ -47,6 +68,12 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"a committer that speaks before the commit": func(uint64) Options {
 			later := new([]func())
 			return Options{Store: func(s persistence.Store) persistence.Store { return hasty{s, later} }}
+		},
+		"a counter that is never told of one end": func(uint64) Options {
+			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, false) }}
+		},
+		"a counter that begins one too low": func(uint64) Options {
+			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, true) }}
 		},
 		"no fence against old incarnations": func(uint64) Options { return Options{Unfenced: true} },
 	} {

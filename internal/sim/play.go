@@ -17,6 +17,11 @@ type play struct {
 	signals    map[string]json.RawMessage // each has to be sent once, at any time
 	loose      bool                       // which units ran before a fast failure is open: only the status counts
 	want       outcome
+
+	// Of dag mode.
+	dag     bool
+	again   bool           // it is retried once if it fails
+	appends map[string]int // to fanouts that are finished directly: how many units
 }
 
 type object = map[string]any
@@ -69,6 +74,13 @@ func (p *play) plan(limits flow.Limits) (*flow.Plan, error) {
 	plan, problems := flow.Compile(d, limits)
 	if err := problems.Err(); err != nil {
 		return nil, err
+	}
+	if p.dag {
+		p.want = evaluate(p, 1)
+		if p.again && p.want.Status == flow.TaskFailed {
+			p.want = evaluate(p, 2)
+		}
+		return plan, nil
 	}
 	p.want, err = refer(p, plan, limits)
 	return plan, err

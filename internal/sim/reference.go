@@ -43,27 +43,46 @@ type reference struct {
 
 // refer says how a task must end.
 func refer(p *play, plan *flow.Plan, limits flow.Limits) (outcome, error) {
-	r := &reference{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}}
-	if err := r.do(flow.Start{Version: "v", Params: p.params}); err != nil {
+	s, err := alone(p, plan, limits)
+	if err != nil {
 		return outcome{}, err
 	}
-	signals := slices.Sorted(maps.Keys(p.signals))
-	for !r.state.Status.Ended() {
+	return outcomeOf(s, p.signals), nil
+}
+
+// alone plays a task by the core alone.
+func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
+	r := &reference{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}}
+	if err := r.do(flow.Start{Version: "v", Params: p.params}); err != nil {
+		return nil, err
+	}
+	signals, again, appended := slices.Sorted(maps.Keys(p.signals)), p.again, map[string]bool{}
+	for !r.state.Status.Ended() || again && r.state.Status == flow.TaskFailed {
+		var next flow.Command
+		units := directUnits(r.state)
 		switch {
+		case r.state.Status.Ended():
+			again, next = false, flow.RetryTask{}
 		case len(r.jobs) > 0:
 			r.carryOut()
 		case len(signals) > 0:
-			if err := r.do(flow.Signal{Key: signals[0], Value: p.signals[signals[0]]}); err != nil {
-				return outcome{}, err
-			}
+			next = flow.Signal{Key: signals[0], Value: p.signals[signals[0]]}
 			signals = signals[1:]
+		case len(units) > 0:
+			next = p.finish(units[0], appended)
 		case len(r.alarms) > 0:
 			r.ring()
 		default:
-			return outcome{}, fmt.Errorf("the core alone is stuck: %v", flow.Waiting(r.state))
+			return nil, fmt.Errorf("the core alone is stuck: %v", flow.Waiting(r.state))
+		}
+		if next == nil {
+			continue
+		}
+		if err := r.do(next); err != nil {
+			return nil, err
 		}
 	}
-	return outcomeOf(r.state, p.signals), nil
+	return r.state, nil
 }
 
 func (r *reference) do(c flow.Command) error {

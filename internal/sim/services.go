@@ -13,13 +13,19 @@ import (
 // makes no difference who carries out a job, when, and how often.
 var services = []string{"echo", "inc", "route", "flaky", "odd", "boom", "fatal", "big", "panics", "poison"}
 
+// dagServices are further ones, which only plays of dag mode ask for.
+var dagServices = []string{"coin", "yesno", "list", "second"}
+
+// direct is what a unit is finished with that nobody carries out.
+func direct(unit int) json.RawMessage { return encoded(object{"unit": unit}) }
+
 // hang is a service that never answers.
 const hang = "hang"
 
 func serve(job flow.Job) flow.Report {
 	r := flow.Report{Address: job.Address}
 	h := fnv.New32a()
-	h.Write(expr.Compact(job.Input))
+	h.Write(encoded(decoded(job.Input))) // whatever the order of its fields
 	mark := h.Sum32()
 	switch orElse(job.Exec.Service, job.Exec.Func) {
 	case "inc":
@@ -46,6 +52,20 @@ func serve(job flow.Job) flow.Report {
 	case "panics":
 		if job.Attempt == 1 {
 			r.Error = panicText
+		}
+		r.Output = job.Input
+	case "coin":
+		if mark%2 == 1 {
+			r.Error = "tails"
+		}
+		r.Output = json.RawMessage(`{"heads":true}`)
+	case "yesno":
+		r.Output = encoded(mark%3 == 0)
+	case "list":
+		r.Output = encoded([]any{1, nil, "three", object{"four": 4}}[:mark%5])
+	case "second":
+		if job.Visit < 2 {
+			r.Error = "not the first time"
 		}
 		r.Output = job.Input
 	case "poison":

@@ -24,7 +24,8 @@ type stage struct {
 	limits     flow.Limits
 	visibility time.Duration
 	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
-	troupe     []*actor                                  // members that may be asked, the newest last
+	damage     func(*flow.Plan)
+	troupe     []*actor // members that may be asked, the newest last
 	members    int
 	requests   int
 	over       bool
@@ -41,6 +42,7 @@ type Options struct {
 	Plain    bool                                      // chains of steps and no mishap at all
 	Store    func(persistence.Store) persistence.Store // puts a defect in front of the store
 	Unfenced bool                                      // the store lets everybody write who ever was a member
+	Plan     func(*flow.Plan)                          // puts a defect into what flows are compiled to
 	Stacks   bool                                      // tell where those wait who are stuck
 }
 
@@ -89,7 +91,7 @@ func (g generator) Read(b []byte) (int, error) {
 }
 
 func newStage(w *world, o Options) *stage {
-	st := &stage{w: w, store: newModel(w), check: newChecker(w), behind: o.Store, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
+	st := &stage{w: w, store: newModel(w), check: newChecker(w), behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
 	st.store.check, st.check.store, st.store.unfenced = st.check, st.store, o.Unfenced
 	st.check.limits = &st.limits
 	st.outside = w.newHost("outside")
@@ -101,6 +103,10 @@ func newStage(w *world, o Options) *stage {
 		st.limits.Deliveries = 2 + w.rng.IntN(4)
 	}
 	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
+		if !o.Plain && w.chance(400) {
+			st.addUser(i, drawDag(w.rng))
+			continue
+		}
 		st.addUser(i, drawPlay(w.rng, !o.Plain))
 	}
 	return st
@@ -113,9 +119,29 @@ func (st *stage) addUser(i int, p *play) {
 		st.w.fail("flow %s: %v", p.definition, err)
 		return
 	}
+	if st.damage != nil {
+		st.damage(plan)
+	}
 	st.check.plans[version] = plan
 	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
 	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version})
+}
+
+// reader is a member's; nil for one that it makes itself.
+func (st *stage) reader() *persistence.Reader {
+	if st.damage == nil {
+		return nil
+	}
+	r := persistence.NewReader(st.store, st.limits)
+	for version := range st.store.versions {
+		plan, err := r.Plan(context.Background(), version)
+		if err != nil {
+			st.w.fail("version %s: %v", version, err)
+			return r
+		}
+		st.damage(plan)
+	}
+	return r
 }
 
 // run plays until everybody has gone home, and then looks around.

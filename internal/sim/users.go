@@ -19,6 +19,8 @@ type user struct {
 	version string
 	task    string
 	cancels bool
+	forced  bool // what compensates may have been cut short
+	done    bool // the task has ended for good
 	ended   bool
 	pending int // helpers that are still at it
 }
@@ -39,6 +41,9 @@ func (u *user) live() {
 	if u.w.chance(60) {
 		u.help(u.cancel)
 	}
+	if u.play.dag {
+		u.help(u.clerk)
+	}
 	if u.w.chance(200) {
 		u.help(u.nonsense)
 	}
@@ -46,6 +51,10 @@ func (u *user) live() {
 		u.help(u.watch)
 	}
 	u.await()
+	if u.play.again {
+		u.retry()
+	}
+	u.done = true
 	u.w.park(func() bool { return u.pending == 0 })
 	u.ended = true
 }
@@ -142,8 +151,14 @@ func (u *user) pauseAndResume() {
 func (u *user) cancel() {
 	u.cancels = true
 	u.w.sleep(u.w.upTo(10 * time.Second))
-	if err := u.insist(flow.Cancel{}); err != nil {
+	how := flow.Cancel{Gently: u.w.chance(400)}
+	if err := u.insist(how); err != nil {
 		u.w.fail("Cancel of %s is refused: %v", u.task, err)
+	}
+	if u.w.chance(200) {
+		u.forced = true
+		u.w.sleep(u.w.upTo(time.Second))
+		_ = u.insist(flow.Cancel{Force: true})
 	}
 }
 
@@ -207,7 +222,16 @@ func (u *user) await() {
 
 // verify compares the end with what the core alone makes of it.
 func (u *user) verify() {
-	got := outcomeOf(u.check.tasks[u.task].state, u.play.signals)
+	t := u.check.tasks[u.task]
+	if !u.forced {
+		u.check.undone(t)
+	}
+	var got outcome
+	if u.play.dag {
+		got = dagOutcomeOf(t.state)
+	} else {
+		got = outcomeOf(t.state, u.play.signals)
+	}
 	if u.cancels && got.Status == flow.TaskCanceled {
 		return
 	}
@@ -219,6 +243,6 @@ func (u *user) verify() {
 		want, got = outcome{Status: want.Status}, outcome{Status: got.Status}
 	}
 	if got != want {
-		u.w.fail("task %s ended as %+v, by the core alone it is %+v; its flow is %s with %s", u.task, got, want, u.play.definition, u.play.params)
+		u.w.fail("task %s ended as %+v, it should be %+v; its flow is %s with %s", u.task, got, want, u.play.definition, u.play.params)
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -35,7 +36,7 @@ func (p *poller) live() {
 }
 
 func (p *poller) services() []string {
-	all := append([]string{hang}, services...)
+	all := slices.Concat([]string{hang}, services, dagServices)
 	if p.w.chance(700) || p.w.clear() {
 		return all
 	}

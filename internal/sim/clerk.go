@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// clerk finishes what nobody else carries out, and adds to it before.
+func (u *user) clerk() {
+	appended := map[string]bool{}
+	for !u.done {
+		u.w.sleep(20*time.Millisecond + u.w.upTo(2*time.Second))
+		t := u.check.tasks[u.task]
+		if t == nil || u.done {
+			continue
+		}
+		units := directUnits(t.state)
+		if len(units) == 0 {
+			continue
+		}
+		next := u.play.finish(pick(u.w.rng, units...), appended)
+		if err := u.insist(next); err != nil && !t.ended && !u.cancels && !u.play.loose {
+			u.w.fail("%T of %s is refused: %v", next, u.task, err)
+		}
+	}
+}
+
+// finish is what somebody does about a unit that nobody carries out: it is finished, but before that its
+// fanout may grow.
+func (p *play) finish(a flow.Address, appended map[string]bool) flow.Command {
+	if n := p.appends[a.Node[strings.LastIndexByte(a.Node, '/')+1:]]; n > 0 && !appended[a.Node] {
+		appended[a.Node] = true // a retry of the task brings them back
+		items := make([]json.RawMessage, n)
+		for i := range items {
+			items[i] = encoded(object{"added": i})
+		}
+		return flow.Append{Address: flow.Address{Node: a.Node, Visit: a.Visit}, Items: items}
+	}
+	return flow.Report{Address: a, Output: direct(a.Unit), Direct: true}
+}
+
+// directUnits are those of the root that are in flight and that nobody carries out.
+func directUnits(s *flow.State) (units []flow.Address) {
+	for _, st := range s.Active() {
+		for i := range st.Units {
+			if st.Units[i].Live != nil && st.Node.Exec.Type == flow.ExecDirect {
+				a := st.Address()
+				a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
+				units = append(units, a)
+			}
+		}
+	}
+	return units
+}
+
+// retry has a failed task go on, and waits for its end again.
+func (u *user) retry() {
+	if t := u.check.tasks[u.task]; t.state.Status != flow.TaskFailed {
+		return
+	}
+	if err := u.insist(flow.RetryTask{}); err != nil {
+		u.w.fail("the retry of %s is refused: %v", u.task, err)
+		return
+	}
+	u.await()
+}

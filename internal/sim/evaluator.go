@@ -1,0 +1,424 @@
+package sim
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// evaluator says how a task of dag mode has to end: written from what dags mean, not from how the core
+// goes about it. It knows no time, no order and no counters: the end of a node follows from the ends of
+// those it depends on.
+type evaluator struct {
+	flow  *dagFlow
+	play  *play
+	visit int             // 2 when the task is retried
+	ends  map[string]*end // by slug, as they are asked for
+	bad   bool            // something has failed
+}
+
+// dagFlow and dagNode are what of a definition the evaluator understands.
+type dagFlow struct {
+	Nodes      map[string]*dagNode
+	InputShape string `json:"input_shape"`
+	Start      string
+	Finally    string
+}
+
+type dagNode struct {
+	Kind, Service, Route string
+	DependsOn            []string `json:"depends_on"`
+	RunOn                string   `json:"run_on"`
+	SkipMode             string   `json:"skip_mode"`
+	OnExhausted          string   `json:"on_exhausted"`
+	Compensate           string
+	Params               map[string]any
+	Retry                struct {
+		MaxAttempts int `json:"max_attempts"`
+	}
+	Each *struct {
+		Items   any
+		Count   any
+		OnError string `json:"on_error"`
+	}
+	When *struct {
+		If, Cond map[string]any
+		IfNot    map[string]any `json:"if_not"`
+	}
+	Prep *struct {
+		Service  string
+		InputMap map[string]string `json:"input_map"`
+	}
+	Flow *dagFlow
+}
+
+// end is what becomes of a node.
+type end struct {
+	status   flow.StepStatus
+	optional bool // it was skipped, and others go on without it
+	out      any
+}
+
+// inside is what the nodes of a scope have in common.
+type inside struct {
+	flow   *dagFlow
+	prefix string
+	run    any
+	sees   view // of nodes without dependencies
+	shut   bool // the branch is skipped: nothing in it runs
+}
+
+// view is what a node sees of those it depends on.
+type view struct {
+	names []string
+	outs  map[string]any // of those that completed
+}
+
+// evaluate is the outcome of a play.
+func evaluate(p *play, visit int) outcome {
+	e := &evaluator{play: p, visit: visit, ends: map[string]*end{}, flow: &dagFlow{}}
+	if err := json.Unmarshal(p.definition, e.flow); err != nil {
+		panic(err)
+	}
+	root := &inside{flow: e.flow, run: decoded(p.params)}
+	result := e.scope(root)
+	status := flow.TaskCompleted
+	if e.bad || e.flow.Finally != "" && e.flow.Nodes[e.flow.Finally].Service == "boom" {
+		status = flow.TaskFailed
+	}
+	return dagOutcome(status, e.ends, result)
+}
+
+// dagOutcome is an outcome as it is compared: every node that somebody wrote, and the result.
+func dagOutcome(status flow.TaskStatus, ends map[string]*end, result any) outcome {
+	nodes := map[string]any{}
+	for slug, n := range ends {
+		nodes[slug] = []any{n.status, n.out}
+	}
+	return outcome{Status: status, Shared: string(encoded(map[string]any{"nodes": nodes, "result": result}))}
+}
+
+// scope evaluates all of a scope and is its value.
+func (e *evaluator) scope(in *inside) any {
+	waited := map[string]bool{}
+	leaves := view{outs: map[string]any{}}
+	var output *dagNode
+	for _, n := range in.flow.Nodes {
+		for _, dep := range n.DependsOn {
+			waited[dep] = true
+		}
+	}
+	for key, n := range in.flow.Nodes {
+		switch {
+		case n.Kind == "output":
+			output = n
+		case in.closing(key):
+		default:
+			r := e.node(in, key)
+			if !waited[key] {
+				leaves.add(key, r)
+			}
+		}
+	}
+	switch {
+	case output != nil:
+		return e.output(in, output, leaves)
+	case len(leaves.outs) == 0:
+		return nil
+	}
+	return leaves.outs
+}
+
+func (v *view) add(key string, r *end) {
+	v.names = append(v.names, key)
+	if r.status == flow.StepCompleted {
+		v.outs[key] = r.out
+	}
+}
+
+// closing says whether a node only runs when the task is over.
+func (in *inside) closing(key string) bool {
+	return key == in.flow.Finally || slices.ContainsFunc(slices.Collect(maps.Values(in.flow.Nodes)), func(n *dagNode) bool { return n.Compensate == key })
+}
+
+func (e *evaluator) output(in *inside, n *dagNode, leaves view) any {
+	r := &end{status: flow.StepSkipped}
+	switch {
+	case in.shut:
+	case n.Service == "":
+		r = &end{status: flow.StepCompleted, out: leaves.outs}
+	default:
+		r = e.tried(n.Service, n, e.input(in, leaves))
+	}
+	return e.keep(in.prefix+"output", r).out
+}
+
+func (e *evaluator) keep(slug string, r *end) *end {
+	e.ends[slug] = r
+	e.bad = e.bad || r.status == flow.StepFailed
+	return r
+}
+
+func (e *evaluator) node(in *inside, key string) *end {
+	if r := e.ends[in.prefix+key]; r != nil {
+		return r
+	}
+	n, sees, runs := in.flow.Nodes[key], in.sees, !in.shut
+	if len(n.DependsOn) > 0 {
+		sees = view{outs: map[string]any{}}
+	}
+	for _, dep := range n.DependsOn {
+		d := e.node(in, dep)
+		sees.add(dep, d)
+		runs = runs && (d.status == flow.StepCompleted || n.RunOn == "always" || d.status == flow.StepSkipped && d.optional)
+	}
+	r := &end{status: flow.StepSkipped}
+	if runs {
+		r = e.decide(in, n, sees)
+	}
+	switch {
+	case n.Flow != nil && n.Flow.Start == "":
+		r = e.branch(in, key, n, sees, r)
+	case r.status == flow.StepStarted:
+		r = e.work(in, key, n, sees)
+	}
+	return e.keep(in.prefix+key, r)
+}
+
+// decide says whether a node that may run does: it is started then.
+func (e *evaluator) decide(in *inside, n *dagNode, sees view) *end {
+	skip := false
+	if w := n.When; w != nil {
+		input := e.input(in, sees)
+		skip = w.If != nil && !contains(input, w.If) || w.IfNot != nil && contains(input, w.IfNot)
+		if w.Cond != nil {
+			answer := e.tried(w.Cond["service"].(string), n, input)
+			yes, isBool := answer.out.(bool)
+			if answer.status != flow.StepCompleted || !isBool {
+				return &end{status: flow.StepFailed}
+			}
+			skip = yes
+		}
+	}
+	switch {
+	case !skip:
+		return &end{status: flow.StepStarted}
+	case n.SkipMode == "fail":
+		return &end{status: flow.StepFailed}
+	}
+	return &end{status: flow.StepSkipped, optional: n.SkipMode == "optional"}
+}
+
+// branch lays the flow of a branch out: its nodes are skipped with it, and it has no value if one of them
+// has failed.
+func (e *evaluator) branch(in *inside, key string, n *dagNode, sees view, r *end) *end {
+	inner := &inside{flow: n.Flow, prefix: in.prefix + key + "/", run: in.run, sees: sees}
+	if r.status == flow.StepStarted && n.Prep != nil {
+		made := e.prep(in, n, sees)
+		if inner.run = made.out; made.status != flow.StepCompleted {
+			r = &end{status: flow.StepFailed}
+		}
+	}
+	inner.shut = r.status != flow.StepStarted
+	before := e.bad
+	e.bad = false
+	value := e.scope(inner)
+	switch {
+	case inner.shut:
+	case e.bad:
+		r = &end{status: flow.StepSkipped}
+	default:
+		r = &end{status: flow.StepCompleted, out: value}
+	}
+	e.bad = e.bad || before
+	return r
+}
+
+func (e *evaluator) prep(in *inside, n *dagNode, sees view) *end {
+	if n.Prep.Service != "" {
+		return e.tried(n.Prep.Service, n, e.input(in, sees))
+	}
+	made := map[string]any{}
+	for field, ref := range n.Prep.InputMap {
+		v, found := in.meaning(sees, ref)
+		if !found {
+			return &end{status: flow.StepFailed}
+		}
+		made[field] = v
+	}
+	return &end{status: flow.StepCompleted, out: made}
+}
+
+// meaning is what $run.x or $deps.x stands for.
+func (in *inside) meaning(sees view, ref string) (v any, found bool) {
+	of, field, _ := strings.Cut(strings.TrimPrefix(ref, "$"), ".")
+	if of == "deps" {
+		v, found = sees.outs[field]
+		return v, found
+	}
+	run, _ := in.run.(map[string]any)
+	return run[field], run[field] != nil
+}
+
+// input is what a handler in a node's place gets.
+func (e *evaluator) input(in *inside, sees view) any {
+	all := map[string]any{}
+	switch e.flow.InputShape {
+	case "deps":
+		if len(sees.names) == 0 {
+			return in.run
+		}
+	case "merged":
+		if run, ok := in.run.(map[string]any); ok {
+			maps.Copy(all, run)
+		}
+		for _, name := range sees.names {
+			all[name] = nil
+		}
+	default:
+		all["run"] = in.run
+	}
+	maps.Copy(all, sees.outs)
+	return all
+}
+
+// work is what becomes of a node that runs.
+func (e *evaluator) work(in *inside, key string, n *dagNode, sees view) *end {
+	var r *end
+	switch {
+	case n.Kind == "timer":
+		return &end{status: flow.StepCompleted}
+	case n.Kind == "wait_event":
+		return &end{status: flow.StepCompleted, out: decoded(e.play.signals[key])}
+	case n.Kind == "fanout":
+		items, ok := e.items(in, n, sees)
+		if !ok {
+			return &end{status: flow.StepFailed}
+		}
+		r = e.units(n, key, items)
+	case n.Kind == "branch":
+		made := &end{status: flow.StepCompleted, out: in.run}
+		if n.Prep != nil {
+			made = e.prep(in, n, sees)
+		}
+		if made.status == flow.StepFailed {
+			return made
+		}
+		r = e.graph(n, made.out)
+	case n.Route == "direct":
+		return &end{status: flow.StepCompleted, out: decoded(direct(0))}
+	default:
+		r = e.tried(n.Service, n, e.input(in, sees))
+	}
+	if r.status == flow.StepFailed && strings.HasPrefix(n.OnExhausted, "skip") {
+		return &end{status: flow.StepSkipped, optional: n.OnExhausted == "skip"}
+	}
+	return r
+}
+
+// items are what the units of a fanout work on.
+func (e *evaluator) items(in *inside, n *dagNode, sees view) (units []any, ok bool) {
+	input := e.input(in, sees)
+	if count, counted := n.Each.Count.(float64); counted {
+		for range int(count) {
+			units = append(units, input)
+		}
+		return units, true
+	}
+	var list any
+	if handler, made := n.Each.Items.(map[string]any); made {
+		list = e.tried(handler["service"].(string), n, input).out
+	} else {
+		list, _ = in.meaning(sees, n.Each.Items.(string))
+	}
+	items, ok := list.([]any)
+	for _, item := range items {
+		if e.flow.InputShape == "merged" {
+			with := maps.Clone(input.(map[string]any))
+			with["item"] = item
+			item = with
+		}
+		units = append(units, item)
+	}
+	return units, ok
+}
+
+func (e *evaluator) units(n *dagNode, key string, items []any) *end {
+	outs := []any{}
+	if n.Route == "direct" && len(items) > 0 {
+		for i := range len(items) + e.play.appends[key] {
+			outs = append(outs, decoded(direct(i)))
+		}
+		return &end{status: flow.StepCompleted, out: outs}
+	}
+	failed := false
+	for _, item := range items {
+		r := e.tried(n.Service, n, item)
+		failed = failed || r.status == flow.StepFailed
+		outs = append(outs, r.out)
+	}
+	if failed && n.Each.OnError != "continue" {
+		return &end{status: flow.StepFailed}
+	}
+	return &end{status: flow.StepCompleted, out: outs}
+}
+
+// graph is the flow of graph mode that plays have in a branch: x, then y, and a failure of x is its own.
+func (e *evaluator) graph(n *dagNode, run any) *end {
+	fields, _ := run.(map[string]any)
+	x := e.attempts(n.Flow.Nodes["x"].Service, 1, 1, fields["n"])
+	if x.status == flow.StepFailed {
+		return x
+	}
+	return &end{status: flow.StepCompleted, out: map[string]any{"was": x.out}}
+}
+
+func (e *evaluator) tried(service string, n *dagNode, input any) *end {
+	return e.attempts(service, max(n.Retry.MaxAttempts, 1), e.visit, input)
+}
+
+// attempts asks a service until it answers.
+func (e *evaluator) attempts(service string, most, visit int, input any) *end {
+	for attempt := 1; attempt <= most; attempt++ {
+		job := flow.Job{Exec: &flow.Exec{Service: service}, Input: encoded(input)}
+		job.Attempt, job.Visit = attempt, visit
+		r := serve(job)
+		if r.Error == "" {
+			return &end{status: flow.StepCompleted, out: decoded(r.Output)}
+		}
+		if r.Fatal {
+			break
+		}
+	}
+	return &end{status: flow.StepFailed}
+}
+
+// contains says whether a value contains a pattern.
+func contains(v, pattern any) bool {
+	p, ok := pattern.(map[string]any)
+	if !ok {
+		return v == pattern
+	}
+	have, ok := v.(map[string]any)
+	for key, want := range p {
+		value, there := have[key]
+		ok = ok && there && contains(value, want)
+	}
+	return ok
+}
+
+func decoded(v json.RawMessage) (out any) {
+	_ = json.Unmarshal(v, &out) // nothing is null
+	return out
+}
+
+func encoded(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// TestTheEvaluatorAndTheCoreAgree compares them where nobody is in the way of either.
+func TestTheEvaluatorAndTheCoreAgree(t *testing.T) {
+	first, n := seeds(t, 2_000)
+	statuses := map[flow.TaskStatus]int{}
+	for seed := first; seed < first+n; seed++ {
+		p := drawDag(rand.New(rand.NewPCG(seed, 1)))
+		limits := flow.Limits{Deliveries: endless}
+		plan, err := p.plan(limits)
+		require.NoError(t, err, "seed %d: %s", seed, p.definition)
+		s, err := alone(p, plan, limits)
+		require.NoError(t, err, "seed %d: %s", seed, p.definition)
+		got := dagOutcomeOf(s)
+		if p.loose {
+			got.Shared = p.want.Shared
+		}
+		require.Equal(t, p.want, got, "seed %d: %s with %s", seed, p.definition, p.params)
+		statuses[got.Status]++
+	}
+	t.Log(statuses)
+}
