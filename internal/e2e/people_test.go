@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -22,8 +23,8 @@ type errand struct {
 // act is done some time after the one before.
 type act struct {
 	after time.Duration
-	verb  string // signal, pause, resume, cancel
-	key   string // of a signal
+	verb  string // signal, pause, resume, cancel, complete, append
+	key   string // of a signal, or a step
 	value any
 }
 
@@ -31,8 +32,8 @@ type act struct {
 type outcome struct{ State, Error, Shared string }
 
 // flows are the files in testdata. An errand's index picks its flow, so that few errands have them all.
-var flows = []string{"approval", "canceled", "chain", "choice", "demo", "event", "failing", "items", "loop", "mixed",
-	"nested", "paused", "retries", "silence", "timers"}
+var flows = []string{"approval", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "loop", "mixed",
+	"nested", "paused", "regret", "retries", "saga", "silence", "timers"}
 
 func drawErrands(seed uint64, n int) []errand {
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -65,6 +66,27 @@ func drawActs(rng *rand.Rand, flow string) []act {
 		return []act{do("pause"), send("go", 1+rng.IntN(50)), do("resume")}
 	case "canceled":
 		return []act{do("cancel")}
+	case "desk":
+		finish := func(step string, unit int) act {
+			return act{soon(rng), "complete", step, map[string]any{"unit": unit, "output": rng.IntN(50)}}
+		}
+		items := act{soon(rng), "append", "desk", map[string]any{"items": []int{1, 2}}}
+		return []act{finish("desk", 1), items, finish("desk", 3), finish("sign", 0), finish("desk", 0), finish("desk", 2)}
+	case "regret":
+		return []act{{soon(rng), "complete", "book", map[string]any{"output": rng.IntN(50)}}, do("cancel")}
+	}
+	return nil
+}
+
+// body is what an act is sent with.
+func (a *act) body() any {
+	switch body, _ := a.value.(map[string]any); a.verb {
+	case "signal":
+		return map[string]any{"key": a.key, "value": a.value}
+	case "complete", "append":
+		body = maps.Clone(body)
+		body["step"] = a.key
+		return body
 	}
 	return nil
 }
@@ -85,11 +107,7 @@ func (e *errand) run(ctx context.Context, c *client) (task string, end outcome, 
 	}
 	for i, a := range e.acts {
 		pause(ctx, a.after)
-		var body any
-		if a.verb == "signal" {
-			body = map[string]any{"key": a.key, "value": a.value}
-		}
-		if err := c.do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.key, i), body); err != nil {
+		if err := c.do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.key, i), a.body()); err != nil {
 			return started.ID, end, err
 		}
 	}
@@ -97,7 +115,18 @@ func (e *errand) run(ctx context.Context, c *client) (task string, end outcome, 
 	return started.ID, outcomeOf(got), err
 }
 
-func outcomeOf(t wire.Task) outcome { return outcome{t.State, t.Error, string(t.Shared)} }
+func outcomeOf(t wire.Task) outcome {
+	return newOutcome(t.State, t.Error, t.Shared, t.Mode == "dag", t.Result)
+}
+
+// newOutcome takes the result of a dag that completed along: shared says little about it.
+func newOutcome(state, text string, shared []byte, dag bool, result []byte) outcome {
+	o := outcome{state, text, string(shared)}
+	if dag && state == "completed" {
+		o.Shared += " " + string(result)
+	}
+	return o
+}
 
 func pause(ctx context.Context, d time.Duration) {
 	select {
