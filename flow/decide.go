@@ -263,7 +263,11 @@ func (d *decider) afterCancel() {
 
 // busy says whether somebody is at work in a scope, or will be again.
 func busy(sc *Scope) bool {
-	for _, st := range sc.Active() {
+	active := sc.dag.active // in no order, which costs nothing
+	if sc.Graph.Dag == nil {
+		active = sc.Active()
+	}
+	for _, st := range active {
 		if st.Child != nil && busy(st.Child) || len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect {
 			return true
 		}

@@ -340,11 +340,12 @@ func (d *decider) append(c Append) error {
 	case len(state.Step.Units)+len(c.Items) > d.limits.Units:
 		return Errorf(Limit, "%d units, more than the %d a step may have", len(state.Step.Units)+len(c.Items), d.limits.Units)
 	}
-	list := listOf(c.Items)
-	if !expr.Valid(list) {
-		return Errorf(Invalid, "items are not valid JSON")
+	for i, item := range c.Items { // one by one: "1,2" is no item, but would make two in a list
+		if !expr.Valid(orNull(item)) {
+			return Errorf(Invalid, "items[%d] is not valid JSON", i)
+		}
 	}
-	if err := d.limits.checkValue("the list of items", list); err != nil {
+	if err := d.limits.checkValue("the list of items", listOf(c.Items)); err != nil {
 		return err
 	}
 	d.grow(state.Step, c.Items)
