@@ -4,7 +4,7 @@
 //	tasks        finds, starts and retires task actors; the crash of one is nobody else's
 //	 └─ task     one per running task: Decide → commit → effects; supervisor of its steps
 //	     └─ step one per active parallel, foreach or subflow: carries its jobs and deadlines
-//	lane         group commit; a task always uses the same lane
+//	lanes        group commit; a task has one row under way at a time
 //	sessions     ready jobs meet credits: pollers, push workers, local functions, scripts
 //
 // Promises: a task actor moves in memory at once and speaks after the commit, so no effect and no

@@ -81,7 +81,7 @@ type Member struct {
 
 	tasks    *actor.PID
 	sessions *actor.PID
-	lanes    []*lane
+	lanes    *lanes
 	timers   *timers
 	loader   *loader
 	hub      *hub
@@ -145,9 +145,7 @@ func (m *Member) spawnActors() {
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
-	for range m.store.Lanes() {
-		m.lanes = append(m.lanes, &lane{m: m})
-	}
+	m.lanes = newLanes(m)
 	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
 	m.tell(m.tasks, sweep{})
 }

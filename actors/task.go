@@ -246,7 +246,7 @@ func (t *task) flush(c actor.Context) {
 }
 
 func (t *task) send(c actor.Context, commit persistence.Commit) {
-	t.m.laneOf(t.id).add(&writing{commit: commit, reply: c.Self(), gen: t.gen})
+	t.m.lanes.add(&writing{commit: commit, reply: c.Self(), gen: t.gen})
 }
 
 // written is the store's answer. What it has is heard now; anything but "written" is forgotten.

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"runtime"
 	"sync"
 	"time"
@@ -13,15 +12,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lane is a committer: a queue and, while there is something in it, a goroutine that writes. While one
-// batch is being written the next one gathers; when the store answers, everything that waits goes as one.
-// There is no timer in it. It is no actor: a mailbox between the tasks and the queue would only be a
-// second queue.
-type lane struct {
+// lanes are the committer: one queue and, while there is something in it, up to so many goroutines that
+// write, each a batch at a time. While batches are being written the next one gathers; the first lane that
+// the store has answered takes all that waits. There is no timer in it. It is no actor: a mailbox between
+// the tasks and the queue would only be a second queue.
+type lanes struct {
 	m       *Member
 	mu      sync.Mutex
 	waiting []*writing
-	busy    bool
+	tasks   map[string]bool // of which a commit is being written: never two of one at a time
+	most    int
+	running int
 }
 
 // maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
@@ -44,26 +45,24 @@ type (
 	}
 )
 
-func (m *Member) laneOf(task string) *lane {
-	h := fnv.New32a()
-	h.Write([]byte(task))
-	return m.lanes[h.Sum32()%uint32(len(m.lanes))]
+func newLanes(m *Member) *lanes {
+	return &lanes{m: m, tasks: map[string]bool{}, most: m.store.Lanes()}
 }
 
-func (l *lane) add(w *writing) {
+func (l *lanes) add(w *writing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, w)
 	l.m.uncommitted.Add(1)
-	if !l.busy {
-		l.busy = true
+	if l.running < l.most {
+		l.running++
 		l.m.background(l.run)
 	}
 }
 
 // run writes batches until nothing waits. Before each it lets those run who are about to add to it:
 // that costs an idle member nothing and makes the batches of a busy one several times larger.
-func (l *lane) run() {
+func (l *lanes) run() {
 	for {
 		runtime.Gosched()
 		batch := l.take()
@@ -71,17 +70,15 @@ func (l *lane) run() {
 			return
 		}
 		l.write(batch)
-		l.m.uncommitted.Add(-int64(len(batch)))
 	}
 }
 
-// take forms the next batch, in which a task appears once: that a second commit of a task waits
-// happens only when its actor crashed and a new one was quick.
-func (l *lane) take() []*writing {
+// take forms the next batch. A second commit of a task waits for the first one; there is one only when
+// the task's actor crashed and a new one was quick.
+func (l *lanes) take() []*writing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	batch := make([]*writing, 0, min(len(l.waiting), maxBatch))
-	tasks := make(map[string]bool, cap(batch))
 	left := l.waiting[:0:0]
 	size := 0
 	for i, w := range l.waiting {
@@ -89,21 +86,31 @@ func (l *lane) take() []*writing {
 			left = append(left, l.waiting[i:]...)
 			break
 		}
-		if tasks[w.commit.Task] {
+		if l.tasks[w.commit.Task] {
 			left = append(left, w)
 			continue
 		}
-		tasks[w.commit.Task] = true
+		l.tasks[w.commit.Task] = true
 		batch = append(batch, w)
 		size += len(w.commit.Events) + len(w.commit.Snapshot)
 	}
-	l.waiting = left
-	l.busy = len(batch) > 0
+	if l.waiting = left; len(batch) == 0 {
+		l.running-- // what is left waits for a lane that goes on
+	}
 	return batch
 }
 
+func (l *lanes) done(batch []*writing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range batch {
+		delete(l.tasks, w.commit.Task)
+	}
+	l.m.uncommitted.Add(-int64(len(batch)))
+}
+
 // write sends a batch until the store has answered each of its commits.
-func (l *lane) write(batch []*writing) {
+func (l *lanes) write(batch []*writing) {
 	commits := make([]persistence.Commit, len(batch))
 	for i, w := range batch {
 		commits[i] = w.commit
@@ -149,7 +156,7 @@ func (m *Member) storeCall() (context.Context, func()) {
 }
 
 // split finds the commit that the store refuses: the others are not to suffer from it.
-func (l *lane) split(batch []*writing, err error) {
+func (l *lanes) split(batch []*writing, err error) {
 	if len(batch) == 1 {
 		l.answer(batch, []error{err})
 		return
@@ -158,7 +165,8 @@ func (l *lane) split(batch []*writing, err error) {
 	l.write(batch[len(batch)/2:])
 }
 
-func (l *lane) answer(batch []*writing, errs []error) {
+func (l *lanes) answer(batch []*writing, errs []error) {
+	l.done(batch)
 	for i, w := range batch {
 		l.m.tell(w.reply, written{w.gen, errs[i]})
 	}
