@@ -9,7 +9,9 @@ import (
 
 // parcel is what one row of the journal holds, and what is heard once it is written.
 type parcel struct {
-	events  []flow.Event
+	events  []flow.Event // until it is sent
+	room    *room        // that they may be in
+	ended   flow.TaskStatus
 	effects []flow.Effect
 	answers []pending
 	asked   int // how many of them carry a request id
@@ -20,11 +22,17 @@ type pending struct {
 	a   answer
 }
 
-func (p *parcel) add(d flow.Decision, cmd *command, a answer) {
-	if len(p.events) == 0 {
-		p.events, p.effects = d.Events, d.Effects
+// add adds a decision, whose events may be in a room.
+func (p *parcel) add(d flow.Decision, r *room, cmd *command, a answer) {
+	if len(p.events) == 0 && len(d.Events) > 0 {
+		p.events, p.room = d.Events, r
 	} else {
 		p.events = append(p.events, d.Events...)
+		r.leave()
+	}
+	if p.effects == nil {
+		p.effects = d.Effects
+	} else {
 		p.effects = append(p.effects, d.Effects...)
 	}
 	p.answers = append(p.answers, pending{cmd, a})
@@ -63,6 +71,15 @@ func (p *parcel) commands() []*command {
 	return list
 }
 
+// row is the parcel's events as a row, for which they are no longer needed.
+func (p *parcel) row() []byte {
+	row := flow.AppendEvents(nil, p.events)
+	p.ended = p.end()
+	p.events = nil
+	p.room.leave()
+	return row
+}
+
 // end is what the task ended as, "" when it goes on: it did not end, or was retried at once.
 func (p *parcel) end() (status flow.TaskStatus) {
 	for i := range p.events {
@@ -87,7 +104,7 @@ const (
 
 // commit makes the store's form of a parcel. The state is the one after it.
 func (t *task) commit(p *parcel) (persistence.Commit, error) {
-	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: flow.AppendEvents(nil, p.events), At: t.state.UpdatedAt}
+	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row(), At: t.state.UpdatedAt}
 	t.journal += len(c.Events)
 	t.addColumns(&c)
 	if t.asleep {

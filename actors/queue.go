@@ -161,7 +161,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p.claiming--
 	if a.answer.err == nil {
 		q.m.metrics.dispatched(a.at - a.ref.at)
-		p.got = append(p.got, Claimed{Job: a.answer.job, Token: a.claim.Token, ClaimedAt: a.at, Until: a.answer.job.Until})
+		p.got = append(p.got, Claimed{Job: *a.answer.job, Token: a.claim.Token, ClaimedAt: a.at, Until: a.answer.job.Until})
 	} else if flow.KindOf(a.answer.err) == flow.Busy {
 		q.again(c, a.ref) // its actor crashed or is leaving; the job is still there
 	}

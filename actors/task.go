@@ -173,8 +173,9 @@ func (t *task) ring(c actor.Context) {
 // decide lets the core decide a command, keeps what follows from it and sends it to the store.
 func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
+	r := roomFor(cmd)
 	d, err := flow.Decide(t.state, cmd.cmd, flow.Env{
-		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits,
+		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(),
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
@@ -185,11 +186,12 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	}
 	p := t.parcelFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for
+		r.leave()
 		t.perform(c, d.Effects)
 		cmd.answer(a)
 		return
 	}
-	p.add(d, cmd, a)
+	p.add(d, r, cmd, a)
 	t.flush(c)
 }
 
@@ -213,7 +215,7 @@ func (t *task) claimed(claim flow.Claim) answer {
 	if !open || !t.state.Holds(claim.Address, claim.Token) {
 		return answer{err: flow.ErrOver}
 	}
-	return answer{job: job}
+	return answer{job: &job}
 }
 
 // parcelFor is where a decision waits for the store: with its events, or, without any, behind the
@@ -270,8 +272,8 @@ func (t *task) written(c actor.Context, w written) {
 	t.m.hub.notify(t.id)
 	t.flush(c)
 	t.goOn(c)
-	if status := p.end(); status != "" {
-		t.ended(c, status)
+	if p.ended != "" {
+		t.ended(c, p.ended)
 	}
 }
 

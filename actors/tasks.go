@@ -67,7 +67,7 @@ type (
 // answer of a command: after the commit it follows from.
 type answer struct {
 	err    error
-	job    flow.Job     // of a Claim
+	job    *flow.Job    // of a Claim
 	events []flow.Event // that it led to at once
 	first  int          // index of the first unit of an Append
 }

@@ -11,6 +11,7 @@ type Env struct {
 	Member  string // incarnation of the member that decides: it carries what it dispatches
 	Request string // id of the request; the same id twice has one effect. "" = none
 	Limits  Limits
+	Room    []Event // memory that the decision's events may take
 }
 
 // Commands of users.

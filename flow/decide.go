@@ -37,7 +37,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if env.Request != "" && s.Answered(env.Request) {
 		return Decision{}, nil
 	}
-	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), expected: 2}
+	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
 	}

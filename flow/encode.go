@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -15,6 +16,7 @@ const eventsFormat = 1
 // have none. It is written by hand because it is on the path of every step; DecodeEvents reads it with
 // encoding/json and a test holds the two together.
 func AppendEvents(b []byte, events []Event) []byte {
+	b = slices.Grow(b, roomFor(events))
 	b = append(b, `{"f":`...)
 	b = strconv.AppendInt(b, eventsFormat, 10)
 	at := int64(0)
@@ -30,6 +32,16 @@ func AppendEvents(b []byte, events []Event) []byte {
 		b = appendEvent(b, &events[i], at)
 	}
 	return append(b, "]}"...)
+}
+
+// roomFor is how long the row of some events is at a guess.
+func roomFor(events []Event) int {
+	n := 32
+	for i := range events {
+		e := &events[i]
+		n += 128 + len(e.Input) + len(e.Output) + len(e.Params) + len(e.Error)
+	}
+	return n
 }
 
 func appendEvent(b []byte, e *Event, at int64) []byte {
