@@ -128,7 +128,8 @@ func (t *task) addColumns(c *persistence.Commit) {
 		return
 	}
 	t.columns, t.columnsAt = col, c.At
-	c.Columns = &col
+	c.Columns = new(persistence.Columns)
+	*c.Columns = col
 }
 
 func columnsOf(s *flow.State) persistence.Columns {

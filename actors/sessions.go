@@ -54,12 +54,12 @@ type pool struct {
 
 // flight is a job on its way: in line, or being carried out. It is also the message that asks for it.
 type flight struct {
-	job    flow.Job
-	owner  *actor.PID // the task's actor
-	pool   *pool
-	cancel context.CancelFunc // nil while in line
-	dead   bool               // withdrawn while in line
-	over   atomic.Bool        // carried out
+	job   flow.Job
+	owner *actor.PID // the task's actor
+	pool  *pool
+	off   *callOff    // nil while in line
+	dead  bool        // withdrawn while in line
+	over  atomic.Bool // carried out
 
 	told   *actor.PID // whom the report went to: the owner when the job was begun
 	report *command   // nil = there is none
@@ -154,13 +154,12 @@ func (s *sessions) fill(p *pool) {
 func (s *sessions) launch(f *flight) {
 	f.pool.running++
 	f.told = f.owner
-	ctx, cancel := context.WithCancel(s.m.ctx)
-	f.cancel = cancel
+	f.off = &callOff{member: s.m.ctx}
 	s.m.metrics.dispatched(s.m.now() - f.job.EnqueuedAt)
 	s.m.background(func() {
-		defer cancel()
+		defer f.off.now()
 		defer f.over.Store(true)
-		s.m.carry(ctx, f)
+		s.m.carry(f.off, f)
 		s.m.tell(s.m.sessions, landed{f})
 	})
 }
@@ -254,8 +253,8 @@ func (s *sessions) landed(f *flight) {
 
 func (s *sessions) withdraw(key jobKey) {
 	if f := s.flights[key]; f != nil {
-		if f.cancel != nil {
-			f.cancel() // it lands by itself
+		if f.off != nil {
+			f.off.now() // it lands by itself
 			return
 		}
 		f.dead = true
@@ -313,8 +312,8 @@ func (s *sessions) drained() {
 func (s *sessions) dropAll() {
 	s.stopped = true
 	for _, f := range s.flights {
-		if f.cancel != nil {
-			f.cancel()
+		if f.off != nil {
+			f.off.now()
 		}
 	}
 }

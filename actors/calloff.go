@@ -1,0 +1,55 @@
+package actors
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// callOff is the context of a job. Unlike one of the standard library's it costs next to nothing as long
+// as nobody waits for its end, which few functions do: only then one is made that ends with the member's.
+type callOff struct {
+	member context.Context
+	mu     sync.Mutex
+	off    bool
+	inner  context.Context // nil until somebody waits
+	cancel context.CancelFunc
+}
+
+func (c *callOff) Deadline() (time.Time, bool) { return c.member.Deadline() }
+
+func (c *callOff) Done() <-chan struct{} { return c.waited().Done() }
+
+// Value answers the standard library, too, when it derives a context from this one.
+func (c *callOff) Value(key any) any { return c.waited().Value(key) }
+
+func (c *callOff) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.off {
+		return context.Canceled
+	}
+	return c.member.Err()
+}
+
+func (c *callOff) waited() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner == nil {
+		c.inner, c.cancel = context.WithCancel(c.member)
+		if c.off {
+			c.cancel()
+		}
+	}
+	return c.inner
+}
+
+// now calls the job off, or says that it is over.
+func (c *callOff) now() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off = true
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
