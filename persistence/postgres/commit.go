@@ -20,8 +20,11 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if len(batch) == 0 {
 		return answers, nil
 	}
-	era := s.memory.recall(time.Now())
+	s.deleting.RLock()
+	defer s.deleting.RUnlock()
+	var era int
 	err := s.lanes.AcquireFunc(ctx, func(lane *pgxpool.Conn) error {
+		era = s.memory.recall(time.Now()) // of this connection, or a later one
 		b := batches{s, lane.Conn(), incarnation}
 		written, err := b.write(ctx, batch, answers)
 		if err == nil && !written || conflicts(err) {

@@ -8,15 +8,16 @@ import (
 )
 
 // memory knows the last rows that this store has written to tasks which have not ended. Such a row is there, so the
-// one that follows it need not look for it: rows go only together with their task, when retention deletes one that
-// has ended. What others wrote to the journal since then is found by the primary key.
+// one that follows it need not look for it: rows go only together with their task, when retention deletes one
+// that has ended, or when a flow is deleted, which empties the memory. What others wrote to the journal since then is
+// found by the primary key.
 //
 // That holds for one server with one history. A server that lost what it had confirmed (a replica that
-// took over, a backup) is reached over new connections only, and each new connection empties the memory. A task that
-// has not been heard of for a while is forgotten, too: another member may have got it, and retention is slower than that.
+// took over, a backup) is reached over new connections only, and each new connection empties the memory. A task
+// that has not been heard of for a while is forgotten, too, and there is a bound on how many are known.
 type memory struct {
 	mu         sync.Mutex
-	era        int // grows with each new connection
+	era        int // grows whenever everything is forgotten
 	young, old map[string]int64
 	turned     time.Time
 }

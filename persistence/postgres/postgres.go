@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,9 @@ type store struct {
 	options Options
 	types   types
 	memory  memory
+	// deleting keeps batches and the deletion of running tasks apart: a batch that does not see it yet would
+	// leave rows behind, which the next one follows.
+	deleting sync.RWMutex
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.

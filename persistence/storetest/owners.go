@@ -49,6 +49,30 @@ var owners = []behavior{
 			require.EqualValues(w, 1, written.Load())
 		}
 	}},
+	{"nothing is left of a busy task whose flow is deleted", func(w *world) {
+		for round := range 20 {
+			id := fmt.Sprint("task", round)
+			w.must(created(id))
+			var owner sync.WaitGroup
+			begun := make(chan struct{})
+			owner.Go(func() {
+				var answer error
+				for seq := int64(2); answer == nil; seq++ {
+					answer = w.commit(appended(id, seq))[0]
+					if seq == 5 {
+						close(begun)
+					}
+				}
+				require.ErrorIs(w, answer, persistence.ErrUnknown)
+			})
+			<-begun
+			n, err := w.DeleteFlow(w.ctx(), "flow", 9)
+			require.NoError(w, err)
+			require.Equal(w, 1, n)
+			owner.Wait()
+			require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), id, 0, 9)))
+		}
+	}},
 }
 
 // contend tries to write the next row of two tasks in one batch until somebody has, and tells how
