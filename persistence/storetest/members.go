@@ -123,10 +123,11 @@ var members = []behavior{
 // takeover lets a member write from two sides until a successor has fenced it, and then counts.
 func takeover(w *world) {
 	old := w.me
-	var writers sync.WaitGroup
+	var writers, begun sync.WaitGroup
 	for lane := range 2 {
 		id := fmt.Sprint("task", lane)
 		w.must(created(id))
+		begun.Add(1)
 		writers.Go(func() {
 			for seq := int64(2); ; seq++ {
 				answers, err := w.Commit(w.ctx(), old, []persistence.Commit{appended(id, seq)})
@@ -135,9 +136,13 @@ func takeover(w *world) {
 					return
 				}
 				require.NoError(w, answers[0])
+				if seq == 2 {
+					begun.Done()
+				}
 			}
 		})
 	}
+	begun.Wait() // also on a slow machine both sides have written before the lease runs out
 	_, err := w.Renew(w.ctx(), old, 100*time.Millisecond)
 	require.NoError(w, err)
 	w.me = w.join("next", time.Hour)
