@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -121,12 +120,4 @@ func (d *dag) ended(state string) obj {
 	t := d.get(d.path("?wait_ms=15000"))
 	require.Equal(d, state, t["state"], "%v", t)
 	return t
-}
-
-// within insists that something takes no longer than so long.
-func (d *dag) within(most time.Duration, do func()) {
-	d.Helper()
-	begun := time.Now()
-	do()
-	require.Less(d, time.Since(begun), most)
 }

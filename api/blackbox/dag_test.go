@@ -2,13 +2,11 @@ package blackbox
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -257,39 +255,62 @@ func boundInput(c *client) {
 	d.steps("b", "failed")
 }
 
+// cancelScript cancels a script that would go on for an hour.
 func cancelScript(c *client) {
 	if runtime.GOOS == "windows" {
 		return // the script below is one of a Unix shell
 	}
-	file := filepath.Join(c.TempDir(), "pid")
+	pipe := makePipe(c)
 	d := c.dag(fmt.Sprintf(`
 profile: ork
 nodes:
-  sleep: {script: {code: 'sleep 30 & echo $$ $! >%s.new; mv %[1]s.new %[1]s; wait', timeout_ms: 60000}}
-  next: {service: never, depends_on: [sleep]}`, file), obj{})
-	var pids []string
-	require.Eventually(c, func() bool {
-		text, err := os.ReadFile(file)
-		pids = strings.Fields(string(text))
-		return err == nil
-	}, deadline, 10*time.Millisecond)
-	require.Len(c, pids, 2, "the script and what it started")
-	d.within(2*time.Second, func() {
-		d.post(d.path("/cancel"), obj{"force": true})
-		d.ended("canceled")
-		require.Eventually(c, func() bool { return !slices.ContainsFunc(pids, runs) }, deadline, 10*time.Millisecond)
-	})
+  sleep: {script: {code: 'exec 3>%s; echo begun >&3; sleep 3600 & wait', timeout_ms: 7200000}}
+  next: {service: never, depends_on: [sleep]}`, pipe.path), obj{})
+	pipe.begun()
+	d.post(d.path("/cancel"), obj{"force": true})
+	d.ended("canceled")
+	pipe.letGo()
 	d.neverRan("next")
 }
 
-// runs says whether there is a process.
-func runs(pid string) bool {
-	id, err := strconv.Atoi(pid)
-	if err != nil {
-		return false
-	}
-	p, err := os.FindProcess(id)
-	return err == nil && p.Signal(syscall.Signal(0)) == nil
+// pipe is a named pipe that a script holds open, and with it all that the script starts. Its end tells that
+// none of them runs any more, which a process table may deny: there a killed process stays until it is reaped.
+type pipe struct {
+	*client
+	path    string
+	reading *os.File
+	holding *os.File // both ends, so that nobody waits for a writer
+}
+
+func makePipe(c *client) *pipe {
+	p := &pipe{client: c, path: filepath.Join(c.TempDir(), "pipe")}
+	require.NoError(c, exec.Command("mkfifo", p.path).Run())
+	var err error
+	p.holding, err = os.OpenFile(p.path, os.O_RDWR, 0)
+	require.NoError(c, err)
+	p.reading, err = os.Open(p.path)
+	require.NoError(c, err)
+	c.Cleanup(func() { p.reading.Close(); p.holding.Close() })
+	return p
+}
+
+// begun waits for a script that writes so.
+func (p *pipe) begun() {
+	p.Helper()
+	require.NoError(p, p.reading.SetReadDeadline(time.Now().Add(deadline)))
+	text := make([]byte, len("begun\n"))
+	_, err := io.ReadFull(p.reading, text)
+	require.NoError(p, err)
+	require.Equal(p, "begun\n", string(text))
+	require.NoError(p, p.holding.Close())
+}
+
+// letGo waits until nobody holds the pipe.
+func (p *pipe) letGo() {
+	p.Helper()
+	require.NoError(p, p.reading.SetReadDeadline(time.Now().Add(deadline)))
+	_, err := p.reading.Read(make([]byte, 1))
+	require.ErrorIs(p, err, io.EOF)
 }
 
 func pauseAndResume(c *client) {
