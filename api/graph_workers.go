@@ -20,7 +20,7 @@ func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("id is missing")
 	}
 	err = g.registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.text("url"),
-		Type: cmp.Or(b.text("type"), "http"), Services: b.texts("services")})
+		Type: cmp.Or(b.text("type"), "http"), Services: b.texts("services"), Labels: b.texts("labels")})
 	if err != nil {
 		return err
 	}
@@ -106,5 +106,5 @@ func (g *graph) toWireWorker(k persistence.Worker, age time.Duration) wire.Worke
 		services = []string{}
 	}
 	return wire.Worker{ID: k.ID, URL: k.URL, Services: services, Load: k.Load,
-		LastHeartbeat: seconds(k.LastHeartbeat), Status: status, Type: k.Type}
+		LastHeartbeat: seconds(k.LastHeartbeat), Status: status, Type: k.Type, Labels: k.Labels}
 }

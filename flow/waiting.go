@@ -92,12 +92,19 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	case st.exec(i).Type == ExecDirect:
 		w.For, w.Text, w.Until = "completion", "somebody has to complete it", u.Live.Due
 	case st.exec(i).Type == ExecQueue:
-		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s", st.exec(i).Service), u.Live.Due
+		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s%s", st.exec(i).Service, withLabels(st.exec(i).Labels)), u.Live.Due
 	default:
 		w.For, w.Text, w.Until = "job", fmt.Sprintf("a %s job of service %s is being carried out", st.exec(i).Type, orText(st.exec(i).Service, st.exec(i).Func)), u.Live.Due
 	}
 	w.Since = u.Live.Since()
 	return w, true
+}
+
+func withLabels(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return " with the labels " + strings.Join(labels, ", ")
 }
 
 // Since is when the attempt in flight was started; 0 when there is none.

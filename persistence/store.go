@@ -254,6 +254,7 @@ type Workers interface {
 type Worker struct {
 	ID, URL, Type string
 	Services      []string
+	Labels        []string // that it has, for jobs that ask for them; nil = none
 	Load          int
 	LastHeartbeat int64
 	RegisteredAt  int64 // first registration

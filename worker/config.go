@@ -21,6 +21,9 @@ type Config struct {
 	// Services it offers of those that have handlers; all.
 	Services []string
 
+	// Labels it has, such as "gpu": a job that asks for labels goes to workers that have them all.
+	Labels []string
+
 	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Neither means Pull.
 	Push, Pull bool
 	// URL is where the engine reaches a push worker. The environment's WORKER_URL, else

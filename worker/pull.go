@@ -53,7 +53,7 @@ func (w *Worker) poll(ctx context.Context, services []string, n int) ([]wire.Que
 		wire.QueueJob
 	}
 	err := w.server.post(ctx, "/queue/poll", wire.QueuePoll{WorkerID: w.cfg.ID, Services: services,
-		Max: n, WaitMS: w.cfg.Wait.Milliseconds()}, &answer, w.cfg.Wait+requestTime)
+		Labels: w.cfg.Labels, Max: n, WaitMS: w.cfg.Wait.Milliseconds()}, &answer, w.cfg.Wait+requestTime)
 	if err != nil {
 		return nil, err
 	}

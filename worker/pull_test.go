@@ -36,6 +36,20 @@ func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
 	<-e.beats
 }
 
+func TestAWorkerTellsItsLabels(t *testing.T) {
+	for _, push := range []bool{false, true} {
+		e := newEngine(t)
+		cfg := config(e)
+		cfg.Push, cfg.Pull, cfg.URL = push, true, "http://127.0.0.1:0"
+		cfg.Labels = []string{"gpu", "eu"}
+		w := worker.New(cfg)
+		w.Handle("s", nil)
+		run(t, w)
+		require.Equal(t, cfg.Labels, (<-e.registered).Labels)
+		require.Equal(t, cfg.Labels, (<-e.polls).Labels)
+	}
+}
+
 func TestTheEnginesAddress(t *testing.T) {
 	for _, suffix := range []string{"", "/", "/api", "/api/"} {
 		t.Run("ends in "+suffix, func(t *testing.T) {

@@ -15,6 +15,7 @@ const registerPause = 2 * time.Second
 type registration struct {
 	id, url, kind string
 	services      []string
+	labels        []string
 }
 
 // announce registers the worker and gives signs of life until ctx ends. An engine that does not know
@@ -54,9 +55,9 @@ func (w *Worker) sayGoodbye(me registration) {
 func (w *Worker) register(ctx context.Context, me registration) bool {
 	for failing := false; ; failing = true {
 		err := w.server.post(ctx, "/workers/register",
-			wire.RegisterWorker{ID: me.id, URL: me.url, Type: me.kind, Services: me.services}, &struct{}{}, requestTime)
+			wire.RegisterWorker{ID: me.id, URL: me.url, Type: me.kind, Services: me.services, Labels: me.labels}, &struct{}{}, requestTime)
 		if err == nil {
-			w.cfg.Logger.Info("registered", "worker", me.id, "url", me.url, "services", me.services)
+			w.cfg.Logger.Info("registered", "worker", me.id, "url", me.url, "services", me.services, "labels", me.labels)
 			return true
 		}
 		if !failing && ctx.Err() == nil {

@@ -48,7 +48,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	me := registration{id: w.cfg.ID, url: "queue", kind: "async", services: services}
+	me := registration{id: w.cfg.ID, url: "queue", kind: "async", services: services, labels: w.cfg.Labels}
 	var push *pushServer
 	if w.cfg.Push {
 		if push, err = w.listen(); err != nil {

@@ -18,6 +18,7 @@ const (
 	maxName     = 256
 	maxURL      = 2048
 	maxServices = 1000
+	maxLabels   = 100
 	resolveTime = 3 * time.Second
 )
 
@@ -35,10 +36,25 @@ func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
 			return flow.Errorf(flow.Invalid, "worker %q: a service's name has 1 to %d bytes", w.ID, maxName)
 		}
 	}
+	if err := checkLabels(w); err != nil {
+		return err
+	}
 	if w.Type != "http" {
 		return nil // it is not called
 	}
 	return r.checkURL(ctx, w.URL)
+}
+
+func checkLabels(w *persistence.Worker) error {
+	if len(w.Labels) > maxLabels {
+		return flow.Errorf(flow.Invalid, "worker %q: it has %d labels, of at most %d", w.ID, len(w.Labels), maxLabels)
+	}
+	for _, label := range w.Labels {
+		if label == "" || len(label) > maxName {
+			return flow.Errorf(flow.Invalid, "worker %q: a label has 1 to %d bytes", w.ID, maxName)
+		}
+	}
+	return nil
 }
 
 func (r *Registry) checkURL(ctx context.Context, text string) error {

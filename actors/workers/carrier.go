@@ -7,17 +7,19 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Carry calls the workers that offer the job's service, one after the other, until one answers.
+// Carry calls the workers that offer the job's service and have the labels it asks for, one after the
+// other, until one answers.
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c := newCall(&job)
 	for {
-		list := r.unheard(job.Exec.Service) // looked up first: who is heard just now is found below
-		live := r.candidates(job.Exec.Service, job.Exec.ByLoad)
+		list := r.unheard(job.Exec) // looked up first: who is heard just now is found below
+		live := r.candidates(job.Exec)
 		if len(live) > 0 {
 			list = live
 		}
@@ -28,9 +30,17 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 		case len(live) > 0:
 			return failure(ctx, "all workers failed")
 		case begun || len(list) == 0 || !pause(ctx, againMS):
-			return failure(ctx, "no worker")
+			return failure(ctx, nobody(job.Exec))
 		}
 	}
+}
+
+// nobody says whom a job would need.
+func nobody(e *flow.Exec) string {
+	if len(e.Labels) == 0 {
+		return "no worker"
+	}
+	return "no worker with the labels " + strings.Join(e.Labels, ", ")
 }
 
 // againMS is how long a job waits before workers that could not be reached are tried again.
@@ -69,32 +79,32 @@ func failure(ctx context.Context, text string) flow.Report {
 	return flow.Report{Error: text}
 }
 
-// candidates are the live workers for a service in the order they are to be tried.
-func (r *Registry) candidates(service string, byLoad bool) []*worker {
+// candidates are the live workers for a job in the order they are to be tried.
+func (r *Registry) candidates(e *flow.Exec) []*worker {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
-	live := r.offering(service, func(w *worker) bool { return w.last.Load() >= since })
-	if byLoad {
+	live := r.offering(e, func(w *worker) bool { return w.last.Load() >= since })
+	if e.ByLoad {
 		return sortByLoad(live)
 	}
 	return live
 }
 
-// unheard are the workers for a service that were known before this registry was opened and may be
+// unheard are the workers for a job that were known before this registry was opened and may be
 // alive: that they have been silent may be because there was nobody to hear them. After a while they
 // would have been heard, for who is alive gives several signs of it in the time it may be silent.
-func (r *Registry) unheard(service string) []*worker {
+func (r *Registry) unheard(e *flow.Exec) []*worker {
 	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
 		return nil
 	}
-	return r.offering(service, func(w *worker) bool { return !w.heard.Load() })
+	return r.offering(e, func(w *worker) bool { return !w.heard.Load() })
 }
 
-func (r *Registry) offering(service string, fits func(*worker) bool) []*worker {
+func (r *Registry) offering(e *flow.Exec, fits func(*worker) bool) []*worker {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	list := make([]*worker, 0, len(r.push[service]))
-	for _, w := range r.push[service] {
-		if fits(w) {
+	list := make([]*worker, 0, len(r.push[e.Service]))
+	for _, w := range r.push[e.Service] {
+		if fits(w) && w.hasAll(e.Labels) {
 			list = append(list, w)
 		}
 	}

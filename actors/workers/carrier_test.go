@@ -298,3 +298,19 @@ func BenchmarkCarry(b *testing.B) {
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
+
+func TestAJobThatAsksForLabelsGoesToThoseWhoHaveThemAll(t *testing.T) {
+	r := open(t, newStore(t), workers.Options{})
+	servers := serve(t, r, says(200, `{"result":1}`), says(200, `{"result":1}`), says(200, `{"result":1}`))
+	for i, labels := range [][]string{nil, {"gpu"}, {"x", "gpu", "eu", "gpu"}} {
+		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: fmt.Sprintf("w%d", i+1), URL: servers[i].URL, Services: []string{"s"}, Labels: labels}))
+	}
+	for want, labels := range map[string][]string{"w1": nil, "w2": {"gpu"}, "w3": {"gpu", "eu"}} {
+		j := job("s")
+		j.Exec.Labels = labels
+		require.Equal(t, want, r.Carry(t.Context(), j).Worker)
+	}
+	j := job("s")
+	j.Exec.Labels = []string{"gpu", "us"}
+	require.Equal(t, flow.Report{Error: "no worker with the labels gpu, us"}, r.Carry(t.Context(), j))
+}

@@ -225,7 +225,7 @@ func (r *Registry) find(id string) *worker {
 
 // put replaces a worker or adds it behind all others.
 func (r *Registry) put(w persistence.Worker, p *pulse) {
-	w.Services = slices.Clone(w.Services)
+	w.Services, w.Labels = slices.Clone(w.Services), slices.Compact(slices.Sorted(slices.Values(w.Labels)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := &worker{Worker: w, pulse: p}
@@ -258,6 +258,16 @@ func (w *worker) calledFor() []string {
 		return nil
 	}
 	return slices.Compact(slices.Sorted(slices.Values(w.Services)))
+}
+
+// hasAll says whether it has all labels that a job asks for. Its own are sorted.
+func (w *worker) hasAll(labels []string) bool {
+	for _, label := range labels {
+		if _, has := slices.BinarySearch(w.Labels, label); !has {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *worker) endpoint() string { return strings.TrimRight(w.URL, "/") + "/exec/" }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -208,5 +209,23 @@ func TestWhatARegistrationMayBe(t *testing.T) {
 			require.Equal(t, flow.Invalid, flow.KindOf(err))
 			require.NotContains(t, err.Error(), "secret")
 		})
+	}
+}
+
+func TestLabelsAreKeptInOrder(t *testing.T) {
+	store := newStore(t)
+	r := open(t, store, workers.Options{})
+	w := persistence.Worker{ID: "a", URL: "queue", Type: "async", Labels: []string{"b", "a", "b"}}
+	require.NoError(t, r.Register(t.Context(), w))
+	require.Equal(t, []string{"a", "b"}, list(t, r)[0].Labels)
+	require.NoError(t, r.Close(t.Context()))
+	r = open(t, store, workers.Options{})
+	require.Equal(t, []string{"a", "b"}, list(t, r)[0].Labels)
+	w.Labels = nil
+	require.NoError(t, r.Register(t.Context(), w))
+	require.Nil(t, list(t, r)[0].Labels)
+	for _, labels := range [][]string{{""}, {strings.Repeat("x", 257)}, make([]string, 101)} {
+		w.Labels = labels
+		require.Equal(t, flow.Invalid, flow.KindOf(r.Register(t.Context(), w)))
 	}
 }

@@ -42,7 +42,7 @@ func (s *service) workers(ctx context.Context, _ *struct{}) (*body[wire.KnownWor
 	now := s.Engine.Now()
 	answer := wire.KnownWorkers{Items: make([]wire.KnownWorker, len(known))}
 	for i, k := range known {
-		w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Load: k.Load, State: "online",
+		w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Labels: k.Labels, Load: k.Load, State: "online",
 			LastHeartbeat: wire.Millis(k.LastHeartbeat), RegisteredAt: wire.Millis(k.RegisteredAt)}
 		if w.Services == nil {
 			w.Services = []string{}

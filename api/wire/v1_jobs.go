@@ -59,6 +59,7 @@ type KnownWorker struct {
 	URL           string   `json:"url,omitempty"`
 	Type          string   `json:"type" example:"http"`
 	Services      []string `json:"services" doc:"never null"`
+	Labels        []string `json:"labels,omitempty" doc:"in order; jobs that ask for labels go to workers that have them all"`
 	Load          int      `json:"load" doc:"jobs in progress, as it says"`
 	State         string   `json:"state" enum:"online,offline"`
 	LastHeartbeat Time     `json:"last_heartbeat"`

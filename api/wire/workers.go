@@ -8,6 +8,7 @@ type RegisterWorker struct {
 	URL      string   `json:"url"`
 	Services []string `json:"services"`
 	Type     string   `json:"type"` // "" = http
+	Labels   []string `json:"labels,omitempty"`
 }
 
 // WorkerHeartbeat is a worker's sign of life. Workers are told apart by ID alone.
@@ -31,6 +32,7 @@ type Worker struct {
 	LastHeartbeat int64    `json:"last_heartbeat"` // Unix seconds
 	Status        string   `json:"status"`         // online, offline
 	Type          string   `json:"type"`           // http, async, local, …
+	Labels        []string `json:"labels,omitempty"`
 }
 
 // ExecRequest is what the engine posts to <worker url>/exec/<service>. The header Idempotency-Key

@@ -154,6 +154,20 @@ nodes:
 	require.Regexp(t, `Error: .*no luck`, got.stdout)
 }
 
+func TestAWorkerHasTheLabelsOfItsFlags(t *testing.T) {
+	url := startServe(t)
+	path := write(t, "picky.yaml", `
+start: run
+result: out
+nodes:
+  run: {exec_type: queue, service: async-transform, labels: [gpu, "in eu"], params: {text: x}, post: {output_key: out}}
+`)
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--label", "gpu", "--label", "in eu")
+	got := call(t, "task", "start", "picky", "--wait", "--server", url)
+	require.Equal(t, 0, got.code, got.stdout)
+}
+
 func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 	url := startServe(t)
 	for _, mode := range []string{"push", "pull"} {

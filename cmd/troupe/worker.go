@@ -20,6 +20,7 @@ type workerCmd struct {
 	Mode        string        `env:"TROUPE_WORKER_MODE" enum:"push,pull" default:"pull" help:"push: the member calls this worker; pull: this worker asks for jobs (${default})."`
 	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push) or async-transform (pull), if there is no --exec."`
 	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
+	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
 	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
 	Listen      string        `env:"TROUPE_WORKER_LISTEN" placeholder:"ADDR" help:"Address a push worker listens on, if not that of its URL."`
@@ -32,7 +33,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
 	w := worker.New(worker.Config{
-		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Push: c.Mode == "push", Pull: c.Mode == "pull",
+		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Push: c.Mode == "push", Pull: c.Mode == "pull",
 		URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})),
 	})

@@ -13,7 +13,10 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 		return err
 	}
 	defer leave()
-	w.Services = slices.Clone(w.Services)
+	w.Services, w.Labels = slices.Clone(w.Services), slices.Clone(w.Labels)
+	if len(w.Labels) == 0 {
+		w.Labels = nil
+	}
 	if i := s.worker(w.ID); i >= 0 {
 		w.RegisteredAt = s.workers[i].RegisteredAt
 		s.workers[i] = w

@@ -194,7 +194,7 @@ func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {
 	l.text(job.JobID)
 	l.text(job.Service)
 	l.number(job.EnqueuedAt)
-	l.jsonb(listing.JobLabels(job.Labels))
+	l.jsonb(listing.ListOfLabels(job.Labels))
 	l.end()
 }
 

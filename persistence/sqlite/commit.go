@@ -134,7 +134,7 @@ func (t tx) rest(task string, r persistence.Rest) error {
 func (t tx) queue(c *persistence.Commit) error {
 	for _, q := range c.Enqueue {
 		_, err := t.exec("INSERT INTO task_queue (task, job_id, service, enqueued_at, labels) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			c.Task, q.JobID, q.Service, q.EnqueuedAt, listing.JobLabels(q.Labels))
+			c.Task, q.JobID, q.Service, q.EnqueuedAt, listing.ListOfLabels(q.Labels))
 		if err != nil {
 			return err
 		}

@@ -49,13 +49,24 @@ func ScanVersion(row Row, v *persistence.Version) error {
 	return row.Scan(&v.ID, &v.FlowID, &v.Number, &v.Definition, &v.Status, &v.Hash, &v.CreatedAt)
 }
 
-// ScanWorker reads id, address, type, services as JSON, load, last heartbeat and registration.
+// ScanWorker reads id, address, type, services and labels as JSON, load, last heartbeat and registration.
 func ScanWorker(row Row, w *persistence.Worker) error {
-	var services []byte
-	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
+	var services, labels []byte
+	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
 		return err
 	}
-	return json.Unmarshal(services, &w.Services)
+	if err := json.Unmarshal(services, &w.Services); err != nil {
+		return err
+	}
+	return readLabels(labels, &w.Labels)
+}
+
+// readLabels reads what ListOfLabels has made.
+func readLabels(text []byte, labels *[]string) error {
+	if text == nil {
+		return nil
+	}
+	return json.Unmarshal(text, labels)
 }
 
 // ScanRow reads sequence number, time and events.
@@ -70,14 +81,11 @@ func ScanJob(row Row, q *persistence.QueueRow) error {
 	if err := row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt, &labels); err != nil {
 		return err
 	}
-	if labels == nil {
-		return nil
-	}
-	return json.Unmarshal(labels, &q.Labels)
+	return readLabels(labels, &q.Labels)
 }
 
-// JobLabels is how a job's labels are stored; nil for none.
-func JobLabels(labels []string) *string {
+// ListOfLabels is how the labels of a job or worker are stored; nil for none.
+func ListOfLabels(labels []string) *string {
 	if len(labels) == 0 {
 		return nil
 	}

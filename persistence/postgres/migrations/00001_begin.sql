@@ -111,6 +111,7 @@ CREATE TABLE workers (
 	url            text    NOT NULL,
 	type           text    NOT NULL,
 	services       json    NOT NULL, -- a list
+	labels         json,             -- a list; null = none
 	load           integer NOT NULL,
 	last_heartbeat bigint  NOT NULL,
 	registered_at  bigint  NOT NULL

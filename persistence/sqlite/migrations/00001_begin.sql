@@ -87,6 +87,7 @@ CREATE TABLE workers (
 	url            TEXT    NOT NULL,
 	type           TEXT    NOT NULL,
 	services       TEXT    NOT NULL, -- JSON list
+	labels         TEXT,             -- JSON list; null = none
 	load           INTEGER NOT NULL,
 	last_heartbeat INTEGER NOT NULL,
 	registered_at  INTEGER NOT NULL

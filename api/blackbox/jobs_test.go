@@ -1,0 +1,88 @@
+package blackbox
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// jobChecks are about how jobs find whoever carries them out, and what those are told.
+var jobChecks = []check{
+	{"a job with labels goes to the push worker that has them all", labeledPush},
+	{"a job with labels that nobody has fails and says so", labelsNobodyHas},
+	{"a queued job with labels waits for a worker that has them all", labeledPoll},
+	{"workers tell their labels", labeledWorkers},
+}
+
+func TestJobsSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, jobChecks) }
+func TestJobsPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, jobChecks) }
+
+// labeled registers a push worker anew, with labels.
+func (c *client) labeled(w *pushWorker, service string, labels ...string) {
+	c.Helper()
+	c.post("/workers/register", obj{"id": w.id, "url": w.URL, "services": []string{service}, "labels": labels})
+}
+
+func answers(v any) service { return func(any, obj) (any, string) { return v, "" } }
+
+func labeledPush(c *client) {
+	svc := unique("svc")
+	c.push(map[string]service{svc: answers("none")})
+	some := c.push(map[string]service{svc: answers("some")})
+	all := c.push(map[string]service{svc: answers("all")})
+	c.labeled(some, svc, "gpu")
+	c.labeled(all, svc, "eu", "big", "gpu")
+	for range 3 {
+		c.shared(c.ends(c.start(httpNode(svc, `,"labels":["gpu","eu"]`), obj{}), "completed"), `{"out":"all"}`)
+	}
+	require.Zero(c, some.calls.Load())
+	c.shared(c.ends(c.start(httpNode(svc, ""), obj{}), "completed"), `{"out":"none"}`)
+}
+
+func labelsNobodyHas(c *client) {
+	svc := unique("svc")
+	w := c.push(map[string]service{svc: answers("done")})
+	c.labeled(w, svc, "gpu")
+	task := c.start(httpNode(svc, `,"labels":["gpu","eu"],"max_retries":1000,"wait_ms":50`), obj{})
+	c.until(task, "tried", func(obj) bool { return len(c.runs(task)) > 0 && c.runs(task)[0]["status"] == "error" })
+	require.Equal(c, "no worker with the labels gpu, eu", c.runs(task)[0]["error_text"])
+	v1 := &client{T: c.T, server: c.server}
+	require.Eventually(c, func() bool {
+		waits := objects(c, v1.get("/v1/tasks/" + task + "/waiting")["waits"])
+		return len(waits) == 1 && strings.Contains(waits[0]["text"].(string), "failed (no worker with the labels gpu, eu)")
+	}, deadline, time.Millisecond)
+	c.labeled(w, svc, "gpu", "eu")
+	c.shared(c.ends(task, "completed"), `{"out":"done"}`)
+}
+
+func labeledPoll(c *client) {
+	svc := unique("svc")
+	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+svc+`","labels":["gpu","eu"],"post":{"output_key":"out"}}}}`, obj{})
+	c.untilStatus(task, "waiting_queue")
+	waits := objects(c, (&client{T: c.T, server: c.server}).get("/v1/tasks/" + task + "/waiting")["waits"])
+	require.Equal(c, "a worker has to poll for service "+svc+" with the labels gpu, eu", waits[0]["text"])
+	poll := func(labels ...string) int {
+		status, _ := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{svc}, "labels": labels, "wait_ms": 0})
+		return status
+	}
+	require.Equal(c, 204, poll())
+	require.Equal(c, 204, poll("gpu"))
+	require.Equal(c, 200, poll("eu", "gpu", "big"))
+}
+
+func labeledWorkers(c *client) {
+	svc, id := unique("svc"), unique("w")
+	c.post("/workers/register", obj{"id": id, "url": "queue", "type": "async", "services": []string{svc}, "labels": []string{"gpu", "eu", "gpu"}})
+	require.Equal(c, []any{[]any{"eu", "gpu"}}, values(c.list("/workers/list?service="+svc), "labels"))
+	require.Equal(c, []any{"eu", "gpu"}, c.get("/workers/allocate?service=" + url.QueryEscape(svc))["labels"])
+	for _, w := range objects(c, (&client{T: c.T, server: c.server}).get("/v1/workers")["items"]) {
+		if w["id"] == id {
+			require.Equal(c, []any{"eu", "gpu"}, w["labels"])
+			return
+		}
+	}
+	require.Fail(c, "it is not listed")
+}
