@@ -26,9 +26,8 @@ func writeTasks(w http.ResponseWriter, claimed []actors.Claimed) error {
 
 func toQueueTask(c actors.Claimed) wire.QueueTask {
 	j := &c.Job
-	node, child := place(j.Address)
 	return wire.QueueTask{
-		ID: j.ID(), FlowSlug: j.Plan.FlowSlug, RunID: j.Task, StepSlug: joined(node, child), TaskIndex: j.Unit,
+		ID: j.ID(), FlowSlug: j.Plan.FlowSlug, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
 		Input: orNull(j.Input), FlowInput: orNull(j.Run), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
 		Service: j.Exec.Service, Params: orObject(j.Params), Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}

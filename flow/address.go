@@ -51,6 +51,15 @@ func ParentOf(scope string) (Address, bool) {
 	return Address{Scope: parent, Node: scopeUnescaper.Replace(name), Visit: n}, true
 }
 
+// Step names the step of an address as a path from the task's root: the nodes whose scopes it is in, and its own.
+func (a Address) Step() string {
+	path := a.Node
+	for parent, ok := ParentOf(a.Scope); ok; parent, ok = ParentOf(parent.Scope) {
+		path = parent.Node + "/" + path
+	}
+	return path
+}
+
 // JobID names an attempt across tasks, in characters that are safe in a URL's path and query.
 func JobID(task string, a Address) string {
 	var b []byte

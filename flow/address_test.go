@@ -30,6 +30,13 @@ func TestJobIDIsReadBack(t *testing.T) {
 // key of a node may hold anything but control characters.
 func key(rt *rapid.T) string { return rapid.StringMatching(`[a-zé%/#. 0-9]{1,6}`).Draw(rt, "key") }
 
+func TestAStepIsNamedByItsPath(t *testing.T) {
+	sub := ChildScope(Address{Node: "a/b", Visit: 2})
+	require.Equal(t, "x", Address{Node: "x", Visit: 1}.Step())
+	require.Equal(t, "a/b/x", Address{Scope: sub, Node: "x"}.Step())
+	require.Equal(t, "a/b/x/y", Address{Scope: childScope(sub, "x", 1), Node: "y"}.Step())
+}
+
 func TestOtherJobIDsAreUnknown(t *testing.T) {
 	good := JobID("t", Address{Node: "a", Visit: 1, Attempt: 1})
 	require.Equal(t, "t.1.0.1.CmE", good)

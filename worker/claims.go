@@ -25,7 +25,7 @@ var (
 
 // claim is a pulled job in this worker's hands.
 type claim struct {
-	wire.QueueJob
+	pulled
 	ctx    context.Context // of the handler
 	cancel context.CancelCauseFunc
 	every  time.Duration // between heartbeats
@@ -57,17 +57,13 @@ func newClaims(w *Worker) *claims {
 	return &claims{worker: w, held: map[string]*claim{}, added: make(chan struct{}, 1), notes: make(chan *claim, maxNotes)}
 }
 
-func (k *claims) add(ctx context.Context, q wire.QueueJob) *claim {
-	visibility := time.Duration(q.VisibilityMS) * time.Millisecond
-	if visibility <= 0 {
-		visibility = defaultVisibility
-	}
+func (k *claims) add(ctx context.Context, q pulled) *claim {
 	// As often as the worker's own signs of life, to hear soon of what is canceled.
-	now, every := time.Now(), max(min(visibility/3, k.worker.cfg.Heartbeat), minBeat)
-	c := &claim{QueueJob: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every)}
+	now, every := time.Now(), max(min(q.visibility/3, k.worker.cfg.Heartbeat), minBeat)
+	c := &claim{pulled: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	k.mu.Lock()
-	k.held[q.ID] = c
+	k.held[q.queueID] = c
 	k.mu.Unlock()
 	select {
 	case k.added <- struct{}{}:
@@ -80,8 +76,8 @@ func (k *claims) remove(c *claim) {
 	c.cancel(nil)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held[c.ID] == c { // it may have been delivered again meanwhile
-		delete(k.held, c.ID)
+	if k.held[c.queueID] == c { // it may have been delivered again meanwhile
+		delete(k.held, c.queueID)
 	}
 }
 
@@ -155,12 +151,12 @@ func (k *claims) noteLoop(ctx context.Context) {
 
 // note tells that a job is running. It is for whoever watches, so a failure does no harm.
 func (k *claims) note(ctx context.Context, c *claim) {
-	if c.RunID == "" || c.ctx.Err() != nil { // it cannot be noted, or it has ended meanwhile
+	if c.run == "" || c.ctx.Err() != nil { // it cannot be noted, or it has ended meanwhile
 		return
 	}
-	err := k.worker.server.post(ctx, "/queue/update_run", wire.QueueUpdateRun{RunID: c.RunID, Status: "running"}, &struct{}{}, requestTime)
+	err := k.worker.server.post(ctx, "/queue/update_run", wire.QueueUpdateRun{RunID: c.run, Status: "running"}, &struct{}{}, requestTime)
 	if err != nil && ctx.Err() == nil {
-		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.ID, "error", err)
+		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.queueID, "error", err)
 	}
 }
 
@@ -168,10 +164,10 @@ func (k *claims) note(ctx context.Context, c *claim) {
 func (k *claims) beat(ctx context.Context, list []*claim) {
 	h := wire.QueueHeartbeat{WorkerID: k.worker.cfg.ID}
 	if len(list) == 1 {
-		h.QueueID, h.Token = list[0].ID, list[0].Token
+		h.QueueID, h.Token = list[0].queueID, list[0].token
 	} else {
 		for _, c := range list {
-			h.QueueIDs = append(h.QueueIDs, c.ID)
+			h.QueueIDs = append(h.QueueIDs, c.queueID)
 		}
 	}
 	var answer wire.QueueHeartbeatAnswer

@@ -189,7 +189,8 @@ func config(e *engine) worker.Config {
 func listed(jobs []wire.QueueJob) wire.QueueTasks {
 	var list wire.QueueTasks
 	for _, j := range jobs {
-		list.Tasks = append(list.Tasks, wire.QueueTask{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Token: j.Token, VisibilityMS: j.VisibilityMS})
+		list.Tasks = append(list.Tasks, wire.QueueTask{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Token: j.Token, VisibilityMS: j.VisibilityMS,
+			RunID: j.TaskID, FlowSlug: "f", StepSlug: "sub/x", TaskIndex: 2, TaskCount: 3, Attempt: 4})
 	}
 	return list
 }

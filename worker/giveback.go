@@ -31,7 +31,7 @@ func (k *claims) all() []*claim {
 func (k *claims) ended(list []*claim) []*claim {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.ID] == c })
+	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.queueID] == c })
 }
 
 // giveBack lets others have jobs at once. If that fails they get them when the claims have run out.
@@ -41,8 +41,8 @@ func (k *claims) giveBack(list []*claim) {
 	for group := range slices.Chunk(list, claimGroup) {
 		var q wire.QueueRelease
 		for _, c := range group {
-			if c.Token != "" {
-				q.Claims = append(q.Claims, wire.QueueClaim{QueueID: c.ID, Token: c.Token})
+			if c.token != "" {
+				q.Claims = append(q.Claims, wire.QueueClaim{QueueID: c.queueID, Token: c.token})
 			}
 		}
 		if len(q.Claims) == 0 {

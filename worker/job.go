@@ -25,6 +25,15 @@ type Job struct {
 	Service string
 	Input   json.RawMessage
 	Params  json.RawMessage // object
+
+	// Task and Step are where the job comes from: the id of the task, and the name of the step, as a path if it is
+	// in a flow inside another. Flow is the slug of the task's flow, "" when it has none.
+	Task, Flow, Step string
+	// Unit says which of the step's Units this is, from 0. More may be appended to a fan-out later on.
+	Unit, Units int
+	// Attempt says which try it is, from 1; 0 when the engine does not tell.
+	Attempt int
+
 	// Log keeps what is written to it with a pulled job, up to 256 KiB. It is never nil.
 	Log io.Writer
 }

@@ -46,8 +46,15 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
 	}
 }
 
+// pulled is a job as a poll's answer told it.
+type pulled struct {
+	Job
+	queueID, run, token string
+	visibility          time.Duration
+}
+
 // poll asks for up to n jobs. An engine may answer with the single form all the same.
-func (w *Worker) poll(ctx context.Context, services []string, n int) ([]wire.QueueJob, error) {
+func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, error) {
 	var answer struct {
 		wire.QueueTasks
 		wire.QueueJob
@@ -58,17 +65,44 @@ func (w *Worker) poll(ctx context.Context, services []string, n int) ([]wire.Que
 		return nil, err
 	}
 	if answer.Tasks == nil && answer.QueueJob.ID != "" {
-		return []wire.QueueJob{answer.QueueJob}, nil
+		return []pulled{ofSingle(answer.QueueJob)}, nil
 	}
-	jobs := make([]wire.QueueJob, len(answer.Tasks))
+	jobs := make([]pulled, len(answer.Tasks))
 	for i, t := range answer.Tasks {
-		jobs[i] = wire.QueueJob{ID: t.ID, Service: t.Service, Input: t.Input, Params: t.Params, RunID: "run-" + strings.TrimPrefix(t.ID, "q-"), Token: t.Token, VisibilityMS: t.VisibilityMS}
+		jobs[i] = ofList(t)
 	}
 	return jobs, nil
 }
 
+func ofList(t wire.QueueTask) pulled {
+	id := jobID(t.ID)
+	return pulled{queueID: t.ID, run: "run-" + id, token: t.Token, visibility: visibility(t.VisibilityMS),
+		Job: Job{ID: id, Service: t.Service, Input: t.Input, Params: t.Params, Task: t.RunID, Flow: t.FlowSlug, Step: t.StepSlug,
+			Unit: t.TaskIndex, Units: max(t.TaskCount, 1), Attempt: t.Attempt}}
+}
+
+// ofSingle reads the input where the engine put it.
+func ofSingle(q wire.QueueJob) pulled {
+	p := pulled{queueID: q.ID, run: q.RunID, token: q.Token, visibility: visibility(q.VisibilityMS),
+		Job: Job{ID: jobID(q.ID), Service: q.Service, Input: q.Input, Params: q.Params, Task: q.TaskID, Step: q.NodeKey, Units: 1}}
+	var in wire.QueueInput
+	if q.Input == nil && json.Unmarshal([]byte(q.InputJSON), &in) == nil {
+		p.Input, p.Params = in.Input, in.Params
+	}
+	return p
+}
+
+func jobID(queueID string) string { return strings.TrimPrefix(queueID, "q-") }
+
+func visibility(ms int64) time.Duration {
+	if ms <= 0 {
+		return defaultVisibility
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
 // begin carries out a claimed job beside the others, in a slot that is held for it or the next free one.
-func (w *Worker) begin(ctx context.Context, q wire.QueueJob, hasSlot bool) {
+func (w *Worker) begin(ctx context.Context, q pulled, hasSlot bool) {
 	w.load.Add(1)
 	c := w.claims.add(ctx, q)
 	w.jobs.Go(func() {
@@ -86,7 +120,7 @@ func (w *Worker) begin(ctx context.Context, q wire.QueueJob, hasSlot bool) {
 
 func (w *Worker) carryOut(ctx context.Context, c *claim) {
 	var kept log
-	job := toJob(c.QueueJob)
+	job := c.Job
 	job.Log = &kept
 	h := w.handler(c.Service)
 	if h == nil {
@@ -97,18 +131,8 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return
 	}
-	w.complete(ctx, wire.QueueComplete{QueueID: c.ID, Result: answer.Result, Error: answer.Error, Fatal: answer.Fatal,
-		Token: c.Token, WorkerID: w.cfg.ID, RunID: c.RunID, Log: kept.String()})
-}
-
-// toJob reads the input where the engine put it.
-func toJob(q wire.QueueJob) Job {
-	job := Job{ID: strings.TrimPrefix(q.ID, "q-"), Service: q.Service, Input: q.Input, Params: q.Params}
-	var in wire.QueueInput
-	if q.Input == nil && json.Unmarshal([]byte(q.InputJSON), &in) == nil {
-		job.Input, job.Params = in.Input, in.Params
-	}
-	return job
+	w.complete(ctx, wire.QueueComplete{QueueID: c.queueID, Result: answer.Result, Error: answer.Error, Fatal: answer.Fatal,
+		Token: c.token, WorkerID: w.cfg.ID, RunID: c.run, Log: kept.String()})
 }
 
 // complete delivers a result until the engine has answered or ctx ends.

@@ -104,17 +104,35 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 	}
 }
 
+func TestAJobTellsWhereItComesFrom(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	got := make(chan worker.Job, 1)
+	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
+		j.Log = nil
+		got <- j
+		return nil, nil
+	})
+	run(t, w)
+	e.queue <- job("1", "s")
+	require.Equal(t, worker.Job{ID: "1", Service: "s", Input: json.RawMessage(`{"n":1}`), Params: json.RawMessage(`{"p":2}`),
+		Task: "t", Flow: "f", Step: "sub/x", Unit: 2, Units: 3, Attempt: 4}, <-got)
+	<-e.completed
+}
+
 func TestAnEngineMayKnowTheSingleFormOnly(t *testing.T) {
 	e := newEngine(t)
 	e.single = true
 	w := worker.New(config(e))
-	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) { return []any{j.Input, j.Params}, nil })
+	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
+		return []any{j.Input, j.Params, j.Task, j.Step, j.Units, j.Attempt}, nil
+	})
 	run(t, w)
 	<-e.polls
-	e.queue <- wire.QueueJob{ID: "q-1", Service: "s", InputJSON: `{"input":"x","params":{"y":1},"run_id":"r"}`}
+	e.queue <- wire.QueueJob{ID: "q-1", TaskID: "t", NodeKey: "n", Service: "s", InputJSON: `{"input":"x","params":{"y":1},"run_id":"r"}`}
 	done := <-e.completed
 	require.Equal(t, "q-1", done.QueueID)
-	require.Equal(t, `["x",{"y":1}]`, string(done.Result))
+	require.Equal(t, `["x",{"y":1},"t","n",1,0]`, string(done.Result))
 	require.Less(t, len(e.polls), 10) // it is not asked in a tight loop
 }
 

@@ -118,8 +118,25 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer w.freeSlot()
-	answer(rw, w.call(r.Context(), h, Job{ID: r.Header.Get("Idempotency-Key"), Service: service,
-		Input: req.Input, Params: req.Params, Log: io.Discard}))
+	job := pushed(r.Header)
+	job.Service, job.Input, job.Params, job.Log = service, req.Input, req.Params, io.Discard
+	answer(rw, w.call(r.Context(), h, job))
+}
+
+// pushed reads what the headers tell about a job.
+func pushed(h http.Header) Job {
+	text := func(name string) string {
+		if t, err := url.PathUnescape(h.Get(name)); err == nil {
+			return t
+		}
+		return h.Get(name)
+	}
+	number := func(name string, least int) int {
+		n, _ := strconv.Atoi(h.Get(name)) // an engine may not tell
+		return max(n, least)
+	}
+	return Job{ID: h.Get("Idempotency-Key"), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep),
+		Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)}
 }
 
 func answer(rw http.ResponseWriter, a wire.ExecAnswer) {

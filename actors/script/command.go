@@ -133,8 +133,11 @@ func (c *Carrier) workDir(dir string) (string, error) {
 // environment is this process's, with what tells the script which job it has and a script's own laid over it.
 func (c *Carrier) environment(job *flow.Job) []string {
 	own := map[string]string{
-		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Node, "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
+		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
 		"TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(max(job.Units, 1)),
+	}
+	if job.Plan != nil {
+		own["TROUPE_FLOW"] = job.Plan.FlowSlug
 	}
 	maps.Copy(own, job.Exec.Script.Env)
 	env := make([]string, 0, len(c.env)+len(own))

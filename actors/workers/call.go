@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -37,15 +38,34 @@ func newClient(allowed func(netip.Addr) bool) *http.Client {
 // call is a job on its way from worker to worker.
 type call struct {
 	job     string // its id
+	header  http.Header
 	path    string // of the service
 	body    []byte
 	timeout time.Duration
 }
 
 func newCall(job *flow.Job) *call {
-	return &call{job: job.ID(), path: url.PathEscape(job.Exec.Service), body: requestBody(job),
+	return &call{job: job.ID(), header: header(job), path: url.PathEscape(job.Exec.Service), body: requestBody(job),
 		timeout: time.Duration(job.TimeoutMS) * time.Millisecond}
 }
+
+// header tells the worker which job it gets. The body has a shape that workers rely on, so what belongs to
+// no dialect is not in there. Idempotency-Key also lets a request be sent again that met a connection the
+// worker was just closing.
+func header(job *flow.Job) http.Header {
+	h := http.Header{
+		"Content-Type": {"application/json"}, "Idempotency-Key": {job.ID()},
+		"Troupe-Task": {job.Task}, "Troupe-Step": {headerText(job.Step())}, "Troupe-Attempt": {strconv.Itoa(job.Attempt)},
+		"Troupe-Unit": {strconv.Itoa(job.Unit)}, "Troupe-Units": {strconv.Itoa(max(job.Units, 1))},
+	}
+	if job.Plan != nil && job.Plan.FlowSlug != "" {
+		h.Set("Troupe-Flow", headerText(job.Plan.FlowSlug))
+	}
+	return h
+}
+
+// headerText writes what no header may hold as in the path of a URL.
+func headerText(text string) string { return (&url.URL{Path: text}).EscapedPath() }
 
 // errNoAnswer: what came back is not from a worker, so another one is asked.
 var errNoAnswer = errors.New("no answer of a worker")
@@ -60,10 +80,7 @@ func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, e
 	if err != nil {
 		return flow.Report{}, err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	// It tells the worker which job this is, and lets a request be sent again that met a
-	// connection the worker was just closing.
-	req.Header.Set("Idempotency-Key", c.job)
+	req.Header = c.header.Clone()
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return flow.Report{}, err

@@ -63,6 +63,17 @@ func TestACallSaysWhatTheJobIs(t *testing.T) {
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
 	require.Equal(t, j.ID(), got.Header.Get("Idempotency-Key"))
 	require.Equal(t, `{"input":[1],"params":{"p":2}}`, body)
+	headers := func(names ...string) (values []string) {
+		for _, name := range names {
+			values = append(values, got.Header.Get("Troupe-"+name))
+		}
+		return values
+	}
+	require.Equal(t, []string{"t1", "", "n", "1", "0", "1"}, headers("Task", "Flow", "Step", "Attempt", "Unit", "Units"))
+	j.Scope, j.Node, j.Unit, j.Units, j.Attempt = "sub#1", "grüße\n1", 2, 3, 4
+	j.Plan = &flow.Plan{FlowSlug: "f"}
+	r.Carry(t.Context(), j)
+	require.Equal(t, []string{"t1", "f", "sub/gr%C3%BC%C3%9Fe%0A1", "4", "2", "3"}, headers("Task", "Flow", "Step", "Attempt", "Unit", "Units"))
 
 	r.Carry(t.Context(), job("s"))
 	require.Equal(t, `{"input":null,"params":{}}`, body)

@@ -1,6 +1,9 @@
 package blackbox
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -15,6 +18,7 @@ var jobChecks = []check{
 	{"a job with labels that nobody has fails and says so", labelsNobodyHas},
 	{"a queued job with labels waits for a worker that has them all", labeledPoll},
 	{"workers tell their labels", labeledWorkers},
+	{"a job tells which unit of which step it is", jobTellsItsPlace},
 }
 
 func TestJobsSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, jobChecks) }
@@ -85,4 +89,30 @@ func labeledWorkers(c *client) {
 		}
 	}
 	require.Fail(c, "it is not listed")
+}
+
+func jobTellsItsPlace(c *client) {
+	svc := unique("svc")
+	headers := make(chan http.Header, 2)
+	w := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers <- r.Header
+		_, _ = io.WriteString(w, `{"result":1}`)
+	}))
+	c.Cleanup(w.Close)
+	c.post("/workers/register", obj{"id": unique("w"), "url": w.URL, "services": []string{svc}})
+	d := c.dag(`
+nodes:
+  pushed: {service: `+svc+`, each: {count: 2}}
+  polled: {service: "@polled", route: queue, each: {count: 3}, depends_on: [pushed]}`, obj{})
+	pushed := map[string]string{}
+	for range 2 {
+		h := <-headers
+		require.Equal(c, []string{d.id, strings.TrimSuffix(d.prefix, "-"), "pushed", "2", "1"},
+			[]string{h.Get("Troupe-Task"), h.Get("Troupe-Flow"), h.Get("Troupe-Step"), h.Get("Troupe-Units"), h.Get("Troupe-Attempt")})
+		pushed[h.Get("Troupe-Unit")] = h.Get("Idempotency-Key")
+	}
+	require.Len(c, pushed, 2)
+	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"}, "max": 1, "wait_ms": 10_000})["tasks"]
+	task := list.([]any)[0].(obj)
+	require.Equal(c, []any{"polled", 0.0, 3.0, 1.0}, []any{task["step_slug"], task["task_index"], task["task_count"], task["attempt"]})
 }

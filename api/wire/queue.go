@@ -27,6 +27,7 @@ type QueueTask struct {
 	RunID     string          `json:"run_id"`    // id of the task that the job is of
 	StepSlug  string          `json:"step_slug"`
 	TaskIndex int             `json:"task_index"` // the unit's
+	TaskCount int             `json:"task_count"` // how many units the step had when the job was given out
 	Input     json.RawMessage `json:"input"`
 	FlowInput json.RawMessage `json:"flow_input"`
 	Attempt   int             `json:"attempt"`

@@ -36,11 +36,21 @@ type Worker struct {
 }
 
 // ExecRequest is what the engine posts to <worker url>/exec/<service>. The header Idempotency-Key
-// names the job.
+// names the job, those below tell more about it.
 type ExecRequest struct {
 	Input  json.RawMessage `json:"input"`
 	Params json.RawMessage `json:"params"`
 }
+
+// Headers of an ExecRequest that say where its job comes from. Texts are escaped as in the path of a URL.
+const (
+	HeaderTask    = "Troupe-Task"
+	HeaderFlow    = "Troupe-Flow" // slug; absent when the flow has none
+	HeaderStep    = "Troupe-Step"
+	HeaderUnit    = "Troupe-Unit"  // of the step, from 0
+	HeaderUnits   = "Troupe-Units" // how many it had when the job was given out
+	HeaderAttempt = "Troupe-Attempt"
+)
 
 // ExecAnswer is a push worker's answer, whatever its HTTP status.
 type ExecAnswer struct {

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -152,6 +156,38 @@ nodes:
 	got = call(t, "task", "start", "shell", "-p", "in=fail", "--wait", "--server", url)
 	require.Equal(t, 1, got.code)
 	require.Regexp(t, `Error: .*no luck`, got.stdout)
+}
+
+func TestACommandKnowsItsJob(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // the command below is one of sh
+	}
+	url := startServe(t)
+	for mode, route := range map[string]string{"pull": "queue", "push": "push"} {
+		path := write(t, mode+".yaml", `
+nodes:
+  x: {service: `+mode+`, route: `+route+`, each: {count: 2}}
+`)
+		require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode, "--url", "http://127.0.0.1:0",
+			"--exec", mode+`=echo "\"$TROUPE_FLOW $TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT ${TROUPE_TASK%%-*}\""`)
+		awaitWorker(t, url, mode)
+		got := call(t, "task", "start", mode, "--wait", "--server", url, "--output", "json")
+		require.Equal(t, 0, got.code, got.stdout)
+		require.JSONEq(t, fmt.Sprintf(`{"x": ["%[1]s x 0/2 1 task", "%[1]s x 1/2 1 task"]}`, mode), string(parse[wire.Task](t, got.stdout).Result))
+	}
+}
+
+// awaitWorker waits until a worker that offers a service is registered.
+func awaitWorker(t *testing.T, url, service string) {
+	t.Helper()
+	c, err := client.New(url, client.Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	require.Eventually(t, func() bool {
+		known, err := c.Workers(t.Context())
+		return err == nil && slices.ContainsFunc(known, func(w wire.KnownWorker) bool { return slices.Contains(w.Services, service) })
+	}, 20*time.Second, 10*time.Millisecond)
 }
 
 func TestAWorkerHasTheLabelsOfItsFlags(t *testing.T) {

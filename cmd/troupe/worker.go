@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,5 +88,7 @@ func listed(names, otherwise []string) string {
 
 // commandEnv tells a command which job it has.
 func commandEnv(job worker.Job) []string {
-	return append(os.Environ(), "TROUPE_SERVICE="+job.Service, "TROUPE_JOB="+job.ID)
+	return append(os.Environ(), "TROUPE_SERVICE="+job.Service, "TROUPE_JOB="+job.ID,
+		"TROUPE_TASK="+job.Task, "TROUPE_FLOW="+job.Flow, "TROUPE_NODE="+job.Step, "TROUPE_ATTEMPT="+strconv.Itoa(job.Attempt),
+		"TROUPE_UNIT="+strconv.Itoa(job.Unit), "TROUPE_UNITS="+strconv.Itoa(job.Units))
 }
