@@ -28,11 +28,11 @@ func newPgflow(cfg Config) *pgflow {
 
 const notAllowed = "method not allowed"
 
-func (p *pgflow) table() map[string]handler {
-	post := func(h handler) handler { return methods(notAllowed, on{"POST": h}) }
-	get := func(h handler) handler { return methods(notAllowed, on{"GET": h}) }
-	return map[string]handler{
-		"/flows/{slug}":                     methods(notAllowed, on{"DELETE": p.deleteFlow}),
+func (p *pgflow) table() map[string]on {
+	post := func(h handler) on { return on{"POST": h} }
+	get := func(h handler) on { return on{"GET": h} }
+	return map[string]on{
+		"/flows/{slug}":                     {"DELETE": p.deleteFlow},
 		"/flows/{slug}/ensure":              post(p.ensure),
 		"/flows/{slug}/runs":                post(p.start),
 		"/runs/{run}":                       get(p.getRun),
@@ -49,8 +49,8 @@ func (p *pgflow) table() map[string]handler {
 }
 
 func (p *pgflow) mount(s *Server) {
-	for path, h := range p.table() {
-		served := compatible(s.needToken(p.answered(h)))
+	for path, route := range p.table() {
+		served := compatible(route.allowed(), s.needToken(p.answered(methods(notAllowed, route))))
 		s.MountOpen("/api"+path, served)
 		s.MountOpen(path, pageFirst(served))
 	}

@@ -95,9 +95,9 @@ func (s *Server) routes() {
 	runs.mount(s)
 	newGraph(s.cfg, runs).mount(s)
 	if s.cfg.V1 != nil {
-		s.Mount("/v1/", s.cfg.V1)
+		s.MountOpen("/v1/", forPages(s.needToken(s.cfg.V1)))
 		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
-			s.MountOpen(page, s.cfg.V1) // a browser cannot send a token before it has a page, an editor never does
+			s.MountOpen(page, forPages(s.cfg.V1)) // a browser cannot send a token before it has a page, an editor never does
 		}
 	}
 }

@@ -98,3 +98,12 @@ func pgOwnID(c *client) {
 	status, answer = c.call("GET", "/runs/"+uuidOf(c), nil)
 	require.Equal(c, []any{404, "not_found"}, []any{status, answer.(obj)["error"]})
 }
+
+func pgMethods(c *client) {
+	for path, want := range map[string]string{"/flows/x": "DELETE,OPTIONS", "/runs/x": "GET,OPTIONS", "/runs/x/tasks/append": "POST,OPTIONS",
+		"/flows": "GET,POST,OPTIONS"} {
+		status, h, _ := c.send("OPTIONS", path, nil)
+		require.Equal(c, 204, status)
+		require.Equal(c, want, h.Get("Access-Control-Allow-Methods"), path)
+	}
+}

@@ -53,6 +53,7 @@ var pgflowChecks = []check{
 	{"15 a run may have an id of its client's", pgOwnID},
 	{"15 a claim is prolonged", pgHeartbeat},
 	{"15 a flow is deleted with its runs", pgDeleted},
+	{"web pages are told what a route takes", pgMethods},
 }
 
 func TestPgflowSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, pgflowChecks) }

@@ -96,6 +96,28 @@ func TestTheDocumentHasEveryRoute(t *testing.T) {
 	require.Equal(t, routes, described)
 }
 
+func TestWebPagesAreToldWhatTheyMaySend(t *testing.T) {
+	s := start(t, func(set *settings) { set.Tokens = []string{"t"} })
+	page := "http://localhost:5173"
+	used := map[string]bool{"OPTIONS": true}
+	doc := s.send("GET", "/v1/openapi.json", nil, "Origin", page)
+	require.Equal(t, page, doc.header.Get("Access-Control-Allow-Origin"))
+	operations(t, document(t), func(method, _ string, _ obj) { used[method] = true })
+	before := s.send("OPTIONS", "/v1/tasks/x", nil, "Origin", page, "Access-Control-Request-Method", "PUT")
+	require.Equal(t, 204, before.status, "browsers send no token beforehand")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), strings.Split(before.header.Get("Access-Control-Allow-Methods"), ","))
+	for _, header := range []string{"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"} {
+		require.Contains(t, before.header.Get("Access-Control-Allow-Headers"), header)
+	}
+	for _, a := range []sent{before, s.send("GET", "/v1/info", nil, "Origin", page), s.send("GET", "/v1/info", nil, "Origin", page, "Authorization", "Bearer t")} {
+		require.Equal(t, []string{page, "Origin"}, []string{a.header.Get("Access-Control-Allow-Origin"), a.header.Get("Vary")})
+	}
+	require.Empty(t, s.send("GET", "/v1/info", nil).header.Get("Access-Control-Allow-Origin"))
+	foreign := s.send("OPTIONS", "/v1/tasks/x", nil, "Origin", "https://evil.example", "Access-Control-Request-Method", "PUT")
+	require.Equal(t, 403, foreign.status)
+	require.Empty(t, foreign.header.Get("Access-Control-Allow-Origin"))
+}
+
 var (
 	inPath       = regexp.MustCompile(`\{(\w+)\}`)
 	responseCode = regexp.MustCompile(`^([1-5]\d\d|default)$`)
