@@ -78,6 +78,12 @@ func (sc *Scope) cut(s *State) {
 	for _, st := range sc.Active() {
 		s.forget(st)
 		sc.drop(st)
+		kept := s.keep(st)
+		if sc.Graph.Dag == nil {
+			sc.Kept = kept
+		} else {
+			sc.node(st.Node).Kept = kept
+		}
 	}
 }
 
@@ -89,7 +95,7 @@ func (sc *Scope) drop(st *Step) {
 	}
 	sc.deactivate(st)
 	n := sc.node(st.Node)
-	n.Step, n.Extra = nil, st.Extra
+	n.Total, n.Left, n.Failures, n.Extra, n.Step = len(st.Units), st.Left(), st.Failures, st.Extra, nil
 }
 
 // remember notes a completed step that can be undone.

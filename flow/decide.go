@@ -117,7 +117,7 @@ func (d *decider) emit(e Event) {
 // advance starts what may start, until nothing may or the decision is long enough.
 func (d *decider) advance() (more bool) {
 	for len(d.todo) > 0 {
-		if len(d.events) >= d.limits.Events {
+		if d.full() {
 			return true
 		}
 		w := d.todo[len(d.todo)-1]
@@ -135,10 +135,14 @@ func (d *decider) advance() (more bool) {
 	return false
 }
 
+// full says that the decision is long enough.
+func (d *decider) full() bool { return len(d.events) >= d.limits.Events }
+
 // next begins what is next in a scope.
 func (d *decider) next(sc *Scope) {
 	switch {
 	case d.s.canceling():
+	case sc.Graph.Dag != nil && sc.EnterAt > d.env.Now:
 	case sc.Graph.Dag != nil:
 		d.nextNode(sc)
 	case sc.Step != nil:

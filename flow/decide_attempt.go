@@ -19,15 +19,34 @@ func (d *decider) fill(st *Step) {
 	}
 	window := st.window(d.s.Plan)
 	for len(st.Retrying) > 0 && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
+		if d.full() {
+			d.refill(st)
+			return
+		}
 		unit := st.Retrying[0]
 		d.launch(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
-	if n := min(window-st.Flying, len(st.Units)-st.Next); n > 0 && !d.s.canceling() {
-		d.launch(st, st.Next, n, 1)
+	for from, n := st.unstarted(window - st.Flying); n > 0 && !d.s.canceling(); from, n = st.unstarted(window - st.Flying) {
+		if d.full() {
+			d.refill(st)
+			return
+		}
+		d.launch(st, from, n, 1)
 	}
 	if len(st.Retrying) > 0 && st.Flying < window {
 		d.effects = append(d.effects, st.retryAlarm())
 	}
+}
+
+// unstarted are the next units in a row that have not been started, at most so many. What is kept lies
+// between them.
+func (st *Step) unstarted(most int) (from, n int) {
+	for from = st.Next; from < len(st.Units) && st.Units[from].Status == UnitCompleted; from++ {
+	}
+	for n < most && from+n < len(st.Units) && st.Units[from+n].Status == UnitPending {
+		n++
+	}
+	return from, n
 }
 
 // window is how many units of a step are in flight at once.

@@ -92,7 +92,7 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 // condition says whether a node may run, as far as its patterns and expression know.
 func (sc *Scope) condition(n *PlanNode) (bool, error) {
 	p := n.Dag
-	if p.Has == nil && p.Not == nil && p.Expr == nil {
+	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.node(n).Kept != nil {
 		return true, nil
 	}
 	if p.Has != nil || p.Not != nil {
@@ -187,6 +187,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
 		e.Until = d.env.Now + n.Dag.StartDelayMS
 	}
+	e.Kept = sc.keeps(n, &e)
 	extra := sc.node(n).Extra
 	d.emit(e)
 	st := sc.node(n).Step
@@ -255,6 +256,7 @@ func (d *decider) afterNode(sc *Scope, n *PlanNode) {
 // failScope ends a scope at once.
 func (d *decider) failScope(sc *Scope) {
 	switch {
+	case sc.parent != nil && d.retryDag(sc):
 	case sc.parent != nil:
 		d.withdrawAll(sc)
 		d.endSubflow(sc.parent, sc.Failed)
@@ -263,6 +265,24 @@ func (d *decider) failScope(sc *Scope) {
 	default:
 		d.endTask(TaskFailed, sc.Failed)
 	}
+}
+
+// retryDag has a subflow with strategy retry try again what failed in its dag, as often as it may.
+func (d *decider) retryDag(sc *Scope) bool {
+	n := sc.parent.Node
+	if sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max {
+		return false
+	}
+	d.withdrawAll(sc)
+	d.pruneAll(sc)
+	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.env.Now + n.Retry.WaitMS}
+	d.emit(e)
+	if e.Due > d.env.Now {
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path}, Kind: AlarmEnter})
+		return true
+	}
+	d.later(sc)
+	return true
 }
 
 // finishDag ends a step that has begun.

@@ -28,6 +28,7 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 		e.Input, err = nil, tooLarge
 	}
 	e.Total = total
+	e.Kept = sc.keeps(n, &e)
 	d.emit(e)
 	st := sc.Step
 	if err != nil {
@@ -284,7 +285,9 @@ func (d *decider) scopeEnded(sc *Scope) {
 		}
 		return
 	}
-	d.endSubflow(sc.parent, sc.Failed)
+	if sc.Graph.Dag == nil || !d.retryDag(sc) {
+		d.endSubflow(sc.parent, sc.Failed)
+	}
 }
 
 // finishClosing ends a step of the closing scope: nothing leads on from it but what is to be done next.

@@ -138,7 +138,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 	}
 	switch {
 	case len(active) > 0 || s.canceling():
-	case sc.EnterAt > 0 && sc.Cursor != "":
+	case sc.EnterAt > 0 && (sc.Cursor != "" || sc.Graph.Dag != nil):
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
 	return effects

@@ -15,8 +15,9 @@ const (
 	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with
 	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed
 	TaskEnded       EventType = "task_ended"       // Status, Error
+	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value
-	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Due, Until = when they may start
+	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
 	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
 	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due
@@ -50,6 +51,7 @@ type Event struct {
 	Error    string          `json:"er,omitempty"`
 	Reason   string          `json:"re,omitempty"` // of a failure or skip, in one word
 	Total    int             `json:"to,omitempty"`
+	Kept     int             `json:"ke,omitempty"` // units whose results of the step's last visit count in this one; 1 for a subflow's scope
 	Due      int64           `json:"du,omitempty"`
 
 	Carrier string `json:"ca,omitempty"` // incarnation of the member that carries the attempt

@@ -41,6 +41,8 @@ func Evolve(s *State, e *Event) {
 		s.retry(e)
 	case TaskEnded:
 		s.end(e)
+	case ScopeRetried:
+		s.retryScope(e)
 	case SignalReceived:
 		s.Root.set(e.Key, e.Output)
 		s.Root.LastAction = ""
@@ -133,17 +135,33 @@ func (s *State) enter(e *Event) {
 	if e.Total > 0 {
 		st.Units = make([]Unit, e.Total)
 	}
+	kept := sc.keptFor(n)
 	sc.hold(st)
+	if kept != nil && e.Kept > 0 {
+		st.goOn(kept)
+	}
 	s.watch(st)
 	if n.Kind == KindSubflow && n.Sub != nil {
-		st.Child = &Scope{Path: childScope(sc.Path, n.Key, e.Visit), Cursor: n.Sub.Start}
-		s.adopt(st)
-		if n.Sub.Dag != nil {
-			st.Child.beginDag()
-		}
+		s.beginChild(st)
 	}
 	if s.closes(sc) {
 		s.Closing.entered(s)
+	}
+}
+
+// beginChild gives a subflow's step its scope: a new one, or that of its last visit once more.
+func (s *State) beginChild(st *Step) {
+	sub, path := st.Node.Sub, childScope(st.scope.Path, st.Key, st.Visit)
+	if st.Child != nil {
+		st.Child.Path = path
+		s.adopt(st)
+		st.Child.retry(nil)
+		return
+	}
+	st.Child = &Scope{Path: path, Cursor: sub.Start}
+	s.adopt(st)
+	if sub.Dag != nil {
+		st.Child.beginDag()
 	}
 }
 
@@ -157,7 +175,7 @@ func (sc *Scope) hold(st *Step) {
 		sc.Visits = map[string]int{}
 	}
 	sc.Visits[st.Key] = st.Visit
-	sc.Cursor, sc.EnterAt, sc.Step = st.Key, 0, st
+	sc.Cursor, sc.EnterAt, sc.Step, sc.Kept = st.Key, 0, st, nil
 }
 
 // watch notes a step that a signal may end.
@@ -214,6 +232,9 @@ func (s *State) leave(e *Event) {
 	}
 	if e.Next == "" && e.Status == string(StepFailed) {
 		sc.Failed, sc.FailedAt = orText(e.Error, "failed"), e.Node
+	}
+	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
+		sc.Kept = s.keep(st)
 	}
 }
 
@@ -307,6 +328,9 @@ func (s *State) launch(e *Event) {
 	}
 	st.Flying += e.Total
 	st.Next = max(st.Next, e.Unit+e.Total)
+	for st.Next < len(st.Units) && st.Units[st.Next].Status == UnitCompleted { // kept
+		st.Next++
+	}
 	if i := slices.Index(st.Retrying, e.Unit); e.Attempt > 1 && i >= 0 {
 		st.Retrying = slices.Delete(st.Retrying, i, i+1)
 	}

@@ -16,7 +16,8 @@ func (sc *Scope) holdDag(st *Step) {
 		sc.deactivate(n.Step)
 	}
 	n.Status, n.Visit, n.StartedAt, n.Step = StepStarted, st.Visit, st.EnteredAt, st
-	n.Initial, n.Extra = st.Initial, nil
+	n.Initial, n.Extra, n.Kept = st.Initial, nil, nil
+	sc.EnterAt = 0
 	sc.activate(st)
 }
 
@@ -54,10 +55,11 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 		s.remember(sc, node, e.Visit, sc.inputOf(node, st), n.Output)
 	}
 	if st != nil {
-		n.Total, n.Left, n.Failures, n.Extra = len(st.Units), st.Left(), st.Failures, st.Extra
 		s.forget(st)
-		sc.deactivate(st)
-		n.Step = nil
+		sc.drop(st)
+		if n.Status == StepFailed {
+			n.Kept = s.keep(st)
+		}
 	}
 	s.Steps++
 	sc.dag.left--
@@ -135,8 +137,16 @@ func (s *State) extend(e *Event) {
 	if st == nil || len(items) == 0 {
 		return
 	}
+	from := len(st.Units)
 	st.Units = append(st.Units, make([]Unit, len(items))...)
 	st.Extra = append(st.Extra, items...)
+	if st.Node.Dag == nil {
+		return
+	}
+	if n := st.scope.node(st.Node); n.Kept != nil {
+		st.take(n.Kept.Units, from)
+		n.Kept = nil
+	}
 }
 
 // entered notes that a step of the closing scope has begun: what undoes the step that completed last,
@@ -164,58 +174,8 @@ func (s *State) retry(e *Event) {
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
-	root := s.Root
-	root.cut(s)
-	if root.Graph.Dag == nil {
-		root.Cursor = orText(root.FailedAt, root.Cursor)
-	} else {
-		root.retryDag(undone)
-	}
-	root.Failed, root.FailedAt, root.EnterAt = "", "", 0
-}
-
-func (sc *Scope) retryDag(undone map[string]bool) {
-	list := sc.Graph.Dag.List
-	for i := range sc.Nodes {
-		n := &sc.Nodes[i]
-		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
-			continue
-		}
-		sc.renew(i)
-	}
-	for i := range sc.Nodes {
-		n := &sc.Nodes[i]
-		if n.Status != "" {
-			continue
-		}
-		n.Waits, n.Doomed = 0, false
-		for _, dep := range list[i].Dag.Deps {
-			switch {
-			case !sc.Nodes[dep].Ended():
-				n.Waits++
-			case !sc.passes(dep, list[i]):
-				n.Doomed = true
-			}
-		}
-	}
-	sc.linkDag()
-}
-
-// renew has a node run again, and with it those that ran although it had not completed, or with what has
-// been undone: outputs, what runs always, and what follows from them.
-func (sc *Scope) renew(index int) {
-	todo := []int{index}
-	for len(todo) > 0 {
-		i := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		n := &sc.Nodes[i]
-		*n = NodeState{Visit: n.Visit, Extra: n.Extra}
-		for _, d := range sc.Graph.Dag.List[i].Dag.Dependents {
-			if sc.Nodes[d].Status != "" {
-				todo = append(todo, d)
-			}
-		}
-	}
+	s.Root.cut(s)
+	s.Root.retry(undone)
 }
 
 // Reasons why a step failed or was skipped.

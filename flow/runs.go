@@ -1,6 +1,9 @@
 package flow
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // RunKind says what a NodeRun tells about.
 type RunKind string
@@ -57,6 +60,9 @@ func (h *History) Apply(e *Event) {
 		Evolve(h.State, e)
 	case TaskEnded:
 		h.taskEnded(e)
+		Evolve(h.State, e)
+	case ScopeRetried:
+		h.cancelIn(e.Scope, e.At)
 		Evolve(h.State, e)
 	case AttemptsStarted:
 		Evolve(h.State, e)
@@ -172,14 +178,20 @@ func (st *Step) summary(e *Event) NodeRun {
 
 // cancelBelow ends the runs of attempts that are given up together with a step.
 func (h *History) cancelBelow(st *Step, at int64) {
-	below := ""
 	if st.Child != nil {
-		below = st.Child.Path
+		h.cancelIn(st.Child.Path, at)
 	}
+	h.cancel(at, func(a Address) bool { return a.Scope == st.scope.Path && a.Node == st.Node.Key && a.Visit == st.Visit })
+}
+
+// cancelIn ends the runs of attempts that are given up in a scope and those below it.
+func (h *History) cancelIn(scope string, at int64) {
+	h.cancel(at, func(a Address) bool { return a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/") })
+}
+
+func (h *History) cancel(at int64, which func(Address) bool) {
 	for a, i := range h.live {
-		inStep := a.Scope == st.scope.Path && a.Node == st.Node.Key && a.Visit == st.Visit
-		inChild := below != "" && (a.Scope == below || len(a.Scope) > len(below) && a.Scope[:len(below)+1] == below+"/")
-		if inStep || inChild {
+		if which(a) {
 			h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, at
 			delete(h.live, a)
 		}

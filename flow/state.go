@@ -51,6 +51,7 @@ type Scope struct {
 	Retries    int                        `json:",omitempty"` // of children, in a subflow with strategy retry
 	Failed     string                     `json:",omitempty"` // error the scope ended with
 	FailedAt   string                     `json:",omitempty"` // the node it ended at then
+	Kept       *Kept                      `json:",omitempty"` // of graph mode: what the node at Cursor has left to its next visit
 	Nodes      []NodeState                `json:",omitempty"` // of dag mode, by index
 
 	run    json.RawMessage // of dag mode: what `run` means

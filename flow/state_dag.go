@@ -24,6 +24,7 @@ type NodeState struct {
 	StartedAt int64           `json:",omitempty"`
 	EndedAt   int64           `json:",omitempty"`
 	Step      *Step           `json:",omitempty"` // while it is active
+	Kept      *Kept           `json:",omitempty"` // what it has left to its next visit; its condition was met then
 
 	Extra []json.RawMessage `json:",omitempty"` // items that were appended, while no step holds them: a retry adds them again
 }

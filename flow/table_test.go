@@ -170,7 +170,7 @@ func (tb *table) checkDags(sc *Scope) {
 		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
 		require.True(tb.t, waits == state.Waits || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
 		require.False(tb.t, state.Status == StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
-		require.True(tb.t, state.Status == StepStarted || waits > 0 && !doomed || s.Paused() || s.canceling(), "%s in scope %q could run", n.Key, sc.Path)
+		require.True(tb.t, state.Status == StepStarted || waits > 0 && !doomed || s.Paused() || s.canceling() || sc.EnterAt > tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
 	}
 	require.Equal(tb.t, left, sc.dag.left)
 	require.NotZero(tb.t, left, "scope %q is over and nobody has noticed", sc.Path)

@@ -261,6 +261,9 @@ func eventText(e *Event) string {
 	if e.Total > 0 {
 		fmt.Fprintf(&b, " total=%d", e.Total)
 	}
+	if e.Kept > 0 {
+		fmt.Fprintf(&b, " kept=%d", e.Kept)
+	}
 	b.WriteString(times(" due ", e.Due) + quoted(" carrier=", e.Carrier) + quoted(" worker=", e.Worker) + quoted(" token=", e.Token))
 	b.WriteString(times(" until ", e.Until) + quoted(" note=", e.Note) + quoted(" key=", e.Key) + raw(" params=", e.Params) + quoted(" request=", e.Request))
 	return b.String()

@@ -181,6 +181,7 @@ type Event struct {
 	Error    string          `json:"error,omitempty"`
 	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
 	Total    int             `json:"total,omitempty" doc:"units that were begun or appended"`
+	Kept     int             `json:"kept,omitempty" doc:"of a step that is retried: units of its last visit whose results count, 1 for the scope of a subflow"`
 	Due      Time            `json:"due,omitzero"`
 	Carrier  string          `json:"carrier,omitempty" doc:"incarnation of the member that carries the attempt"`
 	Worker   string          `json:"worker,omitempty"`

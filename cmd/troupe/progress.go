@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -80,7 +81,11 @@ func (p *progress) apply(e *wire.Event) {
 		p.state, p.err, p.ended = e.State, e.Error, e.At.Time
 		clear(p.active)
 	case "step_entered":
-		p.active[at] = &stepProgress{at: at, entered: e.At.Time, total: max(e.Total, 1)}
+		p.active[at] = &stepProgress{at: at, entered: e.At.Time, total: max(e.Total, 1), done: e.Kept}
+	case "scope_retried":
+		maps.DeleteFunc(p.active, func(v visit, _ *stepProgress) bool {
+			return v.scope == e.Scope || strings.HasPrefix(v.scope, e.Scope+"/")
+		})
 	case "step_ended":
 		p.stepEnded(at, e)
 	case "attempts_started", "attempt_claimed", "attempt_ended":
@@ -188,13 +193,15 @@ func (p *progress) tell(e *wire.Event) string {
 		return "task canceled gently: what is in flight goes on"
 	case "task_closing":
 		return "task " + e.State + ", what it did is undone" + after(": ", e.Error)
+	case "scope_retried":
+		return e.Scope + ": what failed in it is tried again"
 	case "signal_received":
 		return "signal " + e.Key
 	case "units_appended":
 		return fmt.Sprintf("%s: %d units appended", where, e.Total)
 	case "step_entered":
 		if e.Total > 1 {
-			return fmt.Sprintf("%s: started with %d units", where, e.Total)
+			return fmt.Sprintf("%s: started with %d units%s", where, e.Total, keptText(e.Kept))
 		}
 		return where + ": started"
 	case "step_ended":
@@ -207,6 +214,13 @@ func (p *progress) tell(e *wire.Event) string {
 		}
 	}
 	return ""
+}
+
+func keptText(units int) string {
+	if units == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them kept", units)
 }
 
 // after is a text with something before it, or nothing.

@@ -54,3 +54,21 @@ func TestProgressFoldsEvents(t *testing.T) {
 		"mail: completed, next end", "task completed"}, told)
 	require.Equal(t, "no [2J route", clean("no\x1b[2J route"), "what others wrote does nothing to a terminal")
 }
+
+func TestProgressOfWhatIsTriedAgain(t *testing.T) {
+	in := func(scope, node string, visit int) wire.Place {
+		return wire.Place{Scope: scope, Node: node, Visit: visit}
+	}
+	p := newProgress()
+	p.apply(&wire.Event{Type: "step_entered", Place: in("", "s", 1)})
+	p.apply(&wire.Event{Type: "step_entered", Place: in("s#1", "mail", 1), Total: 3})
+	again := wire.Event{Type: "scope_retried", Place: wire.Place{Scope: "s#1"}}
+	p.apply(&again)
+	require.Len(t, p.underWay(), 1, "what was cut short in the scope is over")
+	require.Equal(t, "s#1: what failed in it is tried again", p.tell(&again))
+
+	entered := wire.Event{Type: "step_entered", Place: in("s#1", "mail", 2), Total: 3, Kept: 2}
+	p.apply(&entered)
+	require.Equal(t, 2, p.active[visit{nodeID{"s#1", "mail"}, 2}].done)
+	require.Equal(t, "s#1/mail: started with 3 units, 2 of them kept", p.tell(&entered))
+}

@@ -33,6 +33,7 @@ type shadow struct {
 	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
 	owed     map[string]int            // compensations, by the node that makes them
+	again    *again
 }
 
 func newChecker(w *world) *checker {
@@ -48,7 +49,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if t == nil {
 		plan := c.plans[commit.Create.VersionID]
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, owed: map[string]int{}}
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, owed: map[string]int{}, again: newAgain(plan)}
 		c.tasks[commit.Task] = t
 	}
 	if commit.Events != nil {
@@ -121,6 +122,7 @@ func (t *shadow) event(e *flow.Event) error {
 		}
 		t.requests[e.Request] = e.Type
 	}
+	t.again.event(e)
 	switch e.Type {
 	case flow.TaskEnded:
 		t.ended = true

@@ -102,7 +102,7 @@ func (w *dagWriter) node(key string, deps []string, depth int) object {
 	default:
 		w.work(n, "echo", "inc", "flaky", "coin", "list", "boom", "fatal", "panics", "second")
 	}
-	if n["service"] != "second" { // what was skipped is not tried again
+	if !retryable(n) { // what was skipped is not tried again
 		n["on_exhausted"] = pick(w.rng, "", "", "skip", "skip-cascade")
 	}
 	if w.rng.IntN(8) == 0 {
@@ -110,6 +110,9 @@ func (w *dagWriter) node(key string, deps []string, depth int) object {
 	}
 	return n
 }
+
+// retryable nodes fail only the first time.
+func retryable(n object) bool { return n["service"] == "second" || n["service"] == "unlucky" }
 
 // work says who does it, and how often it is tried.
 func (w *dagWriter) work(n object, from ...string) {
@@ -145,8 +148,8 @@ func (w *dagWriter) fanout(n object, key string, deps []string) {
 		w.play.appends[key] = w.rng.IntN(3)
 		return
 	}
-	w.work(n, "echo", "inc", "flaky", "coin", "boom", "second")
-	if n["service"] == "second" && each["on_error"] == "continue" { // it would complete without, and be done
+	w.work(n, "echo", "inc", "flaky", "coin", "boom", "second", "unlucky", "unlucky")
+	if retryable(n) && each["on_error"] == "continue" { // it would complete without, and be done
 		each["on_error"] = "collect"
 	}
 }
@@ -180,13 +183,20 @@ func (w *dagWriter) branch(n object, deps []string, depth int) {
 			n["prep"].(object)["input_map"].(object)["d"] = "$deps." + pick(w.rng, deps...)
 		}
 	}
-	if w.rng.IntN(4) == 0 {
+	if w.rng.IntN(3) == 0 {
+		first := pick(w.rng, "inc", "coin", "flaky")
+		if depth == 0 && len(deps) == 0 && n["when"] == nil && n["prep"] == nil { // its visits are those of its task then
+			first = pick(w.rng, "inc", "coin", "flaky", "second", "unlucky")
+		}
+		second := pick(w.rng, "echo", "echo", "coin")
 		n["flow"] = object{"start": "x", "result": "out", "edges": []object{{"from": "x", "action": "default", "to": "y"}},
 			"nodes": object{
-				"x": object{"service": pick(w.rng, "inc", "coin", "flaky"), "exec_type": pick(w.rng, "", "queue"), "prep": object{"input_key": "$params.n"}, "post": object{"output_key": "out"}},
-				"y": object{"service": "echo", "prep": object{"input_map": object{"was": "$shared.out"}}, "post": object{"output_key": "out"}},
+				"x": object{"service": first, "exec_type": pick(w.rng, "", "queue"), "prep": object{"input_key": "$params.n"}, "post": object{"output_key": "out"}},
+				"y": object{"service": second, "prep": object{"input_map": object{"was": "$shared.out"}}, "post": object{"output_key": "out"}},
 			}}
-		n["on_exhausted"] = pick(w.rng, "", "skip", "skip-cascade")
+		if first == "inc" || first == "coin" || first == "flaky" {
+			n["on_exhausted"] = pick(w.rng, "", "skip", "skip-cascade")
+		}
 		return
 	}
 	n["flow"] = w.scope(1+w.rng.IntN(3), depth+1, false)

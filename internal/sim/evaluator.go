@@ -369,11 +369,16 @@ func (e *evaluator) units(n *dagNode, key string, items []any) *end {
 // graph is the flow of graph mode that plays have in a branch: x, then y, and a failure of x is its own.
 func (e *evaluator) graph(n *dagNode, run any) *end {
 	fields, _ := run.(map[string]any)
-	x := e.attempts(n.Flow.Nodes["x"].Service, 1, 1, fields["n"])
+	first, second := n.Flow.Nodes["x"].Service, n.Flow.Nodes["y"].Service
+	visit := 1
+	if first == "second" || first == "unlucky" {
+		visit = e.visit
+	}
+	x := e.attempts(first, 1, visit, fields["n"])
 	if x.status == flow.StepFailed {
 		return x
 	}
-	return &end{status: flow.StepCompleted, out: map[string]any{"was": x.out}}
+	return e.attempts(second, 1, 1, map[string]any{"was": x.out})
 }
 
 func (e *evaluator) tried(service string, n *dagNode, input any) *end {

@@ -14,7 +14,7 @@ import (
 var services = []string{"echo", "inc", "route", "flaky", "odd", "boom", "fatal", "big", "panics", "poison"}
 
 // dagServices are further ones, which only plays of dag mode ask for.
-var dagServices = []string{"coin", "yesno", "list", "second"}
+var dagServices = []string{"coin", "yesno", "list", "second", "unlucky"}
 
 // direct is what a unit is finished with that nobody carries out.
 func direct(unit int) json.RawMessage { return encoded(object{"unit": unit}) }
@@ -66,6 +66,11 @@ func serve(job flow.Job) flow.Report {
 	case "second":
 		if job.Visit < 2 {
 			r.Error = "not the first time"
+		}
+		r.Output = job.Input
+	case "unlucky":
+		if mark%2 == 1 && job.Visit < 2 {
+			r.Error = "not the first time, perhaps"
 		}
 		r.Output = job.Input
 	case "poison":

@@ -226,6 +226,9 @@ func (u *user) verify() {
 	if !u.forced {
 		u.check.undone(t)
 	}
+	if p, bad := t.again.inVain(); bad {
+		u.w.fail("task %s did %+v again, which was done; its flow is %s with %s", u.task, p, u.play.definition, u.play.params)
+	}
 	var got outcome
 	if u.play.dag {
 		got = dagOutcomeOf(t.state)

@@ -1,0 +1,171 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Kept is what a step that failed or was cut short leaves to the visit that tries it again: what it had
+// completed is not done once more, as long as it works on the same input.
+type Kept struct {
+	Input   json.RawMessage `json:",omitempty"`
+	Initial int             `json:",omitempty"` // units it began with
+	Units   []Unit          `json:",omitempty"` // zero where nothing had completed
+	Child   *Scope          `json:",omitempty"` // of a subflow, with nothing active in it
+}
+
+// keep is called when a step is over, and everything below it with it.
+func (s *State) keep(st *Step) *Kept {
+	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed()}
+	if st.Child != nil {
+		st.Child.cut(s)
+		k.Child = st.Child
+	}
+	return k
+}
+
+// completed are the units of a step with nothing but the results of those that completed; nil when
+// none has.
+func (st *Step) completed() []Unit {
+	if st.Done == st.Failures || st.Node.Single {
+		return nil
+	}
+	units := make([]Unit, len(st.Units))
+	for i := range st.Units {
+		if u := &st.Units[i]; u.Status == UnitCompleted {
+			units[i] = Unit{Status: UnitCompleted, Attempt: u.Attempt, Output: u.Output}
+		}
+	}
+	return units
+}
+
+// keptFor is what the last visit of a node has left to the next one.
+func (sc *Scope) keptFor(n *PlanNode) *Kept {
+	if sc.Graph.Dag != nil {
+		return sc.node(n).Kept
+	}
+	return sc.Kept
+}
+
+// keeps says of how many units, or of a scope, a step that is about to be entered has the results: its
+// last visit has left them, and it works on the same.
+func (sc *Scope) keeps(n *PlanNode, e *Event) int {
+	k := sc.keptFor(n)
+	if k == nil || k.Units == nil && k.Child == nil || k.Initial != e.Total {
+		return 0
+	}
+	input := e.Input
+	if e.InputRef != "" {
+		input = sc.resolve(e.InputRef, sc.stepParams(n))
+	}
+	if !bytes.Equal(expr.Compact(k.Input), expr.Compact(input)) {
+		return 0
+	}
+	count := 0
+	for i := range k.Units {
+		if k.Units[i].Status == UnitCompleted {
+			count++
+		}
+	}
+	return max(count, 1)
+}
+
+// goOn gives a step that has just been entered what its last visit has left. Units that were appended
+// to that one are appended again, and only then have their results.
+func (st *Step) goOn(k *Kept) {
+	st.take(k.Units, 0)
+	if len(k.Units) > len(st.Units) && st.Node.Dag != nil {
+		st.scope.node(st.Node).Kept = &Kept{Units: k.Units}
+	}
+	if k.Child != nil {
+		st.Child = k.Child.again()
+	}
+}
+
+// take gives units from an index on the results that were kept of them.
+func (st *Step) take(kept []Unit, from int) {
+	for i := from; i < min(len(kept), len(st.Units)); i++ {
+		if kept[i].Status == UnitCompleted {
+			st.Units[i] = kept[i]
+			st.Done++
+		}
+	}
+}
+
+// again is a copy of a scope that is over, for another visit of the step it belongs to. The first one
+// stays as somebody may be reading it.
+func (sc *Scope) again() *Scope {
+	next := *sc
+	next.Nodes, next.Shared, next.Visits = slices.Clone(sc.Nodes), maps.Clone(sc.Shared), maps.Clone(sc.Visits)
+	return &next
+}
+
+// retry has a scope that failed or was cut short go on where it was: what failed, and what could not run
+// because of that, is as if it had not been there; so is what was undone.
+func (sc *Scope) retry(undone map[string]bool) {
+	if sc.Graph.Dag == nil {
+		sc.Cursor = orText(sc.FailedAt, sc.Cursor)
+	} else {
+		sc.retryDag(undone)
+	}
+	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
+}
+
+// retryScope has a subflow try again what failed in its dag.
+func (s *State) retryScope(e *Event) {
+	sc := s.scopes[e.Scope]
+	if sc == nil || sc.Graph.Dag == nil {
+		return
+	}
+	sc.cut(s)
+	sc.retry(nil)
+	sc.Retries, sc.EnterAt = e.Attempt, e.Due
+}
+
+func (sc *Scope) retryDag(undone map[string]bool) {
+	list := sc.Graph.Dag.List
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
+			continue
+		}
+		sc.renew(i)
+	}
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if n.Status != "" {
+			continue
+		}
+		n.Waits, n.Doomed = 0, false
+		for _, dep := range list[i].Dag.Deps {
+			switch {
+			case !sc.Nodes[dep].Ended():
+				n.Waits++
+			case !sc.passes(dep, list[i]):
+				n.Doomed = true
+			}
+		}
+	}
+	sc.linkDag()
+}
+
+// renew has a node run again, with what it keeps. Those that ran although it had not completed, or with
+// what has been undone (outputs, what runs always, and what follows from them) keep nothing: they
+// would work on something else.
+func (sc *Scope) renew(index int) {
+	n := &sc.Nodes[index]
+	*n = NodeState{Visit: n.Visit, Extra: n.Extra, Kept: n.Kept}
+	list := sc.Graph.Dag.List
+	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n := &sc.Nodes[i]; n.Status != "" || n.Kept != nil {
+			*n = NodeState{Visit: n.Visit, Extra: n.Extra}
+			todo = append(todo, list[i].Dag.Dependents...)
+		}
+	}
+}
