@@ -200,10 +200,7 @@ func (p *progress) tell(e *wire.Event) string {
 	case "units_appended":
 		return fmt.Sprintf("%s: %d units appended", where, e.Total)
 	case "step_entered":
-		if e.Total > 1 {
-			return fmt.Sprintf("%s: started with %d units%s", where, e.Total, keptText(e.Kept))
-		}
-		return where + ": started"
+		return where + ": started" + unitsText(e)
 	case "step_ended":
 		return where + ": " + e.State + after(", ", e.Reason) + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
 	case "attempt_claimed":
@@ -216,11 +213,18 @@ func (p *progress) tell(e *wire.Event) string {
 	return ""
 }
 
-func keptText(units int) string {
-	if units == 0 {
-		return ""
+// unitsText says what a step begins with.
+func unitsText(e *wire.Event) (text string) {
+	if e.Total > 1 {
+		text = fmt.Sprintf(" with %d units", e.Total)
 	}
-	return fmt.Sprintf(", %d of them kept", units)
+	switch {
+	case e.Kept > 0 && e.Total > 0:
+		text += fmt.Sprintf(", %d kept", e.Kept)
+	case e.Kept > 0:
+		text = " where it was"
+	}
+	return text
 }
 
 // after is a text with something before it, or nothing.

@@ -70,5 +70,5 @@ func TestProgressOfWhatIsTriedAgain(t *testing.T) {
 	entered := wire.Event{Type: "step_entered", Place: in("s#1", "mail", 2), Total: 3, Kept: 2}
 	p.apply(&entered)
 	require.Equal(t, 2, p.active[visit{nodeID{"s#1", "mail"}, 2}].done)
-	require.Equal(t, "s#1/mail: started with 3 units, 2 of them kept", p.tell(&entered))
+	require.Equal(t, "s#1/mail: started with 3 units, 2 kept", p.tell(&entered))
 }
