@@ -18,11 +18,13 @@ type pgflow struct {
 	reader Reader
 	limits flow.Limits
 
+	runs     Runs
 	services flowServices
 }
 
 func newPgflow(cfg Config) *pgflow {
 	return &pgflow{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, limits: cfg.Limits,
+		runs:     Runs{cfg.Engine, cfg.Store, cfg.Reader},
 		services: flowServices{byFlow: map[string]knownServices{}}}
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -11,146 +12,126 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// events streams what happens to a run: first a snapshot, then every event after it. Whoever names the last
-// event they have seen gets those behind it instead; whoever comes before the run has started, with the
-// id it will have, gets all.
+// sseHeartbeat is how often a silent stream shows that it is alive.
+const sseHeartbeat = 15 * time.Second
+
+// events streams what happens to a run as server-sent events.
 func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
 	run := r.PathValue("run")
-	ctx, leave := Stay(w, r)
-	defer leave()
-	s := &pgStream{p: p, sse: newSSE(w), run: run}
-	_, err := p.store.Task(ctx, run)
+	opened, err := ServeSSE(w, r, sseHeartbeat, func(ctx context.Context, l Listener) error {
+		return p.runs.Tell(ctx, run, r.Header.Get("Last-Event-ID"), l)
+	})
 	switch {
-	case missing(err) && uuid.Validate(run) == nil:
-		if s.open() != nil || s.appears(ctx) != nil {
-			return nil
-		}
-		s.feed.s, err = p.newState(ctx, run)
-	case err != nil:
-		return noRun(run, err)
-	default:
-		err = s.begin(ctx, r.Header.Get("Last-Event-ID"))
-	}
-	if err == nil {
-		err = s.follow(ctx)
-	}
-	switch {
-	case s.opened && err != nil && ctx.Err() == nil:
+	case opened && err != nil:
 		noteError(r, err)
-	case !s.opened && err == nil:
+	case !opened && err != nil:
+		return err
+	case !opened:
 		w.WriteHeader(http.StatusNoContent) // there will be nothing more: browsers do not come again
-	case !s.opened:
-		return noRun(run, err)
 	}
 	return nil
 }
 
+// Runs tells what happens to runs in the words of pgflow's clients.
+type Runs struct {
+	Engine interface {
+		Watcher
+		Appears(ctx context.Context, task string) error
+	}
+	Store interface {
+		Task(ctx context.Context, id string) (*persistence.TaskRow, error)
+	}
+	Reader interface {
+		View(ctx context.Context, task string) (*persistence.View, error)
+		Plan(ctx context.Context, version string) (*flow.Plan, error)
+	}
+}
+
+// Tell tells a run's events until it has ended: first a snapshot, then every event after it. Whoever names the last
+// event they have seen gets those behind it instead; whoever comes before the run has started, with the
+// id it will have, gets all. Before the stream is opened an error says what is wrong with the request.
+func (r Runs) Tell(ctx context.Context, run, last string, to Listener) error {
+	s := &pgStream{Runs: r, to: to, run: run}
+	if err := s.find(ctx, last); err != nil {
+		return noRun(run, err)
+	}
+	troubled := func(error) error { return to.Note(Trouble) }
+	err := Follow(ctx, r.Engine, run, s.read, troubled, func(row persistence.Row) error {
+		list, err := s.feed.told(row, s.after)
+		if err != nil {
+			return err
+		}
+		return to.Send(list)
+	})
+	if err == nil && !s.feed.s.Status.Ended() {
+		return ErrBrokenOff
+	}
+	return err
+}
+
 // pgStream is one stream of a run's events.
 type pgStream struct {
-	*sse
-	p     *pgflow
+	Runs
+	to    Listener
 	run   string
 	feed  pgFeed
 	read  int64 // rows up to here are part of the feed's state
 	after pgSpot
 }
 
-// appears waits for the run to be started.
-func (s *pgStream) appears(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() { done <- s.p.engine.Appears(ctx, s.run) }()
-	alive := time.NewTicker(sseHeartbeat)
-	defer alive.Stop()
-	for {
-		select {
-		case err := <-done:
+// find waits for a run that has yet to be started.
+func (s *pgStream) find(ctx context.Context, last string) error {
+	_, err := s.Store.Task(ctx, s.run)
+	if missing(err) && uuid.Validate(s.run) == nil {
+		if err := s.to.Open(); err != nil {
 			return err
-		case <-alive.C:
-			if err := s.write(": not started yet\n\n"); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
 		}
+		if err := s.Engine.Appears(ctx, s.run); err != nil {
+			return err
+		}
+		s.feed.s, err = s.newState(ctx)
+		return err
 	}
+	if err != nil {
+		return err
+	}
+	return s.begin(ctx, last)
 }
 
-// newState is a run before its first event.
-func (p *pgflow) newState(ctx context.Context, run string) (*flow.State, error) {
-	row, err := p.store.Task(ctx, run)
+// newState is the run before its first event.
+func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
+	row, err := s.Store.Task(ctx, s.run)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := p.reader.Plan(ctx, row.VersionID)
+	plan, err := s.Reader.Plan(ctx, row.VersionID)
 	if err != nil {
 		return nil, err
 	}
-	return flow.NewState(run, plan), nil
+	return flow.NewState(s.run, plan), nil
 }
 
 // begin sends a snapshot, or finds the place behind the last event that was seen. That of a run that has
 // ended is not opened before there is something to tell.
 func (s *pgStream) begin(ctx context.Context, last string) (err error) {
-	v, err := s.p.reader.View(ctx, s.run)
+	if s.after, err = parsePgSpot(last); err != nil {
+		return err
+	}
+	v, err := s.Reader.View(ctx, s.run)
 	if err != nil {
 		return err
 	}
 	if last == "" {
 		s.feed.s, s.read, s.after = v.State, v.Seq, pgSpot{v.Seq, wholeRow}
-		return s.send([]sseMessage{{id: s.after.String(), event: "snapshot", data: statesOf(v.State)}})
-	}
-	if s.after, err = parsePgSpot(last); err != nil {
-		return err
+		data, err := json.Marshal(statesOf(v.State))
+		if err != nil {
+			return err
+		}
+		return s.to.Send([]Message{{ID: s.after.String(), Event: "snapshot", Data: data}})
 	}
 	s.feed.s = flow.NewState(s.run, v.State.Plan)
 	if v.State.Status.Ended() {
 		return nil
 	}
-	return s.open()
-}
-
-// follow streams until the run has ended, the client is gone, or the server leaves.
-func (s *pgStream) follow(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	type read struct {
-		row persistence.Row
-		err error
-	}
-	rows := make(chan read)
-	go func() {
-		defer close(rows)
-		for row, err := range s.p.engine.Watch(ctx, s.run, s.read) {
-			select {
-			case rows <- read{row, err}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	defer func() {
-		stop()
-		for range rows { // wait until the reader has ended
-		}
-	}()
-	alive := time.NewTicker(sseHeartbeat)
-	defer alive.Stop()
-	for {
-		select {
-		case r, more := <-rows:
-			if !more || r.err != nil {
-				return r.err
-			}
-			list, err := s.feed.told(r.row, s.after)
-			if err != nil {
-				return err
-			}
-			if s.send(list) != nil {
-				return nil // the client is gone
-			}
-		case <-alive.C:
-			if s.opened && s.write(": alive\n\n") != nil {
-				return nil
-			}
-		}
-	}
+	return s.to.Open()
 }

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"slices"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -96,6 +96,9 @@ func (p pgSpot) String() string {
 func (p pgSpot) before(q pgSpot) bool { return p.seq < q.seq || p.seq == q.seq && p.index < q.index }
 
 func parsePgSpot(text string) (pgSpot, error) {
+	if text == "" {
+		return pgSpot{}, nil
+	}
 	row, place, cut := strings.Cut(text, ".")
 	seq, err := strconv.ParseInt(row, 10, 64)
 	index := wholeRow
@@ -109,17 +112,23 @@ func parsePgSpot(text string) (pgSpot, error) {
 }
 
 // told are the events of a row behind a place.
-func (f *pgFeed) told(row persistence.Row, after pgSpot) ([]sseMessage, error) {
+func (f *pgFeed) told(row persistence.Row, after pgSpot) ([]Message, error) {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return nil, err
 	}
-	var list []sseMessage
+	var list []Message
 	for i := range events {
 		at := pgSpot{row.Seq, i}
-		if ev, ok := f.next(&events[i]); ok && after.before(at) {
-			list = append(list, sseMessage{id: at.String(), event: ev["event_type"].(string), data: ev})
+		ev, ok := f.next(&events[i])
+		if !ok || !after.before(at) {
+			continue
 		}
+		data, err := json.Marshal(ev)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Message{ID: at.String(), Event: ev["event_type"].(string), Data: data})
 	}
-	return slices.Clip(list), nil
+	return list, nil
 }

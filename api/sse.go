@@ -1,69 +1,108 @@
 package api
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
-// sse writes a stream of server-sent events.
+// sseWriteTimeout is how long a client may leave what was written unread.
+const sseWriteTimeout = 30 * time.Second
+
+// ServeSSE answers a request with server-sent events: what tell tells, and signs of life while it is silent.
+// The stream ends when tell returns, the client is gone, or the server leaves. An error of a stream that was
+// not opened can still become the answer; of one that was opened it is something to log.
+func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
+	ctx, leave := Stay(w, r)
+	defer leave()
+	s := &sse{w: w, rc: http.NewResponseController(w)}
+	var beating sync.WaitGroup
+	beating.Go(func() { s.beat(ctx, alive, leave) })
+	err = tell(ctx, s)
+	over := ctx.Err() != nil
+	leave()
+	beating.Wait()
+	if s.opened && (over || errors.Is(err, ErrGone) || errors.Is(err, ErrBrokenOff)) {
+		err = nil // it is taken up again by who wants to hear more
+	}
+	return s.opened, err
+}
+
+// sse writes server-sent events.
 type sse struct {
+	mu     sync.Mutex
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	opened bool
 }
 
-type sseMessage struct {
-	id, event string
-	data      any
-}
+func (s *sse) Open() error { return s.write("") }
 
-const (
-	// sseWriteTimeout is how long a client may leave what was written unread.
-	sseWriteTimeout = 30 * time.Second
-	// sseHeartbeat is how often a silent stream shows that it is alive.
-	sseHeartbeat = 15 * time.Second
-)
+func (s *sse) Note(text string) error { return s.write(": " + text + "\n\n") }
 
-func newSSE(w http.ResponseWriter) *sse { return &sse{w: w, rc: http.NewResponseController(w)} }
-
-// open begins the answer, unless that has been done. An error means that nobody listens any more.
-func (s *sse) open() error {
-	if s.opened {
-		return nil
-	}
-	s.opened = true
-	h := s.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // proxies that gather answers would keep events back
-	s.w.WriteHeader(http.StatusOK)
-	return s.write("retry: 1000\n\n")
-}
-
-func (s *sse) send(list []sseMessage) error {
+func (s *sse) Send(list []Message) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if err := s.open(); err != nil {
-		return err
-	}
 	var text []byte
 	for _, m := range list {
-		data, err := json.Marshal(m.data) // one line: line breaks are inside texts, where they are escaped
-		if err != nil {
-			return fmt.Errorf("encode event %s: %w", m.event, err)
+		for _, field := range [][2]string{{"id", m.ID}, {"event", m.Event}} {
+			if field[1] != "" {
+				text = fmt.Appendf(text, "%s: %s\n", field[0], field[1])
+			}
 		}
-		text = fmt.Appendf(text, "id: %s\nevent: %s\ndata: %s\n\n", m.id, m.event, data)
+		text = fmt.Appendf(text, "data: %s\n\n", m.Data)
 	}
 	return s.write(string(text))
 }
 
-func (s *sse) write(text string) error {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(sseWriteTimeout)) // a writer without deadlines does not block either
-	if _, err := s.w.Write([]byte(text)); err != nil {
-		return err
+// beat shows that a silent stream is alive, until ctx ends. A client that is gone ends the stream.
+func (s *sse) beat(ctx context.Context, every time.Duration, leave func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.isOpen() && s.Note("alive") != nil {
+				leave()
+				return
+			}
+		}
 	}
-	return s.rc.Flush()
+}
+
+func (s *sse) isOpen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+func (s *sse) write(text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.opened {
+		s.opened = true
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no") // proxies that gather answers would keep events back
+		s.w.WriteHeader(http.StatusOK)
+		text = "retry: 1000\n\n" + text
+	}
+	_ = s.rc.SetWriteDeadline(time.Now().Add(sseWriteTimeout)) // a writer without deadlines does not block either
+	if text == "" {
+		return nil
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	if err := s.rc.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
 }

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Message is one of a stream. What tells a stream's messages does not know how they travel.
+type Message struct {
+	ID    string // where to take the stream up again behind it; "" = behind the one before
+	Event string
+	Data  json.RawMessage // on one line
+}
+
+// Listener is who a stream is for. Its errors are ErrGone.
+type Listener interface {
+	// Open begins the stream, if that has not been done. The first message does so, too.
+	Open() error
+	Send(list []Message) error
+	// Note tells people who look at the stream why it is silent.
+	Note(text string) error
+}
+
+var (
+	// ErrGone: nobody listens any more.
+	ErrGone = errors.New("nobody listens any more")
+	// ErrBrokenOff: a stream has ended although there may be more to come. It is to be taken up again.
+	ErrBrokenOff = errors.New("the stream broke off")
+)
+
+// Watcher reads a task's journal from a position on, as it grows; it ends with the task.
+type Watcher interface {
+	Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error]
+}
+
+// Follow calls tell with the rows of a task's journal behind a position until there is nothing more to come. It
+// does not end because the store does not answer for a while: troubled hears of that, and may end it with an error.
+func Follow(ctx context.Context, w Watcher, task string, after int64, troubled func(error) error, tell func(persistence.Row) error) error {
+	for {
+		var trouble error
+		for row, err := range w.Watch(ctx, task, after) {
+			if trouble = err; err != nil {
+				break
+			}
+			after = row.Seq
+			if err := tell(row); err != nil {
+				return err
+			}
+		}
+		if trouble == nil || missing(trouble) {
+			return trouble
+		}
+		if err := Outlast(ctx, trouble, troubled); err != nil {
+			return err
+		}
+	}
+}
+
+// Outlast waits a little before the store is asked again.
+func Outlast(ctx context.Context, trouble error, troubled func(error) error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // that is why
+	}
+	if err := troubled(trouble); err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Trouble is what a listener reads while the store does not answer.
+const Trouble = "the store does not answer: trying on"
