@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // graphBody is a request's body as this dialect reads it: names in any case and with or without
@@ -16,6 +19,7 @@ import (
 type graphBody struct {
 	fields map[string]json.RawMessage
 	bad    bool
+	wrong  string // the first field that is of the wrong type
 }
 
 // readBody fails only for a body over the limit. What is no JSON object counts as empty, and bad.
@@ -68,8 +72,16 @@ func (b *graphBody) raw(name string) json.RawMessage { return b.fields[fieldName
 
 func (b *graphBody) into(name string, v any) {
 	if b.has(name) && json.Unmarshal(b.raw(name), v) != nil {
-		b.bad = true
+		b.bad, b.wrong = true, cmp.Or(b.wrong, name)
 	}
+}
+
+// problem says what is bad to those who are told more than the original told.
+func (b *graphBody) problem() error {
+	if b.wrong == "" {
+		return flow.Errorf(flow.Invalid, "the body must be a JSON object")
+	}
+	return flow.Errorf(flow.Invalid, "%s has a value of the wrong type", b.wrong)
 }
 
 func (b *graphBody) text(name string) string {

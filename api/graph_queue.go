@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -28,13 +29,17 @@ func jobOf(id, prefix string) (job, task string, a flow.Address, err error) {
 // maxWait bounds a long poll, so that a client that is gone is noticed.
 const maxWait = time.Minute
 
+// poll answers, and refuses, in the list form's dialect whoever asks in it.
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	q, list, err := readPoll(r)
-	if err != nil {
-		return err
+	var claimed []actors.Claimed
+	if err == nil {
+		claimed, err = g.claim(w, r, q)
 	}
-	claimed, err := g.claim(w, r, q)
 	switch {
+	case err != nil && list:
+		g.pgflow.refuse(w, r, err)
+		return nil
 	case err != nil:
 		return err
 	case len(claimed) == 0:
@@ -54,18 +59,28 @@ const (
 
 // readPoll tells the list form by its fields.
 func readPoll(r *http.Request) (q wire.QueuePoll, list bool, err error) {
-	err = readStrict(r, func(b *graphBody) {
-		list = b.has("max") || b.has("flow") || b.has("labels")
+	b, err := readBody(r)
+	if err != nil {
+		return q, false, err
+	}
+	list = b.has("max") || b.has("flow") || b.has("labels")
+	err = b.strict(func() {
 		q = wire.QueuePoll{WorkerID: b.text("worker_id"), Services: b.texts("services"), Max: b.number("max"), WaitMS: int64(b.number("wait_ms")),
 			Flow: b.text("flow"), Labels: b.texts("labels")}
-		if list && q.Max == 0 {
-			q.Max = listMax
-		}
-		if list && !b.has("wait_ms") {
-			q.WaitMS = listWaitMS
-		}
 	})
-	return q, list, err
+	switch {
+	case !list:
+		return q, false, err
+	case err != nil:
+		return q, true, b.problem()
+	case q.Flow == "" && len(q.Services) == 0:
+		return q, true, flow.Errorf(flow.Invalid, "flow or services is missing: say what you can do")
+	}
+	q.Max = cmp.Or(q.Max, listMax)
+	if !b.has("wait_ms") {
+		q.WaitMS = listWaitMS
+	}
+	return q, true, nil
 }
 
 func writeJob(w http.ResponseWriter, worker string, c actors.Claimed) error {
@@ -185,48 +200,76 @@ func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wir
 // maxExtend bounds how long a claim may be prolonged at once.
 const maxExtend = 24 * time.Hour
 
+// extend prolongs claims. Whoever names a job by id is refused in the dialect that does so.
 func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
-	var q wire.QueueHeartbeat
-	err := readStrict(r, func(b *graphBody) {
+	q, byID, err := readHeartbeat(r)
+	if err == nil {
+		var canceled []string
+		if canceled, err = g.prolong(r, q); err == nil {
+			writeJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
+			return nil
+		}
+	}
+	if byID {
+		g.pgflow.refuse(w, r, err)
+		return nil
+	}
+	if flow.KindOf(err) == flow.NotFound {
+		return notFound("queue entry not found")
+	}
+	return err
+}
+
+func readHeartbeat(r *http.Request) (q wire.QueueHeartbeat, byID bool, err error) {
+	b, err := readBody(r)
+	if err != nil {
+		return q, false, err
+	}
+	byID = b.has("id") && !b.has("queue_id")
+	err = b.strict(func() {
 		q = wire.QueueHeartbeat{QueueID: b.text("queue_id"), QueueIDs: b.texts("queue_ids"),
 			Token: b.text("token"), WorkerID: b.text("worker_id")}
-		if q.QueueID == "" {
+		if byID {
 			q.QueueID = b.text("id")
 		}
 		b.into("extend", &q.Extend)
 	})
-	if err != nil {
-		return err
+	switch {
+	case err != nil && byID:
+		err = b.problem()
+	case err != nil:
+	case !(q.Extend >= 0 && q.Extend <= maxExtend.Seconds()):
+		err = badRequest("extend must be between 0 and " + strconv.Itoa(int(maxExtend.Seconds())) + " seconds")
+	case len(q.IDs()) == 0:
+		err = badRequest("queue_id required")
 	}
-	if !(q.Extend >= 0 && q.Extend <= maxExtend.Seconds()) {
-		return badRequest("extend must be between 0 and " + strconv.Itoa(int(maxExtend.Seconds())) + " seconds")
-	}
+	return q, byID, err
+}
+
+// prolong answers with the ids of those jobs that nobody waits for any longer, as they were asked for.
+func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []string, err error) {
 	ids := q.IDs()
-	if len(ids) == 0 {
-		return badRequest("queue_id required")
-	}
 	jobs := make([]string, len(ids))
 	for i, id := range ids {
 		if jobs[i], _, _, err = jobOf(id, queuePrefix); err != nil {
-			return notFound("queue entry not found")
+			return nil, err
 		}
 	}
 	over, err := g.engine.Extend(r.Context(), q.WorkerID, jobs, q.Token, time.Duration(q.Extend*float64(time.Second)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	gone := map[string]bool{}
 	for _, job := range over {
 		gone[job] = true
 	}
-	canceled := []string{}
+	canceled = []string{}
 	for i, job := range jobs {
 		if gone[job] {
-			canceled = append(canceled, ids[i]) // as it was asked for
+			canceled = append(canceled, ids[i])
 		}
 	}
-	writeJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
-	return nil
+	return canceled, nil
 }
 
 func (g *graph) release(w http.ResponseWriter, r *http.Request) error {

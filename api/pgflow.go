@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -125,9 +126,26 @@ func decode(r *http.Request, v any) error {
 	var wrong *json.UnmarshalTypeError
 	switch err := json.Unmarshal(text, v); {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return flow.Errorf(flow.Invalid, "%s must be of type %s, is a %s", wrong.Field, wrong.Type, wrong.Value)
+		return flow.Errorf(flow.Invalid, "%s must be %s, is a %s", wrong.Field, typeName(wrong.Type), wrong.Value)
+	case wrong != nil:
+		return flow.Errorf(flow.Invalid, "the body must be a JSON object, is a %s", wrong.Value)
 	case err != nil:
 		return flow.Errorf(flow.Invalid, "the body must be a JSON object: %v", err)
 	}
 	return nil
+}
+
+// typeName says for people what a field has to be.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "an object"
 }

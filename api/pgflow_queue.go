@@ -103,7 +103,7 @@ func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request, b *graphBo
 	report := flow.Report{Output: b.raw("result"), Error: b.text("error"), Token: b.text("token"), Worker: b.text("worker_id"), Poller: true}
 	b.into("fatal", &report.Fatal)
 	if b.bad {
-		return flow.Errorf(flow.Invalid, "id, error and worker_id must be texts")
+		return b.problem()
 	}
 	_, run, at, err := jobOf(id, queuePrefix)
 	if err != nil {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 
@@ -79,38 +78,40 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return flow.Errorf(flow.Invalid, "reason %.40q is none: write error or timeout", q.Reason)
 	}
-	direct, err := p.isDirect(r.Context(), run, q.Step)
+	at, n, err := p.locate(r.Context(), run, at)
 	if err != nil {
-		return noRun(run, err)
+		return err
 	}
-	report.Direct, report.Fatal, report.Poller = direct, direct, !direct
+	report.Address = at
+	report.Direct = n.Exec.Type == flow.ExecDirect
+	report.Fatal, report.Poller = report.Direct, !report.Direct
 	return p.report(w, r, run, report)
-}
-
-func (p *pgflow) isDirect(ctx context.Context, run, step string) (bool, error) {
-	row, err := p.store.Task(ctx, run)
-	if err != nil {
-		return false, err
-	}
-	plan, err := p.reader.Plan(ctx, row.VersionID)
-	if err != nil {
-		return false, err
-	}
-	n := plan.Root.Nodes[step]
-	return n != nil && n.Exec.Type == flow.ExecDirect, nil
 }
 
 // report gives a report to a run and answers with the task. A direct task of a run that is over stays as
 // it is, like any other.
 func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	events, err := p.engine.Tell(r.Context(), run, report, "")
+	if report.Scope == "" && missing(err) { // the step may be inside a branch
+		at, _, unknown := p.locate(r.Context(), run, report.Address)
+		if unknown != nil {
+			return unknown
+		}
+		report.Address = at
+		events, err = p.engine.Tell(r.Context(), run, report, "")
+	}
 	if report.Direct && flow.KindOf(err) == flow.Conflict {
-		if direct, known := p.isDirect(r.Context(), run, report.Node); known == nil && direct {
+		if _, n, unknown := p.locate(r.Context(), run, report.Address); unknown == nil && n.Exec.Type == flow.ExecDirect {
 			return p.writeUnchanged(w, r, run, report.Address, err)
 		}
 	}
-	if err != nil {
-		return noRun(run, err)
+	switch {
+	case report.Scope != "" && missing(err): // the flow in which it was is over
+		return p.writeUnchanged(w, r, run, report.Address, noTask(report.Address))
+	case err != nil && missing(err):
+		return noTask(report.Address)
+	case err != nil:
+		return err
 	}
 	for i := range events {
 		if e := &events[i]; e.Type == flow.AttemptEnded {
@@ -119,12 +120,12 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 		}
 	}
 	return p.writeUnchanged(w, r, run, report.Address,
-		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", report.Node, run))
+		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", slugOf(report.Address), run))
 }
 
 // reportedBy tells of a task what the end of its attempt says. The whole of it is a matter of its history.
 func reportedBy(run string, e *flow.Event) pgReported {
-	r := pgReported{RunID: run, StepSlug: e.Node, TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
+	r := pgReported{RunID: run, StepSlug: slugOf(e.Address()), TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
 		LastWorkerID: textOrNull(e.Worker), Changed: true}
 	status := flow.AttemptStatus(e.Status)
 	if status == flow.AttemptOK {
@@ -145,17 +146,14 @@ func (p *pgflow) writeUnchanged(w http.ResponseWriter, r *http.Request, run stri
 	if err != nil {
 		return noRun(run, err)
 	}
-	for _, tasks := range tasksOf(h) {
-		if at.Unit >= len(tasks) || at.Unit < 0 || tasks[at.Unit].StepSlug != at.Node {
-			continue
-		}
-		t := tasks[at.Unit]
-		writeJSON(w, http.StatusOK, pgReported{RunID: run, StepSlug: t.StepSlug, TaskIndex: t.TaskIndex, Status: t.Status, Attempts: t.Attempts,
-			Output: t.Output, ErrorMessage: t.ErrorMessage, FailureReason: t.FailureReason, CompletedAt: t.CompletedAt, FailedAt: t.FailedAt,
-			LastWorkerID: t.LastWorkerID})
-		return nil
+	t, found := taskAt(h, at)
+	if !found {
+		return refusal
 	}
-	return refusal
+	writeJSON(w, http.StatusOK, pgReported{RunID: run, StepSlug: t.StepSlug, TaskIndex: t.TaskIndex, Status: t.Status, Attempts: t.Attempts,
+		Output: t.Output, ErrorMessage: t.ErrorMessage, FailureReason: t.FailureReason, CompletedAt: t.CompletedAt, FailedAt: t.FailedAt,
+		LastWorkerID: t.LastWorkerID})
+	return nil
 }
 
 func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
@@ -177,9 +175,15 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 		q.Items = []json.RawMessage{q.Item}
 	}
 	run := r.PathValue("run")
-	indexes, err := p.engine.Append(r.Context(), run, flow.Address{Node: q.Step}, q.Items, q.Route, "")
+	at := flow.Address{Node: q.Step}
+	indexes, err := p.engine.Append(r.Context(), run, at, q.Items, q.Route, "")
+	if missing(err) { // the step may be inside a branch
+		if at, _, err = p.locate(r.Context(), run, at); err == nil {
+			indexes, err = p.engine.Append(r.Context(), run, at, q.Items, q.Route, "")
+		}
+	}
 	if err != nil {
-		return noRun(run, err)
+		return err
 	}
 	writeJSON(w, http.StatusCreated, map[string][]int{"task_indexes": indexes})
 	return nil

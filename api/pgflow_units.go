@@ -54,6 +54,30 @@ func tasksOf(h *flow.History) [][]pgTask {
 	return list
 }
 
+// taskAt is one task; found is false when there is none yet.
+func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
+	if at.Scope == "" {
+		for _, tasks := range tasksOf(h) {
+			if at.Unit >= 0 && at.Unit < len(tasks) && tasks[at.Unit].StepSlug == at.Node {
+				return tasks[at.Unit], true
+			}
+		}
+		return t, false
+	}
+	for i := range h.Runs {
+		r := &h.Runs[i]
+		if r.Kind != flow.RunAttempt || r.Scope != at.Scope || r.Address.Node != at.Node || r.Unit != at.Unit || at.Visit != 0 && r.Visit != at.Visit {
+			continue
+		}
+		if r.Attempt == 1 {
+			t = pgTask{StepSlug: slugOf(at), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Output: json.RawMessage("null")}
+		}
+		t.add(h.State.Task, r)
+		found = true
+	}
+	return t, found
+}
+
 func visitOf(n *flow.NodeState) int {
 	if n.Step != nil {
 		return n.Step.Visit

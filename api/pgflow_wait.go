@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -26,10 +27,13 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	if err := want.check(); err != nil {
 		return err
 	}
-	timeout := time.Duration(queryNumber(r, "timeout_ms", int(defaultWait.Milliseconds()))) * time.Millisecond
+	timeout, err := waitTime(q.Get("timeout_ms"))
+	if err != nil {
+		return err
+	}
 	ctx, leave := Stay(w, r)
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, min(max(timeout, 0), longestWait))
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	run := r.PathValue("run")
 	v, err := p.reader.View(r.Context(), run)
@@ -47,6 +51,18 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusOK, statesOf(s))
 	return nil
+}
+
+// waitTime reads how long to wait, in milliseconds.
+func waitTime(text string) (time.Duration, error) {
+	if text == "" {
+		return defaultWait, nil
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 0 {
+		return 0, flow.Errorf(flow.Invalid, "timeout_ms %.40q is no time: write a number of milliseconds, such as 30000", text)
+	}
+	return time.Duration(min(ms, longestWait.Milliseconds())) * time.Millisecond, nil
 }
 
 func (q *pgWait) check() error {

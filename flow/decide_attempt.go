@@ -153,7 +153,7 @@ func (d *decider) report(c Report) error {
 		return nil
 	}
 	if st.exec(c.Unit).Type == ExecDirect {
-		return wrongRoute(true)
+		return wrongRoute(st.Node)
 	}
 	if c.Poller && st.exec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
@@ -205,11 +205,11 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	d.landed(st)
 }
 
-func wrongRoute(direct bool) error {
-	if direct {
-		return Errorf(Conflict, "the unit's route is direct: finish it directly")
+func wrongRoute(n *PlanNode) error {
+	if n.Exec.Type == ExecDirect {
+		return Errorf(Conflict, "step %.80q has the route direct: its units are finished directly, not as jobs", n.Key)
 	}
-	return Errorf(Conflict, "the unit's route is not direct: only whoever carries its job can end it")
+	return Errorf(Conflict, "step %.80q has the route %s, not direct: only whoever carries its jobs can end them", n.Key, n.Exec.Route())
 }
 
 // retries of a unit. The branches and items of graph mode have none.

@@ -9,7 +9,7 @@ func (d *decider) direct(c Report) error {
 	}
 	n := sc.Graph.Nodes[c.Node]
 	if n.Exec.Type != ExecDirect {
-		return wrongRoute(false)
+		return wrongRoute(n)
 	}
 	st := sc.visitOf(n)
 	switch {
@@ -45,7 +45,7 @@ func (d *decider) held(c Report) error {
 	st := sc.visitOf(n)
 	switch {
 	case n.Exec.Type == ExecDirect:
-		return wrongRoute(true)
+		return wrongRoute(n)
 	case n.Exec.Type != ExecQueue:
 		return Errorf(Conflict, "step %.80q has no jobs in the queue: nobody outside can end them", c.Node)
 	case st == nil || d.s.Status.Ended():

@@ -170,3 +170,23 @@ func pgHeartbeat(c *client) {
 	require.Equal(c, true, f.done(task, 1)["changed"])
 	require.Equal(c, []any{task["id"]}, c.post("/queue/heartbeat", obj{"id": task["id"]})["canceled"])
 }
+
+// pgGraphInside has a branch whose flow is a graph, with a scope of its own.
+func pgGraphInside(c *client) {
+	f := c.pgflow("B: {kind: branch, flow: {start: x, result: out, nodes: {x: {exec_type: queue, service: s, post: {output_key: out}}, "+
+		"y: {exec_type: queue, service: s}}, edges: [{from: x, action: default, to: y}]}}", "z: {depends_on: [B], "+once+"}")
+	r := f.run(obj{})
+	x := f.one("B/x")
+	byID := f.done(x, 5)
+	require.Equal(c, []any{true, "B/x", "completed"}, []any{byID["changed"], byID["step_slug"], byID["status"]})
+	again := f.done(x, 6)
+	require.Equal(c, []any{false, "B/x", "completed", 5.0, 1.0, "w"}, []any{again["changed"], again["step_slug"], again["status"], again["output"],
+		again["attempts_count"], again["last_worker_id"]})
+
+	f.one("B/y")
+	byStep := r.do("/tasks/complete", obj{"step": "B/y", "output": 7})
+	require.Equal(c, []any{true, "B/y"}, []any{byStep["changed"], byStep["step_slug"]})
+	has(c.T, `{"run":{},"B":5}`, f.one("z")["input"])
+	late := r.do("/tasks/fail", obj{"step": "B/y", "error_message": "late"})
+	require.Equal(c, []any{false, "completed", 7.0}, []any{late["changed"], late["status"], late["output"]})
+}

@@ -52,7 +52,9 @@ var pgflowChecks = []check{
 	{"15 a flow is ensured", pgEnsure},
 	{"15 a run may have an id of its client's", pgOwnID},
 	{"15 a claim is prolonged", pgHeartbeat},
+	{"15 tasks of a graph in a branch are named behind it", pgGraphInside},
 	{"15 a flow is deleted with its runs", pgDeleted},
+	{"15 what is refused says what is wrong", pgRefusals},
 	{"web pages are told what a route takes", pgMethods},
 }
 

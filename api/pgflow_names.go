@@ -1,0 +1,46 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// slugOf is what a step is called in this dialect: one of a flow that has a scope of its own is named
+// behind the branch it is in.
+func slugOf(at flow.Address) string {
+	node, child := place(at)
+	return joined(node, child)
+}
+
+// locate finds the unit that an address without a scope names by the slug of its step. Steps of a flow with
+// a scope of its own are found by what has happened to them.
+func (p *pgflow) locate(ctx context.Context, run string, at flow.Address) (flow.Address, *flow.PlanNode, error) {
+	row, err := p.store.Task(ctx, run)
+	if err != nil {
+		return at, nil, noRun(run, err)
+	}
+	plan, err := p.reader.Plan(ctx, row.VersionID)
+	if err != nil {
+		return at, nil, err
+	}
+	slug := slugOf(at)
+	if n := plan.Root.Nodes[slug]; n != nil {
+		return at, n, nil
+	}
+	h, err := p.reader.History(ctx, run)
+	if err != nil {
+		return at, nil, noRun(run, err)
+	}
+	for _, r := range slices.Backward(h.Runs) {
+		if r.Kind == flow.RunAttempt && r.Scope != "" && slugOf(r.Address) == slug {
+			return flow.Address{Scope: r.Scope, Node: r.Address.Node, Unit: at.Unit}, r.Node, nil
+		}
+	}
+	return at, nil, flow.Errorf(flow.NotFound, "run %.140q has no step %.140q: GET /runs/%[1]s?view=states lists its steps", run, slug)
+}
+
+func noTask(at flow.Address) error {
+	return flow.Errorf(flow.NotFound, "step %.140q has no task %d", slugOf(at), at.Unit)
+}
