@@ -17,7 +17,7 @@ const sseHeartbeat = 15 * time.Second
 
 // events streams what happens to a run as server-sent events.
 func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
-	run := r.PathValue("run")
+	run := runID(r)
 	opened, err := ServeSSE(w, r, sseHeartbeat, func(ctx context.Context, l Listener) error {
 		return p.runs.Tell(ctx, run, r.Header.Get("Last-Event-ID"), l)
 	})

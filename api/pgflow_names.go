@@ -2,10 +2,22 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/flow"
 )
+
+// runID is the run of a request's path. Ids that callers choose are kept in one spelling.
+func runID(r *http.Request) string {
+	text := r.PathValue("run")
+	if id, err := uuid.Parse(text); err == nil {
+		return id.String()
+	}
+	return text
+}
 
 // slugOf is what a step is called in this dialect: one of a flow that has a scope of its own is named
 // behind the branch it is in.

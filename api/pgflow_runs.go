@@ -38,7 +38,7 @@ func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
 		q.RunID = uuid.Must(uuid.NewV7()).String()
 	}
 	var input bytes.Buffer
-	if len(q.Input) > 0 {
+	if len(q.Input) > 0 && string(q.Input) != "null" { // null is the same as none
 		if err := json.Compact(&input, q.Input); err != nil {
 			return flow.Errorf(flow.Invalid, "input: %v", err)
 		}
@@ -84,7 +84,7 @@ func (p *pgflow) writeStates(w http.ResponseWriter, r *http.Request, run string)
 
 // getRun shows the tasks of each step only if ?tasks=true says so: they are told from the whole journal.
 func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
-	run := r.PathValue("run")
+	run := runID(r)
 	if tasks, _ := strconv.ParseBool(r.URL.Query().Get("tasks")); !tasks {
 		return p.writeStates(w, r, run)
 	}
@@ -110,7 +110,7 @@ func (p *pgflow) resume(w http.ResponseWriter, r *http.Request) error {
 
 // cancel lets what is in flight go on.
 func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
-	run := r.PathValue("run")
+	run := runID(r)
 	events, err := p.engine.Tell(r.Context(), run, flow.Cancel{Gently: true}, "")
 	if err != nil {
 		return noRun(run, err)
@@ -128,7 +128,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 
 // steer gives a command to a run. That it is as wanted already is no reason to refuse, as long as it lives.
 func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
-	run := r.PathValue("run")
+	run := runID(r)
 	refused := p.engine.Do(r.Context(), run, cmd, "")
 	if refused != nil && flow.KindOf(refused) != flow.Conflict {
 		return noRun(run, refused)

@@ -49,7 +49,7 @@ func (p *pgflow) completeTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.report(w, r, r.PathValue("run"), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Poller: true})
+	return p.report(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Poller: true})
 }
 
 func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
@@ -57,7 +57,7 @@ func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.report(w, r, r.PathValue("run"), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Direct: true})
+	return p.report(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Direct: true})
 }
 
 // failTask is for tasks of both routes. A direct one is not tried again: nobody but the caller would.
@@ -66,7 +66,7 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run := r.PathValue("run")
+	run := runID(r)
 	report := flow.Report{Address: at, Error: q.ErrorMessage, Worker: q.WorkerID}
 	if report.Error == "" {
 		report.Error = "failed"
@@ -174,7 +174,7 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 	case q.Item != nil:
 		q.Items = []json.RawMessage{q.Item}
 	}
-	run := r.PathValue("run")
+	run := runID(r)
 	at := flow.Address{Node: q.Step}
 	indexes, err := p.engine.Append(r.Context(), run, at, q.Items, q.Route, "")
 	if missing(err) { // the step may be inside a branch

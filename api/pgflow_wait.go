@@ -35,7 +35,7 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	run := r.PathValue("run")
+	run := runID(r)
 	v, err := p.reader.View(r.Context(), run)
 	if err != nil {
 		return noRun(run, err)

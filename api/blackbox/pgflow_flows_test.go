@@ -107,3 +107,20 @@ func pgMethods(c *client) {
 		require.Equal(c, want, h.Get("Access-Control-Allow-Methods"), path)
 	}
 }
+
+// pgSpellings holds ids and inputs that mean the same to being the same.
+func pgSpellings(c *client) {
+	f := c.pgflow(nodeA)
+	id := uuidOf(c)
+	for _, body := range []obj{{"run_id": id}, {"run_id": id, "input": nil}, {"run_id": strings.ToUpper(id)}} {
+		status, answer := c.call("POST", "/flows/"+f.slug+"/runs", body)
+		require.Equal(c, 200, status, "%v: %v", body, answer)
+		require.Equal(c, id, answer.(obj)["run"].(obj)["run_id"])
+	}
+	r := &pgRun{pgFlow: f, id: strings.ToUpper(id)}
+	f.one("a")
+	require.Equal(c, true, r.do("/tasks/complete", obj{"step": "a", "output": 1})["changed"])
+	r.ended("completed", `{"a":1}`)
+	require.Len(c, r.events(4), 4)
+	require.Equal(c, id, c.get("/runs/" + r.id + "/wait")["run"].(obj)["run_id"])
+}

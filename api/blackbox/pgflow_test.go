@@ -51,6 +51,7 @@ var pgflowChecks = []check{
 	{"P40 a task survives a kill of the engine", pgKill},
 	{"15 a flow is ensured", pgEnsure},
 	{"15 a run may have an id of its client's", pgOwnID},
+	{"15 ids and inputs that mean the same are the same", pgSpellings},
 	{"15 a claim is prolonged", pgHeartbeat},
 	{"15 tasks of a graph in a branch are named behind it", pgGraphInside},
 	{"15 a flow is deleted with its runs", pgDeleted},
