@@ -11,33 +11,37 @@ func pgNoHandlerForDirect(c *client) {
 }
 
 func pgRefused(c *client) {
-	for rule, nodes := range map[string][]string{
-		"output is reserved":          {"output: {}"},
-		"run is reserved":             {"run: {}"},
-		"a digit first":               {"1a: {}"},
-		"a dash":                      {"a-b: {}"},
-		"a slash":                     {"a/b: {}"},
-		"a colon":                     {"'gate:b': {}"},
-		"129 characters":              {strings.Repeat("a", 129) + ": {}"},
-		"a cycle":                     {"a: {depends_on: [b]}", "b: {depends_on: [a]}"},
-		"itself":                      {"a: {depends_on: [a]}"},
-		"an unknown dependency":       {"a: {depends_on: [b]}"},
-		"the same one twice":          {"a: {}", "b: {depends_on: [a, a]}"},
-		"two outputs":                 {"a: {}", "o: {kind: output}", "p: {kind: output}"},
-		"output with deps":            {"a: {}", "o: {kind: output, depends_on: [a]}"},
-		"a map of two":                {"a: {}", "b: {}", "m: {kind: map, depends_on: [a, b]}"},
-		"fanout without items":        {"f: {kind: fanout}"},
-		"a pattern that is no object": {"a: {when: {if: [1]}}"},
-		"an unknown skip mode":        {"a: {skip_mode: nope}"},
-		"both skip modes":             {"a: {when: {if: {}}, skip_mode: fail, whenUnmet: fail}"},
-		"whenUnmet for nothing":       {"a: {whenUnmet: skip}"},
-		"a dependency across scopes":  {"a: {}", "B: {kind: branch, flow: {nodes: {s: {depends_on: [a]}}}}"},
+	for _, tt := range []struct {
+		nodes []string
+		rule  string // as the refusal names it
+	}{
+		{[]string{"output: {}"}, "nodes.output: the key output is reserved"},
+		{[]string{"run: {}"}, "nodes.run: the key run is reserved"},
+		{[]string{"1a: {}"}, "begins with a letter or _ and has up to 128 letters, digits and _"},
+		{[]string{"a-b: {}"}, "begins with a letter or _ and has up to 128 letters, digits and _"},
+		{[]string{"a/b: {}"}, "holds / or :"},
+		{[]string{"'gate:b': {}"}, "holds / or :"},
+		{[]string{strings.Repeat("a", 129) + ": {}"}, "begins with a letter or _ and has up to 128 letters, digits and _"},
+		{[]string{"a: {depends_on: [b]}", "b: {depends_on: [a]}"}, "nodes wait for each other in a circle: a → b → a"},
+		{[]string{"a: {depends_on: [a]}"}, "nodes.a.depends_on[0]: a node cannot wait for itself"},
+		{[]string{"a: {depends_on: [b]}"}, `nodes.a.depends_on[0]: unknown node "b"`},
+		{[]string{"a: {}", "b: {depends_on: [a, a]}"}, `nodes.b.depends_on[1]: "a" is there twice`},
+		{[]string{"a: {}", "o: {kind: output}", "p: {kind: output}"}, "nodes.p: a scope has one output at most"},
+		{[]string{"a: {}", "o: {kind: output, depends_on: [a]}"}, "nodes.o.depends_on: an output waits for all leaves"},
+		{[]string{"a: {}", "b: {}", "m: {kind: map, depends_on: [a, b]}"}, "nodes.m.depends_on: a map works on one list"},
+		{[]string{"f: {kind: fanout}"}, "nodes.f.each.items: is missing"},
+		{[]string{"a: {when: {if: [1]}}"}, "nodes.a.when.if: a pattern is an object"},
+		{[]string{"a: {skip_mode: nope}"}, `nodes.a.skip_mode: unknown word "nope"`},
+		{[]string{"a: {when: {if: {}}, skip_mode: fail, whenUnmet: fail}"}, "nodes.a.whenUnmet: says the same as skip_mode"},
+		{[]string{"a: {whenUnmet: skip}"}, "nodes.a.whenUnmet: has no effect without a condition"},
+		{[]string{"a: {}", "B: {kind: branch, flow: {nodes: {s: {depends_on: [a]}}}}"}, `nodes.B.flow.nodes.s.depends_on[0]: unknown node "a"`},
 	} {
-		require.NotEmpty(c, c.notRegistered("", nodes...), rule)
+		require.Contains(c, c.notRegistered("", tt.nodes...), tt.rule, "%v", tt.nodes)
 	}
 	twice := `{"profile":"pgflow","nodes":{"a":{},"a":{}}}`
 	status, answer := c.call("POST", "/flows/"+strings.ReplaceAll(unique("twice"), "-", "_")+"/ensure", obj{"definition": raw(twice)})
 	require.Equal(c, 400, status, "%v", answer)
+	require.Contains(c, answer.(obj)["message"], "a node \"a\" before this one")
 	for _, slug := range []string{"run", "1a-B", strings.Repeat("a", 129)} {
 		status, answer := c.call("POST", "/flows/"+slug+"/ensure", obj{"definition": pgDefinition(c, "", "a: {}")})
 		require.Equal(c, 400, status, "%s: %v", slug, answer)
