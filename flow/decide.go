@@ -122,7 +122,7 @@ func (d *decider) advance() (more bool) {
 		}
 		w := d.todo[len(d.todo)-1]
 		d.todo = d.todo[:len(d.todo)-1]
-		if d.s.Status.Ended() || d.s.Paused() || d.s.scopes[w.sc.Path] != w.sc || d.s.Closing != nil && w.sc == d.s.Root {
+		if d.s.Status.Ended() || d.s.held() || w.st == nil && d.s.Paused() || d.s.scopes[w.sc.Path] != w.sc || d.s.Closing != nil && w.sc == d.s.Root {
 			continue
 		}
 		switch {

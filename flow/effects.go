@@ -123,9 +123,9 @@ func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// appendDelays adds what may start at a later time. Nothing of it wakes a task that is paused.
+// appendDelays adds what may start at a later time. What a pause holds back does not wake the task.
 func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
-	if s.Paused() {
+	if s.held() {
 		return effects
 	}
 	active := sc.Active()
@@ -137,7 +137,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 		}
 	}
 	switch {
-	case len(active) > 0 || s.canceling():
+	case len(active) > 0 || s.canceling() || s.Paused():
 	case sc.EnterAt > 0 && (sc.Cursor != "" || sc.Graph.Dag != nil):
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
@@ -171,7 +171,7 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	for i := 0; st.Flying > 0 && i < st.Next; i++ {
 		effects = st.appendOwed(effects, s, i)
 	}
-	if !s.Paused() {
+	if !s.held() {
 		effects = st.appendStart(effects, s)
 		if len(st.Retrying) > 0 && st.Flying < st.window(s.Plan) { // in a full window it waits for a place, not for its time
 			effects = append(effects, st.retryAlarm())

@@ -193,6 +193,10 @@ func (s *State) Answered(request string) bool {
 // Paused says whether nothing new may start.
 func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 }
 
+// held says whether a pause also holds back what is left of steps that have begun: retries, and units that
+// wait for their time or for a place. To pgflow those are queued already, and go on.
+func (s *State) held() bool { return s.Paused() && s.Plan.Profile != ProfilePgflow }
+
 // canceling says that nothing new may start, but what is in flight goes on.
 func (s *State) canceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 

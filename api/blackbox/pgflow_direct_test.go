@@ -84,6 +84,15 @@ func pgPause(c *client) {
 		status, answer := r.ask(what, nil)
 		require.Equal(c, 409, status, "%v", answer)
 	}
+
+	f = c.pgflow("a: {retry: {max_attempts: 2, delay: 1, backoff: fixed}}", nodeB)
+	r = f.run(obj{})
+	a = f.one("a")
+	r.do("/pause", nil)
+	f.fail(a, "once")
+	f.work("a", 1) // it is tried again
+	f.nothing()
+	r.is("paused", "a completed", "b created")
 }
 
 func pgCancel(c *client) {
