@@ -19,13 +19,6 @@ func runID(r *http.Request) string {
 	return text
 }
 
-// slugOf is what a step is called in this dialect: one of a flow that has a scope of its own is named
-// behind the branch it is in.
-func slugOf(at flow.Address) string {
-	node, child := place(at)
-	return joined(node, child)
-}
-
 // locate finds the unit that an address without a scope names by the slug of its step. Steps of a flow with
 // a scope of its own are found by what has happened to them.
 func (p *pgflow) locate(ctx context.Context, run string, at flow.Address) (flow.Address, *flow.PlanNode, error) {
@@ -37,7 +30,7 @@ func (p *pgflow) locate(ctx context.Context, run string, at flow.Address) (flow.
 	if err != nil {
 		return at, nil, err
 	}
-	slug := slugOf(at)
+	slug := at.Step()
 	if n := plan.Root.Nodes[slug]; n != nil {
 		return at, n, nil
 	}
@@ -46,7 +39,7 @@ func (p *pgflow) locate(ctx context.Context, run string, at flow.Address) (flow.
 		return at, nil, noRun(run, err)
 	}
 	for _, r := range slices.Backward(h.Runs) {
-		if r.Kind == flow.RunAttempt && r.Scope != "" && slugOf(r.Address) == slug {
+		if r.Kind == flow.RunAttempt && r.Scope != "" && r.Address.Step() == slug {
 			return flow.Address{Scope: r.Scope, Node: r.Address.Node, Unit: at.Unit}, r.Node, nil
 		}
 	}
@@ -54,5 +47,5 @@ func (p *pgflow) locate(ctx context.Context, run string, at flow.Address) (flow.
 }
 
 func noTask(at flow.Address) error {
-	return flow.Errorf(flow.NotFound, "step %.140q has no task %d", slugOf(at), at.Unit)
+	return flow.Errorf(flow.NotFound, "step %.140q has no task %d", at.Step(), at.Unit)
 }

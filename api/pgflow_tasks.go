@@ -120,12 +120,12 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 		}
 	}
 	return p.writeUnchanged(w, r, run, report.Address,
-		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", slugOf(report.Address), run))
+		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", report.Address.Step(), run))
 }
 
 // reportedBy tells of a task what the end of its attempt says. The whole of it is a matter of its history.
 func reportedBy(run string, e *flow.Event) pgReported {
-	r := pgReported{RunID: run, StepSlug: slugOf(e.Address()), TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
+	r := pgReported{RunID: run, StepSlug: e.Address().Step(), TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
 		LastWorkerID: textOrNull(e.Worker), Changed: true}
 	status := flow.AttemptStatus(e.Status)
 	if status == flow.AttemptOK {

@@ -70,7 +70,7 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 			continue
 		}
 		if r.Attempt == 1 {
-			t = pgTask{StepSlug: slugOf(at), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Output: json.RawMessage("null")}
+			t = pgTask{StepSlug: at.Step(), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Output: json.RawMessage("null")}
 		}
 		t.add(h.State.Task, r)
 		found = true
