@@ -37,6 +37,10 @@ const (
 )
 
 func (l *loader) load(task string, reply func(loaded)) {
+	if !persistence.IsText(task) { // no task has such an id, and a store may refuse the whole batch because of it
+		reply(loaded{})
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, load{task, reply})

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -73,8 +74,8 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := persistence.Version{ID: "ver-" + uuid.NewString(), FlowID: b.text("FlowID"), Number: b.number("Version"),
 		Definition: definition, Status: b.text("Status"), CreatedAt: g.engine.Now().UnixMilli()}
-	if v.Number < 0 {
-		return badRequest("version must be 1 or more")
+	if v.Number < 0 || v.Number > persistence.MaxVersion {
+		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
 	}
 	if _, err := g.store.Flow(r.Context(), v.FlowID); missing(err) {
 		return notFound("flow not found")

@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Config says what a Server serves and to whom. Zero fields have useful defaults.
@@ -114,13 +117,31 @@ func (s *Server) MountOpen(pattern string, h http.Handler) {
 
 // Handler is everything together, for a listener of the caller's.
 func (s *Server) Handler() http.Handler {
-	return s.observed(s.timed(s.bounded(s.known(s.mux))))
+	return s.observed(s.timed(s.bounded(s.known(legible(s.mux)))))
 }
 
 // bounded keeps bodies within the limit; reading on is an error that becomes 413.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// legible refuses addresses with what is no text: no store could look for it.
+func legible(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		where := ""
+		if !persistence.IsText(r.URL.Path) {
+			where = "path"
+		} else if query, err := url.QueryUnescape(r.URL.RawQuery); err == nil && !persistence.IsText(query) {
+			where = "query"
+		}
+		if where != "" {
+			refuse(w, r, wire.Problem{Status: http.StatusBadRequest, Kind: string(flow.Invalid), Where: where,
+				What: "it is not valid UTF-8 text, or holds the character U+0000", Hint: "correct the address"})
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

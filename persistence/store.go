@@ -3,7 +3,10 @@ package persistence
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Answers to a commit.
@@ -231,6 +234,9 @@ type Flow struct {
 	CreatedAt                   int64
 }
 
+// MaxVersion is the highest number that a version can have.
+const MaxVersion = math.MaxInt32
+
 // Version is one immutable state of a flow.
 type Version struct {
 	ID, FlowID string
@@ -272,3 +278,6 @@ type Logs interface {
 	PutLog(ctx context.Context, task, job string, content []byte) error // replaces
 	Log(ctx context.Context, job string) ([]byte, error)                // ErrNotFound
 }
+
+// IsText says whether a text is one that every store can keep and look for.
+func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

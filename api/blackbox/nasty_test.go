@@ -34,6 +34,7 @@ func TestNastyInput(t *testing.T) {
 					{"/tasks", obj{"FlowVersionID": nasty}},
 					{"/tasks/signal", obj{"task_id": task, "key": nasty, "value": nasty}},
 					{"/tasks/signal", obj{"task_id": nasty, "key": nasty, "value": nasty}},
+					{"/tasks/signal", obj{"task_id": nasty, "key": "k"}},
 					{"/workers/register", obj{"id": nasty, "url": nasty, "services": nasty, "type": nasty}},
 					{"/workers/register", obj{"id": nasty, "url": "queue", "services": []any{nasty}, "type": "async"}},
 					{"/workers/heartbeat", obj{"id": nasty, "load": nasty}},
@@ -43,6 +44,7 @@ func TestNastyInput(t *testing.T) {
 					{"/queue/update_run", obj{"run_id": q["run_id"], "status": nasty}},
 					{"/queue/update_run", obj{"run_id": nasty, "status": nasty}},
 					{"/queue/complete", obj{"queue_id": nasty, "result": nasty, "log": nasty}},
+					{"/../v1/tasks", obj{"flow": nasty, "version": nasty}},
 				} {
 					status, v := c.call("POST", s.path, s.body)
 					assert.Less(t, status, 500, "%s %v: %v", s.path, s.body, v)
@@ -53,6 +55,7 @@ func TestNastyInput(t *testing.T) {
 				status, v := c.call("GET", path, nil)
 				assert.Less(t, status, 500, "%s: %v", path, v)
 			}
+			illegible(c)
 			status, v := c.call("POST", "/queue/complete", obj{"queue_id": q["id"], "result": obj{"\x00": "a\x00b"}, "log": "a\x00b\xff", "error": nil})
 			require.Equal(t, 200, status, "%v", v)
 			c.ends(queued, "completed")
@@ -62,4 +65,22 @@ func TestNastyInput(t *testing.T) {
 			c.ends(task, "completed")
 		})
 	}
+}
+
+// illegible insists that what is no text is found out before a store is asked, which may refuse it.
+func illegible(c *client) {
+	v1 := &client{T: c.T, server: c.server}
+	for _, path := range []string{"/v1/tasks/%00", "/v1/tasks/a%ff/runs", "/v1/flows/%00", "/v1/tasks?label=%00:1", "/v1/tasks?flow=%ff", "/v1/tasks/%00/stream"} {
+		status, v := v1.call("GET", path, nil)
+		require.Equal(c, 400, status, "%s: %v", path, v)
+		require.Contains(c, v.(obj)["what"], "UTF-8")
+		require.NotEmpty(c, v.(obj)["where"])
+	}
+	status, v := c.call("POST", "/tasks/cancel?id=%00", nil)
+	require.Equal(c, 400, status, "%v", v)
+	flow, _ := c.flow(waitForever)
+	status, v = c.call("POST", "/flows/version", obj{"FlowID": flow, "Version": 1 << 40, "DefinitionJSON": waitForever})
+	require.Equal(c, 400, status, "%v", v)
+	status, v = c.call("POST", "/tasks", obj{"FlowID": flow, "Version": 1 << 40})
+	require.Equal(c, 404, status, "%v", v)
 }

@@ -135,6 +135,8 @@ func classify(err error) (kind flow.ErrorKind, what string) {
 		return flow.NotFound, "there is no such thing"
 	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
 		return flow.Conflict, "it exists already"
+	case errors.Is(err, persistence.ErrRefused):
+		return flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000"
 	case timedOut(err):
 		return flow.Busy, "the engine did not answer in time"
 	}

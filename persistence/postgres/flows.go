@@ -59,7 +59,7 @@ func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*pe
 			versionQuery+"WHERE flow_id = $1 AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
 	}
 	return first(ctx, s, "find a version", listing.ScanVersion,
-		versionQuery+"WHERE flow_id = $1 AND number = $2 ORDER BY n LIMIT 1", flowID, number)
+		versionQuery+"WHERE flow_id = $1 AND number = $2::bigint ORDER BY n LIMIT 1", flowID, number)
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"math"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -43,6 +45,17 @@ var flows = []behavior{
 		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "d", Name: "n"}))
 		_, err := w.FlowBySlug(w.ctx(), "")
 		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"a version of any number can be looked for", func(w *world) {
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f"}))
+		require.NoError(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "v", FlowID: "f", Number: persistence.MaxVersion}))
+		v, err := w.FindVersion(w.ctx(), "f", persistence.MaxVersion)
+		require.NoError(w, err)
+		require.Equal(w, "v", v.ID)
+		for _, number := range []int{-1, persistence.MaxVersion + 1, math.MaxInt} {
+			_, err := w.FindVersion(w.ctx(), "f", number)
+			require.ErrorIs(w, err, persistence.ErrNotFound, number)
+		}
 	}},
 	{"flows are listed newest first, in pages", func(w *world) {
 		for _, f := range []persistence.Flow{{ID: "a", CreatedAt: 1}, {ID: "c", CreatedAt: 2}, {ID: "b", CreatedAt: 2}} {
