@@ -27,7 +27,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	}}})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	armed.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	answers := make(chan error, n)
 	ask := func() { answers <- th.Do(ctx, id, flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "") }
@@ -36,7 +36,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	for range n - 1 {
 		go ask()
 	}
-	require.Eventually(t, func() bool { return th.Stats().Messages == n }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages == n }, patience, time.Millisecond)
 	time.Sleep(20 * time.Millisecond) // what was counted is in the mailbox then
 	close(crash)
 	for range n {
@@ -64,11 +64,11 @@ func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
 	}
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
-	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, patience, time.Millisecond)
 	crash.Store(true)
 	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
 	require.Equal(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, note, "")))
-	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, patience, time.Millisecond)
 	close(release)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	require.EqualValues(t, 3, calls.Load(), "no job was carried out twice")

@@ -37,7 +37,7 @@ func TestACarrierThatDoesNotListenKeepsNoMemberFromItsEnd(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "the member never ends")
 	}
 	require.Contains(t, log.String(), flow.JobID(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}))
@@ -65,7 +65,7 @@ func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
 				return nil
 			},
 		})})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	id, _, err := th.StartTask(ctx, actors.NewTask{VersionID: th.publish(t, untilApproved)})
 	require.NoError(t, err)

@@ -61,14 +61,14 @@ func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	tasks := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
 	var jobs []string
 	for len(jobs) < len(tasks) {
-		for _, got := range th.poll(t, time.Second, 3, "x") {
+		for _, got := range th.poll(t, patience, 3, "x") {
 			jobs = append(jobs, got.Job.ID())
 		}
 	}
 	require.NoError(t, th.Do(t.Context(), tasks[1], flow.Cancel{}, ""))
 	th.eventuallyEmpty(t)
 	held.expect(tasks...)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	canceled, err := th.Heartbeat(ctx, "w", jobs, "")
 	require.NoError(t, err)

@@ -19,11 +19,9 @@ import (
 
 func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 	const n = 20
-	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
-	t.Cleanup(func() { store.Close() })
 	var largest atomic.Int64
 	release := make(chan struct{})
-	th := start(t, actors.Config{Lease: time.Minute, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+	th := start(t, actors.Config{Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		size := 0
 		for _, c := range batch {
 			size += len(c.Events)
@@ -40,7 +38,7 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 			errs <- err
 		}()
 	}
-	require.Eventually(t, func() bool { return th.Stats().Uncommitted == n }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Uncommitted == n }, patience, 10*time.Millisecond)
 	close(release)
 	for range n {
 		require.NoError(t, <-errs)
@@ -52,14 +50,14 @@ func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var armed atomic.Bool
-	th := start(t, actors.Config{Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+	th := start(t, actors.Config{Host: actors.Host{Clock: lazy{}}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
 		if armed.Swap(false) {
 			return faulty.Lose()
 		}
 		return faulty.Fault{}
 	}})})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for row, err := range th.Watch(ctx, id, 0) {
 		require.NoError(t, err)

@@ -45,7 +45,7 @@ func TestARenewalThatCrossesTheMembersLeaveIsNoTakeover(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	s := &crossing{Store: store, asked: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{})}
 	var log bytes.Buffer
-	th := start(t, actors.Config{Store: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	th := start(t, actors.Config{Store: s, Host: actors.Host{Clock: eager{}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	s.armed.Store(true)
 	<-s.asked
 	require.NoError(t, th.Stop(t.Context()))
@@ -62,8 +62,8 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	var renewals atomic.Int64
 	var log bytes.Buffer
-	th := start(t, actors.Config{Lease: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Host: actors.Host{Clock: quick{time.Now()}},
+	th := start(t, actors.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Host: actors.Host{Clock: eager{}},
 		Store: faulty.Wrap(store, faulty.Hooks{Call: func(_ context.Context, name string) error {
 			if name == "Renew" {
 				if n := renewals.Add(1); n > 1 && n < 6 {
@@ -72,7 +72,7 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 			}
 			return nil
 		}})})
-	require.Eventually(t, func() bool { return renewals.Load() > 8 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return renewals.Load() > 8 }, patience, time.Millisecond)
 	th.Kill()
 	require.Equal(t, 1, strings.Count(log.String(), "the lease could not be renewed"), log.String())
 	require.Equal(t, 1, strings.Count(log.String(), "the lease is renewed again"), log.String())

@@ -34,7 +34,7 @@ func (th *theatre) begin(t *testing.T, version, params string) string {
 
 func (th *theatre) eventuallyEmpty(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, patience, 5*time.Millisecond)
 }
 
 func TestATaskThatOnlyWaitsLeavesMemoryAndComesBackForASignal(t *testing.T) {
@@ -75,8 +75,6 @@ func TestSignalsAtTheSameTimeAreNeverLost(t *testing.T) {
 }
 
 func TestAMemberTakesUpWhatAnotherWasCarryingWhenItDied(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "troupe.db")
-	store := openStore(t, path)
 	var calls atomic.Int64
 	reached := make(chan struct{}, 10)
 	block := carry(func(ctx context.Context, j flow.Job) flow.Report {
@@ -87,7 +85,7 @@ func TestAMemberTakesUpWhatAnotherWasCarryingWhenItDied(t *testing.T) {
 		return increment(ctx, j)
 	})
 	cfg := withFunc(block)
-	cfg.Store, cfg.Lease = store, 200*time.Millisecond
+	cfg.Store = newLeaping()
 	first := start(t, cfg)
 	id := first.begin(t, first.publish(t, chainOfThree), `{"n":1}`)
 	<-reached
@@ -96,7 +94,6 @@ func TestAMemberTakesUpWhatAnotherWasCarryingWhenItDied(t *testing.T) {
 	view := second.ended(t, id)
 	require.JSONEq(t, `{"x":4}`, string(view.State.Root.SharedJSON()))
 	require.EqualValues(t, 4, calls.Load(), "one attempt was carried out twice, because its carrier died")
-	require.NoError(t, store.Close())
 }
 
 func TestAStepActorThatCrashesIsCarriedOn(t *testing.T) {
@@ -157,13 +154,13 @@ func TestAPausedTaskStartsNothingNew(t *testing.T) {
 		return increment(ctx, j)
 	}))
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
-	require.Eventually(t, func() bool { return calls.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, patience, time.Millisecond)
 	require.NoError(t, th.Do(t.Context(), id, flow.Pause{}, ""))
 	close(release)
 	require.Eventually(t, func() bool {
 		view, err := th.reader.View(t.Context(), id)
 		return err == nil && view.State.Steps == 1
-	}, 5*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 	require.EqualValues(t, 1, calls.Load())
 	require.Equal(t, flow.Conflict, flow.KindOf(th.Do(t.Context(), id, flow.Pause{}, "")))
 	require.NoError(t, th.Do(t.Context(), id, flow.Resume{}, ""))
@@ -202,7 +199,7 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	var taken atomic.Bool
 	writing := make(chan struct{})
-	th := start(t, actors.Config{Lease: 100 * time.Millisecond, Store: faulty.Wrap(store, faulty.Hooks{
+	th := start(t, actors.Config{Host: actors.Host{Clock: eager{}}, Store: faulty.Wrap(store, faulty.Hooks{
 		Commit: func(string, []persistence.Commit) faulty.Fault {
 			return faulty.Fault{Before: func(context.Context) error {
 				close(writing)
@@ -227,19 +224,12 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	select {
 	case err := <-answered:
 		require.Equal(t, flow.Busy, flow.KindOf(err), "%v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "the start was not answered")
 	}
 }
 
-// quick is a clock by which everything takes a hundredth of its time.
-type quick struct{ began time.Time }
-
-func (q quick) Now() time.Time { return q.began.Add(100 * time.Since(q.began)) }
-
-func (q quick) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d/100, f).Stop }
-
-func TestWorkGoesOnSoonWhenTheStoreIsBack(t *testing.T) {
+func TestWorkGoesOnWhenTheStoreIsBack(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	clock := quick{time.Now()}
@@ -252,9 +242,10 @@ func TestWorkGoesOnSoonWhenTheStoreIsBack(t *testing.T) {
 			return faulty.Fault{}
 		},
 	})})
-	_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, _, err := th.StartTask(ctx, actors.NewTask{VersionID: th.publish(t, untilApproved)})
 	require.NoError(t, err)
-	require.Less(t, clock.Now().Sub(back), 10*time.Second)
 }
 
 func TestAnUnknownTaskIsAnError(t *testing.T) {
@@ -266,7 +257,7 @@ func TestAnUnknownTaskIsAnError(t *testing.T) {
 
 func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
 	th := start(t, actors.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var all sync.WaitGroup
 	for range 8 {

@@ -2,29 +2,26 @@ package actors_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 const oneJob = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`
 
 // lives begins members one after the other on one store. What they carry never ends, until it is to.
 type lives struct {
-	store  persistence.Store
+	store  *leaping
 	limits flow.Limits
 	begun  chan string // tasks whose job was begun
 	answer bool
 }
 
-func newLives(t *testing.T, deliveries int) *lives {
-	l := &lives{store: openStore(t, filepath.Join(t.TempDir(), "troupe.db")), begun: make(chan string, 100)}
-	t.Cleanup(func() { l.store.Close() })
+func newLives(deliveries int) *lives {
+	l := &lives{store: newLeaping(), begun: make(chan string, 100)}
 	l.limits.Deliveries = deliveries
 	return l
 }
@@ -40,7 +37,7 @@ func (l *lives) start(t *testing.T) *theatre {
 		}
 		return flow.Report{}
 	})
-	cfg.Store, cfg.Limits, cfg.Lease = l.store, l.limits, time.Second
+	cfg.Store, cfg.Limits = l.store, l.limits
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1}
 	return start(t, cfg)
 }
@@ -52,7 +49,7 @@ func stopSoon(t *testing.T, th *theatre) {
 }
 
 func TestAMemberThatStopsLosesNoJob(t *testing.T) {
-	l := newLives(t, 1)
+	l := newLives(1)
 	th := l.start(t)
 	id := th.begin(t, th.publish(t, oneJob), `{}`)
 	for range 4 {
@@ -67,7 +64,7 @@ func TestAMemberThatStopsLosesNoJob(t *testing.T) {
 }
 
 func TestAJobThatEndsItsMemberIsNotCarriedOutForEver(t *testing.T) {
-	l := newLives(t, 2)
+	l := newLives(2)
 	th := l.start(t)
 	id := th.begin(t, th.publish(t, oneJob), `{}`)
 	for range 3 { // what becomes of a job that was never returned before nobody knows
@@ -82,7 +79,7 @@ func TestAJobThatEndsItsMemberIsNotCarriedOutForEver(t *testing.T) {
 }
 
 func TestAJobThatNobodyHadBegunIsNotLostWithItsMember(t *testing.T) {
-	l := newLives(t, 1)
+	l := newLives(1)
 	th := l.start(t)
 	version := th.publish(t, oneJob)
 	ids := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`)}

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -33,8 +34,12 @@ func openStore(t *testing.T, path string) persistence.Store {
 	return store
 }
 
+// patience is how long tests wait for what comes at once when the machine has time for it.
+const patience = time.Minute
+
 func start(t *testing.T, cfg actors.Config) *theatre {
 	t.Helper()
+	cfg.Lease = cmp.Or(cfg.Lease, time.Hour) // a machine may be busy for longer than the default
 	if cfg.Store == nil {
 		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 		t.Cleanup(func() { cfg.Store.Close() })
@@ -65,7 +70,7 @@ func (th *theatre) run(t *testing.T, version, params string) *persistence.View {
 
 func (th *theatre) ended(t *testing.T, id string) *persistence.View {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := th.Await(ctx, id)
 	require.NoError(t, err)

@@ -8,6 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestAStoreThatIsDownIsAskedAgainEverySecond(t *testing.T) {
+	for try := range 1000 {
+		require.LessOrEqual(t, storePause(try), time.Second)
+	}
+}
+
 func TestManyTasksInMemoryAreAskedToRestSooner(t *testing.T) {
 	k := newTasks(&Member{cfg: Config{IdleAfter: 3 * time.Second}})
 	for i := range manyAwake {

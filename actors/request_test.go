@@ -39,8 +39,14 @@ func TestManyRequestsWhoseAnswerGetsLostHaveOneEffectEach(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var armed atomic.Bool
+	var asked atomic.Int64
 	release, held := make(chan struct{}), make(chan struct{}, 1)
-	th := start(t, actors.Config{Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+	count := func(kind string, message any) {
+		if armed.Load() && kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" {
+			asked.Add(1)
+		}
+	}
+	th := start(t, actors.Config{Host: actors.Host{Probe: count}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
 		select {
 		case <-release:
 			return faulty.Fault{After: func(context.Context) error {
@@ -68,8 +74,7 @@ func TestManyRequestsWhoseAnswerGetsLostHaveOneEffectEach(t *testing.T) {
 	for i := range n {
 		go ask(i + 1)
 	}
-	require.Eventually(t, func() bool { return th.Stats().Messages == n+1 }, 5*time.Second, time.Millisecond)
-	time.Sleep(20 * time.Millisecond) // what was counted is in the mailbox then
+	require.Eventually(t, func() bool { return asked.Load() == n+1 }, patience, time.Millisecond)
 	close(release)
 	for range n + 1 {
 		require.NoError(t, <-errs)
@@ -86,7 +91,7 @@ func TestWhatWorkersSendDoesNotPushOutWhatUsersAsked(t *testing.T) {
 	}
 	signal()
 	for range 34 {
-		for _, got := range th.poll(t, time.Second, 1, "x") {
+		for _, got := range th.poll(t, patience, 1, "x") {
 			require.NoError(t, th.Complete(t.Context(), got.Job.ID(), flow.Report{Output: json.RawMessage(`1`), Token: got.Token}))
 		}
 	}

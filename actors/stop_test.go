@@ -49,7 +49,7 @@ func TestLeavingAStoreThatDoesNotAnswerEnds(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "the member never ends")
 	}
 }

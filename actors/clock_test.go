@@ -1,0 +1,63 @@
+package actors_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// quick is a clock by which everything takes a hundredth of its time.
+type quick struct{ began time.Time }
+
+func (q quick) Now() time.Time { return q.began.Add(100 * time.Since(q.began)) }
+
+func (q quick) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d/100, f).Stop }
+
+// lazy is a clock by which what is to happen in some seconds happens in an hour: nobody finds by looking
+// every now and then what he was not told.
+type lazy struct{}
+
+func (lazy) Now() time.Time { return time.Now() }
+
+func (lazy) AfterFunc(d time.Duration, f func()) func() bool {
+	if d > 2*time.Second {
+		d = time.Hour
+	}
+	return time.AfterFunc(d, f).Stop
+}
+
+// eager is a clock by which what is to happen in minutes happens in a moment: a lease that nobody could
+// miss is renewed often.
+type eager struct{}
+
+func (eager) Now() time.Time { return time.Now() }
+
+func (eager) AfterFunc(d time.Duration, f func()) func() bool {
+	if d > time.Minute {
+		d = 10 * time.Millisecond
+	}
+	return time.AfterFunc(d, f).Stop
+}
+
+// leaping is a store whose clock can be put forward. Nobody waits there for a lease to run out.
+type leaping struct {
+	persistence.Store
+	ahead atomic.Int64
+}
+
+func newLeaping() *leaping {
+	s := &leaping{}
+	s.Store = model.New(model.Options{
+		Now: func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
+		Sleep: func(_ context.Context, d time.Duration) error {
+			s.leap(d)
+			return nil
+		},
+	})
+	return s
+}
+
+func (s *leaping) leap(d time.Duration) { s.ahead.Add(int64(d)) }
