@@ -73,3 +73,20 @@ func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
 	require.NoError(t, th.Do(ctx, id, flow.Cancel{}, ""))
 	require.GreaterOrEqual(t, loads.Load(), int64(2))
 }
+
+func TestWhatAMemberThatEndsCallsOffIsNoTrouble(t *testing.T) {
+	asked := make(chan string, 10)
+	store := faulty.Wrap(newLeaping(), faulty.Hooks{Call: func(ctx context.Context, name string) error {
+		if name == "Join" || name == "Renew" {
+			return nil
+		}
+		asked <- name
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	var log bytes.Buffer
+	th := start(t, actors.Config{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.ElementsMatch(t, []string{"Unfinished", "DueWakes"}, []string{<-asked, <-asked})
+	th.Kill()
+	require.Empty(t, log.String())
+}

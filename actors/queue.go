@@ -259,7 +259,7 @@ func (q *queue) fetch(s *shelf) {
 func (q *queue) refilled(c actor.Context, m refilled) {
 	s := m.shelf
 	s.fetching = false
-	if m.err != nil {
+	if m.err != nil && q.m.ctx.Err() == nil {
 		q.m.log.Warn("queue jobs could not be read from the store", "service", s.service, "error", m.err)
 	}
 	for _, row := range m.rows {

@@ -46,18 +46,18 @@ func (m *Member) recoverUnfinished() {
 			ctx, cancel := m.storeCall()
 			ids, err := m.store.Unfinished(ctx, after, recoverBatch)
 			cancel()
-			if err != nil {
-				m.log.Warn("unfinished tasks could not be read from the store", "error", err)
-				if !m.pause(time.Second) {
-					return
-				}
-				continue
-			}
-			if len(ids) == 0 {
+			switch {
+			case m.ctx.Err() != nil:
 				return
+			case err != nil:
+				m.log.Warn("unfinished tasks could not be read from the store", "error", err)
+				m.pause(time.Second)
+			case len(ids) == 0:
+				return
+			default:
+				m.tell(m.tasks, wakeUp{ids})
+				after = ids[len(ids)-1]
 			}
-			m.tell(m.tasks, wakeUp{ids})
-			after = ids[len(ids)-1]
 		}
 	})
 }
