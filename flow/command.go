@@ -29,7 +29,8 @@ type (
 	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
 	// flight go on and keeps anything new from starting. Force also cuts short what compensates.
 	Cancel struct{ Gently, Force bool }
-	// RetryTask has a failed task go on where it failed. What completed is not done again.
+	// RetryTask has a failed task go on where it failed, also one that was paused then. What completed is
+	// not done again.
 	RetryTask struct{}
 	// Append adds units to a fanout that has begun. A Route, if given, must be the node's.
 	Append struct {

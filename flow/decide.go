@@ -316,6 +316,9 @@ func (d *decider) retry() error {
 		d.pruneAll(c.Scope)
 	}
 	d.emit(Event{Type: TaskRetried})
+	if d.s.Paused() { // who retries a task wants it to go on
+		d.emit(Event{Type: TaskResumed})
+	}
 	if d.s.Deadline > 0 {
 		d.effects = append(d.effects, Alarm{At: d.s.Deadline, Kind: AlarmTask})
 	}

@@ -22,7 +22,7 @@ func (s *service) taskRoutes() {
 		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is. " + requestText}, s.cancel)
 	s.command("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
 	s.command("resume", "Resume a paused task", "", flow.Resume{})
-	s.command("retry", "Retry a failed task", "It goes on where it failed; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch.", flow.RetryTask{})
+	s.command("retry", "Retry a failed task", "It goes on where it failed; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this.", flow.RetryTask{})
 	serve(s, operation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
 		summary: "Append units to a fanout", text: "The step has to be started. The answer has the indexes of the new units. " + requestText}, s.append)
 	serve(s, operation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",

@@ -17,7 +17,7 @@ type taskCmd struct {
 	Cancel   taskCancelCmd   `cmd:"" help:"End tasks; what they are doing is withdrawn."`
 	Pause    taskPauseCmd    `cmd:"" help:"Let nothing new of tasks start."`
 	Resume   taskResumeCmd   `cmd:"" help:"Let paused tasks go on."`
-	Retry    taskRetryCmd    `cmd:"" help:"Let failed tasks go on where they failed."`
+	Retry    taskRetryCmd    `cmd:"" help:"Let failed tasks go on where they failed, also those that were paused then."`
 	Append   taskAppendCmd   `cmd:"" help:"Append units to a fan-out."`
 	Complete taskCompleteCmd `cmd:"" help:"Complete or fail a unit that nobody carries out (route direct)."`
 	Signal   taskSignalCmd   `cmd:"" help:"Set a key of a task's shared state and wake whoever waits for it."`
