@@ -111,7 +111,7 @@ func (t *task) refuseUnknown(c actor.Context) {
 func (t *task) forget(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.open.commands()
 	created := t.create != nil
-	t.inflight, t.open, t.proceed = nil, nil, false
+	t.inflight, t.open, t.more = nil, nil, nil
 	t.gen++
 	t.reset(c)
 	switch {

@@ -52,7 +52,7 @@ func (t *task) rest(c actor.Context, force bool) {
 
 // idleNow says whether nothing is on its way to the store.
 func (t *task) idleNow() bool {
-	return !t.loading && t.inflight == nil && t.open == nil && !t.proceed
+	return !t.loading && t.inflight == nil && t.open == nil && len(t.more) == 0
 }
 
 // quiet says whether all a task has to do is wait, and when it is due (0 = only a message brings it back).

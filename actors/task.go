@@ -28,8 +28,8 @@ type task struct {
 
 	seq      int64 // of the last row sent to the store
 	inflight *parcel
-	open     *parcel // gathers while one is in flight
-	proceed  bool    // a Proceed is under way
+	open     *parcel        // gathers while one is in flight
+	more     []flow.Command // what goes on with decisions that were cut, and is under way
 	resting  restPhase
 	asleep   bool // the store has the task at rest
 
@@ -43,8 +43,11 @@ type task struct {
 }
 
 type (
-	proceed struct{ gen int }
-	reload  struct{ gen int }
+	proceed struct {
+		gen int
+		cmd flow.Command
+	}
+	reload struct{ gen int }
 )
 
 func (t *task) Receive(c actor.Context) {
@@ -71,8 +74,8 @@ func (t *task) Receive(c actor.Context) {
 		t.ring(c)
 	case proceed:
 		if m.gen == t.gen && !t.loading {
-			t.proceed = false
-			t.decide(c, &command{cmd: flow.Proceed{}})
+			t.more = slices.DeleteFunc(t.more, func(cmd flow.Command) bool { return cmd == m.cmd })
+			t.decide(c, &command{cmd: m.cmd})
 		}
 	case restRequest:
 		t.rest(c, m.force)
@@ -180,9 +183,9 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	a.events = d.Events
-	if d.More && !t.proceed {
-		t.proceed = true
-		c.Send(c.Self(), proceed{t.gen})
+	if d.More != nil && !slices.Contains(t.more, d.More) {
+		t.more = append(t.more, d.More)
+		c.Send(c.Self(), proceed{t.gen, d.More})
 	}
 	p := t.parcelFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for

@@ -91,8 +91,9 @@ type (
 type (
 	// Ring says that the time of an alarm has come.
 	Ring struct{ Alarm }
-	// Proceed goes on with a decision that was cut because of its length.
-	Proceed struct{}
+	// Proceed goes on with a decision that was cut because of its length. Waits says that steps may wait
+	// for what is there.
+	Proceed struct{ Waits bool }
 	// Begin says that the member carries out an attempt now which was returned before. Only after that, the
 	// loss of its carrier counts.
 	Begin struct{ Address }
@@ -132,6 +133,6 @@ func (FailStep) command()  {}
 type Decision struct {
 	Events  []Event
 	Effects []Effect
-	// More asks for a Proceed: there is more to do than one decision may hold.
-	More bool
+	// More is the command that goes on: there is more to do than one decision may hold. nil = nothing.
+	More Command
 }

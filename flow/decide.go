@@ -18,8 +18,9 @@ type decider struct {
 	limits   Limits
 	events   []Event
 	effects  []Effect
-	expected int    // events, at a guess
-	todo     []work // where something may be able to start
+	expected int     // events, at a guess
+	todo     []work  // where something may be able to start
+	rest     Command // goes on with what this decision has no room for
 }
 
 // work is a step whose units may start, or a scope in which a step may.
@@ -46,7 +47,10 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		d.afterCancel()
 		more = d.advance()
 	}
-	return Decision{Events: d.events, Effects: d.effects, More: more}, nil
+	if more && d.rest == nil {
+		d.rest = Proceed{}
+	}
+	return Decision{Events: d.events, Effects: d.effects, More: d.rest}, nil
 }
 
 func (d *decider) handle(c Command) error {
@@ -83,10 +87,13 @@ func (d *decider) handle(c Command) error {
 		d.ring(c.Alarm)
 	case Proceed:
 		d.everywhere()
+		if c.Waits {
+			d.wake()
+		}
 	case Begin:
 		return d.begun(c.Address)
 	case Leave:
-		d.leave()
+		d.leave(c)
 	case Recover:
 		d.recover(c)
 	case FailStep:
@@ -221,10 +228,19 @@ func (d *decider) signal(c Signal) error {
 		return err
 	}
 	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value)})
-	for _, st := range append([]*Step(nil), d.s.waiting...) {
+	d.wake()
+	return nil
+}
+
+// wake ends the waiting steps that have what they wait for.
+func (d *decider) wake() {
+	for _, st := range slices.Clone(d.s.waiting) {
+		if d.full() {
+			d.rest = Proceed{Waits: true}
+			return
+		}
 		d.awake(st)
 	}
-	return nil
 }
 
 // checkSharedKey refuses keys of shared that belong to the engine or cannot be told apart in a store.

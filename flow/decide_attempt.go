@@ -318,18 +318,21 @@ func (d *decider) begun(a Address) error {
 
 // leave returns to the member itself, which nobody waits for, what it has begun: the next one takes over
 // what was not.
-func (d *decider) leave() {
-	d.eachCarried(func(st *Step, u *Unit, a Address) {
+func (d *decider) leave(c Leave) {
+	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning {
 			d.again(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
+	if !all {
+		d.rest = c
+	}
 }
 
 // recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
 // which that is not known because it was never returned before, was not lost with it.
 func (d *decider) recover(c Recover) {
-	d.eachCarried(func(st *Step, u *Unit, a Address) {
+	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		switch {
 		case u.Live.Worker != "":
 			d.reprieve(st, u, a, c)
@@ -340,8 +343,12 @@ func (d *decider) recover(c Recover) {
 			d.again(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
-	if !d.s.Status.Ended() {
+	switch {
+	case !all:
+		d.rest = c // what was taken over stays so
+	case !d.s.Status.Ended():
 		d.everywhere()
+		d.wake() // a signal may have come for which there was no room
 	}
 }
 
@@ -356,19 +363,16 @@ func (d *decider) reprieve(st *Step, u *Unit, a Address, c Recover) {
 	}
 }
 
-// eachCarried calls f for every attempt that a member carries or a worker has claimed. f may end it, its
-// step and the task.
-func (d *decider) eachCarried(f func(*Step, *Unit, Address)) {
+// eachCarried calls f for every attempt that a member carries or a worker has claimed, as long as the
+// decision has room; else it is false. f may end the attempt, its step and the task.
+func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	if d.s.Status.Ended() {
-		return
+		return true
 	}
-	d.carriedIn(d.s.Root, f)
-	if c := d.s.Closing; c != nil {
-		d.carriedIn(c.Scope, f)
-	}
+	return d.carriedIn(d.s.stage(), f)
 }
 
-func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) {
+func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
 	for _, st := range sc.Active() {
 		at := st.Address()
 		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
@@ -376,15 +380,19 @@ func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) {
 				break // giving up on a unit ended the step, or the task
 			}
 			if u := &st.Units[i]; u.Live != nil && (u.Live.Carrier != "" || u.Live.Worker != "") {
+				if d.full() {
+					return false
+				}
 				a := at
 				a.Unit, a.Attempt = i, int(u.Attempt)
 				f(st, u, a)
 			}
 		}
-		if st.Child != nil && d.s.step(at) == st {
-			d.carriedIn(st.Child, f)
+		if st.Child != nil && d.s.step(at) == st && !d.carriedIn(st.Child, f) {
+			return false
 		}
 	}
+	return true
 }
 
 // withdraw takes back everything in flight in a step and below it.

@@ -19,10 +19,10 @@ type bench struct {
 }
 
 func (b *bench) do(c Command) {
-	for more := true; more; c = (Proceed{}) {
+	for c != nil {
 		d, err := Decide(b.state, c, b.env)
 		require.NoError(b.t, err)
-		b.most, more = max(b.most, len(d.Events)), d.More
+		b.most, c = max(b.most, len(d.Events)), d.More
 		for _, e := range d.Effects {
 			if e, ok := e.(Dispatch); ok {
 				b.jobs = append(b.jobs, e.Job)

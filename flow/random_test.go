@@ -212,7 +212,7 @@ func (tb *table) randomCommand(d dice) (string, Command) {
 		if chance(d, 20) {
 			return request, FailStep{Address: tb.randomAddress(d), Error: "crashed"}
 		}
-		return request, Proceed{}
+		return request, Proceed{Waits: chance(d, 50)}
 	case 10:
 		if chance(d, 30) {
 			return request, Leave{}

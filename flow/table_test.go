@@ -56,12 +56,11 @@ func (tb *table) do(c Command) (Decision, error) { return tb.ask("", c) }
 
 func (tb *table) ask(request string, c Command) (Decision, error) {
 	all, err := tb.decide(request, c)
-	for more := all.More; more; {
-		d, err := tb.decide("", Proceed{})
+	for all.More != nil {
+		d, err := tb.decide("", all.More)
 		require.NoError(tb.t, err)
-		all.Events, all.Effects, more = append(all.Events, d.Events...), append(all.Effects, d.Effects...), d.More
+		all.Events, all.Effects, all.More = append(all.Events, d.Events...), append(all.Effects, d.Effects...), d.More
 	}
-	all.More = false
 	return all, err
 }
 
@@ -100,6 +99,7 @@ func (tb *table) sameDecision(twin *State, c Command, env Env, d Decision, err e
 	require.Equal(tb.t, err, err2)
 	require.Equal(tb.t, compact(tb.t, AppendEvents(nil, d.Events)), compact(tb.t, AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
 	require.Equal(tb.t, effectTexts(d.Effects), effectTexts(d2.Effects))
+	require.Equal(tb.t, d.More, d2.More)
 	require.Equal(tb.t, string(snapshotOf(tb.t, tb.state)), string(snapshotOf(tb.t, twin)))
 }
 
@@ -118,7 +118,7 @@ func (tb *table) keep(d Decision) {
 	for _, e := range d.Effects {
 		tb.note(e)
 	}
-	if !d.More {
+	if d.More == nil {
 		tb.checkOwed()
 		tb.checkDags(tb.state.Root)
 	}

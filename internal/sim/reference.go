@@ -86,7 +86,7 @@ func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 }
 
 func (r *reference) do(c flow.Command) error {
-	for more := true; more; c = (flow.Proceed{}) {
+	for c != nil {
 		d, err := flow.Decide(r.state, c, r.env)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (r *reference) do(c flow.Command) error {
 				r.alarms = append(r.alarms, e)
 			}
 		}
-		more = d.More
+		c = d.More
 	}
 	return nil
 }

@@ -1,0 +1,89 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slack is how far a decision may be over its limit: what an end leads to is told together with it.
+const slack = 4
+
+func dagOf(n int, node string) string {
+	var text strings.Builder
+	text.WriteString("mode: dag\nnodes:\n")
+	for i := range n {
+		fmt.Fprintf(&text, "  n%05d: %s\n", i, node)
+	}
+	return text.String()
+}
+
+// TestEveryDecisionIsBounded drives what concerns very many at once.
+func TestEveryDecisionIsBounded(t *testing.T) {
+	const many = 2_500
+	list := json.RawMessage(`{"list":` + listOfNumbers(many) + `}`)
+	none := func(int) bool { return false }
+	for name, tt := range map[string]struct {
+		definition string
+		play       func(b *bench)
+	}{
+		"a signal that ends very many waits": {dagOf(many, "{kind: wait_event, params: {signal_key: go}}"), func(b *bench) {
+			b.do(Signal{Key: "go", Value: json.RawMessage(`true`)})
+		}},
+		"waits that were left when the member was gone": {dagOf(many, "{kind: approval, params: {approval_key: go}}"), func(b *bench) {
+			d, err := Decide(b.state, Signal{Key: "go", Value: json.RawMessage(`1`)}, b.env)
+			require.NoError(b.t, err)
+			require.NotNil(b.t, d.More)
+			b.env.Member = "other"
+			b.do(Recover{Since: b.env.Now})
+		}},
+		"taking over what another member carried": {dagOf(10, "{service: s, each: {items: $run.list}}"), func(b *bench) {
+			b.jobs, b.env.Member = nil, "other"
+			b.do(Recover{Since: b.env.Now})
+			b.do(Recover{Since: b.env.Now})
+			b.work(none)
+		}},
+		"leaving, with everything begun": {dagOf(2, "{service: s, each: {items: $run.list}}"), func(b *bench) {
+			b.env.Member = "other"
+			b.do(Recover{Since: b.env.Now})
+			for i := range b.jobs {
+				if j := &b.jobs[i]; j.Again {
+					b.do(Begin{j.Address})
+				}
+			}
+			b.jobs = nil
+			b.do(Leave{})
+			b.work(none)
+		}},
+		"a queue whose pollers could not be heard": {dagOf(2, "{service: s, route: queue, each: {items: $run.list}}"), func(b *bench) {
+			for _, j := range b.jobs {
+				b.do(Claim{Address: j.Address, Worker: "w", Token: "t", Until: b.env.Now + 10})
+			}
+			b.env.Now += 5
+			b.do(Recover{Since: b.env.Now, Visibility: 100_000})
+			b.work(none)
+		}},
+		"retries that are all due at once": {dagOf(1, "{service: s, each: {items: $run.list}, retry: {max_attempts: 2, delay: 1s}}"), func(b *bench) {
+			jobs := b.jobs
+			b.jobs = nil
+			b.do(Pause{})
+			for _, j := range jobs {
+				b.do(Report{Address: j.Address, Error: "once"})
+			}
+			b.env.Now += 1_000
+			b.do(Resume{})
+			b.work(none)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{t: t, state: NewState("t", planOf(t, tt.definition)), env: Env{Now: epoch, Member: "m"}}
+			b.do(Start{Params: list})
+			tt.play(b)
+			require.LessOrEqual(t, b.most, DefaultLimits.Events+slack)
+			require.Equal(t, TaskCompleted, b.state.Status)
+		})
+	}
+}
