@@ -14,8 +14,8 @@ import (
 
 // lanes are the committer: one queue and, while there is something in it, up to so many goroutines that
 // write, each a batch at a time. While batches are being written the next one gathers; the first lane that
-// the store has answered takes all that waits. There is no timer in it. It is no actor: a mailbox between
-// the tasks and the queue would only be a second queue.
+// the store has answered takes all that waits, if it is worth it. It is no actor: a mailbox between the tasks and
+// the queue would only be a second queue.
 type lanes struct {
 	m       *Member
 	mu      sync.Mutex
@@ -23,6 +23,7 @@ type lanes struct {
 	tasks   map[string]bool // of which a commit is being written: never two of one at a time
 	most    int
 	running int
+	flying  int // commits that are being written, and not for long
 }
 
 // maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
@@ -54,11 +55,19 @@ func (l *lanes) add(w *writing) {
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, w)
 	l.m.uncommitted.Add(1)
-	if l.running < l.most {
+	l.begin()
+}
+
+func (l *lanes) begin() {
+	if l.running < l.most && l.worth() {
 		l.running++
 		l.m.background(l.run)
 	}
 }
+
+// worth is true when as many commits wait as are being written: what a batch costs is shared by all that is in
+// it, so fewer wait for the lane that is about to be answered.
+func (l *lanes) worth() bool { return len(l.waiting) > 0 && len(l.waiting) >= l.flying }
 
 // run writes batches until nothing waits. Before each it lets those run who are about to add to it:
 // that costs an idle member nothing and makes the batches of a busy one several times larger.
@@ -69,8 +78,29 @@ func (l *lanes) run() {
 		if len(batch) == 0 {
 			return
 		}
-		l.write(batch)
+		l.fly(batch)
 	}
+}
+
+// patience is how long others wait for a batch that is larger than theirs.
+const patience = 100 * time.Millisecond
+
+func (l *lanes) fly(batch []*writing) {
+	n := len(batch)
+	land := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.flying -= n
+		n = 0
+	}
+	defer land()
+	defer l.m.cfg.Host.Clock.AfterFunc(patience, func() {
+		land()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.begin()
+	})()
+	l.write(batch)
 }
 
 // take forms the next batch. A second commit of a task waits for the first one; there is one only when
@@ -78,6 +108,10 @@ func (l *lanes) run() {
 func (l *lanes) take() []*writing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.worth() {
+		l.running--
+		return nil
+	}
 	batch := make([]*writing, 0, min(len(l.waiting), maxBatch))
 	left := l.waiting[:0:0]
 	size := 0
@@ -97,6 +131,7 @@ func (l *lanes) take() []*writing {
 	if l.waiting = left; len(batch) == 0 {
 		l.running-- // what is left waits for a lane that goes on
 	}
+	l.flying += len(batch)
 	return batch
 }
 

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,44 +11,113 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// held tells which tasks a batch is about, and writes it when it may.
+// held tells of each batch, and writes it when it may.
 type held struct {
 	persistence.Store
-	entered chan []string
+	batches chan heldBatch
+}
+
+type heldBatch struct {
+	tasks   []string
 	release chan struct{}
 }
 
 func (held) Lanes() int { return 2 }
 
 func (h held) Commit(_ context.Context, _ string, batch []persistence.Commit) ([]error, error) {
-	tasks := make([]string, len(batch))
+	b := heldBatch{make([]string, len(batch)), make(chan struct{})}
 	for i := range batch {
-		tasks[i] = batch[i].Task
+		b.tasks[i] = batch[i].Task
 	}
-	h.entered <- tasks
-	<-h.release
+	h.batches <- b
+	<-b.release
 	return make([]error, len(batch)), nil
 }
 
-func TestASecondCommitOfATaskWaitsForTheFirst(t *testing.T) {
-	store := held{model.New(model.Options{}), make(chan []string), make(chan struct{})}
-	m, err := Start(t.Context(), Config{Store: store})
+// patient never tells lanes that a batch takes long, unless it is the time for it.
+type patient struct {
+	realClock
+	over chan func()
+}
+
+func (p patient) AfterFunc(d time.Duration, f func()) func() bool {
+	if d != patience {
+		return p.realClock.AfterFunc(d, f)
+	}
+	p.over <- f
+	return func() bool { return true }
+}
+
+// lanesOver are a member's lanes and what they write.
+func lanesOver(t *testing.T) (l *lanes, next func(tasks ...string) heldBatch) {
+	store := held{model.New(model.Options{}), make(chan heldBatch)}
+	m, err := Start(t.Context(), Config{Store: store, Host: Host{Clock: patient{over: make(chan func(), 10)}}})
 	require.NoError(t, err)
 	t.Cleanup(m.Kill)
-	add := func(task string) { m.lanes.add(&writing{commit: persistence.Commit{Task: task}, reply: m.tasks}) }
-	add("x")
-	require.Equal(t, []string{"x"}, <-store.entered)
-	add("x")
-	add("y")
-	require.Equal(t, []string{"y"}, <-store.entered, "the other lane writes what it may")
-	store.release <- struct{}{} // whichever it is, x waits for its own
-	var rest []string
-	select {
-	case rest = <-store.entered:
-		store.release <- struct{}{}
-	case store.release <- struct{}{}:
-		rest = <-store.entered
+	return m.lanes, func(tasks ...string) heldBatch {
+		b := <-store.batches
+		require.Equal(t, tasks, b.tasks)
+		return b
 	}
-	require.Equal(t, []string{"x"}, rest)
-	store.release <- struct{}{}
+}
+
+func (l *lanes) addEach(tasks ...string) {
+	for _, task := range tasks {
+		l.add(&writing{commit: persistence.Commit{Task: task}, reply: l.m.tasks})
+	}
+}
+
+func TestASecondCommitOfATaskWaitsForTheFirst(t *testing.T) {
+	l, next := lanesOver(t)
+	l.addEach("x")
+	x := next("x")
+	l.addEach("x", "y")
+	y := next("y") // by the other lane, which writes what it may
+	close(x.release)
+	again := next("x")
+	close(y.release)
+	close(again.release)
+}
+
+// three are being written by one lane; the other is free.
+func three(t *testing.T) (l *lanes, next func(tasks ...string) heldBatch, written heldBatch) {
+	l, next = lanesOver(t)
+	l.addEach("a")
+	a := next("a")
+	l.addEach("b")
+	b := next("b")
+	l.addEach("c", "d", "e")
+	close(a.release)
+	written = next("c", "d", "e")
+	close(b.release)
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.running == 1
+	}, 10*time.Second, time.Millisecond)
+	return l, next, written
+}
+
+func TestALaneBeginsWhenAsManyWaitAsAreBeingWritten(t *testing.T) {
+	l, next, first := three(t)
+	l.addEach("f", "g")
+	require.Equal(t, 1, l.running)
+	l.addEach("h")
+	second := next("f", "g", "h")
+	l.addEach("i")
+	close(first.release)
+	close(second.release)
+	close(next("i").release)
+}
+
+func TestNobodyWaitsLongForALargerBatch(t *testing.T) {
+	l, next, first := three(t)
+	l.addEach("f")
+	require.Equal(t, 1, l.running)
+	over := l.m.cfg.Host.Clock.(patient).over
+	for range 3 { // the batches so far
+		(<-over)()
+	}
+	close(next("f").release)
+	close(first.release)
 }
