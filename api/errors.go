@@ -21,7 +21,7 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, persistence.ErrRefused):
 		return http.StatusBadRequest
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, persistence.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
 	switch flow.KindOf(err) {
@@ -46,6 +46,9 @@ func textOf(err error, status int) string {
 	var e *flow.Error
 	if errors.As(err, &e) {
 		return e.Msg
+	}
+	if errors.Is(err, persistence.ErrUnavailable) {
+		return "the store is not available; try again in a moment"
 	}
 	switch status {
 	case http.StatusBadRequest:

@@ -136,7 +136,7 @@ func answered(h handler) http.Handler {
 		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
-		if status >= 500 {
+		if status >= 500 && !errors.Is(err, persistence.ErrUnavailable) { // the member tells of outages
 			noteError(r, err)
 		}
 		writeError(w, status, textOf(err, status))

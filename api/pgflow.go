@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run
@@ -83,7 +84,7 @@ func (p *pgflow) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	if status >= 500 {
+	if status >= 500 && !errors.Is(err, persistence.ErrUnavailable) { // the member tells of outages
 		noteError(r, err)
 	}
 	text := textOf(err, status)

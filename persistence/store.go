@@ -28,6 +28,9 @@ var (
 	// ErrRefused: the store refused a value; the batch was not written. Sent in parts, all but the
 	// one bad commit will be.
 	ErrRefused = errors.New("persistence: the store refused a value")
+	// ErrUnavailable: the store cannot be reached, or has no room, for now. Of a write it is unknown
+	// whether it was done.
+	ErrUnavailable = errors.New("persistence: the store is not available")
 )
 
 // Store keeps everything. All methods are safe for concurrent use. Times are Unix milliseconds.

@@ -116,11 +116,12 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		p.Hint = "mend what problems lists"
 		p.Problems = toProblems(problems)
 	}
-	if timedOut(err) {
+	away := errors.Is(err, persistence.ErrUnavailable)
+	if timedOut(err) || away {
 		p.Status = http.StatusServiceUnavailable
 	}
 	p.Request = api.RequestID(ctx)
-	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil { // else the client has gone
+	if p.Status >= http.StatusInternalServerError && !away && ctx.Err() == nil { // the member tells of outages; or else the client has gone
 		s.Logger.Error("a request failed", "error", err, "request", p.Request)
 	}
 	return p.complete()
@@ -137,6 +138,8 @@ func classify(err error) (kind flow.ErrorKind, what string) {
 		return flow.Conflict, "it exists already"
 	case errors.Is(err, persistence.ErrRefused):
 		return flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000"
+	case errors.Is(err, persistence.ErrUnavailable):
+		return flow.Busy, "the store is not available"
 	case timedOut(err):
 		return flow.Busy, "the engine did not answer in time"
 	}

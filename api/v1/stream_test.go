@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -209,7 +210,7 @@ type outage struct {
 	down, downForLoads atomic.Bool
 }
 
-var errDown = errors.New("the store is down")
+var errDown = fmt.Errorf("read a task: %w", persistence.ErrUnavailable)
 
 func (o *outage) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
 	if o.down.Load() {
@@ -236,14 +237,32 @@ func (st *stream) isTroubled() {
 	require.FailNow(st, "the stream does not tell of the outage")
 }
 
-func TestAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
+func TestAnOutageOfTheStoreIsBusy(t *testing.T) {
+	s, store := startOnOutage(t)
+	id := s.task(waits)
+	store.down.Store(true)
+	defer store.down.Store(false)
+	resp, err := s.http.Get(s.base + "/v1/tasks/" + id)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var p wire.Problem
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&p))
+	require.Equal(t, []any{503, "busy", "the store is not available"}, []any{p.Status, p.Kind, p.What})
+	require.NotEmpty(t, resp.Header.Get("Retry-After"))
+}
+
+func startOnOutage(t *testing.T) (*server, *outage) {
 	store := &outage{}
-	s := start(t, func(set *settings) {
+	return start(t, func(set *settings) {
 		set.wrap = func(inner persistence.Store) persistence.Store {
 			store.Store = inner
 			return store
 		}
-	})
+	}), store
+}
+
+func TestAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
+	s, store := startOnOutage(t)
 	id := s.task(waits)
 	st := s.stream(id, "")
 	got := []any{st.next().id, st.next().id}
@@ -261,13 +280,7 @@ func TestAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
 }
 
 func TestTheEndOfAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
-	store := &outage{}
-	s := start(t, func(set *settings) {
-		set.wrap = func(inner persistence.Store) persistence.Store {
-			store.Store = inner
-			return store
-		}
-	})
+	s, store := startOnOutage(t)
 	id := s.task(atOnce)
 	s.ended(id, "completed")
 	store.downForLoads.Store(true)

@@ -10,7 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,15 +149,22 @@ func (s *store) Close() error {
 
 // Classes and codes of errors; see appendix A of PostgreSQL's manual.
 const (
+	connectionException  = "08"
 	dataException        = "22"
+	noResources          = "53"
+	operatorIntervention = "57P"
+	systemError          = "58"
 	programLimitExceeded = "54"
 	uniqueViolation      = "23505"
 )
 
-// wrap says what was attempted, and whether it was the value that was refused.
+// wrap says what was attempted, and whether it was the value that was refused or the server that is away.
 func wrap(what string, err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case isAway(err):
+		return fmt.Errorf("%s: %w: %w", what, persistence.ErrUnavailable, err)
 	}
 	if e := new(pgconn.PgError); errors.As(err, &e) {
 		switch {
@@ -165,4 +175,19 @@ func wrap(what string, err error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// isAway says whether the server could not be reached, went away, or has no room for what was asked.
+func isAway(err error) bool {
+	if e := new(pgconn.PgError); errors.As(err, &e) {
+		for _, class := range []string{connectionException, noResources, operatorIntervention, systemError} {
+			if strings.HasPrefix(e.Code, class) {
+				return true
+			}
+		}
+		return false
+	}
+	var refused *pgconn.ConnectError
+	var broken *net.OpError
+	return errors.As(err, &refused) || errors.As(err, &broken) || pgconn.SafeToRetry(err) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -222,7 +222,11 @@ func TestAnOutageIsSurvived(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, server.Kill())
 	_, err = s.Commit(ctx, me, []persistence.Commit{row(2)})
-	require.Error(t, err)
+	require.ErrorIs(t, err, persistence.ErrUnavailable)
+	for range 3 { // the first may meet a connection that was open before
+		_, err = s.Task(ctx, "a")
+		require.ErrorIs(t, err, persistence.ErrUnavailable)
+	}
 	require.Error(t, s.Ping(ctx))
 	require.NoError(t, server.Restart(ctx))
 	require.Eventually(t, func() bool {

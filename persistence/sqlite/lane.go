@@ -106,7 +106,7 @@ func (t tx) exec(query string, args ...any) (int64, error) {
 	}
 	result, err := stmt.ExecContext(t.ctx, args...)
 	if err != nil {
-		return 0, refused(err)
+		return 0, classed(err)
 	}
 	return result.RowsAffected()
 }
@@ -120,9 +120,15 @@ func (t tx) one(query string, args []any, dest ...any) error {
 	return stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
 }
 
-func refused(err error) error {
-	if e := new(driver.Error); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_TOOBIG {
-		return fmt.Errorf("%w: %w", persistence.ErrRefused, err)
+// classed says whether it was the value that was refused, or the file that cannot be written.
+func classed(err error) error {
+	if e := new(driver.Error); errors.As(err, &e) {
+		switch e.Code() & 0xff { // without the details of an extended code
+		case sqlite3.SQLITE_TOOBIG:
+			return fmt.Errorf("%w: %w", persistence.ErrRefused, err)
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM:
+			return fmt.Errorf("%w: %w", persistence.ErrUnavailable, err)
+		}
 	}
 	return err
 }
