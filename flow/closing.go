@@ -36,7 +36,7 @@ func (s *State) linkClosing() {
 		s.Root.Shared = map[string]json.RawMessage{}
 	}
 	sc := s.Closing.Scope
-	sc.Graph, sc.Params, sc.Shared = s.Plan.Closing, objectOr(s.Params), s.Root.Shared
+	sc.Graph, sc.Params, sc.Shared, sc.held = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.held
 	s.scopes[sc.Path] = sc
 }
 

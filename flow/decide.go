@@ -227,9 +227,28 @@ func (d *decider) signal(c Signal) error {
 	if err := d.limits.checkValue("the signal's value", c.Value); err != nil {
 		return err
 	}
+	if err := d.checkRoom(c.Key, orNull(c.Value)); err != nil {
+		return err
+	}
 	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value)})
 	d.wake()
 	return nil
+}
+
+// checkRoom refuses a signal that would make a shared larger which is too large already. Nothing that the task
+// is waiting for, or has had before, is refused: however large its own outputs are, it can be told to go on.
+func (d *decider) checkRoom(key string, v json.RawMessage) error {
+	root := d.s.Root
+	size := *root.held + root.growth(key, v)
+	if _, there := root.Shared[key]; there || size <= d.limits.Shared {
+		return nil
+	}
+	for _, st := range d.s.waiting {
+		if st.awaits(key) {
+			return nil
+		}
+	}
+	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, d.limits.Shared)
 }
 
 // wake ends the waiting steps that have what they wait for.

@@ -145,10 +145,7 @@ func (d *decider) awake(st *Step) {
 	if d.s.step(st.Address()) != st || d.s.Status.Ended() {
 		return
 	}
-	param := "signal_key"
-	if st.Node.Kind == KindApproval {
-		param = "approval_key"
-	}
+	param := st.awaitedParam()
 	value, ok := d.s.awaited(st, param)
 	switch {
 	case !ok:

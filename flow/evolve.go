@@ -97,6 +97,10 @@ func (s *State) linkRoot() {
 	if s.Root.Graph.Dag != nil {
 		s.Root.Params, s.Root.run = objectOr(s.Params), s.Params
 	}
+	s.Root.held = new(int)
+	for key, v := range s.Root.Shared {
+		*s.Root.held += len(key) + len(v)
+	}
 	s.scopes = map[string]*Scope{"": s.Root}
 }
 
@@ -112,7 +116,19 @@ func (sc *Scope) set(key string, v json.RawMessage) {
 	if sc.Shared == nil {
 		sc.Shared = map[string]json.RawMessage{}
 	}
-	sc.Shared[key] = orNull(v)
+	v = orNull(v)
+	if sc.held != nil {
+		*sc.held += sc.growth(key, v)
+	}
+	sc.Shared[key] = v
+}
+
+// growth is how many bytes more shared has with a value.
+func (sc *Scope) growth(key string, v json.RawMessage) int {
+	if old, there := sc.Shared[key]; there {
+		return len(v) - len(old)
+	}
+	return len(key) + len(v)
 }
 
 func (s *State) enter(e *Event) {

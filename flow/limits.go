@@ -14,12 +14,13 @@ type Limits struct {
 	Window     int // attempts of one step in flight at once
 	Deliveries int // of one attempt
 	Events     int // of one decision
+	Shared     int // bytes of the task's shared that a signal may add a key to
 	Value      int // bytes of one output, one signal, the params, or an input put together of parts
 }
 
 // DefaultLimits are in force where Limits says nothing.
 var DefaultLimits = Limits{
-	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000, Value: 1 << 20,
+	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000, Value: 1 << 20, Shared: 64 << 20,
 }
 
 // OrDefault fills what is zero.
@@ -37,6 +38,7 @@ func (l Limits) OrDefault() Limits {
 	set(&d.Deliveries, l.Deliveries)
 	set(&d.Events, l.Events)
 	set(&d.Value, l.Value)
+	set(&d.Shared, l.Shared)
 	return d
 }
 

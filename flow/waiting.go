@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -54,10 +53,10 @@ func (st *Step) waits() []Wait {
 		w.For, w.Text = "timer", "a time has yet to come"
 		return []Wait{w}
 	case KindWaitEvent:
-		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", awaitedKey(st.Params, "signal_key"))
+		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", st.awaitedKey())
 		return []Wait{w}
 	case KindApproval:
-		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", awaitedKey(st.Params, "approval_key"))
+		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", st.awaitedKey())
 		return []Wait{w}
 	}
 	if st.StartAt > 0 && st.Next == 0 {
@@ -74,8 +73,22 @@ func (st *Step) waits() []Wait {
 }
 
 // awaitedKey is the key to signal for what a step waits for.
-func awaitedKey(params json.RawMessage, param string) string {
-	return strings.TrimPrefix(textField(params, param), "$shared.")
+func (st *Step) awaitedKey() string {
+	return strings.TrimPrefix(textField(st.Params, st.awaitedParam()), "$shared.")
+}
+
+// awaitedParam names the setting that says what a step waits for.
+func (st *Step) awaitedParam() string {
+	if st.Node.Kind == KindApproval {
+		return "approval_key"
+	}
+	return "signal_key"
+}
+
+// awaits says whether a step waits for a key of shared, or for something within it.
+func (st *Step) awaits(key string) bool {
+	rest, ok := strings.CutPrefix(st.awaitedKey(), key)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 func (st *Step) unitWait(i int) (Wait, bool) {

@@ -39,6 +39,7 @@ type memberFlags struct {
 	MaxSteps     int           `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
 	MaxWindow    int           `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
 	MaxValue     int           `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
+	MaxShared    int           `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared that a signal may add a key to (64 MiB)."`
 	MaxFunctions int           `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
 	MaxScripts   int           `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once (256)."`
 	MaxCalls     int           `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
@@ -62,7 +63,7 @@ func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
 		Store: f.store(), Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir,
-		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue},
+		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention,
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),

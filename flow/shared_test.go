@@ -1,0 +1,33 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSignalsCannotFillSharedWithoutEnd signals a task that waits for another key.
+func TestSignalsCannotFillSharedWithoutEnd(t *testing.T) {
+	tb := newTable(t, planOf(t, "start: w\nnodes: {w: {kind: approval, params: {approval_key: $shared.go}}}"))
+	tb.env.Limits = Limits{Shared: 1_000}
+	_, err := tb.do(Start{})
+	require.NoError(t, err)
+	signal := func(key string, bytes int) error {
+		_, err := tb.do(Signal{Key: key, Value: json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)})
+		return err
+	}
+	for i := range 9 {
+		require.NoError(t, signal(fmt.Sprintf("key%d", i), 100))
+	}
+	err = signal("key9", 100)
+	require.Equal(t, Limit, KindOf(err))
+	require.ErrorContains(t, err, "shared would have 1040 bytes, more than the limit of 1000")
+	require.NoError(t, signal("key1", 10), "a shorter value makes room …")
+	require.NoError(t, signal("key9", 100), "… for another key")
+	require.NoError(t, signal("key1", 500), "a key that is there may have any value")
+	require.NoError(t, signal("go", 500), "what a step waits for is never refused")
+	require.Equal(t, TaskCompleted, tb.state.Status)
+}
