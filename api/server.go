@@ -175,6 +175,7 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
+	stays := &departure{begun: leaving}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -189,7 +190,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Protocols:         &protocols,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context {
-			return context.WithValue(context.Background(), leavingKey{}, leaving)
+			return context.WithValue(context.Background(), leavingKey{}, stays)
 		},
 	}
 	failed := make(chan error, 1)
@@ -206,6 +207,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.log.Warn("requests were cut off by the end of the grace time", "error", err)
 		_ = srv.Close() // they had their time; what Close could say about their connections helps nobody
 	}
+	stays.wait(grace)
 	<-failed
 	return nil
 }

@@ -3,10 +3,46 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 )
 
 type leavingKey struct{}
+
+// departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own shutdown
+// knows nothing of connections that have become something else.
+type departure struct {
+	begun context.Context // ends when the server begins to leave
+	mu    sync.Mutex
+	over  bool // nobody may stay any longer
+	stays sync.WaitGroup
+}
+
+// join is false when it is too late to stay.
+func (d *departure) join() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.over {
+		d.stays.Add(1)
+	}
+	return !d.over
+}
+
+// wait returns when nobody stays any longer, or ctx ends.
+func (d *departure) wait(ctx context.Context) {
+	d.mu.Lock()
+	d.over = true
+	d.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { // ends with the last who stays
+		d.stays.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+	}
+}
 
 type limitKey struct{}
 
@@ -25,7 +61,8 @@ func (s *Server) timed(next http.Handler) http.Handler {
 }
 
 // Stay is for long polls and streams: it lifts the server's time limits from this request and
-// gives a context that also ends when the server begins to leave, so that nobody keeps it up.
+// gives a context that also ends when the server begins to leave, so that nobody keeps it up. The server waits
+// for the function to be called.
 func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
 	rc := http.NewResponseController(w)
 	// Only connections without deadlines (a test's recorder) refuse, and those need no lifting.
@@ -35,10 +72,18 @@ func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.Canc
 		limit.Stop()
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	leaving, ok := r.Context().Value(leavingKey{}).(context.Context)
+	d, ok := r.Context().Value(leavingKey{}).(*departure)
 	if !ok {
 		return ctx, cancel
 	}
-	stop := context.AfterFunc(leaving, cancel)
-	return ctx, func() { stop(); cancel() }
+	if !d.join() {
+		cancel()
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(d.begun, cancel)
+	return ctx, sync.OnceFunc(func() {
+		stop()
+		cancel()
+		d.stays.Done()
+	})
 }

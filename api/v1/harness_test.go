@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -61,6 +62,9 @@ type server struct {
 type settings struct {
 	api.Config
 	heartbeat time.Duration
+	patience  time.Duration
+	v1Logger  *slog.Logger
+	listen    func(net.Listener) net.Listener
 	idle      time.Duration
 	wrap      func(persistence.Store) persistence.Store
 	postgres  bool
@@ -111,18 +115,22 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: deadline}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	routes, err := v1.New(v1.Config{Engine: engine, Store: store, Reader: reader, Registry: registry,
-		Version: "1.2.3", StoreKind: "sqlite", Member: "here", Heartbeat: set.heartbeat})
+		Version: "1.2.3", StoreKind: "sqlite", Member: "here", Heartbeat: set.heartbeat,
+		Patience: set.patience, Logger: set.v1Logger})
 	require.NoError(t, err)
 	set.Engine, set.Store, set.Reader, set.Registry, set.V1 = engine, store, reader, registry, routes
 	shell, err := api.New(set.Config)
 	require.NoError(t, err)
-	s.serve(shell)
+	s.serve(shell, set.listen)
 	return s
 }
 
-func (s *server) serve(shell *api.Server) {
+func (s *server) serve(shell *api.Server, wrap func(net.Listener) net.Listener) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(s, err)
+	if wrap != nil {
+		l = wrap(l)
+	}
 	s.base = "http://" + l.Addr().String()
 	ctx, leave := context.WithCancel(context.Background())
 	done := make(chan error, 1)

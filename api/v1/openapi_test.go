@@ -36,6 +36,7 @@ var routes = []string{
 	"GET /v1/tasks/{task}/units",
 	"GET /v1/tasks/{task}/waiting",
 	"GET /v1/workers",
+	"GET /v1/ws",
 	"POST /v1/flows",
 	"POST /v1/jobs/{job}/release",
 	"POST /v1/tasks",
@@ -176,7 +177,7 @@ func validParameters(t *testing.T, at, path string, op obj) {
 
 func validResponses(t *testing.T, at string, op obj) {
 	responses := op["responses"].(obj)
-	require.True(t, responses["200"] != nil || responses["204"] != nil, at)
+	require.True(t, responses["200"] != nil || responses["204"] != nil || responses["101"] != nil, at)
 	require.Contains(t, responses["default"].(obj)["content"], "application/problem+json", at)
 	for code, r := range responses {
 		require.Regexp(t, responseCode, code, at)

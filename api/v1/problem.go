@@ -249,7 +249,11 @@ func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 		p.What, p.Where = fmt.Sprintf("the route does not know the method %.20s", r.Method), "method"
 		p.Hint = "use " + strings.Join(allowed, " or ")
 	}
-	p.complete()
+	p.complete().write(w)
+}
+
+// write is for what is answered without the framework.
+func (p *problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer

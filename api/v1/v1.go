@@ -5,7 +5,7 @@
 // things are added; a request with a key has its effect once, however often it is sent; what is refused
 // is answered as a problem that says what is wrong, where, and what to do; nothing unknown (query
 // parameter, field, word of a state) is passed over in silence; a stream of events can be taken up where
-// it broke off, and ends with the task.
+// it broke off, and ends with the task; nobody who reads a stream slowly costs memory or holds up others.
 //
 // Its types are those of api/wire, which the client in api/client shares.
 package v1
@@ -14,7 +14,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -38,7 +37,8 @@ type Engine interface {
 	Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error)
 	CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error)
 	FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error)
-	Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error]
+	api.Watcher
+	Appears(ctx context.Context, task string) error
 	Now() time.Time
 }
 
@@ -55,6 +55,7 @@ type Store interface {
 type Reader interface {
 	View(ctx context.Context, task string) (*persistence.View, error)
 	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
+	Plan(ctx context.Context, version string) (*flow.Plan, error)
 	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
 	Replay(ctx context.Context, task string, begin func(*flow.Plan) persistence.Replayer) error
 }
@@ -79,6 +80,7 @@ type Config struct {
 
 	MaxBody   int64         // bytes of one request; 8 MiB
 	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
+	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
 	WorkerTTL time.Duration // how old a worker's last heartbeat may be before it counts as offline; 15 s
 	Logger    *slog.Logger  // hears what went wrong inside, never what was sent
 }
@@ -89,6 +91,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = 15 * time.Second
+	}
+	if c.Patience <= 0 {
+		c.Patience = 10 * time.Second
 	}
 	if c.WorkerTTL <= 0 {
 		c.WorkerTTL = 15 * time.Second
@@ -102,8 +107,9 @@ func (c Config) withDefaults() Config {
 // service is the API over one member.
 type service struct {
 	Config
-	mux  *http.ServeMux
-	huma huma.API
+	mux    *http.ServeMux
+	huma   huma.API
+	pgflow api.Runs
 }
 
 // New makes the handler of everything below /v1/.
@@ -115,12 +121,14 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux()}
+	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux(),
+		pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
 	s.huma = humago.New(s.mux, describe())
 	s.flowRoutes()
 	s.taskRoutes()
 	s.stepRoutes()
 	s.historyRoutes()
+	s.socketRoute()
 	s.jobRoutes()
 	s.memberRoutes()
 	s.pages()

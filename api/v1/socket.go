@@ -1,0 +1,160 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/coder/websocket"
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Bounds of one connection.
+const (
+	maxSubscriptions = 100
+	maxStreamRequest = 4 << 10 // bytes
+)
+
+const socketPath = "/v1/ws"
+
+func (s *service) socketRoute() {
+	s.mux.HandleFunc("GET "+socketPath, s.serveSocket)
+	s.huma.OpenAPI().AddOperation(&huma.Operation{
+		OperationID: "stream-socket", Method: http.MethodGet, Path: socketPath, Tags: []string{"history"},
+		Summary: "Follow many tasks over one WebSocket",
+		Description: "Messages are JSON texts. A client sends `{\"subscribe\": {\"channel\": \"task:ID\", \"after\": \"12.0\"}}` and " +
+			"`{\"unsubscribe\": {\"channel\": \"task:ID\"}}`; `after` is the id of the last message it knows. The server answers with " +
+			"`{\"channel\": …, \"event\": …, \"id\": …, \"data\": …}`: `subscribed`; then on `task:ID` what the stream of the task tells, as `event` and `end`, " +
+			"and on `pgflow:run:ID` what that of the run tells; at last `closed` with a reason: `ended`, `unsubscribed`, or `interrupted`, after which there may be more. " +
+			"`refused` has a problem as its data. A connection has at most 100 subscriptions. One that is read too slowly is closed (1008), as are all when the server leaves (1001): " +
+			"connect again and subscribe behind the last ids.",
+		Responses: map[string]*huma.Response{"default": s.problemResponse(), "101": {
+			Description: "Switching Protocols; each message of the server is a StreamMessage",
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](s.huma.OpenAPI().Components.Schemas)}},
+		}},
+	})
+}
+
+// serveSocket upgrades a request. The guard in front of this API has looked at its Origin, Host and token.
+func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || r.ProtoMajor != 1 {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		p := &problem{wire.Problem{Status: http.StatusUpgradeRequired, Kind: string(flow.Invalid), Request: api.RequestID(r.Context()),
+			What: "this route is a WebSocket", Where: "header.Upgrade", Hint: "connect with a WebSocket client, over HTTP/1.1"}}
+		p.complete().write(w)
+		return
+	}
+	leaving, leave := api.Stay(w, r)
+	defer leave()
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		return // it has been answered
+	}
+	conn.SetReadLimit(maxStreamRequest)
+	newSocket(s, conn, leaving).serve()
+}
+
+// heard does what a client asks for. What is wrong with it is told, and everything else goes on.
+func (k *socket) heard(kind websocket.MessageType, data []byte) {
+	var req wire.StreamRequest
+	err := decodeStrictly(data, &req)
+	switch {
+	case kind != websocket.MessageText || err != nil:
+		k.refuse("", invalid("message", `send {"subscribe": {"channel": "task:ID"}} as a text`, "no request can be read from it: %v", errOr(err, "it is binary")))
+	case req.Subscribe != nil && req.Unsubscribe == nil:
+		k.subscribe(req.Subscribe)
+	case req.Unsubscribe != nil && req.Subscribe == nil:
+		k.unsubscribe(req.Unsubscribe.Channel)
+	default:
+		k.refuse("", invalid("message", "send either of them", "it asks neither or both to subscribe and to unsubscribe"))
+	}
+}
+
+func decodeStrictly(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON object")
+	}
+	return nil
+}
+
+func errOr(err error, text string) error {
+	if err == nil {
+		return errors.New(text)
+	}
+	return err
+}
+
+func (k *socket) subscribe(req *wire.Subscribe) {
+	tell, err := k.s.channel(req)
+	switch {
+	case err != nil:
+	case k.find(req.Channel) != nil:
+		err = &located{"subscribe.channel", "unsubscribe first", flow.Errorf(flow.Conflict, "there is a subscription of this channel")}
+	case k.count() >= maxSubscriptions:
+		err = &located{"subscribe", "unsubscribe from others, or open another connection",
+			flow.Errorf(flow.Limit, "a connection has at most %d subscriptions", maxSubscriptions)}
+	}
+	if err != nil {
+		k.refuse(req.Channel, err)
+		return
+	}
+	k.begin(req.Channel, tell)
+}
+
+// unsubscribe returns when nothing more is said about the channel.
+func (k *socket) unsubscribe(channel string) {
+	sub := k.find(channel)
+	if sub == nil {
+		k.refuse(channel, missing("unsubscribe.channel", "it may have ended already", "there is no subscription of this channel"))
+		return
+	}
+	sub.stop(errUnsubscribed)
+	<-sub.done
+}
+
+// teller tells a listener what happens until nothing more will, or ctx ends.
+type teller func(ctx context.Context, to api.Listener) error
+
+const (
+	taskChannel = "task:"
+	runChannel  = "pgflow:run:"
+)
+
+// channel finds who tells about a channel. That there is no such task is found out when it begins to tell.
+func (s *service) channel(req *wire.Subscribe) (teller, error) {
+	if run, ok := strings.CutPrefix(req.Channel, runChannel); ok {
+		return func(ctx context.Context, to api.Listener) error {
+			return at("subscribe", s.pgflow.Tell(ctx, run, req.After, to))
+		}, nil
+	}
+	task, ok := strings.CutPrefix(req.Channel, taskChannel)
+	if !ok {
+		return nil, missing("subscribe.channel", "channels are task:ID and pgflow:run:ID", "there is no channel %.80q", req.Channel)
+	}
+	from, err := parseSpot("subscribe.after", req.After)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, to api.Listener) error {
+		if _, err := s.Store.Task(ctx, task); isMissing(err) {
+			return missing("subscribe.channel", kinds[flow.NotFound].hint, "there is no task %.80q", task)
+		} else if err != nil {
+			return err
+		}
+		return (&streamer{s: s, task: task, from: from}).tell(ctx, to)
+	}, nil
+}

@@ -1,0 +1,141 @@
+package v1
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// socket is one WebSocket. What is told over it comes from journals, each subscription reading its own no faster
+// than the client does: nothing is buffered here, and nothing gets lost.
+type socket struct {
+	s    *service
+	conn *websocket.Conn
+
+	leaving context.Context         // ends when the server leaves
+	ctx     context.Context         // of all that is done for the client
+	end     context.CancelCauseFunc // the cause is a *parting, or api.ErrGone
+	alive   context.Context         // of the connection itself, which outlives ctx to say goodbye
+	cut     context.CancelFunc
+
+	work    sync.WaitGroup
+	writing sync.Mutex
+	mu      sync.Mutex
+	subs    map[string]*subscription
+}
+
+// parting is why the server closes a connection.
+type parting struct {
+	code   websocket.StatusCode
+	reason string
+}
+
+func (p *parting) Error() string { return p.reason }
+
+var (
+	serverLeaves = &parting{websocket.StatusGoingAway, "the server leaves: connect again and subscribe behind the last ids"}
+	tooSlow      = &parting{websocket.StatusPolicyViolation, "messages are read too slowly: connect again and subscribe behind the last ids"}
+	unanswered   = &parting{websocket.StatusPolicyViolation, "a ping was not answered"}
+)
+
+const (
+	// pongTime is how long a ping may go unanswered. What was sent before it is read first.
+	pongTime = 30 * time.Second
+	// partingTime is how long a client has to read on until it is told why it is to go; hurryTime when the server leaves.
+	partingTime = 30 * time.Second
+	hurryTime   = time.Second
+)
+
+func newSocket(s *service, conn *websocket.Conn, leaving context.Context) *socket {
+	k := &socket{s: s, conn: conn, leaving: leaving, subs: map[string]*subscription{}}
+	k.ctx, k.end = context.WithCancelCause(leaving)
+	k.alive, k.cut = context.WithCancel(context.WithoutCancel(leaving))
+	return k
+}
+
+// serve returns when the connection is closed and everything that was done for it has ended.
+func (k *socket) serve() {
+	k.work.Go(k.read)
+	k.work.Go(k.ping)
+	<-k.ctx.Done()
+	k.part()
+	k.work.Wait()
+}
+
+func (k *socket) read() {
+	for {
+		kind, data, err := k.conn.Read(k.alive)
+		if err != nil {
+			k.end(api.ErrGone)
+			return
+		}
+		if k.ctx.Err() == nil {
+			k.heard(kind, data)
+		}
+	}
+}
+
+// ping shows both sides that the other one is there.
+func (k *socket) ping() {
+	tick := time.NewTicker(k.s.Heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, pongTime)
+		err := k.conn.Ping(ctx)
+		cancel()
+		if err != nil {
+			k.end(unanswered) // unless there is another reason already
+			return
+		}
+	}
+}
+
+// write sends a message. A client that takes too long to read one is to go, but gets this one if it reads on.
+func (k *socket) write(m wire.StreamMessage) error {
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	if k.ctx.Err() != nil {
+		return api.ErrGone
+	}
+	slow := time.AfterFunc(k.s.Patience, func() { k.end(tooSlow) })
+	defer slow.Stop()
+	if err := k.conn.Write(k.alive, websocket.MessageText, line(&m)); err != nil {
+		k.end(api.ErrGone)
+		return api.ErrGone
+	}
+	return nil
+}
+
+// part says goodbye, behind the message that is being written, and closes the connection.
+func (k *socket) part() {
+	defer func() {
+		k.cut()
+		_ = k.conn.CloseNow() // of a connection that is closed it says so
+	}()
+	p := serverLeaves
+	switch cause := context.Cause(k.ctx).(type) {
+	case *parting:
+		p = cause
+		k.s.Logger.Info("a stream is closed", "reason", p.reason, "request", api.RequestID(k.ctx))
+	default:
+		if cause == api.ErrGone {
+			return
+		}
+	}
+	timer := time.AfterFunc(partingTime, k.cut)
+	defer timer.Stop()
+	defer context.AfterFunc(k.leaving, func() { timer.Reset(hurryTime) })()
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	_ = k.conn.Close(p.code, p.reason) // who is gone needs no goodbye
+}

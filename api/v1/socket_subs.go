@@ -1,0 +1,114 @@
+package v1
+
+import (
+	"context"
+	"errors"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// subscription is a channel that is told over a socket. It is the listener of whoever tells.
+type subscription struct {
+	k       *socket
+	channel string
+	opened  bool
+	stop    context.CancelCauseFunc
+	done    chan struct{}
+}
+
+var errUnsubscribed = errors.New("unsubscribed")
+
+func (k *socket) find(channel string) *subscription {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.subs[channel]
+}
+
+func (k *socket) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.subs)
+}
+
+func (k *socket) begin(channel string, tell teller) {
+	sub := &subscription{k: k, channel: channel, done: make(chan struct{})}
+	ctx, stop := context.WithCancelCause(k.ctx)
+	sub.stop = stop
+	k.mu.Lock()
+	k.subs[channel] = sub
+	k.mu.Unlock()
+	k.work.Go(func() {
+		defer close(sub.done)
+		defer stop(nil)
+		err := tell(ctx, sub)
+		k.mu.Lock()
+		delete(k.subs, channel) // before the client hears of it, so that it may subscribe again
+		k.mu.Unlock()
+		sub.close(ctx, err)
+	})
+}
+
+// close says why there is nothing more to hear.
+func (sub *subscription) close(ctx context.Context, err error) {
+	k, reason := sub.k, wire.ClosedInterrupted
+	switch {
+	case k.ctx.Err() != nil:
+		return // everything ends
+	case context.Cause(ctx) == errUnsubscribed:
+		reason = wire.ClosedUnsubscribed
+	case err == nil:
+		reason = wire.ClosedEnded
+	case !sub.opened:
+		k.refuse(sub.channel, err)
+		return
+	case !errors.Is(err, api.ErrBrokenOff):
+		k.s.Logger.Error("a stream broke off", "error", err, "channel", sub.channel, "request", api.RequestID(ctx))
+	}
+	sub.say(wire.StreamMessage{Event: wire.StreamClosed, Data: line(&wire.Closed{Reason: reason})})
+}
+
+// say is for what a client may miss: one that is gone.
+func (sub *subscription) say(m wire.StreamMessage) {
+	m.Channel = sub.channel
+	_ = sub.k.write(m)
+}
+
+// refuse says what is wrong with a request.
+func (k *socket) refuse(channel string, err error) {
+	p := k.s.problem(k.ctx, err)
+	_ = k.write(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: line(&p.Problem)}) // as with say
+}
+
+// Open implements api.Listener.
+func (sub *subscription) Open() error {
+	if sub.opened {
+		return nil
+	}
+	sub.opened = true
+	return sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: wire.StreamSubscribed})
+}
+
+// Send implements api.Listener.
+func (sub *subscription) Send(list []api.Message) error {
+	for _, m := range list {
+		if err := sub.Open(); err != nil {
+			return err
+		}
+		if m.Event == "" {
+			m.Event = wire.StreamEvent
+		}
+		if err := sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: m.Event, ID: m.ID, Data: m.Data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Note implements api.Listener: pings show that a silent connection is alive.
+func (sub *subscription) Note(string) error {
+	if sub.k.ctx.Err() != nil {
+		return api.ErrGone
+	}
+	return nil
+}

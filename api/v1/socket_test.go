@@ -1,0 +1,427 @@
+package v1_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// socket is a client's end of a WebSocket.
+type socket struct {
+	*testing.T
+	conn *websocket.Conn
+}
+
+func (s *server) dial(opts *websocket.DialOptions) (*websocket.Conn, *http.Response, error) {
+	s.Helper()
+	transport := &http.Transport{DialContext: dialSmall}
+	s.Cleanup(transport.CloseIdleConnections)
+	opts.HTTPClient = &http.Client{Transport: transport}
+	ctx, cancel := context.WithTimeout(s.Context(), deadline)
+	defer cancel()
+	return websocket.Dial(ctx, s.base+"/v1/ws", opts)
+}
+
+// smallBuffers gives connections small buffers, so that what a client does not read soon is in the server's way.
+type smallBuffers struct{ net.Listener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(64 << 10) // else it is larger
+	}
+	return conn, err
+}
+
+// dialSmall does so on the client's side.
+func dialSmall(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(16 << 10) // else it is larger
+	}
+	return conn, err
+}
+
+func (s *server) socket() *socket {
+	s.Helper()
+	conn, _, err := s.dial(&websocket.DialOptions{})
+	require.NoError(s, err)
+	conn.SetReadLimit(-1)
+	s.Cleanup(func() { _ = conn.CloseNow() })
+	return &socket{s.T, conn}
+}
+
+func (k *socket) send(text string) {
+	k.Helper()
+	require.NoError(k, k.conn.Write(k.Context(), websocket.MessageText, []byte(text)))
+}
+
+func (k *socket) subscribe(channel, after string) {
+	k.Helper()
+	k.send(fmt.Sprintf(`{"subscribe": {"channel": %q, "after": %q}}`, channel, after))
+}
+
+func (k *socket) read() (m wire.StreamMessage, err error) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	_, text, err := k.conn.Read(ctx)
+	if err == nil {
+		require.NoError(k, json.Unmarshal(text, &m), "%s", text)
+	}
+	return m, err
+}
+
+func (k *socket) next() wire.StreamMessage {
+	k.Helper()
+	m, err := k.read()
+	require.NoError(k, err)
+	return m
+}
+
+// nextOf insists on the event of the next message.
+func (k *socket) nextOf(channel, event string) wire.StreamMessage {
+	k.Helper()
+	m := k.next()
+	require.Equal(k, []string{channel, event}, []string{m.Channel, m.Event}, "%s", m.Data)
+	return m
+}
+
+// untilClosed reads until a number of channels have been closed, and gives what each of them said.
+func (k *socket) untilClosed(channels int) map[string][]wire.StreamMessage {
+	k.Helper()
+	said := map[string][]wire.StreamMessage{}
+	for channels > 0 {
+		m := k.next()
+		said[m.Channel] = append(said[m.Channel], m)
+		if m.Event == wire.StreamClosed {
+			channels--
+		}
+	}
+	return said
+}
+
+func eventNames(list []wire.StreamMessage) []string {
+	names := []string{}
+	for _, m := range list {
+		names = append(names, m.Event)
+	}
+	return names
+}
+
+// eventIDs are those of a task's events, told by a channel.
+func eventIDs(list []wire.StreamMessage) []any {
+	ids := []any{}
+	for _, m := range list {
+		if m.Event == wire.StreamEvent {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+func (s *server) eventIDs(task string) (ids []any) {
+	s.Helper()
+	for after := ""; ; {
+		page := s.get("/v1/tasks/" + task + "/events?limit=500&after=" + after)
+		ids = append(ids, values(page, "id")...)
+		if after = orEmpty(page["next"]); after == "" {
+			return ids
+		}
+	}
+}
+
+// pgRun is a flow in pgflow's dialect whose steps are completed by hand.
+const pgRun = `{"profile": "pgflow", "nodes": {"a": {"route": "direct"}, "b": {"depends_on": ["a"], "route": "direct"}}}`
+
+func (s *server) run(slug, id string) {
+	s.Helper()
+	s.call(200, "POST", "/api/flows/"+slug+"/runs", obj{"input": obj{"n": 1}, "run_id": id})
+}
+
+func (s *server) completeStep(run, step string) {
+	s.Helper()
+	s.call(200, "POST", "/api/runs/"+run+"/tasks/complete_direct", obj{"step": step, "task_index": 0, "output": 1})
+}
+
+func TestOneSocketTellsOfManyTasksAndRuns(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		slug, id := s.publish(pgRun), uuid.NewString()
+		one, two, run := s.task(waits), s.task(waits), "pgflow:run:"+id
+		k := s.socket()
+		k.subscribe(run, "")
+		k.nextOf(run, wire.StreamSubscribed) // before there is one
+		s.run(slug, id)
+		k.nextOf(run, "run:started")
+		k.nextOf(run, "step:a:started")
+		k.subscribe("task:"+one, "")
+		k.nextOf("task:"+one, wire.StreamSubscribed)
+		k.nextOf("task:"+one, wire.StreamEvent)
+		k.nextOf("task:"+one, wire.StreamEvent)
+		k.subscribe("task:"+two, "")
+		s.call(200, "POST", "/v1/tasks/"+one+"/signal", obj{"key": "go", "value": 1})
+		s.call(200, "POST", "/v1/tasks/"+two+"/cancel", nil)
+		s.completeStep(id, "a")
+		s.completeStep(id, "b")
+		said := k.untilClosed(3)
+		for task, state := range map[string]string{one: "completed", two: "canceled"} {
+			list := said["task:"+task]
+			got := eventIDs(list)
+			if task == one {
+				got = append(s.eventIDs(task)[:2], got...)
+			}
+			require.Equal(t, s.eventIDs(task), got)
+			var end wire.End
+			require.NoError(t, json.Unmarshal(list[len(list)-2].Data, &end))
+			require.Equal(t, []string{wire.StreamEnd, task, state}, []string{list[len(list)-2].Event, end.Task, end.State})
+			require.JSONEq(t, `{"reason": "ended"}`, string(list[len(list)-1].Data))
+		}
+		require.Equal(t, []string{"step:a:completed", "step:b:started", "step:b:completed", "run:completed", "closed"}, eventNames(said[run]))
+	})
+}
+
+func TestASocketIsReplacedWithoutAGap(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		task := s.task(waits)
+		var got []any
+		last := ""
+		for i := range 5 { // each connection is lost after a few messages, and more happens meanwhile
+			k := s.socket()
+			k.subscribe("task:"+task, last)
+			k.nextOf("task:"+task, wire.StreamSubscribed)
+			for range 1 + i%2 {
+				m := k.nextOf("task:"+task, wire.StreamEvent)
+				got, last = append(got, m.ID), m.ID
+			}
+			_ = k.conn.CloseNow()
+			for n := range 3 {
+				s.call(200, "POST", "/v1/tasks/"+task+"/signal", obj{"key": fmt.Sprintf("k%d-%d", i, n), "value": 1})
+			}
+		}
+		s.call(200, "POST", "/v1/tasks/"+task+"/signal", obj{"key": "go", "value": 1})
+		k := s.socket()
+		k.subscribe("task:"+task, last)
+		require.Equal(t, s.eventIDs(task), append(got, eventIDs(k.untilClosed(1)["task:"+task])...))
+
+		slug, id := s.publish(pgRun), uuid.NewString()
+		run := "pgflow:run:" + id
+		s.run(slug, id)
+		k = s.socket()
+		k.subscribe(run, "")
+		k.nextOf(run, wire.StreamSubscribed)
+		snapshot := k.nextOf(run, "snapshot")
+		_ = k.conn.CloseNow()
+		s.completeStep(id, "a")
+		s.completeStep(id, "b")
+		k = s.socket()
+		k.subscribe(run, snapshot.ID)
+		all := k.untilClosed(1)[run]
+		require.Equal(t, []string{"subscribed", "step:a:completed", "step:b:started", "step:b:completed", "run:completed", "closed"}, eventNames(all))
+		k.subscribe(run, all[2].ID)
+		require.Equal(t, []string{"subscribed", "step:b:completed", "run:completed", "closed"}, eventNames(k.untilClosed(1)[run]))
+		k.subscribe(run, all[4].ID)
+		require.Equal(t, []string{"closed"}, eventNames(k.untilClosed(1)[run]))
+	})
+}
+
+func TestASubscriptionEndsWhenItIsToldTo(t *testing.T) {
+	s := start(t)
+	task := s.task(waits)
+	channel := "task:" + task
+	k := s.socket()
+	for range 2 {
+		k.subscribe(channel, "")
+		k.nextOf(channel, wire.StreamSubscribed)
+		k.nextOf(channel, wire.StreamEvent)
+		k.nextOf(channel, wire.StreamEvent)
+		k.send(`{"unsubscribe": {"channel": "` + channel + `"}}`)
+		require.JSONEq(t, `{"reason": "unsubscribed"}`, string(k.nextOf(channel, wire.StreamClosed).Data))
+	}
+	require.NoError(t, k.conn.Close(websocket.StatusNormalClosure, ""))
+}
+
+func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	s := start(t)
+	task := s.task(waits)
+	k := s.socket()
+	refused := func(channel string, status int, where, what string) {
+		t.Helper()
+		var p wire.Problem
+		require.NoError(t, json.Unmarshal(k.nextOf(channel, wire.StreamRefused).Data, &p))
+		require.Equal(t, []any{status, where}, []any{p.Status, p.Where})
+		require.Contains(t, p.What, what)
+		require.NotEmpty(t, p.Hint)
+	}
+	for text, want := range map[string]string{`{`: "no request", `[]`: "no request", `{}`: "neither or both", `{"subscribe": {"chanel": "x"}}`: "no request",
+		`{"subscribe": {"channel": "a"}, "unsubscribe": {"channel": "a"}}`: "neither or both", `{} {}`: "no request"} {
+		k.send(text)
+		refused("", 400, "message", want)
+	}
+	require.NoError(t, k.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{}`)))
+	refused("", 400, "message", "binary")
+	k.subscribe("nope", "")
+	refused("nope", 404, "subscribe.channel", "no channel")
+	k.subscribe("task:nope", "")
+	refused("task:nope", 404, "subscribe.channel", "no task")
+	k.subscribe("pgflow:run:nope", "")
+	refused("pgflow:run:nope", 404, "subscribe", "nope")
+	k.subscribe("task:"+task, "x")
+	refused("task:"+task, 400, "subscribe.after", "no place")
+	k.send(`{"unsubscribe": {"channel": "task:x"}}`)
+	refused("task:x", 404, "unsubscribe.channel", "no subscription")
+
+	k.subscribe("task:"+task, "999") // nothing is behind that
+	k.nextOf("task:"+task, wire.StreamSubscribed)
+	k.subscribe("task:"+task, "999")
+	refused("task:"+task, 409, "subscribe.channel", "there is a subscription")
+	for range 99 {
+		run := "pgflow:run:" + uuid.NewString()
+		k.subscribe(run, "")
+		k.nextOf(run, wire.StreamSubscribed)
+	}
+	k.subscribe("pgflow:run:"+uuid.NewString(), "")
+	m := k.next()
+	require.Equal(t, wire.StreamRefused, m.Event)
+	require.Contains(t, string(m.Data), "at most 100 subscriptions")
+
+	k.send(`{"subscribe": {"channel": "` + strings.Repeat("x", 10_000) + `"}}`)
+	_, err := k.read()
+	require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err), "%v", err)
+}
+
+func TestASocketIsForThoseWhoMayComeIn(t *testing.T) {
+	s := start(t, func(set *settings) { set.Tokens = []string{"t"} })
+	for name, tt := range map[string]struct {
+		header http.Header
+		status int
+	}{
+		"a token":         {http.Header{"Authorization": {"Bearer t"}}, 101},
+		"a local page":    {http.Header{"Authorization": {"Bearer t"}, "Origin": {"http://localhost:5173"}}, 101},
+		"no token":        {http.Header{}, 401},
+		"another token":   {http.Header{"Authorization": {"Bearer x"}}, 401},
+		"a foreign page":  {http.Header{"Authorization": {"Bearer t"}, "Origin": {"https://evil.example"}}, 403},
+		"a page's a file": {http.Header{"Authorization": {"Bearer t"}, "Origin": {"null"}}, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, resp, err := s.dial(&websocket.DialOptions{HTTPHeader: tt.header})
+			require.Equal(t, tt.status, resp.StatusCode, "%v", err)
+			if err == nil {
+				require.NoError(t, conn.CloseNow())
+			}
+		})
+	}
+	p := s.refused(426, "header.Upgrade", "GET", "/v1/ws", nil, "Authorization", "Bearer t")
+	require.Equal(t, "this route is a WebSocket", p["what"])
+}
+
+func TestASocketIsPinged(t *testing.T) {
+	s := start(t, func(set *settings) { set.heartbeat = 10 * time.Millisecond })
+	var pings atomic.Int64
+	conn, _, err := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return pings.Add(1) > 0 }})
+	require.NoError(t, err)
+	conn.CloseRead(context.Background())
+	require.Eventually(t, func() bool { return pings.Load() > 5 }, deadline, time.Millisecond)
+	require.NoError(t, conn.Ping(t.Context()), "and it answers pings")
+	require.NoError(t, conn.Close(websocket.StatusNormalClosure, ""))
+}
+
+func TestASocketHearsThatTheServerLeaves(t *testing.T) {
+	closed := make(chan error, 1)
+	t.Run("serving", func(inner *testing.T) {
+		s := start(inner)
+		k := (&server{T: t, base: s.base, http: s.http}).socket()
+		k.subscribe("task:"+s.task(waits), "")
+		require.Equal(inner, wire.StreamSubscribed, k.next().Event)
+		go func() {
+			for {
+				if _, _, err := k.conn.Read(context.Background()); err != nil {
+					closed <- err
+					return
+				}
+			}
+		}()
+	})
+	err := <-closed
+	require.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err), "%v", err)
+	require.ErrorContains(t, err, "subscribe behind the last ids")
+}
+
+// awaited is a log that somebody waits for a line of.
+type awaited struct {
+	slog.Handler
+	text string
+	once sync.Once
+	seen chan struct{}
+}
+
+func (a *awaited) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a *awaited) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(attr slog.Attr) bool {
+		if strings.Contains(attr.Value.String(), a.text) {
+			a.once.Do(func() { close(a.seen) })
+		}
+		return true
+	})
+	return nil
+}
+
+func TestASlowReaderIsToldToGoAndComesBack(t *testing.T) {
+	log := &awaited{Handler: slog.DiscardHandler, text: "read too slowly", seen: make(chan struct{})}
+	s := start(t, func(set *settings) {
+		set.patience, set.v1Logger = 300*time.Millisecond, slog.New(log)
+		set.listen = func(l net.Listener) net.Listener { return smallBuffers{l} }
+	})
+	task := s.task(waits)
+	channel := "task:" + task
+	large := json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)
+	for range 20 { // more than the kernel keeps for a reader
+		require.NoError(t, s.engine.Do(t.Context(), task, flow.Signal{Key: "k", Value: large}, ""))
+	}
+	s.call(200, "POST", "/v1/tasks/"+task+"/cancel", nil)
+	k := s.socket()
+	k.subscribe(channel, "")
+	<-log.seen
+	got, err := k.untilGone()
+	require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), "%v", err)
+	require.ErrorContains(t, err, "messages are read too slowly: connect again")
+	for err != nil { // this machine may be too slow as well, now and then
+		k = s.socket()
+		k.subscribe(channel, got[len(got)-1].(string))
+		var more []any
+		more, err = k.untilGone()
+		got = append(got, more...)
+	}
+	require.Equal(t, s.eventIDs(task), got)
+}
+
+// untilGone reads the ids of a task's events until the channel is closed, or the connection: then there is an error.
+func (k *socket) untilGone() (ids []any, err error) {
+	k.Helper()
+	for {
+		m, err := k.read()
+		switch {
+		case err != nil:
+			return ids, err
+		case m.Event == wire.StreamEvent:
+			ids = append(ids, m.ID)
+		case m.Event == wire.StreamClosed:
+			return ids, nil
+		}
+	}
+}
