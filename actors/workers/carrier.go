@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -58,12 +59,22 @@ func (r *Registry) ask(ctx context.Context, c *call, job *flow.Job, list []*work
 		}
 		rep, err := r.call(ctx, w, c)
 		if err == nil {
+			w.silent.Store(false)
 			return rep, true, true
 		}
 		begun = begun || !neverReached(err)
-		r.opts.Logger.Debug("a worker did not answer", "job", c.job, "worker", w.ID, "url", w.URL, "error", err)
+		r.tellSilence(ctx, w, c, err)
 	}
 	return flow.Report{}, begun, false
+}
+
+// tellSilence logs why a worker gave no answer, which its job's error does not tell; once until it answers again.
+func (r *Registry) tellSilence(ctx context.Context, w *worker, c *call, err error) {
+	level := slog.LevelDebug
+	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // else the job is not wanted any longer
+		level = slog.LevelWarn
+	}
+	r.opts.Logger.Log(ctx, level, "a worker did not answer", "job", c.job, "worker", w.ID, "url", w.URL, "error", err)
 }
 
 func neverReached(err error) bool {

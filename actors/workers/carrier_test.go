@@ -1,10 +1,12 @@
 package workers_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -324,4 +326,20 @@ func TestAJobThatAsksForLabelsGoesToThoseWhoHaveThemAll(t *testing.T) {
 	j := job("s")
 	j.Exec.Labels = []string{"gpu", "us"}
 	require.Equal(t, flow.Report{Error: "no worker with the labels gpu, us"}, r.Carry(t.Context(), j))
+}
+
+func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {
+	var log bytes.Buffer
+	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var answer atomic.Value
+	answer.Store("no JSON")
+	serve(t, r, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer.Load().(string)) })
+	for i, a := range []string{"no JSON", "no JSON", "{}", "[]"} {
+		answer.Store(a)
+		r.Carry(t.Context(), job("s"))
+		require.Equal(t, []int{1, 1, 1, 2}[i], strings.Count(log.String(), "a worker did not answer"))
+	}
+	require.Contains(t, log.String(), "level=WARN")
+	require.Contains(t, log.String(), "status 200 OK without a JSON object")
+	require.Contains(t, log.String(), "worker=w1")
 }

@@ -89,6 +89,7 @@ type pulse struct {
 	calls   atomic.Int64 // of this member's, in flight
 	heard   atomic.Bool  // by this registry; what came before is from the store
 	unsaved atomic.Bool
+	silent  atomic.Bool // its last call got no answer
 }
 
 // Open reads the known workers and keeps them until Close.
