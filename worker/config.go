@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -70,6 +71,15 @@ func (c Config) orDefault() Config {
 // baseURL ends in /api whether or not the given one does: there the engine serves nothing but routes.
 func baseURL(server string) string {
 	return strings.TrimSuffix(strings.TrimRight(server, "/"), "/api") + "/api"
+}
+
+// parseAddress reads the address of an HTTP server.
+func parseAddress(what, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("worker: %s %q: want http://host:port", what, text)
+	}
+	return u, nil
 }
 
 func madeUpID() string {

@@ -156,6 +156,14 @@ func TestOnlyOfferedServicesAreCarriedOut(t *testing.T) {
 	require.ErrorContains(t, worker.New(cfg).Run(t.Context()), `"c" has no handler`)
 }
 
+func TestAServerWithoutAnAddressIsRefusedAtOnce(t *testing.T) {
+	for _, server := range []string{"bogus", "localhost:8070", "ftp://localhost", "http://"} {
+		w := worker.New(worker.Config{Server: server})
+		w.Handle("a", func(context.Context, worker.Job) (any, error) { return nil, nil })
+		require.ErrorContains(t, w.Run(t.Context()), "want http://host:port", server)
+	}
+}
+
 func TestNoMoreThanConcurrencyJobsAreAtWork(t *testing.T) {
 	e := newEngine(t)
 	cfg := config(e)

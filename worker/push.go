@@ -32,9 +32,9 @@ type pushServer struct {
 
 // listen opens the port, and says in the worker's URL which one it got.
 func (w *Worker) listen() (*pushServer, error) {
-	u, err := url.Parse(w.cfg.URL)
-	if err != nil || u.Hostname() == "" {
-		return nil, fmt.Errorf("worker: url %q: want http://host:port", w.cfg.URL)
+	u, err := parseAddress("url", w.cfg.URL)
+	if err != nil {
+		return nil, err
 	}
 	listener, err := w.open(u)
 	if err != nil {

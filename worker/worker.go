@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,9 @@ func (w *Worker) Handle(service string, h Handler) { w.handlers[service] = h }
 func (w *Worker) Run(ctx context.Context) error {
 	services, err := w.services()
 	if err != nil {
+		return err
+	}
+	if _, err := parseAddress("server", strings.TrimSuffix(w.cfg.Server, "/api")); err != nil {
 		return err
 	}
 	defer w.server.close()
