@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -59,12 +60,29 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// checkScriptDir finds out at the start what would fail every script.
+func (c *Config) checkScriptDir() error {
+	if !c.AllowScripts || c.ScriptDir == "" {
+		return nil
+	}
+	info, err := os.Stat(c.ScriptDir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", c.ScriptDir)
+	}
+	if err != nil {
+		return fmt.Errorf("the folder for scripts cannot be used: %w", err)
+	}
+	return nil
+}
+
 // ErrTaken means that another member lives on the store.
 var ErrTaken = persistence.ErrTaken
 
 // OpenStore opens the store that a setting names: "sqlite:PATH" or a "postgres://" URL.
 func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
 	switch {
+	case setting == "sqlite:":
+		return nil, fmt.Errorf("store %q names no file: write sqlite:PATH", setting)
 	case setting == "":
 		return sqlite.Open(ctx, "troupe.db", sqlite.Options{})
 	case strings.HasPrefix(setting, "sqlite:"):

@@ -63,6 +63,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if err := cfg.checkScriptDir(); err != nil {
+		return nil, err
+	}
 	store, err := OpenStore(ctx, cfg.Store)
 	if err != nil {
 		return nil, err

@@ -55,6 +55,9 @@ type memberFlags struct {
 
 // config makes the member's configuration of the flags and of what the first schedulers' variables say.
 func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
+	if err := f.check(); err != nil {
+		return troupe.Config{}, err
+	}
 	tokens, err := f.tokens()
 	if err != nil {
 		return troupe.Config{}, err
@@ -77,6 +80,24 @@ func (f *memberFlags) store() string {
 		return "sqlite:" + path
 	}
 	return cmp.Or(f.Store, "sqlite:troupe.db")
+}
+
+// check refuses numbers that would silently mean the default.
+func (f *memberFlags) check() error {
+	for _, n := range []struct {
+		flag  string
+		value int64
+	}{
+		{"max-depth", int64(f.MaxDepth)}, {"max-units", int64(f.MaxUnits)}, {"max-steps", int64(f.MaxSteps)}, {"max-window", int64(f.MaxWindow)},
+		{"max-value", int64(f.MaxValue)}, {"max-shared", int64(f.MaxShared)},
+		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)}, {"max-calls", int64(f.MaxCalls)},
+		{"visibility", int64(f.Visibility)}, {"idle-after", int64(f.IdleAfter)}, {"worker-ttl", int64(f.WorkerTTL)}, {"worker-save", int64(f.WorkerSave)},
+	} {
+		if n.value < 0 {
+			return usagef("--%s is negative: give it a positive value, or leave it out for the default", n.flag)
+		}
+	}
+	return nil
 }
 
 // tokens that let callers in. An empty one would let in everybody, so it is none.

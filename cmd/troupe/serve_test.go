@@ -36,7 +36,9 @@ func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
 		"open address":   {[]string{"--listen", "0.0.0.0:0"}, "can be reached from other hosts: configure tokens (--token-file)"},
 		"unknown store":  {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"}, "neither sqlite:PATH nor a postgres:// URL"},
 		"empty tokens":   {[]string{"--listen", "127.0.0.1:0", "--token-file", write(t, "tokens", "\n")}, "holds none"},
-		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:/nowhere/at/all/t.db"}, "no such file or directory"},
+		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:/nowhere/at/all/t.db"}, "there is no folder /nowhere/at/all: create it"},
+		"no file":        {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:"}, `store "sqlite:" names no file: write sqlite:PATH`},
+		"script folder":  {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store + "3", "--allow-scripts", "--script-dir", "/nowhere"}, "the folder for scripts cannot be used: stat /nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, append([]string{"serve"}, tt.args...)...)
@@ -65,6 +67,15 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "sqlite:new.db", cfg.Store)
 	require.Equal(t, time.Minute, cfg.WorkerTTL)
+}
+
+func TestNegativeNumbersAreRefused(t *testing.T) {
+	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s", "--worker-save=-1ms", "--max-calls=-5"} {
+		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"), flag)
+		require.Equal(t, 2, got.code, flag)
+		name, _, _ := strings.Cut(flag, "=")
+		require.Contains(t, got.stderr, name+" is negative")
+	}
 }
 
 func TestPasswordsAreNotPrinted(t *testing.T) {

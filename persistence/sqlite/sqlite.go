@@ -10,6 +10,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -44,6 +45,9 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	lock, err := lockFile(path + ".lock")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open the store: there is no folder %s: create it, or name another file", filepath.Dir(path))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
