@@ -29,14 +29,14 @@ func (lazy) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// eager is a clock by which what is to happen in minutes happens in a moment: a lease that nobody could
-// miss is renewed often.
+// eager is a clock by which what is to happen in minutes happens in a moment: a lease of an hour, which nobody could
+// miss, is renewed often.
 type eager struct{}
 
 func (eager) Now() time.Time { return time.Now() }
 
 func (eager) AfterFunc(d time.Duration, f func()) func() bool {
-	if d > time.Minute {
+	if d > time.Minute && d < time.Hour {
 		d = 10 * time.Millisecond
 	}
 	return time.AfterFunc(d, f).Stop

@@ -22,14 +22,14 @@ func TestScriptsThatRunHoldNoThread(t *testing.T) {
 	defer ended.Wait()
 	defer cancel()
 	c := script.New(script.Options{Allow: true})
-	j := job(flow.Script{Code: `printf . >> $BEGUN; sleep 100`, TimeoutMS: 60_000, Env: map[string]string{"BEGUN": begun}})
+	j := job(flow.Script{Code: `printf . >> $BEGUN; sleep 1000`, TimeoutMS: 1_000_000, Env: map[string]string{"BEGUN": begun}})
 	for range scripts {
 		ended.Go(func() { c.Carry(ctx, j) })
 	}
 	require.Eventually(t, func() bool {
 		dots, _ := os.ReadFile(begun)
 		return len(dots) == scripts
-	}, 30*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	threads, err := os.ReadDir("/proc/self/task")
 	require.NoError(t, err)
 	require.Less(t, len(threads), scripts/2)
