@@ -2,6 +2,7 @@ package blackbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -117,7 +118,7 @@ func (d *dag) task() obj { d.Helper(); return d.get(d.path("")) }
 // ended waits for the task's end and insists on how.
 func (d *dag) ended(state string) obj {
 	d.Helper()
-	t := d.get(d.path("?wait_ms=15000"))
+	t := d.get(d.path(fmt.Sprintf("?wait_ms=%d", deadline.Milliseconds())))
 	require.Equal(d, state, t["state"], "%v", t)
 	return t
 }

@@ -65,10 +65,10 @@ type member struct {
 	served   chan error
 }
 
-// A member that is to be killed is waited for by its successor; the others share a busy machine.
+// A member that is to be killed is waited for by its successor; the others refuse no work, however busy the machine is.
 const (
-	shortLease   = 2 * time.Second
-	patientLease = 20 * time.Second
+	shortLease   = 5 * time.Second
+	patientLease = time.Hour
 )
 
 func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration, seed ...seeding) (*member, error) {
@@ -129,7 +129,7 @@ func (m *member) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	m.leave()
-	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(ctx), m.store.Close())
+	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(context.WithoutCancel(ctx)), m.store.Close())
 }
 
 // seeding puts something into a store before its member starts.

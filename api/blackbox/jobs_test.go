@@ -112,7 +112,7 @@ nodes:
 		pushed[h.Get("Troupe-Unit")] = h.Get("Idempotency-Key")
 	}
 	require.Len(c, pushed, 2)
-	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"}, "max": 1, "wait_ms": 10_000})["tasks"]
+	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"}, "max": 1, "wait_ms": 60_000})["tasks"]
 	task := list.([]any)[0].(obj)
 	require.Equal(c, []any{"polled", 0.0, 3.0, 1.0}, []any{task["step_slug"], task["task_index"], task["task_count"], task["attempt"]})
 }

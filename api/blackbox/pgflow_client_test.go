@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,23 @@ func (r *pgRun) tasks(step string) []obj {
 		return nil
 	}
 	return objects(r, steps[step]["tasks"])
+}
+
+// told are the facts of a kind in the run's history, in the words of /v1.
+func (r *pgRun) told(kind string) []obj {
+	r.Helper()
+	v1 := &client{T: r.T, server: r.server}
+	return slices.DeleteFunc(objects(r, v1.get("/v1/tasks/" + r.id + "/events")["items"]), func(e obj) bool { return e["type"] != kind })
+}
+
+// between is how much time passes from one of the engine's times to another.
+func (c *client) between(from, to any) time.Duration {
+	c.Helper()
+	a, err := time.Parse(time.RFC3339, from.(string))
+	require.NoError(c, err)
+	b, err := time.Parse(time.RFC3339, to.(string))
+	require.NoError(c, err)
+	return b.Sub(a)
 }
 
 // is insists on the status of the run and of steps, each as "step status" or "step status reason".

@@ -1,6 +1,7 @@
 package blackbox
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -171,11 +172,15 @@ func pgDeleted(c *client) {
 
 // pgHeartbeat keeps a claim for as long as the poller says.
 func pgHeartbeat(c *client) {
-	f := c.pgflow("a: {heartbeat_timeout: 1, " + once + "}")
-	f.run(obj{})
-	task := f.one("a")
-	require.Empty(c, c.post("/queue/heartbeat", obj{"id": task["id"], "extend": 60})["canceled"])
-	time.Sleep(1500 * time.Millisecond)
+	var task obj
+	var f *pgFlow
+	for timeout, inTime := 1, false; !inTime; timeout *= 4 { // until there is time enough to prolong the claim
+		f = c.pgflow(fmt.Sprintf("a: {heartbeat_timeout: %d, %s}", timeout, once))
+		f.run(obj{})
+		task = f.all(1)[0]
+		inTime = len(c.post("/queue/heartbeat", obj{"id": task["id"], "extend": 3600})["canceled"].([]any)) == 0
+		time.Sleep(time.Duration(timeout) * 1500 * time.Millisecond)
+	}
 	require.Equal(c, true, f.done(task, 1)["changed"])
 	require.Equal(c, []any{task["id"]}, c.post("/queue/heartbeat", obj{"id": task["id"]})["canceled"])
 }

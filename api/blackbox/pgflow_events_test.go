@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -166,9 +165,8 @@ func pgWaits(c *client) {
 		return answer
 	}
 	good, bad, slow := f.run(obj{}), f.run(obj{}), f.run(obj{})
-	waiting := []chan int{wait(good, "status=completed"), wait(bad, "status=completed&timeout_ms=15000"), wait(slow, "status=completed&timeout_ms=300"),
+	waiting := []chan int{wait(good, "status=completed"), wait(bad, "status=completed&timeout_ms=3600000"), wait(slow, "status=completed&timeout_ms=300"),
 		wait(good, "step=a&status=completed"), wait(slow, "step=a&status=started"), wait(bad, "step=a&status=skipped"), wait(bad, "status=failed")}
-	began := time.Now()
 	for _, task := range f.all(3) {
 		switch task["run_id"] {
 		case good.id:
@@ -180,7 +178,6 @@ func pgWaits(c *client) {
 	for i, want := range []int{200, 409, 408, 200, 200, 409, 200} {
 		require.Equal(c, want, <-waiting[i], "%d", i)
 	}
-	require.Less(c, time.Since(began), 10*time.Second)
 	for query, want := range map[string]int{"status=nope": 400, "step=nobody&status=completed": 404} {
 		require.Equal(c, want, <-wait(slow, query), query)
 	}

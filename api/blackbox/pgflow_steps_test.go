@@ -61,21 +61,24 @@ func pgJoinWaits(c *client) {
 	has(c.T, `{"run":{},"a":1,"b":2}`, f.one("c")["input"])
 }
 
-// pgRetries also holds retries to their times.
+// pgRetries also holds retries to their times, by the engine's clock.
 func pgRetries(c *client) {
 	f := c.pgflow("a: {retry: {max_attempts: 3, delay: 1, backoff: exponential}}")
 	r := f.run(obj{})
 	task := f.one("a")
-	for attempt, wait := range []time.Duration{2 * time.Second, 4 * time.Second} {
-		failed := time.Now()
+	waits := []time.Duration{2 * time.Second, 4 * time.Second}
+	for attempt := range waits {
 		require.Equal(c, "queued", f.fail(task, "no")["status"])
 		row := r.tasks("a")[0]
 		require.Equal(c, []any{"queued", float64(attempt + 1), "error", "no"},
 			[]any{row["status"], row["attempts_count"], row["failure_reason"], row["error_message"]})
-		f.nothing()
 		task = f.one("a")
 		require.Equal(c, float64(attempt+2), task["attempt"])
-		require.InDelta(c, wait.Seconds(), time.Since(failed).Seconds(), 1)
+	}
+	ended, started := r.told("attempt_ended"), r.told("attempts_started")
+	for attempt, wait := range waits {
+		require.Equal(c, wait, c.between(ended[attempt]["at"], ended[attempt]["due"]))
+		require.GreaterOrEqual(c, c.between(ended[attempt]["due"], started[attempt+1]["at"]), time.Duration(0))
 	}
 	require.Equal(c, "failed", f.fail(task, "never")["status"])
 	r.is("failed", "a failed task_error")
@@ -114,12 +117,12 @@ func pgTimeouts(c *client) {
 func pgStartDelay(c *client) {
 	f := c.pgflow("a: {start_delay: 2, " + once + "}")
 	r := f.run(obj{})
-	began := time.Now()
 	r.is("started", "a started")
 	require.Equal(c, "queued", r.tasks("a")[0]["status"])
-	f.nothing()
 	f.one("a")
-	require.InDelta(c, 2, time.Since(began).Seconds(), 0.9)
+	entered, started := r.told("step_entered")[0], r.told("attempts_started")[0]
+	require.Equal(c, 2*time.Second, c.between(entered["at"], entered["until"]))
+	require.GreaterOrEqual(c, c.between(entered["until"], started["at"]), time.Duration(0))
 }
 
 func pgNoTaskTwice(c *client) {

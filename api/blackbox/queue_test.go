@@ -120,7 +120,7 @@ func TestQueueSuperset(t *testing.T) {
 		answer, err := postJSON(c.url()+"/api/tasks", obj{"FlowID": flow})
 		created <- cmp.Or[any](answer["id"], err)
 	})
-	status, v := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "wait_ms": 10_000})
+	status, v := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "wait_ms": 60_000})
 	require.Equal(t, 200, status)
 	q := v.(obj)
 	c.post("/queue/complete", obj{"queue_id": q["id"], "result": 1, "token": q["token"], "log": "what it printed"})

