@@ -21,12 +21,6 @@ type dagCompiler struct {
 	under   string // what the keys of its nodes begin with in the closing scope
 }
 
-// settings are what nodes take that say nothing themselves.
-type settings struct {
-	shape Shape
-	def   Defaults
-}
-
 // dagScope is what nodes of one definition within the scope have in common.
 type dagScope struct {
 	prefix string
@@ -63,41 +57,6 @@ func (c *compiler) dag(d *Definition, profile Profile, depth int, under string, 
 	dc.wire(at)
 	dc.g.Dag.Output, dc.g.Dag.Leaves = s.output, s.leaves
 	return dc.g
-}
-
-func (c *compiler) settings(d *Definition, profile Profile, at *place) settings {
-	s := settings{shape: ShapeRunDeps, def: d.Defaults}
-	c.duration(d.Defaults.Timeout, at.key("defaults").key("timeout"))
-	if profile == ProfileOrk {
-		s.shape = ShapeMerged
-	}
-	s.shape = c.shape(d.InputShape, s.shape, at)
-	if profile == ProfilePgflow {
-		s.def.Retry = s.def.Retry.or(&RetrySpec{MaxAttempts: 3, Delay: Duration{MS: 5_000}, Backoff: backoffExponential})
-	}
-	if s.def.Timeout.IsZero() {
-		switch profile {
-		case ProfilePgflow:
-			s.def.Timeout = Duration{MS: 60_000}
-		case ProfileOrk:
-			s.def.Timeout = Duration{MS: 3_600_000}
-		}
-	}
-	if s.def.Route == "" && s.def.ExecType == "" && profile == ProfilePgflow {
-		s.def.Route = routeQueue
-	}
-	return s
-}
-
-func (c *compiler) shape(word string, otherwise Shape, at *place) Shape {
-	switch s := Shape(word); s {
-	case "":
-		return otherwise
-	case ShapeRunDeps, ShapeDeps, ShapeMerged, ShapeMapped:
-		return s
-	}
-	c.errorf(at.key("input_shape"), "unknown word %.80q: write run_deps, deps, merged or mapped", word)
-	return otherwise
 }
 
 // Words of on_error in dag mode.

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -222,20 +223,21 @@ func (c *dagCompiler) skipMode(src *dagSource) SkipMode {
 			word = string(SkipPropagate)
 		}
 	}
-	if word == "" {
-		word = c.set.def.SkipMode
+	m := c.skipWord(word, at)
+	if m != "" && n.SkipMode != "" && n.When == nil {
+		c.warnf(at, "has no effect without a condition: add when, or leave it out")
 	}
+	return cmp.Or(m, SkipMode(c.set.def.SkipMode), SkipPropagate)
+}
+
+// skipWord is "" when nothing is said, or nothing that has a meaning.
+func (c *compiler) skipWord(word string, at *place) SkipMode {
 	switch m := SkipMode(word); m {
-	case "":
-		return SkipPropagate
-	case SkipPropagate, SkipOptional, SkipFail:
-		if n.SkipMode != "" && n.When == nil {
-			c.warnf(at, "has no effect without a condition: add when, or leave it out")
-		}
+	case "", SkipPropagate, SkipOptional, SkipFail:
 		return m
 	}
 	c.errorf(at, "unknown word %.80q: write propagate, optional or fail", word)
-	return SkipPropagate
+	return ""
 }
 
 // exhausted reads on_exhausted.

@@ -69,12 +69,13 @@ func word(execType, execMode string) ExecType {
 	return ExecType(execType)
 }
 
-func (c *compiler) execType(t ExecType, at *place) {
+func (c *compiler) execType(t ExecType, at *place) (known bool) {
 	switch t {
 	case "", ExecHTTP, ExecQueue, ExecFunc, ExecScript, ExecDirect:
-	default:
-		c.errorf(at.key("exec_type"), "unsupported exec %.80q: write http, queue, local_func or local_script", t)
+		return true
 	}
+	c.errorf(at.key("exec_type"), "unsupported exec %.80q: write http, queue, local_func or local_script", t)
+	return false
 }
 
 // script is a script that has something to run; an empty one counts as none.

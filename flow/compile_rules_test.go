@@ -326,6 +326,25 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 		{"profile: ork\nnodes: {}", []string{
 			`2:1: nodes: there are none: an Ork workflow has one at least`,
 		}},
+		{"mode: dag\ndefaults: {retry: {max_attempts: 0, delay: 3, backoff: linear, jitter: 2}, timeout: 5, exec_type: ftp, route: pigeon, skip_mode: hop}\n" +
+			"nodes: {a: {service: s}, b: {service: s, when: {cond: {service: c}}}}", []string{
+			`2:34: defaults.retry.max_attempts: must be 1 at least: the first attempt is one of them`,
+			`2:44: defaults.retry.delay: a number has no unit here: write for example 30s or 250ms`,
+			`2:56: defaults.retry.backoff: unknown word "linear": write fixed or exponential`,
+			`2:72: defaults.retry.jitter: must be between 0 and 1, is 2`,
+			`2:85: defaults.timeout: a number has no unit here: write for example 30s or 250ms`,
+			`2:99: defaults.exec_type: unsupported exec "ftp": write http, queue, local_func or local_script`,
+			`2:111: defaults.route: unknown word "pigeon": write push, queue or direct`,
+			`2:130: defaults.skip_mode: unknown word "hop": write propagate, optional or fail`,
+		}},
+		{"nodes: {a: {service: s, retry: {max_attempts: 0}}}", []string{
+			`1:47: nodes.a.retry.max_attempts: must be 1 at least: the first attempt is one of them`,
+		}},
+		{"profile: pgflow\ndefaults: {timeout: 1}\nnodes: {a: {timeout: 2500ms, retry: {delay: 0}}}", []string{
+			`2:21: warning: defaults.timeout: is less than pgflow itself takes, which is 3s at least`,
+			`3:22: warning: nodes.a.timeout: is less than pgflow itself takes, which is 3s at least`,
+			`3:45: warning: nodes.a.retry.delay: is less than pgflow itself takes, which is 1s at least`,
+		}},
 	} {
 		_, problems := CompileText([]byte(tt.definition), Limits{})
 		var texts []string

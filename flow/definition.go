@@ -77,8 +77,9 @@ type Node struct {
 	Labels     []string   `json:"labels,omitempty"`     // that whoever carries out its jobs has to have
 
 	DagNode
-	order int  // where it was written among its scope's nodes
-	again bool // another one of that key was written before it
+	order     int  // where it was written among its scope's nodes
+	again     bool // another one of that key was written before it
+	noTimeout bool // timeout_ms was written, as 0
 }
 
 // Prep says what a node's input is made of. A present InputMap wins over InputKey. In dag mode it may

@@ -70,6 +70,8 @@ type RetrySpec struct {
 	Backoff     string   `json:"backoff,omitempty"`      // exponential: each wait is twice the one before
 	MaxDelay    Duration `json:"max_delay,omitzero"`     // longest wait
 	Jitter      float64  `json:"jitter,omitempty"`       // 0 to 1: how much of the delay is left to chance
+
+	noAttempts bool // max_attempts was written, as 0
 }
 
 // Defaults are what nodes take that say nothing themselves.
@@ -86,6 +88,7 @@ type Defaults struct {
 type Duration struct {
 	MS      int64
 	seconds bool // it was written as a number
+	none    bool // it was written, as no time at all
 }
 
 // IsZero says that nothing was written.
@@ -107,7 +110,7 @@ func (d *Duration) decode(from decoder, v value, at *place) {
 			from.add(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.raw())
 			return
 		}
-		*d = Duration{int64(seconds * 1000), true}
+		*d = Duration{MS: int64(seconds * 1000), seconds: true}
 	case expr.KindString:
 		text, _ := expr.String(v.raw())
 		parsed, err := time.ParseDuration(text)
@@ -115,7 +118,7 @@ func (d *Duration) decode(from decoder, v value, at *place) {
 			from.add(SeverityError, at, v.position(), "is no duration: %.40q; write for example 30s, 1m30s or 250ms", text)
 			return
 		}
-		*d = Duration{MS: parsed.Milliseconds()}
+		*d = Duration{MS: parsed.Milliseconds(), none: parsed.Milliseconds() == 0}
 	default:
 		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", kindName(v.kind()))
 	}

@@ -135,7 +135,21 @@ func (d decoder) object(v value, to reflect.Value, at *place) {
 		}
 		d.once(seen, name, m, at)
 		d.decode(m.value, to.FieldByIndex(names[name]), at.key(name))
+		if n, ok := to.Addr().Interface().(noter); ok {
+			n.note(name)
+		}
 	}
+}
+
+// noter wants to know which of its fields were written, because a 0 that is written is not one that is absent.
+type noter interface{ note(field string) }
+
+func (n *Node) note(field string) {
+	n.noTimeout = n.noTimeout || field == "timeout_ms" && n.TimeoutMS == 0
+}
+
+func (r *RetrySpec) note(field string) {
+	r.noAttempts = r.noAttempts || field == "max_attempts" && r.MaxAttempts == 0
 }
 
 // once warns of a key that is there again. The last one counts, as in encoding/json.

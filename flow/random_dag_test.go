@@ -63,7 +63,7 @@ func randomClosing(d dice) object {
 }
 
 func randomRetry(d dice) object {
-	return object{"max_attempts": between(d, "tries", 0, 3), "delay": oneOf(d, "delay", "0s", "50ms", "200ms"), "jitter": oneOf(d, "jitter", 0, 0.5),
+	return object{"max_attempts": between(d, "tries", 1, 3), "delay": oneOf(d, "delay", "0s", "50ms", "200ms"), "jitter": oneOf(d, "jitter", 0, 0.5),
 		"backoff": oneOf(d, "backoff", "", "fixed", "exponential"), "max_delay": oneOf(d, "max_delay", "0s", "300ms")}
 }
 

@@ -100,7 +100,7 @@ func (c *compiler) retry(n *Node, p *PlanNode, at *place) {
 	wait := c.milliseconds(n.WaitMS, at.key("wait_ms"))
 	switch {
 	case p.Kind == KindExecutor && n.Retry != nil:
-		p.Retry = c.retrySpec(n.Retry, at.key("retry"))
+		p.Retry = c.retrySpec(n.Retry, ProfileNone, at.key("retry")).retry()
 	case p.Kind == KindExecutor:
 		p.Retry = Retry{Max: tries, WaitMS: wait, Units: true}
 	case p.Kind == KindSubflow && p.Strategy == StrategyRetry:
