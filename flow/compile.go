@@ -78,6 +78,9 @@ func (n *Node) ofGraph() bool {
 func (c *compiler) root(d *Definition, plan *Plan, at *place) *Graph {
 	switch mode := modeOf(d); mode {
 	case modeDag:
+		if d.Result != "" {
+			c.warnf(at.key("result"), "has no effect in a dag: write a node of kind output")
+		}
 		return c.dag(d, plan.Profile, 0, "", at)
 	case modeGraph:
 	default:

@@ -39,12 +39,16 @@ func (c *dagCompiler) dagExec(n *Node, key string, at *place) Exec {
 	e := c.exec(n, Exec{}, at)
 	e.Labels = n.Labels
 	if t := c.route(route, at); t != "" {
+		if said := word(n.ExecType, n.ExecMode); n.Route != "" && said != "" && said != t {
+			c.errorf(at.key("route"), "says otherwise than exec_type: give one of them")
+		}
 		e.Type = t
 	}
 	if e.Type == ExecDirect {
 		if e.Service != "" || e.Func != "" || e.Script != nil {
 			c.errorf(at.key("route"), "a direct node has no handler: leave out its service, func or script, or choose another route")
 		}
+		c.claimTimes(&e, n, at)
 		return e
 	}
 	if e.Type == "" && e.Func != "" {

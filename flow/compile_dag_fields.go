@@ -24,7 +24,57 @@ func (c *dagCompiler) fields(src *dagSource, kind Kind) {
 	refuse(n.Flow != nil && kind != KindBranch, "flow", "only a branch has a flow inside: set kind: branch")
 	refuse(n.Retry != nil && (n.MaxRetries > 0 || n.WaitMS > 0), "retry", "says the same as max_retries and wait_ms: give one of them")
 	refuse(!n.Timeout.IsZero() && n.TimeoutMS > 0, "timeout", "says the same as timeout_ms: give one of them")
+	c.idleOn(src, kind)
 	if w := n.When; w != nil && len(w.If) == 0 && len(w.IfNot) == 0 && w.Expr == "" && w.Cond == nil {
 		c.errorf(at.key("when"), "says nothing: write if, if_not, expr or cond")
 	}
+}
+
+// idleOn warns of what is of use to kinds that somebody works for.
+func (c *dagCompiler) idleOn(src *dagSource, kind Kind) {
+	switch kind {
+	case KindTimer:
+		c.idleFields(src, "a timer", append(handlerFields(src.n), idle{"on_exhausted", src.n.Exhausted != "", "it does not fail"}))
+	case KindWaitEvent:
+		c.idleFields(src, "a wait_event", handlerFields(src.n))
+	case KindApproval:
+		c.idleFields(src, "an approval", handlerFields(src.n))
+	case KindBranch:
+		c.idleFields(src, "a branch", branchFields(src.n))
+	}
+}
+
+func (c *dagCompiler) idleFields(src *dagSource, on string, fields []idle) {
+	for _, f := range fields {
+		if f.written {
+			c.warnf(src.at.key(f.name), "has no effect on %s: %s", on, f.instead)
+		}
+	}
+}
+
+// handlerFields are about who works for a node, and what they get.
+func handlerFields(n *Node) []idle {
+	const nobody = "nobody works for it"
+	asked := n.When != nil && n.When.Cond != nil
+	return []idle{
+		{"service", n.Service != "", nobody}, {"func", n.Func != "", nobody}, {"script", n.Script != nil, nobody},
+		{"retry", n.Retry != nil && !asked, nobody}, {"labels", len(n.Labels) > 0 && !asked, nobody}, {"input_shape", n.InputShape != "", nobody},
+		{"input", len(n.Input) > 0, nobody}, {"inputs", len(n.Inputs) > 0, nobody}, {"prep", !n.Prep.empty(), nobody},
+	}
+}
+
+// branchFields are those that the nodes of a branch would have to have, and what only its own handlers hear.
+func branchFields(n *Node) []idle {
+	const nodes, inside, alone = "its nodes do the work", "give it to the nodes inside", "it has no handler of its own; give it to the nodes inside"
+	fields := []idle{{"service", n.Service != "", nodes}, {"input", len(n.Input) > 0, "write prep"}, {"inputs", len(n.Inputs) > 0, "write prep"}}
+	if n.Flow == nil || n.Flow.Definition == nil || modeOf(n.Flow.Definition) != modeDag {
+		return fields // the nodes of a graph take some of it over
+	}
+	handled := n.Prep.given() || n.When != nil && n.When.Cond != nil
+	return append(fields, []idle{
+		{"func", n.Func != "", nodes}, {"script", n.Script != nil, nodes},
+		{"on_exhausted", n.Exhausted != "", inside}, {"params", len(n.Params) > 0, inside},
+		{"retry", n.Retry != nil && !handled, alone}, {"labels", len(n.Labels) > 0 && !handled, alone},
+		{"timeout", !n.Timeout.IsZero() && !handled, alone}, {"timeout_ms", n.TimeoutMS > 0 && !handled, alone},
+	}...)
 }

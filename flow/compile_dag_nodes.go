@@ -171,7 +171,7 @@ func (c *dagCompiler) ghostNode(src *dagSource, g *PlanNode) {
 
 // handler makes a node one that somebody carries out.
 func (c *dagCompiler) handler(g *PlanNode, h Handler, src *dagSource, at *place) {
-	n := &Node{Service: h.Service, ExecType: h.ExecType, Func: h.Func, Script: h.Script, Labels: src.n.Labels}
+	n := &Node{Service: h.Service, ExecType: h.ExecType, Func: h.Func, Script: h.Script, Labels: src.n.Labels, DagNode: DagNode{Route: h.Route}}
 	g.Single = true
 	g.Exec = c.dagExec(n, g.Key, at)
 	c.tries(g, src.n, src.at)
@@ -371,7 +371,7 @@ func (c *dagCompiler) outputNode(s *dagScope, src *dagSource) {
 	p, n := src.node, src.n
 	p.Dag.Run, p.Dag.Exhausted = s.run, SkipFail
 	p.Dag.Shape = c.set.shape
-	if (Handler{n.Service, n.ExecType, n.Func, n.Script}).given() || n.Route != "" {
+	if (Handler{Service: n.Service, Func: n.Func, Script: n.Script, Route: n.Route}).given() {
 		p.Single = true
 		p.Exec = c.dagExec(n, src.key, src.at)
 		c.tries(p, n, src.at)
@@ -385,6 +385,13 @@ func (c *dagCompiler) outputNode(s *dagScope, src *dagSource) {
 // input says what a node's handler gets.
 func (c *dagCompiler) input(src *dagSource) {
 	n, p := src.n, src.node.Dag
+	mapped := len(n.Inputs) > 0 || !n.Prep.empty()
+	if shape := c.shape(n.InputShape, "", src.at); mapped && src.node.Kind != KindSubflow && shape != "" && shape != ShapeMapped {
+		c.warnf(src.at.key("input_shape"), "has no effect: the input is said by inputs or prep")
+	}
+	if len(n.Inputs) > 0 && !n.Prep.empty() && src.node.Kind != KindSubflow {
+		c.errorf(src.at.key("prep"), "the input is said by inputs already: give one of them")
+	}
 	p.Shape = c.shape(n.InputShape, c.set.shape, src.at)
 	p.Static = c.jsonObject(n.Input, src.at.key("input"))
 	if n.Prep.given() && src.node.Kind != KindSubflow {

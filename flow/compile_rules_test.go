@@ -294,6 +294,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 		}},
 		{`nodes: {B: {kind: branch, flow: {nodes: {a: {service: s}}}, route: queue, service: x, each: {count: 2}}}`, []string{
 			`1:68: nodes.B.route: only jobs of an executor travel`,
+			`1:84: warning: nodes.B.service: has no effect on a branch: its nodes do the work`,
 			`1:87: nodes.B.each: only an executor has units`,
 		}},
 		{`nodes: {a: {kind: timer, each: {count: 2}, params: {delay_ms: 1}}}`, []string{
@@ -322,6 +323,36 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`2:42: nodes.b.depends_on: belongs to a dag: write edges, or leave out start and edges, which make the flow a graph`,
 			`2:59: nodes.b.when: belongs to a dag: write kind: choice`,
 			`2:88: warning: nodes.b.start_delay: has no effect in a graph: write a node of kind timer`,
+		}},
+		{"mode: dag\nresult: x\nnodes:\n  a: {service: s, exec_type: queue, route: push}\n  b: {service: s, inputs: {x: {const: 1}}, prep: {input_key: $run.x}}\n" +
+			"  c: {service: s, prep: {input_key: $run.x}, input_shape: deps}\n  d: {route: direct, heartbeat_timeout: 1s}\n  e: {service: s, when: {cond: {service: c, route: direct}}}", []string{
+			`2:9: warning: result: has no effect in a dag: write a node of kind output`,
+			`4:44: nodes.a.route: says otherwise than exec_type: give one of them`,
+			`5:44: nodes.b.prep: the input is said by inputs already: give one of them`,
+			`6:59: warning: nodes.c.input_shape: has no effect: the input is said by inputs or prep`,
+			`7:3: nodes.d: start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue`,
+			`8:52: nodes.e.when.cond.route: a direct node has no handler: leave out its service, func or script, or choose another route`,
+		}},
+		{"nodes:\n  B: {kind: branch, service: s, on_exhausted: skip, params: {a: 1}, input: {a: 1}, inputs: {x: {const: 1}}, retry: {max_attempts: 2},\n" +
+			"    labels: [x], timeout: 3s, flow: {nodes: {x: {service: s}}}}", []string{
+			`2:30: warning: nodes.B.service: has no effect on a branch: its nodes do the work`,
+			`2:47: warning: nodes.B.on_exhausted: has no effect on a branch: give it to the nodes inside`,
+			`2:53: warning: nodes.B.params: has no effect on a branch: give it to the nodes inside`,
+			`2:69: warning: nodes.B.input: has no effect on a branch: write prep`,
+			`2:84: warning: nodes.B.inputs: has no effect on a branch: write prep`,
+			`2:109: warning: nodes.B.retry: has no effect on a branch: it has no handler of its own; give it to the nodes inside`,
+			`3:5: warning: nodes.B.labels: has no effect on a branch: it has no handler of its own; give it to the nodes inside`,
+			`3:27: warning: nodes.B.timeout: has no effect on a branch: it has no handler of its own; give it to the nodes inside`,
+		}},
+		{"mode: dag\nnodes:\n  t: {kind: timer, params: {delay_ms: 1}, service: s, retry: {max_attempts: 2}, on_exhausted: skip, inputs: {x: {const: 1}}}\n" +
+			"  w: {kind: wait_event, params: {signal_key: $shared.k}, func: f, labels: [x], prep: {input_key: $run}, on_exhausted: skip}", []string{
+			`3:52: warning: nodes.t.service: has no effect on a timer: nobody works for it`,
+			`3:55: warning: nodes.t.retry: has no effect on a timer: nobody works for it`,
+			`3:95: warning: nodes.t.on_exhausted: has no effect on a timer: it does not fail`,
+			`3:101: warning: nodes.t.inputs: has no effect on a timer: nobody works for it`,
+			`4:64: warning: nodes.w.func: has no effect on a wait_event: nobody works for it`,
+			`4:67: warning: nodes.w.labels: has no effect on a wait_event: nobody works for it`,
+			`4:80: warning: nodes.w.prep: has no effect on a wait_event: nobody works for it`,
 		}},
 		{"profile: ork\nnodes: {}", []string{
 			`2:1: nodes: there are none: an Ork workflow has one at least`,

@@ -33,11 +33,14 @@ type DagNode struct {
 type Handler struct {
 	Service  string  `json:"service,omitempty"`   // whose workers carry it out
 	ExecType string  `json:"exec_type,omitempty"` // how its jobs travel
+	Route    string  `json:"route,omitempty"`     // the same, or direct: somebody answers through the API
 	Func     string  `json:"func,omitempty"`      // name of the local function
 	Script   *Script `json:"script,omitempty"`    // program of a local_script
 }
 
-func (h Handler) given() bool { return h.Service != "" || h.Func != "" || h.Script != nil }
+func (h Handler) given() bool {
+	return h.Service != "" || h.Func != "" || h.Script != nil || h.Route != ""
+}
 
 // EachOf makes a node one of many units. Items is a reference to an array or a handler that returns
 // one; Count a number or a reference to one. With both there are that many units for each item.
