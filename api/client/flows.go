@@ -66,7 +66,7 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 // Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes the
 // slug of the definition's name. The content of the newest version changes nothing.
 func (c *Client) Publish(ctx context.Context, slug string, definition []byte) (*wire.Published, error) {
-	r := call{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), body: definition, kind: kindOfText(definition), again: true}
+	r := call{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), body: some(definition), kind: kindOfText(definition), again: true}
 	if slug == "" {
 		r.method, r.path = http.MethodPost, "/v1/flows"
 	}
@@ -75,7 +75,16 @@ func (c *Client) Publish(ctx context.Context, slug string, definition []byte) (*
 
 // Validate tells all problems of a definition. Nothing is kept.
 func (c *Client) Validate(ctx context.Context, definition []byte) (*wire.Validation, error) {
-	return do[wire.Validation](ctx, c, call{method: http.MethodPost, path: "/v1/validate", body: definition, kind: kindOfText(definition), again: true})
+	return do[wire.Validation](ctx, c, call{method: http.MethodPost, path: "/v1/validate", body: some(definition), kind: kindOfText(definition), again: true})
+}
+
+// some makes an empty definition a text without anything in it: what is wrong with that is told like every
+// other problem, while a request without a body is refused as one.
+func some(definition []byte) []byte {
+	if len(definition) == 0 {
+		return []byte("\n")
+	}
+	return definition
 }
 
 func kindOfText(definition []byte) string {

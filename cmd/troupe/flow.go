@@ -55,14 +55,25 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 			err = c.refused(a, file, problems)
 		case err == nil:
 			err = c.show(a, file, published)
+		case slug == "" && refusedAt(err) == "query.slug":
+			return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
 		default:
-			err = fmt.Errorf("%s: %w", file, err)
+			err = about{file, err}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return failed
+}
+
+// refusedAt is the part of a request that was refused.
+func refusedAt(err error) string {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Where
+	}
+	return ""
 }
 
 func (c *flowApplyCmd) refused(a *app, file string, problems []wire.DefinitionProblem) error {
@@ -114,7 +125,7 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 		}
 		v, err := server.Validate(ctx, text)
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return about{file, err}
 		}
 		if !v.Valid {
 			failed = errFailed

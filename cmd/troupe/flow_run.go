@@ -46,7 +46,7 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 		return errFailed
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return about{c.File, err}
 	}
 	printProblems(a.stderr, c.File, published.Warnings)
 	start.Version = published.Version.Number

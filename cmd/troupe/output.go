@@ -82,6 +82,14 @@ func moment(t wire.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
+// counted is a number of things for people.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // span is a duration for people.
 func span(d time.Duration) string {
 	switch d = max(d, 0); {

@@ -53,8 +53,19 @@ func gather[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) (
 	return all, nil
 }
 
+// about says which of several things an error is about.
+type about struct {
+	what string
+	error
+}
+
+func (a about) Unwrap() error { return a.error }
+
 // explain is an error with what a person can do about it.
 func explain(err error) string {
+	if a := (about{}); errors.As(err, &a) {
+		return a.what + ": " + explain(a.error)
+	}
 	var refused *client.Error
 	var unreached *url.Error
 	var dial *net.OpError

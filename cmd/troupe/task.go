@@ -59,6 +59,9 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 // waitFor shows a task when it has ended.
 func (c *remote) waitFor(ctx context.Context, a *app, server *client.Client, id string) error {
 	task, err := server.Wait(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("not waited for to its end; it goes on: troupe task watch %s", id)
+	}
 	if err != nil {
 		return fmt.Errorf("%w\nThe task goes on without us: troupe task watch %s", err, id)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -66,7 +67,7 @@ func TestATaskIsStartedShownAndToldAgain(t *testing.T) {
 
 	got = cmd("task", "watch", id)
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `(?s)task started\n.*double: completed\n.*NODE +STATE.*double +completed +1 +1 +0.*completed after 1 steps`, got.stdout)
+	require.Regexp(t, `(?s)task started\n.*double: completed\n.*NODE +STATE.*double +completed +1 +1 +0.*completed after 1 step in`, got.stdout)
 
 	require.Contains(t, cmd("flow", "list").stdout, "double")
 	require.Regexp(t, `(?s)Version: +1.*"func": "mul"`, cmd("flow", "show", "double").stdout)
@@ -120,7 +121,7 @@ func TestATaskIsPausedResumedAndSignaled(t *testing.T) {
 	_, watched := background(t, append([]string{"task", "watch", id}, at...)...)
 	watched.waitFor(t, "waits: ask: somebody has to decide")
 	require.Equal(t, 0, cmd("task", "signal", id, "decision", "true").code)
-	watched.waitFor(t, "completed after 1 steps")
+	watched.waitFor(t, "completed after 1 step in")
 	require.Contains(t, watched.String(), "ask: completed, action approved")
 }
 
@@ -170,8 +171,42 @@ func TestProblemsOfADefinitionHaveAPlace(t *testing.T) {
 	require.NotEmpty(t, parse[wire.Validation](t, got.stdout).Problems)
 }
 
+func TestADefinitionWithoutTextIsAProblemOfItsFile(t *testing.T) {
+	at := server(t)
+	empty := write(t, "empty.yaml", "")
+	got := call(t, append([]string{"flow", "validate", empty}, at...)...)
+	require.Equal(t, result{1, empty + ":1:1: error: the text is empty\n", ""}, got)
+	got = call(t, append([]string{"flow", "apply", empty}, at...)...)
+	require.Equal(t, result{1, "", empty + ":1:1: error: the text is empty\n"}, got)
+}
+
+func TestADefinitionWithoutANameNeedsASlug(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	unnamed := "start: a\nnodes: {a: {kind: timer}}\n"
+	require.Equal(t, exitUsage, run(t.Context(), append([]string{"flow", "apply", "-"}, server(t)...), strings.NewReader(unnamed), &stdout, &stderr))
+	require.Contains(t, stderr.String(), "nothing says what the flow is to be addressed by: name it with --slug")
+}
+
+func TestWhoeverStopsWaitingHearsHowToGoOn(t *testing.T) {
+	at := server(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stdout, stderr bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"task", "start", "approve", "--wait"}, at...), nil, &stdout, &stderr)
+	}()
+	require.Eventually(t, func() bool {
+		return strings.Contains(call(t, append([]string{"task", "list"}, at...)...).stdout, "running")
+	}, 30*time.Second, 10*time.Millisecond)
+	stop()
+	require.Equal(t, exitFailed, <-code)
+	require.Regexp(t, `^troupe: not waited for to its end; it goes on: troupe task watch task-\S+\n$`, stderr.String())
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	url := startServe(t, "--token", "secret")
+	odd := write(t, "Ödd.yaml", double)
 	for name, tt := range map[string]struct {
 		args []string
 		want string
@@ -182,6 +217,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no task":         {[]string{"task", "show", "x", "--server", url, "--token", "secret"}, "there is no task \"x\"\nhint: check the id"},
 		"no flow":         {[]string{"task", "start", "x", "--server", url, "--token", "secret"}, "hint: publish it first"},
 		"a folder":        {[]string{"flow", "validate", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name its files"},
+		"not a slug":      {[]string{"flow", "apply", odd, "--server", url, "--token", "secret"}, odd + ": slug \"-dd\" is not one"},
 		"no state":        {[]string{"task", "list", "--state", "x", "--server", url, "--token", "secret"}, "hint: known are: pending, "},
 	} {
 		t.Run(name, func(t *testing.T) {
