@@ -41,7 +41,7 @@ func serve(t *testing.T, cfg Config, prepare ...func(*Server)) *serving {
 	registry, err := workers.Open(t.Context(), store, workers.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
-	member, err := actors.Start(t.Context(), actors.Config{Store: store})
+	member, err := actors.Start(t.Context(), actors.Config{Store: store, Lease: time.Hour})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, member.Stop(context.Background())) })
 
@@ -212,7 +212,7 @@ func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
 func (s *serving) longPoll(t *testing.T) <-chan int {
 	t.Helper()
 	status := make(chan int, 1)
-	body, err := json.Marshal(map[string]any{"worker_id": "w", "services": []string{"none"}, "wait_ms": 30_000})
+	body, err := json.Marshal(map[string]any{"worker_id": "w", "services": []string{"none"}, "wait_ms": 60_000})
 	require.NoError(t, err)
 	go func() {
 		resp, err := http.Post(s.url+"/api/queue/poll", "application/json", bytes.NewReader(body))
@@ -227,25 +227,25 @@ func (s *serving) longPoll(t *testing.T) <-chan int {
 }
 
 func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
-	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond})
+	s := serve(t, Config{ReadTimeout: 500 * time.Millisecond})
 	status := s.longPoll(t)
 	select {
 	case got := <-status:
 		t.Fatalf("the poll was answered with %d", got)
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(1500 * time.Millisecond):
 	}
 	s.leave()
 	select {
 	case got := <-status:
 		require.Equal(t, 204, got)
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second): // by itself it would end after a minute
 		t.Fatal("the poll keeps the server up")
 	}
 	require.NoError(t, <-s.left)
 }
 
 func TestWhatTakesTooLongIsAnswered(t *testing.T) {
-	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond}, func(s *Server) {
+	s := serve(t, Config{ReadTimeout: time.Second}, func(s *Server) {
 		s.Mount("/hang", answered(func(_ http.ResponseWriter, r *http.Request) error {
 			<-r.Context().Done() // as a store does that does not answer
 			return r.Context().Err()
@@ -263,7 +263,7 @@ func TestSlowRequestsAreCutOff(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.WriteString(conn, "POST /api/flows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = io.Copy(io.Discard, conn)
 	require.NoError(t, err, "the server closes the connection")
 	require.NoError(t, conn.Close())

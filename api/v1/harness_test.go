@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,7 +105,7 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
 	reader := persistence.NewReader(store, flow.Limits{})
-	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader, Name: "here", IdleAfter: set.idle,
+	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader, Name: "here", Lease: time.Hour, IdleAfter: set.idle,
 		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions, flow.ExecHTTP: registry}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -112,7 +113,7 @@ func start(t *testing.T, with ...func(*settings)) *server {
 		defer cancel()
 		require.NoError(t, engine.Stop(ctx))
 	})
-	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: deadline}}
+	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: 2 * deadline}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	routes, err := v1.New(v1.Config{Engine: engine, Store: store, Reader: reader, Registry: registry,
 		Version: "1.2.3", StoreKind: "sqlite", Member: "here", Heartbeat: set.heartbeat,
@@ -142,7 +143,7 @@ func (s *server) serve(shell *api.Server, wrap func(net.Listener) net.Listener) 
 }
 
 // deadline of everything a test waits for.
-const deadline = 20 * time.Second
+const deadline = time.Minute
 
 // sent is an answer as it came.
 type sent struct {
@@ -261,7 +262,7 @@ func (s *server) task(definition string, params ...any) string {
 
 func (s *server) ended(task, state string) obj {
 	s.Helper()
-	t := s.get("/v1/tasks/" + task + "?wait_ms=20000")
+	t := s.get("/v1/tasks/" + task + "?wait_ms=" + strconv.Itoa(int(deadline.Milliseconds())))
 	require.Equal(s, state, t["state"], "%v", t)
 	return t
 }
