@@ -293,14 +293,14 @@ func (c *compiler) choice(n *Node, p *PlanNode, at *place) {
 			continue
 		}
 		if source, ok := expr.String(ch.Expr); ok {
-			p.Cases = append(p.Cases, PlanCase{Action: ch.Action, CEL: c.condition(source, false, at)})
+			p.Cases = append(p.Cases, PlanCase{Action: ch.Action, Text: ch.Expr, CEL: c.condition(source, false, at)})
 			continue
 		}
 		cond, problems := expr.ParseCond(ch.Expr)
 		for _, problem := range problems {
 			c.errorf(at.inside(problem.Path), "%s", problem.Msg)
 		}
-		p.Cases = append(p.Cases, PlanCase{Action: ch.Action, Cond: cond})
+		p.Cases = append(p.Cases, PlanCase{Action: ch.Action, Text: ch.Expr, Cond: cond})
 	}
 }
 

@@ -160,6 +160,7 @@ type PrepEntry struct {
 // PlanCase is a compiled case of a choice.
 type PlanCase struct {
 	Action string
+	Text   json.RawMessage // the expression as it was written
 	Cond   *expr.Cond
 	CEL    *expr.CEL // instead of Cond, when the expression was a text
 }

@@ -1,30 +1,49 @@
 package flow
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Differences tells how the shapes of two plans differ: their nodes and the order of these, what kind
-// they are of, what they wait for and under which conditions they run. How often and how long something
-// is tried is no part of it. A flow inside a node counts as that node's kind.
+// Differences tells how the shapes of two plans differ: their nodes and the order of these, what each of
+// them does, with what, after which others and under which conditions. When, how long, how often and how
+// many at a time something is tried is no part of it.
 func Differences(old, new *Plan) []string {
-	was, is := old.Root.keys(), new.Root.keys()
 	list := []string{}
+	list = appendDifferences(list, "the flow", planAspects, old, new)
+	list = append(list, graphDifferences("", old.Root, new.Root)...)
+	return append(list, graphDifferences("", old.Closing, new.Closing)...)
+}
+
+// graphDifferences are those of a scope; nil is one without nodes.
+func graphDifferences(prefix string, old, new *Graph) (list []string) {
+	old, new = cmp.Or(old, &Graph{}), cmp.Or(new, &Graph{})
+	if prefix != "" {
+		list = appendDifferences(list, "the flow in "+strings.TrimSuffix(prefix, "/"), graphAspects, old, new)
+	}
+	was, is := old.keys(), new.keys()
 	for _, key := range was {
-		if new.Root.Nodes[key] == nil {
-			list = append(list, fmt.Sprintf("step %s is gone", key))
+		if new.Nodes[key] == nil {
+			list = append(list, fmt.Sprintf("step %s is gone", prefix+key))
 		}
 	}
 	for _, key := range is {
-		before := old.Root.Nodes[key]
-		if before == nil {
-			list = append(list, fmt.Sprintf("step %s is new", key))
-			continue
+		before, now := old.Nodes[key], new.Nodes[key]
+		switch {
+		case before == nil:
+			list = append(list, fmt.Sprintf("step %s is new", prefix+key))
+		case before.Kind != now.Kind:
+			list = append(list, fmt.Sprintf("step %s: the type is %s, was %s", prefix+key, now.Kind, before.Kind))
+		default:
+			list = appendDifferences(list, "step "+prefix+key, nodeAspects, shaped{old, before}, shaped{new, now})
+			list = append(list, graphDifferences(prefix+key+"/", before.Sub, now.Sub)...)
 		}
-		list = append(list, aspectsOf(key, old.Root, before, new.Root, new.Root.Nodes[key])...)
 	}
 	if len(list) == 0 && !slices.Equal(was, is) {
 		list = append(list, fmt.Sprintf("the order of the steps is %s, was %s", strings.Join(is, ", "), strings.Join(was, ", ")))
@@ -44,36 +63,225 @@ func (g *Graph) keys() []string {
 	return keys
 }
 
-func aspectsOf(key string, g *Graph, was *PlanNode, h *Graph, is *PlanNode) []string {
-	var list []string
-	before, now := was.shape(g), is.shape(h)
-	for i, aspect := range aspects {
-		if before[i] != now[i] {
-			list = append(list, fmt.Sprintf("step %s: the %s is %s, was %s", key, aspect, orText(now[i], "none"), orText(before[i], "none")))
+// aspect is a part of the shape of something, as a text; "" is none.
+type aspect[T any] struct {
+	name string
+	of   func(T) string
+}
+
+func appendDifferences[T any](list []string, what string, aspects []aspect[T], was, is T) []string {
+	for _, a := range aspects {
+		if before, now := a.of(was), a.of(is); before != now {
+			list = append(list, fmt.Sprintf("%s: the %s is %s, was %s", what, a.name, orText(now, "none"), orText(before, "none")))
 		}
 	}
 	return list
 }
 
-// aspects of a node's shape, in the order of the texts that shape makes.
-var aspects = [...]string{"type", "route", "list of dependencies", "mode when skipped", "mode when exhausted", "pattern if", "pattern if_not", "set of edges"}
+// shaped is a node in its graph.
+type shaped struct {
+	g *Graph
+	n *PlanNode
+}
 
-func (n *PlanNode) shape(g *Graph) [len(aspects)]string {
-	s := [len(aspects)]string{0: string(n.Kind)}
-	if n.Single || n.Kind == KindFanout {
-		s[1] = n.Exec.Route()
+var planAspects = []aspect[*Plan]{
+	{"mode", func(p *Plan) string { return p.Root.mode() }},
+	{"start", func(p *Plan) string { return p.Root.Start }},
+	{"reaction to errors", func(p *Plan) string { return p.Root.reaction() }},
+	{"result", func(p *Plan) string { return p.Result }},
+	{"last node", func(p *Plan) string { return p.Finally }},
+}
+
+var graphAspects = []aspect[*Graph]{
+	{"mode", (*Graph).mode},
+	{"start", func(g *Graph) string { return g.Start }},
+	{"reaction to errors", (*Graph).reaction},
+	{"result", func(g *Graph) string { return g.Result }},
+}
+
+func (g *Graph) mode() string {
+	switch {
+	case g.Dag != nil:
+		return modeDag
+	case g.Nodes == nil:
+		return ""
 	}
-	if d := n.Dag; d != nil {
+	return modeGraph
+}
+
+// reaction of a dag to a failed node.
+func (g *Graph) reaction() string {
+	switch {
+	case g.Dag == nil:
+		return ""
+	case g.Dag.FailFast:
+		return "fail_fast"
+	}
+	return "continue"
+}
+
+// nodeAspects are what the shape of a node consists of, beside its kind and the flow inside.
+var nodeAspects = []aspect[shaped]{
+	{"route", func(s shaped) string {
+		if s.n.Single || s.n.Kind == KindFanout {
+			return s.n.Exec.Route()
+		}
+		return ""
+	}},
+	{"handler", func(s shaped) string { return s.n.Exec.handler() }},
+	{"list of parts", func(s shaped) string { return s.n.Each.parts() }},
+	{"params", func(s shaped) string { return compactText(s.n.Params) }},
+	{"prep", func(s shaped) string { return s.n.Prep.text() }},
+	{"post", func(s shaped) string { return asJSON(s.n.Post) }},
+	{"failure strategy", func(s shaped) string { return string(s.n.Strategy) }},
+	{"list of cases", func(s shaped) string { return s.n.casesText() }},
+	{"default action", func(s shaped) string { return s.n.Default }},
+	{"compensation", func(s shaped) string { return s.n.Undo }},
+	{"set of edges", func(s shaped) string { return s.n.edgesText() }},
+	{"reaction to its failure", func(s shaped) string { return said(s.n.EndOnFail, "fail") }},
+	dagAspect("list of dependencies", func(g *Graph, d *PlanDag) string {
 		deps := make([]string, len(d.Deps))
 		for i, dep := range d.Deps {
 			deps[i] = g.Dag.List[dep].Key
 		}
-		s[2], s[3], s[4], s[5], s[6] = strings.Join(deps, ", "), string(d.Mode), string(d.Exhausted), string(d.If), string(d.IfNot)
+		return strings.Join(deps, ", ")
+	}),
+	dagAspect("run_on", func(_ *Graph, d *PlanDag) string { return said(d.Always, "always") }),
+	dagAspect("mode when skipped", func(_ *Graph, d *PlanDag) string { return string(d.Mode) }),
+	dagAspect("mode when exhausted", func(_ *Graph, d *PlanDag) string { return string(d.Exhausted) }),
+	dagAspect("pattern if", func(_ *Graph, d *PlanDag) string { return string(d.If) }),
+	dagAspect("pattern if_not", func(_ *Graph, d *PlanDag) string { return string(d.IfNot) }),
+	dagAspect("condition", func(_ *Graph, d *PlanDag) string { return celText(d.Expr) }),
+	dagAspect("shape of the input", func(_ *Graph, d *PlanDag) string { return string(d.Shape) }),
+	dagAspect("static input", func(_ *Graph, d *PlanDag) string { return compactText(d.Static) }),
+	dagAspect("input", func(_ *Graph, d *PlanDag) string { return d.mapped() }),
+	dagAspect("source of its items", func(_ *Graph, d *PlanDag) string { return d.Items.text() }),
+	dagAspect("number of units", func(_ *Graph, d *PlanDag) string {
+		if d.Repeats > 0 {
+			return fmt.Sprint(d.Repeats)
+		}
+		return d.Count.text()
+	}),
+}
+
+func dagAspect(name string, of func(*Graph, *PlanDag) string) aspect[shaped] {
+	return aspect[shaped]{name, func(s shaped) string {
+		if s.n.Dag == nil {
+			return ""
+		}
+		return of(s.g, s.n.Dag)
+	}}
+}
+
+func said(yes bool, word string) string {
+	if yes {
+		return word
 	}
-	edges := make([]string, 0, len(n.Edges))
+	return ""
+}
+
+// handler is who carries out a job, and what goes along with it.
+func (x *Exec) handler() string {
+	own := *x
+	if own.Type == ExecQueue || own.Type == ExecDirect || own.Type == ExecHTTP {
+		own.Type = "" // the route tells
+	}
+	return asJSON(struct {
+		Type    ExecType        `json:"exec_type,omitempty"`
+		Service string          `json:"service,omitempty"`
+		Func    string          `json:"func,omitempty"`
+		Script  *Script         `json:"script,omitempty"`
+		Params  json.RawMessage `json:"params,omitempty"`
+		Labels  []string        `json:"labels,omitempty"`
+	}{own.Type, own.Service, own.Func, own.Script, own.Params, own.Labels})
+}
+
+// parts are the units of a parallel, and those of a foreach that are carried out differently.
+func (e *Each) parts() string {
+	if e == nil {
+		return ""
+	}
+	var list []string
+	for _, b := range e.Branches {
+		list = append(list, b.Name+" "+b.Exec.Route()+" "+b.Exec.handler())
+	}
+	for _, i := range slices.Sorted(maps.Keys(e.Items)) {
+		x := e.Items[i]
+		list = append(list, fmt.Sprint(i)+" "+x.Route()+" "+x.handler())
+	}
+	return strings.Join(list, ", ")
+}
+
+func (p PlanPrep) text() string {
+	if !p.HasMap {
+		return p.Key
+	}
+	entries := map[string]string{}
+	for _, e := range p.Map {
+		entries[e.Key] = e.Text
+	}
+	b, _ := json.Marshal(entries)
+	return string(b)
+}
+
+func (n *PlanNode) casesText() string {
+	var list []string
+	for _, c := range n.Cases {
+		list = append(list, c.Action+" if "+compactText(c.Text))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (n *PlanNode) edgesText() string {
+	var edges []string
 	for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
 		edges = append(edges, action+" → "+n.Edges[action])
 	}
-	s[7] = strings.Join(edges, ", ")
-	return s
+	return strings.Join(edges, ", ")
+}
+
+// mapped is what a mapped input is put together of.
+func (d *PlanDag) mapped() string {
+	switch {
+	case d.Bindings == nil:
+		return celText(d.MapExpr) + d.Map.text()
+	}
+	fields := make([]string, len(d.Bindings))
+	for i, b := range d.Bindings {
+		fields[i] = b.Name + ": " + b.Ref.text() + compactText(b.Const)
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func (r *PlanRef) text() string {
+	if r == nil {
+		return ""
+	}
+	return r.Text
+}
+
+func celText(c *expr.CEL) string {
+	if c == nil {
+		return ""
+	}
+	return c.Source()
+}
+
+func compactText(v json.RawMessage) string {
+	if c := expr.Compact(v); c != nil {
+		return string(c)
+	}
+	return string(v)
+}
+
+// asJSON is a value's JSON; "" if there is nothing in it.
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if string(b) == "{}" {
+		return ""
+	}
+	return string(b)
 }
