@@ -10,9 +10,10 @@ import (
 )
 
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
-// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML.
-func (g *graph) definitionOf(ctx context.Context, b *graphBody) ([]byte, error) {
-	p := persistence.Publication{Definition: []byte(b.document("DefinitionJSON")), Limits: g.limits, Parse: flow.ParseJSON}
+// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML. The slug
+// is that of the flow it is a version of, "" if that has none.
+func (g *graph) definitionOf(ctx context.Context, b *graphBody, slug string) ([]byte, error) {
+	p := persistence.Publication{Slug: slug, Definition: []byte(b.document("DefinitionJSON")), Limits: g.limits, Parse: flow.ParseJSON}
 	if y := b.text("DefinitionYAML"); y != "" {
 		if _, err := flow.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())

@@ -68,7 +68,12 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	definition, err := g.definitionOf(r.Context(), b)
+	of, unknown := g.store.Flow(r.Context(), b.text("FlowID"))
+	slug := ""
+	if unknown == nil {
+		slug = of.Slug
+	}
+	definition, err := g.definitionOf(r.Context(), b, slug)
 	if err != nil {
 		return err
 	}
@@ -77,10 +82,10 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if v.Number < 0 || v.Number > persistence.MaxVersion {
 		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
 	}
-	if _, err := g.store.Flow(r.Context(), v.FlowID); missing(err) {
+	if missing(unknown) {
 		return notFound("flow not found")
-	} else if err != nil {
-		return err
+	} else if unknown != nil {
+		return unknown
 	}
 	if err := g.store.CreateVersion(r.Context(), v); err != nil {
 		return err

@@ -222,6 +222,12 @@ func TestAFlowIsEmbeddedByItsName(t *testing.T) {
 
 	p = s.refused(400, "body", "PUT", "/v1/flows/inner", strings.Replace(outer, "flow: inner", "flow: outer", 1), yaml...)
 	require.Equal(t, "a flow cannot embed itself: inner → outer → inner", p["problems"].([]any)[0].(obj)["msg"])
+	for name, way := range map[string]string{"outer": "inner → outer → inner", "inner": "inner → inner"} {
+		got := s.send("POST", "/api/flows/version", obj{"FlowID": s.get("/v1/flows/inner")["id"], "Version": 7, "Status": "published",
+			"DefinitionYAML": "start: s\nnodes: {s: {kind: subflow, flow: " + name + "}}\n"})
+		require.Equal(t, 400, got.status, "by the graph routes, too: %s", got.body)
+		require.Contains(t, string(got.body), "a flow cannot embed itself: "+way)
+	}
 
 	graph := s.call(200, "POST", "/api/flows", obj{"Name": "old"})["id"].(string)
 	sent := obj{"FlowID": graph, "Version": 1, "Status": "published", "DefinitionYAML": "start: s\nnodes: {s: {kind: subflow, flow: inner}}\n"}
