@@ -227,8 +227,6 @@ var slugPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 // slug checks the key of a node. Keys are part of slugs and of inputs.
 func (c *dagCompiler) slug(src *dagSource, kind Kind) {
 	switch {
-	case src.n.again:
-		c.errorf(src.at, "there is a node %.80q before this one: give one of them another key", src.key)
 	case strings.ContainsAny(src.key, "/:"):
 		c.errorf(src.at, "the key %.80q holds / or :, which only slugs made by the compiler may have", src.key)
 	case !slugPattern.MatchString(src.key):

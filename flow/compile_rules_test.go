@@ -35,8 +35,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`3:3: nodes.a: the key is there twice, first in line 2`,
 		}},
 		{`{"nodes":{"a":{"service":"s"},"a":{"service":"t"}}}`, []string{
-			`1:31: warning: nodes.a: the key is there twice: the last one counts`,
-			`1:31: nodes.a: there is a node "a" before this one: give one of them another key`,
+			`1:31: nodes.a: the key is there twice, first in line 1`,
 		}},
 		{`nodes: {B: {kind: branch, flow: {nodes: {x: {service: s}}}}, B/x: {service: s}}`, []string{
 			`1:62: nodes.B/x: the key "B/x" holds / or :, which only slugs made by the compiler may have`,

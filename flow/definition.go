@@ -78,7 +78,6 @@ type Node struct {
 
 	DagNode
 	order     int  // where it was written among its scope's nodes
-	again     bool // another one of that key was written before it
 	noTimeout bool // timeout_ms was written, as 0
 }
 

@@ -211,18 +211,30 @@ func (w *embedder) splice(text []byte) []byte {
 	return append(out, root.in.text[from:]...)
 }
 
-// appendEmbedded adds a definition with the name it had. A key that comes last counts.
+// appendEmbedded adds a definition with the name it had, byte for byte but for a name that it says itself.
 func appendEmbedded(b, text []byte, name string) []byte {
 	v := readJSON(plain(text), &reporter{})
 	if v == nil { // it was kept as YAML
 		json, _ := YAMLToJSON(text)
 		v = readJSON(json, &reporter{})
 	}
-	object := v.(*jsonValue).text()
-	b = append(b, object[:len(object)-1]...)
-	if len(v.members()) > 0 {
-		b = append(b, ',')
+	object := v.(*jsonValue)
+	if slices.ContainsFunc(v.members(), saysEmbedded) {
+		b = append(b, '{')
+		for _, m := range v.members() {
+			if !saysEmbedded(m) {
+				b = append(expr.AppendQuote(b, m.key), ':')
+				b = append(append(b, m.value.(*jsonValue).text()...), ',')
+			}
+		}
+	} else {
+		b = append(b, object.in.text[object.start:object.end-1]...)
+		if len(v.members()) > 0 {
+			b = append(b, ',')
+		}
 	}
 	b = append(b, `"embedded":`...)
 	return append(expr.AppendQuote(b, name), '}')
 }
+
+func saysEmbedded(m member) bool { return strings.EqualFold(m.key, "embedded") }

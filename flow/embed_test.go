@@ -49,6 +49,15 @@ func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
 	require.NotNil(t, plan.Root.Nodes["a/z"])
 }
 
+func TestAFlowThatSaysItIsEmbeddedGetsTheNameItIsEmbeddedBy(t *testing.T) {
+	for _, text := range []string{`{"embedded":"x","mode":"dag","nodes":{"z":{"service":"s"}}}`, `{"mode":"dag","nodes":{"z":{"service":"s"}} , "Embedded" : "x" }`, `{"embedded":"x"}`} {
+		kept, _ := shelf{"step": text}.embed(t, "mine", `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`)
+		require.Contains(t, kept, `"embedded":"step"}`)
+		_, err := ParseDefinition([]byte(kept))
+		require.NoError(t, err, kept)
+	}
+}
+
 func TestFlowsAreEmbeddedInSubflowsAndInsideOthers(t *testing.T) {
 	kept, problems := shelf{"step": step}.embed(t, "", `
 start: s

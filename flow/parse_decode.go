@@ -48,6 +48,7 @@ func (d decoder) decode(v value, to reflect.Value, at *place) {
 		d.add(SeverityError, at, v.position(), "definitions nest no deeper than %d", maxNesting)
 		return
 	case to.Type() == rawType:
+		d.inside(v, at)
 		to.SetBytes(v.raw())
 		return
 	}
@@ -108,14 +109,13 @@ func (d decoder) table(v value, to reflect.Value, at *place) {
 		return
 	}
 	to.Set(reflect.MakeMap(to.Type()))
-	seen := map[string]bool{}
+	seen := map[string]position{}
 	for i, m := range v.members() {
-		again := seen[m.key]
 		d.once(seen, m.key, m, at)
 		e := reflect.New(to.Type().Elem()).Elem()
 		d.decode(m.value, e, at.key(m.key))
 		if n, ok := e.Interface().(*Node); ok && n != nil {
-			n.order, n.again = i, again
+			n.order = i
 		}
 		to.SetMapIndex(reflect.ValueOf(m.key), e)
 	}
@@ -126,7 +126,7 @@ func (d decoder) object(v value, to reflect.Value, at *place) {
 		return
 	}
 	names := knownFields[to.Type()]
-	seen := map[string]bool{}
+	seen := map[string]position{}
 	for _, m := range v.members() {
 		name, ok := names.find(m.key)
 		if !ok {
@@ -152,12 +152,40 @@ func (r *RetrySpec) note(field string) {
 	r.noAttempts = r.noAttempts || field == "max_attempts" && r.MaxAttempts == 0
 }
 
-// once warns of a key that is there again. The last one counts, as in encoding/json.
-func (d decoder) once(seen map[string]bool, key string, m member, at *place) {
-	if seen[key] {
-		d.add(SeverityWarning, at.key(m.key), m.at, "the key is there twice: the last one counts")
+// once refuses a key that is there again: nobody could tell what was lost with the other one.
+func (d decoder) once(seen map[string]position, key string, m member, at *place) {
+	if first, twice := seen[key]; twice {
+		line, _ := first.count()
+		d.add(SeverityError, at.key(m.key), m.at, "the key is there twice, first in line %d", line)
+		return
 	}
-	seen[key] = true
+	seen[key] = m.at
+}
+
+// inside refuses such keys in what is only passed on. In YAML that was done when it was read.
+func (d decoder) inside(v value, at *place) {
+	if v, ok := v.(*jsonValue); ok {
+		kept := v.in.keep
+		v.in.keep = false // nobody looks there again
+		d.below(v, at)
+		v.in.keep = kept
+	}
+}
+
+func (d decoder) below(v value, at *place) {
+	nested := func(v value) bool { return v.kind() == expr.KindObject || v.kind() == expr.KindArray }
+	seen := map[string]position{}
+	for _, m := range v.members() {
+		d.once(seen, m.key, m, at)
+		if nested(m.value) {
+			d.below(m.value, at.key(m.key))
+		}
+	}
+	for i, e := range v.elements() {
+		if nested(e) {
+			d.below(e, at.index(i))
+		}
+	}
 }
 
 // unknown warns of a key that is no field. Keys that people use for notes of their own are left alone.

@@ -103,9 +103,21 @@ func TestProblemsOfATextSayWhere(t *testing.T) {
 			"start: a\nnodes:\n  a: {service: s}\n  a: {service: t}\n",
 			[]string{"4:3: nodes.a: the key is there twice, first in line 3"},
 		},
-		"a key twice in JSON, where the last one counts": {
-			`{"start": "b", "START": "a", "nodes": {"a": {"service": "s"}}}`,
-			[]string{"1:16: warning: START: the key is there twice: the last one counts"},
+		"a key twice in JSON, also in another case": {
+			"{\"start\": \"b\", \"START\": \"a\", \"nodes\": {\"a\": {\"service\": \"s\"},\n\"a\": {\"service\": \"t\"}}}",
+			[]string{"1:16: START: the key is there twice, first in line 1", "2:1: nodes.a: the key is there twice, first in line 1"},
+		},
+		"a key twice in YAML, in another case": {
+			"start: a\nStart: b\nnodes: {a: {service: s}, b: {service: s}}\n",
+			[]string{"2:1: Start: the key is there twice, first in line 1"},
+		},
+		"a key twice in what is only passed on, in JSON": {
+			`{"start": "a", "nodes": {"a": {"service": "s", "params": {"x": [1, {"y": 1, "y": 2}]}}}}`,
+			[]string{"1:77: nodes.a.params.x[1].y: the key is there twice, first in line 1"},
+		},
+		"the same in YAML": {
+			"start: a\nnodes: {a: {service: s, params: {x: [1, {y: 1, y: 2}]}}}\n",
+			[]string{"2:48: nodes.a.params.x[1].y: the key is there twice, first in line 2"},
 		},
 		"no form in JSON": {
 			"start: a\nnodes:\n  a: {service: s, params: {x: .inf}}\n",

@@ -43,10 +43,3 @@ nodes:
 `)
 	require.Equal(t, []string{"a", "inner", "rows", "score", "undo", "x"}, p.QueueServices())
 }
-
-func TestTwoNodesOfADagCannotHaveOneKey(t *testing.T) {
-	_, problems := CompileText([]byte(`{"profile": "pgflow", "nodes": {"a": {}, "a": {}}}`), Limits{})
-	require.ErrorContains(t, problems.Err(), `there is a node "a" before this one`)
-	_, problems = CompileText([]byte(`{"start": "a", "nodes": {"a": {"service": "s"}, "a": {"service": "t"}}}`), Limits{})
-	require.NoError(t, problems.Err(), "in a graph the last one counts, as it always did")
-}

@@ -41,7 +41,7 @@ func pgRefused(c *client) {
 	twice := `{"profile":"pgflow","nodes":{"a":{},"a":{}}}`
 	status, answer := c.call("POST", "/flows/"+strings.ReplaceAll(unique("twice"), "-", "_")+"/ensure", obj{"definition": raw(twice)})
 	require.Equal(c, 400, status, "%v", answer)
-	require.Contains(c, answer.(obj)["message"], "a node \"a\" before this one")
+	require.Contains(c, answer.(obj)["message"], "the key is there twice")
 	for _, slug := range []string{"run", "1a-B", strings.Repeat("a", 129)} {
 		status, answer := c.call("POST", "/flows/"+slug+"/ensure", obj{"definition": pgDefinition(c, "", "a: {}")})
 		require.Equal(c, 400, status, "%s: %v", slug, answer)
