@@ -107,10 +107,18 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	case st.exec(i).Type == ExecQueue:
 		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s%s", st.exec(i).Service, withLabels(st.exec(i).Labels)), u.Live.Due
 	default:
-		w.For, w.Text, w.Until = "job", fmt.Sprintf("a %s job of service %s is being carried out", st.exec(i).Type, orText(st.exec(i).Service, st.exec(i).Func)), u.Live.Due
+		w.For, w.Text, w.Until = "job", st.exec(i).underWay(), u.Live.Due
 	}
 	w.Since = u.Live.Since()
 	return w, true
+}
+
+// underWay tells of a job that a member has.
+func (e *Exec) underWay() string {
+	if name := orText(e.Service, e.Func); name != "" {
+		return fmt.Sprintf("a %s job of service %s is being carried out", e.Type, name)
+	}
+	return fmt.Sprintf("a %s job is being carried out", e.Type) // a script may have no name
 }
 
 func withLabels(labels []string) string {
