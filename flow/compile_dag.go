@@ -82,10 +82,11 @@ func (c *compiler) failFast(d *Definition, profile Profile, at *place) bool {
 func (c *dagCompiler) declare(d *Definition, s *dagScope, at *place) *dagScope {
 	s.names, s.output = map[string]int{}, -1
 	c.onlyDag(d, s, at)
-	s.special = c.specials(d.Nodes, c.finallyOf(d, s), c.under+s.prefix, c.closingNode, at)
 	nodes := at.key("nodes")
-	for _, key := range inOrder(d.Nodes) {
-		n := d.Nodes[key]
+	written := c.unfolded(d.Nodes, nodes)
+	s.special = c.specials(written, c.finallyOf(d, s), c.under+s.prefix, c.closingNode, at)
+	for _, key := range inOrder(written) {
+		n := written[key]
 		if n == nil {
 			n = &Node{}
 		}

@@ -36,6 +36,9 @@ func (c *compiler) idleInGraph(n *Node, at *place) {
 		{"run_on", n.RunOn != "", "write an edge for error, or finally"},
 		{"each", n.Each != nil, "write kind: foreach"},
 		{"when", n.When != nil, "write kind: choice"},
+		{"exec", n.Exec != nil, "write service, func or script"},
+		{"delay", !n.Delay.IsZero(), "write params: {delay_ms: …}"},
+		{"signal", n.Signal != nil, "write params"},
 	} {
 		if f.written {
 			c.errorf(at.key(f.name), "belongs to a dag: %s", f.instead)

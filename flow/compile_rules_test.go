@@ -353,6 +353,25 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`4:67: warning: nodes.w.labels: has no effect on a wait_event: nobody works for it`,
 			`4:80: warning: nodes.w.prep: has no effect on a wait_event: nobody works for it`,
 		}},
+		{"mode: dag\nnodes:\n  a: {exec: {service: s}, service: t}\n  b: {exec: {type: process}}\n  c: {exec: {service: s, func: f}}\n  d: {exec: {service: s}, delay: 3s}\n" +
+			"  e: {exec: {service: s}, signal: {key: k}}\n  t: {kind: timer, delay: 3, params: {delay_ms: 5}}\n  w: {kind: wait_event, signal: {key: k}, params: {signal_key: x}}", []string{
+			`3:7: nodes.a.exec: says the same as service, func, script and exec_type: give one of them`,
+			`4:20: nodes.b.exec.type: unknown word "process": write service or func; for a program write script in the place of exec`,
+			`5:7: nodes.c.exec: is a service or a func, not both`,
+			`6:34: nodes.d.delay: is for a timer: units of other nodes wait by start_delay`,
+			`7:27: nodes.e.signal: is for a wait_event or an approval`,
+			`8:27: nodes.t.delay: a number has no unit here: write for example 30s or 250ms`,
+			`9:39: nodes.w.signal.key: says the same as params.signal_key: give one of them`,
+			`9:64: warning: nodes.w.params.signal_key: "x" is read as $shared.x`,
+		}},
+		{"profile: pgflow\nsteps: {}\nnodes: {a: {maxAttempts: 2, baseDelay: 1, ifNot: {}, whenExhausted: skip, dependsOn: []}}", []string{
+			`2:1: warning: steps: unknown field, ignored: did you mean nodes?`,
+			`3:13: warning: nodes.a.maxAttempts: unknown field, ignored: did you mean max_attempts, or retry: {max_attempts: …}?`,
+			`3:29: warning: nodes.a.baseDelay: unknown field, ignored: did you mean retry: {delay: …}?`,
+			`3:43: warning: nodes.a.ifNot: unknown field, ignored: did you mean when: {if_not: …}?`,
+			`3:54: warning: nodes.a.whenExhausted: unknown field, ignored: did you mean on_exhausted?`,
+			`3:75: warning: nodes.a.dependsOn: unknown field, ignored: did you mean depends_on?`,
+		}},
 		{"profile: ork\nnodes: {}", []string{
 			`2:1: nodes: there are none: an Ork workflow has one at least`,
 		}},

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -195,7 +196,7 @@ func (d decoder) unknown(m member, names fields, at *place) {
 	}
 	hint := ""
 	if d.count[SeverityWarning] < maxProblems {
-		hint = names.nearest(m.key)
+		hint = cmp.Or(names.foreign(m.key), names.nearest(m.key))
 	}
 	if hint != "" {
 		hint = ": did you mean " + hint + "?"
@@ -263,6 +264,24 @@ func (f fields) find(key string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// abroad are fields of other dialects and what to write here, for nodes and for the whole.
+var abroad = map[string]string{
+	"tasks": "nodes", "steps": "nodes",
+	"maxattempts": "max_attempts, or retry: {max_attempts: …}", "retries": "max_retries, or retry: {max_attempts: …}",
+	"basedelay": "retry: {delay: …}", "retrydelay": "retry: {delay: …}",
+	"if": "when: {if: …}", "ifnot": "when: {if_not: …}", "whenexhausted": "on_exhausted", "onfailure": "run_on",
+	"foreach": "each: {items: …}", "concurrency": "each: {concurrency: …}", "handler": "service",
+}
+
+// foreign is what a field of another dialect is called here, or "".
+func (f fields) foreign(key string) string {
+	here := abroad[strings.ReplaceAll(strings.ToLower(key), "_", "")]
+	if first, _, _ := strings.Cut(strings.ReplaceAll(here, ",", ":"), ":"); f[first] == nil {
+		return ""
+	}
+	return here
 }
 
 // nearest is the field that a key is probably a misspelling of, or "".
