@@ -151,7 +151,7 @@ func TestJobsInProgressAreTheLoad(t *testing.T) {
 		}()
 	}
 	awaitLoad := func(n int) {
-		require.Eventually(t, func() bool { return (<-e.beats).Load == n }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return (<-e.beats).Load == n }, time.Minute, time.Millisecond)
 	}
 	awaitLoad(3) // those that wait for a slot count too
 	leave()
@@ -188,7 +188,7 @@ func TestPushedJobsMayFinishToo(t *testing.T) {
 			c.Close()
 		}
 		return err != nil
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	close(leave)
 	require.Equal(t, `{"result":"done"}`+"\n", <-answered)
 	require.NoError(t, <-ended)

@@ -171,7 +171,7 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	require.NoError(t, err)
 	started, err = c.Start(ctx, wire.Start{Flow: "queued"})
 	require.NoError(t, err)
-	got, err := s.engine.Poll(ctx, actors.Poll{Worker: "w", Services: []string{"paint"}, Wait: 20 * time.Second})
+	got, err := s.engine.Poll(ctx, actors.Poll{Worker: "w", Services: []string{"paint"}, Wait: time.Minute})
 	require.NoError(t, err)
 	job, err := c.Job(ctx, got[0].Job.ID())
 	require.NoError(t, err)
@@ -444,7 +444,7 @@ func TestAWatchHasNoGapAndNothingTwice(t *testing.T) {
 		})
 	})
 	c := connect(t, s.base)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err := c.Publish(ctx, "slow", []byte(slow))
 	require.NoError(t, err)
@@ -489,7 +489,7 @@ func TestASilentStreamIsReplaced(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "id: 1.1\ndata: {\"id\":\"after %s\",\"at\":\"2026-01-01T00:00:00.000Z\"}\n\nevent: end\ndata: {}\n\n", r.Header.Get("Last-Event-ID"))
 	}))
 	t.Cleanup(web.Close)
-	c := connect(t, web.URL, func(o *client.Options) { o.Silence = 50 * time.Millisecond })
+	c := connect(t, web.URL, func(o *client.Options) { o.Silence = 300 * time.Millisecond })
 	var ids []string
 	for e, err := range c.Watch(t.Context(), "task", "") {
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ type result struct {
 // call runs a command in this process.
 func call(t *testing.T, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
@@ -110,7 +110,7 @@ func (o *output) String() string {
 
 func (o *output) waitFor(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, 20*time.Second, 10*time.Millisecond, "no %q", text)
+	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, time.Minute, 10*time.Millisecond, "no %q", text)
 }
 
 // startServe serves a store of its own and returns its address.

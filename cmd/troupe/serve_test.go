@@ -198,7 +198,7 @@ func awaitWorker(t *testing.T, url, service string) {
 	require.Eventually(t, func() bool {
 		known, err := c.Workers(t.Context())
 		return err == nil && slices.ContainsFunc(known, func(w wire.KnownWorker) bool { return slices.Contains(w.Services, service) })
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestAWorkerHasTheLabelsOfItsFlags(t *testing.T) {

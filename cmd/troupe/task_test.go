@@ -198,7 +198,7 @@ func TestWhoeverStopsWaitingHearsHowToGoOn(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return strings.Contains(call(t, append([]string{"task", "list"}, at...)...).stdout, "running")
-	}, 30*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	stop()
 	require.Equal(t, exitFailed, <-code)
 	require.Regexp(t, `^troupe: not waited for to its end; it goes on: troupe task watch task-\S+\n$`, stderr.String())

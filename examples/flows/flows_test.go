@@ -48,7 +48,7 @@ func TestExamplesEndAsExpected(t *testing.T) {
 		var workers []struct{ Type string }
 		get(t, address+"/workers/list?service=transform", &workers)
 		return len(workers) > 0
-	}, 10*time.Second, 10*time.Millisecond, "no worker for transform")
+	}, time.Minute, 10*time.Millisecond, "no worker for transform")
 
 	for _, file := range examples(t) {
 		text, err := flows.Files.ReadFile(file)
@@ -73,7 +73,7 @@ func TestExamplesEndAsExpected(t *testing.T) {
 }
 
 func check(t *testing.T, server *client.Client, want *flows.Expectation) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := want.Play(ctx, server, slug(want.File), func(*wire.Event) {})
 	require.NoError(t, err)

@@ -53,18 +53,18 @@ func heldJobs(t *testing.T) {
 	})
 	t.Run("a push worker has it again when the member was away for long", func(t *testing.T) {
 		t.Parallel()
-		s := newHeldStage(t, 1200*time.Millisecond)
+		s := newHeldStage(t, 3*time.Second)
 		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}})
 		s.await("first")
 		task := s.hold("push")
 		s.member.kill()
-		time.Sleep(2500 * time.Millisecond) // nobody could hear its heartbeats
+		time.Sleep(6 * time.Second) // nobody could hear its heartbeats
 		s.launch()
 		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "first")
 	})
 }
 
-const heldVisibility = 1500 * time.Millisecond
+const heldVisibility = 3 * time.Second
 
 func newHeldStage(t *testing.T, workerTTL ...time.Duration) *stage {
 	s := newStage(t, "")

@@ -147,7 +147,7 @@ func TestCPUTimeGrowsWithWorkAndKeepsThatOfEndedConnections(t *testing.T) {
 	require.Eventually(t, func() bool {
 		after, err := s.StatProcesses()
 		return err == nil && after >= worked
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestAKilledProcessLeavesNoServerAndItsFolderIsSweptUp(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAKilledProcessLeavesNoServerAndItsFolderIsSweptUp(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	for _, p := range processes {
-		require.Eventually(t, p.gone, 10*time.Second, 10*time.Millisecond, "process %d", p.pid)
+		require.Eventually(t, p.gone, time.Minute, 10*time.Millisecond, "process %d", p.pid)
 	}
 	sweep(dir)
 	require.NoDirExists(t, folder)
