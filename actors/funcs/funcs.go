@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -76,7 +76,7 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 			return rep
 		}
 		rep.Error, rep.Fatal = text(err), fatal(err)
-		if rep.Fatal || try >= job.Exec.MaxAttempts || !pause(ctx, job.Exec.TryDelayMS) {
+		if rep.Fatal || try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			return rep
 		}
 	}
@@ -107,22 +107,4 @@ func text(err error) string {
 func fatal(err error) bool {
 	var f interface{ Fatal() bool }
 	return errors.As(err, &f) && f.Fatal()
-}
-
-// pause waits between two tries. It is false when the job is not wanted any longer.
-func pause(ctx context.Context, ms int64) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	if ms <= 0 {
-		return true
-	}
-	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

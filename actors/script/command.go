@@ -1,7 +1,6 @@
 package script
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -52,7 +52,7 @@ func (c *Carrier) prepare(job *flow.Job) (cmd *command, cleanup func(), err erro
 		cmd.timeout = time.Duration(s.TimeoutMS) * time.Millisecond
 	}
 	if s.StdinMode == "json" {
-		cmd.stdin = stdin(job)
+		cmd.stdin = carry.Body(job)
 	}
 	if cmd.dir, err = c.workDir(s.WorkDir); err != nil {
 		return nil, nil, err
@@ -151,21 +151,4 @@ func (c *Carrier) environment(job *flow.Job) []string {
 		env = append(env, name+"="+value)
 	}
 	return env
-}
-
-// stdin is what a script with stdin_mode json reads.
-func stdin(job *flow.Job) []byte {
-	b := make([]byte, 0, len(job.Input)+len(job.Params)+32)
-	b = append(b, `{"input":`...)
-	b = appendOr(b, job.Input, "null")
-	b = append(b, `,"params":`...)
-	b = appendOr(b, job.Params, "{}")
-	return append(b, '}')
-}
-
-func appendOr(b []byte, raw json.RawMessage, empty string) []byte {
-	if len(raw) == 0 {
-		return append(b, empty...)
-	}
-	return append(b, raw...)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -74,7 +75,7 @@ func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, log *b
 			return flow.Report{Output: encode(log.Bytes()[from:], job.Exec.Script.OutputMode == "json" && !out.cut, c.opts.MaxOutput)}
 		}
 		last := lastLine(log.Bytes()[from:])
-		if try >= job.Exec.MaxAttempts || !pause(ctx, job.Exec.TryDelayMS) {
+		if try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			return flow.Report{Error: failure(err, last), TimedOut: out.timedOut}
 		}
 	}
@@ -101,22 +102,4 @@ func (c *Carrier) keep(ctx context.Context, job *flow.Job, content []byte) bool 
 		return false
 	}
 	return true
-}
-
-// pause waits between two tries. It is false when the job is not wanted any longer.
-func pause(ctx context.Context, ms int64) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	if ms <= 0 {
-		return true
-	}
-	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -45,7 +46,7 @@ type call struct {
 }
 
 func newCall(job *flow.Job) *call {
-	return &call{job: job.ID(), header: header(job), path: url.PathEscape(job.Exec.Service), body: requestBody(job),
+	return &call{job: job.ID(), header: header(job), path: url.PathEscape(job.Exec.Service), body: carry.Body(job),
 		timeout: time.Duration(job.TimeoutMS) * time.Millisecond}
 }
 

@@ -3,7 +3,6 @@ package workers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -30,7 +30,7 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 			return rep
 		case len(live) > 0:
 			return failure(ctx, "all workers failed")
-		case begun || len(list) == 0 || !pause(ctx, againMS):
+		case begun || len(list) == 0 || !carry.Pause(ctx, againMS):
 			return failure(ctx, nobody(job.Exec))
 		}
 	}
@@ -54,7 +54,7 @@ func (r *Registry) ask(ctx context.Context, c *call, job *flow.Job, list []*work
 		list = list[:min(n, len(list))]
 	}
 	for i, w := range list {
-		if i > 0 && !pause(ctx, job.Exec.TryDelayMS) {
+		if i > 0 && !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			break
 		}
 		rep, err := r.call(ctx, w, c)
@@ -138,39 +138,4 @@ func sortByLoad(live []*worker) []*worker {
 		live[i] = l.worker
 	}
 	return live
-}
-
-// requestBody is {"input":any,"params":{…}}.
-func requestBody(job *flow.Job) []byte {
-	b := make([]byte, 0, len(job.Input)+len(job.Params)+32)
-	b = append(b, `{"input":`...)
-	b = appendOr(b, job.Input, "null")
-	b = append(b, `,"params":`...)
-	b = appendOr(b, job.Params, "{}")
-	return append(b, '}')
-}
-
-func appendOr(b []byte, raw json.RawMessage, empty string) []byte {
-	if len(raw) == 0 {
-		return append(b, empty...)
-	}
-	return append(b, raw...)
-}
-
-// pause waits between two workers. It is false when the job is not wanted any longer.
-func pause(ctx context.Context, ms int64) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	if ms <= 0 {
-		return true
-	}
-	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

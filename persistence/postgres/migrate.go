@@ -4,13 +4,14 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/troupe-engine/troupe/persistence/internal/schema"
 )
 
 //go:embed migrations/*.sql
@@ -34,15 +35,5 @@ func migrate(ctx context.Context, config pgx.ConnConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	current, known, err := p.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if current > known {
-		return fmt.Errorf("the schema has version %d and this program knows up to %d: use a newer program", current, known)
-	}
-	return nil
+	return schema.Update(ctx, p)
 }

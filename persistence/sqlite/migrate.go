@@ -4,10 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"fmt"
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/troupe-engine/troupe/persistence/internal/schema"
 )
 
 //go:embed migrations/*.sql
@@ -23,15 +24,5 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	current, known, err := p.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if current > known {
-		return fmt.Errorf("the schema has version %d and this program knows up to %d: use a newer program", current, known)
-	}
-	return nil
+	return schema.Update(ctx, p)
 }

@@ -1,0 +1,45 @@
+// Package carry has what all who carry out jobs do alike.
+package carry
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Body is what workers and scripts are given: {"input":any,"params":{…}}.
+func Body(job *flow.Job) []byte {
+	b := make([]byte, 0, len(job.Input)+len(job.Params)+32)
+	b = append(b, `{"input":`...)
+	b = appendOr(b, job.Input, "null")
+	b = append(b, `,"params":`...)
+	b = appendOr(b, job.Params, "{}")
+	return append(b, '}')
+}
+
+func appendOr(b []byte, raw json.RawMessage, empty string) []byte {
+	if len(raw) == 0 {
+		return append(b, empty...)
+	}
+	return append(b, raw...)
+}
+
+// Pause waits between two tries. It is false when the job is not wanted any longer.
+func Pause(ctx context.Context, ms int64) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if ms <= 0 {
+		return true
+	}
+	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
