@@ -32,7 +32,7 @@ type shadow struct {
 	begun    map[flow.Address]bool     // attempts that somebody is known to be at
 	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
-	owed     map[string]int            // compensations, by the node that makes them
+	owed     []string                  // nodes that undo what has completed, in the order of that
 	again    *again
 }
 
@@ -49,7 +49,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if t == nil {
 		plan := c.plans[commit.Create.VersionID]
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, owed: map[string]int{}, again: newAgain(plan)}
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan)}
 		c.tasks[commit.Task] = t
 	}
 	if commit.Events != nil {
@@ -127,10 +127,10 @@ func (t *shadow) event(e *flow.Event) error {
 	case flow.TaskEnded:
 		t.ended = true
 	case flow.StepEnded, flow.StepEntered:
-		t.compensations(e)
+		return t.compensations(e)
 	case flow.TaskClosing:
 		if e.Status == string(flow.TaskCompleted) {
-			clear(t.owed) // nothing is undone, also if finally fails
+			t.owed = nil // nothing is undone, also if finally fails
 		}
 	case flow.TaskRetried:
 		t.ended = false
@@ -155,26 +155,30 @@ func (t *shadow) event(e *flow.Event) error {
 	return nil
 }
 
-// compensations counts what is to be undone, and what has been begun to be.
-func (t *shadow) compensations(e *flow.Event) {
+// compensations notes what is to be undone, and holds what has begun to be to the reverse order.
+func (t *shadow) compensations(e *flow.Event) error {
 	if c := t.state.Closing; c != nil && e.Scope == c.Scope.Path {
-		if e.Type == flow.StepEntered && e.Node != t.state.Plan.Finally {
-			t.owed[e.Node]--
+		last := len(t.owed) - 1
+		switch {
+		case e.Type != flow.StepEntered || e.Node == t.state.Plan.Finally:
+			return nil
+		case last < 0 || t.owed[last] != e.Node:
+			return fmt.Errorf("%s undoes something, and what is to be undone, last by last, is by %v", e.Address(), t.owed)
 		}
-		return
+		t.owed = t.owed[:last]
+		return nil
 	}
 	sc := t.state.Scope(e.Scope)
 	if n := sc.Graph.Nodes[e.Node]; e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && n.Undo != "" {
-		t.owed[n.Undo]++
+		t.owed = append(t.owed, n.Undo)
 	}
+	return nil
 }
 
-// undone checks that a task which did not complete has undone all it did, and another one nothing.
+// undone checks that a task which did not complete has undone all it did.
 func (c *checker) undone(t *shadow) {
-	for by, n := range t.owed {
-		if t.state.Status == flow.TaskCompleted && n < 0 || t.state.Status != flow.TaskCompleted && n != 0 {
-			c.w.fail("task %s is %s and owes %d runs of %s", t.state.Task, t.state.Status, n, by)
-		}
+	if t.state.Status != flow.TaskCompleted && len(t.owed) > 0 {
+		c.w.fail("task %s is %s and owes runs of %v", t.state.Task, t.state.Status, t.owed)
 	}
 }
 

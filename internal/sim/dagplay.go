@@ -32,7 +32,9 @@ func drawDag(rng *rand.Rand) *play {
 	d["input_shape"] = pick(rng, "run_deps", "deps", "merged")
 	nodes := d["nodes"].(object)
 	if w.undo {
-		nodes["undo"] = object{"service": pick(rng, "echo", "echo", "flaky", "boom"), "exec_type": pick(rng, "", "queue"), "retry": object{"max_attempts": 1 + rng.IntN(3), "delay": "20ms"}}
+		for _, key := range []string{"undo", "revoke"} {
+			nodes[key] = object{"service": pick(rng, "echo", "echo", "flaky", "boom"), "exec_type": pick(rng, "", "queue"), "retry": object{"max_attempts": 1 + rng.IntN(3), "delay": "20ms"}}
+		}
 	}
 	if rng.IntN(4) == 0 {
 		d["finally"] = "last"
@@ -65,7 +67,7 @@ func (w *dagWriter) scope(n, depth int, root bool) object {
 			node["depends_on"] = deps
 		}
 		if w.undo && root && w.rng.IntN(2) == 0 {
-			node["compensate"] = "undo"
+			node["compensate"] = pick(w.rng, "undo", "revoke")
 		}
 		nodes[key] = node
 		before = append(before, key)
