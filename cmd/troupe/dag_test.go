@@ -59,6 +59,23 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, id+"  completed\n", cmd("task", "cancel", "--gently", id).stdout)
 }
 
+// TestAStepInsideIsNamedAsItIsShown has what somebody has to complete in a dag that is a part of a graph.
+func TestAStepInsideIsNamedAsItIsShown(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	inner := "\n        nodes: {B: {kind: branch, flow: {nodes: {q: {route: direct}, l: {route: direct, kind: map}}}}}\n"
+	path := write(t, "inside.yaml", "start: s\nnodes:\n  s:\n    kind: subflow\n    prep: {input_key: $params.list}\n    flow:"+inner)
+	require.Equal(t, 0, cmd("flow", "apply", path).code)
+	id := strings.TrimSpace(cmd("task", "start", "inside", "-p", "list=[1]").stdout)
+	require.Contains(t, cmd("task", "show", id).stdout, "Waits: s#1/B/q: somebody has to complete it")
+	require.Equal(t, result{0, "s#1/B/l unit 1\n", ""}, cmd("task", "append", id, "s#1/B/l", "2"))
+	for _, step := range [][]string{{"s#1/B/q"}, {"s#1/B/l", "1", "--unit", "0"}, {"B/l", "2", "--unit", "1", "--scope", "s#1"}} {
+		got := cmd(append([]string{"task", "complete", id}, step...)...)
+		require.Equal(t, 0, got.code, got.stderr)
+	}
+	require.Equal(t, 0, cmd("task", "watch", id).code)
+}
+
 func TestAFlowIsRunFromItsFile(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
@@ -90,4 +107,10 @@ func TestAPlanIsShown(t *testing.T) {
 	require.Regexp(t, `^flowchart TD\n`, cmd("flow", "show", "list", "--plan", "--format", "mermaid").stdout)
 	require.Regexp(t, `^digraph "list" \{\n`, cmd("flow", "show", "list", "--plan", "--format", "graphviz").stdout)
 	require.Equal(t, "dag", parse[flow.PlanView](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
+}
+
+func TestAStepIsToldWhyItFailed(t *testing.T) {
+	require.Equal(t, "task_error: boom", stepText(&wire.Step{Reason: "task_error", Error: "boom"}))
+	require.Equal(t, "boom", stepText(&wire.Step{Error: "boom"}), "one that undoes has no reason")
+	require.Equal(t, "dependency_failed", stepText(&wire.Step{Reason: "dependency_failed"}))
 }

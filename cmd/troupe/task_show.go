@@ -120,7 +120,7 @@ func showSteps(a *app, steps []wire.Step) error {
 func stepText(s *wire.Step) string {
 	switch {
 	case s.Error != "" || s.Reason != "":
-		return s.Reason + after(": ", s.Error)
+		return strings.TrimPrefix(s.Reason+after(": ", s.Error), ": ")
 	case s.Waits > 0:
 		text := "after " + strings.Join(s.WaitsFor, ", ")
 		if more := s.Waits - len(s.WaitsFor); more > 0 {

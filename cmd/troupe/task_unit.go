@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	"github.com/troupe-engine/troupe/api/wire"
 )
@@ -12,11 +13,19 @@ import (
 type stepArg struct {
 	remote
 	Task  string `arg:"" help:"Id of the task."`
-	Step  string `arg:"" help:"Slug of the step, as task show lists it."`
+	Step  string `arg:"" help:"Slug of the step, as task show lists it; of one in a scope inside also the whole, as in review#1/sign."`
 	Scope string `help:"Scope of the step, when it is not in the task's root."`
 }
 
-func (s *stepArg) name() wire.StepName { return wire.StepName{Step: s.Step, Scope: s.Scope} }
+// scoped is a step behind the scope it is in, as progress and waits are shown.
+var scoped = regexp.MustCompile(`^(.*#[0-9.]+|~[0-9]*)/([^#]+)$`)
+
+func (s *stepArg) name() wire.StepName {
+	if parts := scoped.FindStringSubmatch(s.Step); parts != nil && s.Scope == "" {
+		return wire.StepName{Step: parts[2], Scope: parts[1]}
+	}
+	return wire.StepName{Step: s.Step, Scope: s.Scope}
+}
 
 type taskAppendCmd struct {
 	stepArg
