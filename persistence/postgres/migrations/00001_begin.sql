@@ -60,10 +60,10 @@ CREATE TABLE tasks (
 	params       bytea,
 	snapshot     bytea
 ) WITH (fillfactor = 70);
-CREATE INDEX tasks_created ON tasks (created_at, id);
-CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
+CREATE INDEX tasks_created ON tasks (created_at);
+CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at);
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE settled_at IS NULL;
-CREATE INDEX tasks_settled ON tasks (settled_at, id) WHERE settled_at IS NOT NULL;
+CREATE INDEX tasks_settled ON tasks (settled_at) WHERE settled_at IS NOT NULL;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
 CREATE INDEX tasks_labels ON tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
 
