@@ -25,7 +25,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	var era int
 	err := s.lanes.AcquireFunc(ctx, func(lane *pgxpool.Conn) error {
 		era = s.memory.recall(time.Now()) // of this connection, or a later one
-		b := batches{s, lane.Conn(), incarnation}
+		b := batches{s, lane.Conn(), incarnation, false}
 		written, err := b.write(ctx, batch, answers)
 		if err == nil && !written || conflicts(err) {
 			return b.apart(ctx, batch, answers)
@@ -44,20 +44,21 @@ type batches struct {
 	store       *store
 	conn        *pgx.Conn
 	incarnation string
+	repeated    bool // tasks that begin may be there already
 }
 
-// conflicts is true when a row of a journal is there already. Nothing was written.
+// conflicts is true when a task that begins or a row of a journal is there already. Nothing was written.
 func conflicts(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == uniqueViolation
 }
 
-// write is false when nothing was written: by a fenced member, or because not all could be. That a task
-// exists already is an answer like any other, because starts are repeated.
+// write is false when nothing was written: by a fenced member, or because not all could be. That a task of a repeated
+// batch exists already is an answer like any other.
 func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*parcel)
 	defer parcels.Put(p)
-	if !p.pack(b.store, batch) {
+	if !p.pack(b.store, batch, b.repeated) {
 		return false, nil
 	}
 	shape, parameters := p.shape(b.incarnation)
@@ -67,7 +68,7 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 		return false, err
 	}
 	result := b.conn.PgConn().ExecStatement(ctx, prepared, parameters, binaryFormat, binaryFormat)
-	written, created := false, make(map[string]bool, p.creates)
+	written, created := false, map[string]bool{}
 	for result.NextRow() {
 		if id := result.Values()[0]; id != nil {
 			created[string(id)] = true
@@ -77,7 +78,7 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 	if _, err := result.Close(); err != nil {
 		return false, err
 	}
-	if written && len(created) < p.creates {
+	if written && shape.has(repeated) && len(created) < p.creates {
 		for i, c := range batch {
 			if c.Create != nil && !created[c.Task] {
 				answers[i] = persistence.ErrExists
@@ -92,6 +93,7 @@ var binaryFormat = []int16{pgx.BinaryFormatCode}
 
 // apart writes what can be written, in one transaction.
 func (b *batches) apart(ctx context.Context, batch []persistence.Commit, answers []error) error {
+	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		member, err := tx.Exec(ctx, "SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE", b.incarnation)
 		if err != nil {

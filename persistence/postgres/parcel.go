@@ -12,16 +12,17 @@ import (
 
 // parcel is a batch as it is sent: a list of each kind.
 type parcel struct {
-	lists   [len(kinds)]list
-	creates int
+	lists    [len(kinds)]list
+	creates  int
+	repeated bool // a task that begins may be there already
 }
 
 // parcels are used again, because their buffers are large.
 var parcels = sync.Pool{New: func() any { return new(parcel) }}
 
 // pack is false when a commit is malformed: its batch cannot be written as a whole.
-func (p *parcel) pack(s *store, batch []persistence.Commit) bool {
-	p.creates = 0
+func (p *parcel) pack(s *store, batch []persistence.Commit, repeated bool) bool {
+	p.creates, p.repeated = 0, repeated
 	for kind := range p.lists {
 		p.lists[kind].reset(s.types[kind])
 	}
@@ -75,8 +76,10 @@ func (p *parcel) addLast(c *persistence.Commit) {
 	l.end()
 }
 
+// addTask expects only that a request with a key is repeated: other tasks have new ids.
 func (p *parcel) addTask(c *persistence.Commit) {
 	p.creates++
+	p.repeated = p.repeated || c.Create.BodyHash != ""
 	n := c.Columns
 	if n == nil {
 		n = &persistence.Columns{Status: "pending"}
@@ -206,6 +209,9 @@ func (p *parcel) shape(incarnation string) (s shape, parameters [][]byte) {
 			s |= 1 << kind
 			parameters = append(parameters, l.bytes())
 		}
+	}
+	if p.creates > 0 && p.repeated {
+		s |= 1 << repeated
 	}
 	return s, parameters
 }

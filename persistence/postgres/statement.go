@@ -15,12 +15,12 @@ const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
 	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task) IS DISTINCT FROM x.seq)`
 
-// The parts write one kind each. What belongs to a task that begins is written if the task was.
+// The parts write one kind each.
 const (
 	createTasks = `created AS (
 	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
 		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot)
-	SELECT x.* FROM fence, %s x ON CONFLICT DO NOTHING RETURNING id)`
+	SELECT x.* FROM fence, %s x%s)`
 
 	appendRows = `appended AS (
 	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM fence, %s x%s)`
@@ -59,19 +59,24 @@ const (
 	DELETE FROM task_queue q USING fence, %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
 
-// begun is true for what belongs to no task that begins, or to one that did.
-const begun = ` WHERE CASE WHEN x.%s THEN x.task IN (SELECT id FROM created) ELSE true END`
+// A task that begins is not there yet, so that there is one is an error, which undoes the batch. It is none in a repeated
+// batch: that has unlessThere, and writes what belongs to a task that begins if the task was.
+const (
+	unlessThere = ` ON CONFLICT DO NOTHING RETURNING id`
+	ifBegun     = ` WHERE CASE WHEN x.begins THEN x.task IN (SELECT id FROM created) ELSE true END`
+	ifBegunRow  = ` WHERE CASE WHEN x.seq = 1 THEN x.task IN (SELECT id FROM created) ELSE true END`
+)
 
 // kinds are what a batch can have, in the order of its parameters.
-var kinds = [...]struct{ name, part, begins string }{
+var kinds = [...]struct{ name, part, repeated string }{
 	lasts:    {name: "batch_last"}, // a part of the fence
-	tasks:    {"batch_task", createTasks, ""},
-	rows:     {"batch_row", appendRows, "seq = 1"},
+	tasks:    {"batch_task", createTasks, unlessThere},
+	rows:     {"batch_row", appendRows, ifBegunRow},
 	columns:  {"batch_change", showColumns, ""},
 	changes:  {"batch_change", changeTasks, ""},
-	sleeps:   {"batch_wake", putToSleep, "begins"},
+	sleeps:   {"batch_wake", putToSleep, ifBegun},
 	wakeups:  {"batch_wake", wakeUp, ""},
-	enqueued: {"batch_job", enqueue, "begins"},
+	enqueued: {"batch_job", enqueue, ifBegun},
 	dequeued: {"batch_job", dequeue, ""},
 }
 
@@ -87,9 +92,12 @@ const (
 	dequeued
 )
 
-// shape says which kinds a batch has: a bit for each. A statement has only the parts that its batch needs,
-// because the server gets ready even for what turns out to be empty.
+// shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
+// batch needs, because the server gets ready even for what turns out to be empty.
 type shape uint16
+
+// repeated is the bit of a batch in which a task that begins may exist already.
+const repeated = len(kinds)
 
 func (s shape) has(kind int) bool { return s&(1<<kind) != 0 }
 
@@ -106,7 +114,7 @@ func (s shape) statement() *prepared {
 	return p.(*prepared)
 }
 
-// text answers with one row when the batch was written, and then one for each task that was created.
+// text answers with one row when the batch was written, and then, if it is repeated, one for each task that was created.
 func (s shape) text() string {
 	parts, parameter := []string{fmt.Sprintf(fence, "")}, 1
 	for kind, k := range kinds {
@@ -118,16 +126,16 @@ func (s shape) text() string {
 		switch {
 		case kind == lasts:
 			parts[0] = fmt.Sprintf(fence, fmt.Sprintf(follow, list))
-		case k.begins == "":
+		case k.repeated == "":
 			parts = append(parts, fmt.Sprintf(k.part, list))
-		case s.has(tasks):
-			parts = append(parts, fmt.Sprintf(k.part, list, fmt.Sprintf(begun, k.begins)))
+		case s.has(repeated):
+			parts = append(parts, fmt.Sprintf(k.part, list, k.repeated))
 		default:
 			parts = append(parts, fmt.Sprintf(k.part, list, ""))
 		}
 	}
 	answer := "\nSELECT NULL::text FROM fence"
-	if s.has(tasks) {
+	if s.has(repeated) {
 		answer += " UNION ALL SELECT id FROM created"
 	}
 	return strings.Join(parts, ",\n") + answer

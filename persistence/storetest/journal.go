@@ -60,14 +60,16 @@ var journal = []behavior{
 	}},
 	{"a task exists once, and the first stays", func(w *world) {
 		w.must(created("a"))
-		second := with(created("a"), func(c *persistence.Commit) {
-			c.Create = &persistence.Create{FlowID: "other"}
-			c.Columns = &persistence.Columns{Status: "failed"}
-			c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a"}}
-		})
-		answers := w.commit(second, created("b"))
-		require.ErrorIs(w, answers[0], persistence.ErrExists)
-		require.NoError(w, answers[1])
+		for _, hash := range []string{"", "of a request with a key"} {
+			second := with(created("a"), func(c *persistence.Commit) {
+				c.Create = &persistence.Create{FlowID: "other", BodyHash: hash}
+				c.Columns = &persistence.Columns{Status: "failed"}
+				c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a"}}
+			})
+			answers := w.commit(second, created("b"+hash))
+			require.ErrorIs(w, answers[0], persistence.ErrExists)
+			require.NoError(w, answers[1])
+		}
 		require.Equal(w, "flow", w.load("a").FlowID)
 		require.Equal(w, "pending", w.load("a").Status)
 		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
