@@ -7,8 +7,13 @@ import (
 )
 
 // fence begins every statement. A share lock waits for a takeover under way and then looks again; no row
-// means that nothing else of the statement happens.
+// means that there is nothing in any list, so nothing else of the statement happens.
 const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0%s FOR SHARE)`
+
+const (
+	plainList  = `unnest($%d::%s[])`
+	fencedList = `unnest(CASE WHEN (SELECT true FROM fence) THEN $%d::%s[] END)`
+)
 
 // follow is part of the fence: a batch in which one row does not follow the last one of its journal is not
 // written. With it a journal has no gap, with the primary key no double.
@@ -20,16 +25,16 @@ const (
 	createTasks = `created AS (
 	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
 		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot)
-	SELECT x.* FROM fence, %s x%s)`
+	SELECT x.* FROM %s x%s)`
 
 	appendRows = `appended AS (
-	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM fence, %s x%s)`
+	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM %s x%s)`
 
 	showColumns = `shown AS (
 	UPDATE tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
 		paused = x.paused, steps = x.steps, ended_at = x.ended_at, updated_at = x.at,
 		settled_at = CASE WHEN x.ended_at > 0 OR t.resting THEN x.at END
-	FROM fence, %s x WHERE t.id = x.task)`
+	FROM %s x WHERE t.id = x.task)`
 
 	changeTasks = `changed AS (
 	UPDATE tasks t SET
@@ -42,21 +47,21 @@ const (
 			THEN CASE WHEN x.status IS NULL THEN t.updated_at ELSE x.at END END,
 		snapshot = CASE WHEN x.snapshot IS NOT NULL AND t.snapshot_seq <= x.seq THEN x.snapshot ELSE t.snapshot END,
 		snapshot_seq = CASE WHEN x.snapshot IS NOT NULL AND t.snapshot_seq <= x.seq THEN x.seq ELSE t.snapshot_seq END
-	FROM fence, %s x WHERE t.id = x.task)`
+	FROM %s x WHERE t.id = x.task)`
 
 	putToSleep = `slept AS (
-	INSERT INTO wakes (task, due) SELECT x.task, x.due FROM fence, %s x%s
+	INSERT INTO wakes (task, due) SELECT x.task, x.due FROM %s x%s
 	ON CONFLICT (task) DO UPDATE SET due = excluded.due)`
 
 	wakeUp = `woken AS (
-	DELETE FROM wakes w USING fence, %s x WHERE w.task = x.task)`
+	DELETE FROM wakes w USING %s x WHERE w.task = x.task)`
 
 	enqueue = `queued AS (
 	INSERT INTO task_queue (task, job_id, service, enqueued_at, labels)
-	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.labels FROM fence, %s x%s ON CONFLICT DO NOTHING)`
+	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.labels FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	dequeue = `dequeued AS (
-	DELETE FROM task_queue q USING fence, %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
+	DELETE FROM task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
 
 // A task that begins is not there yet, so that there is one is an error, which undoes the batch. It is none in a repeated
@@ -122,16 +127,16 @@ func (s shape) text() string {
 			continue
 		}
 		parameter++
-		list := fmt.Sprintf("unnest($%d::%s[])", parameter, k.name)
+		from := fmt.Sprintf(fencedList, parameter, k.name)
 		switch {
 		case kind == lasts:
-			parts[0] = fmt.Sprintf(fence, fmt.Sprintf(follow, list))
+			parts[0] = fmt.Sprintf(fence, fmt.Sprintf(follow, fmt.Sprintf(plainList, parameter, k.name)))
 		case k.repeated == "":
-			parts = append(parts, fmt.Sprintf(k.part, list))
+			parts = append(parts, fmt.Sprintf(k.part, from))
 		case s.has(repeated):
-			parts = append(parts, fmt.Sprintf(k.part, list, k.repeated))
+			parts = append(parts, fmt.Sprintf(k.part, from, k.repeated))
 		default:
-			parts = append(parts, fmt.Sprintf(k.part, list, ""))
+			parts = append(parts, fmt.Sprintf(k.part, from, ""))
 		}
 	}
 	answer := "\nSELECT NULL::text FROM fence"
