@@ -16,9 +16,9 @@ const (
 )
 
 // follow is part of the fence: a batch in which one row does not follow the last one of its journal is not
-// written. With it a journal has no gap, with the primary key no double.
+// written. With it a journal has no gap, with the primary key no double. What is before that row is not looked at.
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
-	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task) IS DISTINCT FROM x.seq)`
+	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
 // The parts write one kind each.
 const (
