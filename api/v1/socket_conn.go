@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -41,11 +42,13 @@ var (
 	serverLeaves = &parting{websocket.StatusGoingAway, "the server leaves: connect again and subscribe behind the last ids"}
 	tooSlow      = &parting{websocket.StatusPolicyViolation, "messages are read too slowly: connect again and subscribe behind the last ids"}
 	unanswered   = &parting{websocket.StatusPolicyViolation, "a ping was not answered"}
+	broken       = &parting{websocket.StatusInternalError, "internal error; the server's log has more"}
 )
 
 const (
-	// pongTime is how long a ping may go unanswered. What was sent before it is read first.
-	pongTime = 30 * time.Second
+	// pongPatience is how much longer than for one message a ping may
+	// go unanswered: what was sent before it is read first.
+	pongPatience = 3
 	// partingTime is how long a client has to read on until it is told why it is to go; hurryTime when the server leaves.
 	partingTime = 30 * time.Second
 	hurryTime   = time.Second
@@ -60,11 +63,24 @@ func newSocket(s *service, conn *websocket.Conn, leaving context.Context) *socke
 
 // serve returns when the connection is closed and everything that was done for it has ended.
 func (k *socket) serve() {
-	k.work.Go(k.read)
-	k.work.Go(k.ping)
+	k.do(k.read)
+	k.do(k.ping)
 	<-k.ctx.Done()
 	k.part()
 	k.work.Wait()
+}
+
+// do has something done beside everything else. A panic costs the connection, as it costs a request elsewhere.
+func (k *socket) do(what func()) {
+	k.work.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				k.s.Logger.Error("a stream panicked", "panic", p, "request", api.RequestID(k.ctx), "stack", string(debug.Stack()))
+				k.end(broken)
+			}
+		}()
+		what()
+	})
 }
 
 func (k *socket) read() {
@@ -90,7 +106,7 @@ func (k *socket) ping() {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(k.ctx, pongTime)
+		ctx, cancel := context.WithTimeout(k.alive, pongPatience*k.s.Patience) // ctx may end while there is a goodbye to say
 		err := k.conn.Ping(ctx)
 		cancel()
 		if err != nil {

@@ -38,7 +38,7 @@ func (k *socket) begin(channel string, tell teller) {
 	k.mu.Lock()
 	k.subs[channel] = sub
 	k.mu.Unlock()
-	k.work.Go(func() {
+	k.do(func() {
 		defer close(sub.done)
 		defer stop(nil)
 		err := tell(ctx, sub)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // socket is a client's end of a WebSocket.
@@ -338,6 +339,39 @@ func TestASocketIsPinged(t *testing.T) {
 	require.Eventually(t, func() bool { return pings.Load() > 5 }, deadline, time.Millisecond)
 	require.NoError(t, conn.Ping(t.Context()), "and it answers pings")
 	require.NoError(t, conn.Close(websocket.StatusNormalClosure, ""))
+}
+
+func TestASocketThatAnswersNoPingIsClosed(t *testing.T) {
+	s := start(t, func(set *settings) { set.heartbeat, set.patience = 10*time.Millisecond, 10*time.Millisecond })
+	conn, _, err := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
+	require.NoError(t, err)
+	_, err = (&socket{t, conn}).read()
+	require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), "%v", err)
+	require.ErrorContains(t, err, "a ping was not answered")
+}
+
+// rotten is a store with a bug.
+type rotten struct{ persistence.Store }
+
+func (r rotten) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	if id == "rotten" {
+		panic("a bug")
+	}
+	return r.Store.Task(ctx, id)
+}
+
+func TestABugCostsItsSocketAndNobodyElse(t *testing.T) {
+	s := start(t, func(set *settings) {
+		set.wrap = func(inner persistence.Store) persistence.Store { return rotten{inner} }
+	})
+	k := s.socket()
+	k.subscribe("task:rotten", "")
+	_, err := k.read()
+	require.Equal(t, websocket.StatusInternalError, websocket.CloseStatus(err), "%v", err)
+	task := s.task(atOnce)
+	k = s.socket()
+	k.subscribe("task:"+task, "")
+	require.Equal(t, s.eventIDs(task), eventIDs(k.untilClosed(1)["task:"+task]))
 }
 
 func TestASocketHearsThatTheServerLeaves(t *testing.T) {
