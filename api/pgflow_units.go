@@ -37,17 +37,17 @@ const (
 // tasksOf are the tasks of all steps, by the step's index.
 func tasksOf(h *flow.History) [][]pgTask {
 	list := make([][]pgTask, len(h.State.Root.Nodes))
+	visits := make([]int, len(list))
 	for i := range list {
-		list[i] = newTasks(h.State, i)
+		step := h.State.NodeView(i)
+		list[i], visits[i] = newTasks(&step), step.Visit
 	}
 	for i := range h.Runs {
 		run := &h.Runs[i]
 		if run.Kind != flow.RunAttempt || run.Scope != "" || run.Node == nil || run.Node.Dag == nil {
 			continue
 		}
-		index := run.Node.Dag.Index
-		n := &h.State.Root.Nodes[index]
-		if visit := visitOf(n); run.Visit == visit && run.Unit < len(list[index]) {
+		if index := run.Node.Dag.Index; run.Visit == visits[index] && run.Unit < len(list[index]) {
 			list[index][run.Unit].add(h.State.Task, run)
 		}
 	}
@@ -78,24 +78,12 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 	return t, found
 }
 
-func visitOf(n *flow.NodeState) int {
-	if n.Step != nil {
-		return n.Step.Visit
-	}
-	return n.Visit
-}
-
 // newTasks are the tasks of a step before anything has happened to them.
-func newTasks(s *flow.State, index int) []pgTask {
-	n, plan := &s.Root.Nodes[index], s.Root.Graph.Dag.List[index]
-	total, initial := n.Total, n.Initial
-	if n.Step != nil {
-		total, initial = len(n.Step.Units), n.Step.Initial
-	}
-	tasks := make([]pgTask, total)
+func newTasks(step *flow.StepView) []pgTask {
+	tasks := make([]pgTask, step.Units.Total)
 	for i := range tasks {
-		tasks[i] = pgTask{StepSlug: plan.Key, TaskIndex: i, Status: pgQueued, Route: plan.Exec.Route(), Origin: originOf(plan, i, initial),
-			Input: json.RawMessage("null"), Output: json.RawMessage("null"), QueuedAt: moment(n.StartedAt)}
+		tasks[i] = pgTask{StepSlug: step.Node.Key, TaskIndex: i, Status: pgQueued, Route: step.Node.Exec.Route(), Origin: originOf(step.Node, i, step.Units.Initial),
+			Input: json.RawMessage("null"), Output: json.RawMessage("null"), QueuedAt: moment(step.StartedAt)}
 	}
 	return tasks
 }

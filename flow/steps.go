@@ -130,6 +130,9 @@ func (s *State) viewOf(st *Step) StepView {
 	return v
 }
 
+// NodeView is a node of the root of a task in dag mode, by its index.
+func (s *State) NodeView(index int) StepView { return s.viewOfNode(s.Root, index) }
+
 func (s *State) viewOfNode(sc *Scope, i int) StepView {
 	n, node := &sc.Nodes[i], sc.Graph.Dag.List[i]
 	if n.Step != nil {
