@@ -200,7 +200,11 @@ func (c Start) Check(p *Plan, l Limits) error {
 	case dag == nil && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")
 	case dag != nil && dag.RootMap != "" && kind != expr.KindArray:
-		return Errorf(Invalid, "the input must be an array, because the map %s works on it; it is %s", dag.RootMap, kindName(kind))
+		is := "it is " + kindName(kind)
+		if expr.KindOf(c.Params) == expr.KindNull {
+			is = "there is none"
+		}
+		return Errorf(Invalid, "the input must be an array, because the map %s makes a unit of each of its items; %s", dag.RootMap, is)
 	}
 	return l.checkValue("params", c.params())
 }

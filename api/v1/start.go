@@ -27,7 +27,7 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	}
 	id, created, err := s.Engine.StartTask(ctx, n)
 	if err != nil {
-		return nil, startProblem(err)
+		return nil, startProblem(err, &in.Body)
 	}
 	started := wire.Started{ID: id, Created: created}
 	if in.Body.WaitMS > 0 {
@@ -44,12 +44,18 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	return &startAnswer{statusOf(created), started}, nil
 }
 
-func startProblem(err error) error {
+func startProblem(err error, start *wire.Start) error {
+	where := "body.params"
+	if len(start.Params) == 0 {
+		where = "body.input"
+	}
 	switch flow.KindOf(err) {
 	case flow.Conflict:
 		return &located{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
-	case flow.Invalid, flow.Limit:
-		return at("body.params", err)
+	case flow.Invalid:
+		return &located{where: where, hint: `send what the flow takes, such as "input": ["a", "b"] or "input": {"order": 7}`, err: err}
+	case flow.Limit:
+		return at(where, err)
 	}
 	return err
 }

@@ -180,7 +180,11 @@ func TestAStartTakesItsInputUnderEitherName(t *testing.T) {
 		require.Equal(t, obj{"each": []any{"A", "B"}}, task["result"])
 	}
 	s.refused(400, "body.input", "POST", "/v1/tasks", obj{"flow": dag, "input": 1, "params": obj{}})
-	s.refused(400, "body.params", "POST", "/v1/tasks", obj{"flow": dag, "input": obj{"not": "a list"}})
+	s.refused(400, "body.input", "POST", "/v1/tasks", obj{"flow": dag, "input": obj{"not": "a list"}})
+	p := s.refused(400, "body.input", "POST", "/v1/tasks", obj{"flow": dag})
+	require.Contains(t, p["what"], "must be an array")
+	require.Contains(t, p["what"], "there is none")
+	require.Contains(t, p["hint"], `"input": [`)
 	graph := s.publish(atOnce)
 	s.refused(400, "body.params", "POST", "/v1/tasks", obj{"flow": graph, "params": []int{1}})
 	s.call(201, "POST", "/v1/tasks", obj{"flow": graph, "input": obj{"a": 1}})

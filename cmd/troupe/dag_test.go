@@ -22,6 +22,22 @@ nodes:
     prep: {input_key: "$deps.list[0]"}
 `
 
+func TestWhoForgetsTheInputIsToldHowToSayIt(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	path := write(t, "Work List.yaml", "nodes:\n  m: {kind: map, exec_type: local_func, func: upper}\n")
+	require.Equal(t, result{0, "work-list version 1 is published\n", ""}, cmd("flow", "apply", path))
+	require.Equal(t, "other version 1 is published\n", cmd("flow", "apply", path, "--slug", "other").stdout)
+	for _, start := range [][]string{{"task", "start", "work-list"}, {"flow", "run", path}, {"task", "start", "work-list", "-p", "a=1"}} {
+		got := cmd(start...)
+		require.Equal(t, 1, got.code)
+		require.Regexp(t, `^troupe: the input must be an array, because the map m makes a unit of each of its items; (there is none|it is an object)
+hint: say what the task is started with: --input '\["a", "b"\]', --input @FILE, or -p KEY=VALUE for an object\n$`, got.stderr)
+	}
+	require.Equal(t, 0, cmd("flow", "run", path, "--slug", "third", "--input", `["a", "b"]`).code)
+	require.Contains(t, cmd("flow", "list").stdout, "third")
+}
+
 func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

@@ -25,8 +25,8 @@ type flowCmd struct {
 
 type flowApplyCmd struct {
 	remote
-	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON; - is stdin. Each becomes the flow that is named like its file."`
-	Slug  string   `help:"What the flow is addressed by, if not by its file's name."`
+	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
+	Slug  string   `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 }
 
 func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {

@@ -10,8 +10,8 @@ import (
 type flowRunCmd struct {
 	remote
 	inputFlags
-	File string `arg:"" help:"Definition in YAML or JSON; - is stdin."`
-	Slug string `help:"What the flow is addressed by, if not by its file's name."`
+	File string `arg:"" help:"Definition in YAML or JSON; - is stdin. It becomes the flow that is named like its file, unless --slug says another name."`
+	Slug string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 }
 
 // Help says how it ends.
@@ -52,7 +52,7 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	start.Version = published.Version.Number
 	started, err := server.Start(ctx, start)
 	if err != nil {
-		return err
+		return inputHint(err)
 	}
 	return c.follow(ctx, a, server, started.ID)
 }

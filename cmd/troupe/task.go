@@ -46,7 +46,7 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	started, err := server.Start(ctx, start)
 	switch {
 	case err != nil:
-		return err
+		return inputHint(err)
 	case c.Wait:
 		return c.waitFor(ctx, a, server, started.ID)
 	case c.json():

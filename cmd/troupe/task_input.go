@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"net/http"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -31,6 +34,16 @@ func (f *inputFlags) start(a *app, flow string) (s wire.Start, err error) {
 	}
 	s.Input, err = a.value("--input", f.Input)
 	return s, err
+}
+
+// inputHint says in flags what a server that was given no fitting input says in fields.
+func inputHint(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && (refused.Where == "body.input" || refused.Where == "body.params") && refused.Status == http.StatusBadRequest {
+		refused.Where = ""
+		refused.Hint = `say what the task is started with: --input '["a", "b"]', --input @FILE, or -p KEY=VALUE for an object`
+	}
+	return err
 }
 
 // params puts together what the flags say; single ones win over an object.
