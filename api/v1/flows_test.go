@@ -104,7 +104,7 @@ func TestYAMLThatLooksLikeJSONIsToldSo(t *testing.T) {
 func TestValidationKeepsNothing(t *testing.T) {
 	s := start(t)
 	require.Equal(t, obj{"valid": true, "problems": []any{}}, s.call(200, "POST", "/v1/validate", atOnce))
-	warned := s.call(200, "POST", "/v1/validate", `{"start":"x","nodes":{"x":{"kind":"timer","delay":1}}}`)
+	warned := s.call(200, "POST", "/v1/validate", `{"start":"x","nodes":{"x":{"kind":"timer","dalay":1}}}`)
 	require.Equal(t, true, warned["valid"])
 	require.Equal(t, "warning", warned["problems"].([]any)[0].(obj)["severity"])
 	require.Empty(t, items(s.get("/v1/flows")))
