@@ -191,8 +191,8 @@ func (s *State) Answered(request string) bool {
 	return slices.Contains(s.AnsweredIDs, request)
 }
 
-// Paused says whether nothing new may start.
-func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 }
+// Paused says whether nothing new may start until the task is resumed. One that has ended meanwhile is over.
+func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 && !s.Status.Ended() }
 
 // held says whether a pause also holds back what is left of steps that have begun: retries, and units that
 // wait for their time or for a place. To pgflow those are queued already, and go on.

@@ -18,3 +18,25 @@ func TestWhatIsUnderWayIsNamedIfItHasAName(t *testing.T) {
 		require.Equal(t, want, Waiting(tb.state)[0].Text)
 	}
 }
+
+func TestATaskThatEndedIsNotPausedAnyLonger(t *testing.T) {
+	for node, status := range map[string]TaskStatus{
+		"{kind: approval, params: {approval_key: $shared.go}}": TaskCompleted,
+		"{kind: timer, params: {delay_ms: 9000}}":              TaskCanceled,
+	} {
+		tb := newTable(t, planOf(t, "start: a\nnodes: {a: "+node+"}"))
+		for _, c := range []Command{Start{}, Pause{}, Signal{Key: "go", Value: []byte("1")}} {
+			_, err := tb.do(c)
+			require.NoError(t, err)
+		}
+		if status == TaskCanceled {
+			require.True(t, tb.state.Paused())
+			_, err := tb.do(Cancel{})
+			require.NoError(t, err)
+		}
+		require.Equal(t, status, tb.state.Status)
+		require.False(t, tb.state.Paused())
+		_, err := tb.do(Resume{})
+		require.ErrorContains(t, err, "the task has ended")
+	}
+}
