@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -38,12 +37,16 @@ func (p *pgflow) ensure(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &q); err != nil {
 		return err
 	}
-	return p.writeEnsured(w, r, r.PathValue("slug"), q.Definition, q.AllowDataLoss)
+	sent, err := readDefinition(q.Definition)
+	if err != nil {
+		return err
+	}
+	return p.writeEnsured(w, r, r.PathValue("slug"), sent, q.AllowDataLoss)
 }
 
 // createFlow is ensure for those who name the flow in the body, or in the definition.
 func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request, b *graphBody) error {
-	text, err := definitionText(b.raw("definition"))
+	sent, err := readDefinition(b.raw("definition"))
 	if err != nil {
 		return err
 	}
@@ -51,18 +54,14 @@ func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request, b *graphBody
 	if slug == "" {
 		slug = b.text("flow_slug")
 	}
-	if d, _ := flow.ParseDefinition(text); slug == "" && d != nil {
+	if d, _ := flow.ParseDefinition(sent.text); slug == "" && d != nil {
 		slug = d.Name
 	}
-	return p.writeEnsured(w, r, slug, text, nil)
+	return p.writeEnsured(w, r, slug, sent, nil)
 }
 
-func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug string, sent json.RawMessage, allow *bool) error {
-	text, err := definitionText(sent)
-	if err != nil {
-		return err
-	}
-	answer, err := p.ensured(r.Context(), slug, text, allow == nil || *allow)
+func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug string, sent pgDefinition, allow *bool) error {
+	answer, err := p.ensured(r.Context(), slug, sent, allow == nil || *allow)
 	if err != nil {
 		return err
 	}
@@ -70,9 +69,10 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug strin
 	return nil
 }
 
-func (p *pgflow) ensured(ctx context.Context, slug string, text []byte, change bool) (*pgEnsured, error) {
-	sent := persistence.Publication{Slug: slug, Definition: text, Now: p.engine.Now().UnixMilli(), Limits: p.limits, CheckSlug: checkFlowSlug}
-	ready, problems, err := persistence.Prepare(ctx, p.store, sent)
+func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
+	publication := persistence.Publication{Slug: slug, Definition: sent.text, Parse: sent.parse,
+		Now: p.engine.Now().UnixMilli(), Limits: p.limits, CheckSlug: checkFlowSlug}
+	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
 	switch {
 	case err != nil:
 		return nil, err
@@ -99,7 +99,7 @@ func (p *pgflow) ensured(ctx context.Context, slug string, text []byte, change b
 			return answer, nil
 		}
 	}
-	v, _, err := persistence.Publish(ctx, p.store, sent)
+	v, _, err := persistence.Publish(ctx, p.store, publication)
 	if err != nil {
 		return nil, err
 	}
@@ -118,43 +118,6 @@ func checkFlowSlug(slug string) error {
 		return flow.Errorf(flow.Invalid, "the slug run is reserved: choose another one")
 	}
 	return nil
-}
-
-// definitionText is a definition as a text: it may be sent as JSON, or as a text of JSON or YAML.
-func definitionText(sent json.RawMessage) ([]byte, error) {
-	text := bytes.TrimSpace(sent)
-	if len(text) == 0 || string(text) == "null" {
-		return nil, flow.Errorf(flow.Invalid, "definition is missing")
-	}
-	var inner string
-	if text[0] == '"' && json.Unmarshal(text, &inner) == nil {
-		text = []byte(inner)
-	}
-	if !json.Valid(text) {
-		var err error
-		if text, err = flow.YAMLToJSON(text); err != nil {
-			return nil, err
-		}
-	}
-	return withProfile(text), nil
-}
-
-// withProfile makes pgflow the profile of a definition that names none, unless it is one of graph mode.
-func withProfile(text []byte) []byte {
-	var d map[string]json.RawMessage
-	if json.Unmarshal(text, &d) != nil || d == nil {
-		return text // the parser says what is wrong with it
-	}
-	for _, name := range []string{"profile", "start", "edges", "mode"} {
-		if d[name] != nil {
-			return text
-		}
-	}
-	rest := bytes.TrimLeft(bytes.TrimLeft(text, " \t\r\n")[1:], " \t\r\n")
-	if len(d) > 0 {
-		rest = append([]byte(","), rest...)
-	}
-	return append([]byte(`{"profile":"pgflow"`), rest...)
 }
 
 // deletePart is how many runs are deleted at once.

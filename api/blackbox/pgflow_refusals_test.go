@@ -35,6 +35,10 @@ func pgRefusals(c *client) {
 	refused(400, "items must be a list, is a string", "POST", run+"/tasks/append", obj{"step": "g", "items": "x"})
 	refused(400, "allow_data_loss must be true or false, is a string", "POST", "/flows/x/ensure", obj{"allow_data_loss": "x"})
 
+	for _, wrong := range []any{"# a note\nnodes:\n  a: {depends_on: [b]}\n", "{\n\"nodes\":{\n  \"a\":{\"depends_on\":[\"b\"]}}}"} {
+		refused(400, ": nodes.a.depends_on[0]: unknown node \"b\"", "POST", "/flows/x/ensure", obj{"definition": wrong})
+		refused(400, "3:", "POST", "/flows", obj{"slug": "x", "definition": wrong})
+	}
 	refused(400, "timeout_ms", "GET", run+"/wait?timeout_ms=soon", nil)
 	refused(404, "there is no flow", "POST", "/queue/poll", obj{"worker_id": "w", "flow": "nobody"})
 	refused(400, "flow or services", "POST", "/queue/poll", obj{"worker_id": "w", "max": 5})
