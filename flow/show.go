@@ -41,7 +41,10 @@ type NodeView struct {
 	Window     int        `json:"concurrency,omitempty"`
 	Edges      []EdgeView `json:"edges,omitempty"` // graph mode
 	Compensate string     `json:"compensate,omitempty"`
-	Inside     *GraphView `json:"inside,omitempty"`
+	TimesView
+	Inside *GraphView `json:"inside,omitempty"`
+
+	note string // what it runs for, of one that runs when everything else is over
 }
 
 // EdgeView leads to the next node; To "" ends the scope.
@@ -58,6 +61,12 @@ func (p *Plan) View(name string) *PlanView {
 	v := &PlanView{Name: name, Profile: p.Profile, Result: p.Result, Finally: p.Finally, Root: *p.Root.view()}
 	if p.Closing != nil {
 		v.Closing = p.Closing.view().Nodes
+		for _, n := range v.Closing {
+			n.note = "compensation"
+			if n.Key == p.Finally {
+				n.note = "finally"
+			}
+		}
 	}
 	return v
 }
@@ -173,7 +182,7 @@ func (d *PlanDag) source() (text string) {
 
 // view is what a node has in both modes.
 func (n *PlanNode) view() *NodeView {
-	v := &NodeView{Key: n.Key, Kind: n.Kind, Handler: n.handler(), Compensate: n.Undo}
+	v := &NodeView{Key: n.Key, Kind: n.Kind, Handler: n.handler(), Compensate: n.Undo, TimesView: n.times()}
 	if n.Each != nil {
 		v.Window = n.Each.Window
 	}

@@ -120,7 +120,7 @@ func (a *artist) undone(g *GraphView, ids, closing map[string]int) {
 
 func (n *NodeView) label() string {
 	lines := []string{n.Key, strings.Join(nonEmpty(string(n.Kind), n.Handler), " ")}
-	lines = append(lines, nonEmpty(prefixed("each ", n.Items), prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)))...)
+	lines = append(lines, nonEmpty(n.note, prefixed("each ", n.Items), prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)))...)
 	return strings.Join(lines, "\n")
 }
 

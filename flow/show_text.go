@@ -15,11 +15,7 @@ func (v *PlanView) Text() string {
 	if len(v.Closing) > 0 {
 		fmt.Fprint(t, "when it is over:\n")
 		for _, n := range v.Closing {
-			note := "compensation"
-			if n.Key == v.Finally {
-				note = "finally"
-			}
-			n.text(t, 1, note)
+			n.text(t, 1, n.note)
 		}
 	}
 	_ = t.Flush() // into a strings.Builder
@@ -66,6 +62,7 @@ func (n *NodeView) notes(first string) []string {
 	if n.Window > 0 {
 		notes = append(notes, fmt.Sprintf("%d at once", n.Window))
 	}
+	notes = append(notes, n.TimesView.notes()...)
 	return append(notes, nonEmpty(prefixed("undone by ", n.Compensate))...)
 }
 
