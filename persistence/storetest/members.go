@@ -58,9 +58,9 @@ var members = []behavior{
 		require.NoError(w, w.Leave(w.ctx(), w.me))
 	}},
 	{"a silent predecessor is waited for and fenced", func(w *world) {
-		_, err := w.Renew(w.ctx(), w.me, 200*time.Millisecond)
-		require.NoError(w, err)
 		begin, old := time.Now(), w.me
+		_, err := w.Renew(w.ctx(), old, 200*time.Millisecond)
+		require.NoError(w, err)
 		w.me = w.join("next", time.Hour)
 		require.GreaterOrEqual(w, time.Since(begin), 150*time.Millisecond)
 		_, err = w.Renew(w.ctx(), old, time.Hour)
@@ -74,7 +74,7 @@ var members = []behavior{
 		var renewals sync.WaitGroup
 		renewals.Go(func() {
 			for ctx.Err() == nil {
-				_, err := w.Renew(ctx, w.me, 300*time.Millisecond)
+				_, err := w.Renew(ctx, w.me, time.Hour)
 				require.True(w, err == nil || errors.Is(err, context.Canceled), "%v", err)
 				wait(ctx, 50*time.Millisecond)
 			}
