@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -37,7 +38,7 @@ const (
 )
 
 func (l *loader) load(task string, reply func(loaded)) {
-	if !persistence.IsText(task) { // no task has such an id, and a store may refuse the whole batch because of it
+	if !flow.IsText(task) { // no task has such an id, and a store may refuse the whole batch because of it
 		reply(loaded{})
 		return
 	}

@@ -165,3 +165,16 @@ func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
 		require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	}
 }
+
+func TestAPollForWhatIsNoTextIsRefused(t *testing.T) {
+	th := start(t, actors.Config{})
+	for _, p := range []actors.Poll{
+		{Worker: "w\x00", Services: []string{"x"}},
+		{Worker: "w", Services: []string{"x", "y\x00"}},
+		{Worker: "w", Services: []string{"x"}, Labels: []string{"\xff"}},
+	} {
+		_, err := th.Poll(t.Context(), p)
+		require.Equal(t, flow.Invalid, flow.KindOf(err))
+		require.ErrorContains(t, err, "U+0000")
+	}
+}

@@ -76,6 +76,9 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 	if err := m.Ready(); err != nil {
 		return nil, err
 	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	done := make(chan []Claimed, 1)
 	w := &poller{Poll: p, kind: kindOf(p), reply: func(got []Claimed) { done <- got }}
 	m.tell(m.sessions, w)
@@ -92,6 +95,11 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 		m.tell(m.sessions, leavePoll{w})
 	}
 	return got, err
+}
+
+// check refuses names that a store could neither keep nor look for.
+func (p *Poll) check() error {
+	return cmp.Or(flow.CheckText("the worker's id", p.Worker), flow.CheckText("the service", p.Services...), flow.CheckText("the label", p.Labels...))
 }
 
 // Complete reports the end of a job. A late or repeated report is acknowledged and changes nothing.

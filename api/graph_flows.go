@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -43,6 +44,9 @@ func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 		CreatedAt: g.engine.Now().UnixMilli()}
 	if f.Name == "" {
 		return badRequest("name is missing")
+	}
+	if err := flow.CheckText("the name or description", f.Name, f.Description); err != nil {
+		return err
 	}
 	if err := g.store.CreateFlow(r.Context(), f); err != nil {
 		return err
@@ -81,6 +85,9 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 		Definition: definition, Status: b.text("Status"), CreatedAt: g.engine.Now().UnixMilli()}
 	if v.Number < 0 || v.Number > persistence.MaxVersion {
 		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
+	}
+	if err := flow.CheckText("the status", v.Status); err != nil {
+		return err
 	}
 	if missing(unknown) {
 		return notFound("flow not found")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Config says what a Server serves and to whom. Zero fields have useful defaults.
@@ -132,9 +131,9 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 func legible(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		where := ""
-		if !persistence.IsText(r.URL.Path) {
+		if !flow.IsText(r.URL.Path) {
 			where = "path"
-		} else if query, err := url.QueryUnescape(r.URL.RawQuery); err == nil && !persistence.IsText(query) {
+		} else if query, err := url.QueryUnescape(r.URL.RawQuery); err == nil && !flow.IsText(query) {
 			where = "query"
 		}
 		if where != "" {

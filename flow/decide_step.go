@@ -88,6 +88,9 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 		if total = len(names); total == 0 {
 			return 0, Errorf(Invalid, "no services")
 		}
+		if err := CheckText("the service", names...); err != nil {
+			return 0, err
+		}
 	case KindForeach:
 		if e.InputRef != "" {
 			draft.Input = sc.resolve(e.InputRef, params)

@@ -158,6 +158,9 @@ func flowFor(ctx context.Context, store Flows, p Publication, d *flow.Definition
 	if f.Description == "" {
 		f.Description = d.Description
 	}
+	if err := flow.CheckText("the name or description", f.Name, f.Description); err != nil {
+		return nil, err
+	}
 	err = store.CreateFlow(ctx, *f)
 	if errors.Is(err, ErrDuplicate) {
 		return store.FlowBySlug(ctx, p.Slug)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Answers to a commit.
@@ -281,6 +279,3 @@ type Logs interface {
 	PutLog(ctx context.Context, task, job string, content []byte) error // replaces
 	Log(ctx context.Context, job string) ([]byte, error)                // ErrNotFound
 }
-
-// IsText says whether a text is one that every store can keep and look for.
-func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

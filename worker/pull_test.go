@@ -155,6 +155,11 @@ func TestOnlyOfferedServicesAreCarriedOut(t *testing.T) {
 	require.Error(t, worker.New(config(e)).Run(t.Context()))
 	cfg.Services = []string{"c"}
 	require.ErrorContains(t, worker.New(cfg).Run(t.Context()), `"c" has no handler`)
+	for _, name := range []string{"", "a\x00b", "\xff"} {
+		w := worker.New(config(e))
+		w.Handle(name, echo)
+		require.ErrorContains(t, w.Run(t.Context()), "a name is UTF-8 text")
+	}
 }
 
 func TestAServerWithoutAnAddressIsRefusedAtOnce(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // Worker carries out jobs. It is run once.
@@ -120,14 +121,24 @@ func (w *Worker) services() ([]string, error) {
 		if len(w.handlers) == 0 {
 			return nil, errors.New("worker: there is no handler, so there is nothing to offer")
 		}
-		return slices.Sorted(maps.Keys(w.handlers)), nil
+		return named(slices.Sorted(maps.Keys(w.handlers)))
 	}
 	for _, s := range w.cfg.Services {
 		if w.handlers[s] == nil {
 			return nil, fmt.Errorf("worker: service %q has no handler", s)
 		}
 	}
-	return slices.Sorted(slices.Values(w.cfg.Services)), nil
+	return named(slices.Sorted(slices.Values(w.cfg.Services)))
+}
+
+// named refuses services that no engine would take.
+func named(services []string) ([]string, error) {
+	for _, s := range services {
+		if s == "" || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return nil, fmt.Errorf("worker: service %q: a name is UTF-8 text without the character U+0000, and not empty", s)
+		}
+	}
+	return services, nil
 }
 
 // handler of a service that is offered.

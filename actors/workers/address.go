@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -39,10 +40,18 @@ func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
 	if err := checkLabels(w); err != nil {
 		return err
 	}
+	if err := checkTexts(w); err != nil {
+		return err
+	}
 	if w.Type != "http" {
 		return nil // it is not called
 	}
 	return r.checkURL(ctx, w.URL)
+}
+
+func checkTexts(w *persistence.Worker) error {
+	return cmp.Or(flow.CheckText("the worker's id", w.ID), flow.CheckText("the worker's url", w.URL), flow.CheckText("the worker's type", w.Type),
+		flow.CheckText("the service", w.Services...), flow.CheckText("the label", w.Labels...))
 }
 
 func checkLabels(w *persistence.Worker) error {

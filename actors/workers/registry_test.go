@@ -200,6 +200,11 @@ func TestWhatARegistrationMayBe(t *testing.T) {
 		"a user in the url":        {http("http://u:secret@127.0.0.1"), "may have no user"},
 		"no id":                    {persistence.Worker{URL: "http://127.0.0.1:1"}, "needs an id"},
 		"a service without a name": {persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{""}}, "a service's name"},
+		"an id that is no text":    {persistence.Worker{ID: "w\x00", URL: "queue", Type: "async"}, "U+0000"},
+		"a url that is no text":    {persistence.Worker{ID: "w", URL: "\xff", Type: "async"}, "U+0000"},
+		"a type that is no text":   {persistence.Worker{ID: "w", URL: "queue", Type: "\x00"}, "U+0000"},
+		"a service that is none":   {persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{"s", "\x00"}}, "U+0000"},
+		"a label that is no text":  {persistence.Worker{ID: "w", URL: "queue", Type: "async", Labels: []string{"s", "\x00"}}, "U+0000"},
 		"one that is not called":   {persistence.Worker{ID: "w", URL: "queue", Type: "async"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -63,6 +64,26 @@ type member struct {
 	base     string
 	leave    context.CancelFunc
 	served   chan error
+	said     *complaints
+}
+
+// complaints are what a member logs as a warning or worse. They are shown, too.
+type complaints struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (c *complaints) Write(line []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, line...)
+	return os.Stderr.Write(line)
+}
+
+func (c *complaints) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text)
 }
 
 // A member that is to be killed is waited for by its successor; the others refuse no work, however busy the machine is.
@@ -72,12 +93,13 @@ const (
 )
 
 func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration, seed ...seeding) (*member, error) {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	said := &complaints{}
+	log := slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := kind.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
-	m := &member{store: store, served: make(chan error, 1)}
+	m := &member{store: store, served: make(chan error, 1), said: said}
 	for _, s := range seed {
 		if err := s.plant(ctx, store); err != nil {
 			return nil, err
@@ -153,6 +175,7 @@ func (s silentSince) plant(ctx context.Context, store persistence.Store) error {
 type server struct {
 	kind storeKind
 	base atomic.Pointer[string]
+	said *complaints // of a member in this process
 }
 
 func (s *server) url() string { return *s.base.Load() }
@@ -163,7 +186,7 @@ func startServer(t *testing.T, kind storeKind, seed ...seeding) *server {
 	m, err := startMember(t.Context(), kind, kind.place(t), patientLease, seed...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.stop()) })
-	s := &server{kind: kind}
+	s := &server{kind: kind, said: m.said}
 	s.base.Store(&m.base)
 	return s
 }

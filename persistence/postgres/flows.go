@@ -21,11 +21,11 @@ func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
 }
 
 func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	return first(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
+	return find(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
 }
 
 func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	return first(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
+	return find(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
@@ -50,15 +50,15 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 }
 
 func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	return first(ctx, s, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
+	return find(ctx, s, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
 }
 
 func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
 	if number == 0 {
-		return first(ctx, s, "find a version", listing.ScanVersion,
+		return find(ctx, s, "find a version", listing.ScanVersion,
 			versionQuery+"WHERE flow_id = $1 AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
 	}
-	return first(ctx, s, "find a version", listing.ScanVersion,
+	return find(ctx, s, "find a version", listing.ScanVersion,
 		versionQuery+"WHERE flow_id = $1 AND number = $2::bigint ORDER BY n LIMIT 1", flowID, number)
 }
 

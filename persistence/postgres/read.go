@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
@@ -32,6 +33,14 @@ func first[T any](ctx context.Context, s *store, what string, scan func(listing.
 		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
 	}
 	return &list[0], nil
+}
+
+// find reads the row that a key is the name of. The server would refuse to look for what is no text.
+func find[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query, key string, more ...any) (*T, error) {
+	if !flow.IsText(key) {
+		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
+	}
+	return first(ctx, s, what, scan, query, append([]any{key}, more...)...)
 }
 
 // exec tells how many rows were written.

@@ -14,7 +14,7 @@ var dialect = listing.Dialect{
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return first(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = $1", id)
+	return find(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = $1", id)
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {

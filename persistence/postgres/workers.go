@@ -51,7 +51,7 @@ func (s *store) PutLog(ctx context.Context, task, job string, content []byte) er
 }
 
 func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	content, err := first(ctx, s, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = $1", job)
+	content, err := find(ctx, s, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = $1", job)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,21 @@ var flows = []behavior{
 		_, err = w.FlowBySlug(w.ctx(), "x")
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
+	{"what is no text is found nowhere", func(w *world) {
+		for _, key := range []string{"a\x00b", "\xff"} {
+			for what, find := range map[string]func() error{
+				"a flow":               func() error { _, err := w.Flow(w.ctx(), key); return err },
+				"a flow by its slug":   func() error { _, err := w.FlowBySlug(w.ctx(), key); return err },
+				"a version":            func() error { _, err := w.Version(w.ctx(), key); return err },
+				"the newest of a flow": func() error { _, err := w.FindVersion(w.ctx(), key, 0); return err },
+				"a version of a flow":  func() error { _, err := w.FindVersion(w.ctx(), key, 1); return err },
+				"a task":               func() error { _, err := w.Task(w.ctx(), key); return err },
+				"a log":                func() error { _, err := w.Log(w.ctx(), key); return err },
+			} {
+				require.ErrorIs(w, find(), persistence.ErrNotFound, what)
+			}
+		}
+	}},
 	{"ids and slugs are unique, names and empty slugs are not", func(w *world) {
 		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "a", Slug: "s", Name: "n"}))
 		require.ErrorIs(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "b", Slug: "s"}), persistence.ErrDuplicate)

@@ -1,0 +1,23 @@
+package flow
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// NoText is what is wrong with a name that is not IsText.
+const NoText = "is not UTF-8 text, or holds the character U+0000: no store can keep it"
+
+// IsText says whether a name is one that every store can keep and look for. Values may hold anything that
+// JSON may.
+func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// CheckText refuses names that are not IsText; what they are is said in the error.
+func CheckText(what string, names ...string) error {
+	for _, name := range names {
+		if !IsText(name) {
+			return Errorf(Invalid, "%s %.80q %s", what, name, NoText)
+		}
+	}
+	return nil
+}
