@@ -37,6 +37,12 @@ func promisesHold(t require.TestingT, d dice) {
 	}
 	tb.crash("last", 0)
 	require.True(t, tb.drain(), "the task is stuck: %s\nthe last events: %s", snapshotOf(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
+	if tb.state.Status == TaskFailed && chance(d, 60) {
+		tb.ask("", RetryTask{})
+		tb.happen(d, 100)
+		tb.crash("after all", 0)
+		require.True(t, tb.drain(), "the retried task is stuck: %s\nthe last events: %s", snapshotOf(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
+	}
 	require.NoError(t, orderedEvents(tb.events))
 	tb.wait(10_000)
 	tb.runs()

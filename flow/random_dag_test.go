@@ -144,6 +144,8 @@ func randomInput(d dice, n object, deps []string) {
 		n["prep"] = object{"input_key": randomRef(d, deps)}
 	case 5:
 		n["prep"] = object{"input_map": object{"x": randomRef(d, deps), "y": "text"}}
+	case 6:
+		n["prep"] = object{"expr": randomCEL(d, deps)}
 	}
 }
 
@@ -194,7 +196,19 @@ func randomWhen(d dice, deps []string) object {
 	if chance(d, 40) {
 		when["cond"] = object{"service": oneOf(d, "cond", "yes", "no", "no", "echo", "boom"), "exec_type": oneOf(d, "exec", "", "queue")}
 	}
+	if chance(d, 25) {
+		when["expr"] = oneOf(d, "expr", "has(run.val)", "run.val > 2", "!has(shared.flag)", "has(shared.flag) ? bool(shared.flag) : size(deps) < 2", "input == null || true")
+	}
 	return when
+}
+
+// randomCEL gives any value, or fails.
+func randomCEL(d dice, deps []string) string {
+	of := "run.val"
+	if len(deps) > 0 {
+		of = "deps." + oneOf(d, "dep", deps...)
+	}
+	return oneOf(d, "value", "run", of, `{"a": `+of+`, "b": [run.list, 1]}`, "run.list.map(x, x)", of+" + 1", "shared", `has(shared.flag) ? [1, 2] : [dyn("a")]`)
 }
 
 // randomBranch is a flow of either mode inside a node, inline or embedded.
@@ -212,6 +226,8 @@ func randomBranch(d dice, n object, deps []string, depth int) {
 		n["prep"] = object{"service": oneOf(d, "service", "echo", "params", "list", "boom")}
 	case 1:
 		n["prep"] = object{"input_key": randomRef(d, deps)}
+	case 3:
+		n["prep"] = object{"expr": randomCEL(d, deps)}
 	case 2:
 		n["prep"] = object{"input_map": object{"val": "$run.val", "list": randomRef(d, deps)}}
 		if chance(d, 50) {

@@ -150,7 +150,8 @@ func randomWait(d dice, kind Kind, n object) {
 		n["timeout_ms"] = oneOf(d, "timeout", 0, 400)
 	case KindChoice:
 		n["default_action"] = oneOf(d, "default", "", "go")
-		n["choice_cases"] = []object{{"action": "approved", "expr": object{"gt": []any{"$params.val", 2}}}, {"action": "go", "expr": object{"exists": "$shared.out"}}}
+		n["choice_cases"] = []object{{"action": "approved", "expr": object{"gt": []any{"$params.val", 2}}}, {"action": "go", "expr": oneOf[any](d, "expr", object{"exists": "$shared.out"},
+			"has(shared.out) && shared.out != null", "params.val + params.nope > 1", "size(input) > 2", "params.list.exists(x, x == 3)")}}
 	}
 	n["params"] = params
 }

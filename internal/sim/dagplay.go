@@ -18,7 +18,7 @@ type dagWriter struct {
 }
 
 func drawDag(rng *rand.Rand) *play {
-	p := &play{dag: true, signals: map[string]json.RawMessage{}, appends: map[string]int{}}
+	p := &play{dag: true, signals: map[string]json.RawMessage{}, appends: map[string]int{}, cel: expressions{rng, map[string]expression{}}}
 	w := &dagWriter{rng: rng, play: p, fast: rng.IntN(5) == 0}
 	p.loose = w.fast
 	p.again = !w.fast && rng.IntN(3) == 0
@@ -103,6 +103,9 @@ func (w *dagWriter) node(key string, deps []string, depth int) object {
 		n["route"] = "direct"
 	default:
 		w.work(n, "echo", "inc", "flaky", "coin", "list", "boom", "fatal", "panics", "second")
+		if n["when"] == nil && w.rng.IntN(4) == 0 {
+			n["prep"] = object{"expr": w.play.cel.keep(w.play.cel.value(fieldsOf(deps)...))}
+		}
 	}
 	if !retryable(n) { // what was skipped is not tried again
 		n["on_exhausted"] = pick(w.rng, "", "", "skip", "skip-cascade")
@@ -162,23 +165,39 @@ func (w *dagWriter) when(deps []string) object {
 	if len(deps) > 0 && w.rng.IntN(2) == 0 {
 		pattern = object{pick(w.rng, deps...): object{}}
 	}
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(6) {
 	case 0:
 		when["if"] = pattern
 	case 1:
 		when["if_not"] = pattern
+	case 2, 3:
+		when["expr"] = w.play.cel.keep(w.play.cel.condition(2, fieldsOf(deps)...))
+		if w.rng.IntN(3) == 0 {
+			when["if_not"] = pattern
+		}
 	default:
 		when["cond"] = object{"service": pick(w.rng, "yesno", "yesno", "yesno", "boom", "echo"), "exec_type": pick(w.rng, "", "queue")}
 	}
 	return when
 }
 
+// fieldsOf are what expressions of a node may name.
+func fieldsOf(deps []string) []string {
+	fields := []string{"run.n", "run.n", "run.list", "run.plan"}
+	for _, dep := range deps {
+		fields = append(fields, "deps."+dep)
+	}
+	return fields
+}
+
 // branch is a flow inside: mostly of dag mode and laid out flat, else a graph of two steps.
 func (w *dagWriter) branch(n object, deps []string, depth int) {
 	n["kind"] = "branch"
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(5) {
 	case 0:
 		n["prep"] = object{"service": pick(w.rng, "echo", "list", "boom")}
+	case 2:
+		n["prep"] = object{"expr": w.play.cel.keep(w.play.cel.value(fieldsOf(deps)...))}
 	case 1:
 		n["prep"] = object{"input_map": object{"n": "$run.n", "plan": "$run.plan"}}
 		if len(deps) > 0 {
@@ -196,12 +215,22 @@ func (w *dagWriter) branch(n object, deps []string, depth int) {
 				"x": object{"service": first, "exec_type": pick(w.rng, "", "queue"), "prep": object{"input_key": "$params.n"}, "post": object{"output_key": "out"}},
 				"y": object{"service": second, "prep": object{"input_map": object{"was": "$shared.out"}}, "post": object{"output_key": "out"}},
 			}}
+		if w.rng.IntN(3) == 0 {
+			w.choice(n["flow"].(object))
+		}
 		if first == "inc" || first == "coin" || first == "flaky" {
 			n["on_exhausted"] = pick(w.rng, "", "skip", "skip-cascade")
 		}
 		return
 	}
 	n["flow"] = w.scope(1+w.rng.IntN(3), depth+1, false)
+}
+
+// choice puts one between the two steps of a graph, which it may end there.
+func (w *dagWriter) choice(g object) {
+	when := w.play.cel.keep(w.play.cel.condition(2, "params.n", "params.list", "shared.out", "shared.none"))
+	g["nodes"].(object)["c"] = object{"kind": "choice", "choice_cases": []object{{"action": "go", "expr": when}}}
+	g["edges"] = []object{{"from": "x", "action": "default", "to": "c"}, {"from": "c", "action": "go", "to": "y"}}
 }
 
 // dagOutcomeOf is how a task of dag mode has ended.

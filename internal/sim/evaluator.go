@@ -44,12 +44,15 @@ type dagNode struct {
 		Count   any
 		OnError string `json:"on_error"`
 	}
-	When *struct {
+	ChoiceCases []struct{ Expr string } `json:"choice_cases"`
+	When        *struct {
 		If, Cond map[string]any
+		Expr     string
 		IfNot    map[string]any `json:"if_not"`
 	}
 	Prep *struct {
 		Service  string
+		Expr     string
 		InputMap map[string]string `json:"input_map"`
 	}
 	Flow *dagFlow
@@ -194,6 +197,13 @@ func (e *evaluator) decide(in *inside, n *dagNode, sees view) *end {
 	if w := n.When; w != nil {
 		input := e.input(in, sees)
 		skip = w.If != nil && !contains(input, w.If) || w.IfNot != nil && contains(input, w.IfNot)
+		if !skip && w.Expr != "" {
+			holds, ok := e.play.cel.seen[w.Expr].mean(in.vars(sees))
+			if !ok {
+				return &end{status: flow.StepFailed}
+			}
+			skip = holds != true
+		}
 		if w.Cond != nil {
 			answer := e.tried(w.Cond["service"].(string), n, input)
 			yes, isBool := answer.out.(bool)
@@ -241,6 +251,9 @@ func (e *evaluator) prep(in *inside, n *dagNode, sees view) *end {
 	if n.Prep.Service != "" {
 		return e.tried(n.Prep.Service, n, e.input(in, sees))
 	}
+	if n.Prep.Expr != "" {
+		return e.made(in, n, sees)
+	}
 	made := map[string]any{}
 	for field, ref := range n.Prep.InputMap {
 		v, found := in.meaning(sees, ref)
@@ -251,6 +264,18 @@ func (e *evaluator) prep(in *inside, n *dagNode, sees view) *end {
 	}
 	return &end{status: flow.StepCompleted, out: made}
 }
+
+// made is what the expression of a prep gives.
+func (e *evaluator) made(in *inside, n *dagNode, sees view) *end {
+	v, ok := e.play.cel.seen[n.Prep.Expr].mean(in.vars(sees))
+	if !ok {
+		return &end{status: flow.StepFailed}
+	}
+	return &end{status: flow.StepCompleted, out: v}
+}
+
+// vars are what expressions name.
+func (in *inside) vars(sees view) object { return object{"run": in.run, "deps": sees.outs} }
 
 // meaning is what $run.x or $deps.x stands for.
 func (in *inside) meaning(sees view, ref string) (v any, found bool) {
@@ -310,6 +335,12 @@ func (e *evaluator) work(in *inside, key string, n *dagNode, sees view) *end {
 		r = e.graph(n, made.out)
 	case n.Route == "direct":
 		return &end{status: flow.StepCompleted, out: decoded(direct(0))}
+	case n.Prep != nil:
+		made := e.made(in, n, sees)
+		if made.status == flow.StepFailed {
+			return made
+		}
+		r = e.tried(n.Service, n, made.out)
 	default:
 		r = e.tried(n.Service, n, e.input(in, sees))
 	}
@@ -366,7 +397,7 @@ func (e *evaluator) units(n *dagNode, key string, items []any) *end {
 	return &end{status: flow.StepCompleted, out: outs}
 }
 
-// graph is the flow of graph mode that plays have in a branch: x, then y, and a failure of x is its own.
+// graph is the flow of graph mode that plays have in a branch: x, then y, if a choice between them says so.
 func (e *evaluator) graph(n *dagNode, run any) *end {
 	fields, _ := run.(map[string]any)
 	first, second := n.Flow.Nodes["x"].Service, n.Flow.Nodes["y"].Service
@@ -377,6 +408,15 @@ func (e *evaluator) graph(n *dagNode, run any) *end {
 	x := e.attempts(first, 1, visit, fields["n"])
 	if x.status == flow.StepFailed {
 		return x
+	}
+	if c := n.Flow.Nodes["c"]; c != nil {
+		goes, ok := e.play.cel.seen[c.ChoiceCases[0].Expr].mean(object{"params": fields, "shared": object{"out": x.out}})
+		switch {
+		case !ok:
+			return &end{status: flow.StepFailed}
+		case goes != true:
+			return x
+		}
 	}
 	return e.attempts(second, 1, 1, map[string]any{"was": x.out})
 }

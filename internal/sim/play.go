@@ -22,6 +22,7 @@ type play struct {
 	dag     bool
 	again   bool           // it is retried once if it fails
 	appends map[string]int // to fanouts that are finished directly: how many units
+	cel     expressions
 }
 
 type object = map[string]any
@@ -285,8 +286,12 @@ func (w *writer) loop() scene {
 }
 
 func (w *writer) choice() scene {
+	var when any = object{"gt": []any{"$params.n", w.rng.IntN(100)}}
+	if w.rng.IntN(2) == 0 {
+		when = pick(w.rng, "params.n > 50", "size(params.text) < 7 && params.list.exists(x, x > 25)", `has(shared.k1) && shared.k1 == "x"`, "input == null || params.o.x % 2 == 0")
+	}
 	key := w.node(object{"kind": "choice", "prep": w.prep(), "post": w.post(), "choice_cases": []object{
-		{"action": "go", "expr": object{"gt": []any{"$params.n", w.rng.IntN(100)}}},
+		{"action": "go", "expr": when},
 	}})
 	return w.fork(scene{key, []string{key}}, "go")
 }
