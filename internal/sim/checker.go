@@ -32,7 +32,7 @@ type shadow struct {
 	begun    map[flow.Address]bool     // attempts that somebody is known to be at
 	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
-	owed     []string                  // nodes that undo what has completed, in the order of that
+	owed     []owed                    // what is to be undone if the task does not complete, the last one first
 	again    *again
 }
 
@@ -153,33 +153,6 @@ func (t *shadow) event(e *flow.Event) error {
 		t.attempts[e.Address()] = true
 	}
 	return nil
-}
-
-// compensations notes what is to be undone, and holds what has begun to be to the reverse order.
-func (t *shadow) compensations(e *flow.Event) error {
-	if c := t.state.Closing; c != nil && e.Scope == c.Scope.Path {
-		last := len(t.owed) - 1
-		switch {
-		case e.Type != flow.StepEntered || e.Node == t.state.Plan.Finally:
-			return nil
-		case last < 0 || t.owed[last] != e.Node:
-			return fmt.Errorf("%s undoes something, and what is to be undone, last by last, is by %v", e.Address(), t.owed)
-		}
-		t.owed = t.owed[:last]
-		return nil
-	}
-	sc := t.state.Scope(e.Scope)
-	if n := sc.Graph.Nodes[e.Node]; e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && n.Undo != "" {
-		t.owed = append(t.owed, n.Undo)
-	}
-	return nil
-}
-
-// undone checks that a task which did not complete has undone all it did.
-func (c *checker) undone(t *shadow) {
-	if t.state.Status != flow.TaskCompleted && len(t.owed) > 0 {
-		c.w.fail("task %s is %s and owes runs of %v", t.state.Task, t.state.Status, t.owed)
-	}
 }
 
 func (t *shadow) started(e *flow.Event) error {

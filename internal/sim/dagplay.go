@@ -13,7 +13,8 @@ type dagWriter struct {
 	rng   *rand.Rand
 	play  *play
 	names int
-	undo  bool // nodes may name what undoes them
+	undo  bool // nodes may name what undoes them,
+	deep  bool // also those inside others
 	fast  bool // the first failure ends the task, so which others ran is open
 }
 
@@ -23,6 +24,7 @@ func drawDag(rng *rand.Rand) *play {
 	p.loose = w.fast
 	p.again = !w.fast && rng.IntN(3) == 0
 	w.undo = rng.IntN(3) == 0
+	w.deep = w.undo && !p.again // a task that has undone what is inside others cannot be retried
 	d := w.scope(1+rng.IntN(8), 0, true)
 	d["mode"], d["profile"] = "dag", pick(rng, "", "ork")
 	d["on_error"] = "continue"
@@ -31,11 +33,6 @@ func drawDag(rng *rand.Rand) *play {
 	}
 	d["input_shape"] = pick(rng, "run_deps", "deps", "merged")
 	nodes := d["nodes"].(object)
-	if w.undo {
-		for _, key := range []string{"undo", "revoke"} {
-			nodes[key] = object{"service": pick(rng, "echo", "echo", "flaky", "boom"), "exec_type": pick(rng, "", "queue"), "retry": object{"max_attempts": 1 + rng.IntN(3), "delay": "20ms"}}
-		}
-	}
 	if rng.IntN(4) == 0 {
 		d["finally"] = "last"
 		nodes["last"] = object{"service": pick(rng, "echo", "echo", "boom"), "exec_type": pick(rng, "", "queue")}
@@ -49,7 +46,7 @@ func drawDag(rng *rand.Rand) *play {
 	return p
 }
 
-// scope draws nodes that wait for some of those before them. Only the nodes of the root itself are undone.
+// scope draws nodes that wait for some of those before them.
 func (w *dagWriter) scope(n, depth int, root bool) object {
 	nodes := object{}
 	var before []string
@@ -66,8 +63,9 @@ func (w *dagWriter) scope(n, depth int, root bool) object {
 		if len(deps) > 0 {
 			node["depends_on"] = deps
 		}
-		if w.undo && root && w.rng.IntN(2) == 0 {
-			node["compensate"] = pick(w.rng, "undo", "revoke")
+		if (w.deep || w.undo && root) && w.rng.IntN(2) == 0 {
+			by := pick(w.rng, "undo", "revoke")
+			node["compensate"], nodes[by] = by, w.undoing()
 		}
 		nodes[key] = node
 		before = append(before, key)
@@ -79,6 +77,11 @@ func (w *dagWriter) scope(n, depth int, root bool) object {
 		}
 	}
 	return object{"nodes": nodes}
+}
+
+// undoing is a node that undoes others.
+func (w *dagWriter) undoing() object {
+	return object{"service": pick(w.rng, "echo", "echo", "flaky", "boom"), "exec_type": pick(w.rng, "", "queue"), "retry": object{"max_attempts": 1 + w.rng.IntN(3), "delay": "20ms"}}
 }
 
 func (w *dagWriter) node(key string, deps []string, depth int) object {
@@ -150,7 +153,9 @@ func (w *dagWriter) fanout(n object, key string, deps []string) {
 	n["kind"], n["each"] = "fanout", each
 	if w.rng.IntN(4) == 0 {
 		n["route"] = "direct"
-		w.play.appends[key] = w.rng.IntN(3)
+		if each["count"] != nil || !w.play.again { // what was appended stays when there are no other items the next time
+			w.play.appends[key] = w.rng.IntN(3)
+		}
 		return
 	}
 	w.work(n, "echo", "inc", "flaky", "coin", "boom", "second", "unlucky", "unlucky")
@@ -217,6 +222,11 @@ func (w *dagWriter) branch(n object, deps []string, depth int) {
 			}}
 		if w.rng.IntN(3) == 0 {
 			w.choice(n["flow"].(object))
+		}
+		if w.deep && w.rng.IntN(2) == 0 {
+			nodes := n["flow"].(object)["nodes"].(object)
+			nodes["u"] = w.undoing()
+			nodes["x"].(object)["compensate"], nodes["y"].(object)["compensate"] = "u", "u"
 		}
 		if first == "inc" || first == "coin" || first == "flaky" {
 			n["on_exhausted"] = pick(w.rng, "", "skip", "skip-cascade")

@@ -36,6 +36,7 @@ type writer struct {
 	scope   *scopeDraft
 	subflow int // depth
 	rich    bool
+	undo    bool // nodes may name what undoes them
 }
 
 type scopeDraft struct {
@@ -52,10 +53,16 @@ type scene struct {
 
 func drawPlay(rng *rand.Rand, rich bool) *play {
 	p := &play{signals: map[string]json.RawMessage{}}
-	w := &writer{rng: rng, play: p, rich: rich}
+	w := &writer{rng: rng, play: p, rich: rich, undo: rich && rng.IntN(3) == 0}
 	d := w.graph(1 + rng.IntN(6))
 	if rng.IntN(10) == 0 {
 		d["on_error"] = "fail"
+	}
+	if rich && rng.IntN(5) == 0 {
+		d["finally"] = "last"
+		last := object{} // what it gets may hold a stack
+		w.exec(last, "echo", "echo", "boom")
+		d["nodes"].(object)["last"] = last
 	}
 	p.definition, _ = json.Marshal(d)
 	list := make([]int, rng.IntN(9))
@@ -112,8 +119,22 @@ func (w *writer) graph(scenes int) object {
 func (w *writer) node(n object) string {
 	w.names++
 	key := fmt.Sprint("n", w.names)
+	if w.undo && w.rng.IntN(2) == 0 {
+		by := pick(w.rng, "undo", "revoke")
+		n["compensate"], w.scope.nodes[by] = by, w.undoing()
+	}
 	w.scope.nodes[key] = n
 	return key
+}
+
+// undoing is a node that undoes others.
+func (w *writer) undoing() object {
+	n := object{"max_retries": w.rng.IntN(3), "wait_ms": pick(w.rng, 0, 30)}
+	if w.rng.IntN(3) == 0 {
+		n["post"] = object{"output_key": "undone"}
+	}
+	w.exec(n, "echo", "echo", "flaky", "boom", "big")
+	return n
 }
 
 func (w *writer) edge(from, action, to string) {
