@@ -2,7 +2,7 @@
 //
 // Promises: every refusal is an *Error that says what is wrong, where, and what to do; what may be sent
 // again without a second effect is sent again by itself when the server is full, leaves or cannot be
-// reached; a Watch goes on where it broke off, without a gap and without an event twice. Its types are
+// reached; a Watch or WatchAll goes on where it broke off, without a gap and without an event twice. Its types are
 // those of api/wire.
 package client
 

@@ -56,7 +56,7 @@ var libraries = []struct {
 	{"github.com/asynkron/protoactor-go", []string{"actors"}},
 	{"github.com/hashicorp/memberlist", []string{"cluster"}},
 	{"github.com/danielgtaylor/huma/v2", []string{"api", "api/v1"}},
-	{"github.com/coder/websocket", []string{"api/v1"}},
+	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
 	{"github.com/jackc/pgx/v5", []string{"persistence/postgres", "internal/...", "cmd/bench"}},
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
