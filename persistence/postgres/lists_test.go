@@ -1,0 +1,46 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// many are tasks of two flows: most of them have ended, one in ten is at rest, and one in a hundred goes on. Two begin at
+// the same time.
+const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, body_hash)
+	SELECT 't' || n, 'flow-' || n % 2, '', n / 2, n, CASE WHEN n % 10 > 1 THEN n ELSE 0 END, n % 10 = 1, CASE WHEN n % 100 > 0 THEN n END, ''
+	FROM generate_series(1, 20000) n`
+
+func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, _ := joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	for _, statement := range []string{many, "ANALYZE tasks", "SELECT pg_stat_reset()"} {
+		_, err := admin.Exec(ctx, statement)
+		require.NoError(t, err)
+	}
+	before := persistence.TaskFilter{Before: "t10000", Limit: 50}
+	for _, f := range []persistence.TaskFilter{{Limit: 50}, before, {FlowID: "flow-1", Before: "t10001", Limit: 50}, {ByUpdate: true, Limit: 50}} {
+		rows, err := s.ListTasks(ctx, f)
+		require.NoError(t, err)
+		require.Len(t, rows, 50)
+	}
+	unfinished, err := s.Unfinished(ctx, "", 50)
+	require.NoError(t, err)
+	require.Len(t, unfinished, 50)
+	deleted, err := s.DeleteEnded(ctx, 100, 50)
+	require.NoError(t, err)
+	require.Equal(t, 50, deleted)
+	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.Eventually(t, func() bool {
+		var read int
+		require.NoError(t, admin.QueryRow(ctx, "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&read))
+		require.Less(t, read, 2000)
+		return read > 300
+	}, 10*time.Second, 10*time.Millisecond)
+}
