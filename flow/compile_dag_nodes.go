@@ -312,6 +312,14 @@ func (c *dagCompiler) each(src *dagSource) {
 	case e.Count.IsZero():
 		c.mapItems(src)
 	}
+	if p.Dag.Items != nil {
+		const whole = "has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest"
+		for _, f := range []idle{{"inputs", len(n.Inputs) > 0, whole}, {"prep", !n.Prep.empty(), whole}} {
+			if f.written {
+				c.warnf(src.at.key(f.name), "%s", f.instead)
+			}
+		}
+	}
 	switch {
 	case e.Count.Handler.given():
 		c.errorf(at.key("count"), "must be a number or a reference")
@@ -461,6 +469,9 @@ func (c *dagCompiler) reference(src *dagSource, text string, at *place) *PlanRef
 		return r
 	case "$shared":
 		r.From, r.Ref = FromShared, expr.ParseRef(text)
+		return r
+	case "$item":
+		c.errorf(at, "%.80q cannot be referred to: a unit gets its item as it is", text)
 		return r
 	case "$deps":
 		head, path, _ = strings.Cut(path, ".")

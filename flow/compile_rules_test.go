@@ -372,6 +372,13 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`3:54: warning: nodes.a.whenExhausted: unknown field, ignored: did you mean on_exhausted?`,
 			`3:75: warning: nodes.a.dependsOn: unknown field, ignored: did you mean depends_on?`,
 		}},
+		{"mode: dag\nnodes:\n  a: {service: s, each: {items: $run}, inputs: {x: {const: 1}}}\n  b: {service: s, each: {items: $run}, prep: {input_key: $run.x}}\n" +
+			"  c: {service: s, each: {items: $run}, inputs: {x: {ref: $item.id}}}\n  d: {service: s, each: {count: 2}, inputs: {x: {const: 1}}}", []string{
+			`3:40: warning: nodes.a.inputs: has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest`,
+			`4:40: warning: nodes.b.prep: has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest`,
+			`5:40: warning: nodes.c.inputs: has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest`,
+			`5:58: nodes.c.inputs.x.ref: "$item.id" cannot be referred to: a unit gets its item as it is`,
+		}},
 		{"profile: ork\nnodes: {}", []string{
 			`2:1: nodes: there are none: an Ork workflow has one at least`,
 		}},
