@@ -10,7 +10,7 @@ func kill(shared *client) {
 	c := newClient(shared.T, p.server)
 	service := unique("svc")
 	c.worker(service)
-	timed := c.start(timerNode(1500), obj{"v": 1})
+	timed := c.start(timerNode(8000), obj{"v": 1})
 	waiting := c.start(waitForever, obj{})
 	queued := c.start(queueNode(service), obj{"in": 1})
 	other := unique("other")

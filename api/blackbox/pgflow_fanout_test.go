@@ -122,7 +122,7 @@ func pgAppendIsRefused(c *client) {
 // pgAppendRace has an item appended while the last task is completed, again and again: either the step
 // stays open for it, or it is refused.
 func pgAppendRace(c *client) {
-	f := c.pgflow("f: {kind: map, " + once + "}")
+	f := c.pgflow("f: {kind: map, timeout: 3600, " + once + "}")
 	const rounds = 200
 	runs := map[any]*pgRun{}
 	for range rounds {
