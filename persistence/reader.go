@@ -17,6 +17,8 @@ type Reader struct {
 
 	mu    sync.Mutex
 	plans map[string]*flow.Plan // by version; immutable, so they are kept
+
+	shelf shelf
 }
 
 // maxPlans bounds how many compiled versions are kept in memory.
@@ -147,15 +149,6 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 // maxRows is "all rows": a task's steps are limited far below it.
 const maxRows = 1 << 30
 
-// Runs tells the history of a task as node runs.
-func (r *Reader) Runs(ctx context.Context, task string) ([]flow.NodeRun, error) {
-	h, err := r.History(ctx, task)
-	if err != nil {
-		return nil, err
-	}
-	return h.Runs, nil
-}
-
 // History folds a task's whole journal.
 func (r *Reader) History(ctx context.Context, task string) (*flow.History, error) {
 	var h *flow.History
@@ -179,14 +172,23 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 	if err != nil {
 		return err
 	}
-	return r.eachEvent(ctx, task, begin(plan).Apply)
+	return r.eachRow(ctx, task, 0, apply(begin(plan)))
+}
+
+func apply(to Replayer) func(Row, []flow.Event) {
+	return func(_ Row, events []flow.Event) {
+		for i := range events {
+			to.Apply(&events[i])
+		}
+	}
 }
 
 // pageRows is how many journal rows are read at once.
 const pageRows = 1000
 
-func (r *Reader) eachEvent(ctx context.Context, task string, visit func(*flow.Event)) error {
-	for after := int64(0); ; {
+// eachRow visits what follows a row.
+func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit func(Row, []flow.Event)) error {
+	for {
 		rows, err := r.store.Rows(ctx, task, after, pageRows)
 		if err != nil {
 			return fmt.Errorf("reading the journal of task %s: %w", task, err)
@@ -196,9 +198,7 @@ func (r *Reader) eachEvent(ctx context.Context, task string, visit func(*flow.Ev
 			if err != nil {
 				return fmt.Errorf("task %s, journal row %d: %w", task, row.Seq, err)
 			}
-			for i := range events {
-				visit(&events[i])
-			}
+			visit(row, events)
 			after = row.Seq
 		}
 		if len(rows) < pageRows {
