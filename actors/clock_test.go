@@ -29,6 +29,25 @@ func (lazy) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
+// noting is a lazy clock that tells when somebody begins to wait for just so long.
+type noting struct {
+	lazy
+	wait  time.Duration
+	begun chan struct{}
+}
+
+func newNoting(wait time.Duration) noting { return noting{wait: wait, begun: make(chan struct{}, 1)} }
+
+func (n noting) AfterFunc(d time.Duration, f func()) func() bool {
+	if d == n.wait {
+		select {
+		case n.begun <- struct{}{}:
+		default:
+		}
+	}
+	return n.lazy.AfterFunc(d, f)
+}
+
 // eager is a clock by which what is to happen in minutes happens in a moment: a lease of an hour, which nobody could
 // miss, is renewed often.
 type eager struct{}

@@ -50,7 +50,8 @@ func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var armed atomic.Bool
-	th := start(t, actors.Config{Host: actors.Host{Clock: lazy{}}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+	clock := newNoting(10 * time.Second) // as a watcher does who was not told
+	th := start(t, actors.Config{Host: actors.Host{Clock: clock}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
 		if armed.Swap(false) {
 			return faulty.Lose()
 		}
@@ -64,7 +65,7 @@ func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {
 		if row.Seq == 1 {
 			armed.Store(true)
 			go func() {
-				time.Sleep(50 * time.Millisecond)
+				<-clock.begun
 				_ = th.Do(ctx, id, flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "")
 			}()
 			continue

@@ -94,7 +94,7 @@ func three(t *testing.T) (l *lanes, next func(tasks ...string) heldBatch, writte
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.running == 1
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return l, next, written
 }
 

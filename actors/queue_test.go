@@ -78,16 +78,18 @@ func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
 }
 
 func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
-	th := start(t, actors.Config{MaxReady: 1, Host: actors.Host{Clock: lazy{}}})
+	const wait = patience + time.Millisecond // nobody else waits for just so long
+	clock := newNoting(wait)
+	th := start(t, actors.Config{MaxReady: 1, Host: actors.Host{Clock: clock}})
 	th.begin(t, th.publish(t, queueOf("other")), `{}`)
 	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, patience, time.Millisecond)
 	got := make(chan []actors.Claimed, 1)
 	require.Empty(t, th.poll(t, 0, 1, "x"))
 	go func() {
-		claimed, _ := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"x"}, Wait: patience})
+		claimed, _ := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"x"}, Wait: wait})
 		got <- claimed
 	}()
-	time.Sleep(50 * time.Millisecond) // most probably it waits by now
+	<-clock.begun // it was asked for before, so the sessions know of it before they hear of a job
 	th.begin(t, th.publish(t, queueOf("x")), `{}`)
 	select {
 	case claimed := <-got:
@@ -131,7 +133,7 @@ func TestNewJobsDoNotKeepOldOnesInTheStore(t *testing.T) {
 	th.eventuallyEmpty(t)
 	th = th.again(t, actors.Config{})
 	th.begin(t, version, `{}`)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		th.begin(t, version, `{}`)
 		for _, got := range th.poll(t, 0, 1, "x") {
 			if got.Job.Task == old {
