@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -13,7 +12,7 @@ import (
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
 	t, err := s.readers.begin(ctx, loadQuery, rowsQuery)
 	if err != nil {
-		return nil, fmt.Errorf("load: %w", err)
+		return nil, wrap("load", err)
 	}
 	defer func() { _ = t.tx.Rollback() }() // it has only read
 	records := make([]*persistence.Record, len(ids))

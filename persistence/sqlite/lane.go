@@ -5,11 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-
-	driver "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // lane is the one connection that writes. Its statements are prepared once.
@@ -40,10 +35,7 @@ func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
 	if l.conn == nil {
 		return fmt.Errorf("%s: %w", what, errClosed)
 	}
-	if err := l.transaction(tx{context.WithoutCancel(ctx), l}, f); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return wrap(what, l.transaction(tx{context.WithoutCancel(ctx), l}, f))
 }
 
 func (l *lane) transaction(t tx, f func(tx) error) error {
@@ -106,7 +98,7 @@ func (t tx) exec(query string, args ...any) (int64, error) {
 	}
 	result, err := stmt.ExecContext(t.ctx, args...)
 	if err != nil {
-		return 0, classed(err)
+		return 0, err
 	}
 	return result.RowsAffected()
 }
@@ -118,19 +110,6 @@ func (t tx) one(query string, args []any, dest ...any) error {
 		return err
 	}
 	return stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
-}
-
-// classed says whether it was the value that was refused, or the file that cannot be written.
-func classed(err error) error {
-	if e := new(driver.Error); errors.As(err, &e) {
-		switch e.Code() & 0xff { // without the details of an extended code
-		case sqlite3.SQLITE_TOOBIG:
-			return fmt.Errorf("%w: %w", persistence.ErrRefused, err)
-		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM:
-			return fmt.Errorf("%w: %w", persistence.ErrUnavailable, err)
-		}
-	}
-	return err
 }
 
 func isNone(err error) bool { return errors.Is(err, sql.ErrNoRows) }

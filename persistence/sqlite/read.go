@@ -103,11 +103,11 @@ type querier interface {
 func read[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, wrap(what, err)
 	}
 	list, err := listing.Collect(rows, scan)
 	if err = errors.Join(err, rows.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, wrap(what, err)
 	}
 	return list, nil
 }

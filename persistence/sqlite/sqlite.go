@@ -100,10 +100,7 @@ func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	if err := s.readers.db.PingContext(ctx); err != nil {
-		return fmt.Errorf("ping the store: %w", err)
-	}
-	return nil
+	return wrap("ping the store", s.readers.db.PingContext(ctx))
 }
 
 func (s *store) Lanes() int { return 1 }
