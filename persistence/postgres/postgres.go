@@ -129,10 +129,7 @@ func connect(ctx context.Context, dsn string, size int, change func(*pgxpool.Con
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("ping the store: %w", err)
-	}
-	return nil
+	return wrap("ping the store", s.pool.Ping(ctx))
 }
 
 func (s *store) Lanes() int { return s.options.Lanes }

@@ -227,7 +227,7 @@ func TestAnOutageIsSurvived(t *testing.T) {
 		_, err = s.Task(ctx, "a")
 		require.ErrorIs(t, err, persistence.ErrUnavailable)
 	}
-	require.Error(t, s.Ping(ctx))
+	require.ErrorIs(t, s.Ping(ctx), persistence.ErrUnavailable)
 	require.NoError(t, server.Restart(ctx))
 	require.Eventually(t, func() bool {
 		answers, err := s.Commit(context.Background(), me, []persistence.Commit{row(2)})

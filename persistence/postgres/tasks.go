@@ -61,10 +61,10 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 
 // DeleteFlow waits for its answer although its caller has gone: a deletion that goes on unheard could still meet a batch.
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience["statement_timeout"])
-	defer cancel()
 	s.deleting.Lock()
 	defer s.deleting.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience["statement_timeout"]) // the server gives up first
+	defer cancel()
 	defer s.memory.forget()
 	n, err := first(ctx, s, "delete a flow", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE flow_id = $1 LIMIT $2) RETURNING id),`+deleteGone+`,
