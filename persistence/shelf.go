@@ -29,7 +29,7 @@ type reading struct {
 	created       int64
 	forget        *time.Timer // guarded by the shelf
 
-	mu      sync.Mutex // guards what is below: one caller folds, the others wait and find it done
+	mu      sync.Mutex // guards what is below: of those who have taken it from the shelf one folds, the others wait
 	history *flow.History
 	seq     int64 // of the last row in the history
 	bytes   int

@@ -40,7 +40,7 @@ func blocked(t *testing.T, admin *pgx.Conn, n int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// ways of committing, which are three statements.
+// shapesOfBatches are batches of which a fenced member writes nothing.
 var shapesOfBatches = map[string][]persistence.Commit{
 	"one row":    {row(2)},
 	"many rows":  {row(2), {Task: "b", Seq: 2, Events: []byte("[]")}},
