@@ -20,3 +20,26 @@ func TestAnAppendedItemIsOneValue(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, tb.direct(), 3)
 }
+
+func TestAStepOfGraphModeTakesNoFurtherItems(t *testing.T) {
+	for where, tt := range map[string]struct {
+		definition string
+		at         Address
+	}{
+		"at the root": {"start: f\nnodes: {f: {kind: foreach, exec_type: queue, service: s, prep: {input_key: $params.list}}}", Address{Node: "f", Visit: 1}},
+		"in a branch": {"nodes: {b: {kind: branch, flow: {start: f, nodes: {f: {kind: foreach, exec_type: queue, service: s, prep: {input_key: $params.list}}}}}}",
+			Address{Scope: "b#1", Node: "f", Visit: 1}},
+	} {
+		t.Run(where, func(t *testing.T) {
+			tb := newTable(t, planOf(t, tt.definition))
+			_, err := tb.do(Start{Params: json.RawMessage(`{"list":[1,2]}`)})
+			require.NoError(t, err)
+			_, err = tb.do(Append{Address: tt.at, Items: []json.RawMessage{json.RawMessage("3")}})
+			require.EqualError(t, err, `step "f" is a foreach in a flow of graph mode, which takes no further items: `+
+				"start another task for them, or write the flow in dag mode with a fanout")
+			tt.at.Node = "nobody"
+			_, err = tb.do(Append{Address: tt.at})
+			require.EqualError(t, err, `the task has no step "nobody"`)
+		})
+	}
+}

@@ -341,10 +341,14 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 // append adds units to a fanout that has begun.
 func (d *decider) append(c Append) error {
 	sc := d.s.scopes[c.Scope]
-	if sc == nil || sc.Graph.Dag == nil || sc.Graph.Nodes[c.Node] == nil {
+	if sc == nil || sc.Graph.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
 	}
 	n := sc.Graph.Nodes[c.Node]
+	if sc.Graph.Dag == nil {
+		return Errorf(Conflict, "step %.80q is a %s in a flow of graph mode, which takes no further items: "+
+			"start another task for them, or write the flow in dag mode with a fanout", c.Node, n.Kind)
+	}
 	state := sc.node(n)
 	switch {
 	case d.s.Status.Ended() || d.s.CancelAt != 0 || d.s.Closing != nil:
