@@ -28,6 +28,7 @@ func (c *dagCompiler) unfolded(nodes map[string]*Node, at *place) map[string]*No
 			all[key] = &own
 			c.unfoldExec(&own, at.key(key).key("exec"))
 			c.unfoldParams(&own, at.key(key))
+			own.Exec, own.Delay, own.Signal = nil, Duration{}, nil
 		}
 	}
 	return all
@@ -70,7 +71,9 @@ func (c *dagCompiler) unfoldParams(n *Node, at *place) {
 		c.errorf(signal, "is for a wait_event or an approval")
 		return
 	}
-	c.unfoldParam(n, key, expr.Quote(n.Signal.Key), signal.key("key"))
+	if n.Signal.Key != "" {
+		c.unfoldParam(n, key, expr.Quote(n.Signal.Key), signal.key("key"))
+	}
 	if t := n.Signal.Timeout; !t.IsZero() {
 		c.unfoldParam(n, "timeout_ms", milliText(c.duration(t, signal.key("timeout"))), signal.key("timeout"))
 	}
