@@ -39,6 +39,7 @@ type reference struct {
 	env    flow.Env
 	jobs   []flow.Job
 	alarms []flow.Alarm
+	again  *again
 }
 
 // refer says how a task must end.
@@ -52,7 +53,7 @@ func refer(p *play, plan *flow.Plan, limits flow.Limits) (outcome, error) {
 
 // alone plays a task by the core alone.
 func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
-	r := &reference{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}}
+	r := &reference{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}, again: newAgain(plan)}
 	if err := r.do(flow.Start{Version: "v", Params: p.params}); err != nil {
 		return nil, err
 	}
@@ -82,6 +83,9 @@ func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 			return nil, err
 		}
 	}
+	if did, bad := r.again.inVain(); bad {
+		return nil, fmt.Errorf("the core alone did %+v again, which was done", did)
+	}
 	return r.state, nil
 }
 
@@ -90,6 +94,9 @@ func (r *reference) do(c flow.Command) error {
 		d, err := flow.Decide(r.state, c, r.env)
 		if err != nil {
 			return err
+		}
+		for i := range d.Events {
+			r.again.event(&d.Events[i])
 		}
 		for _, e := range d.Effects {
 			switch e := e.(type) {
