@@ -17,15 +17,13 @@ const sseWriteTimeout = 30 * time.Second
 // not opened can still become the answer; of one that was opened it is something to log.
 func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
-	defer leave()
 	s := &sse{w: w, rc: http.NewResponseController(w)}
 	var beating sync.WaitGroup
+	defer beating.Wait() // nobody writes an answer that is over, not even after a panic
+	defer leave()
 	beating.Go(func() { s.beat(ctx, alive, leave) })
 	err = tell(ctx, s)
-	over := ctx.Err() != nil
-	leave()
-	beating.Wait()
-	if s.opened && (over || errors.Is(err, ErrGone) || errors.Is(err, ErrBrokenOff)) {
+	if s.opened && (ctx.Err() != nil || errors.Is(err, ErrGone) || errors.Is(err, ErrBrokenOff)) {
 		err = nil // it is taken up again by who wants to hear more
 	}
 	return s.opened, err
