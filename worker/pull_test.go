@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,7 +159,12 @@ func TestOnlyOfferedServicesAreCarriedOut(t *testing.T) {
 	for _, name := range []string{"", "a\x00b", "\xff"} {
 		w := worker.New(config(e))
 		w.Handle(name, echo)
-		require.ErrorContains(t, w.Run(t.Context()), "a name is UTF-8 text")
+		require.ErrorContains(t, w.Run(t.Context()), "service "+strconv.Quote(name)+": a name is UTF-8 text")
+		cfg := config(e)
+		cfg.Labels = []string{"gpu", name}
+		w = worker.New(cfg)
+		w.Handle("a", echo)
+		require.ErrorContains(t, w.Run(t.Context()), "label "+strconv.Quote(name)+": a name is UTF-8 text")
 	}
 }
 

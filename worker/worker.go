@@ -43,6 +43,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := named("label", w.cfg.Labels); err != nil {
+		return err
+	}
 	if _, err := parseAddress("server", strings.TrimSuffix(w.cfg.Server, "/api")); err != nil {
 		return err
 	}
@@ -121,24 +124,26 @@ func (w *Worker) services() ([]string, error) {
 		if len(w.handlers) == 0 {
 			return nil, errors.New("worker: there is no handler, so there is nothing to offer")
 		}
-		return named(slices.Sorted(maps.Keys(w.handlers)))
+		all := slices.Sorted(maps.Keys(w.handlers))
+		return all, named("service", all)
 	}
 	for _, s := range w.cfg.Services {
 		if w.handlers[s] == nil {
 			return nil, fmt.Errorf("worker: service %q has no handler", s)
 		}
 	}
-	return named(slices.Sorted(slices.Values(w.cfg.Services)))
+	all := slices.Sorted(slices.Values(w.cfg.Services))
+	return all, named("service", all)
 }
 
-// named refuses services that no engine would take.
-func named(services []string) ([]string, error) {
-	for _, s := range services {
-		if s == "" || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-			return nil, fmt.Errorf("worker: service %q: a name is UTF-8 text without the character U+0000, and not empty", s)
+// named refuses names that no engine would take, and empty ones.
+func named(what string, names []string) error {
+	for _, name := range names {
+		if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+			return fmt.Errorf("worker: %s %q: a name is UTF-8 text without the character U+0000, and not empty", what, name)
 		}
 	}
-	return services, nil
+	return nil
 }
 
 // handler of a service that is offered.
