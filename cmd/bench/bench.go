@@ -100,11 +100,15 @@ func (b *bench) openWorker() error {
 		return err
 	}
 	b.url = "http://" + l.Addr().String()
-	b.background(func() error { return b.engine.Serve(b.ctx, l) })
+	serving, leave := context.WithCancel(context.WithoutCancel(b.ctx))
+	b.background(func() error { return b.engine.Serve(serving, l) })
 	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull",
 		URL: "http://127.0.0.1:8080", Concurrency: 256})
 	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return noop(job.Input) })
-	b.background(func() error { return w.Run(b.ctx) })
+	b.background(func() error {
+		defer leave() // the worker says goodbye to a server that is there
+		return w.Run(b.ctx)
+	})
 	return b.awaitWorker()
 }
 
