@@ -2,7 +2,6 @@ package blackbox
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -170,7 +169,8 @@ func pgDeleted(c *client) {
 	require.Equal(c, "compiled", answer.(obj)["status"])
 }
 
-// pgHeartbeat keeps a claim for as long as the poller says.
+// pgHeartbeat keeps a claim for as long as the poller says. Without a heartbeat it runs out, later claims after
+// earlier ones.
 func pgHeartbeat(c *client) {
 	var task obj
 	var f *pgFlow
@@ -179,8 +179,10 @@ func pgHeartbeat(c *client) {
 		f.run(obj{})
 		task = f.all(1)[0]
 		inTime = len(c.post("/queue/heartbeat", obj{"id": task["id"], "extend": 3600})["canceled"].([]any)) == 0
-		time.Sleep(time.Duration(timeout) * 1500 * time.Millisecond)
 	}
+	silent := f.run(obj{})
+	f.all(1)
+	c.get("/runs/" + silent.id + "/wait?status=failed")
 	require.Equal(c, true, f.done(task, 1)["changed"])
 	require.Equal(c, []any{task["id"]}, c.post("/queue/heartbeat", obj{"id": task["id"]})["canceled"])
 }
