@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -362,13 +363,23 @@ func TestAnUnreachableServerIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	c := connect(t, "http://"+address, func(o *client.Options) { o.Retries = 1000 })
+	tried, first := make(chan struct{}), sync.Once{}
+	c := connect(t, "http://"+address, func(o *client.Options) {
+		o.Retries = 1000
+		o.HTTPClient.Transport = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			if err != nil {
+				first.Do(func() { close(tried) })
+			}
+			return conn, err
+		}}
+	})
 	answers := make(chan error, 1)
 	go func() {
 		_, err := c.Info(t.Context())
 		answers <- err
 	}()
-	time.Sleep(150 * time.Millisecond) // it has tried by then
+	<-tried
 	l, err = net.Listen("tcp", address)
 	require.NoError(t, err)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"member":"late"}`)) })}
