@@ -36,7 +36,7 @@ func (s *State) linkClosing() {
 		s.Root.Shared = map[string]json.RawMessage{}
 	}
 	sc := s.Closing.Scope
-	sc.Graph, sc.Params, sc.Shared, sc.held = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.held
+	sc.Graph, sc.Params, sc.Shared, sc.size = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size
 	s.scopes[sc.Path] = sc
 }
 

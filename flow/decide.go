@@ -243,7 +243,7 @@ func (d *decider) signal(c Signal) error {
 // is waiting for, or has had before, is refused: however large its own outputs are, it can be told to go on.
 func (d *decider) checkRoom(key string, v json.RawMessage) error {
 	root := d.s.Root
-	size := *root.held + root.growth(key, v)
+	size := *root.size + root.growth(key, v)
 	if _, there := root.Shared[key]; there || size <= d.limits.Shared {
 		return nil
 	}

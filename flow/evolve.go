@@ -97,9 +97,9 @@ func (s *State) linkRoot() {
 	if s.Root.Graph.Dag != nil {
 		s.Root.Params, s.Root.run = objectOr(s.Params), s.Params
 	}
-	s.Root.held = new(int)
+	s.Root.size = new(int)
 	for key, v := range s.Root.Shared {
-		*s.Root.held += len(key) + len(v)
+		*s.Root.size += len(key) + len(v)
 	}
 	s.scopes = map[string]*Scope{"": s.Root}
 }
@@ -117,8 +117,8 @@ func (sc *Scope) set(key string, v json.RawMessage) {
 		sc.Shared = map[string]json.RawMessage{}
 	}
 	v = orNull(v)
-	if sc.held != nil {
-		*sc.held += sc.growth(key, v)
+	if sc.size != nil {
+		*sc.size += sc.growth(key, v)
 	}
 	sc.Shared[key] = v
 }

@@ -57,7 +57,7 @@ type Scope struct {
 	run    json.RawMessage // of dag mode: what `run` means
 	given  json.RawMessage // what $input means before there is one: in the closing scope, what is to be undone
 	dag    dagState
-	held   *int  // bytes of the task's own shared; nil in scopes that have another one
+	size   *int  // bytes of the task's own shared; nil in scopes that have another one
 	parent *Step // nil for the root
 	depth  int
 }
