@@ -29,8 +29,9 @@ func (c *dagCompiler) dagExec(n *Node, key string, at *place) Exec {
 	if route == "" && n.ExecType == "" && n.ExecMode == "" {
 		route = c.set.def.Route
 		if c.set.def.ExecType != "" {
-			n = &Node{ExecType: c.set.def.ExecType, Service: n.Service, Func: n.Func, Script: n.Script, Labels: n.Labels, VisibilityMS: n.VisibilityMS,
-				MaxAttempts: n.MaxAttempts, AttemptDelayMS: n.AttemptDelayMS, WeightedByLoad: n.WeightedByLoad}
+			own := *n
+			own.ExecType = c.set.def.ExecType
+			n = &own
 		}
 		if n.Func != "" || n.Script != nil {
 			route = ""

@@ -29,3 +29,16 @@ func TestAWrittenZeroIsNotWhatTheProfileSays(t *testing.T) {
 		require.Equal(t, want, times{n.TimeoutMS, n.Retry.WaitMS}, definition)
 	}
 }
+
+// TestWhereJobsWaitIsNoMatterToTheirTimes says in three ways that jobs wait in a queue.
+func TestWhereJobsWaitIsNoMatterToTheirTimes(t *testing.T) {
+	const times = "service: s, start_timeout: 5s, heartbeat_timeout: 7s"
+	for _, definition := range []string{
+		"mode: dag\nnodes: {a: {route: queue, " + times + "}}",
+		"mode: dag\ndefaults: {route: queue}\nnodes: {a: {" + times + "}}",
+		"mode: dag\ndefaults: {exec_type: queue}\nnodes: {a: {" + times + "}}",
+	} {
+		e := planOf(t, definition).Root.Nodes["a"].Exec
+		require.Equal(t, []int64{5_000, 7_000}, []int64{e.StartMS, e.HeartbeatMS}, definition)
+	}
+}
