@@ -2,9 +2,7 @@ package persistence
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -12,67 +10,15 @@ import (
 // Reader reads tasks by folding their journals. What it answers is exact on any member: it asks the
 // store, never the task's owner.
 type Reader struct {
-	store  Store
-	limits flow.Limits
-
-	mu    sync.Mutex
-	plans map[string]*flow.Plan // by version; immutable, so they are kept
+	store Store
+	plans plans
 
 	shelf shelf
 }
 
-// maxPlans bounds how many compiled versions are kept in memory.
-const maxPlans = 4096
-
 // NewReader reads from a store.
 func NewReader(store Store, limits flow.Limits) *Reader {
-	return &Reader{store: store, limits: limits.OrDefault(), plans: map[string]*flow.Plan{}}
-}
-
-// Plan is the compiled form of a version.
-func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
-	r.mu.Lock()
-	plan := r.plans[version]
-	r.mu.Unlock()
-	if plan != nil {
-		return plan, nil
-	}
-	v, err := r.store.Version(ctx, version)
-	if errors.Is(err, ErrNotFound) {
-		return nil, flow.Errorf(flow.NotFound, "there is no flow version %s", version)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading flow version %s: %w", version, err)
-	}
-	if plan, err = compile(v, r.limits); err != nil {
-		return nil, err
-	}
-	switch f, err := r.store.Flow(ctx, v.FlowID); {
-	case err == nil:
-		plan.FlowSlug = f.Slug
-	case !errors.Is(err, ErrNotFound):
-		return nil, fmt.Errorf("reading flow %s: %w", v.FlowID, err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.plans) >= maxPlans {
-		clear(r.plans)
-	}
-	r.plans[version] = plan
-	return plan, nil
-}
-
-func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {
-	d, err := flow.ParseDefinition(v.Definition)
-	if err != nil {
-		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
-	}
-	plan, problems := flow.Compile(d, limits)
-	if err := problems.Err(); err != nil {
-		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
-	}
-	plan.FlowID = v.FlowID
-	return plan, nil
+	return &Reader{store: store, plans: plans{store: store, limits: limits.OrDefault(), of: map[string]*flow.Plan{}}}
 }
 
 // View is a task as it is now.
