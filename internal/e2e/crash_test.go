@@ -227,7 +227,7 @@ func killPostgres(t *testing.T, p *plan) {
 		require.NoError(t, server.Restart(t.Context()))
 		s.ready()
 	})
-	require.False(t, s.member.gone())
+	require.False(t, s.member.Gone())
 	s.tell("kills of Postgres", p.kills, begun, s.finish(p, e))
 }
 
@@ -241,15 +241,15 @@ func putToSleep(t *testing.T, p *plan) {
 	e := s.storm(p.tasks, naps, func(int) {
 		s.ready()
 		time.Sleep(millis(rng, 300, 1200))
-		require.NoError(t, s.member.freeze())
+		require.NoError(t, s.member.Freeze())
 		address := freeAddress(t)
 		successor := s.serve("successor", address)
 		s.readyAt(successor, address)
 		time.Sleep(millis(rng, 0, 1000))
-		require.NoError(t, s.member.thaw())
+		require.NoError(t, s.member.Thaw())
 		var exit *exec.ExitError
-		require.ErrorAs(t, s.member.wait(patience), &exit, "who lost the store fails")
-		require.NoError(t, successor.stop(patience))
+		require.ErrorAs(t, s.member.Wait(patience), &exit, "who lost the store fails")
+		require.NoError(t, successor.Stop(patience))
 		s.launch()
 	})
 	s.tell("naps", naps, begun, s.finish(p, e))
@@ -281,7 +281,7 @@ func killWorkers(t *testing.T, p *plan) {
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 1000, 1800))
 		name := everybody[rng.IntN(4)]
-		s.workers[name].kill()
+		s.workers[name].Kill()
 		time.Sleep(millis(rng, 0, 500))
 		s.hire(name)
 		s.reachable(name)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/process"
 )
 
 // stage is a store, a member on it and its workers, in processes of their own.
@@ -21,8 +23,8 @@ type stage struct {
 	dir     string // of logs and, on SQLite, of the store
 	store   string // setting
 	address string
-	member  *process
-	workers map[string]*process
+	member  *process.Process
+	workers map[string]*process.Process
 	urls    map[string]string // of push workers; a successor has the same one
 	client  *client
 
@@ -37,7 +39,7 @@ var binary string
 func newStage(t *testing.T, store string) *stage {
 	dir, err := os.MkdirTemp("", "troupe-e2e-")
 	require.NoError(t, err)
-	s := &stage{t: t, dir: dir, store: store, address: freeAddress(t), workers: map[string]*process{}, urls: map[string]string{},
+	s := &stage{t: t, dir: dir, store: store, address: freeAddress(t), workers: map[string]*process.Process{}, urls: map[string]string{},
 		workerTTL: 15 * time.Second, visibility: time.Minute}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
@@ -78,15 +80,22 @@ func (s *stage) keep() {
 func (s *stage) launch() { s.member = s.serve("member", s.address) }
 
 // serve starts a member at an address.
-func (s *stage) serve(name, address string) *process {
+func (s *stage) serve(name, address string) *process.Process {
 	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", address, "--name", name, "--allow-scripts",
 		"--idle-after", "400ms", "--worker-save", "500ms",
 		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String())
 	cmd.Dir = s.dir // scripts run here
-	p, err := startProcess(s.dir, name, cmd)
+	p, err := process.Start(s.dir, name, cmd)
 	require.NoError(s.t, err)
-	s.t.Cleanup(p.kill)
+	s.t.Cleanup(p.Kill)
 	return p
+}
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	address, err := process.FreeAddress()
+	require.NoError(t, err)
+	return address
 }
 
 // patience is how long anything may take that is about to happen by itself.
@@ -95,7 +104,7 @@ const patience = 60 * time.Second
 // ready waits until the member takes work.
 func (s *stage) ready() { s.readyAt(s.member, s.address) }
 
-func (s *stage) readyAt(p *process, address string) {
+func (s *stage) readyAt(p *process.Process, address string) {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if resp, err := s.client.http.Get("http://" + address + "/readyz"); err == nil {
 			resp.Body.Close()
@@ -103,8 +112,8 @@ func (s *stage) readyAt(p *process, address string) {
 				return
 			}
 		}
-		if p.gone() || time.Since(begun) > patience {
-			s.t.Fatalf("%s is not ready: ended %v, %v", p.name, p.gone(), p.err)
+		if p.Gone() || time.Since(begun) > patience {
+			s.t.Fatalf("%s is not ready: ended %v, %v", p.Name, p.Gone(), p.Err)
 		}
 	}
 }
@@ -162,9 +171,9 @@ func (s *stage) hireFor(name string, spec workerSpec) {
 
 func (s *stage) employ(name string, cmd *exec.Cmd) {
 	cmd.Dir = s.dir
-	p, err := startProcess(s.dir, name, cmd)
+	p, err := process.Start(s.dir, name, cmd)
 	require.NoError(s.t, err)
-	s.t.Cleanup(p.kill)
+	s.t.Cleanup(p.Kill)
 	s.workers[name] = p
 }
 
@@ -227,7 +236,7 @@ func (s *stage) reachable(name string) {
 }
 
 // crash kills the member.
-func (s *stage) crash() { s.member.kill() }
+func (s *stage) crash() { s.member.Kill() }
 
 // leave stops the member in order.
-func (s *stage) leave() { require.NoError(s.t, s.member.stop(patience)) }
+func (s *stage) leave() { require.NoError(s.t, s.member.Stop(patience)) }

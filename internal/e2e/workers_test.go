@@ -18,7 +18,7 @@ func heldJobs(t *testing.T) {
 		s.hireFor("second", workerSpec{Services: []string{"hold"}})
 		s.await("second")
 		require.Equal(t, []string{"first"}, s.workersOf(task))
-		s.workers["first"].kill()
+		s.workers["first"].Kill()
 		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "second")
 	})
 	t.Run("a push worker's goes to the next one at once", func(t *testing.T) {
@@ -29,7 +29,7 @@ func heldJobs(t *testing.T) {
 		s.hireFor("second", workerSpec{Push: true, Services: []string{"hold"}})
 		s.await("second")
 		task := s.hold("push")
-		s.workers["first"].kill()
+		s.workers["first"].Kill()
 		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "second")
 	})
 	t.Run("the only push worker's fails", func(t *testing.T) {
@@ -38,7 +38,7 @@ func heldJobs(t *testing.T) {
 		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}, Hang: true})
 		s.await("first")
 		task := s.hold("push")
-		s.workers["first"].kill()
+		s.workers["first"].Kill()
 		s.ends(task, outcome{"completed", "", `{"lost":"NOBODY DID IT"}`}, "first")
 	})
 	t.Run("a pull worker finishes it while the member is away", func(t *testing.T) {
@@ -46,7 +46,7 @@ func heldJobs(t *testing.T) {
 		s := newHeldStage(t)
 		s.hireFor("first", workerSpec{Services: []string{"hold"}})
 		task := s.hold("pull")
-		s.member.kill()
+		s.member.Kill()
 		time.Sleep(300 * time.Millisecond) // less than the claim's time
 		s.launch()
 		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first")
@@ -57,7 +57,7 @@ func heldJobs(t *testing.T) {
 		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}})
 		s.await("first")
 		task := s.hold("push")
-		s.member.kill()
+		s.member.Kill()
 		time.Sleep(6 * time.Second) // nobody could hear its heartbeats
 		s.launch()
 		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "first")

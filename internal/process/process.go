@@ -1,0 +1,111 @@
+// Package process runs programs beside a test: they end with it, whatever happens, can be killed, frozen
+// and stopped, and what they say goes to a log of their name.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Process is a program that was started.
+type Process struct {
+	Name  string
+	Err   error // how it ended, once Gone
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// Start starts a command and waits for it on a thread that lives as long: the kernel would take
+// the end of that thread for the end of the parent. The log is in dir.
+func Start(dir, name string, cmd *exec.Cmd) (*Process, error) {
+	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	fmt.Fprintf(log, "--- %s starts\n", time.Now().Format(time.StampMilli))
+	cmd.Stdout, cmd.Stderr = log, log
+	endWithParent(cmd)
+	p := &Process{Name: name, cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.Err = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Pid is the program's number.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Kill ends the process without warning, and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	<-p.ended
+}
+
+// Stop asks the process to end and says how it did.
+func (p *Process) Stop(patience time.Duration) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop %s: %w", p.Name, err)
+	}
+	return p.Wait(patience)
+}
+
+// Freeze stops the process where it is; Thaw lets it go on.
+func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Wait waits for the process to end by itself and says how it did.
+func (p *Process) Wait(patience time.Duration) error {
+	select {
+	case <-p.ended:
+		return p.Err
+	case <-time.After(patience):
+		return fmt.Errorf("%s %w after %v", p.Name, errGoesOn, patience)
+	}
+}
+
+var errGoesOn = errors.New("goes on")
+
+// Gone says whether the process has ended.
+func (p *Process) Gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// FreeAddress looks below the ports that the kernel hands out by itself: there a client that dials
+// while nobody listens may be given the very port it dials, and connect to itself.
+func FreeAddress() (string, error) {
+	const first, last = 20000, 32000
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		if l, err := net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", errors.New("no port is free")
+}
