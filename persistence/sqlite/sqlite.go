@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -34,20 +33,20 @@ type store struct {
 	lock    *os.File
 }
 
-// Open opens the file at path and creates it when it is missing. A file in use by another store is
+// Open opens the file at path, wherever links lead, and creates it when it is missing. A file in use by another store is
 // persistence.ErrTaken, wrapped in a text that names the file.
 func Open(ctx context.Context, path string, o Options) (persistence.Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 4
 	}
-	path, err := filepath.Abs(path)
+	path, err := realPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	lock, err := lockFile(path + ".lock")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open the store: there is no folder %s: create it, or name another file", filepath.Dir(path))
+	if err := checkNames(path); err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
 	}
+	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
