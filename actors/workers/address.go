@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"syscall"
 	"time"
 
@@ -89,21 +90,26 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0].Unmap())
 }
 
-// allowed says whether workers may be at an address.
+// allowed says whether workers may be at an address. One that holds an IPv4 address for a translator or a tunnel
+// to reach is allowed only if that one is in an allowed network as well.
 func (r *Registry) allowed(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
-	if addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
-		return false
-	}
 	if addr.IsLoopback() {
 		return true
 	}
-	for _, network := range r.opts.Allow {
-		if network.Contains(addr) {
-			return true
+	for _, inner := range inside(addr) {
+		if inner.IsLoopback() || !r.inNetwork(inner) {
+			return false
 		}
 	}
-	return false
+	return r.inNetwork(addr)
+}
+
+func (r *Registry) inNetwork(addr netip.Addr) bool {
+	if addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
+		return false
+	}
+	return slices.ContainsFunc(r.opts.Allow, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
 // guardDial refuses to connect anywhere else: a name may resolve differently by the time it is called.

@@ -127,6 +127,41 @@ func TestANameIsNotCalledWhereWorkersMayNotBe(t *testing.T) {
 	}
 }
 
+func TestAnAddressInsideAnotherDecides(t *testing.T) {
+	everywhere := workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("::/0"), netip.MustParsePrefix("0.0.0.0/0")}}
+	r := open(t, newStore(t), everywhere)
+	register := func(host string) error {
+		return r.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://[" + host + "]:9", Services: []string{"s"}})
+	}
+	for name, host := range map[string]string{
+		"NAT64":                          "64:ff9b::169.254.169.254",
+		"NAT64 of a local prefix":        "64:ff9b:1::169.254.169.254",
+		"6to4":                           "2002:a9fe:a9fe::1",
+		"mapped":                         "::ffff:169.254.169.254",
+		"compatible":                     "::169.254.169.254",
+		"translated":                     "::ffff:0:169.254.169.254",
+		"Teredo":                         "2001:0:4136:e378:8000:63bf:5601:5601",
+		"ISATAP":                         "2001:db8::5efe:169.254.169.254",
+		"ISATAP with a universal number": "2001:db8::200:5efe:169.254.169.254",
+		"6to4 of nothing":                "2002::1",
+		"NAT64 of a group":               "64:ff9b::224.0.0.1",
+		"link-local":                     "fe80::1",
+	} {
+		require.Equal(t, flow.Invalid, flow.KindOf(register(host)), name)
+	}
+	for _, host := range []string{"64:ff9b::192.0.2.7", "2002:c000:207::1", "2001:db8::1", "fd12::7", "::1"} {
+		require.NoError(t, register(host), host)
+	}
+}
+
+func TestAnAddressInsideAnotherMustBeAllowedToo(t *testing.T) {
+	narrow := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("::/0")}})
+	for _, host := range []string{"64:ff9b::192.0.2.7", "2002:c000:207::1", "64:ff9b::127.0.0.1"} {
+		err := narrow.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://[" + host + "]:9", Services: []string{"s"}})
+		require.Equal(t, flow.Invalid, flow.KindOf(err), host)
+	}
+}
+
 // refusals are what a registry logs of calls that it did not make.
 type refusals struct{ bytes.Buffer }
 
