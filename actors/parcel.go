@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"fmt"
-
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -103,7 +101,7 @@ const (
 )
 
 // commit makes the store's form of a parcel. The state is the one after it.
-func (t *task) commit(p *parcel) (persistence.Commit, error) {
+func (t *task) commit(p *parcel) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row(), At: t.state.UpdatedAt}
 	t.journal += len(c.Events)
 	t.addColumns(&c)
@@ -112,13 +110,11 @@ func (t *task) commit(p *parcel) (persistence.Commit, error) {
 	}
 	t.addQueue(&c, p.effects)
 	if t.journal >= snapshotBytes && t.journal >= t.snapshot {
-		if err := t.takeSnapshot(&c); err != nil {
-			return c, err
-		}
+		t.takeSnapshot(&c)
 	} else if t.state.Status.Ended() {
 		t.addSnapshot(&c)
 	}
-	return c, nil
+	return c
 }
 
 func (t *task) addColumns(c *persistence.Commit) {
@@ -144,19 +140,12 @@ func (t *task) addSnapshot(c *persistence.Commit) {
 	if t.journal < smallJournal {
 		return
 	}
-	if err := t.takeSnapshot(c); err != nil {
-		t.m.log.Error("no snapshot", "task", t.id, "error", err)
-	}
+	t.takeSnapshot(c)
 }
 
-func (t *task) takeSnapshot(c *persistence.Commit) error {
-	b, err := flow.EncodeSnapshot(t.state)
-	if err != nil {
-		return fmt.Errorf("snapshot: %w", err)
-	}
-	c.Snapshot = b
-	t.journal, t.snapshot = 0, len(b)
-	return nil
+func (t *task) takeSnapshot(c *persistence.Commit) {
+	c.Snapshot = flow.EncodeSnapshot(t.state)
+	t.journal, t.snapshot = 0, len(c.Snapshot)
 }
 
 // addQueue makes and ends the rows of jobs that wait for pollers, with the events they follow from.

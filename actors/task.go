@@ -243,11 +243,7 @@ func (t *task) flush(c actor.Context) {
 	}
 	t.inflight, t.open = t.open, nil
 	t.seq++
-	commit, err := t.commit(t.inflight)
-	if err != nil {
-		panic(err)
-	}
-	t.send(c, commit)
+	t.send(c, t.commit(t.inflight))
 }
 
 func (t *task) send(c actor.Context, commit persistence.Commit) {

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -13,8 +12,8 @@ import (
 const eventsFormat = 1
 
 // AppendEvents adds events as one journal row: {"f":1,"t":…,"e":[…]}, where t is the time of those that
-// have none. It is written by hand because it is on the path of every step; DecodeEvents reads it with
-// encoding/json and a test holds the two together.
+// have none. It is written and read by hand because it is on the path of every step and of every page of a history;
+// a test holds both against encoding/json.
 func AppendEvents(b []byte, events []Event) []byte {
 	b = slices.Grow(b, roomFor(events))
 	b = append(b, `{"f":`...)
@@ -114,25 +113,4 @@ func appendRaw(b []byte, name string, v json.RawMessage) []byte {
 		return b
 	}
 	return append(appendName(b, name), v...)
-}
-
-// DecodeEvents reads a journal row.
-func DecodeEvents(row []byte) ([]Event, error) {
-	var r struct {
-		Format int     `json:"f"`
-		At     int64   `json:"t"`
-		Events []Event `json:"e"`
-	}
-	if err := json.Unmarshal(row, &r); err != nil {
-		return nil, fmt.Errorf("flow: a journal row cannot be read: %w", err)
-	}
-	if r.Format != eventsFormat {
-		return nil, fmt.Errorf("flow: a journal row has format %d, this version knows %d: it was written by a newer Troupe", r.Format, eventsFormat)
-	}
-	for i := range r.Events {
-		if r.Events[i].At == 0 {
-			r.Events[i].At = r.At
-		}
-	}
-	return r.Events, nil
 }

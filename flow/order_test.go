@@ -93,7 +93,7 @@ func playInOrder(t require.TestingT, plan *Plan, next func(n int) int) ended {
 		}
 		require.NoError(t, err)
 	}
-	require.FailNow(t, "the task is stuck", "%s", snapshotOf(t, tb.state))
+	require.FailNow(t, "the task is stuck", "%s", stateText(t, tb.state))
 	return ended{}
 }
 

@@ -240,7 +240,7 @@ func (tb *table) runs() []NodeRun {
 			h.Apply(&events[i])
 		}
 	}
-	require.Equal(tb.t, string(snapshotOf(tb.t, tb.state)), string(snapshotOf(tb.t, h.State)))
+	require.Equal(tb.t, stateText(tb.t, tb.state), stateText(tb.t, h.State))
 	return h.Runs
 }
 

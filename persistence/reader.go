@@ -70,10 +70,7 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	v := &View{TaskRow: rec.TaskRow, Seq: rec.SnapshotSeq}
 	rows := rec.Rows
 	if rec.Snapshot != nil {
-		s, known, err := flow.DecodeSnapshot(rec.Snapshot, plan)
-		if err != nil {
-			return nil, err
-		}
+		s, known := flow.DecodeSnapshot(rec.Snapshot, plan)
 		if known {
 			v.State = s
 		} else if rows, err = r.store.Rows(ctx, rec.ID, 0, maxRows); err != nil {

@@ -183,3 +183,13 @@ func trim(v []byte) []byte {
 	}
 	return v
 }
+
+// End is the position behind the JSON value that begins at start, -1 if it does not end. It reads each byte
+// once and looks no further into the value than its brackets and quotes.
+func End(data []byte, start int) int {
+	c := cursor{data: data, pos: start}
+	if !c.skip() {
+		return -1
+	}
+	return c.pos
+}

@@ -205,11 +205,7 @@ func (c *checker) rest(t *shadow, in *stored) {
 }
 
 func (c *checker) encode(s *flow.State) []byte {
-	b, err := flow.EncodeSnapshot(s)
-	if err != nil {
-		c.w.fail("task %s: %v", s.Task, err)
-	}
-	return b
+	return flow.EncodeSnapshot(s)
 }
 
 // queueJobs are the queue attempts in flight, claimed or not.
@@ -316,9 +312,9 @@ func (c *checker) foldAnew(t *shadow, in *stored) {
 	if in.snapshot == nil {
 		return
 	}
-	s, ok, err := flow.DecodeSnapshot(in.snapshot, t.state.Plan)
-	if err != nil || !ok {
-		c.w.fail("task %s: the snapshot cannot be read: %v", in.ID, err)
+	s, ok := flow.DecodeSnapshot(in.snapshot, t.state.Plan)
+	if !ok {
+		c.w.fail("task %s: the snapshot cannot be read", in.ID)
 		return
 	}
 	for _, row := range in.rows[in.snapshotSeq:] {

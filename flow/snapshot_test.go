@@ -1,0 +1,71 @@
+package flow
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSnapshotsHoldEveryField fills all that a snapshot keeps, as reflection sees it, so that a new field is
+// not forgotten.
+func TestSnapshotsHoldEveryField(t *testing.T) {
+	var s State
+	n := 0
+	fill(reflect.ValueOf(&s).Elem(), &n, 0)
+	require.Greater(t, n, 150, "it has been filled")
+	written := codec{}
+	codeState(&written, &s)
+	var again State
+	read := codec{b: written.b, reading: true}
+	codeState(&read, &again)
+	require.False(t, read.broken)
+	require.Empty(t, read.b)
+	require.Equal(t, s, again)
+}
+
+// fill gives a value and all below it a content that is not zero, and no other field has. Scopes and steps are
+// inside each other, so it ends at some depth.
+func fill(v reflect.Value, n *int, depth int) {
+	*n++
+	switch v.Interface().(type) {
+	case json.RawMessage:
+		v.SetBytes([]byte(strconv.Itoa(*n)))
+		return
+	case UnitStatus:
+		v.SetUint(uint64(1 + *n%int(UnitCanceled)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("text " + strconv.Itoa(*n))
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n * 1001))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		if depth < 12 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), n, depth+1)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), n, depth+1)
+		fill(v.Index(1), n, depth+1)
+	case reflect.Map:
+		element := reflect.New(v.Type().Elem()).Elem()
+		fill(element, n, depth+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key "+strconv.Itoa(*n)), element)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+				fill(v.Field(i), n, depth+1)
+			}
+		}
+	default:
+		panic("a snapshot cannot hold a " + v.Type().String())
+	}
+}
