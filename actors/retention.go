@@ -2,12 +2,17 @@ package actors
 
 import "time"
 
-// How often ended tasks past their age are looked for, and how many are deleted at once.
+// How many ended tasks are deleted at once, and how long the pause is before the next ones.
 const (
-	retentionEvery = time.Hour
 	retentionBatch = 500
 	retentionPause = 50 * time.Millisecond
 )
+
+// sweepEvery is how often ended tasks past their age are looked for: ten times in that age, so that a short
+// one is kept to, but not more often than a store should be asked, nor less than hourly.
+func sweepEvery(age time.Duration) time.Duration {
+	return min(max(age/10, time.Second), time.Hour)
+}
 
 // forgetEnded deletes tasks that ended longer than Retention ago, in small batches with a pause between
 // them, so that nobody notices.
@@ -20,7 +25,7 @@ func (m *Member) forgetEnded() {
 		m.background(func() {
 			before := m.now() - m.cfg.Retention.Milliseconds()
 			n, err := m.store.DeleteEnded(m.ctx, before, retentionBatch)
-			wait := retentionEvery
+			wait := sweepEvery(m.cfg.Retention)
 			switch {
 			case err != nil && m.ctx.Err() == nil:
 				m.log.Warn("ended tasks could not be deleted", "error", err)
