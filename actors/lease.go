@@ -57,11 +57,13 @@ func (l *lease) renew(ctx context.Context) error {
 	return nil
 }
 
-// held says whether the lease certainly still runs.
+// held says whether nobody else can have the lease. On a store that is locked it holds also when its time is
+// over, unless the store fails.
 func (l *lease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.fenced && l.m.cfg.Host.Clock.Now().Sub(l.renewed) < l.m.cfg.Lease
+	runs := l.m.cfg.Host.Clock.Now().Sub(l.renewed) < l.m.cfg.Lease
+	return !l.fenced && (runs || l.m.store.Locked() && l.failing.IsZero())
 }
 
 func (l *lease) lost() <-chan struct{} {
@@ -89,7 +91,7 @@ func (l *lease) keep() {
 	var again func()
 	again = func() {
 		l.m.background(func() {
-			ctx, cancel := context.WithTimeout(l.m.ctx, l.m.cfg.Lease)
+			ctx, cancel := l.patience()
 			defer cancel()
 			l.tell(l.renew(ctx))
 			if !l.over() && l.m.ctx.Err() == nil {
@@ -100,19 +102,40 @@ func (l *lease) keep() {
 	l.m.cfg.Host.Clock.AfterFunc(every, again)
 }
 
+// patience is how long a renewal may take: longer than the lease only where nobody else can get it.
+func (l *lease) patience() (context.Context, context.CancelFunc) {
+	if l.m.store.Locked() {
+		return context.WithCancel(l.m.ctx)
+	}
+	return context.WithTimeout(l.m.ctx, l.m.cfg.Lease)
+}
+
 // tell logs what a renewal changed. Only keep calls it, one renewal after the other.
 func (l *lease) tell(err error) {
 	now := l.m.cfg.Host.Clock.Now()
-	switch failing := !l.failing.IsZero(); {
+	before := l.fails(err, now)
+	switch failing := !before.IsZero(); {
 	case errors.Is(err, persistence.ErrFenced):
 		if closed(l.lost()) {
 			l.m.log.Error("another member has taken over the store: this one ends", "member", l.m.cfg.Name)
 		}
 	case err != nil && !failing && l.m.ctx.Err() == nil:
-		l.failing = now
 		l.m.log.Warn("the lease could not be renewed: trying on", "error", err)
 	case err == nil && failing:
-		l.m.log.Info("the lease is renewed again", "after", now.Sub(l.failing))
-		l.failing = time.Time{}
+		l.m.log.Info("the lease is renewed again", "after", now.Sub(before))
 	}
+}
+
+// fails notes whether a renewal failed, and tells since when those before it did; zero = they did not.
+func (l *lease) fails(err error, now time.Time) (before time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before = l.failing
+	switch {
+	case err == nil:
+		l.failing = time.Time{}
+	case before.IsZero():
+		l.failing = now
+	}
+	return before
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // crossing is a store that answers a renewal only when its member has left, and lets it go only then.
@@ -76,4 +78,67 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 	th.Kill()
 	require.Equal(t, 1, strings.Count(log.String(), "the lease could not be renewed"), log.String())
 	require.Equal(t, 1, strings.Count(log.String(), "the lease is renewed again"), log.String())
+}
+
+// lagging is a store whose renewals, once they are to, wait until they are let go, or are answered with an error.
+type lagging struct {
+	persistence.Store
+	err   error
+	armed atomic.Bool
+	asked chan struct{}
+}
+
+func (s *lagging) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+	if !s.armed.Load() {
+		return s.Store.Renew(ctx, incarnation, ttl)
+	}
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	if s.err == nil {
+		<-ctx.Done()
+		return time.Time{}, ctx.Err()
+	}
+	return time.Time{}, s.err
+}
+
+// ahead is an eager clock that can be put forward.
+type ahead struct {
+	eager
+	by atomic.Int64
+}
+
+func (a *ahead) Now() time.Time { return time.Now().Add(time.Duration(a.by.Load())) }
+
+// late is a member whose lease has not been renewed for longer than it runs.
+func late(t *testing.T, store persistence.Store, err error) *theatre {
+	slow := &lagging{Store: store, err: err, asked: make(chan struct{}, 1)}
+	clock := &ahead{}
+	th := start(t, actors.Config{Store: slow, Host: actors.Host{Clock: clock}, Lease: 30 * time.Minute})
+	slow.armed.Store(true)
+	<-slow.asked
+	clock.by.Store(int64(2 * time.Hour))
+	return th
+}
+
+func TestALateRenewalDoesNotLoseAStoreThatNobodyElseCanOpen(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	th := late(t, store, nil)
+	require.NoError(t, th.Ready())
+	th.begin(t, th.publish(t, queueOf("x")), `{}`)
+	require.Len(t, th.poll(t, patience, 1, "x"), 1)
+}
+
+func TestALateRenewalLosesAStoreThatOthersMayJoin(t *testing.T) {
+	th := late(t, model.New(model.Options{}), nil)
+	require.Equal(t, flow.Busy, flow.KindOf(th.Ready()))
+}
+
+func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	th := late(t, store, faulty.ErrFailed)
+	require.Eventually(t, func() bool { return flow.KindOf(th.Ready()) == flow.Busy }, patience, time.Millisecond)
 }

@@ -58,6 +58,9 @@ type Members interface {
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (now time.Time, err error)
 	// Leave gives the lease back, so that a successor need not wait.
 	Leave(ctx context.Context, incarnation string) error
+	// Locked says that nobody else can open what the store is kept in as long as this one is open. Then
+	// a lease that is renewed late, because the machine is busy, has not been lost to anybody.
+	Locked() bool
 }
 
 // Journal is the hot path.

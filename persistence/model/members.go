@@ -59,6 +59,9 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	return now, nil
 }
 
+// Locked: members of one model may well be on different machines.
+func (s *store) Locked() bool { return false }
+
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	leave, err := s.enter(ctx)
 	if err != nil {

@@ -102,6 +102,9 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	return time.UnixMilli(at), wrap("renew", err)
 }
 
+// Locked: everybody who reaches the database may join.
+func (s *store) Locked() bool { return false }
+
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	_, err := s.leases.Exec(ctx, "UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0", incarnation)
 	return wrap("leave", err)

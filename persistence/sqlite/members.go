@@ -17,6 +17,9 @@ func (s *store) fenceAll(ctx context.Context) error {
 	})
 }
 
+// Locked: the file's lock is held until Close, or until the process ends.
+func (s *store) Locked() bool { return true }
+
 // holder is the incarnation that may write.
 type holder struct {
 	incarnation, name string
