@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -50,6 +51,10 @@ func textOf(err error, status int) string {
 	if errors.Is(err, persistence.ErrUnavailable) {
 		return "the store is not available; try again in a moment"
 	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return fmt.Sprintf("the body is larger than %d bytes: keep large data elsewhere and pass a reference, or have the member started with a larger --max-value", tooLarge.Limit)
+	}
 	switch status {
 	case http.StatusBadRequest:
 		return "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000"
@@ -57,8 +62,6 @@ func textOf(err error, status int) string {
 		return "not found"
 	case http.StatusConflict:
 		return "exists already"
-	case http.StatusRequestEntityTooLarge:
-		return "the body is too large"
 	case http.StatusServiceUnavailable:
 		return "the engine did not answer in time; try again"
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
 
-	MaxBody     int64         // bytes of one request; 8 MiB
+	MaxBody     int64         // bytes of one request; what BodyLimit says
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
 	ReadTimeout time.Duration // for one whole request, and for its answer; streams and long polls lift it; 30 s
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
@@ -40,9 +40,15 @@ type Config struct {
 	Collectors []prometheus.Collector // what /metrics shows beside the engine's
 }
 
+// BodyLimit is how many bytes a request may have: 8 MiB, or what a value may have with room for all that comes
+// with it, such as a log.
+func BodyLimit(l flow.Limits) int64 {
+	return max(8<<20, int64(l.OrDefault().Value)+2<<20)
+}
+
 func (c Config) withDefaults() Config {
 	if c.MaxBody <= 0 {
-		c.MaxBody = 8 << 20
+		c.MaxBody = BodyLimit(c.Limits)
 	}
 	if c.IdleTimeout <= 0 {
 		c.IdleTimeout = 2 * time.Minute

@@ -135,7 +135,20 @@ func TestBodiesAreBounded(t *testing.T) {
 	s := serve(t, Config{MaxBody: 1000})
 	resp, body := s.do(t, "POST", "/api/flows", `{"Name":"`+strings.Repeat("x", 2000)+`"}`)
 	require.Equal(t, 413, resp.StatusCode)
-	require.JSONEq(t, `{"error":"the body is too large"}`, body)
+	require.Contains(t, body, "the body is larger than 1000 bytes")
+	require.Contains(t, body, "--max-value")
+}
+
+func TestAResultMayBeAsLargeAsAValueMay(t *testing.T) {
+	limits := flow.Limits{Value: 12 << 20}
+	s := serve(t, Config{Limits: limits})
+	result := `"` + strings.Repeat("x", limits.Value-2) + `"`
+	log := strings.Repeat("l", 256<<10)
+	resp, body := s.do(t, "POST", "/api/queue/complete", `{"queue_id":"q-task.1.0.1.CmE","result":`+result+`,"log":"`+log+`"}`)
+	require.Equal(t, 404, resp.StatusCode, "it was read, and there is no such task")
+	require.Contains(t, body, "error")
+	resp, _ = s.do(t, "POST", "/api/queue/complete", `{"queue_id":"q-x","result":[`+result+`,`+result+`]}`)
+	require.Equal(t, 413, resp.StatusCode)
 }
 
 func TestTokensOpenEverythingButTheProbes(t *testing.T) {

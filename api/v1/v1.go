@@ -78,7 +78,7 @@ type Config struct {
 	StoreKind string // sqlite, postgres
 	Member    string // the member's name
 
-	MaxBody   int64         // bytes of one request; 8 MiB
+	MaxBody   int64         // bytes of one request; what api.BodyLimit says
 	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
 	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
 	WorkerTTL time.Duration // how old a worker's last heartbeat may be before it counts as offline; 15 s
@@ -87,7 +87,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.MaxBody <= 0 {
-		c.MaxBody = 8 << 20
+		c.MaxBody = api.BodyLimit(c.Limits)
 	}
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = 15 * time.Second
