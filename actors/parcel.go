@@ -111,6 +111,7 @@ func (t *task) commit(p *parcel) persistence.Commit {
 	t.addQueue(&c, p.effects)
 	if t.journal >= snapshotBytes && t.journal >= t.snapshot {
 		t.takeSnapshot(&c)
+		c.Checkpoint = true
 	} else if t.state.Status.Ended() {
 		t.addSnapshot(&c)
 	}

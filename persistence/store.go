@@ -70,11 +70,15 @@ type Journal interface {
 	// batch: ErrFenced or ErrRefused when nothing was written, or a failure after which it is unknown
 	// whether anything was.
 	Commit(ctx context.Context, incarnation string, batch []Commit) ([]error, error)
-	// Load reads what is needed to fold tasks: the newest snapshot and the rows after it.
+	// Load reads what is needed to fold tasks: the newest snapshot or checkpoint and the rows after it.
 	// The answer has the order of ids; an unknown task has a nil record.
 	Load(ctx context.Context, ids []string) ([]*Record, error)
 	// Rows reads a task's journal after a sequence number, at most limit rows.
 	Rows(ctx context.Context, task string, after int64, limit int) ([]Row, error)
+	// Checkpoints tells after which rows of a task's journal there is a checkpoint, in order.
+	Checkpoints(ctx context.Context, task string) ([]int64, error)
+	// Checkpoint reads the one after a row. ErrNotFound when there is none.
+	Checkpoint(ctx context.Context, task string, seq int64) (snapshot []byte, err error)
 	// Unfinished lists tasks that have neither ended nor are at rest, in order of id after a given one.
 	Unfinished(ctx context.Context, after string, limit int) ([]string, error)
 	// DueWakes lists tasks at rest whose time has come by before, earliest first.
@@ -92,6 +96,9 @@ type Commit struct {
 
 	Columns  *Columns // nil = unchanged
 	Snapshot []byte   // of the state after Seq; nil = none
+	// Checkpoint keeps Snapshot for good, as a place where reading the history may begin; else the next one
+	// takes its place. Only with Events.
+	Checkpoint bool
 	// Rest: nil = as it was; Resting(due) puts the task to rest (due 0 = no wake);
 	// Awake() ends its rest and deletes its wake.
 	Rest *Rest

@@ -34,6 +34,14 @@ func (s *store) Rows(ctx context.Context, task string, after int64, limit int) (
 	return call(ctx, s, "Rows", func() ([]persistence.Row, error) { return s.Store.Rows(ctx, task, after, limit) })
 }
 
+func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
+	return call(ctx, s, "Checkpoints", func() ([]int64, error) { return s.Store.Checkpoints(ctx, task) })
+}
+
+func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+	return call(ctx, s, "Checkpoint", func() ([]byte, error) { return s.Store.Checkpoint(ctx, task, seq) })
+}
+
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
 	return call(ctx, s, "Unfinished", func() ([]string, error) { return s.Store.Unfinished(ctx, after, limit) })
 }

@@ -59,6 +59,9 @@ func (s *store) commit(c persistence.Commit) {
 		t.Columns, t.UpdatedAt = *c.Columns, c.At
 		t.Cursor, t.LastAction, t.Error = listing.Text(t.Cursor), listing.Text(t.LastAction), listing.Text(t.Error)
 	}
+	if c.Checkpoint {
+		t.checkpoints = append(t.checkpoints, checkpoint{c.Seq, slices.Clone(c.Snapshot)})
+	}
 	if c.Snapshot != nil {
 		t.snapshot, t.snapshotSeq = slices.Clone(c.Snapshot), c.Seq
 	}
@@ -126,6 +129,37 @@ func (s *store) Rows(ctx context.Context, id string, after int64, limit int) ([]
 		return nil, nil
 	}
 	return first(t.after(after), limit), nil
+}
+
+func (s *store) Checkpoints(ctx context.Context, id string) ([]int64, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var list []int64
+	if t := s.tasks[id]; t != nil {
+		for _, c := range t.checkpoints {
+			list = append(list, c.seq)
+		}
+	}
+	return list, nil
+}
+
+func (s *store) Checkpoint(ctx context.Context, id string, seq int64) ([]byte, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if t := s.tasks[id]; t != nil {
+		for _, c := range t.checkpoints {
+			if c.seq == seq {
+				return slices.Clone(c.snapshot), nil
+			}
+		}
+	}
+	return nil, persistence.ErrNotFound
 }
 
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {

@@ -42,6 +42,7 @@ type task struct {
 	rows        []persistence.Row
 	snapshot    []byte
 	snapshotSeq int64
+	checkpoints []checkpoint
 	rest        persistence.Rest
 	jobs        map[string]persistence.QueueRow
 }
@@ -103,4 +104,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// checkpoint is a snapshot that stays.
+type checkpoint struct {
+	seq      int64
+	snapshot []byte
 }

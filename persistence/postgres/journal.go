@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
@@ -13,8 +14,10 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	scan := func(row listing.Row, r *persistence.Record) error {
 		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
 	}
-	found, err := read(ctx, s, "load", scan,
-		"SELECT "+listing.Columns+", t.snapshot, t.snapshot_seq, t.resting"+listing.From+" WHERE t.id = ANY($1)", ids)
+	found, err := read(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
+		CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+listing.From+`
+		LEFT JOIN LATERAL (SELECT seq, snapshot FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true
+		WHERE t.id = ANY($1)`, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +64,21 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID m
 func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
 	return read(ctx, s, "read a journal", listing.ScanRow,
 		"SELECT seq, at, events FROM task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3", task, after, limit)
+}
+
+func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
+	if !flow.IsText(task) {
+		return nil, nil
+	}
+	return read(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = $1 ORDER BY seq", task)
+}
+
+func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+	b, err := find(ctx, s, "read a checkpoint", listing.ScanValue[[]byte], "SELECT snapshot FROM checkpoints WHERE task = $1 AND seq = $2", task, seq)
+	if err != nil {
+		return nil, err
+	}
+	return *b, nil
 }
 
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {

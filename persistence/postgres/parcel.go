@@ -59,6 +59,14 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 		l.bytea(c.Events)
 		l.end()
 	}
+	if c.Checkpoint {
+		l := &p.lists[checks]
+		l.begin(3)
+		l.text(c.Task)
+		l.number(c.Seq)
+		l.bytea(c.Snapshot)
+		l.end()
+	}
 	p.addRest(c)
 	p.addJobs(c)
 }
@@ -93,7 +101,7 @@ func (p *parcel) addTask(c *persistence.Commit) {
 	l.number(c.Create.CreatedAt)
 	l.number(c.At)
 	l.number(n.EndedAt)
-	if c.Snapshot != nil {
+	if passing(c) != nil {
 		l.number(c.Seq)
 	} else {
 		l.number(0)
@@ -110,17 +118,25 @@ func (p *parcel) addTask(c *persistence.Commit) {
 	l.text(c.Create.BodyHash)
 	l.jsonb(listing.Labels(c.Create.Labels))
 	l.bytea(c.Create.Params)
-	l.bytea(c.Snapshot)
+	l.bytea(passing(c))
 	l.end()
+}
+
+// passing is a snapshot that the next one replaces.
+func passing(c *persistence.Commit) []byte {
+	if c.Checkpoint {
+		return nil
+	}
+	return c.Snapshot
 }
 
 // addChange leaves null what stays as it is.
 func (p *parcel) addChange(c *persistence.Commit) {
-	l := &p.lists[changes]
+	l, snapshot := &p.lists[changes], passing(c)
 	switch {
-	case c.Columns == nil && c.Snapshot == nil && c.Rest == nil:
+	case c.Columns == nil && snapshot == nil && c.Rest == nil:
 		return
-	case c.Columns != nil && c.Snapshot == nil && c.Rest == nil:
+	case c.Columns != nil && snapshot == nil && c.Rest == nil:
 		l = &p.lists[columns]
 	}
 	l.begin(12)
@@ -142,7 +158,7 @@ func (p *parcel) addChange(c *persistence.Commit) {
 	} else {
 		l.null(pgtype.BoolOID)
 	}
-	l.bytea(c.Snapshot)
+	l.bytea(snapshot)
 	l.end()
 }
 

@@ -30,6 +30,9 @@ const (
 	appendRows = `appended AS (
 	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM %s x%s)`
 
+	addCheckpoints = `checked AS (
+	INSERT INTO checkpoints (task, seq, snapshot) SELECT x.* FROM %s x%s)`
+
 	showColumns = `shown AS (
 	UPDATE tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
 		paused = x.paused, steps = x.steps, ended_at = x.ended_at, updated_at = x.at,
@@ -83,6 +86,7 @@ var kinds = [...]struct{ name, part, repeated string }{
 	wakeups:  {"batch_wake", wakeUp, ""},
 	enqueued: {"batch_job", enqueue, ifBegun},
 	dequeued: {"batch_job", dequeue, ""},
+	checks:   {"batch_checkpoint", addCheckpoints, ifBegunRow},
 }
 
 const (
@@ -95,6 +99,7 @@ const (
 	wakeups
 	enqueued
 	dequeued
+	checks
 )
 
 // shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its

@@ -43,6 +43,7 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 // deleteGone is what a statement does with the tasks that its part gone has deleted.
 const deleteGone = `
 		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),
+		checks AS (DELETE FROM checkpoints WHERE task IN (SELECT id FROM gone)),
 		wakes AS (DELETE FROM wakes WHERE task IN (SELECT id FROM gone)),
 		queue AS (DELETE FROM task_queue WHERE task IN (SELECT id FROM gone)),
 		logs AS (DELETE FROM task_logs WHERE task IN (SELECT id FROM gone))`

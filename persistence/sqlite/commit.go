@@ -44,11 +44,8 @@ func (t tx) commit(c *persistence.Commit) error {
 			return err
 		}
 	}
-	if c.Snapshot != nil {
-		_, err := t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE id = ?3 AND snapshot_seq <= ?2", c.Snapshot, c.Seq, c.Task)
-		if err != nil {
-			return err
-		}
+	if err := t.snapshot(c); err != nil {
+		return err
 	}
 	if c.Rest != nil {
 		if err := t.rest(c.Task, *c.Rest); err != nil {
@@ -56,6 +53,16 @@ func (t tx) commit(c *persistence.Commit) error {
 		}
 	}
 	return t.queue(c)
+}
+
+func (t tx) snapshot(c *persistence.Commit) (err error) {
+	switch {
+	case c.Checkpoint:
+		_, err = t.exec("INSERT INTO checkpoints (task, seq, snapshot) VALUES (?, ?, ?)", c.Task, c.Seq, c.Snapshot)
+	case c.Snapshot != nil:
+		_, err = t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE id = ?3 AND snapshot_seq <= ?2", c.Snapshot, c.Seq, c.Task)
+	}
+	return err
 }
 
 // row writes the journal's row, or finds why it cannot.

@@ -26,7 +26,8 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 }
 
 const (
-	loadQuery = "SELECT " + listing.Columns + ", t.snapshot, t.snapshot_seq, t.resting" + listing.From + " WHERE t.id = ?"
+	loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting" + listing.From +
+		" LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq) WHERE t.id = ?"
 	rowsQuery = "SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
 )
 
@@ -48,6 +49,18 @@ func (s *store) Rows(ctx context.Context, task string, after int64, limit int) (
 
 func rows(ctx context.Context, q querier, task string, after int64, limit int) ([]persistence.Row, error) {
 	return read(ctx, q, "read a journal", listing.ScanRow, rowsQuery, task, after, limit)
+}
+
+func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
+	return read(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? ORDER BY seq", task)
+}
+
+func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+	b, err := first(ctx, &s.readers, "read a checkpoint", listing.ScanValue[[]byte], "SELECT snapshot FROM checkpoints WHERE task = ? AND seq = ?", task, seq)
+	if err != nil {
+		return nil, err
+	}
+	return *b, nil
 }
 
 func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {

@@ -97,6 +97,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 func (t tx) deleteRest(task string) error {
 	for _, query := range []string{
 		"DELETE FROM task_events WHERE task = ?",
+		"DELETE FROM checkpoints WHERE task = ?",
 		"DELETE FROM wakes WHERE task = ?",
 		"DELETE FROM task_queue WHERE task = ?",
 		"DELETE FROM task_logs WHERE task = ?",

@@ -185,6 +185,40 @@ var journal = []behavior{
 		require.Empty(w, w.load("a").Rows)
 		require.Len(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)), 3)
 	}},
+	{"checkpoints stay when newer ones are written, and the newest counts as the snapshot", func(w *world) {
+		check := func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = fmt.Append(nil, c.Seq), true }
+		w.must(with(created("a"), check), with(created("b"), check))
+		require.Equal(w, []byte("1"), w.load("a").Snapshot)
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Snapshot = []byte("passing") }))
+		require.Equal(w, []byte("passing"), w.load("a").Snapshot)
+		w.must(with(appended("a", 3), check))
+		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running"} }))
+		r := w.load("a")
+		require.Equal(w, []byte("3"), r.Snapshot)
+		require.EqualValues(w, 3, r.SnapshotSeq)
+		require.Equal(w, []int64{4}, sequence(r.Rows))
+		require.ErrorIs(w, w.commit(with(appended("a", 4), check))[0], persistence.ErrStale)
+		w.must(with(appended("a", 5), check))
+		require.Equal(w, []int64{1, 3, 5}, got[int64](w)(w.Checkpoints(w.ctx(), "a")))
+		require.Equal(w, []int64{1}, got[int64](w)(w.Checkpoints(w.ctx(), "b")))
+		require.Empty(w, got[int64](w)(w.Checkpoints(w.ctx(), "x")))
+		for _, seq := range []int64{1, 3, 5} {
+			snapshot, err := w.Checkpoint(w.ctx(), "a", seq)
+			require.NoError(w, err)
+			require.Equal(w, fmt.Append(nil, seq), snapshot)
+		}
+		_, err := w.Checkpoint(w.ctx(), "a", 2)
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"checkpoints go with their task", func(w *world) {
+		w.must(with(created("a"), func(c *persistence.Commit) {
+			c.Snapshot, c.Checkpoint, c.Columns = []byte("1"), true, &persistence.Columns{Status: "completed", EndedAt: 5}
+		}))
+		n, err := w.DeleteEnded(w.ctx(), 9, 9)
+		require.NoError(w, err)
+		require.Equal(w, 1, n)
+		require.Empty(w, got[int64](w)(w.Checkpoints(w.ctx(), "a")))
+	}},
 	{"values come back byte for byte", func(w *world) {
 		for name, value := range odd {
 			w.must(with(created(name), func(c *persistence.Commit) { c.Events, c.Create.Params, c.Snapshot = value, value, value }))

@@ -75,6 +75,15 @@ CREATE TABLE task_events (
 	PRIMARY KEY (task, seq)
 );
 
+-- Snapshots of long journals that stay, as places where reading a history may begin. The newest may be newer than
+-- the one in tasks.
+CREATE TABLE checkpoints (
+	task     text COLLATE "C" NOT NULL,
+	seq      bigint NOT NULL,
+	snapshot bytea  NOT NULL,
+	PRIMARY KEY (task, seq)
+);
+
 CREATE TABLE wakes (
 	task text COLLATE "C" PRIMARY KEY,
 	due  bigint NOT NULL
@@ -99,6 +108,7 @@ CREATE TYPE batch_task AS (
 	steps bigint, paused boolean, resting boolean, settled_at bigint, status text, cursor text, last_action text, error text,
 	body_hash text, labels jsonb, params bytea, snapshot bytea);
 CREATE TYPE batch_row AS (task text, seq bigint, at bigint, events bytea);
+CREATE TYPE batch_checkpoint AS (task text, seq bigint, snapshot bytea);
 CREATE TYPE batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);

@@ -65,6 +65,15 @@ CREATE TABLE task_events (
 	PRIMARY KEY (task, seq)
 ) STRICT;
 
+-- Snapshots of long journals that stay, as places where reading a history may begin. The newest may be newer than
+-- the one in tasks.
+CREATE TABLE checkpoints (
+	task     TEXT    NOT NULL,
+	seq      INTEGER NOT NULL,
+	snapshot BLOB    NOT NULL,
+	PRIMARY KEY (task, seq)
+) STRICT;
+
 CREATE TABLE wakes (
 	task TEXT    PRIMARY KEY,
 	due  INTEGER NOT NULL
