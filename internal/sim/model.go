@@ -52,6 +52,9 @@ const poison = "\u2620"
 
 func (m *model) Lanes() int { return 2 }
 
+// Locked: members come and go while others live.
+func (m *model) Locked() bool { return false }
+
 // Join waits for the lease of whoever was there.
 func (m *model) Join(_ context.Context, name string, ttl time.Duration) (string, error) {
 	if old := m.holder(); old != nil {
