@@ -252,7 +252,7 @@ func (d *decider) checkRoom(key string, v json.RawMessage) error {
 			return nil
 		}
 	}
-	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, d.limits.Shared)
+	return d.limits.sharedFull(size)
 }
 
 // wake ends the waiting steps that have what they wait for.

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -170,7 +171,7 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 		if expr.KindOf(c.Output) == expr.KindNull {
 			c.Output = nil
 		}
-		if err := d.limits.checkValue("the output", c.Output); err != nil {
+		if err := cmp.Or(d.limits.checkValue("the output", c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}

@@ -126,6 +126,10 @@ func (sc *Scope) seenBy(n *PlanNode) (json.RawMessage, error) {
 func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 	switch {
 	case n.Kind == KindGate || n.Kind == KindJoin:
+		if err := d.limits.checkJoin(sc, n); err != nil {
+			d.failNode(sc, n, ReasonTaskError, err.Error())
+			return
+		}
 		d.complete(sc, n, nil)
 	case !n.Single && (n.Kind == KindPrep || n.Kind == KindOutput):
 		v, err := sc.mappedInput(n)

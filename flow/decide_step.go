@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -24,8 +25,8 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	e.Input, e.InputRef = sc.buildInput(n, params)
 	e.Due = d.dueOf(n, params)
 	total, err := d.unitsOf(sc, n, params, &e)
-	if tooLarge := d.limits.checkValue("the input", e.Input); tooLarge != nil {
-		e.Input, err = nil, tooLarge
+	if tooLarge := cmp.Or(d.limits.checkValue("the input", e.Input), d.limits.checkRef(sc, e.InputRef)); tooLarge != nil {
+		e.Input, e.InputRef, err = nil, "", tooLarge
 	}
 	e.Total = total
 	e.Kept = sc.keeps(n, &e)
@@ -218,6 +219,9 @@ type ending struct {
 // finish ends a step and moves its scope's cursor, or ends the scope.
 func (d *decider) finish(st *Step, how ending) {
 	sc := st.scope
+	if err := d.fits(st, how); err != nil {
+		how = ending{failed: orText(how.failed, err.Error()), reason: how.reason}
+	}
 	switch {
 	case sc.Graph.Dag != nil:
 		d.finishDag(st, how)

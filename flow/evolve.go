@@ -97,11 +97,17 @@ func (s *State) linkRoot() {
 	if s.Root.Graph.Dag != nil {
 		s.Root.Params, s.Root.run = objectOr(s.Params), s.Params
 	}
-	s.Root.size = new(int)
-	for key, v := range s.Root.Shared {
-		*s.Root.size += len(key) + len(v)
-	}
+	s.Root.size = s.Root.weigh()
 	s.scopes = map[string]*Scope{"": s.Root}
+}
+
+// weigh counts the bytes of a scope's shared.
+func (sc *Scope) weigh() *int {
+	size := 0
+	for key, v := range sc.Shared {
+		size += len(key) + len(v)
+	}
+	return &size
 }
 
 func (s *State) end(e *Event) {
@@ -117,9 +123,7 @@ func (sc *Scope) set(key string, v json.RawMessage) {
 		sc.Shared = map[string]json.RawMessage{}
 	}
 	v = orNull(v)
-	if sc.size != nil {
-		*sc.size += sc.growth(key, v)
-	}
+	*sc.size += sc.growth(key, v)
 	sc.Shared[key] = v
 }
 
@@ -215,6 +219,7 @@ func (s *State) adopt(st *Step) {
 		}
 		c.Params = objectOr(c.run)
 	}
+	c.size = c.weigh()
 	s.scopes[c.Path] = c
 }
 
@@ -276,15 +281,19 @@ func (s *State) forget(st *Step) {
 
 // post writes a step's output into its scope's shared state.
 func (sc *Scope) post(st *Step, e *Event) {
-	result := st.result(e)
+	st.eachPost(st.result(e), sc.set)
+}
+
+// eachPost visits the keys of shared that a step's result sets.
+func (st *Step) eachPost(result json.RawMessage, set func(key string, v json.RawMessage)) {
 	if st.Node.Kind == KindExecutor && expr.KindOf(result) == expr.KindObject {
 		for to, from := range st.Node.Post.OutputMap {
 			v, _ := expr.Field(result, from)
-			sc.set(to, v)
+			set(to, orNull(v))
 		}
 	}
 	if key := st.Node.Post.OutputKey; key != "" {
-		sc.set(key, result)
+		set(key, orNull(result))
 	}
 }
 
@@ -390,6 +399,7 @@ func (st *Step) land(u *Unit, e *Event) {
 	case e.Status == string(AttemptOK):
 		u.Status, u.Output, u.Error = UnitCompleted, e.Output, nil
 		st.Done++
+		st.size += len(e.Output)
 	case e.Due > 0:
 		text := e.Error
 		u.Status, u.Error, u.RetryAt = UnitPending, &text, e.Due

@@ -92,6 +92,7 @@ func (st *Step) take(kept []Unit, from int) {
 		if kept[i].Status == UnitCompleted {
 			st.Units[i] = kept[i]
 			st.Done++
+			st.size += len(kept[i].Output)
 		}
 	}
 }

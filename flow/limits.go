@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 // Limits keep one task from harming the others. Zero fields mean the default.
@@ -14,13 +16,14 @@ type Limits struct {
 	Window     int // attempts of one step in flight at once
 	Deliveries int // of one attempt
 	Events     int // of one decision
-	Shared     int // bytes of the task's shared that a signal may add a key to
+	Shared     int // bytes of a scope's shared, and of what a step or branch makes of the outputs inside it
 	Value      int // bytes of one output, one signal, the params, or an input put together of parts
+	Levels     int // of arrays and objects inside each other, in any value; at most the default
 }
 
 // DefaultLimits are in force where Limits says nothing.
 var DefaultLimits = Limits{
-	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000, Value: 1 << 20, Shared: 64 << 20,
+	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000, Value: 1 << 20, Shared: 64 << 20, Levels: 1_000,
 }
 
 // OrDefault fills what is zero.
@@ -39,10 +42,11 @@ func (l Limits) OrDefault() Limits {
 	set(&d.Events, l.Events)
 	set(&d.Value, l.Value)
 	set(&d.Shared, l.Shared)
+	set(&d.Levels, min(l.Levels, d.Levels)) // a value deeper than ten times that cannot be read from the store again
 	return d
 }
 
-// checkValue refuses what is too large to be carried about, and what a store could not keep.
+// checkValue refuses what is too large or nested too deep to be carried about, and what a store could not keep.
 func (l Limits) checkValue(what string, v json.RawMessage) error {
 	if len(v) > l.Value {
 		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", what, len(v), l.Value)
@@ -50,7 +54,14 @@ func (l Limits) checkValue(what string, v json.RawMessage) error {
 	if !utf8.Valid(v) {
 		return Errorf(Invalid, "%s is not UTF-8 text", what)
 	}
+	if expr.Deeper(v, l.Levels) {
+		return l.tooDeep(what)
+	}
 	return nil
+}
+
+func (l Limits) tooDeep(what string) error {
+	return Errorf(Limit, "%s nests arrays and objects deeper than %d levels: make it flatter, or pass it as a text", what, l.Levels)
 }
 
 // Bounds of texts that others write: names (of workers, keys, requests) and errors, of one attempt or

@@ -49,6 +49,10 @@ func (d decoder) decode(v value, to reflect.Value, at *place) {
 		d.add(SeverityError, at, v.position(), "definitions nest no deeper than %d", maxNesting)
 		return
 	case to.Type() == rawType:
+		if expr.Deeper(v.raw(), DefaultLimits.Levels) {
+			d.add(SeverityError, at, v.position(), "the value nests arrays and objects deeper than %d levels", DefaultLimits.Levels)
+			return
+		}
 		d.inside(v, at)
 		to.SetBytes(v.raw())
 		return

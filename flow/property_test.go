@@ -29,7 +29,7 @@ func FuzzDecide(f *testing.F) {
 // nothing may be stuck.
 func promisesHold(t require.TestingT, d dice) {
 	tb := newTable(t, planOf(t, randomDefinition(d)))
-	tb.env.Limits = Limits{Steps: 60, Events: 20, Value: 1_000, Deliveries: 3, Depth: 2, Units: 6}
+	tb.env.Limits = Limits{Steps: 60, Events: 20, Value: 1_000, Shared: 3_000, Levels: 6, Deliveries: 3, Depth: 2, Units: 6}
 	_, err := tb.ask("r0", Start{Version: "v", Params: paramsFor(tb.state.Plan)})
 	require.NoError(t, err)
 	for i := range between(d, "commands", 0, 30) {

@@ -161,7 +161,7 @@ func randomPrep(d dice) object {
 	case 0:
 		return object{"input_key": oneOf(d, "input", "$params.val", "$params.list[1]", "out", "$shared.flag", "$params.", "$shared.")}
 	case 1:
-		return object{"input_map": object{"x": "$params.text", "y": "lit", "z": "$shared.out.x"}}
+		return object{"input_map": object{"x": "$params.text", "y": "lit", "z": oneOf(d, "nested", "$shared.out.x", "$shared.out")}}
 	}
 	return object{}
 }
@@ -199,7 +199,7 @@ func (tb *table) randomCommand(d dice) (string, Command) {
 		}
 		return request, Start{}
 	case 3, 4:
-		key, value := oneOf(d, "key", "flag", "verdict", "out", "_rt", ""), oneOf(d, "value", `true`, `false`, `"go"`, `null`, ` {"x" : [1 ]}`, `0`, `[4 ,5]`, `[{"x": 6}]`)
+		key, value := oneOf(d, "key", "flag", "verdict", "out", "_rt", ""), oneOf(d, "value", `true`, `false`, `"go"`, `null`, ` {"x" : [1 ]}`, `0`, `[4 ,5]`, `[{"x": 6}]`, `[[[[{"x":[1]}]]]]`, `[[[[[[[]]]]]]]`)
 		return request, Signal{Key: key, Value: json.RawMessage(value)}
 	case 5:
 		return request, Claim{Address: tb.randomAddress(d), Worker: oneOf(d, "worker", "w1", "w2"), Token: tb.token(d), Until: tb.env.Now + 150}
@@ -234,7 +234,7 @@ func (tb *table) randomCommand(d dice) (string, Command) {
 	if job, ok := tb.jobs[r.Address]; ok && chance(d, 70) {
 		return request, carryOut(job)
 	}
-	r.Output = json.RawMessage(oneOf(d, "result", ``, `null`, `1`, `{"action": "go", "x":[1, 2]}`, `"`+strings.Repeat("y", 3000)+`"`))
+	r.Output = json.RawMessage(oneOf(d, "result", ``, `null`, `1`, `{"action": "go", "x":[1, 2]}`, `{"x":[[[[[]]]]]}`, `"`+strings.Repeat("y", 3000)+`"`))
 	r.Error = oneOf(d, "error", "", "", "boom \xff<\u2028>", strings.Repeat("z", 100))
 	return request, r
 }

@@ -249,7 +249,10 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	if st.Node = sc.Graph.Nodes[st.Key]; st.Node == nil {
 		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
 	}
-	st.scope = sc
+	st.scope, st.size = sc, 0
+	for i := range st.Units {
+		st.size += len(st.Units[i].Output)
+	}
 	if !s.Status.Ended() {
 		s.watch(st)
 	}

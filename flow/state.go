@@ -57,7 +57,7 @@ type Scope struct {
 	run    json.RawMessage // of dag mode: what `run` means
 	given  json.RawMessage // what $input means before there is one: in the closing scope, what is to be undone
 	dag    dagState
-	size   *int  // bytes of the task's own shared; nil in scopes that have another one
+	size   *int  // bytes of shared, which the closing scope has together with the root
 	parent *Step // nil for the root
 	depth  int
 }
@@ -90,6 +90,7 @@ type Step struct {
 	names []string          // of those
 	items []json.RawMessage // of Input, for foreach; made when first needed
 
+	size     int // bytes of the units' outputs
 	position int // among the active steps of its scope, in dag mode
 }
 

@@ -111,6 +111,7 @@ func (tb *table) keep(d Decision) {
 		tb.events = append(tb.events, d.Events...)
 	}
 	require.Equal(tb.t, stateText(tb.t, tb.shadow), stateText(tb.t, tb.state), "folding the journal gives another state")
+	tb.checkLevels()
 	for i := range d.Events {
 		tb.oncePerAttempt(&d.Events[i])
 	}
@@ -169,7 +170,7 @@ func (tb *table) checkDags(sc *Scope) {
 		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
 		require.True(tb.t, waits == state.Waits || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
 		require.False(tb.t, state.Status == StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
-		require.True(tb.t, state.Status == StepStarted || waits > 0 && !doomed || s.Paused() || s.canceling() || sc.EnterAt > tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
+		require.True(tb.t, state.Status == StepStarted || waits > 0 && !doomed || s.Paused() || s.canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
 	}
 	require.Equal(tb.t, left, sc.dag.left)
 	require.NotZero(tb.t, left, "scope %q is over and nobody has noticed", sc.Path)

@@ -39,7 +39,7 @@ type memberFlags struct {
 	MaxSteps     int           `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
 	MaxWindow    int           `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
 	MaxValue     int           `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
-	MaxShared    int           `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared that a signal may add a key to (64 MiB)."`
+	MaxShared    int           `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
 	MaxFunctions int           `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
 	MaxScripts   int           `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once (256)."`
 	MaxCalls     int           `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`

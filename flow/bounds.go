@@ -1,0 +1,132 @@
+package flow
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// fits refuses an end of a step that would put together, out of values which are each within the limits, one that
+// is not: a list of outputs, the shared of a subflow, or a scope's shared with one key more.
+func (d *decider) fits(st *Step, how ending) error {
+	if expr.Deeper(how.output, d.limits.Levels) { // all of shared was waited for
+		return d.limits.tooDeep("the value")
+	}
+	size, err := d.limits.checkMade(st)
+	if err != nil || !how.post || st.scope.Graph.Dag != nil {
+		return err
+	}
+	return d.limits.checkPost(st, how, size)
+}
+
+// checkMade refuses a result that would be too large or nested too deep, and tells how many bytes it has at most.
+func (l Limits) checkMade(st *Step) (size int, err error) {
+	switch {
+	case st.Node.Single:
+		return len(st.Units[0].Output), nil
+	case st.Node.Kind == KindParallel || st.Node.Kind == KindForeach || st.Node.Kind == KindFanout:
+		m := made{levels: l.Levels}
+		for i := range st.Units {
+			m.add("", st.Units[i].Output)
+		}
+		return m.bytes, l.checkParts(m, "the list of outputs")
+	case st.Child != nil:
+		m := st.Child.made(l.Levels)
+		return m.bytes, l.checkParts(m, "the result of "+st.Key)
+	}
+	return len(st.Input), nil
+}
+
+// checkOutputs refuses a unit's output for which the list of all of them has no room.
+func (l Limits) checkOutputs(st *Step, output json.RawMessage) error {
+	if size := st.size + len(output); !st.Node.Single && size > l.Shared {
+		return Errorf(Limit, "the outputs of the step's units would have %d bytes together, more than the limit of %d; keep large data elsewhere and pass references", size, l.Shared)
+	}
+	return nil
+}
+
+// checkJoin refuses the result of a branch that is laid out in its scope.
+func (l Limits) checkJoin(sc *Scope, n *PlanNode) error {
+	if n.Kind != KindJoin || len(n.Dag.Sees) == 1 && n.Dag.Sees[0].Name == "" {
+		return nil
+	}
+	return l.checkParts(sc.madeOf(n.Dag.Sees, l.Levels), "the result of "+n.Key)
+}
+
+func (l Limits) checkParts(m made, what string) error {
+	switch {
+	case m.deep:
+		return l.tooDeep(what)
+	case m.bytes > l.Shared:
+		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass references", what, m.bytes, l.Shared)
+	}
+	return nil
+}
+
+// made is an array or object as far as its limits go, without putting it together.
+type made struct {
+	levels int // that it may have, itself included
+	bytes  int
+	deep   bool
+}
+
+func (m *made) add(key string, v json.RawMessage) {
+	m.bytes += len(key) + len(v)
+	m.deep = m.deep || expr.Deeper(v, m.levels-1)
+}
+
+// made is the scope's result. What is one of its values as it is has been looked at before.
+func (sc *Scope) made(levels int) made {
+	switch d := sc.Graph.Dag; {
+	case d == nil && sc.Graph.Result == "":
+		return sc.allShared(levels)
+	case d == nil || d.Output >= 0:
+		return made{bytes: len(sc.Output())}
+	default:
+		return sc.madeOf(d.Leaves, levels)
+	}
+}
+
+func (sc *Scope) allShared(levels int) made {
+	m := made{levels: levels}
+	for key, v := range sc.Shared {
+		m.add(key, v)
+	}
+	return m
+}
+
+// checkRef refuses an input that is all of shared as one value. Any part of it has been looked at before.
+func (l Limits) checkRef(sc *Scope, ref string) error {
+	if ref == "" || strings.Trim(strings.TrimPrefix(ref, "$shared"), ".") != "" {
+		return nil
+	}
+	return l.checkParts(sc.allShared(l.Levels), "the input")
+}
+
+func (sc *Scope) madeOf(seen []Seen, levels int) made {
+	m := made{levels: levels}
+	for _, s := range seen {
+		m.add(s.Name, sc.Nodes[s.Index].Output)
+	}
+	return m
+}
+
+// checkPost refuses to write a result of so many bytes into shared when that has no room for it.
+func (l Limits) checkPost(st *Step, how ending, size int) error {
+	sc, p := st.scope, &st.Node.Post
+	most := (size + len(how.output) + maxName) * (1 + len(p.OutputMap))
+	if *sc.size+most <= l.Shared {
+		return nil
+	}
+	growth := 0
+	st.eachPost(st.result(&Event{Output: how.output}), func(key string, v json.RawMessage) { growth += sc.growth(key, v) })
+	if growth <= 0 || *sc.size+growth <= l.Shared {
+		return nil
+	}
+	return l.sharedFull(*sc.size + growth)
+}
+
+func (l Limits) sharedFull(size int) error {
+	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, l.Shared)
+}

@@ -1,0 +1,145 @@
+package flow
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// nestedArrays is a value of so many levels.
+func nestedArrays(levels int) json.RawMessage {
+	return json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels))
+}
+
+func TestValuesNestedTooDeepAreRefused(t *testing.T) {
+	plan := planOf(t, "start: a\nnodes: {a: {service: s, exec_type: queue}}")
+	deep := json.RawMessage(`{"v":` + string(nestedArrays(1_000)) + `}`)
+	_, err := newTable(t, plan).do(Start{Params: deep})
+	require.Equal(t, Limit, KindOf(err))
+	require.ErrorContains(t, err, "params nests arrays and objects deeper than 1000 levels")
+
+	tb := newTable(t, plan)
+	_, err = tb.do(Start{Params: json.RawMessage(`{"v":` + string(nestedArrays(999)) + `}`)})
+	require.NoError(t, err, "1,000 levels are no trouble")
+	_, err = tb.do(Signal{Key: "k", Value: nestedArrays(9_998)})
+	require.ErrorContains(t, err, "the signal's value nests arrays and objects deeper than 1000 levels")
+	d, err := tb.do(Report{Address: tb.open()[0], Output: nestedArrays(1_001)})
+	require.NoError(t, err)
+	require.Equal(t, string(AttemptError), d.Events[0].Status)
+	require.Contains(t, d.Events[0].Error, "the output nests arrays and objects deeper than 1000 levels")
+}
+
+func TestItemsNestedTooDeepAreRefused(t *testing.T) {
+	tb := newTable(t, planOf(t, "nodes: {m: {kind: fanout, each: {count: 1}, service: s}}"))
+	_, err := tb.do(Start{})
+	require.NoError(t, err)
+	_, err = tb.do(Append{Address: Address{Node: "m"}, Items: []json.RawMessage{nestedArrays(1_000)}})
+	require.ErrorContains(t, err, "the list of items nests arrays and objects deeper than 1000 levels")
+}
+
+func TestValuesOfDefinitionsAreNoDeeperThanOthers(t *testing.T) {
+	text := `{"start":"a","nodes":{"a":{"service":"s","params":{"v":` + string(nestedArrays(1_000)) + `}}}}`
+	_, problems := CompileText([]byte(text), Limits{})
+	require.ErrorContains(t, problems.Err(), "nests arrays and objects deeper than 1000 levels")
+}
+
+// TestLoopsThatNestTheirValuesFailAtTheLimit loops over flows that lay one more level around a value each time, in
+// every way that a value is made.
+func TestLoopsThatNestTheirValuesFailAtTheLimit(t *testing.T) {
+	for name, node := range map[string]string{
+		"input_map":              `kind: choice, prep: {input_map: {a: $shared.o}}`,
+		"a subflow that waits":   `kind: subflow, subflow: {start: w, nodes: {w: {kind: wait_event, params: {signal_key: $shared.o}, post: {output_key: x}}}}`,
+		"a subflow's own params": `kind: subflow, prep: {input_key: o}, flow: {nodes: {g: {kind: subflow, subflow: {start: c, nodes: {c: {kind: choice, prep: {input_key: $params.g}, post: {output_key: o}}}}}}}`,
+		"a mapped output":        `kind: subflow, prep: {input_key: o}, flow: {nodes: {out: {kind: output, inputs: {a: {ref: $run}}}}}`,
+		"all of shared":          `kind: choice, prep: {input_key: $shared.}`,
+		"waiting for shared":     `kind: wait_event, params: {signal_key: $shared.}`,
+		"a list of outputs":      `kind: parallel, parallel_services: [echo], prep: {input_key: o}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTable(t, planOf(t, `
+start: begin
+on_error: fail
+nodes: {begin: {kind: choice, prep: {input_map: {g: x}}, post: {output_key: o}}, a: {post: {output_key: o}, `+node+`}}
+edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}]`))
+			tb.env.Limits = Limits{Levels: 20, Steps: 200}
+			_, err := tb.do(Start{})
+			require.NoError(t, err)
+			require.True(t, tb.drain())
+			require.Equal(t, TaskFailed, tb.state.Status)
+			require.Contains(t, tb.state.Error, "nests arrays and objects deeper than 20 levels")
+		})
+	}
+}
+
+// TestALoopThatNestsItsInputEndsReadable goes all the way to the default limit.
+func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
+	plan := planOf(t, `{"start":"a","on_error":"fail","edges":[{"from":"a","action":"default","to":"a"}],"nodes":{"a":{"kind":"choice","prep":{"input_map":{"a":"$shared.o"}},"post":{"output_key":"o"}}}}`)
+	s := NewState("task-1", plan)
+	var rows [][]byte
+	for c := Command(Start{}); c != nil; {
+		d, err := Decide(s, c, Env{Now: epoch})
+		require.NoError(t, err)
+		rows, c = append(rows, AppendEvents(nil, d.Events)), d.More
+	}
+	require.Contains(t, s.Error, "nests arrays and objects deeper than 1000 levels")
+	require.Equal(t, 1_001, s.Steps)
+	folded := NewState("task-1", plan)
+	require.NoError(t, Fold(folded, rows...))
+	again, ok := DecodeSnapshot(EncodeSnapshot(folded), plan)
+	require.True(t, ok)
+	require.Equal(t, stateText(t, s), stateText(t, again), "it can be written as JSON, too")
+}
+
+// checkLevels says that nothing a task holds is nested deeper than it may be. What a compensation is given holds
+// what a step worked on, which nobody has stored, so it has a level more.
+func (tb *table) checkLevels() {
+	levels := tb.env.Limits.OrDefault().Levels
+	eachValue(tb.state, func(where string, v json.RawMessage) {
+		most := levels
+		if strings.HasPrefix(where, "undo") {
+			most += 2
+		}
+		require.False(tb.t, expr.Deeper(v, most), "%s is nested deeper than %d: %s", where, levels, v)
+	})
+}
+
+// eachValue visits all values that a state keeps.
+func eachValue(s *State, visit func(where string, v json.RawMessage)) {
+	visit("params", s.Params)
+	for _, u := range s.Done {
+		visit("undo input", u.Input)
+		visit("undo output", u.Output)
+	}
+	if s.Root != nil {
+		s.Root.eachValue(visit)
+	}
+	if s.Closing != nil {
+		s.Closing.Scope.eachValue(visit)
+	}
+}
+
+func (sc *Scope) eachValue(visit func(where string, v json.RawMessage)) {
+	for key, v := range sc.Shared {
+		visit("shared "+key, v)
+	}
+	for i := range sc.Nodes {
+		visit("output of a node", sc.Nodes[i].Output)
+	}
+	for _, st := range sc.Active() {
+		visit("input of "+st.Key, st.Input)
+		visit("params of "+st.Key, st.Params)
+		for i := range st.Units {
+			visit("output of "+st.Key, st.Units[i].Output)
+		}
+		for _, v := range st.Extra {
+			visit("item of "+st.Key, v)
+		}
+		if st.Child != nil {
+			st.Child.eachValue(visit)
+		}
+	}
+}

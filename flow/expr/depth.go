@@ -1,0 +1,32 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Deeper says whether arrays and objects of a value stand inside each other more than so many levels deep. It
+// reads a value closely only when that has brackets enough, so for most values it costs next to nothing.
+func Deeper(v json.RawMessage, levels int) bool {
+	if len(v) <= 2*levels || bytes.Count(v, openArray)+bytes.Count(v, openObject) <= levels {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(v); i++ {
+		switch v[i] {
+		case '"':
+			if i = stringEnd(v, i) - 1; i < 0 {
+				return false
+			}
+		case '[', '{':
+			if depth++; depth > levels {
+				return true
+			}
+		case ']', '}':
+			depth--
+		}
+	}
+	return false
+}
+
+var openArray, openObject = []byte{'['}, []byte{'{'}
