@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -89,6 +90,9 @@ func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {
 		return loaded{}
 	}
 	view, err := l.m.reader.Fold(ctx, rec)
+	if errors.Is(err, persistence.ErrNotFound) {
+		return loaded{} // it is being deleted
+	}
 	if err != nil {
 		return loaded{err: err}
 	}

@@ -41,7 +41,7 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	runs, err := g.reader.Runs(r.Context(), task)
-	if err != nil {
+	if err != nil && !missing(err) {
 		return err
 	}
 	for i := range runs {

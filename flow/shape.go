@@ -67,11 +67,16 @@ func (g *Graph) keys() []string {
 type aspect[T any] struct {
 	name string
 	of   func(T) string
+	same func(a, b json.RawMessage) bool // of texts that are values; nil = equal texts
+}
+
+func (a aspect[T]) differs(was, is string) bool {
+	return was != is && (a.same == nil || !a.same(json.RawMessage(was), json.RawMessage(is)))
 }
 
 func appendDifferences[T any](list []string, what string, aspects []aspect[T], was, is T) []string {
 	for _, a := range aspects {
-		if before, now := a.of(was), a.of(is); before != now {
+		if before, now := a.of(was), a.of(is); a.differs(before, now) {
 			list = append(list, fmt.Sprintf("%s: the %s is %s, was %s", what, a.name, orText(now, "none"), orText(before, "none")))
 		}
 	}
@@ -85,18 +90,18 @@ type shaped struct {
 }
 
 var planAspects = []aspect[*Plan]{
-	{"mode", func(p *Plan) string { return p.Root.mode() }},
-	{"start", func(p *Plan) string { return p.Root.Start }},
-	{"reaction to errors", func(p *Plan) string { return p.Root.reaction() }},
-	{"result", func(p *Plan) string { return p.Result }},
-	{"last node", func(p *Plan) string { return p.Finally }},
+	{name: "mode", of: func(p *Plan) string { return p.Root.mode() }},
+	{name: "start", of: func(p *Plan) string { return p.Root.Start }},
+	{name: "reaction to errors", of: func(p *Plan) string { return p.Root.reaction() }},
+	{name: "result", of: func(p *Plan) string { return p.Result }},
+	{name: "last node", of: func(p *Plan) string { return p.Finally }},
 }
 
 var graphAspects = []aspect[*Graph]{
-	{"mode", (*Graph).mode},
-	{"start", func(g *Graph) string { return g.Start }},
-	{"reaction to errors", (*Graph).reaction},
-	{"result", func(g *Graph) string { return g.Result }},
+	{name: "mode", of: (*Graph).mode},
+	{name: "start", of: func(g *Graph) string { return g.Start }},
+	{name: "reaction to errors", of: (*Graph).reaction},
+	{name: "result", of: func(g *Graph) string { return g.Result }},
 }
 
 func (g *Graph) mode() string {
@@ -122,23 +127,23 @@ func (g *Graph) reaction() string {
 
 // nodeAspects are what the shape of a node consists of, beside its kind and the flow inside.
 var nodeAspects = []aspect[shaped]{
-	{"route", func(s shaped) string {
+	{name: "route", of: func(s shaped) string {
 		if s.n.Single || s.n.Kind == KindFanout {
 			return s.n.Exec.Route()
 		}
 		return ""
 	}},
-	{"handler", func(s shaped) string { return s.n.Exec.handler() }},
-	{"list of parts", func(s shaped) string { return s.n.Each.parts() }},
-	{"params", func(s shaped) string { return compactText(s.n.Params) }},
-	{"prep", func(s shaped) string { return s.n.Prep.text() }},
-	{"post", func(s shaped) string { return asJSON(s.n.Post) }},
-	{"failure strategy", func(s shaped) string { return string(s.n.Strategy) }},
-	{"list of cases", func(s shaped) string { return s.n.casesText() }},
-	{"default action", func(s shaped) string { return s.n.Default }},
-	{"compensation", func(s shaped) string { return s.n.Undo }},
-	{"set of edges", func(s shaped) string { return s.n.edgesText() }},
-	{"reaction to its failure", func(s shaped) string { return said(s.n.EndOnFail, "fail") }},
+	{name: "handler", of: func(s shaped) string { return s.n.Exec.handler() }},
+	{name: "list of parts", of: func(s shaped) string { return s.n.Each.parts() }},
+	asValue(aspect[shaped]{name: "params", of: func(s shaped) string { return compactText(s.n.Params) }}),
+	{name: "prep", of: func(s shaped) string { return s.n.Prep.text() }},
+	{name: "post", of: func(s shaped) string { return asJSON(s.n.Post) }},
+	{name: "failure strategy", of: func(s shaped) string { return string(s.n.Strategy) }},
+	{name: "list of cases", of: func(s shaped) string { return s.n.casesText() }},
+	{name: "default action", of: func(s shaped) string { return s.n.Default }},
+	{name: "compensation", of: func(s shaped) string { return s.n.Undo }},
+	{name: "set of edges", of: func(s shaped) string { return s.n.edgesText() }},
+	{name: "reaction to its failure", of: func(s shaped) string { return said(s.n.EndOnFail, "fail") }},
 	dagAspect("list of dependencies", func(g *Graph, d *PlanDag) string {
 		deps := make([]string, len(d.Deps))
 		for i, dep := range d.Deps {
@@ -149,11 +154,11 @@ var nodeAspects = []aspect[shaped]{
 	dagAspect("run_on", func(_ *Graph, d *PlanDag) string { return said(d.Always, "always") }),
 	dagAspect("mode when skipped", func(_ *Graph, d *PlanDag) string { return string(d.Mode) }),
 	dagAspect("mode when exhausted", func(_ *Graph, d *PlanDag) string { return string(d.Exhausted) }),
-	dagAspect("pattern if", func(_ *Graph, d *PlanDag) string { return string(d.If) }),
-	dagAspect("pattern if_not", func(_ *Graph, d *PlanDag) string { return string(d.IfNot) }),
+	asValue(dagAspect("pattern if", func(_ *Graph, d *PlanDag) string { return string(d.If) })),
+	asValue(dagAspect("pattern if_not", func(_ *Graph, d *PlanDag) string { return string(d.IfNot) })),
 	dagAspect("condition", func(_ *Graph, d *PlanDag) string { return celText(d.Expr) }),
 	dagAspect("shape of the input", func(_ *Graph, d *PlanDag) string { return string(d.Shape) }),
-	dagAspect("static input", func(_ *Graph, d *PlanDag) string { return compactText(d.Static) }),
+	asValue(dagAspect("static input", func(_ *Graph, d *PlanDag) string { return compactText(d.Static) })),
 	dagAspect("input", func(_ *Graph, d *PlanDag) string { return d.mapped() }),
 	dagAspect("source of its items", func(_ *Graph, d *PlanDag) string { return d.Items.text() }),
 	dagAspect("number of units", func(_ *Graph, d *PlanDag) string {
@@ -165,12 +170,18 @@ var nodeAspects = []aspect[shaped]{
 }
 
 func dagAspect(name string, of func(*Graph, *PlanDag) string) aspect[shaped] {
-	return aspect[shaped]{name, func(s shaped) string {
+	return aspect[shaped]{name: name, of: func(s shaped) string {
 		if s.n.Dag == nil {
 			return ""
 		}
 		return of(s.g, s.n.Dag)
 	}}
+}
+
+// asValue is an aspect whose texts are JSON: how a value is written is no part of the shape.
+func asValue(a aspect[shaped]) aspect[shaped] {
+	a.same = expr.Equal
+	return a
 }
 
 func said(yes bool, word string) string {

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -54,14 +55,19 @@ func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
 		if rec == nil {
 			continue
 		}
-		if views[i], err = r.Fold(ctx, rec); err != nil {
+		view, err := r.Fold(ctx, rec)
+		if errors.Is(err, ErrNotFound) {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
 			return nil, err
 		}
+		views[i] = view
 	}
 	return views, nil
 }
 
-// Fold makes a view of a record.
+// Fold makes a view of a record. ErrNotFound when the task has lost its journal, because it is being deleted.
 func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if err != nil {
@@ -86,6 +92,9 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 		}
 		v.Seq = row.Seq
 	}
+	if v.State.Root == nil {
+		return nil, ErrNotFound
+	}
 	return v, nil
 }
 
@@ -105,7 +114,7 @@ func (r *Reader) History(ctx context.Context, task string) (*flow.History, error
 // Replayer takes a journal event by event, from the first one on.
 type Replayer interface{ Apply(*flow.Event) }
 
-// Replay gives a task's whole journal to whom begin makes for its plan.
+// Replay gives a task's whole journal to whom begin makes for its plan. ErrNotFound when there is none, or none any more.
 func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan) Replayer) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -115,7 +124,16 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 	if err != nil {
 		return err
 	}
-	return r.eachRow(ctx, task, 0, apply(begin(plan)))
+	found := false
+	visit := apply(begin(plan))
+	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) {
+		found = true
+		visit(row, events)
+	})
+	if err == nil && !found {
+		return ErrNotFound
+	}
+	return err
 }
 
 func apply(to Replayer) func(Row, []flow.Event) {

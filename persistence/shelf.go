@@ -61,11 +61,15 @@ func (r *Reader) readOn(ctx context.Context, to *reading) error {
 		to.history = flow.NewHistory(to.task, plan)
 	}
 	fold := apply(to.history)
-	return r.eachRow(ctx, to.task, to.seq, func(row Row, events []flow.Event) {
+	err := r.eachRow(ctx, to.task, to.seq, func(row Row, events []flow.Event) {
 		fold(row, events)
 		to.seq = row.Seq
 		to.bytes += len(row.Events)
 	})
+	if err == nil && to.seq == 0 {
+		return ErrNotFound // it was deleted meanwhile
+	}
+	return err
 }
 
 // take finds the reading of a task, or begins one. That of a deleted task is not that of its successor.

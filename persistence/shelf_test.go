@@ -102,3 +102,15 @@ func TestATaskIsNotToldTheHistoryOfADeletedOneOfItsName(t *testing.T) {
 	require.Len(t, runs, 3)
 	require.Equal(t, int64(2001), runs[0].StartedAt)
 }
+
+// A task may be deleted between the reading of its row and that of its journal.
+func TestTheHistoryOfATaskThatIsBeingDeletedIsNotFound(t *testing.T) {
+	store := &longTask{row: persistence.TaskRow{ID: "t", VersionID: "v"}, rows: 0}
+	reader := persistence.NewReader(store, flow.Limits{})
+	_, err := reader.History(t.Context(), "t")
+	require.ErrorIs(t, err, persistence.ErrNotFound)
+	_, err = reader.Runs(t.Context(), "t")
+	require.ErrorIs(t, err, persistence.ErrNotFound)
+	_, err = reader.Fold(t.Context(), &persistence.Record{TaskRow: store.row})
+	require.ErrorIs(t, err, persistence.ErrNotFound)
+}
