@@ -9,8 +9,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// pgEvent is what subscribers are told: its name as event_type, run_id, status, and the fields of its kind.
+// pgEvent is what subscribers are told: its kind as event_type, run_id, status, and the fields of its kind.
 type pgEvent map[string]any
+
+// name is what subscribers listen to: the kind, and of a step's own events the step in it.
+func (e pgEvent) name() string {
+	kind := e["event_type"].(string)
+	if what, ok := strings.CutPrefix(kind, "step:"); ok {
+		return "step:" + e["step_slug"].(string) + ":" + what
+	}
+	return kind
+}
 
 // pgFeed follows a run and tells its events in this dialect.
 type pgFeed struct{ s *flow.State }
@@ -42,7 +51,7 @@ func (f *pgFeed) runEvent(e *flow.Event) (pgEvent, bool) {
 		name, ev["paused_at"] = pgPaused, r.PausedAt
 	case e.Type == flow.TaskResumed:
 		name, ev["resumed_at"] = "resumed", r.ResumedAt
-	case e.Type == flow.CancelAsked || e.Type == flow.TaskEnded && r.Status == pgCancelled && f.s.CancelAt == 0:
+	case e.Type == flow.CancelAsked || e.Type == flow.TaskEnded && r.CancelledAt != nil && f.s.CancelAt == 0:
 		name, ev["cancelled_at"] = pgCancelled, r.CancelledAt
 	case e.Type == flow.TaskEnded && r.Status == pgCompleted:
 		name, ev["output"], ev["completed_at"] = pgCompleted, r.Output, r.CompletedAt
@@ -57,7 +66,7 @@ func (f *pgFeed) runEvent(e *flow.Event) (pgEvent, bool) {
 
 func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
 	st := toStep(f.s, f.s.Root.Graph.Nodes[e.Node].Dag.Index)
-	ev := pgEvent{"run_id": f.s.Task, "step_slug": st.StepSlug, "status": st.Status, "event_type": "step:" + st.StepSlug + ":" + st.Status}
+	ev := pgEvent{"run_id": f.s.Task, "step_slug": st.StepSlug, "status": st.Status, "event_type": "step:" + st.Status}
 	switch {
 	case e.Type == flow.UnitsAppended:
 		indexes := make([]int, e.Total)
@@ -128,7 +137,7 @@ func (f *pgFeed) told(row persistence.Row, after pgSpot) ([]Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Message{ID: at.String(), Event: ev["event_type"].(string), Data: data})
+		list = append(list, Message{ID: at.String(), Event: ev.name(), Data: data})
 	}
 	return list, nil
 }
