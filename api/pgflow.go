@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"io"
 	"net/http"
 	"reflect"
+	"sync"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -22,12 +24,15 @@ type pgflow struct {
 
 	runs     Runs
 	services flowServices
+
+	ensuring [64]sync.Mutex // by a hash of the flow's slug
+	seed     maphash.Seed
 }
 
 func newPgflow(cfg Config) *pgflow {
 	return &pgflow{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, limits: cfg.Limits,
 		runs:     Runs{cfg.Engine, cfg.Store, cfg.Reader},
-		services: flowServices{byFlow: map[string]knownServices{}}}
+		services: flowServices{byFlow: map[string]knownServices{}}, seed: maphash.MakeSeed()}
 }
 
 const notAllowed = "method not allowed"

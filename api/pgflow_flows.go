@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"hash/maphash"
 	"net/http"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -69,7 +71,12 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug strin
 	return nil
 }
 
+// ensured compares and publishes. Definitions of one flow are ensured one after the other: of several that come at
+// once, one makes the flow and the others find it.
 func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
+	turn := p.turn(slug)
+	turn.Lock()
+	defer turn.Unlock()
 	publication := persistence.Publication{Slug: slug, Definition: sent.text, Parse: sent.parse,
 		Now: p.engine.Now().UnixMilli(), Limits: p.limits, CheckSlug: checkFlowSlug}
 	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
@@ -99,23 +106,30 @@ func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, ch
 			return answer, nil
 		}
 	}
-	v, _, err := persistence.Publish(ctx, p.store, publication)
+	v, created, err := persistence.Publish(ctx, p.store, publication)
 	if err != nil {
 		return nil, err
 	}
-	answer.Version = v.Number
+	if answer.Version = v.Number; !created { // by somebody else meanwhile, over another route
+		answer.Status, answer.Differences = ensureVerified, []string{}
+	}
 	return answer, nil
+}
+
+// turn is the lock of a flow, which it shares with a few others.
+func (p *pgflow) turn(slug string) *sync.Mutex {
+	return &p.ensuring[maphash.String(p.seed, slug)%uint64(len(p.ensuring))]
 }
 
 var flowSlug = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// checkFlowSlug is about flows of this dialect; those made elsewhere may be called otherwise.
+// checkFlowSlug is about flows that this dialect makes; those made elsewhere may be called otherwise.
 func checkFlowSlug(slug string) error {
 	switch {
-	case persistence.CheckSlug(slug) != nil && !flowSlug.MatchString(slug):
+	case !flowSlug.MatchString(slug):
 		return flow.Errorf(flow.Invalid, "the flow's slug %.140q is none: it begins with a letter or _ and has up to 128 letters, digits and _", slug)
-	case slug == "run":
-		return flow.Errorf(flow.Invalid, "the slug run is reserved: choose another one")
+	case slug == "run", slug == "output":
+		return flow.Errorf(flow.Invalid, "the slug %s is reserved: choose another one", slug)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ var nodeAspects = []aspect[shaped]{
 		}
 		return ""
 	}},
-	{name: "handler", of: func(s shaped) string { return s.n.Exec.handler() }},
+	asValue(aspect[shaped]{name: "handler", of: func(s shaped) string { return s.n.Exec.handler() }}),
 	{name: "list of parts", of: func(s shaped) string { return s.n.Each.parts() }},
 	asValue(aspect[shaped]{name: "params", of: func(s shaped) string { return compactText(s.n.Params) }}),
 	{name: "prep", of: func(s shaped) string { return s.n.Prep.text() }},

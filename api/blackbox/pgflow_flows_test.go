@@ -1,7 +1,10 @@
 package blackbox
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,7 +45,7 @@ func pgRefused(c *client) {
 	status, answer := c.call("POST", "/flows/"+strings.ReplaceAll(unique("twice"), "-", "_")+"/ensure", obj{"definition": raw(twice)})
 	require.Equal(c, 400, status, "%v", answer)
 	require.Contains(c, answer.(obj)["message"], "the key is there twice")
-	for _, slug := range []string{"run", "1a-B", strings.Repeat("a", 129)} {
+	for _, slug := range []string{"run", "output", "1a-B", "1flow", "test-slug", "a.b", strings.Repeat("a", 129)} {
 		status, answer := c.call("POST", "/flows/"+slug+"/ensure", obj{"definition": pgDefinition(c, "", "a: {}")})
 		require.Equal(c, 400, status, "%s: %v", slug, answer)
 	}
@@ -76,6 +79,34 @@ func pgEnsure(c *client) {
 	slug := strings.ReplaceAll(unique("named"), "-", "_")
 	status, answer := c.call("POST", "/flows", obj{"slug": slug, "definition": "nodes:\n  a: {}\n"})
 	require.Equal(c, []any{200, "compiled"}, []any{status, answer.(obj)["status"]})
+}
+
+// pgEnsureAtOnce has many ensure the same flow at the same moment: one makes it, and one changes it.
+func pgEnsureAtOnce(c *client) {
+	slug := strings.ReplaceAll(unique("at-once"), "-", "_")
+	ensureAll := func(definitions ...json.RawMessage) map[string]int {
+		answers := make(chan obj, 24)
+		var all sync.WaitGroup
+		for i := range cap(answers) {
+			all.Go(func() {
+				_, _, body := c.send("POST", "/flows/"+slug+"/ensure", obj{"definition": definitions[i%len(definitions)]})
+				var answer obj
+				_ = json.Unmarshal(body, &answer)
+				answers <- answer
+			})
+		}
+		all.Wait()
+		close(answers)
+		statuses := map[string]int{}
+		for a := range answers {
+			statuses[fmt.Sprint(a["status"])]++
+		}
+		return statuses
+	}
+	first := pgDefinition(c, "", "a: {when: {if: {run: {x: 1, y: 2}}}}")
+	written := pgDefinition(c, "", "a: {timeout: 9, when: {if: {run: {y: 2.0, x: 1}}}}") // the same shape
+	require.Equal(c, map[string]int{"compiled": 1, "verified": 23}, ensureAll(first, written))
+	require.Equal(c, map[string]int{"recompiled": 1, "verified": 23}, ensureAll(pgDefinition(c, "", nodeA, nodeB)))
 }
 
 // pgOwnID starts a run under an id of the client's.

@@ -50,6 +50,7 @@ var pgflowChecks = []check{
 	{"P39 somebody waits for a status", pgWaits},
 	{"P40 a task survives a kill of the engine", pgKill},
 	{"15 a flow is ensured", pgEnsure},
+	{"15 of many who ensure a flow at once one makes it", pgEnsureAtOnce},
 	{"15 a run may have an id of its client's", pgOwnID},
 	{"15 ids and inputs that mean the same are the same", pgSpellings},
 	{"15 a claim is prolonged", pgHeartbeat},
