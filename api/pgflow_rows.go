@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgRun is a run as this dialect shows it. Paused and cancelled are told from times.
+// pgRun is a run as this dialect shows it. Its status is started, completed or failed: that it is paused or
+// cancelled is told by the times of that alone.
 type pgRun struct {
 	RunID          string          `json:"run_id"`
 	FlowSlug       string          `json:"flow_slug"`
@@ -35,7 +36,8 @@ const (
 	pgCancelled = "cancelled"
 )
 
-func runStatusOf(s *flow.State) string {
+// shownAs is the status of a run for people, who see also that it is paused or cancelled.
+func shownAs(s *flow.State) string {
 	switch {
 	case s.CancelAt != 0 || s.Status == flow.TaskCanceling || s.Status == flow.TaskCanceled:
 		return pgCancelled
@@ -49,11 +51,18 @@ func runStatusOf(s *flow.State) string {
 	return pgStarted
 }
 
+func runStatusOf(s *flow.State) string {
+	if shown := shownAs(s); shown == pgCompleted || shown == pgFailed {
+		return shown
+	}
+	return pgStarted
+}
+
 func toRun(s *flow.State) pgRun {
 	r := pgRun{RunID: s.Task, FlowSlug: s.Plan.FlowSlug, Status: runStatusOf(s), Input: orNull(s.Params), Output: json.RawMessage("null"),
 		ErrorMessage: textOrNull(s.Error), RemainingSteps: remainingSteps(s),
 		StartedAt: moment(s.CreatedAt), PausedAt: moment(s.PausedAt), ResumedAt: moment(s.ResumedAt)}
-	switch r.Status {
+	switch shownAs(s) {
 	case pgCompleted:
 		r.Output, r.CompletedAt = s.Result(), moment(s.EndedAt)
 	case pgFailed:
@@ -124,6 +133,7 @@ func toStep(s *flow.State, index int) pgStep {
 		r.Status = string(flow.StepCreated)
 	case flow.StepCompleted:
 		r.Output, r.CompletedAt = orNull(n.Output), moment(n.EndedAt)
+		r.StartedAt = moment(cmp.Or(n.StartedAt, n.EndedAt)) // one without tasks starts and ends at once
 	case flow.StepFailed:
 		r.FailureReason, r.FailedAt = textOrNull(n.Reason), moment(n.EndedAt)
 	case flow.StepSkipped:

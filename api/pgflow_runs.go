@@ -119,7 +119,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noRun(run, err)
 	}
-	if status := runStatusOf(v.State); len(events) == 0 && status != pgCancelled {
+	if status := shownAs(v.State); len(events) == 0 && status != pgCancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
 	writeJSON(w, http.StatusOK, statesOf(v.State))
@@ -137,7 +137,7 @@ func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command,
 	if err != nil {
 		return noRun(run, err)
 	}
-	if status := runStatusOf(v.State); refused != nil && (v.State.Status.Ended() || status == pgCancelled || !is(v.State)) {
+	if status := shownAs(v.State); refused != nil && (v.State.Status.Ended() || status == pgCancelled || !is(v.State)) {
 		return refused
 	}
 	writeJSON(w, http.StatusOK, statesOf(v.State))

@@ -13,7 +13,7 @@ type pgTask struct {
 	TaskIndex     int             `json:"task_index"`
 	Status        string          `json:"status"`
 	Route         string          `json:"route"`
-	Origin        *string         `json:"origin"` // array or appended; null for a single one
+	Origin        string          `json:"origin"` // array, also of a single one, or appended
 	MessageID     *string         `json:"message_id"`
 	Input         json.RawMessage `json:"input"`
 	Attempts      int             `json:"attempts_count"`
@@ -70,7 +70,7 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 			continue
 		}
 		if r.Attempt == 1 {
-			t = pgTask{StepSlug: at.Step(), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Output: json.RawMessage("null")}
+			t = pgTask{StepSlug: at.Step(), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Origin: originArray, Output: json.RawMessage("null")}
 		}
 		t.add(h.State.Task, r)
 		found = true
@@ -88,15 +88,11 @@ func newTasks(step *flow.StepView) []pgTask {
 	return tasks
 }
 
-func originOf(plan *flow.PlanNode, unit, initial int) *string {
-	if plan.Kind != flow.KindFanout {
-		return nil
+func originOf(plan *flow.PlanNode, unit, initial int) string {
+	if plan.Kind == flow.KindFanout && unit >= initial {
+		return originAppended
 	}
-	origin := originArray
-	if unit >= initial {
-		origin = originAppended
-	}
-	return &origin
+	return originArray
 }
 
 // add tells of one more attempt. They come in order.

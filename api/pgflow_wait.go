@@ -45,7 +45,7 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case !reached && r.Context().Err() == nil && ctx.Err() != nil:
-		return &graphError{http.StatusRequestTimeout, "the run is " + runStatusOf(s) + "; it was not as wanted in time"}
+		return &graphError{http.StatusRequestTimeout, "the run is " + shownAs(s) + "; it was not as wanted in time"}
 	case !reached:
 		return flow.Errorf(flow.Conflict, "%s", want.missed(s))
 	}
@@ -105,7 +105,7 @@ func (p *pgflow) await(ctx context.Context, s *flow.State, seq int64, want pgWai
 // look says whether a run is as wanted, or can never be.
 func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
 	if q.step == "" {
-		status := runStatusOf(s)
+		status := shownAs(s)
 		return status == q.status, s.Status.Ended() || status == pgCancelled, nil
 	}
 	n := s.Root.Graph.Nodes[q.step]
@@ -113,12 +113,12 @@ func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
 		return false, true, flow.Errorf(flow.NotFound, "run %.140q has no step %.140q", s.Task, q.step)
 	}
 	st := &s.Root.Nodes[n.Dag.Index]
-	reached = string(st.Status) == q.status || q.status == pgStarted && st.StartedAt != 0
+	reached = string(st.Status) == q.status || q.status == pgStarted && (st.StartedAt != 0 || st.Status == flow.StepCompleted)
 	return reached, st.Ended() || s.Status.Ended(), nil
 }
 
 func (q *pgWait) missed(s *flow.State) string {
-	text := "the run is " + runStatusOf(s)
+	text := "the run is " + shownAs(s)
 	if q.step != "" {
 		st := toStep(s, s.Root.Graph.Nodes[q.step].Dag.Index)
 		text += ", step " + q.step + " is " + st.Status

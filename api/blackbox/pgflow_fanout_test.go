@@ -61,8 +61,10 @@ func pgItemsMustBeAnArray(c *client) {
 func pgEmptyFanout(c *client) {
 	r := c.fan([]any{}, "c: {depends_on: [f], "+once+"}")
 	_, steps := r.states()
-	require.Equal(c, []any{"completed", nil, []any{}, 0.0, 0.0}, []any{steps["f"]["status"], steps["f"]["started_at"], steps["f"]["output"],
+	require.Equal(c, []any{"completed", []any{}, 0.0, 0.0}, []any{steps["f"]["status"], steps["f"]["output"],
 		steps["f"]["initial_tasks"], steps["f"]["remaining_tasks"]})
+	require.NotNil(c, steps["f"]["started_at"])
+	require.Equal(c, steps["f"]["completed_at"], steps["f"]["started_at"], "it starts and ends at once")
 	has(c.T, `{"run":{},"f":[]}`, r.one("c")["input"])
 	for _, e := range r.events(5) {
 		require.NotEqual(c, "step:f:started", e.name)
