@@ -38,11 +38,11 @@ func (e *Engine) Start(ctx context.Context, slug string, params any, options ...
 	if err != nil {
 		return "", err
 	}
-	flowID, err := e.flowID(ctx, slug)
+	f, err := e.store.FlowBySlug(ctx, slug)
 	if err != nil {
 		return "", fmt.Errorf("flow %s: %w", slug, err)
 	}
-	v, err := e.store.FindVersion(ctx, flowID, 0)
+	v, err := e.store.FindVersion(ctx, f.ID, 0)
 	if err != nil {
 		return "", fmt.Errorf("flow %s has no published version: %w", slug, err)
 	}
@@ -57,19 +57,6 @@ func (e *Engine) Start(ctx context.Context, slug string, params any, options ...
 	}
 	id, _, err = member.StartTask(ctx, n)
 	return id, err
-}
-
-// flowID finds a flow by its slug. What a slug names never changes, so it is asked for once.
-func (e *Engine) flowID(ctx context.Context, slug string) (string, error) {
-	if id, ok := e.flows.Load(slug); ok {
-		return id.(string), nil
-	}
-	f, err := e.store.FlowBySlug(ctx, slug)
-	if err != nil {
-		return "", err
-	}
-	e.flows.Store(slug, f.ID)
-	return f.ID, nil
 }
 
 // Result is how a task ended.

@@ -47,7 +47,6 @@ type Engine struct {
 	reader    *persistence.Reader
 	functions *funcs.Registry
 	workers   *workers.Registry
-	flows     sync.Map // ids by slug
 
 	mu     sync.Mutex
 	member *actors.Member

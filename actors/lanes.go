@@ -42,7 +42,7 @@ type (
 	}
 	written struct {
 		gen int
-		err error // nil, ErrStale, ErrUnknown, ErrExists, ErrRefused
+		err error // nil, ErrStale, ErrUnknown, ErrExists, ErrNoVersion, ErrRefused
 	}
 )
 

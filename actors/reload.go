@@ -121,7 +121,7 @@ func (t *task) forget(c actor.Context, err error) {
 	case errors.Is(err, persistence.ErrExists):
 		// Somebody with the same id was first, perhaps this very request whose answer got lost.
 		t.m.log.Info("a task with this id exists", "task", t.id)
-	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown):
+	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown) && !errors.Is(err, persistence.ErrNoVersion):
 		t.m.log.Warn("a commit failed", "task", t.id, "error", err)
 	}
 	again := append(sent, gathered...)

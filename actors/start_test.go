@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
@@ -57,5 +61,22 @@ func TestACommandTellsWhetherItChangedAnything(t *testing.T) {
 		events, err := th.Tell(t.Context(), id, flow.Cancel{}, "")
 		require.NoError(t, err)
 		require.Equal(t, want, len(events) > 0)
+	}
+}
+
+func TestAStartThatTheDeletionOfItsFlowOvertakesIsRefused(t *testing.T) {
+	inner := model.New(model.Options{})
+	store := faulty.Wrap(inner, faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		return faulty.Fault{Before: func(ctx context.Context) error {
+			_, err := inner.DeleteFlow(ctx, batch[0].Create.FlowID, 9)
+			return err
+		}}
+	}})
+	th := start(t, actors.Config{Store: store})
+	version := th.publish(t, untilApproved)
+	for range 2 {
+		_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version})
+		require.Equal(t, flow.NotFound, flow.KindOf(err))
+		require.ErrorContains(t, err, version)
 	}
 }

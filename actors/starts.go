@@ -34,8 +34,12 @@ func (m *Member) StartTask(ctx context.Context, n NewTask) (id string, created b
 	if err != nil {
 		return "", false, err
 	}
-	if errors.Is(a.err, persistence.ErrExists) {
+	switch {
+	case errors.Is(a.err, persistence.ErrExists):
 		return msg.task, false, m.sameStart(ctx, msg)
+	case errors.Is(a.err, persistence.ErrNoVersion):
+		m.reader.Forget(n.VersionID)
+		return "", false, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
 	}
 	return msg.task, a.err == nil, a.err
 }

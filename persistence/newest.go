@@ -5,55 +5,89 @@ import (
 	"sync"
 )
 
-// Newest wraps a store so that it remembers the newest published version of each flow, which every
-// start of a task asks for. It must see every version that is created: one wrapper for all who use
-// the store, and one member on it.
-func Newest(store Store) Store { return &newest{Store: store, of: map[string]*Version{}} }
+// Newest wraps a store so that it remembers what every start of a task asks for: which flow has a slug, and
+// the newest published version of each flow. It must see every flow and version that is created or deleted: one
+// wrapper for all who use the store, and one member on it.
+func Newest(store Store) Store {
+	return &newest{Store: store, flows: newCache[*Flow](maxFlowBytes), versions: newCache[*Version](maxNewestBytes)}
+}
+
+// Bounds on what is remembered.
+const (
+	maxFlowBytes   = 4 << 20
+	maxNewestBytes = 32 << 20
+)
 
 type newest struct {
 	Store
-	mu      sync.Mutex
-	of      map[string]*Version
-	changes int // of versions; what was read while one was under way is not remembered
+	mu       sync.Mutex
+	flows    *cache[*Flow]    // by slug
+	versions *cache[*Version] // the newest, by flow
+	changes  int              // of what is remembered; what was read while one was under way is not remembered
 }
 
-// maxNewest bounds how many flows are remembered.
-const maxNewest = 4096
-
 func (n *newest) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
+	read := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
-		return n.Store.FindVersion(ctx, flow, number)
+		return read()
 	}
+	return remembered(n, n.versions, flow, read, func(v *Version) int {
+		return len(v.ID) + len(v.FlowID) + len(v.Status) + len(v.Hash) + len(v.Definition)
+	})
+}
+
+func (n *newest) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
+	read := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
+	return remembered(n, n.flows, slug, read, func(f *Flow) int {
+		return len(f.ID) + len(f.Slug) + len(f.Name) + len(f.Description)
+	})
+}
+
+// remembered is a copy of what a cache has, else what the store says, which the cache has from then on.
+func remembered[V any](n *newest, c *cache[*V], key string, read func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
-	v, changes := n.of[flow], n.changes
+	known, ok := c.get(key)
+	changes := n.changes
 	n.mu.Unlock()
-	if v != nil {
-		return v, nil
-	}
-	v, err := n.Store.FindVersion(ctx, flow, 0)
-	if err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if changes == n.changes {
-		if len(n.of) >= maxNewest {
-			clear(n.of)
+	if !ok {
+		var err error
+		if known, err = read(); err != nil {
+			return nil, err
 		}
-		n.of[flow] = v
+		n.mu.Lock()
+		if changes == n.changes {
+			c.put(key, known, size(known))
+		}
+		n.mu.Unlock()
 	}
-	return v, nil
+	own := *known
+	return &own, nil
 }
 
 func (n *newest) CreateVersion(ctx context.Context, v Version) error {
-	n.change(v.FlowID)
-	defer n.change(v.FlowID)
+	n.forget(v.FlowID)
+	defer n.forget(v.FlowID)
 	return n.Store.CreateVersion(ctx, v)
 }
 
-func (n *newest) change(flow string) {
+func (n *newest) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	n.forgetSlugs(id)
+	defer n.forgetSlugs(id)
+	return n.Store.DeleteFlow(ctx, id, limit)
+}
+
+// forget forgets the newest version of a flow.
+func (n *newest) forget(flow string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes++
-	delete(n.of, flow)
+	n.versions.drop(flow)
+}
+
+// forgetSlugs forgets a flow. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
+func (n *newest) forgetSlugs(flow string) {
+	n.forget(flow)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.flows.clear()
 }

@@ -1,6 +1,7 @@
 package persistence_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
@@ -17,6 +19,7 @@ func TestTheNewestVersionIsKnownAsSoonAsItIsPublished(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close()
 	store = persistence.Newest(store)
+	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f"}))
 	var readers sync.WaitGroup
 	done := make(chan struct{})
 	for range 4 { // they fill the memory at every moment
@@ -40,4 +43,66 @@ func TestTheNewestVersionIsKnownAsSoonAsItIsPublished(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
+}
+
+func TestADeletedFlowIsForgotten(t *testing.T) {
+	inner := model.New(model.Options{})
+	store := persistence.Newest(inner)
+	publish := func(flow string) {
+		require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: flow, Slug: "slug"}))
+		require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: flow + "-1", FlowID: flow, Status: "published"}))
+	}
+	newest := func() (string, error) {
+		f, err := store.FlowBySlug(t.Context(), "slug")
+		if err != nil {
+			return "", err
+		}
+		v, err := store.FindVersion(t.Context(), f.ID, 0)
+		if err != nil {
+			return "", err
+		}
+		return v.ID, nil
+	}
+	for i := range 3 {
+		flow := fmt.Sprint("flow", i)
+		publish(flow)
+		for range 2 { // the second time from memory
+			id, err := newest()
+			require.NoError(t, err)
+			require.Equal(t, flow+"-1", id)
+		}
+		_, err := store.DeleteFlow(t.Context(), flow, 9)
+		require.NoError(t, err)
+		_, err = newest()
+		require.ErrorIs(t, err, persistence.ErrNotFound)
+		_, err = store.FindVersion(t.Context(), flow, 0)
+		require.ErrorIs(t, err, persistence.ErrNotFound)
+	}
+}
+
+// deleter deletes the flow at the moment its version is to be created, once.
+type deleter struct {
+	persistence.Store
+	done bool
+}
+
+func (d *deleter) CreateVersion(ctx context.Context, v persistence.Version) error {
+	if !d.done {
+		d.done = true
+		if _, err := d.DeleteFlow(ctx, v.FlowID, 9); err != nil {
+			return err
+		}
+	}
+	return d.Store.CreateVersion(ctx, v)
+}
+
+func TestWhatIsPublishedWhileItsFlowIsDeletedIsPublished(t *testing.T) {
+	store := persistence.Newest(&deleter{Store: model.New(model.Options{})})
+	p := persistence.Publication{Slug: "f", Definition: []byte("start: a\nnodes: {a: {service: s}}\n")}
+	v, created, err := persistence.Publish(t.Context(), store, p)
+	require.NoError(t, err)
+	require.True(t, created)
+	f, err := store.FlowBySlug(t.Context(), "f")
+	require.NoError(t, err)
+	require.Equal(t, f.ID, v.FlowID)
 }

@@ -14,6 +14,9 @@ func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
 	return r.plans.plan(ctx, version)
 }
 
+// Forget lets go of a version that is known to be there no longer.
+func (r *Reader) Forget(version string) { r.plans.forget(version) }
+
 // plans are the compiled versions that are in use. They are immutable, so they are kept.
 type plans struct {
 	store  Store
@@ -56,6 +59,12 @@ func (p *plans) plan(ctx context.Context, version string) (*flow.Plan, error) {
 	}
 	p.of[version] = plan
 	return plan, nil
+}
+
+func (p *plans) forget(version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, version)
 }
 
 func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {

@@ -101,6 +101,20 @@ func Publish(ctx context.Context, store Flows, p Publication) (v *Version, creat
 	case ready == nil:
 		return nil, false, problems
 	}
+	for range publishTries {
+		v, created, err = p.keep(ctx, store, ready)
+		if !errors.Is(err, ErrNotFound) {
+			break
+		}
+	}
+	return v, created, err
+}
+
+// publishTries is how often a publication is tried while others delete the flow.
+const publishTries = 3
+
+// keep makes a definition the newest version of its flow. ErrNotFound when the flow is deleted meanwhile.
+func (p *Publication) keep(ctx context.Context, store Flows, ready *Prepared) (v *Version, created bool, err error) {
 	f, err := flowFor(ctx, store, p, ready.Definition)
 	if err != nil {
 		return nil, false, err
@@ -143,7 +157,7 @@ func asJSON(text []byte) ([]byte, error) {
 }
 
 // flowFor finds the flow of a slug or creates it. Of two who create it at once, one finds the other's.
-func flowFor(ctx context.Context, store Flows, p Publication, d *flow.Definition) (*Flow, error) {
+func flowFor(ctx context.Context, store Flows, p *Publication, d *flow.Definition) (*Flow, error) {
 	f, err := store.FlowBySlug(ctx, p.Slug)
 	if !errors.Is(err, ErrNotFound) {
 		return f, err

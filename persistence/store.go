@@ -15,6 +15,8 @@ var (
 	ErrUnknown = errors.New("persistence: no such task")
 	// ErrExists: a task with this id was created before.
 	ErrExists = errors.New("persistence: the task exists already")
+	// ErrNoVersion: the version of a task that begins is not there, or no longer: its flow was deleted.
+	ErrNoVersion = errors.New("persistence: no such flow version")
 	// ErrFenced: the incarnation that sends is not (or no longer) a member. Nothing was written.
 	ErrFenced = errors.New("persistence: this member was fenced off")
 	// ErrNotFound: no such flow, version, worker or log.
@@ -66,7 +68,7 @@ type Members interface {
 // Journal is the hot path.
 type Journal interface {
 	// Commit writes a batch in one transaction, in which a task appears once. The answer has an
-	// error for each commit (nil, ErrStale, ErrUnknown, ErrExists). The second result is about the whole
+	// error for each commit (nil, ErrStale, ErrUnknown, ErrExists, ErrNoVersion). The second result is about the whole
 	// batch: ErrFenced or ErrRefused when nothing was written, or a failure after which it is unknown
 	// whether anything was.
 	Commit(ctx context.Context, incarnation string, batch []Commit) ([]error, error)
@@ -229,13 +231,15 @@ type Flows interface {
 	FlowBySlug(ctx context.Context, slug string) (*Flow, error)
 	// ListFlows: newest first; limit 0 = all.
 	ListFlows(ctx context.Context, offset, limit int) ([]Flow, int, error)
-	CreateVersion(ctx context.Context, v Version) error // Number 0 = the highest of the flow plus 1; numbers may repeat
+	// CreateVersion: number 0 = the highest of the flow plus 1; numbers may repeat. ErrNotFound when there is no such flow.
+	CreateVersion(ctx context.Context, v Version) error
 	Version(ctx context.Context, id string) (*Version, error)
 	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
 	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first
 	// DeleteFlow deletes up to limit tasks of a flow with everything of theirs, whatever they are doing, and
-	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions.
+	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions; no
+	// task of it begins after that.
 	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)
 }
 

@@ -75,6 +75,7 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"a counter that begins one too low": func(uint64) Options {
 			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, true) }}
 		},
+		"tasks of flows that were deleted":  func(uint64) Options { return Options{Orphans: true} },
 		"no fence against old incarnations": func(uint64) Options { return Options{Unfenced: true} },
 	} {
 		t.Run(name, func(t *testing.T) {

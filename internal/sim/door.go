@@ -141,6 +141,28 @@ func (d *door) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
 	return call(d, func() (*persistence.Flow, error) { return d.Store.Flow(ctx, id) })
 }
 
+func (d *door) CreateFlow(ctx context.Context, f persistence.Flow) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.CreateFlow(ctx, f) })
+	return err
+}
+
+func (d *door) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
+	return call(d, func() (*persistence.Flow, error) { return d.Store.FlowBySlug(ctx, slug) })
+}
+
+func (d *door) CreateVersion(ctx context.Context, v persistence.Version) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.CreateVersion(ctx, v) })
+	return err
+}
+
+func (d *door) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
+	return call(d, func() (*persistence.Version, error) { return d.Store.FindVersion(ctx, flowID, number) })
+}
+
+func (d *door) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	return call(d, func() (int, error) { return d.Store.DeleteFlow(ctx, id, limit) })
+}
+
 func (d *door) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
 	return call(d, func() ([]persistence.QueueRow, error) { return d.Store.QueueFor(ctx, f, afterAt, afterJob, limit) })
 }

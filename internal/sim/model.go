@@ -24,6 +24,7 @@ type model struct {
 	versions          map[string]persistence.Version
 	refusal           string // what it says then
 	unfenced          bool   // a defect to be caught: everybody may write
+	orphans           bool   // another one: tasks begin of versions that are gone
 }
 
 type membership struct {
@@ -133,6 +134,8 @@ func (m *model) commit(c *persistence.Commit) error {
 	switch {
 	case c.Create != nil && t != nil:
 		return persistence.ErrExists
+	case c.Create != nil && !m.orphans && !m.known(c.Create.VersionID):
+		return persistence.ErrNoVersion
 	case c.Create != nil:
 		t = m.create(c)
 	case t == nil:
@@ -256,17 +259,4 @@ func (m *model) queued(afterAt int64, afterJob string, limit int, wanted func(*p
 		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
 	})
 	return rows[:min(limit, len(rows))]
-}
-
-// Flow says little: flows are known by their versions here.
-func (m *model) Flow(_ context.Context, id string) (*persistence.Flow, error) {
-	return &persistence.Flow{ID: id, Slug: id}, nil
-}
-
-func (m *model) Version(_ context.Context, id string) (*persistence.Version, error) {
-	v, ok := m.versions[id]
-	if !ok {
-		return nil, persistence.ErrNotFound
-	}
-	return &v, nil
 }

@@ -93,7 +93,7 @@ func (st *stage) leftovers(a *actor) {
 }
 
 func (st *stage) allEnded() bool {
-	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended })
+	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended }) && (st.publisher == nil || st.publisher.ended)
 }
 
 func (st *stage) misfortune(a *actor) *actor {

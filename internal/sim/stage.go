@@ -21,6 +21,7 @@ type stage struct {
 	check      *checker
 	outside    *host // where users, pollers and the operator are; it never fails
 	users      []*user
+	publisher  *publisher // nil when no flow is deleted
 	limits     flow.Limits
 	visibility time.Duration
 	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
@@ -29,6 +30,7 @@ type stage struct {
 	members    int
 	requests   int
 	over       bool
+	deletes    bool // flows are deleted meanwhile
 }
 
 // actor is a member and the host it lives on.
@@ -42,6 +44,7 @@ type Options struct {
 	Plain    bool                                      // chains of steps and no mishap at all
 	Store    func(persistence.Store) persistence.Store // puts a defect in front of the store
 	Unfenced bool                                      // the store lets everybody write who ever was a member
+	Orphans  bool                                      // the store lets tasks of deleted flows begin
 	Plan     func(*flow.Plan)                          // puts a defect into what flows are compiled to
 	Stacks   bool                                      // tell where those wait who are stuck
 }
@@ -92,7 +95,7 @@ func (g generator) Read(b []byte) (int, error) {
 
 func newStage(w *world, o Options) *stage {
 	st := &stage{w: w, store: newModel(w), check: newChecker(w), behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
-	st.store.check, st.check.store, st.store.unfenced = st.check, st.store, o.Unfenced
+	st.store.check, st.check.store, st.store.unfenced, st.store.orphans = st.check, st.store, o.Unfenced, o.Orphans
 	st.check.limits = &st.limits
 	st.outside = w.newHost("outside")
 	st.limits = flow.Limits{Deliveries: endless}
@@ -102,6 +105,7 @@ func newStage(w *world, o Options) *stage {
 	if !o.Plain && w.chance(100) {
 		st.limits.Deliveries = 2 + w.rng.IntN(4)
 	}
+	st.deletes = !o.Plain && w.chance(300)
 	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
 		if !o.Plain && w.chance(400) {
 			st.addUser(i, drawDag(w.rng))
@@ -155,6 +159,9 @@ func (st *stage) run() {
 	for _, u := range st.users {
 		st.w.launch(st.outside, u.name, u.live)
 	}
+	if st.deletes {
+		st.addPublisher()
+	}
 	for i := range 1 + st.w.rng.IntN(3) {
 		p := &poller{stage: st, name: fmt.Sprint("poller-", i)}
 		st.w.launch(st.outside, p.name, p.live)
@@ -192,6 +199,9 @@ func (st *stage) unfinished() string {
 				text += fmt.Sprintf("\n  %s: %s until %d", wait.Address, wait.Text, wait.Until)
 			}
 		}
+	}
+	if p := st.publisher; p != nil && !p.ended {
+		text += fmt.Sprintf("\n%s, %d helpers", p.slug, p.pending)
 	}
 	for _, s := range st.w.parked {
 		text += fmt.Sprintf("\n%s on %s waits %s", s.name, s.host.name, s.stack)

@@ -20,12 +20,13 @@ func TestWithoutFaultsItIsTheStore(t *testing.T) {
 	})
 }
 
-var creation = []persistence.Commit{{Task: "a", Create: &persistence.Create{}, Seq: 1, Events: []byte("[]")}}
+var creation = []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}}
 
 // commit creates a task through one fault and tells whether it was written.
 func commit(t *testing.T, f faulty.Fault) (written bool, err error) {
 	inner := model.New(model.Options{})
 	s := faulty.Wrap(inner, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault { return f }})
+	storetest.Publish(t, inner, "flow", "version")
 	me, err := s.Join(t.Context(), "me", time.Hour)
 	require.NoError(t, err)
 	_, err = s.Commit(t.Context(), me, creation)
@@ -64,6 +65,7 @@ func TestALateBatchLandsUnlessItsSenderWasFenced(t *testing.T) {
 		s := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
 			return faulty.Fault{Late: func(write func()) { later = write }}
 		}})
+		storetest.Publish(t, s, "flow", "version")
 		me, err := s.Join(t.Context(), "me", time.Hour)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -69,6 +69,9 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 		return err
 	}
 	defer leave()
+	if !slices.ContainsFunc(s.flows, func(f persistence.Flow) bool { return f.ID == v.FlowID }) {
+		return persistence.ErrNotFound
+	}
 	highest := 0
 	for _, other := range s.versions {
 		if other.ID == v.ID {

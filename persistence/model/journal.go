@@ -35,6 +35,8 @@ func (s *store) check(c persistence.Commit) error {
 		return persistence.ErrExists
 	case c.Create != nil && (c.Seq != 1 || c.Events == nil):
 		return persistence.ErrStale
+	case c.Create != nil && !slices.ContainsFunc(s.versions, func(v persistence.Version) bool { return v.ID == c.Create.VersionID }):
+		return persistence.ErrNoVersion
 	case c.Create != nil:
 		return nil
 	case t == nil:

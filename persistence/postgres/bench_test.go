@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // events is what a step of about 400 bytes adds to a journal.
@@ -86,6 +87,7 @@ func newBench(b *testing.B) *bench {
 	dsn := benchServer.DSN("bench")
 	s := openAt(b, dsn)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	storetest.Publish(b, s, "flow", "version")
 	me, err := s.Join(ctx, "bench", time.Hour)
 	require.NoError(b, err)
 	return &bench{b, dsn, s, me, connect(b, dsn)}

@@ -138,7 +138,7 @@ func (b *batches) try(ctx context.Context, tx pgx.Tx, batch []persistence.Commit
 // reason says why a commit could not be written.
 func (b *batches) reason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
 	if c.Create != nil {
-		return persistence.ErrStale, nil
+		return b.notCreated(ctx, tx, c)
 	}
 	var exists bool
 	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tasks WHERE id = $1)", c.Task).Scan(&exists); err != nil {
@@ -148,4 +148,19 @@ func (b *batches) reason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) 
 		return persistence.ErrUnknown, nil
 	}
 	return persistence.ErrStale, nil
+}
+
+// notCreated says why a task could not begin that is not there.
+func (b *batches) notCreated(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
+	if malformed(c) {
+		return persistence.ErrStale, nil
+	}
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tasks WHERE id = $1)", c.Task).Scan(&exists); err != nil {
+		return nil, fmt.Errorf("why it was not written: %w", err)
+	}
+	if exists {
+		return persistence.ErrExists, nil
+	}
+	return persistence.ErrNoVersion, nil
 }

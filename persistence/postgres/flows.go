@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -41,12 +42,23 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 // CreateVersion takes a lock in a statement of its own, so that the next one sees what the previous
 // holder has numbered.
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
+	s.deleting.RLock()
+	defer s.deleting.RUnlock()
 	var batch pgx.Batch
 	batch.Queue("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", v.FlowID)
+	created := false
 	batch.Queue(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
-		VALUES ($1, $2, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7)`,
-		v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt)
-	return wrap("create a version", s.pool.SendBatch(ctx, &batch).Close())
+		SELECT $1, id, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7
+		FROM flows WHERE id = $2`,
+		v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt).Exec(func(tag pgconn.CommandTag) error {
+		created = tag.RowsAffected() > 0
+		return nil
+	})
+	err := s.pool.SendBatch(ctx, &batch).Close()
+	if err == nil && !created {
+		err = persistence.ErrNotFound
+	}
+	return wrap("create a version", err)
 }
 
 func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {

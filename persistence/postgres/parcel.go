@@ -14,7 +14,8 @@ import (
 type parcel struct {
 	lists    [len(kinds)]list
 	creates  int
-	repeated bool // a task that begins may be there already
+	repeated bool   // a task that begins may be there already
+	version  string // of the last task that begins
 }
 
 // parcels are used again, because their buffers are large.
@@ -22,7 +23,7 @@ var parcels = sync.Pool{New: func() any { return new(parcel) }}
 
 // pack is false when a commit is malformed: its batch cannot be written as a whole.
 func (p *parcel) pack(s *store, batch []persistence.Commit, repeated bool) bool {
-	p.creates, p.repeated = 0, repeated
+	p.creates, p.repeated, p.version = 0, repeated, ""
 	for kind := range p.lists {
 		p.lists[kind].reset(s.types[kind])
 	}
@@ -93,6 +94,7 @@ func (p *parcel) addTask(c *persistence.Commit) {
 		n = &persistence.Columns{Status: "pending"}
 	}
 	resting := c.Rest != nil && c.Rest.Resting
+	p.addVersion(c.Create.VersionID)
 	l := &p.lists[tasks]
 	l.begin(19)
 	l.text(c.Task)
@@ -128,6 +130,18 @@ func passing(c *persistence.Commit) []byte {
 		return nil
 	}
 	return c.Snapshot
+}
+
+// addVersion adds a version that must be there. Those of a batch are mostly one and the same.
+func (p *parcel) addVersion(id string) {
+	l := &p.lists[versions]
+	if l.n > 0 && p.version == id {
+		return
+	}
+	p.version = id
+	l.begin(1)
+	l.text(id)
+	l.end()
 }
 
 // addChange leaves null what stays as it is.

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
+	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // joined is a store with a member and task "a".
@@ -21,7 +22,8 @@ func joined(t *testing.T, dsn string) (persistence.Store, string) {
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	me, err := s.Join(t.Context(), "me", time.Hour)
 	require.NoError(t, err)
-	answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Create: &persistence.Create{}, Seq: 1, Events: []byte("[]")}})
+	storetest.Publish(t, s, "flow", "version")
+	answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])
 	return s, me

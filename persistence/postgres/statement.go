@@ -20,6 +20,10 @@ const (
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
 	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
+// known is part of the fence: a batch with a task of a version that is not there is not written. No version goes
+// meanwhile, because batches and deletions of flows exclude each other.
+const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM flow_versions v WHERE v.id = x.id))`
+
 // The parts write one kind each.
 const (
 	createTasks = `created AS (
@@ -77,7 +81,8 @@ const (
 
 // kinds are what a batch can have, in the order of its parameters.
 var kinds = [...]struct{ name, part, repeated string }{
-	lasts:    {name: "batch_last"}, // a part of the fence
+	lasts:    {name: "batch_last"},    // a part of the fence
+	versions: {name: "batch_version"}, // another one
 	tasks:    {"batch_task", createTasks, unlessThere},
 	rows:     {"batch_row", appendRows, ifBegunRow},
 	columns:  {"batch_change", showColumns, ""},
@@ -91,6 +96,7 @@ var kinds = [...]struct{ name, part, repeated string }{
 
 const (
 	lasts = iota
+	versions
 	tasks
 	rows
 	columns
@@ -126,7 +132,7 @@ func (s shape) statement() *prepared {
 
 // text answers with one row when the batch was written, and then, if it is repeated, one for each task that was created.
 func (s shape) text() string {
-	parts, parameter := []string{fmt.Sprintf(fence, "")}, 1
+	parts, parameter, conditions := []string{""}, 1, ""
 	for kind, k := range kinds {
 		if !s.has(kind) {
 			continue
@@ -135,7 +141,9 @@ func (s shape) text() string {
 		from := fmt.Sprintf(fencedList, parameter, k.name)
 		switch {
 		case kind == lasts:
-			parts[0] = fmt.Sprintf(fence, fmt.Sprintf(follow, fmt.Sprintf(plainList, parameter, k.name)))
+			conditions += fmt.Sprintf(follow, fmt.Sprintf(plainList, parameter, k.name))
+		case kind == versions:
+			conditions += fmt.Sprintf(known, fmt.Sprintf(plainList, parameter, k.name))
 		case k.repeated == "":
 			parts = append(parts, fmt.Sprintf(k.part, from))
 		case s.has(repeated):
@@ -144,6 +152,7 @@ func (s shape) text() string {
 			parts = append(parts, fmt.Sprintf(k.part, from, ""))
 		}
 	}
+	parts[0] = fmt.Sprintf(fence, conditions)
 	answer := "\nSELECT NULL::text FROM fence"
 	if s.has(repeated) {
 		answer += " UNION ALL SELECT id FROM created"

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // events is what a step of about 400 bytes adds to a journal.
@@ -22,6 +23,7 @@ var events = []byte(`[{"kind":"completed","output":"` + string(bytes.Repeat([]by
 func newBench(b *testing.B, tasks int) (persistence.Store, func([]persistence.Commit), []persistence.Commit) {
 	s := openAt(b, filepath.Join(b.TempDir(), "troupe.db"))
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	storetest.Publish(b, s, "flow", "version")
 	me, err := s.Join(context.Background(), "bench", time.Hour)
 	require.NoError(b, err)
 	commit := func(batch []persistence.Commit) {

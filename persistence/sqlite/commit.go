@@ -32,7 +32,8 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 }
 
 func isAnswer(err error) bool {
-	return errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrUnknown) || errors.Is(err, persistence.ErrExists)
+	return errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrUnknown) || errors.Is(err, persistence.ErrExists) ||
+		errors.Is(err, persistence.ErrNoVersion)
 }
 
 func (t tx) commit(c *persistence.Commit) error {
@@ -91,16 +92,30 @@ func (t tx) create(c *persistence.Commit) error {
 	}
 	n, err := t.exec(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps,
 			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
-		VALUES (?, ?, ?, 'pending', '', '', '', 0, 0, ?, ?, 0, 0, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+		SELECT ?1, ?2, ?3, 'pending', '', '', '', 0, 0, ?4, ?5, 0, 0, ?6, ?7, 0, ?8
+		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?3) ON CONFLICT (id) DO NOTHING`,
 		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return persistence.ErrExists
+		return t.notCreated(c.Task)
 	}
 	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", c.Task, c.At, c.Events)
 	return err
+}
+
+// notCreated says why a task could not begin.
+func (t tx) notCreated(task string) error {
+	var one int
+	err := t.one("SELECT 1 FROM tasks WHERE id = ?", []any{task}, &one)
+	switch {
+	case isNone(err):
+		return persistence.ErrNoVersion
+	case err != nil:
+		return err
+	}
+	return persistence.ErrExists
 }
 
 // atEnd says whether a task's journal ends with a sequence number.

@@ -46,9 +46,13 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
 	return s.write(ctx, "create a version", func(t tx) error {
-		_, err := t.exec(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
-			VALUES (?1, ?2, CASE ?3 WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = ?2) ELSE ?3 END, ?4, ?5, ?6, ?7)`,
+		n, err := t.exec(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
+			SELECT ?1, ?2, CASE ?3 WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = ?2) ELSE ?3 END, ?4, ?5, ?6, ?7
+			WHERE EXISTS (SELECT 1 FROM flows WHERE id = ?2)`,
 			v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt)
+		if err == nil && n == 0 {
+			return persistence.ErrNotFound
+		}
 		return duplicate(err)
 	})
 }

@@ -49,7 +49,8 @@ func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
 	s := openAt(t, path)
 	old, err := s.Join(t.Context(), "me", time.Hour)
 	require.NoError(t, err)
-	first := persistence.Commit{Task: "a", Create: &persistence.Create{}, Seq: 1, Events: []byte("[]")}
+	storetest.Publish(t, s, "flow", "version")
+	first := persistence.Commit{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}
 	answers, err := s.Commit(t.Context(), old, []persistence.Commit{first})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])

@@ -13,6 +13,13 @@ func (w *world) version(id, flow string, number int, status string) {
 	require.NoError(w, w.CreateVersion(w.ctx(), persistence.Version{ID: id, FlowID: flow, Number: number, Status: status}))
 }
 
+func (w *world) flows(ids ...string) {
+	w.Helper()
+	for _, id := range ids {
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: id}))
+	}
+}
+
 func (w *world) versions(flow string) []string {
 	w.Helper()
 	list := []string{}
@@ -92,6 +99,7 @@ var flows = []behavior{
 		}
 	}},
 	{"a version comes back as it was given", func(w *world) {
+		w.flows("f")
 		for name, definition := range odd {
 			v := persistence.Version{ID: name, FlowID: "f", Number: 7, Definition: definition, Status: "draft", Hash: "h", CreatedAt: 5}
 			require.NoError(w, w.CreateVersion(w.ctx(), v))
@@ -103,6 +111,7 @@ var flows = []behavior{
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
 	{"a version without a number gets the next one", func(w *world) {
+		w.flows("f", "g")
 		w.version("a", "f", 0, "")
 		w.version("b", "f", 5, "")
 		w.version("c", "f", 0, "")
@@ -114,6 +123,7 @@ var flows = []behavior{
 		}
 	}},
 	{"the highest published version is found, or one by its number", func(w *world) {
+		w.flows("f")
 		w.version("v1", "f", 1, "published")
 		w.version("v3", "f", 3, "published")
 		w.version("v3again", "f", 3, "published")
@@ -128,7 +138,12 @@ var flows = []behavior{
 		_, err = w.FindVersion(w.ctx(), "x", 0)
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
+	{"a version is of a flow that is there", func(w *world) {
+		require.ErrorIs(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "v", FlowID: "gone"}), persistence.ErrNotFound)
+		require.Empty(w, w.versions("gone"))
+	}},
 	{"versions are listed highest first, equal ones as they came", func(w *world) {
+		w.flows("f")
 		w.version("a", "f", 2, "")
 		w.version("c", "f", 3, "")
 		w.version("b", "f", 3, "")

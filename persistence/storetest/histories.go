@@ -16,9 +16,11 @@ import (
 
 // Histories compares a store with the model over random histories: batches of every kind, answers
 // that fail or are lost, batches that land late, takeovers, retention.
-func Histories(t *testing.T, s persistence.Store) {
-	rapid.Check(t, func(t *rapid.T) {
+func Histories(test *testing.T, s persistence.Store) {
+	Publish(test, s, "flow", "version")
+	rapid.Check(test, func(t *rapid.T) {
 		h := &history{T: t, model: model.New(model.Options{})}
+		Publish(test, h.model, "flow", "version")
 		h.store = faulty.Wrap(s, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault { return h.fault }})
 		h.takeover(t)
 		defer h.clear()
@@ -105,7 +107,7 @@ func (h *history) one(id string) persistence.Commit {
 	}
 	c := persistence.Commit{Task: id, Seq: last + 1, At: rapid.Int64Range(1, 99).Draw(h.T, "at"), Events: []byte("[]")}
 	if last == 0 && flip("create", 80) || flip("create again", 5) {
-		c.Create = &persistence.Create{FlowID: "f", CreatedAt: c.At}
+		c.Create = &persistence.Create{FlowID: "flow", VersionID: "version", CreatedAt: c.At}
 		c.Seq = 1
 	}
 	if flip("no events", 20) {

@@ -23,12 +23,12 @@ var journal = []behavior{
 	{"a created task comes back as it was given", func(w *world) {
 		w.must(persistence.Commit{
 			Task: "a", Seq: 1, Events: []byte(`[{"k":"created"}]`), At: 7,
-			Create: &persistence.Create{FlowID: "f", VersionID: "v", Labels: map[string]string{"team": "blue"},
+			Create: &persistence.Create{FlowID: "flow", VersionID: "version", Labels: map[string]string{"team": "blue"},
 				Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5},
 			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, EndedAt: 0},
 		})
 		require.Equal(w, &persistence.Record{
-			TaskRow: persistence.TaskRow{ID: "a", FlowID: "f", VersionID: "v",
+			TaskRow: persistence.TaskRow{ID: "a", FlowID: "flow", VersionID: "version", VersionNumber: 1,
 				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3},
 				Labels:  map[string]string{"team": "blue"}, Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5, UpdatedAt: 7},
 			Rows: []persistence.Row{{Seq: 1, At: 7, Events: []byte(`[{"k":"created"}]`)}},
@@ -62,7 +62,7 @@ var journal = []behavior{
 		w.must(created("a"))
 		for _, hash := range []string{"", "of a request with a key"} {
 			second := with(created("a"), func(c *persistence.Commit) {
-				c.Create = &persistence.Create{FlowID: "other", BodyHash: hash}
+				c.Create = &persistence.Create{FlowID: "other", VersionID: "version", BodyHash: hash}
 				c.Columns = &persistence.Columns{Status: "failed"}
 				c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a"}}
 			})
@@ -75,6 +75,24 @@ var journal = []behavior{
 		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
 		w.must(appended("a", 2))
 		require.ErrorIs(w, w.commit(created("a"))[0], persistence.ErrExists)
+	}},
+	{"a task of a version that is not there is refused alone", func(w *world) {
+		for _, hash := range []string{"", "of a request with a key"} {
+			orphan := with(created("a"), func(c *persistence.Commit) {
+				c.Create = &persistence.Create{FlowID: "gone", VersionID: "gone", BodyHash: hash}
+				c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a"}}
+				c.Rest = &persistence.Rest{Resting: true, Due: 9}
+			})
+			answers := w.commit(created("b"+hash), orphan, created("c"+hash))
+			require.NoError(w, answers[0])
+			require.ErrorIs(w, answers[1], persistence.ErrNoVersion)
+			require.NoError(w, answers[2])
+			require.ErrorIs(w, w.commit(orphan)[0], persistence.ErrNoVersion)
+		}
+		require.Nil(w, w.load("a"))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
 	}},
 	{"a task begins with a row numbered 1", func(w *world) {
 		late := with(created("a"), func(c *persistence.Commit) { c.Seq = 2 })

@@ -52,6 +52,9 @@ var owners = []behavior{
 	{"nothing is left of a busy task whose flow is deleted", func(w *world) {
 		for round := range 20 {
 			id := fmt.Sprint("task", round)
+			if round > 0 {
+				Publish(w.T, w, "flow", "version")
+			}
 			w.must(created(id))
 			var owner sync.WaitGroup
 			begun := make(chan struct{})

@@ -24,17 +24,18 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 	for _, group := range []struct {
 		name string
 		list []behavior
+		flow bool // that tasks are of is there
 	}{
-		{"store", store},
-		{"members", members},
-		{"journal", journal},
-		{"owners", owners},
-		{"rest", rest},
-		{"queue", queue},
-		{"tasks", tasks},
-		{"retention", retention},
-		{"flows", flows},
-		{"workers", workers},
+		{"store", store, true},
+		{"members", members, true},
+		{"journal", journal, true},
+		{"owners", owners, true},
+		{"rest", rest, true},
+		{"queue", queue, true},
+		{"tasks", tasks, true},
+		{"retention", retention, true},
+		{"flows", flows, false},
+		{"workers", workers, true},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.list {
@@ -42,12 +43,24 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 					s := open(t)
 					w := &world{T: t, Store: s}
 					w.me = w.join("me", time.Hour)
+					if group.flow {
+						Publish(t, s, "flow", "version")
+					}
 					b.try(w)
 					require.NoError(t, s.Close())
 				})
 			}
 		})
 	}
+}
+
+// Publish makes a version that tasks can be of, and its flow unless that is there.
+func Publish(t testing.TB, s persistence.Flows, flow, version string) {
+	t.Helper()
+	if err := s.CreateFlow(context.Background(), persistence.Flow{ID: flow}); !errors.Is(err, persistence.ErrDuplicate) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.CreateVersion(context.Background(), persistence.Version{ID: version, FlowID: flow, Status: "published"}))
 }
 
 // world is a test, its store, and a member that has joined.

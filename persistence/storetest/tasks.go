@@ -13,7 +13,9 @@ func (w *world) listed() {
 	w.Helper()
 	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f1", Slug: "one", Name: "One"}))
 	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f2", Name: "Two"}))
-	require.NoError(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "v1", FlowID: "f1", Number: 4}))
+	w.version("v1", "f1", 4, "")
+	w.version("v2", "f1", 5, "")
+	w.version("v3", "f2", 1, "")
 	for _, t := range []struct {
 		id, flow, version, status string
 		at                        int64
@@ -24,7 +26,7 @@ func (w *world) listed() {
 		{"t2", "f1", "v1", "completed", 20, false, map[string]string{"team": "blue", "env": "test"}},
 		{"t3", "f1", "v2", "running", 20, true, map[string]string{"team": "red"}},
 		{"t4", "f2", "v3", "failed", 20, false, nil},
-		{"t5", "gone", "gone", "pending", 30, false, map[string]string{"env": "blue"}},
+		{"t5", "flow", "version", "pending", 30, false, map[string]string{"env": "blue"}},
 	} {
 		w.must(persistence.Commit{Task: t.id, Seq: 1, Events: []byte("[]"), At: t.at,
 			Create:  &persistence.Create{FlowID: t.flow, VersionID: t.version, Labels: t.labels, CreatedAt: t.at},
@@ -106,7 +108,7 @@ var tasks = []behavior{
 			Columns: persistence.Columns{Status: "running"}, Labels: map[string]string{"team": "blue", `od"d'k\ey`: `v"al`}, CreatedAt: 10, UpdatedAt: 40}, t)
 		t, err = w.Task(w.ctx(), "t5")
 		require.NoError(w, err)
-		require.Equal(w, "gone", t.FlowID)
+		require.Equal(w, "flow", t.FlowID)
 		require.Empty(w, fmt.Sprint(t.FlowName, t.FlowSlug))
 		_, err = w.Task(w.ctx(), "nope")
 		require.ErrorIs(w, err, persistence.ErrNotFound)
@@ -161,12 +163,10 @@ var retention = []behavior{
 		require.Equal(w, []persistence.Wake{{Task: "a", Due: 5}}, w.due(9))
 	}},
 	{"a flow is deleted with its versions and tasks, in parts", func(w *world) {
-		for _, f := range []string{"flow", "other"} {
-			require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: f, Slug: f + "-slug"}))
-			w.version(f+"1", f, 1, "published")
-		}
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "other", Slug: "slug"}))
+		w.version("other1", "other", 1, "published")
 		other := created("x")
-		other.Create.FlowID = "other"
+		other.Create.FlowID, other.Create.VersionID = "other", "other1"
 		w.enqueued(job("j", "s", 1))
 		w.must(created("b"), created("c"), other)
 		w.must(rests("a", 5), rests("b", 6))
@@ -185,10 +185,14 @@ var retention = []behavior{
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 		require.ErrorIs(w, w.commit(appended("a", 2))[0], persistence.ErrUnknown)
 		require.Empty(w, w.versions("flow"))
-		_, err = w.FlowBySlug(w.ctx(), "flow-slug")
-		require.ErrorIs(w, err, persistence.ErrNotFound)
+		require.ErrorIs(w, w.commit(created("late"))[0], persistence.ErrNoVersion, "nothing of it begins any more")
+		require.ErrorIs(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "late", FlowID: "flow"}), persistence.ErrNotFound)
 		require.NotNil(w, w.load("x"))
 		require.Equal(w, []string{"other1"}, w.versions("other"))
+		_, err = w.DeleteFlow(w.ctx(), "other", 2)
+		require.NoError(w, err)
+		_, err = w.FlowBySlug(w.ctx(), "slug")
+		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
 	{"with a task everything of it is deleted", func(w *world) {
 		w.enqueued(job("j", "s", 1))

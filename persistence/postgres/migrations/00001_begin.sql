@@ -103,6 +103,7 @@ CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
 -- What a batch is sent as: one array of each kind that it has. They are no row types of tables, so that a new
 -- column does no harm to a member that does not know it.
 CREATE TYPE batch_last AS (task text, seq bigint);
+CREATE TYPE batch_version AS (id text);
 CREATE TYPE batch_task AS (
 	id text, flow_id text, version_id text, created_at bigint, updated_at bigint, ended_at bigint, snapshot_seq bigint,
 	steps bigint, paused boolean, resting boolean, settled_at bigint, status text, cursor text, last_action text, error text,

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// The flows of a model. Those that are never deleted are known by their versions alone.
+
+func (m *model) known(version string) bool {
+	_, ok := m.versions[version]
+	return ok
+}
+
+func (m *model) CreateFlow(_ context.Context, f persistence.Flow) error {
+	for _, other := range m.flows {
+		if other.ID == f.ID || other.Slug == f.Slug {
+			return persistence.ErrDuplicate
+		}
+	}
+	m.flows[f.ID] = f
+	return nil
+}
+
+func (m *model) Flow(_ context.Context, id string) (*persistence.Flow, error) {
+	return &persistence.Flow{ID: id, Slug: id}, nil
+}
+
+func (m *model) FlowBySlug(_ context.Context, slug string) (*persistence.Flow, error) {
+	for _, f := range m.flows {
+		if f.Slug == slug {
+			return &f, nil
+		}
+	}
+	return nil, persistence.ErrNotFound
+}
+
+func (m *model) CreateVersion(_ context.Context, v persistence.Version) error {
+	if _, ok := m.flows[v.FlowID]; !ok {
+		return persistence.ErrNotFound
+	}
+	if m.known(v.ID) {
+		return persistence.ErrDuplicate
+	}
+	m.versions[v.ID] = v
+	return nil
+}
+
+func (m *model) Version(_ context.Context, id string) (*persistence.Version, error) {
+	v, ok := m.versions[id]
+	if !ok {
+		return nil, persistence.ErrNotFound
+	}
+	return &v, nil
+}
+
+// FindVersion knows the newest one: nobody here asks for another.
+func (m *model) FindVersion(_ context.Context, flowID string, _ int) (*persistence.Version, error) {
+	var newest *persistence.Version
+	for _, v := range m.versions {
+		if v.FlowID == flowID && (newest == nil || v.Number > newest.Number) {
+			newest = &v
+		}
+	}
+	if newest == nil {
+		return nil, persistence.ErrNotFound
+	}
+	return newest, nil
+}
+
+func (m *model) DeleteFlow(_ context.Context, id string, limit int) (int, error) {
+	n := 0
+	for _, task := range slices.Sorted(maps.Keys(m.tasks)) {
+		if m.tasks[task].FlowID == id && n < limit {
+			m.delete(task)
+			n++
+		}
+	}
+	if n < limit {
+		delete(m.flows, id)
+		maps.DeleteFunc(m.versions, func(_ string, v persistence.Version) bool { return v.FlowID == id })
+	}
+	return n, nil
+}
+
+func (m *model) delete(task string) {
+	delete(m.tasks, task)
+	maps.DeleteFunc(m.queue, func(_ string, q persistence.QueueRow) bool { return q.Task == task })
+	m.check.tasks[task].gone = true
+	m.w.say("task %s is deleted", task)
+}
