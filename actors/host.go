@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // Host is what the actors stand on: how their work is scheduled, how blocking work is done beside
@@ -105,8 +107,7 @@ func (t *timers) arm() {
 		t.stop()
 	}
 	t.armedAt = t.heap[0].at
-	wait := time.Duration(max(t.armedAt-t.now(), 0)) * time.Millisecond
-	t.stop = t.clock.AfterFunc(wait, t.ring)
+	t.stop = t.clock.AfterFunc(flow.Milliseconds(t.armedAt-t.now()), t.ring)
 }
 
 func (t *timers) ring() {

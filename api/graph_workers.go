@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -52,7 +53,7 @@ func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
-	ttl := time.Duration(queryNumber(r, "ttl", 0)) * time.Second
+	ttl := time.Duration(min(queryNumber(r, "ttl", 0), math.MaxInt32)) * time.Second
 	if ttl == 0 {
 		ttl = g.aliveFor
 	}

@@ -62,7 +62,7 @@ func (d *decider) launch(st *Step, unit, n, attempt int) {
 	e := st.event(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
 	if st.Node.TimeoutMS > 0 && !st.Node.Exec.FromClaim {
-		e.Due = d.env.Now + st.Node.TimeoutMS
+		e.Due = d.in(st.Node.TimeoutMS)
 	}
 	d.emit(e)
 }
@@ -94,7 +94,7 @@ func (d *decider) claim(c Claim) error {
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
 		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
-		e.Due = d.env.Now + st.Node.TimeoutMS
+		e.Due = d.in(st.Node.TimeoutMS)
 	}
 	d.emit(e)
 	return nil
@@ -112,7 +112,7 @@ func (d *decider) extend(c Extend) error {
 	}
 	until := d.until(st, c.Unit, c.Until)
 	if c.MS > 0 {
-		until = d.env.Now + min(c.MS, maxDelay)
+		until = d.in(c.MS)
 	}
 	if gain := until - u.Live.Until; gain*2 >= until-d.env.Now {
 		d.emit(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: until})
@@ -124,7 +124,7 @@ func (d *decider) extend(c Extend) error {
 func (d *decider) until(st *Step, unit int, asked int64) int64 {
 	x := st.exec(unit)
 	if ms := max(x.VisibilityMS, x.HeartbeatMS); ms > 0 {
-		return d.env.Now + ms
+		return d.in(ms)
 	}
 	return asked
 }
@@ -199,7 +199,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 			e.Status = string(AttemptTimeout)
 		}
 		if !c.Fatal && int(u.Attempt) <= st.retries() {
-			e.Due = d.env.Now + st.Node.Retry.wait(d.s.Task, e.Address())
+			e.Due = d.in(st.Node.Retry.wait(d.s.Task, e.Address()))
 		}
 	}
 	d.emit(e)
@@ -225,7 +225,7 @@ func (st *Step) retries() int {
 // attempt's address, so that it is the same whoever asks.
 func (r *Retry) wait(task string, a Address) int64 {
 	ms := float64(r.WaitMS)
-	if r.Exponential {
+	if r.Exponential && ms > 0 { // nothing times infinity is no number
 		ms *= math.Pow(2, float64(a.Attempt-1))
 	}
 	if r.MaxWaitMS > 0 {
@@ -356,7 +356,7 @@ func (d *decider) recover(c Recover) {
 // reprieve prolongs a claim whose holder may have had nobody to tell that it is alive. One of the member's
 // own time is never touched: it holds for all of its time.
 func (d *decider) reprieve(st *Step, u *Unit, a Address, c Recover) {
-	visibility := d.until(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
+	visibility := d.until(st, a.Unit, d.in(c.Visibility)) - d.env.Now
 	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
 		e := st.event(AttemptExtended)
 		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until

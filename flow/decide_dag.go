@@ -189,7 +189,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	}
 	e.Due = d.dueOf(n, sc.stepParams(n))
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
-		e.Until = d.env.Now + n.Dag.StartDelayMS
+		e.Until = d.in(n.Dag.StartDelayMS)
 	}
 	e.Kept = sc.keeps(n, &e)
 	extra := sc.node(n).Extra
@@ -279,7 +279,7 @@ func (d *decider) retryDag(sc *Scope) bool {
 	}
 	d.withdrawAll(sc)
 	d.pruneAll(sc)
-	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.env.Now + n.Retry.WaitMS}
+	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.in(n.Retry.WaitMS)}
 	d.emit(e)
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path}, Kind: AlarmEnter})

@@ -47,7 +47,7 @@ func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	var ms int64
 	switch n.Kind {
 	case KindTimer:
-		return d.env.Now + max(milliseconds(params, "delay_ms"), 0)
+		return d.in(milliseconds(params, "delay_ms"))
 	case KindWaitEvent:
 		if n.Strategy == StrategyRetry {
 			return 0 // its clock starts again each time, and nobody can tell
@@ -62,16 +62,13 @@ func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	if ms <= 0 {
 		return 0
 	}
-	return d.env.Now + ms
+	return d.in(ms)
 }
-
-// maxDelay keeps times far from overflow; about three thousand years.
-const maxDelay = 100_000_000_000_000
 
 func milliseconds(params json.RawMessage, key string) int64 {
 	raw, _ := expr.Field(params, key)
 	f, ok := expr.Number(raw)
-	if !ok || f <= 0 {
+	if !ok || !(f > 0) {
 		return 0
 	}
 	return int64(min(f, maxDelay))
@@ -273,7 +270,7 @@ func (d *decider) retryChild(st *Step, e *Event) {
 	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
 		return
 	}
-	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.env.Now+sc.parent.Node.Retry.WaitMS
+	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.in(sc.parent.Node.Retry.WaitMS)
 }
 
 // scopeEnded ends what a scope belongs to: the task, or the subflow's step.

@@ -59,7 +59,10 @@ func span(ms int64) string {
 	if ms == 0 {
 		return ""
 	}
-	text := (time.Duration(ms) * time.Millisecond).String()
+	if ms > longest.Milliseconds() {
+		return fmt.Sprintf("%dh", ms/time.Hour.Milliseconds())
+	}
+	text := Milliseconds(ms).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}

@@ -13,7 +13,9 @@ import (
 const (
 	// defaultVisibility is that of an engine which does not say.
 	defaultVisibility = 60 * time.Second
-	minBeat           = 20 * time.Millisecond
+	// longestClaim is what is made of longer ones: a Duration does not hold all that a flow may say.
+	longestClaim = 100 * 365 * 24 * time.Hour
+	minBeat      = 20 * time.Millisecond
 	// claimGroup is how many claims one request is about.
 	claimGroup = 500
 )

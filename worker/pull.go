@@ -98,7 +98,7 @@ func visibility(ms int64) time.Duration {
 	if ms <= 0 {
 		return defaultVisibility
 	}
-	return time.Duration(ms) * time.Millisecond
+	return time.Duration(min(ms, longestClaim.Milliseconds())) * time.Millisecond
 }
 
 // begin carries out a claimed job beside the others, in a slot that is held for it or the next free one.

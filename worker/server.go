@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -110,7 +111,7 @@ func refusal(resp *http.Response, answer []byte) *statusError {
 		body.Error = fmt.Sprintf("%.200q", answer)
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return &statusError{resp.StatusCode, body.Error, time.Duration(seconds) * time.Second}
+	return &statusError{resp.StatusCode, body.Error, time.Duration(min(seconds, math.MaxInt32)) * time.Second}
 }
 
 // backoff spaces tries: longer and longer, never in step with others.

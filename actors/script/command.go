@@ -49,7 +49,7 @@ func (c *Carrier) prepare(job *flow.Job) (cmd *command, cleanup func(), err erro
 	}
 	cmd = &command{timeout: defaultTimeout, env: c.environment(job)}
 	if s.TimeoutMS > 0 {
-		cmd.timeout = time.Duration(s.TimeoutMS) * time.Millisecond
+		cmd.timeout = flow.Milliseconds(s.TimeoutMS)
 	}
 	if s.StdinMode == "json" {
 		cmd.stdin = carry.Body(job)

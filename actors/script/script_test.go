@@ -108,6 +108,11 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestAFarTimeoutIsNotOverAtOnce(t *testing.T) {
+	r := carry(t, script.Options{}, job(flow.Script{Cmd: "true", TimeoutMS: 10_000_000_000_000}))
+	require.Empty(t, r.Error)
+}
+
 func TestNothingRunsUnlessAllowed(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	rep := script.New(script.Options{}).Carry(t.Context(), job(flow.Script{Cmd: "touch", Args: []string{mark}}))

@@ -47,7 +47,7 @@ type call struct {
 
 func newCall(job *flow.Job) *call {
 	return &call{job: job.ID(), header: header(job), path: url.PathEscape(job.Exec.Service), body: carry.Body(job),
-		timeout: time.Duration(job.TimeoutMS) * time.Millisecond}
+		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
 // header tells the worker which job it gets. The body has a shape that workers rely on, so what belongs to

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -242,7 +243,7 @@ func readError(resp *http.Response) error {
 		e.Title = http.StatusText(e.Status)
 	}
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
-		e.RetryAfter = time.Duration(s) * time.Second
+		e.RetryAfter = time.Duration(min(s, math.MaxInt32)) * time.Second
 	}
 	return e
 }

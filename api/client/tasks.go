@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,7 +25,10 @@ func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error)
 		again: s.IdempotencyKey != "", wait: milliseconds(s.WaitMS)})
 }
 
-func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+// milliseconds is a wait. Longer ones than some minutes are refused by the server; this one is cut so that a Duration can hold it.
+func milliseconds(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt32)) * time.Millisecond
+}
 
 // TaskQuery picks tasks. Zero fields do not filter.
 type TaskQuery struct {

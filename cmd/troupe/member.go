@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -138,7 +139,7 @@ func seconds(variable string) time.Duration {
 	if err != nil || n <= 0 {
 		return 0
 	}
-	return time.Duration(n) * time.Second
+	return time.Duration(min(n, math.MaxInt32)) * time.Second
 }
 
 // member is a running member and the address it is reached at.

@@ -33,6 +33,9 @@ func drawDag(rng *rand.Rand) *play {
 	}
 	d["input_shape"] = pick(rng, "run_deps", "deps", "merged")
 	nodes := d["nodes"].(object)
+	if rng.IntN(8) == 0 {
+		d["timeout_ms"] = farMS(rng)
+	}
 	if rng.IntN(4) == 0 {
 		d["finally"] = "last"
 		nodes["last"] = object{"service": pick(rng, "echo", "echo", "boom"), "exec_type": pick(rng, "", "queue")}
@@ -114,9 +117,20 @@ func (w *dagWriter) node(key string, deps []string, depth int) object {
 		n["on_exhausted"] = pick(w.rng, "", "", "skip", "skip-cascade")
 	}
 	if w.rng.IntN(8) == 0 {
-		n["start_delay"] = pick(w.rng, "30ms", "400ms")
+		n["start_delay"] = pick(w.rng, "0s", "30ms", "400ms")
+	}
+	if w.rng.IntN(6) == 0 {
+		w.far(n)
 	}
 	return n
+}
+
+// far gives a node deadlines that do not come. A claim has none: whoever took a job and went would hold it for ever.
+func (w *dagWriter) far(n object) {
+	n["timeout_ms"] = farMS(w.rng)
+	if n["route"] == "queue" {
+		n["start_timeout"] = farText(w.rng)
+	}
 }
 
 // retryable nodes fail only the first time.
@@ -133,7 +147,7 @@ func (w *dagWriter) work(n object, from ...string) {
 		n["exec_type"], n["func"] = "local_func", service
 	}
 	if w.rng.IntN(2) == 0 {
-		n["retry"] = object{"max_attempts": 1 + w.rng.IntN(3), "delay": pick(w.rng, "0s", "20ms", "300ms"), "jitter": 0.5}
+		n["retry"] = object{"max_attempts": 1 + w.rng.IntN(3), "delay": pick(w.rng, "0s", "20ms", "300ms"), "backoff": pick(w.rng, "", "exponential"), "jitter": 0.5}
 	}
 }
 

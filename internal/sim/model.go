@@ -60,7 +60,7 @@ func (m *model) Locked() bool { return false }
 func (m *model) Join(_ context.Context, name string, ttl time.Duration) (string, error) {
 	if old := m.holder(); old != nil {
 		until := old.until
-		m.w.after(nil, until.Sub(m.w.storeNow()), func() {})
+		m.w.after(nil, max(until.Sub(m.w.storeNow()), 0), func() {})
 		m.w.park(func() bool { return old.fenced || !m.w.storeNow().Before(old.until) || old.until != until })
 		if !old.fenced && old.until != until {
 			return "", fmt.Errorf("member %s: %w", old.incarnation, persistence.ErrTaken)

@@ -27,6 +27,14 @@ type play struct {
 
 type object = map[string]any
 
+// farMS is a deadline that nobody lives to see. Most are further off than a Duration reaches.
+func farMS(rng *rand.Rand) int64 {
+	return pick(rng, int64(9_000_000_000_000), 9_300_000_000_000, 10_000_000_000_000, 20_000_000_000_000, 100_000_000_000_000)
+}
+
+// farText is the same as definitions of dag mode write it; a text is a Duration.
+func farText(rng *rand.Rand) string { return pick(rng, "876000h", "2562047h") }
+
 // writer writes a play. A scope is a chain of short scenes; each begins at one node and leads on from
 // some.
 type writer struct {
@@ -57,6 +65,9 @@ func drawPlay(rng *rand.Rand, rich bool) *play {
 	d := w.graph(1 + rng.IntN(6))
 	if rng.IntN(10) == 0 {
 		d["on_error"] = "fail"
+	}
+	if rng.IntN(8) == 0 {
+		d["timeout_ms"] = farMS(rng)
 	}
 	if rich && rng.IntN(5) == 0 {
 		d["finally"] = "last"
@@ -179,6 +190,9 @@ func (w *writer) executor() scene {
 	w.exec(n, services...)
 	if w.rng.IntN(2) == 0 {
 		n["max_retries"], n["wait_ms"] = w.rng.IntN(4), pick(w.rng, 0, 20, 500)
+	}
+	if w.rng.IntN(6) == 0 {
+		n["timeout_ms"] = farMS(w.rng)
 	}
 	key := w.node(n)
 	s := scene{key, []string{key}}
@@ -331,7 +345,11 @@ func (w *writer) waiting() scene {
 	}
 	w.play.signals[key] = json.RawMessage(pick(w.rng, `true`, `"approved"`, `{"by":"somebody"}`, `7`))
 	if w.rng.IntN(2) == 0 {
-		return w.alone(object{"kind": "wait_event", "post": w.post(), "params": object{"signal_key": "$shared." + key}})
+		params := object{"signal_key": "$shared." + key}
+		if w.rng.IntN(3) == 0 {
+			params["timeout_ms"] = pick(w.rng, farMS(w.rng), 0)
+		}
+		return w.alone(object{"kind": "wait_event", "post": w.post(), "params": params})
 	}
 	n := w.node(object{"kind": "approval", "post": w.post(), "params": object{"approval_key": "$shared." + key}})
 	return w.fork(scene{n, []string{n}}, "approved")

@@ -181,12 +181,12 @@ func (w *world) jump() bool {
 	if len(w.timers) == 0 {
 		return false
 	}
-	w.advance(w.timers[0].at - w.now)
+	w.advance(max(w.timers[0].at-w.now, 0))
 	return true
 }
 
 func (w *world) advance(d time.Duration) {
-	w.now += max(d, 0)
+	w.now += d
 	for len(w.timers) > 0 && w.timers[0].at <= w.now {
 		t := heap.Pop(&w.timers).(*timer)
 		t.index = -1
@@ -200,8 +200,12 @@ func (w *world) advance(d time.Duration) {
 
 // after calls f in a while: as a run of the host, or at once when there is none.
 func (w *world) after(h *host, d time.Duration, f func()) (stop func() bool) {
+	if d < 0 || w.now+d < w.now {
+		w.fail("somebody waits for %s", d)
+		d = 0
+	}
 	w.serial++
-	t := &timer{at: w.now + max(d, 0), serial: w.serial, host: h, f: f}
+	t := &timer{at: w.now + d, serial: w.serial, host: h, f: f}
 	heap.Push(&w.timers, t)
 	return func() bool {
 		if t.index < 0 {

@@ -34,7 +34,7 @@ func Pause(ctx context.Context, ms int64) bool {
 	if ms <= 0 {
 		return true
 	}
-	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	timer := time.NewTimer(flow.Milliseconds(ms))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -1,0 +1,129 @@
+package flow
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMillisecondsAreADurationHoweverManyThereAre(t *testing.T) {
+	century := 100 * 365 * 24 * time.Hour
+	for ms, want := range map[int64]time.Duration{
+		0: 0, 1: time.Millisecond, -1: 0, math.MinInt64: 0,
+		century.Milliseconds():     century,
+		century.Milliseconds() + 1: century,
+		10_000_000_000_000:         century,
+		maxDelay:                   century,
+		math.MaxInt64:              century,
+	} {
+		require.Equal(t, want, Milliseconds(ms), "%d ms", ms)
+	}
+}
+
+func TestABackoffNeverWaitsForLessThanNothing(t *testing.T) {
+	for _, r := range []Retry{{}, {WaitMS: 1}, {WaitMS: 0, MaxWaitMS: 5}, {WaitMS: maxDelay}, {WaitMS: 2 * maxDelay, Jitter: 1}, {WaitMS: 7, MaxWaitMS: maxDelay, Jitter: 0.5}} {
+		r.Exponential = true
+		for _, attempt := range []int{1, 2, 60, 1024, 1025, 1100, math.MaxInt32} {
+			wait := r.wait("t", Address{Attempt: attempt})
+			require.True(t, wait >= 0 && wait <= maxDelay, "%+v waits %d ms before attempt %d", r, wait, attempt+1)
+			if r.WaitMS == 0 {
+				require.Zero(t, wait, "%+v before attempt %d", r, attempt+1)
+			}
+		}
+	}
+}
+
+func TestALongTimeIsShownInFull(t *testing.T) {
+	for ms, want := range map[int64]string{0: "", 1_500: "1.5s", 60_000: "1m", 3_600_000: "1h", maxDelay: "27777777h"} {
+		require.Equal(t, want, span(ms))
+	}
+}
+
+// FuzzTimes writes times into a flow and plays it: whatever they are, no alarm is set into the past, and nobody is
+// asked to wait for less than nothing.
+func FuzzTimes(f *testing.F) {
+	for _, ms := range []int64{0, 1, -1, 60_000, 10_000_000_000_000, maxDelay, maxDelay + 1, math.MaxInt64, math.MinInt64} {
+		for _, kind := range []uint8{0, 1, 2, 3} {
+			f.Add(ms, ms, 2.0, uint16(1), kind)
+			f.Add(int64(0), ms, 1e300, uint16(1100), kind)
+		}
+	}
+	f.Fuzz(func(t *testing.T, ms, other int64, seconds float64, attempts uint16, kind uint8) {
+		for _, text := range timedFlows(ms, other, seconds, attempts, kind) {
+			plan, _ := CompileText([]byte(text), Limits{})
+			if plan == nil {
+				continue // it is refused
+			}
+			timesAreAhead(t, plan, ms)
+		}
+	})
+}
+
+// timedFlows are flows with such times in all places that take one.
+func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) []string {
+	route := []string{"push", "queue", "direct", "push"}[kind%4]
+	work := `"service":"s",`
+	if route == "direct" {
+		work = ""
+	}
+	claims := ""
+	if route == "queue" {
+		claims = fmt.Sprintf(`"heartbeat_timeout":%q,"start_timeout":%q,`, time.Duration(ms), time.Duration(other))
+	}
+	backoff := []string{"fixed", "exponential"}[kind/4%2]
+	return []string{
+		fmt.Sprintf(`{"start":"a","timeout_ms":%d,"edges":[{"from":"a","action":"default","to":"b"},{"from":"b","action":"default","to":"c"}],"nodes":{
+			"a":{"exec_type":"queue","service":"s","timeout_ms":%d,"max_retries":%d,"wait_ms":%d,"visibility_ms":%d},
+			"b":{"kind":"wait_event","timeout_ms":%d,"params":{"signal_key":"$shared.go","timeout_ms":%g}},
+			"c":{"kind":"timer","params":{"delay_ms":%g}}}}`, ms, other, attempts, ms, other, ms, seconds, seconds),
+		fmt.Sprintf(`{"mode":"dag","timeout":%q,"nodes":{
+			"a":{%s%s"route":%q,"timeout_ms":%d,"start_delay":%q,"retry":{"max_attempts":%d,"delay":%q,"backoff":%q,"max_delay":%q}},
+			"b":{"kind":"branch","timeout_ms":%d,"flow":{"start":"x","nodes":{"x":{"service":"s","timeout_ms":%d}}}}}}`,
+			time.Duration(ms), work, claims, route, ms, time.Duration(other), attempts, time.Duration(ms), backoff, time.Duration(other), other, ms),
+		fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"a":{%s"route":%q,"timeout":%g,"start_delay":%g,"retry":{"max_attempts":%d,"delay":%g,"backoff":%q}}}}`,
+			work, route, seconds, seconds/2, attempts, seconds, backoff),
+	}
+}
+
+// timesAreAhead plays a flow in which everything fails, and goes to the time of the next alarm now and then.
+func timesAreAhead(t *testing.T, plan *Plan, ms int64) {
+	s, env := NewState("t", plan), Env{Now: epoch, Member: "m"}
+	alarms, jobs := []Alarm(nil), []Job(nil)
+	do := func(c Command) {
+		for c != nil {
+			d, err := Decide(s, c, env)
+			if err != nil {
+				return
+			}
+			for _, e := range d.Effects {
+				switch e := e.(type) {
+				case Alarm:
+					require.GreaterOrEqual(t, e.At, env.Now, "an alarm in the past: %s", effectText(e))
+					require.LessOrEqual(t, e.At, env.Now+2*maxDelay, "an alarm out of reach: %s", effectText(e))
+					alarms = append(alarms, e)
+				case Dispatch:
+					require.GreaterOrEqual(t, Milliseconds(e.Job.TimeoutMS), time.Duration(0))
+					jobs = append(jobs, e.Job)
+				}
+			}
+			c = d.More
+		}
+	}
+	do(Start{})
+	for i := 0; i < 12 && !s.Status.Ended(); i++ {
+		switch {
+		case len(jobs) > 0 && i%3 != 2:
+			do(Claim{Address: jobs[0].Address, Worker: "w", Token: "t", Until: env.Now + 1_000})
+			do(Extend{Address: jobs[0].Address, Worker: "w", MS: ms})
+			do(Report{Address: jobs[0].Address, Error: "boom"})
+			jobs = jobs[1:]
+		case len(alarms) > 0:
+			env.Now = max(env.Now, alarms[0].At)
+			do(Ring{alarms[0]})
+			alarms = alarms[1:]
+		}
+	}
+}
