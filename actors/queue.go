@@ -29,6 +29,7 @@ type poller struct {
 	reply    func([]Claimed)
 	got      []Claimed
 	claiming int
+	hasty    bool // it takes what is there and does not wait for more
 	over     bool // its time is up: answer as soon as no claim is under way
 	left     bool // nobody reads the answer any more
 }
@@ -43,7 +44,8 @@ type (
 		at     int64
 		answer answer
 	}
-	refilled struct {
+	offerAgain struct{ ref *ref } // its task may have started again
+	refilled   struct {
 		shelf *shelf
 		rows  []persistence.QueueRow
 		err   error
@@ -109,21 +111,17 @@ func (q *queue) poll(c actor.Context, p *poller) {
 		p.reply(nil)
 		return
 	}
+	p.hasty = p.Wait <= 0
 	q.grant(c, p)
-	fetching := q.fetchFor(p)
-	switch {
-	case p.claiming > 0 || fetching:
-		p.over = p.Wait <= 0
-		q.waiting = append(q.waiting, p)
-	case p.Wait <= 0:
+	if fetching := q.fetchFor(p); p.hasty && p.claiming == 0 && !fetching {
 		p.reply(nil)
-	default:
-		q.waiting = append(q.waiting, p)
+		return
 	}
+	q.waiting = append(q.waiting, p)
 }
 
 // room says whether a poller takes more jobs.
-func (p *poller) room() bool { return len(p.got)+p.claiming < max(p.Max, 1) }
+func (p *poller) room() bool { return !p.over && len(p.got)+p.claiming < max(p.Max, 1) }
 
 // grant claims jobs for a poller, the oldest of its services first.
 func (q *queue) grant(c actor.Context, p *poller) {
@@ -163,7 +161,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 		q.m.metrics.dispatched(a.at - a.ref.at)
 		p.got = append(p.got, Claimed{Job: *a.answer.job, Token: a.claim.Token, ClaimedAt: a.at, Until: a.answer.job.Until})
 	} else if flow.KindOf(a.answer.err) == flow.Busy {
-		q.again(c, a.ref) // its actor crashed or is leaving; the job is still there
+		q.later(a.ref) // its actor crashed or is leaving; the job is still there
 	}
 	if p.left {
 		q.giveBack(c, p)
@@ -173,6 +171,13 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 		q.grant(c, p)
 	}
 	q.finish(p, len(p.got) == 0 && p.claiming == 0 && q.fetchFor(p))
+}
+
+// later offers a job again in a while, which is the longer the more often its task could not say whose it is.
+func (q *queue) later(r *ref) {
+	r.refused++
+	m := q.m
+	m.cfg.Host.Clock.AfterFunc(backOff(r.refused), func() { m.tell(m.sessions, offerAgain{r}) })
 }
 
 // again offers a job once more. Of one that was read from the store the flow is not known: those who want
@@ -185,12 +190,12 @@ func (q *queue) again(c actor.Context, r *ref) {
 			}
 		}
 	}
-	q.offer(c, &ref{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at})
+	q.offer(c, &ref{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at, refused: r.refused})
 }
 
 // finish answers a poll that has jobs, or whose time is up, once no claim is under way.
 func (q *queue) finish(p *poller, fetching bool) {
-	if p.claiming > 0 || fetching || len(p.got) == 0 && !p.over && !q.closed {
+	if p.claiming > 0 || fetching || len(p.got) == 0 && !p.over && !p.hasty && !q.closed {
 		return
 	}
 	if i := slices.Index(q.waiting, p); i >= 0 {
@@ -225,7 +230,7 @@ func (q *queue) giveBack(c actor.Context, p *poller) {
 // waiter is the first poller that waits for a job like this one.
 func (q *queue) waiter(r *ref) *poller {
 	for _, p := range q.waiting {
-		if !p.over && p.room() && slices.Contains(p.Services, r.service) && p.kind.takes(r) {
+		if !p.hasty && p.room() && slices.Contains(p.Services, r.service) && p.kind.takes(r) {
 			return p
 		}
 	}

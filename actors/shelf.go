@@ -44,6 +44,7 @@ type ref struct {
 	flow    string // "" = not known
 	labels  []string
 	at      int64    // when it was enqueued
+	refused int      // how often its task could not answer a claim
 	gone    bool     // withdrawn or claimed meanwhile
 	on      []*shelf // where it is, until it is gone
 }

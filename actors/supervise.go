@@ -57,9 +57,47 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 	}
 	if n > 2*manyCrashes {
 		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
+	}
+	t.pauses[e.id] = &pause{}
+	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id}) })
+}
+
+// pause is what comes for a task that has crashed until it may start again: nobody who asks makes that sooner.
+type pause struct{ held []any }
+
+// maxHeld bounds how much waits for one such task.
+const maxHeld = 1000
+
+// hold keeps what may wait. A claim may not: its poller would wait for a job that may crash again.
+func (p *pause) hold(message any) {
+	cmd, ok := message.(*command)
+	switch {
+	case !ok: // it was about the actor that crashed
+	case isClaim(cmd) || len(p.held) >= maxHeld:
+		cmd.answer(answer{err: errCrashed})
+	default:
+		p.held = append(p.held, cmd)
+	}
+}
+
+func isClaim(cmd *command) bool {
+	_, ok := cmd.cmd.(flow.Claim)
+	return ok
+}
+
+// revive ends the pause. A task that has crashed too often is only there for those who have asked.
+func (t *tasks) revive(c actor.Context, task string) {
+	p := t.pauses[task]
+	if p == nil {
 		return
 	}
-	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id}) })
+	delete(t.pauses, task)
+	if t.crashes[task] <= 2*manyCrashes {
+		t.deliver(c, task, &command{task: task, cmd: flow.Proceed{}})
+	}
+	for _, message := range p.held {
+		t.deliver(c, task, message)
+	}
 }
 
 // errCrashed is the answer to whoever was waiting for an actor that crashed.

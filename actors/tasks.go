@@ -56,7 +56,7 @@ type (
 	}
 	sweep   struct{}
 	restAll struct{ done func() }
-	revive  struct{ task string }
+	revive  struct{ task string } // the pause after a crash is over
 	// ask is a message for a task's actor.
 	ask struct {
 		task    string
@@ -100,17 +100,18 @@ type tasks struct {
 	byUse    *list.List // of *entry, longest unused first
 	waiters  map[string][]*await
 	crashes  map[string]int // since the task last ended or rested well
-	resting  bool           // all tasks are to: the member goes
-	leaving  func()         // called once they do
-	retired  int            // since memory was last given back …
-	counted  int            // … as of the last sweep
-	asked    int            // how many have not answered yet whether they may rest
+	pauses   map[string]*pause
+	resting  bool   // all tasks are to: the member goes
+	leaving  func() // called once they do
+	retired  int    // since memory was last given back …
+	counted  int    // … as of the last sweep
+	asked    int    // how many have not answered yet whether they may rest
 	closed   bool
 }
 
 func newTasks(m *Member) *tasks {
 	return &tasks{m: m, watchman: &watchman{m}, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
-		waiters: map[string][]*await{}, crashes: map[string]int{}}
+		waiters: map[string][]*await{}, crashes: map[string]int{}, pauses: map[string]*pause{}}
 }
 
 func (t *tasks) Receive(c actor.Context) {
@@ -126,7 +127,7 @@ func (t *tasks) Receive(c actor.Context) {
 	case wakeUp:
 		t.wake(c, m)
 	case revive:
-		t.deliver(c, m.task, &command{task: m.task, cmd: flow.Proceed{}})
+		t.revive(c, m.task)
 	case *ask:
 		t.deliver(c, m.task, m.message)
 	case ended:
@@ -156,6 +157,10 @@ func (t *tasks) deliver(c actor.Context, id string, message any) {
 	e := t.entries[id]
 	if e == nil && t.resting {
 		refuse([]any{message})
+		return
+	}
+	if p := t.pauses[id]; p != nil {
+		p.hold(message)
 		return
 	}
 	if e == nil {
@@ -192,8 +197,12 @@ func (t *tasks) create(c actor.Context, m *create) {
 		t.hand(c, e, &command{task: m.task, cmd: m.start, reply: func(a answer) { m.reply(answer{err: second(a.err)}) }})
 		return
 	}
-	if t.resting {
+	switch {
+	case t.resting:
 		m.reply(answer{err: errLeaving})
+		return
+	case t.pauses[m.task] != nil:
+		m.reply(answer{err: errCrashed})
 		return
 	}
 	child := &task{hands: hands{m: t.m}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
@@ -214,7 +223,7 @@ func second(err error) error {
 
 func (t *tasks) wake(c actor.Context, m wakeUp) {
 	for _, id := range m.tasks {
-		if t.entries[id] == nil && !t.resting {
+		if t.entries[id] == nil && t.pauses[id] == nil && !t.resting {
 			t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
 		}
 	}
@@ -426,6 +435,10 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again 
 // restAll puts every task to rest, because the member goes.
 func (t *tasks) restAll(c actor.Context, done func()) {
 	t.resting = true
+	for _, p := range t.pauses {
+		refuse(p.held)
+	}
+	clear(t.pauses)
 	if len(t.entries) == 0 {
 		done()
 		return

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -11,17 +9,18 @@ import (
 // host is a machine: what runs on it, and its clock. A dead one does nothing any more, whatever it is
 // asked to; a frozen one does it later.
 type host struct {
-	w       *world
-	name    string
-	pool    []run
-	skew    time.Duration // of its clock, which nobody may rely on
-	dead    bool
-	frozen  bool
-	crashes int // of its actors so far
+	w      *world
+	name   string
+	pool   []run
+	skew   time.Duration // of its clock, which nobody may rely on
+	dead   bool
+	frozen bool
+	curses
 }
 
 func (w *world) newHost(name string) *host {
-	h := &host{w: w, name: name, skew: time.Duration(w.rng.IntN(1_000_000)) * time.Second}
+	h := &host{w: w, name: name, skew: time.Duration(w.rng.IntN(1_000_000)) * time.Second,
+		curses: curses{at: map[string]time.Duration{}}}
 	w.hosts = append(w.hosts, h)
 	return h
 }
@@ -68,22 +67,6 @@ func (h *host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 			f()
 		}
 	})
-}
-
-// maxCrashes is how many actors crash on a host. One that crashes time and again fails its step, which
-// the core alone knows nothing of.
-const maxCrashes = 4
-
-// probe makes an actor crash now and then, at a message of ours.
-func (h *host) probe(actor string, message any) {
-	if strings.HasPrefix(fmt.Sprintf("%T", message), "*actor.") {
-		return
-	}
-	if !h.dead && h.crashes < maxCrashes && h.w.mishap(h.w.weather.crashes) {
-		h.crashes++
-		h.w.say("%s: a %s crashes at %T", h.name, actor, message)
-		panic("sim: an actor crashes")
-	}
 }
 
 // die is a crash: mailboxes are lost, and what was under way finds nobody to talk to.
