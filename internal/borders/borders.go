@@ -31,7 +31,7 @@ var table = []row{
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
 	{"persistence/...", []string{"persistence", "flow", "flow/expr"}},
 	{"actors", []string{"persistence", "flow", "flow/expr"}},
-	{"actors/...", []string{"persistence", "flow"}},
+	{"actors/...", []string{"persistence", "flow", "internal/child"}},
 	{"cluster", []string{"persistence", "flow"}},
 	{"api/wire", []string{"flow"}},
 	{"api/client", []string{"api/wire"}},
@@ -42,8 +42,9 @@ var table = []row{
 	{"worker/...", []string{"worker"}},
 	{".", []string{"flow", "flow/expr", "persistence", "persistence/...", "actors", "actors/...", "cluster", "api", "api/...", "worker"}},
 	{"cmd/bench", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "internal/..."}},
-	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "examples/flows"}},
+	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "examples/flows", "internal/child"}},
 	{"examples/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow"}},
+	{"internal/child", nil},
 	{"internal/...", []string{"..."}},
 }
 

@@ -1,0 +1,61 @@
+package script_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/script"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// useUp takes all file descriptors there are, having lowered their number, until they are given back.
+func useUp(t *testing.T) (giveBack func()) {
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	lower := before
+	lower.Cur = 64
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lower))
+	var taken []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			require.ErrorIs(t, err, syscall.EMFILE)
+			break
+		}
+		taken = append(taken, f)
+	}
+	giveBack = sync.OnceFunc(func() {
+		for _, f := range taken {
+			f.Close()
+		}
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
+	})
+	t.Cleanup(giveBack)
+	return giveBack
+}
+
+func TestScriptsWaitForFileDescriptors(t *testing.T) {
+	c := script.New(script.Options{Allow: true})
+	require.Empty(t, c.Carry(t.Context(), job(flow.Script{Cmd: "true"})).Error)
+	giveBack := useUp(t)
+	for name, s := range map[string]flow.Script{"command": {Cmd: "true"}, "code": {Code: "true"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		require.Equal(t, flow.Report{Error: "failed: context deadline exceeded"}, c.Carry(ctx, job(s)), name)
+		cancel()
+	}
+	reports := make(chan flow.Report)
+	const scripts = 10
+	for range scripts {
+		go func() { reports <- c.Carry(t.Context(), job(flow.Script{Cmd: "echo", Args: []string{"x"}, StdinMode: "json"})) }()
+	}
+	giveBack()
+	for range scripts {
+		require.Empty(t, (<-reports).Error)
+	}
+}

@@ -1,0 +1,11 @@
+// Package child is about the programs that are started for jobs: what they see of our environment, and their end.
+//
+// Promises: a program sees a small part of the environment that its operator can add to, never our settings unless they
+// are named; what was started for a job ends with it, wherever it went, and with us, however we end. The
+// second promise is kept on Linux; elsewhere only process groups end.
+//
+// How: each program carries a mark that all its descendants inherit, whatever else they change about themselves: the soft limit
+// of the number of file locks, which no kernel of this century heeds. To end a family is to look for its mark in
+// /proc. When we are killed we cannot, so a second process of our own program, the keeper, does: it waits for the
+// end of a pipe that only we hold.
+package child

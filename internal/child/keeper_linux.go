@@ -1,0 +1,61 @@
+package child
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeperName is the keeper's argument 0, by which our program knows that it is meant to be one.
+const keeperName = "troupe-keeper"
+
+// A program that was started as a keeper never comes to its main function.
+func init() {
+	if len(os.Args) == 2 && os.Args[0] == keeperName {
+		keep(os.Args[1])
+		os.Exit(0)
+	}
+}
+
+// keep waits for the end of who started us, then ends the families that are left.
+func keep(base string) {
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	setMark(os.Getpid(), unix.RLIM_INFINITY) // who ends the family we were started in leaves its keeper to its work
+	first, err := strconv.ParseUint(base, 10, 64)
+	if err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	killAll(thoroughly, func(mark uint64) bool { return related(mark, first) })
+}
+
+// lifeline is the end of the keeper's pipe that closes with this process. It is not to be collected before.
+var lifeline *os.File
+
+// startKeeper starts the keeper with the first family. Without one, families outlive us when we are killed; all else works.
+var startKeeper = sync.OnceFunc(func() {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return
+	}
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		ours.Close()
+		return
+	}
+	defer null.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{keeperName, strconv.FormatUint(families.base, 10)}, &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{theirs, null, null}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		ours.Close()
+		return
+	}
+	lifeline = ours
+	_ = p.Release() // it outlives us
+})
