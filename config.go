@@ -40,6 +40,9 @@ type Config struct {
 	// work_dir may not leave; "" = the folder this process runs in, and anywhere.
 	AllowScripts bool
 	ScriptDir    string
+	// ChildEnv names the variables that scripts see of this process's environment, besides PATH, HOME, LANG,
+	// LC_*, TZ, TMPDIR and USER.
+	ChildEnv []string
 
 	// Limits keep one task from harming the others. Zero fields mean flow.DefaultLimits.
 	Limits flow.Limits

@@ -101,9 +101,10 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 	member, err := actors.Start(ctx, actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits,
 		Carriers: map[flow.ExecType]actors.Carrier{
-			flow.ExecFunc:   e.functions,
-			flow.ExecHTTP:   registry,
-			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Logs: e.store, Logger: e.cfg.Logger}),
+			flow.ExecFunc: e.functions,
+			flow.ExecHTTP: registry,
+			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
+				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.store, Logger: e.cfg.Logger}),
 		},
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,

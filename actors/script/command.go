@@ -1,6 +1,7 @@
 package script
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,7 +40,7 @@ var languages = map[string]struct {
 
 // prepare makes a command of a job. cleanup removes what it left on the disk. An error of a kind will
 // stay, whoever tries again.
-func (c *Carrier) prepare(job *flow.Job) (cmd *command, cleanup func(), err error) {
+func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cleanup func(), err error) {
 	if !c.opts.Allow {
 		return nil, nil, flow.Errorf(flow.Denied, "scripts are not allowed on this server; its operator can allow them with --allow-scripts")
 	}
@@ -60,7 +61,11 @@ func (c *Carrier) prepare(job *flow.Job) (cmd *command, cleanup func(), err erro
 	cleanup = func() {}
 	cmd.argv = append([]string{s.Cmd}, s.Args...)
 	if s.Code != "" {
-		if cmd.argv, cleanup, err = codeArgv(s); err != nil {
+		err = c.patiently(ctx, func() (err error) {
+			cmd.argv, cleanup, err = codeArgv(s)
+			return err
+		})
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -130,7 +135,7 @@ func (c *Carrier) workDir(dir string) (string, error) {
 	return real, nil
 }
 
-// environment is this process's, with what tells the script which job it has and a script's own laid over it.
+// environment is what scripts see of this process's, with what tells the script which job it has and a script's own laid over it.
 func (c *Carrier) environment(job *flow.Job) []string {
 	own := map[string]string{
 		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),

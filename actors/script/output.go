@@ -37,27 +37,13 @@ func (b *buffer) grow(n int) {
 }
 
 // encode makes a result of what was printed: the JSON it is, if asked for, else a text.
-func encode(printed []byte, asJSON bool, max int) json.RawMessage {
+func encode(printed []byte, asJSON bool) json.RawMessage {
 	if asJSON {
-		if doc := bytes.TrimSpace(printed); len(doc) <= max && json.Valid(doc) {
+		if doc := bytes.TrimSpace(printed); json.Valid(doc) {
 			return bytes.Clone(doc)
 		}
 	}
-	return encodeText(printed, max)
-}
-
-const leftOut = "\n[the rest was left out]"
-
-// encodeText is the text as a JSON string of at most max bytes. Escaping can make a text longer, so
-// what fits is found by cutting in proportion.
-func encodeText(text []byte, max int) json.RawMessage {
-	doc := quote(string(text))
-	for len(doc) > max && len(text) > 0 {
-		keep := len(text) * max / len(doc)
-		text = text[:min(len(text)-1, keep-keep/64)]
-		doc = quote(strings.ToValidUTF8(string(text), "") + leftOut)
-	}
-	return doc
+	return quote(string(printed))
 }
 
 func quote(s string) json.RawMessage {

@@ -52,7 +52,9 @@ func TestScriptsWaitForFileDescriptors(t *testing.T) {
 	reports := make(chan flow.Report)
 	const scripts = 10
 	for range scripts {
-		go func() { reports <- c.Carry(t.Context(), job(flow.Script{Cmd: "echo", Args: []string{"x"}, StdinMode: "json"})) }()
+		go func() {
+			reports <- c.Carry(t.Context(), job(flow.Script{Cmd: "echo", Args: []string{"x"}, StdinMode: "json"}))
+		}()
 	}
 	giveBack()
 	for range scripts {

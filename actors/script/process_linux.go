@@ -9,11 +9,11 @@ import (
 // sysProcess is what a process has beside its id on this system.
 type sysProcess struct{ pidfd int } // -1 = the kernel knows none
 
-// attr makes a script the leader of its own process group, and its death follow from ours.
-// (That signal comes with the death of the thread that started it; the runtime keeps its threads.)
+// attr makes a script the leader of its own process group. That it ends with us is its family's business: the kernel's
+// signal for that would come already when the thread that started it ends.
 func (p *sysProcess) attr() *syscall.SysProcAttr {
 	p.pidfd = -1
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
+	return &syscall.SysProcAttr{Setpgid: true, PidFD: &p.pidfd}
 }
 
 func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

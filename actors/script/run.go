@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/troupe-engine/troupe/internal/child"
 )
 
 // drainTime is how long a pipe is read on after its script has ended and its process group is dead.
-// Only a descendant that left the group could still hold the pipe then.
+// Only a descendant that left the group, and that nobody has ended yet, could still hold the pipe then.
 const drainTime = 200 * time.Millisecond
 
 type outcome struct {
@@ -21,21 +24,25 @@ type outcome struct {
 
 // run starts a command once and returns when it and its process group have ended. What they print
 // is appended to out.
-func run(ctx context.Context, cmd *command, out *buffer, max int) (outcome, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmd.timeout, errTimeout)
-	defer cancel()
+func (c *Carrier) run(ctx context.Context, cmd *command, out *buffer) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, context.Cause(ctx)
 	}
-	p, err := start(cmd)
+	var p *process
+	err := c.patiently(ctx, func() (err error) {
+		p, err = start(cmd)
+		return err
+	})
 	if err != nil {
 		return outcome{}, err
 	}
 	defer p.out.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, cmd.timeout, errTimeout)
+	defer cancel()
 	defer context.AfterFunc(ctx, p.kill)()
 	ended := make(chan error, 1)
 	go func() { ended <- p.wait() }()
-	cut := out.readFrom(p.out, max)
+	cut := out.readFrom(p.out, c.opts.MaxOutput)
 	err = <-ended
 	p.feeder.Wait()
 	if err != nil && ctx.Err() != nil {
@@ -56,8 +63,10 @@ type process struct {
 	out    *os.File       // the reading end of its output
 	in     *os.File       // the writing end of its input; nil = none
 	feeder sync.WaitGroup // writes the input
+	family child.Family
 
 	mu     sync.Mutex
+	killed bool
 	reaped bool // its id may belong to somebody else
 }
 
@@ -73,14 +82,16 @@ func start(cmd *command) (*process, error) {
 		return nil, err
 	}
 	defer printed.Close()
-	p := &process{out: out, in: feed}
+	p := &process{out: out, in: feed, family: child.New()}
 	p.Process, err = os.StartProcess(cmd.path, cmd.argv, &os.ProcAttr{
-		Dir: cmd.dir, Env: cmd.env, Files: []*os.File{in, printed, printed}, Sys: p.attr()})
+		Dir: cmd.dir, Env: append(slices.Clip(cmd.env), p.family.Variable()), Files: []*os.File{in, printed, printed}, Sys: p.attr()})
 	if err != nil {
+		p.family.Leave()
 		out.Close()
 		closeFile(feed)
 		return nil, err
 	}
+	p.family.Adopt(p.Pid)
 	if feed != nil {
 		p.feeder.Go(func() { // a script need not read what it is given
 			_, _ = feed.Write(cmd.stdin)
@@ -108,6 +119,11 @@ func closeFile(f *os.File) {
 // wait returns when the process has ended and its group was killed, and how it ended.
 func (p *process) wait() error {
 	state, err := p.reap()
+	if p.killed {
+		p.family.Kill()
+	} else {
+		p.family.Leave()
+	}
 	_ = p.out.SetReadDeadline(time.Now().Add(drainTime))
 	if p.in != nil {
 		p.in.Close()
@@ -127,17 +143,21 @@ func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
+		p.killed = true
 		p.killGroup()
 	}
 }
 
 // killLast kills what is left of the group before the process is reaped.
 func (p *process) killLast() {
-	p.kill()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.killGroup()
 	p.reaped = true
 }
+
+// leftOut stands in a log for what is not in it.
+const leftOut = "\n[output beyond %d bytes was left out]\n"
 
 // readFrom keeps up to max bytes of what a script prints and reads on to its end, so that it is
 // never held up. It says whether anything was left out.
@@ -163,7 +183,7 @@ func (b *buffer) readFrom(r io.Reader, max int) (cut bool) {
 		}
 	}
 	if cut {
-		b.WriteString(fmt.Sprintf("\n[output beyond %d bytes was left out]\n", max))
+		b.WriteString(fmt.Sprintf(leftOut, max))
 	}
 	return cut
 }

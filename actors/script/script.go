@@ -3,13 +3,15 @@ package script
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -21,33 +23,38 @@ type Options struct {
 	Dir string
 	// Logs keeps what scripts print. nil = nobody does.
 	Logs persistence.Logs
-	// MaxOutput bounds what is kept of a script's output, and its encoded result; 0 = 1 MiB.
+	// MaxOutput bounds what a script may print, and its encoded result; 0 = 1 MiB. More fails its attempt.
 	MaxOutput int
+	// Env names what scripts see of this process's environment beside the little that all of them do.
+	Env []string
 	// Logger hears of logs that could not be kept; nil = slog.Default().
 	Logger *slog.Logger
 }
 
 const (
 	defaultMaxOutput = 1 << 20
-	defaultTimeout   = 10 * time.Second
+	// maxLog bounds what is kept of an attempt's log, however much may be printed.
+	maxLog         = 1 << 20
+	defaultTimeout = 10 * time.Second
 )
 
 // Carrier starts scripts.
 type Carrier struct {
 	opts Options
 	env  []string
+	turn chan struct{} // of those who wait for what a start needs
 }
 
-// New returns a carrier whose scripts see the environment this process has now.
+// New returns a carrier whose scripts see what they may of the environment this process has now.
 func New(opts Options) *Carrier {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
-	return &Carrier{opts: opts, env: os.Environ()}
+	return &Carrier{opts: opts, env: child.Environment(opts.Env), turn: make(chan struct{}, 1)}
 }
 
 // Carry runs the job's script until it succeeds or its tries are used up.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
-	cmd, cleanup, err := c.prepare(&job)
+	cmd, cleanup, err := c.prepare(ctx, &job)
 	if err != nil {
 		hopeless := flow.KindOf(err) != ""
 		return flow.Report{Error: failure(err, ""), Fatal: hopeless}
@@ -70,15 +77,28 @@ func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, log *b
 			log.Reset()
 		}
 		from := log.Len()
-		out, err := run(ctx, cmd, log, c.opts.MaxOutput)
+		out, err := c.run(ctx, cmd, log)
 		if err == nil {
-			return flow.Report{Output: encode(log.Bytes()[from:], job.Exec.Script.OutputMode == "json" && !out.cut, c.opts.MaxOutput)}
+			return c.result(log.Bytes()[from:], out.cut, job.Exec.Script.OutputMode == "json")
 		}
 		last := lastLine(log.Bytes()[from:])
 		if try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			return flow.Report{Error: failure(err, last), TimedOut: out.timedOut}
 		}
 	}
+}
+
+// result is what a script printed, all of it or nothing.
+func (c *Carrier) result(printed []byte, cut, asJSON bool) flow.Report {
+	var output json.RawMessage
+	if !cut {
+		output = encode(printed, asJSON)
+	}
+	if cut || len(output) > c.opts.MaxOutput {
+		return flow.Report{Fatal: true, Error: fmt.Sprintf(
+			"failed: the output has more than %d bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference", c.opts.MaxOutput)}
+	}
+	return flow.Report{Output: output}
 }
 
 func failure(err error, last string) string {
@@ -94,6 +114,9 @@ func (c *Carrier) keep(ctx context.Context, job *flow.Job, content []byte) bool 
 		return false
 	}
 	id := job.ID()
+	if len(content) > maxLog {
+		content = fmt.Appendf(slices.Clip(content[:maxLog]), leftOut, maxLog)
+	}
 	// The log of a script that was stopped is wanted most.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

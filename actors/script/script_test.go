@@ -173,23 +173,55 @@ func TestAScriptThatPrintsNothingHasNoLog(t *testing.T) {
 	require.Empty(t, l.kept)
 }
 
-func TestOutputIsBounded(t *testing.T) {
+func TestOutputBeyondTheLimitFailsTheAttempt(t *testing.T) {
 	for name, tt := range map[string]struct{ code, mode string }{
 		"plain text":            {`yes | head -c 5000000`, ""},
-		"text full of controls": {`head -c 5000000 /dev/zero`, ""},
+		"text full of controls": {`head -c 9000 /dev/zero`, ""},
 		"json too long to read": {`echo '['; yes '1,' | head -c 5000000; echo '1]'`, "json"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			j := job(flow.Script{Code: tt.code, OutputMode: tt.mode})
+			j.Exec.MaxAttempts = 3
+			rep := carry(t, script.Options{MaxOutput: 10_000}, j)
+			require.Equal(t, flow.Report{Fatal: true, Error: "failed: the output has more than 10000 bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference"}, rep)
+		})
+	}
+}
+
+func TestOutputUpToTheLimitIsKept(t *testing.T) {
+	rep := carry(t, script.Options{MaxOutput: 3_000_000}, job(flow.Script{Code: `printf '"'; yes | head -c 2999998 | tr '\n' y; printf '"'`, OutputMode: "json"}))
+	require.Empty(t, rep.Error)
+	require.Len(t, rep.Output, 3_000_000)
+}
+
+func TestALogIsCutVisibly(t *testing.T) {
+	for name, tt := range map[string]struct{ limit, kept int }{"by what may be printed": {10_000, 10_000}, "by what a log may hold": {3_000_000, 1 << 20}} {
+		t.Run(name, func(t *testing.T) {
 			l := &logs{}
-			rep := carry(t, script.Options{Logs: l, MaxOutput: 10_000}, job(flow.Script{Code: tt.code, OutputMode: tt.mode}))
-			require.Empty(t, rep.Error)
-			require.LessOrEqual(t, len(rep.Output), 10_000)
-			require.Contains(t, string(rep.Output), "left out]")
+			require.True(t, carry(t, script.Options{Logs: l, MaxOutput: tt.limit}, job(flow.Script{Code: `yes | head -c 2000000`})).Log)
 			for _, log := range l.kept {
-				require.True(t, strings.HasSuffix(log, "\n[output beyond 10000 bytes was left out]\n"))
+				note := fmt.Sprintf("\n[output beyond %d bytes was left out]\n", tt.kept)
+				require.True(t, strings.HasSuffix(log, note))
+				require.Len(t, log, tt.kept+len(note))
 			}
 		})
 	}
+}
+
+func TestScriptsSeeAStatedEnvironment(t *testing.T) {
+	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "SCHEDULER_DB", "OTEL_EXPORTER_OTLP_HEADERS", "API_KEY", "LISTED", "OVERLAID"} {
+		t.Setenv(name, "secret")
+	}
+	t.Setenv("LC_TIME", "C")
+	s := flow.Script{Cmd: "env", Env: map[string]string{"OVERLAID": "by the flow", "OWN": "value"}}
+	rep := carry(t, script.Options{Env: []string{"LISTED", "OVERLAID"}}, job(s))
+	require.Empty(t, rep.Error)
+	var text string
+	require.NoError(t, json.Unmarshal(rep.Output, &text))
+	for _, seen := range []string{"LC_TIME=C\n", "LISTED=secret\n", "OVERLAID=by the flow\n", "OWN=value\n", "PATH=" + os.Getenv("PATH") + "\n"} {
+		require.Contains(t, text, seen)
+	}
+	require.Equal(t, 1, strings.Count(text, "secret"))
 }
 
 func TestTheInputMayBeLargerThanAPipe(t *testing.T) {
@@ -260,14 +292,30 @@ func TestWhatAScriptLeavesBehindEndsWithIt(t *testing.T) {
 	requireGone(t, readPid(t, pid))
 }
 
-func TestADaemonDoesNotHoldUpItsScript(t *testing.T) {
+func TestADaemonDoesNotHoldUpItsScriptAndEndsWithIt(t *testing.T) {
 	pid, begun := filepath.Join(t.TempDir(), "pid"), time.Now()
 	rep := carry(t, script.Options{}, job(flow.Script{
 		Code: `setsid sh -c 'echo $$ > $PIDFILE.new; mv $PIDFILE.new $PIDFILE; exec sleep 100' & while ! test -e $PIDFILE; do :; done; echo done`,
 		Env:  map[string]string{"PIDFILE": pid}}))
 	require.Equal(t, `"done\n"`, string(rep.Output))
 	require.Less(t, time.Since(begun), patience)
-	require.NoError(t, syscall.Kill(readPid(t, pid), syscall.SIGKILL))
+	requireGone(t, readPid(t, pid))
+}
+
+func TestAWithdrawnJobEndsWhatLeftItsSession(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "pid")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	pid := make(chan int, 1)
+	go func() {
+		defer cancel()
+		pid <- readPid(t, fifo)
+	}()
+	rep := script.New(script.Options{Allow: true}).Carry(ctx, job(flow.Script{
+		Code: `(setsid env -i sh -c 'echo $$ > $0; exec sleep 1000' $PIDFILE >/dev/null 2>&1 &); sleep 1000`, Env: map[string]string{"PIDFILE": fifo}, TimeoutMS: 1_000_000}))
+	require.Equal(t, flow.Report{Error: "failed: context canceled"}, rep)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", <-pid))
+	require.True(t, err != nil || strings.Contains(string(stat), ") Z "), "it has ended before the job is reported")
 }
 
 func TestCodeLeavesNoFile(t *testing.T) {
