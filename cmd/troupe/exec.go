@@ -7,33 +7,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/child"
 	"github.com/troupe-engine/troupe/worker"
 )
 
 // maxPrinted bounds what is kept of a command's output; a result beyond it is refused.
 const maxPrinted = 8 << 20
 
-// commandHandler carries out a job by a shell command of its own process group.
-func commandHandler(command string) worker.Handler {
+// commandHandler carries out a job by a shell command, which sees env and what tells it its job. All that it has started
+// ends with the job.
+func commandHandler(command string, env []string) worker.Handler {
 	return func(ctx context.Context, job worker.Job) (any, error) {
 		stdin, err := json.Marshal(wire.ExecRequest{Input: job.Input, Params: job.Params})
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
 		var stdout, stderr bounded
-		cmd := shell(ctx, command)
-		cmd.Env = commandEnv(job)
+		family := child.New()
+		cmd := shell(ctx, command, family)
+		cmd.Env = append(commandEnv(env, job), family.Variable())
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, job.Log)
 		cmd.WaitDelay = time.Second // for children that hold the pipes open
-		if err := cmd.Run(); err != nil {
+		if err := runCommand(cmd, family); err != nil {
 			return nil, commandError(err, stderr.String())
 		}
 		return commandResult(&stdout)
 	}
+}
+
+func runCommand(cmd *exec.Cmd, family child.Family) error {
+	defer family.Leave()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	family.Adopt(cmd.Process.Pid)
+	return cmd.Wait()
 }
 
 func commandError(err error, stderr string) error {

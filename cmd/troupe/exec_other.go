@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 	"os/exec"
+
+	"github.com/troupe-engine/troupe/internal/child"
 )
 
-func shell(ctx context.Context, command string) *exec.Cmd {
+func shell(ctx context.Context, command string, _ child.Family) *exec.Cmd {
 	return exec.CommandContext(ctx, "cmd", "/C", command)
 }

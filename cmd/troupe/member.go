@@ -34,6 +34,7 @@ type memberFlags struct {
 	WorkerNetwork []netip.Prefix `env:"TROUPE_WORKER_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that push workers may be in, besides this host."`
 	AllowScripts  bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
 	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts run in and may not name a work_dir outside of."`
+	ChildEnv      []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
 
 	MaxDepth     int           `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
 	MaxUnits     int           `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
@@ -66,7 +67,7 @@ func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
 	return troupe.Config{
 		Store: f.store(), Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
-		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir,
+		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention,

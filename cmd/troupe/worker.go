@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/internal/child"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
 )
@@ -22,6 +23,7 @@ type workerCmd struct {
 	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push) or async-transform (pull), if there is no --exec."`
 	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
 	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
+	ChildEnv    []string      `env:"TROUPE_CHILD_ENV" placeholder:"NAME" help:"Variables that commands see of this worker's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
 	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
 	Listen      string        `env:"TROUPE_WORKER_LISTEN" placeholder:"ADDR" help:"Address a push worker listens on, if not that of its URL."`
@@ -58,13 +60,13 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 func (c *workerCmd) handlers(w *worker.Worker) (string, error) {
 	switch {
 	case len(c.Exec) > 0:
-		names := c.Services
+		names, env := c.Services, child.Environment(c.ChildEnv)
 		for _, e := range c.Exec {
 			service, command, ok := strings.Cut(e, "=")
 			if !ok || service == "" || command == "" {
 				return "", usagef("--exec %q is not SERVICE=COMMAND", e)
 			}
-			w.Handle(service, commandHandler(command))
+			w.Handle(service, commandHandler(command, env))
 			if len(c.Services) == 0 {
 				names = append(names, service)
 			}
@@ -87,8 +89,8 @@ func listed(names, otherwise []string) string {
 }
 
 // commandEnv tells a command which job it has.
-func commandEnv(job worker.Job) []string {
-	return append(os.Environ(), "TROUPE_SERVICE="+job.Service, "TROUPE_JOB="+job.ID,
+func commandEnv(env []string, job worker.Job) []string {
+	return append(slices.Clip(env), "TROUPE_SERVICE="+job.Service, "TROUPE_JOB="+job.ID,
 		"TROUPE_TASK="+job.Task, "TROUPE_FLOW="+job.Flow, "TROUPE_NODE="+job.Step, "TROUPE_ATTEMPT="+strconv.Itoa(job.Attempt),
 		"TROUPE_UNIT="+strconv.Itoa(job.Unit), "TROUPE_UNITS="+strconv.Itoa(job.Units))
 }
