@@ -34,28 +34,28 @@ func keep(base string) {
 	killAll(thoroughly, func(mark uint64) bool { return related(mark, first) })
 }
 
-// lifeline is the end of the keeper's pipe that closes with this process. It is not to be collected before.
-var lifeline *os.File
-
 // startKeeper starts the keeper with the first family. Without one, families outlive us when we are killed; all else works.
 var startKeeper = sync.OnceFunc(func() {
-	theirs, ours, err := os.Pipe()
-	if err != nil {
+	var pipe [2]int // the end to write to is a bare number, because a file would be closed when nobody refers to it
+	if unix.Pipe2(pipe[:], unix.O_CLOEXEC) != nil {
 		return
 	}
-	defer theirs.Close()
+	if runKeeper(os.NewFile(uintptr(pipe[0]), "lifeline")) != nil {
+		_ = unix.Close(pipe[1])
+	}
+})
+
+func runKeeper(stdin *os.File) error {
+	defer stdin.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		ours.Close()
-		return
+		return err
 	}
 	defer null.Close()
 	p, err := os.StartProcess("/proc/self/exe", []string{keeperName, strconv.FormatUint(families.base, 10)}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{theirs, null, null}, Sys: &syscall.SysProcAttr{Setsid: true}})
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{stdin, null, null}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
-		ours.Close()
-		return
+		return err
 	}
-	lifeline = ours
-	_ = p.Release() // it outlives us
-})
+	return p.Release() // it outlives us
+}
