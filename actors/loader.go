@@ -30,6 +30,7 @@ type loaded struct {
 	snap    int // bytes of the snapshot
 	resting bool
 	err     error
+	record  *persistence.Record // of a task that cannot be read
 }
 
 // How many tasks are read at once, and by how many readers.
@@ -94,7 +95,7 @@ func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {
 		return loaded{} // it is being deleted
 	}
 	if err != nil {
-		return loaded{err: err}
+		return loaded{err: err, record: rec}
 	}
 	out := loaded{view: view, snap: len(rec.Snapshot), resting: rec.Resting}
 	for _, row := range rec.Rows {

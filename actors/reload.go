@@ -26,6 +26,9 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	switch {
 	case l.gen != t.gen:
 		return
+	case errors.Is(l.err, persistence.ErrUnreadable):
+		t.cannotRead(c, l)
+		return
 	case l.err != nil:
 		t.loadAgain(c, l.err)
 		return

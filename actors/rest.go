@@ -24,6 +24,11 @@ type restRequest struct{ force bool }
 // rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
 // soon as nothing is on its way to the store.
 func (t *task) rest(c actor.Context, force bool) {
+	if t.unread != nil && len(t.unread.cancels) == 0 {
+		t.resting = gone
+		c.Send(t.m.tasks, rested{t})
+		return
+	}
 	if force && t.idleNow() {
 		t.decide(c, &command{cmd: flow.Leave{}})
 	}

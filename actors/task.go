@@ -19,6 +19,7 @@ type task struct {
 
 	loading bool
 	missing bool       // the store has no such task: whoever asks is told so until the parent has let go
+	unread  *unread    // set when the task cannot be read; it stays loading then
 	waiting []*command // what arrived while loading, or while commands are tried alone
 	gen     int        // of the state; answers to an older one are void
 	tries   int        // of loading
@@ -66,6 +67,8 @@ func (t *task) Receive(c actor.Context) {
 		t.written(c, m)
 	case loaded:
 		t.loaded(c, m)
+	case abandonment:
+		t.abandoned(c, m)
 	case reload:
 		if m.gen == t.gen && t.loading {
 			t.load(c)
@@ -96,6 +99,8 @@ func (t *task) command(c actor.Context, m *command) {
 	switch {
 	case t.resting != awake:
 		c.Send(t.m.tasks, m)
+	case t.unread != nil:
+		t.answerUnread(c, m)
 	case !t.hold(m):
 		t.decide(c, m)
 	}

@@ -40,9 +40,13 @@ type graphTaskDetail struct {
 
 func toGraphTask(v *persistence.View) graphTask {
 	t, s := &v.TaskRow, v.State
+	shared := renderShared(s)
+	if !v.Readable() {
+		shared = encode(map[string]string{"error": v.Unreadable.Error()})
+	}
 	return graphTask{
 		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
-		Status: statusText(s), Params: string(orObject(t.Params)), Shared: string(renderShared(s)),
+		Status: statusText(s), Params: string(orObject(t.Params)), Shared: string(shared),
 		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
 		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
 	}

@@ -70,11 +70,11 @@ func (p *plans) forget(version string) {
 func compile(v *Version, limits flow.Limits) (*flow.Plan, error) {
 	d, err := flow.ParseDefinition(v.Definition)
 	if err != nil {
-		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
+		return nil, fmt.Errorf("%w: flow version %s: %w", ErrUnreadable, v.ID, err)
 	}
 	plan, problems := flow.Compile(d, limits)
 	if err := problems.Err(); err != nil {
-		return nil, fmt.Errorf("flow version %s: %w", v.ID, err)
+		return nil, fmt.Errorf("%w: flow version %s: %w", ErrUnreadable, v.ID, err)
 	}
 	plan.FlowID = v.FlowID
 	return plan, nil

@@ -27,6 +27,8 @@ type View struct {
 	TaskRow
 	State *flow.State // of the reader alone
 	Seq   int64       // of the last journal row it holds
+
+	Unreadable error // why State is no more than what the row tells; nil = it is all there
 }
 
 // View reads one task. ErrNotFound when there is none.
@@ -35,13 +37,17 @@ func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	if views[0] == nil {
+	switch v := views[0]; {
+	case v == nil:
 		return nil, ErrNotFound
+	case !v.Readable():
+		return nil, unreadable(task, v.Unreadable)
+	default:
+		return v, nil
 	}
-	return views[0], nil
 }
 
-// Views reads several tasks at once; an unknown one has a nil view.
+// Views reads several tasks at once; an unknown one has a nil view, one that cannot be read says so.
 func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
 	if len(tasks) == 0 {
 		return nil, nil
@@ -56,13 +62,15 @@ func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
 			continue
 		}
 		view, err := r.Fold(ctx, rec)
-		if errors.Is(err, ErrNotFound) {
-			continue // it was deleted meanwhile
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrNotFound): // it was deleted meanwhile
+		case errors.Is(err, ErrUnreadable):
+			views[i] = r.outline(ctx, rec, err)
+		case err != nil:
 			return nil, err
+		default:
+			views[i] = view
 		}
-		views[i] = view
 	}
 	return views, nil
 }
@@ -70,6 +78,9 @@ func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
 // Fold makes a view of a record. ErrNotFound when the task has lost its journal, because it is being deleted.
 func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	plan, err := r.Plan(ctx, rec.VersionID)
+	if flow.KindOf(err) == flow.NotFound {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +99,7 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	}
 	for _, row := range rows {
 		if err := flow.Fold(v.State, row.Events); err != nil {
-			return nil, fmt.Errorf("task %s, journal row %d: %w", rec.ID, row.Seq, err)
+			return nil, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err)
 		}
 		v.Seq = row.Seq
 	}
@@ -157,7 +168,7 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 		for _, row := range rows {
 			events, err := flow.DecodeEvents(row.Events)
 			if err != nil {
-				return fmt.Errorf("task %s, journal row %d: %w", task, row.Seq, err)
+				return unreadable(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
 			}
 			visit(row, events)
 			after = row.Seq

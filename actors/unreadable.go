@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"context"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// unread is what the actor of a task knows that cannot be read: its row, and why. Nothing can be done with such a
+// task but to cancel it, which ends it as it is.
+type unread struct {
+	record  *persistence.Record
+	err     error
+	cancels []*command // under way
+}
+
+// abandonment is what the store has to end together with a task that cannot be read.
+type abandonment struct {
+	unread *unread
+	plan   *flow.Plan // nil when that cannot be read either
+	jobs   []flow.Effect
+	err    error
+}
+
+// cannotRead answers whoever waits for a task that cannot be read. Another try would read the same.
+func (t *task) cannotRead(c actor.Context, l loaded) {
+	t.m.log.Error("a task cannot be read: it can only be canceled", "task", t.id, "error", l.err)
+	t.unread = &unread{record: l.record, err: l.err}
+	if status := flow.TaskStatus(l.record.Status); status.Ended() {
+		c.Send(t.m.tasks, ended{t, status, false})
+	}
+	waiting := t.waiting
+	t.waiting = nil
+	for _, cmd := range waiting {
+		t.answerUnread(c, cmd)
+	}
+}
+
+func (t *task) answerUnread(c actor.Context, cmd *command) {
+	_, cancel := cmd.cmd.(flow.Cancel)
+	over := flow.TaskStatus(t.unread.record.Status).Ended()
+	switch {
+	case cancel && over:
+		cmd.answer(answer{})
+	case cancel:
+		t.abandon(c, cmd)
+	case over:
+		cmd.answer(answer{err: flow.Errorf(flow.Conflict, "the task is %s, and cannot be read any more", t.unread.record.Status)})
+	default:
+		cmd.answer(answer{err: flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", t.id, t.unread.err)})
+	}
+}
+
+// abandon finds out what ends with the task. Those who cancel it meanwhile are answered together.
+func (t *task) abandon(c actor.Context, cmd *command) {
+	u, m, self := t.unread, t.m, c.Self()
+	u.cancels = append(u.cancels, cmd)
+	if len(u.cancels) > 1 {
+		return
+	}
+	m.background(func() {
+		ctx, cancel := m.storeCall()
+		defer cancel()
+		a := abandonment{unread: u}
+		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err, persistence.ErrUnreadable) || flow.KindOf(a.err) == flow.NotFound {
+			a.plan, a.err = nil, nil
+		}
+		if a.err == nil {
+			a.jobs, a.err = m.queuedJobs(ctx, u.record.ID)
+		}
+		m.tell(self, a)
+	})
+}
+
+// queuedJobs finds a task's jobs that wait for pollers, each as what withdraws it.
+func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effect, err error) {
+	at, job := int64(0), ""
+	for {
+		rows, err := m.store.QueueRows(ctx, nil, at, job, fetchRows)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			at, job = row.EnqueuedAt, row.JobID
+			if _, address, err := flow.ParseJobID(row.JobID); row.Task == task && err == nil {
+				jobs = append(jobs, flow.Withdraw{Address: address, Queue: true})
+			}
+		}
+		if len(rows) < fetchRows {
+			return jobs, nil
+		}
+	}
+}
+
+// abandoned ends the task: the row that says so comes with a snapshot of what its row tells, so that it can be read
+// from then on. What cannot be read stays in the journal until retention deletes the task.
+func (t *task) abandoned(c actor.Context, a abandonment) {
+	u := a.unread
+	if t.unread != u {
+		return
+	}
+	if a.err != nil {
+		for _, cmd := range u.cancels {
+			cmd.answer(answer{err: a.err})
+		}
+		u.cancels = nil
+		return
+	}
+	t.unread, t.loading = nil, false
+	t.state, t.seq, t.asleep = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting
+	t.columns, t.columnsAt = u.record.Columns, u.record.UpdatedAt
+	t.journal = smallJournal // which is when an end takes a snapshot along
+	d := flow.Abandon(t.state, t.m.now(), u.err.Error())
+	d.Effects = append(d.Effects, a.jobs...)
+	p := t.parcelFor(d)
+	for i, cmd := range u.cancels {
+		if i > 0 {
+			d = flow.Decision{}
+		}
+		p.add(d, nil, cmd, answer{})
+	}
+	t.flush(c)
+}
+
+// lastRow is the number of the last row in a task's journal.
+func lastRow(rec *persistence.Record) int64 {
+	if n := len(rec.Rows); n > 0 {
+		return rec.Rows[n-1].Seq
+	}
+	return rec.SnapshotSeq
+}
