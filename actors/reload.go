@@ -114,7 +114,7 @@ func (t *task) refuseUnknown(c actor.Context) {
 func (t *task) forget(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.open.commands()
 	created := t.create != nil
-	t.inflight, t.open, t.more = nil, nil, nil
+	t.inflight, t.open, t.more, t.going = nil, nil, nil, false
 	t.gen++
 	t.reset(c)
 	switch {

@@ -29,6 +29,9 @@ func (t *task) rest(c actor.Context, force bool) {
 		c.Send(t.m.tasks, rested{t})
 		return
 	}
+	if force {
+		t.leaveCut()
+	}
 	if force && t.idleNow() {
 		t.decide(c, &command{cmd: flow.Leave{}})
 	}
@@ -67,6 +70,9 @@ func (t *task) quiet() (due int64, ok bool) {
 	}
 	if t.state.Status.Ended() {
 		return 0, true
+	}
+	if t.unfinished {
+		return 0, false
 	}
 	due, ok = flow.Idle(t.state)
 	if !ok || due > 0 && due < t.m.now()+3*t.m.cfg.IdleAfter.Milliseconds() {

@@ -30,9 +30,13 @@ type task struct {
 	seq      int64 // of the last row sent to the store
 	inflight *parcel
 	open     *parcel        // gathers while one is in flight
-	more     []flow.Command // what goes on with decisions that were cut, and is under way
-	resting  restPhase
-	asleep   bool // the store has the task at rest
+	more     []flow.Command // what goes on with decisions that were cut
+	going    bool           // it is under way
+	pace     pace
+	// unfinished says that what goes on is left to the next one who loads the task.
+	unfinished bool
+	resting    restPhase
+	asleep     bool // the store has the task at rest
 
 	journal   int // bytes of rows since the snapshot
 	snapshot  int // bytes of the last one
@@ -44,11 +48,8 @@ type task struct {
 }
 
 type (
-	proceed struct {
-		gen int
-		cmd flow.Command
-	}
-	reload struct{ gen int }
+	proceed struct{ gen int }
+	reload  struct{ gen int }
 )
 
 func (t *task) Receive(c actor.Context) {
@@ -76,10 +77,7 @@ func (t *task) Receive(c actor.Context) {
 	case ring:
 		t.ring(c)
 	case proceed:
-		if m.gen == t.gen && !t.loading {
-			t.more = slices.DeleteFunc(t.more, func(cmd flow.Command) bool { return cmd == m.cmd })
-			t.decide(c, &command{cmd: m.cmd})
-		}
+		t.proceed(c, m)
 	case restRequest:
 		t.rest(c, m.force)
 	case respawn:
@@ -188,15 +186,13 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	a.events = d.Events
-	if d.More != nil && !slices.Contains(t.more, d.More) {
-		t.more = append(t.more, d.More)
-		c.Send(c.Self(), proceed{t.gen, d.More})
-	}
+	t.cut(d, t.state.Steps-before)
 	p := t.parcelFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for
 		r.leave()
 		t.perform(c, d.Effects)
 		cmd.answer(a)
+		t.goOnLater(c)
 		return
 	}
 	p.add(d, r, cmd, a)
@@ -276,6 +272,7 @@ func (t *task) written(c actor.Context, w written) {
 	t.m.hub.notify(t.id)
 	t.flush(c)
 	t.goOn(c)
+	t.goOnLater(c)
 	if p.ended != "" {
 		t.ended(c, p.ended)
 	}
