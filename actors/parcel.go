@@ -156,7 +156,8 @@ func (t *task) addQueue(c *persistence.Commit, effects []flow.Effect) {
 		case flow.Dispatch:
 			if e.Job.Exec.Type == flow.ExecQueue && e.Job.Deliveries == 0 {
 				c.Enqueue = append(c.Enqueue, persistence.QueueRow{
-					JobID: e.Job.ID(), Task: t.id, Service: e.Job.Exec.Service, EnqueuedAt: e.Job.EnqueuedAt, Labels: e.Job.Exec.Labels,
+					JobID: e.Job.ID(), Task: t.id, Service: e.Job.Exec.Service, EnqueuedAt: e.Job.EnqueuedAt,
+					Turn: e.Job.Turn, Size: e.Job.Size(), Labels: e.Job.Exec.Labels,
 				})
 			}
 		case flow.Over:

@@ -128,7 +128,7 @@ func (q *queue) grant(c actor.Context, p *poller) {
 	for !q.closed && p.room() {
 		var oldest *ref
 		for _, service := range p.Services {
-			if r := q.shelf(service, p.kind).first(); r != nil && (oldest == nil || r.at < oldest.at) {
+			if r := q.shelf(service, p.kind).first(); r != nil && (oldest == nil || r.before(oldest)) {
 				oldest = r
 			}
 		}
@@ -190,7 +190,7 @@ func (q *queue) again(c actor.Context, r *ref) {
 			}
 		}
 	}
-	q.offer(c, &ref{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at, refused: r.refused})
+	q.offer(c, &ref{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at, turn: r.turn, size: r.size, refused: r.refused})
 }
 
 // finish answers a poll that has jobs, or whose time is up, once no claim is under way.
@@ -251,12 +251,12 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 
 func (q *queue) fetch(s *shelf) {
 	s.fetching = true
-	m, at, job := q.m, s.afterAt, s.afterJob
+	m, at, turn := q.m, s.afterAt, s.afterTurn
 	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
 	m.background(func() {
 		ctx, cancel := m.storeCall()
 		defer cancel()
-		rows, err := m.store.QueueFor(ctx, filter, at, job, fetchRows)
+		rows, err := m.store.QueueFor(ctx, filter, at, turn, fetchRows)
 		m.tell(m.sessions, refilled{s, rows, err})
 	})
 }
@@ -268,19 +268,19 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 		q.m.log.Warn("queue jobs could not be read from the store", "service", s.service, "error", m.err)
 	}
 	for _, row := range m.rows {
-		s.afterAt, s.afterJob = row.EnqueuedAt, row.JobID
+		s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 		task, at, err := flow.ParseJobID(row.JobID)
 		if err != nil {
 			continue
 		}
 		r := q.refs[jobKey{task, at}]
 		if r == nil {
-			r = &ref{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels, at: row.EnqueuedAt}
+			r = &ref{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels, at: row.EnqueuedAt, turn: row.Turn, size: row.Size}
 		}
 		q.put(s, r)
 	}
 	if m.err == nil && len(m.rows) < fetchRows {
-		s.spilled, s.behind, s.afterAt, s.afterJob = s.behind, false, 0, ""
+		s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, 0, ""
 	}
 	for _, p := range slices.Clone(q.waiting) {
 		if p.looksAt(s) {

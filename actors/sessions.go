@@ -119,7 +119,7 @@ func (s *sessions) dispatch(c actor.Context, f *flight) {
 	key := f.key()
 	if f.job.Exec.Type == flow.ExecQueue {
 		j := &f.job
-		s.queue.offer(c, &ref{key: key, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt})
+		s.queue.offer(c, &ref{key: key, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()})
 		return
 	}
 	if known := s.flights[key]; known != nil {

@@ -44,9 +44,16 @@ type ref struct {
 	flow    string // "" = not known
 	labels  []string
 	at      int64    // when it was enqueued
+	turn    string   // among those of the same time
+	size    int      // bytes that a poller is sent
 	refused int      // how often its task could not answer a claim
 	gone    bool     // withdrawn or claimed meanwhile
 	on      []*shelf // where it is, until it is gone
+}
+
+// before says whether a job is handed out before another one: the one that has waited longer is.
+func (r *ref) before(other *ref) bool {
+	return r.at < other.at || r.at == other.at && r.turn < other.turn
 }
 
 // shelf holds those jobs of a service that one kind of poller may have. A job is on the shelves of all
@@ -54,13 +61,13 @@ type ref struct {
 type shelf struct {
 	service string
 	kind
-	refs     []*ref
-	dead     int  // of those that are gone
-	spilled  bool // the store may hold more than refs
-	behind   bool // also before the position of the last fetch
-	fetching bool
-	afterAt  int64 // position of the last fetch
-	afterJob string
+	refs      []*ref
+	dead      int  // of those that are gone
+	spilled   bool // the store may hold more than refs
+	behind    bool // also before the position of the last fetch
+	fetching  bool
+	afterAt   int64 // position of the last fetch
+	afterTurn string
 }
 
 // fetchRows is how many jobs are fetched from the store at once, and of how many a shelf that has
@@ -119,7 +126,7 @@ func (s *shelf) put(r *ref) {
 	}
 	r.on = append(r.on, s)
 	i := len(s.refs)
-	for i > 0 && s.refs[i-1].at > r.at {
+	for i > 0 && r.before(s.refs[i-1]) {
 		i--
 	}
 	s.refs = slices.Insert(s.refs, i, r)

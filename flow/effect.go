@@ -68,11 +68,15 @@ type Job struct {
 	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
 	TimeoutMS  int64  // of the attempt; 0 = none
 	EnqueuedAt int64
+	Turn       string // of a queue job, among those enqueued at the same time; see turn
 	Until      int64  // of the claim; 0 = not claimed
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Deliveries int    // how often a carrier was lost that had begun it
 	Again      bool   // it was returned: a member tells with Begin when it carries it out
 }
+
+// Size is about how many bytes whoever gets the job is sent.
+func (j *Job) Size() int { return len(j.Input) + len(j.Params) + len(j.Run) }
 
 // ID names the job across tasks.
 func (j *Job) ID() string { return JobID(j.Task, j.Address) }

@@ -88,6 +88,9 @@ func (st *Step) job(s *State, i int) Job {
 	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Again: u.Live.Again}
+	if exec.Type == ExecQueue {
+		j.Turn = st.turn(s, i)
+	}
 	return j
 }
 

@@ -196,10 +196,10 @@ type TaskFilter struct {
 
 // Queue is the store's side of jobs that wait for pollers: rows made and ended by commits.
 type Queue interface {
-	// QueueRows lists waiting rows in order of (EnqueuedAt, JobID) after a position; services nil = all.
-	QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]QueueRow, error)
+	// QueueRows lists waiting rows in order of (EnqueuedAt, Turn) after a position; services nil = all.
+	QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
 	// QueueFor lists waiting rows of a service in the same order that a poller of some kind may have.
-	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterJob string, limit int) ([]QueueRow, error)
+	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
 	// QueueDepth counts waiting rows and tells the oldest, by service.
 	QueueDepth(ctx context.Context) (map[string]QueueStat, error)
 }
@@ -208,6 +208,8 @@ type Queue interface {
 type QueueRow struct {
 	JobID, Task, Service string
 	EnqueuedAt           int64
+	Turn                 string   // orders jobs that were enqueued at the same time; ASCII
+	Size                 int      // bytes that a poller is sent
 	Labels               []string // that a poller must have, all of them; nil = none
 }
 

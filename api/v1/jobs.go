@@ -46,7 +46,7 @@ func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*body[wire.P
 	}
 	if more {
 		last := rows[len(rows)-1]
-		page.Next = cursor{last.EnqueuedAt, last.JobID}.String()
+		page.Next = cursor{last.EnqueuedAt, last.Turn}.String()
 	}
 	return &body[wire.Page[wire.WaitingJob]]{page}, nil
 }

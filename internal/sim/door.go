@@ -131,9 +131,9 @@ func (d *door) DueWakes(ctx context.Context, before int64, limit int) ([]persist
 	return call(d, func() ([]persistence.Wake, error) { return d.Store.DueWakes(ctx, before, limit) })
 }
 
-func (d *door) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (d *door) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(d, func() ([]persistence.QueueRow, error) {
-		return d.Store.QueueRows(ctx, services, afterAt, afterJob, limit)
+		return d.Store.QueueRows(ctx, services, afterAt, afterTurn, limit)
 	})
 }
 
@@ -163,8 +163,8 @@ func (d *door) DeleteFlow(ctx context.Context, id string, limit int) (int, error
 	return call(d, func() (int, error) { return d.Store.DeleteFlow(ctx, id, limit) })
 }
 
-func (d *door) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
-	return call(d, func() ([]persistence.QueueRow, error) { return d.Store.QueueFor(ctx, f, afterAt, afterJob, limit) })
+func (d *door) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return call(d, func() ([]persistence.QueueRow, error) { return d.Store.QueueFor(ctx, f, afterAt, afterTurn, limit) })
 }
 
 func (d *door) Version(ctx context.Context, id string) (*persistence.Version, error) {

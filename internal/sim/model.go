@@ -236,27 +236,27 @@ func (m *model) DueWakes(_ context.Context, before int64, limit int) ([]persiste
 
 func (m *model) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }
 
-func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
-	return m.queued(afterAt, afterJob, limit, func(q *persistence.QueueRow) bool {
+func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return m.queued(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool {
 		return services == nil || slices.Contains(services, q.Service)
 	}), nil
 }
 
 // QueueFor knows no labels and no flows: nobody here asks for some.
-func (m *model) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
-	return m.queued(afterAt, afterJob, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil
+func (m *model) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return m.queued(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil
 }
 
-func (m *model) queued(afterAt int64, afterJob string, limit int, wanted func(*persistence.QueueRow) bool) []persistence.QueueRow {
+func (m *model) queued(afterAt int64, afterTurn string, limit int, wanted func(*persistence.QueueRow) bool) []persistence.QueueRow {
 	var rows []persistence.QueueRow
 	for _, q := range m.queue {
-		after := q.EnqueuedAt > afterAt || q.EnqueuedAt == afterAt && q.JobID > afterJob
+		after := q.EnqueuedAt > afterAt || q.EnqueuedAt == afterAt && q.Turn > afterTurn
 		if after && wanted(&q) {
 			rows = append(rows, q)
 		}
 	}
 	slices.SortFunc(rows, func(a, b persistence.QueueRow) int {
-		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
+		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))
 	})
 	return rows[:min(limit, len(rows))]
 }

@@ -50,14 +50,14 @@ func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persis
 	return call(ctx, s, "DueWakes", func() ([]persistence.Wake, error) { return s.Store.DueWakes(ctx, before, limit) })
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(ctx, s, "QueueFor", func() ([]persistence.QueueRow, error) {
-		return s.Store.QueueFor(ctx, f, afterAt, afterJob, limit)
+		return s.Store.QueueFor(ctx, f, afterAt, afterTurn, limit)
 	})
 }
 
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(ctx, s, "QueueRows", func() ([]persistence.QueueRow, error) {
-		return s.Store.QueueRows(ctx, services, afterAt, afterJob, limit)
+		return s.Store.QueueRows(ctx, services, afterAt, afterTurn, limit)
 	})
 }

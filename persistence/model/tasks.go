@@ -166,35 +166,35 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	return len(list), nil
 }
 
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return s.queued(afterAt, afterJob, limit, func(_ *task, q *persistence.QueueRow) bool {
+	return s.queued(afterAt, afterTurn, limit, func(_ *task, q *persistence.QueueRow) bool {
 		return services == nil || slices.Contains(services, q.Service)
 	}), nil
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return s.queued(afterAt, afterJob, limit, func(t *task, q *persistence.QueueRow) bool {
+	return s.queued(afterAt, afterTurn, limit, func(t *task, q *persistence.QueueRow) bool {
 		lacks := func(label string) bool { return !slices.Contains(f.Labels, label) }
 		return q.Service == f.Service && (f.FlowID == "" || t.FlowID == f.FlowID) && !slices.ContainsFunc(q.Labels, lacks)
 	}), nil
 }
 
 // queued lists the jobs after a position that are wanted.
-func (s *store) queued(afterAt int64, afterJob string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
+func (s *store) queued(afterAt int64, afterTurn string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
 	order := func(a, b persistence.QueueRow) int {
-		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
+		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))
 	}
-	after := persistence.QueueRow{EnqueuedAt: afterAt, JobID: afterJob}
+	after := persistence.QueueRow{EnqueuedAt: afterAt, Turn: afterTurn}
 	var list []persistence.QueueRow
 	for _, t := range s.tasks {
 		for _, q := range t.jobs {

@@ -221,12 +221,14 @@ func (p *parcel) addJobs(c *persistence.Commit) {
 }
 
 func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {
-	l.begin(6)
+	l.begin(8)
 	l.text(c.Task)
 	l.boolean(c.Create != nil)
 	l.text(job.JobID)
 	l.text(job.Service)
 	l.number(job.EnqueuedAt)
+	l.text(job.Turn)
+	l.number(int64(job.Size))
 	l.jsonb(listing.ListOfLabels(job.Labels))
 	l.end()
 }

@@ -9,26 +9,26 @@ import (
 
 // QueueRows reads each service by its index and merges, so that a long queue of one service does not
 // slow the others down.
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
 		if services, err = s.services(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.labels
+	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
 		FROM (SELECT DISTINCT unnest($1::text[]) COLLATE "C" AS service) s
-		CROSS JOIN LATERAL (SELECT * FROM task_queue q WHERE q.service = s.service AND (q.enqueued_at, q.job_id) > ($2, $3)
-			ORDER BY q.enqueued_at, q.job_id LIMIT $4) q
-		ORDER BY q.enqueued_at, q.job_id LIMIT $4`, services, afterAt, afterJob, limit)
+		CROSS JOIN LATERAL (SELECT * FROM task_queue q WHERE q.service = s.service AND (q.enqueued_at, q.turn) > ($2, $3)
+			ORDER BY q.enqueued_at, q.turn LIMIT $4) q
+		ORDER BY q.enqueued_at, q.turn LIMIT $4`, services, afterAt, afterTurn, limit)
 }
 
 // QueueFor looks up the flow job by job: an EXISTS could be planned as a list of all tasks of the flow.
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
-	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.labels FROM task_queue q
-		WHERE q.service = $1 AND (q.enqueued_at, q.job_id) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
+		WHERE q.service = $1 AND (q.enqueued_at, q.turn) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)
 		AND ($5 = '' OR (SELECT t.flow_id FROM tasks t WHERE t.id = q.task) = $5)
-		ORDER BY q.enqueued_at, q.job_id LIMIT $6`, f.Service, afterAt, afterJob, listing.AsJSON(f.Labels), f.FlowID, limit)
+		ORDER BY q.enqueued_at, q.turn LIMIT $6`, f.Service, afterAt, afterTurn, listing.AsJSON(f.Labels), f.FlowID, limit)
 }
 
 // services steps through the index from one service to the next.

@@ -64,8 +64,8 @@ const (
 	DELETE FROM wakes w USING %s x WHERE w.task = x.task)`
 
 	enqueue = `queued AS (
-	INSERT INTO task_queue (task, job_id, service, enqueued_at, labels)
-	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.labels FROM %s x%s ON CONFLICT DO NOTHING)`
+	INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels)
+	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.turn, x.size, x.labels FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	dequeue = `dequeued AS (
 	DELETE FROM task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`

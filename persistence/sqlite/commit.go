@@ -155,8 +155,8 @@ func (t tx) rest(task string, r persistence.Rest) error {
 
 func (t tx) queue(c *persistence.Commit) error {
 	for _, q := range c.Enqueue {
-		_, err := t.exec("INSERT INTO task_queue (task, job_id, service, enqueued_at, labels) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			c.Task, q.JobID, q.Service, q.EnqueuedAt, listing.ListOfLabels(q.Labels))
+		_, err := t.exec("INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			c.Task, q.JobID, q.Service, q.EnqueuedAt, q.Turn, q.Size, listing.ListOfLabels(q.Labels))
 		if err != nil {
 			return err
 		}

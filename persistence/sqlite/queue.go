@@ -11,7 +11,7 @@ import (
 
 // QueueRows reads each service by its index and merges, so that a long queue of one service does not
 // slow the others down.
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
 		if services, err = s.services(ctx); err != nil {
@@ -20,26 +20,26 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	}
 	all := []persistence.QueueRow{}
 	for _, service := range slices.Compact(slices.Sorted(slices.Values(services))) {
-		list, err := read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, labels FROM task_queue
-			WHERE service = ? AND (enqueued_at, job_id) > (?, ?) ORDER BY enqueued_at, job_id LIMIT ?`,
-			service, afterAt, afterJob, limit)
+		list, err := read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
+			WHERE service = ? AND (enqueued_at, turn) > (?, ?) ORDER BY enqueued_at, turn LIMIT ?`,
+			service, afterAt, afterTurn, limit)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, list...)
 	}
 	slices.SortFunc(all, func(a, b persistence.QueueRow) int {
-		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.JobID, b.JobID))
+		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))
 	})
 	return all[:min(limit, len(all))], nil
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterJob string, limit int) ([]persistence.QueueRow, error) {
-	return read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.labels FROM task_queue q
-		WHERE q.service = ?1 AND (q.enqueued_at, q.job_id) > (?2, ?3)
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
+		WHERE q.service = ?1 AND (q.enqueued_at, q.turn) > (?2, ?3)
 		AND (q.labels IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(q.labels) WHERE value NOT IN (SELECT value FROM json_each(?4))))
 		AND (?5 = '' OR (SELECT t.flow_id FROM tasks t WHERE t.id = q.task) = ?5)
-		ORDER BY q.enqueued_at, q.job_id LIMIT ?6`, f.Service, afterAt, afterJob, *listing.AsJSON(f.Labels), f.FlowID, limit)
+		ORDER BY q.enqueued_at, q.turn LIMIT ?6`, f.Service, afterAt, afterTurn, *listing.AsJSON(f.Labels), f.FlowID, limit)
 }
 
 // services steps through the index from one service to the next.

@@ -133,7 +133,7 @@ func (h *history) one(id string) persistence.Commit {
 	}
 	for _, job := range jobIDs {
 		if flip("enqueue", 15) {
-			c.Enqueue = append(c.Enqueue, persistence.QueueRow{JobID: id + job, Task: id, Service: rapid.SampledFrom(services).Draw(h.T, "service"), EnqueuedAt: c.At})
+			c.Enqueue = append(c.Enqueue, persistence.QueueRow{JobID: id + job, Task: id, Service: rapid.SampledFrom(services).Draw(h.T, "service"), EnqueuedAt: c.At, Turn: job + id})
 		}
 		if flip("dequeue", 15) {
 			c.Dequeue = append(c.Dequeue, id+job)

@@ -142,7 +142,7 @@ var journal = []behavior{
 		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
 	}},
 	{"a refused commit leaves nothing behind", func(w *world) {
-		queued := []persistence.QueueRow{{JobID: "old", Task: "a", Service: "s"}}
+		queued := []persistence.QueueRow{{JobID: "old", Task: "a", Service: "s", Turn: "t"}}
 		w.must(with(created("a"), func(c *persistence.Commit) { c.Enqueue = queued }), created("b"))
 		before := w.load("a")
 		everything := func(c *persistence.Commit) {

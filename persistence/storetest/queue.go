@@ -7,7 +7,7 @@ import (
 )
 
 func job(id, service string, at int64) persistence.QueueRow {
-	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at}
+	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at, Turn: id, Size: len(id) + 7}
 }
 
 // enqueued makes task a with these jobs.
@@ -17,17 +17,29 @@ func (w *world) enqueued(jobs ...persistence.QueueRow) {
 }
 
 // jobs lists ids of jobs.
-func (w *world) jobs(services []string, afterAt int64, afterJob string, limit int) []string {
+func (w *world) jobs(services []string, afterAt int64, afterTurn string, limit int) []string {
 	w.Helper()
 	list := []string{}
-	for _, q := range got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), services, afterAt, afterJob, limit)) {
+	for _, q := range got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), services, afterAt, afterTurn, limit)) {
 		list = append(list, q.JobID)
 	}
 	return list
 }
 
 var queue = []behavior{
-	{"jobs wait in order of time and id", func(w *world) {
+	{"jobs of the same time wait in order of their turn, and are read on in it", func(w *world) {
+		turn := func(id, turn string, at int64) persistence.QueueRow {
+			j := job(id, "s", at)
+			j.Turn = turn
+			return j
+		}
+		w.enqueued(turn("a", "19", 2), turn("b", "210", 2), turn("c", "1Z", 2), turn("d", "1a", 2), turn("e", "0", 3))
+		require.Equal(w, []string{"a", "c", "d", "b", "e"}, w.jobs(nil, 0, "", 9))
+		require.Equal(w, []string{"d", "b", "e"}, w.jobs([]string{"s"}, 2, "1Z", 9))
+		rows := got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 2, "1Z", 2))
+		require.Equal(w, []persistence.QueueRow{turn("d", "1a", 2), turn("b", "210", 2)}, rows)
+	}},
+	{"jobs wait in order of time", func(w *world) {
 		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
 		require.Equal(w, []string{"b", "d", "a", "c"}, w.jobs(nil, 0, "", 9))
 		require.Equal(w, []persistence.QueueRow{job("b", "t", 1)}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 1)))

@@ -75,10 +75,10 @@ func ScanRow(row Row, r *persistence.Row) error { return row.Scan(&r.Seq, &r.At,
 // ScanWake reads task and due time.
 func ScanWake(row Row, w *persistence.Wake) error { return row.Scan(&w.Task, &w.Due) }
 
-// ScanJob reads job, task, service, time and labels.
+// ScanJob reads job, task, service, time, turn, size and labels.
 func ScanJob(row Row, q *persistence.QueueRow) error {
 	var labels []byte
-	if err := row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt, &labels); err != nil {
+	if err := row.Scan(&q.JobID, &q.Task, &q.Service, &q.EnqueuedAt, &q.Turn, &q.Size, &labels); err != nil {
 		return err
 	}
 	return readLabels(labels, &q.Labels)

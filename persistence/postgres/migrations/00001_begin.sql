@@ -95,10 +95,12 @@ CREATE TABLE task_queue (
 	job_id      text COLLATE "C" NOT NULL,
 	service     text COLLATE "C" NOT NULL,
 	enqueued_at bigint NOT NULL,
+	turn        text COLLATE "C" NOT NULL DEFAULT '', -- among those of the same time
+	size        bigint NOT NULL DEFAULT 0, -- in bytes
 	labels      jsonb, -- a list; NULL = none
 	PRIMARY KEY (task, job_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
+CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, turn);
 
 -- What a batch is sent as: one array of each kind that it has. They are no row types of tables, so that a new
 -- column does no harm to a member that does not know it.
@@ -114,7 +116,7 @@ CREATE TYPE batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
 CREATE TYPE batch_wake AS (task text, begins boolean, due bigint);
-CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, labels jsonb);
+CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
 
 CREATE TABLE workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,

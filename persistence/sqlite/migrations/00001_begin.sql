@@ -85,10 +85,12 @@ CREATE TABLE task_queue (
 	job_id      TEXT    NOT NULL,
 	service     TEXT    NOT NULL,
 	enqueued_at INTEGER NOT NULL,
+	turn        TEXT    NOT NULL DEFAULT '', -- among those of the same time
+	size        INTEGER NOT NULL DEFAULT 0, -- in bytes
 	labels      TEXT, -- JSON list; NULL = none
 	PRIMARY KEY (task, job_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, job_id);
+CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, turn);
 
 CREATE TABLE workers (
 	n              INTEGER PRIMARY KEY,
