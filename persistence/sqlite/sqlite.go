@@ -46,6 +46,9 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	if err := checkNames(path); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
+	if err := checkOwn(ctx, path); err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -66,7 +69,7 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	if s.writer, err = connect(path, 1, "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)", "wal_autocheckpoint(4000)"); err != nil {
+	if s.writer, err = connect(path, 1, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)", "wal_autocheckpoint(4000)"); err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.writer); err != nil {
@@ -83,19 +86,22 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 }
 
 func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive letter
-	}
-	name := url.URL{Scheme: "file", Path: path}
-	name.RawQuery = url.Values{"_pragma": append(pragmas, "busy_timeout(10000)")}.Encode()
-	db, err := sql.Open("sqlite", name.String())
+	db, err := openFile(path, url.Values{"_pragma": append(pragmas, "busy_timeout(10000)")})
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db, nil
+}
+
+func openFile(path string, how url.Values) (*sql.DB, error) {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive letter
+	}
+	name := url.URL{Scheme: "file", Path: path, RawQuery: how.Encode()}
+	return sql.Open("sqlite", name.String())
 }
 
 func (s *store) Ping(ctx context.Context) error {
