@@ -160,9 +160,9 @@ type Wake struct {
 
 // Tasks is what listings read.
 type Tasks interface {
-	Task(ctx context.Context, id string) (*TaskRow, error) // ErrNotFound
-	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error)
-	CountTasks(ctx context.Context, f TaskFilter) (int, error) // ignores order and paging
+	Task(ctx context.Context, id string) (*TaskRow, error)          // ErrNotFound
+	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error) // without their params
+	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
 	// CountByStatus counts all tasks by status, for metrics.
 	CountByStatus(ctx context.Context) (map[string]int, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
@@ -189,9 +189,15 @@ type TaskFilter struct {
 	Labels                      map[string]string // all must match
 	CreatedFrom, CreatedTo      int64             // from inclusive, to exclusive
 	Paused                      *bool
-	Before                      string // id: only tasks created before this one (by time, then id)
-	ByUpdate                    bool   // newest update first instead of newest creation first
+	Before                      Spot // only tasks behind this place among the newest first; a task need not be there any more
+	ByUpdate                    bool // newest update first instead of newest creation first
 	Offset, Limit               int
+}
+
+// Spot is where a task is among all of them in order of creation.
+type Spot struct {
+	CreatedAt int64
+	ID        string // "" = nowhere
 }
 
 // Queue is the store's side of jobs that wait for pollers: rows made and ended by commits.

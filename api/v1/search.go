@@ -31,16 +31,11 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	}
 	f.Limit = in.Limit + 1
 	if continued {
-		f.Before = at.name
+		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
 	rows, err := s.Store.ListTasks(ctx, f)
 	if err != nil {
 		return nil, err
-	}
-	if continued && len(rows) == 0 {
-		if rows, err = s.withoutAnchor(ctx, f, at); err != nil {
-			return nil, err
-		}
 	}
 	rows, more := cut(rows, in.Limit)
 	page := wire.Page[wire.TaskSummary]{Items: make([]wire.TaskSummary, len(rows))}
@@ -52,19 +47,6 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 		page.Next = cursor{last.CreatedAt, last.ID}.String()
 	}
 	return &body[wire.Page[wire.TaskSummary]]{page}, nil
-}
-
-// withoutAnchor goes on when the last task of the page before has been deleted meanwhile, from its time.
-func (s *service) withoutAnchor(ctx context.Context, f persistence.TaskFilter, at cursor) ([]persistence.TaskRow, error) {
-	_, err := s.Store.Task(ctx, at.name)
-	if !isMissing(err) {
-		return nil, err
-	}
-	f.Before = ""
-	if f.CreatedTo == 0 || f.CreatedTo > at.at {
-		f.CreatedTo = at.at
-	}
-	return s.Store.ListTasks(ctx, f)
 }
 
 func (s *service) filterOf(ctx context.Context, in *listTasksInput) (f persistence.TaskFilter, err error) {

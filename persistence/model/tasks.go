@@ -56,6 +56,9 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	if f.Limit > 0 {
 		list = first(list, f.Limit)
 	}
+	for i := range list {
+		list[i].Params = nil
+	}
 	return list, nil
 }
 
@@ -73,14 +76,10 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 }
 
 func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
-	before := s.tasks[f.Before]
-	if f.Before != "" && before == nil {
-		return nil
-	}
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
 		row := s.row(t)
-		if matches(row, f) && (before == nil || newest(before.TaskRow, row) < 0) {
+		if matches(row, f) && (f.Before.ID == "" || newest(persistence.TaskRow{ID: f.Before.ID, CreatedAt: f.Before.CreatedAt}, row) < 0) {
 			list = append(list, row)
 		}
 	}

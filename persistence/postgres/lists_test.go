@@ -24,8 +24,8 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 		_, err := admin.Exec(ctx, statement)
 		require.NoError(t, err)
 	}
-	before := persistence.TaskFilter{Before: "t10000", Limit: 50}
-	for _, f := range []persistence.TaskFilter{{Limit: 50}, before, {FlowID: "flow-1", Before: "t10001", Limit: 50}, {ByUpdate: true, Limit: 50}} {
+	before := persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 5000, ID: "t10000"}, Limit: 50}
+	for _, f := range []persistence.TaskFilter{{Limit: 50}, before, {FlowID: "flow-1", Before: persistence.Spot{CreatedAt: 5000, ID: "t10001"}, Limit: 50}, {ByUpdate: true, Limit: 50}} {
 		rows, err := s.ListTasks(ctx, f)
 		require.NoError(t, err)
 		require.Len(t, rows, 50)

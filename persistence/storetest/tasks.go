@@ -60,13 +60,14 @@ var filters = map[string]struct {
 	"created from and to":         {persistence.TaskFilter{CreatedFrom: 20, CreatedTo: 30}, []string{"t4", "t3", "t2"}},
 	"paused":                      {persistence.TaskFilter{Paused: &yes}, []string{"t3"}},
 	"not paused":                  {persistence.TaskFilter{Paused: &no}, []string{"t5", "t4", "t2", "t1"}},
-	"before one":                  {persistence.TaskFilter{Before: "t5"}, []string{"t4", "t3", "t2", "t1"}},
-	"before one of a moment":      {persistence.TaskFilter{Before: "t3", Limit: 2}, []string{"t2", "t1"}},
-	"before an unknown one":       {persistence.TaskFilter{Before: "nope"}, []string{}},
+	"behind one":                  {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 30, ID: "t5"}}, []string{"t4", "t3", "t2", "t1"}},
+	"behind one of a moment":      {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 20, ID: "t3"}, Limit: 2}, []string{"t2", "t1"}},
+	"behind one that is gone":     {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 20, ID: "t3x"}}, []string{"t3", "t2", "t1"}},
+	"behind all":                  {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 1, ID: "t0"}}, []string{}},
 	"a page":                      {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},
 	"an offset alone":             {persistence.TaskFilter{Offset: 3}, []string{"t2", "t1"}},
 	"several at once": {persistence.TaskFilter{FlowSlug: "one", VersionID: "v1", Statuses: []string{"running", "completed"},
-		Labels: map[string]string{"team": "blue"}, CreatedTo: 21, Paused: &no, Before: "t4", ByUpdate: true, Limit: 5}, []string{"t1", "t2"}},
+		Labels: map[string]string{"team": "blue"}, CreatedTo: 21, Paused: &no, Before: persistence.Spot{CreatedAt: 20, ID: "t4"}, ByUpdate: true, Limit: 5}, []string{"t1", "t2"}},
 }
 
 var tasks = []behavior{
@@ -99,6 +100,15 @@ var tasks = []behavior{
 		counts, err := w.CountByStatus(w.ctx())
 		require.NoError(w, err)
 		require.Equal(w, map[string]int{"running": 2, "completed": 1, "failed": 1, "pending": 1}, counts)
+	}},
+	{"params are read with their task alone", func(w *world) {
+		w.must(with(created("a"), func(c *persistence.Commit) { c.Create.Params = []byte(`{"p":1}`) }))
+		for _, row := range got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), persistence.TaskFilter{})) {
+			require.Nil(w, row.Params)
+		}
+		t, err := w.Task(w.ctx(), "a")
+		require.NoError(w, err)
+		require.JSONEq(w, `{"p":1}`, string(t.Params))
 	}},
 	{"a task is listed with its flow and version, when they exist", func(w *world) {
 		w.listed()

@@ -22,9 +22,17 @@ type Dialect struct {
 type Part struct{ Where, Order string }
 
 // Columns are what Scan reads, in its order.
-const Columns = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f.slug, ''), coalesce(v.number, 0),
+const Columns = head + `t.params` + tail
+
+// listColumns are Columns of which nothing is large: nobody is shown the params of many tasks at once.
+const listColumns = head + `NULL` + tail
+
+const (
+	head = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f.slug, ''), coalesce(v.number, 0),
 	t.status, t.cursor, t.last_action, t.error, t.paused, t.steps, t.ended_at,
-	t.labels, t.params, t.body_hash, t.created_at, t.updated_at`
+	t.labels, `
+	tail = `, t.body_hash, t.created_at, t.updated_at`
+)
 
 // From joins what Columns need.
 const From = ` FROM tasks t` + joins
@@ -42,7 +50,7 @@ type Query struct {
 // List asks for the tasks that a filter picks.
 func List(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark}
-	q.Add("SELECT " + Columns)
+	q.Add("SELECT " + listColumns)
 	order := "t.created_at"
 	if f.ByUpdate {
 		order = "t.updated_at"
@@ -139,8 +147,8 @@ func (q *Query) where(d Dialect, f persistence.TaskFilter, also string) {
 	if f.Paused != nil {
 		q.And("t.paused = ", *f.Paused)
 	}
-	if f.Before != "" {
-		q.And("(t.created_at, t.id) < (SELECT created_at, id FROM tasks WHERE id = ", f.Before)
+	if f.Before.ID != "" {
+		q.And("(t.created_at, t.id) < (", f.Before.CreatedAt, f.Before.ID)
 		q.Add(")")
 	}
 	if len(f.Labels) > 0 {
