@@ -87,7 +87,11 @@ func (g *graph) versionFor(ctx context.Context, b *graphBody) (string, error) {
 	if flowID == "" && versionID != "" {
 		return versionID, nil
 	}
-	v, err := g.store.FindVersion(ctx, flowID, max(b.number("Version"), 0))
+	number := b.number("Version")
+	if number < 0 {
+		return "", badRequest("version must be 1 or more, or absent for the newest one")
+	}
+	v, err := g.store.FindVersion(ctx, flowID, min(number, persistence.MaxVersion))
 	if missing(err) {
 		return "", notFound("no such flow, or no such published version of it")
 	}

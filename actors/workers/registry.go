@@ -123,6 +123,14 @@ func (r *Registry) Close(ctx context.Context) error {
 // Register makes a worker known, or known anew: only its place in the order and its first
 // registration stay.
 func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
+	err := r.register(ctx, w)
+	if err != nil && ctx.Err() == nil {
+		r.opts.Logger.Warn("a worker is not registered", "worker", w.ID[:min(len(w.ID), maxName)], "error", err)
+	}
+	return err
+}
+
+func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	w.Type = cmp.Or(w.Type, "http")
 	if err := r.check(ctx, &w); err != nil {
 		return err

@@ -1,8 +1,10 @@
 package workers_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -236,4 +238,17 @@ func TestLabelsAreKeptInOrder(t *testing.T) {
 		w.Labels = labels
 		require.Equal(t, flow.Invalid, flow.KindOf(r.Register(t.Context(), w)))
 	}
+}
+
+func TestWhoeverLooksForAWorkerFindsWhyItIsNotRegistered(t *testing.T) {
+	var logged bytes.Buffer
+	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	err := r.Register(t.Context(), persistence.Worker{ID: "far-away", URL: "http://192.0.2.1:9", Services: []string{"s"}})
+	require.Equal(t, flow.Invalid, flow.KindOf(err), "%v", err)
+	require.Contains(t, logged.String(), "level=WARN")
+	require.Contains(t, logged.String(), "worker=far-away")
+	require.Contains(t, logged.String(), "192.0.2.1")
+	logged.Reset()
+	require.Error(t, r.Register(t.Context(), persistence.Worker{ID: strings.Repeat("x", 1<<20), Services: []string{"s"}}))
+	require.Less(t, logged.Len(), 2000)
 }

@@ -137,6 +137,8 @@ func versionChoice(c *client) {
 	third := c.version(flow, 3, say("three"), "published")
 	list := c.list("/flows/version?flow_id=" + flow)
 	require.Equal(c, []any{3.0, 2.0, 1.0}, values(list, "version"))
+	c.refused(400, "version must be 1 or more, or absent for the newest one", "POST", "/tasks", obj{"FlowID": flow, "Version": -1})
+	c.refused(404, "no such flow, or no such published version of it", "POST", "/tasks", obj{"FlowID": flow, "Version": 1 << 40})
 	newest := c.post("/tasks", obj{"FlowID": flow, "Version": 0, "ParamsJSON": "{}"})["id"].(string)
 	require.Equal(c, third, c.ends(newest, "completed")["flow_version_id"])
 	drafted := c.ends(c.post("/tasks", obj{"FlowID": flow, "Version": 2})["id"].(string), "completed")
