@@ -191,7 +191,7 @@ func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wir
 		return false, err
 	}
 	live := v.State.Live(a)
-	if live == nil || q.Token != "" && q.Token != live.Token {
+	if live == nil || live.Token == "" || q.Token != "" && q.Token != live.Token {
 		return false, nil
 	}
 	return true, g.store.PutLog(r.Context(), task, job, []byte(q.Log))

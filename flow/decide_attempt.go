@@ -159,6 +159,9 @@ func (d *decider) report(c Report) error {
 	if c.Poller && st.exec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
 	}
+	if c.Poller && u.Live.Worker == "" && u.Live.Token == "" {
+		return Errorf(Conflict, "nobody has claimed the job: it can be completed by whoever has polled for it")
+	}
 	if c.Token != "" && c.Token != u.Live.Token {
 		return Errorf(Conflict, "the token is not that of the newest claim: another worker holds the job")
 	}

@@ -43,7 +43,13 @@ func queueWaits(c *client) {
 func queueCompletes(c *client) {
 	service := unique("svc")
 	task := c.start(queueNode(service), obj{})
+	c.untilStatus(task, "waiting_queue")
+	guessed := "q-" + strings.TrimPrefix(c.runs(task)[0]["id"].(string), "run-")
+	c.refused(409, "nobody has claimed the job: it can be completed by whoever has polled for it",
+		"POST", "/queue/complete", obj{"queue_id": guessed, "result": "mine", "log": "mine too"})
+	c.refused(404, "no log path", "GET", "/tasks/logs?run_id="+c.runs(task)[0]["id"].(string), nil)
 	q := c.claim(service)
+	require.Equal(c, guessed, q["id"])
 	require.Equal(c, obj{"ok": "1"}, c.post("/queue/update_run", obj{"run_id": q["run_id"], "status": "running"}))
 	require.Equal(c, []any{"running"}, values(c.runs(task), "status"))
 	c.post("/queue/update_run", obj{"run_id": "run-nope", "status": "running"})
