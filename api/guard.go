@@ -45,6 +45,9 @@ func (g *guard) stranger(r *http.Request) *wire.Problem {
 	case !g.knowsOrigin(r):
 		why = denied(http.StatusForbidden, "header.Origin", "requests from the origin "+clip(r.Header.Get("Origin"))+" are refused",
 			"allow the origin in the server's configuration")
+	case !g.knowsSite(r):
+		why = denied(http.StatusForbidden, "header.Sec-Fetch-Site", "requests of pages of other sites are refused",
+			"allow the page's origin in the server's configuration, and have it ask in mode cors")
 	default:
 		return nil
 	}
@@ -75,6 +78,24 @@ func (g *guard) knowsOrigin(r *http.Request) bool {
 		return false
 	}
 	return strings.EqualFold(u.Host, r.Host) || isLoopback(u.Hostname())
+}
+
+// knowsSite keeps out what browsers fetch for foreign pages without telling an Origin: images, scripts, frames. A link that
+// leads here is let in: only the person who follows it sees where.
+func (g *guard) knowsSite(r *http.Request) bool {
+	if r.Header.Get("Origin") != "" || slices.Contains(g.origins, "*") {
+		return true // its origin has been looked at, or does not matter
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return true
+	case "same-site":
+		return isLoopback(hostOnly(r.Host))
+	case "cross-site":
+		return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+			r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	}
+	return false
 }
 
 // hasToken compares with every token, in a time that tells nothing about them.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -44,6 +45,42 @@ func TestStrangersAreRefused(t *testing.T) {
 			local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8070}
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(local)))
 			why := newGuard(nil, tt.origins, tt.hosts).stranger(r)
+			require.Equal(t, tt.refused, why != nil, why)
+		})
+	}
+}
+
+// Browsers send no Origin with the GETs of images, scripts and frames, but say what kind of page asks.
+func TestGETsOfForeignPagesAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		host, site, mode, dest, origin, method string
+		origins                                []string
+		refused                                bool
+	}{
+		"no browser":                                   {},
+		"an address that somebody typed":               {site: "none", mode: "navigate", dest: "document"},
+		"a page of this server":                        {site: "same-origin", mode: "no-cors", dest: "image"},
+		"a page of this computer":                      {site: "same-site", mode: "no-cors", dest: "script"},
+		"a page of a neighboring name":                 {host: "troupe.example", site: "same-site", mode: "no-cors", dest: "script", refused: true},
+		"an image of a foreign page":                   {site: "cross-site", mode: "no-cors", dest: "image", refused: true},
+		"a frame of a foreign page":                    {site: "cross-site", mode: "navigate", dest: "iframe", refused: true},
+		"a form of a foreign page":                     {site: "cross-site", mode: "navigate", dest: "document", method: "POST", refused: true},
+		"a link on a foreign page":                     {site: "cross-site", mode: "navigate", dest: "document"},
+		"a word that browsers do not know yet":         {site: "elsewhere", refused: true},
+		"a foreign page that is configured":            {site: "cross-site", mode: "cors", origin: "https://ui.example", origins: []string{"https://ui.example"}},
+		"an image of a page when all pages may call":   {site: "cross-site", mode: "no-cors", dest: "image", origins: []string{"*"}},
+		"a foreign page that is not configured":        {site: "cross-site", mode: "cors", origin: "https://evil.example", refused: true},
+		"a page of this computer that says its origin": {site: "cross-site", mode: "cors", origin: "http://localhost:5173"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(cmp.Or(tt.method, "GET"), "/", nil)
+			r.Host = cmp.Or(tt.host, "localhost:8070")
+			for header, value := range map[string]string{"Sec-Fetch-Site": tt.site, "Sec-Fetch-Mode": tt.mode, "Sec-Fetch-Dest": tt.dest, "Origin": tt.origin} {
+				if value != "" {
+					r.Header.Set(header, value)
+				}
+			}
+			why := newGuard(nil, tt.origins, []string{"troupe.example"}).stranger(r)
 			require.Equal(t, tt.refused, why != nil, why)
 		})
 	}
