@@ -44,7 +44,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		notes := &requestNotes{id: requestID(r)}
 		w.Header().Set(requestIDHeader, notes.id)
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, notes))
-		rec := &recorder{ResponseWriter: w}
+		rec := &recorder{ResponseWriter: w, patience: s.cfg.ReadTimeout}
 		began := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
@@ -112,10 +112,12 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// recorder remembers the status. Unwrap keeps flushing and deadlines reachable.
+// recorder remembers the status, and gives up a client that does not read what is written. Unwrap keeps
+// flushing and deadlines reachable.
 type recorder struct {
 	http.ResponseWriter
-	status int
+	status   int
+	patience time.Duration
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -129,6 +131,8 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
+	// The deadline of a request that stayed was lifted, and that of others may be nearly over.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience)) // only writers of tests have none
 	return w.ResponseWriter.Write(b)
 }
 

@@ -33,7 +33,7 @@ type Config struct {
 
 	MaxBody     int64         // bytes of one request; what BodyLimit says
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
-	ReadTimeout time.Duration // for one whole request, and for its answer; streams and long polls lift it; 30 s
+	ReadTimeout time.Duration // for one whole request, and for each part of its answer to be read; streams and long polls lift the first; 30 s
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
 
 	Logger     *slog.Logger

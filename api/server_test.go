@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -268,6 +269,35 @@ func TestWhatTakesTooLongIsAnswered(t *testing.T) {
 	require.Equal(t, 503, resp.StatusCode)
 	require.Equal(t, "1", resp.Header.Get("Retry-After"))
 	require.JSONEq(t, `{"error":"the engine did not answer in time; try again"}`, body)
+}
+
+func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
+	for name, stays := range map[string]bool{"of a long poll": true, "of any other request": false} {
+		t.Run(name, func(t *testing.T) {
+			written := make(chan error, 1)
+			s := serve(t, Config{ReadTimeout: 300 * time.Millisecond}, func(s *Server) {
+				s.Mount("/large", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if stays {
+						_, leave := Stay(w, r)
+						defer leave()
+					}
+					_, err := w.Write(make([]byte, 64<<20)) // more than all buffers between here and there
+					written <- err
+				}))
+			})
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, conn.Close()) }()
+			_, err = io.WriteString(conn, "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			require.NoError(t, err)
+			select {
+			case err := <-written:
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			case <-time.After(time.Minute):
+				t.Fatal("the answer waits for its reader for ever")
+			}
+		})
+	}
 }
 
 func TestSlowRequestsAreCutOff(t *testing.T) {
