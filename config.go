@@ -93,7 +93,18 @@ func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
 	case strings.HasPrefix(setting, "postgres://"), strings.HasPrefix(setting, "postgresql://"):
 		return postgres.Open(ctx, setting, postgres.Options{})
 	}
-	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", setting)
+	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", StoreName(setting))
+}
+
+// StoreName is what may be shown of a store's setting: it holds no password.
+func StoreName(setting string) string {
+	switch {
+	case storeKind(setting) == "postgres":
+		return postgres.Name(setting)
+	case strings.HasPrefix(setting, "sqlite:") || !strings.ContainsAny(setting, "@=?"):
+		return setting
+	}
+	return "…" // of no known kind: a password may be anywhere in it
 }
 
 // storeKind names the kind of store of a setting.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
@@ -54,7 +55,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		return errors.Join(err, m.wait())
 	}
 	starting()
-	fmt.Fprintf(a.stdout, "Troupe serves %s from %s; definitions in %s are published when they change\n", m.url, storeName(cfg.Store), c.Dir)
+	fmt.Fprintf(a.stdout, "Troupe serves %s from %s; definitions in %s are published when they change\n", m.url, troupe.StoreName(cfg.Store), c.Dir)
 	out := &sharedWriter{w: a.stdout}
 	var all sync.WaitGroup
 	for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {

@@ -193,12 +193,3 @@ func reachable(addr net.Addr) string {
 	}
 	return net.JoinHostPort(host, port)
 }
-
-// storeName is a store's setting without its password.
-func storeName(setting string) string {
-	scheme, rest, found := strings.Cut(setting, "://")
-	if _, host, ok := strings.Cut(rest, "@"); found && ok {
-		return scheme + "://…@" + host
-	}
-	return setting
-}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/troupe-engine/troupe"
 )
 
 type serveCmd struct {
@@ -18,6 +20,6 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "Troupe serves %s from %s\n", m.url, storeName(cfg.Store))
+	fmt.Fprintf(a.stdout, "Troupe serves %s from %s\n", m.url, troupe.StoreName(cfg.Store))
 	return m.wait()
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
@@ -79,8 +80,14 @@ func TestNegativeNumbersAreRefused(t *testing.T) {
 }
 
 func TestPasswordsAreNotPrinted(t *testing.T) {
-	require.Equal(t, "postgres://…@db/troupe", storeName("postgres://me:secret@db/troupe"))
-	require.Equal(t, "sqlite:t.db", storeName("sqlite:t.db"))
+	require.Equal(t, "postgres://me@db:5432/troupe", troupe.StoreName("postgres://me:secret@db/troupe?password=secret"))
+	require.Equal(t, "sqlite:t@=?.db", troupe.StoreName("sqlite:t@=?.db"))
+	for _, store := range []string{"postgres://me:secret/x@127.0.0.1:1/troupe", "postgres://me:x@secret@127.0.0.1:1/troupe", "postgres://me@127.0.0.1:1/troupe?password=secret",
+		"host=127.0.0.1 port=1 user=me password=secret", "mysql://me:secret@db/troupe", "postgres:me:secret@db"} {
+		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", store)
+		require.Equal(t, 1, got.code)
+		require.NotContains(t, got.stdout+got.stderr, "secret", store)
+	}
 }
 
 func TestTheBinaryServesUntilItIsAskedToEnd(t *testing.T) {

@@ -69,7 +69,7 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 }
 
 func (s *store) open(ctx context.Context, dsn string) error {
-	config, err := pgxpool.ParseConfig(dsn)
+	config, err := parse(dsn)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *store) steady(config *pgxpool.Config) {
 }
 
 func connect(ctx context.Context, dsn string, size int, change func(*pgxpool.Config)) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(dsn)
+	config, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
