@@ -21,7 +21,7 @@ func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("id is missing")
 	}
 	err = g.registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.text("url"),
-		Type: cmp.Or(b.text("type"), "http"), Services: b.texts("services"), Labels: b.texts("labels")})
+		Type: cmp.Or(b.text("type"), "http"), Services: b.texts("services"), Labels: b.texts("labels"), Secret: b.text("secret")})
 	if err != nil {
 		return err
 	}

@@ -284,6 +284,7 @@ type Worker struct {
 	ID, URL, Type string
 	Services      []string
 	Labels        []string // that it has, for jobs that ask for them; nil = none
+	Secret        string   // that it wants with every call, and that is shown to nobody; "" = none
 	Load          int
 	LastHeartbeat int64
 	RegisteredAt  int64 // first registration

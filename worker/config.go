@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -33,6 +34,9 @@ type Config struct {
 	// Listen is the address a push worker listens on. By default the URL's port, on loopback if
 	// the URL is.
 	Listen string
+	// Secret is what a push worker wants to see with every call; it is told to the engine, and to nobody else, with
+	// the registration. One is made up. Workers of one URL must have the same.
+	Secret string
 	// Wait is how long a pull worker's request for jobs may stay with the engine; 20 s.
 	Wait time.Duration
 
@@ -59,6 +63,7 @@ func (c Config) orDefault() Config {
 	if c.ID == "" {
 		c.ID = madeUpID()
 	}
+	c.Secret = cmp.Or(c.Secret, rand.Text())
 	c.Wait = cmp.Or(c.Wait, 20*time.Second)
 	c.Concurrency = max(cmp.Or(c.Concurrency, 64), 1)
 	c.Grace = max(cmp.Or(c.Grace, 10*time.Second), 0)

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,6 +103,9 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 		// Engines send none. Without this any web page could have jobs done by a local worker.
 		http.Error(rw, "requests of web pages are refused", http.StatusForbidden)
 		return
+	case !w.knows(r.Header.Get("Authorization")):
+		http.Error(rw, "only the engine that this worker registered with has its secret", http.StatusUnauthorized)
+		return
 	case h == nil:
 		http.NotFound(rw, r)
 		return
@@ -121,6 +125,11 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	job := pushed(r.Header)
 	job.Service, job.Input, job.Params, job.Log = service, req.Input, req.Params, io.Discard
 	answer(rw, w.call(r.Context(), h, job))
+}
+
+// knows says whether a caller has the secret.
+func (w *Worker) knows(authorization string) bool {
+	return subtle.ConstantTimeCompare([]byte(authorization), []byte("Bearer "+w.cfg.Secret)) == 1
 }
 
 // pushed reads what the headers tell about a job.

@@ -16,16 +16,20 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
+// secret of the workers here.
+const secret = "s3cret"
+
 func pushConfig(e *engine) worker.Config {
 	cfg := config(e)
-	cfg.Push, cfg.URL = true, "http://127.0.0.1:0"
+	cfg.Push, cfg.URL, cfg.Secret = true, "http://127.0.0.1:0", secret
 	return cfg
 }
 
-// post sends a job to a push worker.
+// post sends a job to a push worker, as an engine does that it has registered with.
 func post(t testing.TB, ctx context.Context, url, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+secret)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -94,6 +98,40 @@ func TestAPushedJobTellsWhereItComesFrom(t *testing.T) {
 	require.Equal(t, `{"result":["","","",0,1,0]}`+"\n", body, "an engine may not tell")
 }
 
+func TestAStrangerHasNothingDone(t *testing.T) {
+	e := newEngine(t)
+	cfg := pushConfig(e)
+	cfg.Secret, cfg.Listen = "", "0.0.0.0:0"
+	w := worker.New(cfg)
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return "done", nil })
+	run(t, w)
+	defer http.DefaultClient.CloseIdleConnections()
+	me := <-e.registered
+	require.Len(t, me.Secret, 26)
+	for name, header := range map[string]string{"another secret": "Bearer " + secret, "none": "", "an empty one": "Bearer ", "another scheme": "Basic " + me.Secret} {
+		code, body := post(t, t.Context(), me.URL+"/exec/s", `{}`, "Authorization", header)
+		require.Equal(t, http.StatusUnauthorized, code, name)
+		require.NotContains(t, body, me.Secret)
+		code, _ = post(t, t.Context(), me.URL+"/exec/unknown", `{}`, "Authorization", header)
+		require.Equal(t, http.StatusUnauthorized, code, name)
+	}
+	code, body := post(t, t.Context(), me.URL+"/exec/s", `{}`, "Authorization", "Bearer "+me.Secret)
+	require.Equal(t, 200, code)
+	require.Equal(t, `{"result":"done"}`+"\n", body)
+}
+
+func TestASecretIsOfOneWorker(t *testing.T) {
+	e := newEngine(t)
+	for range 2 {
+		cfg := pushConfig(e)
+		cfg.Secret = ""
+		w := worker.New(cfg)
+		w.Handle("s", nil)
+		run(t, w)
+	}
+	require.NotEqual(t, (<-e.registered).Secret, (<-e.registered).Secret)
+}
+
 func TestATakenPortIsReplaced(t *testing.T) {
 	e := newEngine(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,7 +139,7 @@ func TestATakenPortIsReplaced(t *testing.T) {
 	defer taken.Close()
 	t.Setenv("WORKER_URL", "http://"+taken.Addr().String()+"/")
 	cfg := config(e)
-	cfg.Push = true
+	cfg.Push, cfg.Secret = true, secret
 	w := worker.New(cfg)
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
 	run(t, w)
@@ -225,7 +263,9 @@ func BenchmarkPush(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			resp, err := client.Post(me.URL+"/exec/s", "application/json", strings.NewReader(body))
+			req, _ := http.NewRequest(http.MethodPost, me.URL+"/exec/s", strings.NewReader(body))
+			req.Header.Set("Authorization", "Bearer "+secret)
+			resp, err := client.Do(req)
 			if err != nil {
 				b.Fatal(err)
 			}

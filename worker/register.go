@@ -16,6 +16,7 @@ type registration struct {
 	id, url, kind string
 	services      []string
 	labels        []string
+	secret        string
 }
 
 // announce registers the worker and gives signs of life until ctx ends. An engine that does not know
@@ -55,7 +56,7 @@ func (w *Worker) sayGoodbye(me registration) {
 func (w *Worker) register(ctx context.Context, me registration) bool {
 	for failing := false; ; failing = true {
 		err := w.server.post(ctx, "/workers/register",
-			wire.RegisterWorker{ID: me.id, URL: me.url, Type: me.kind, Services: me.services, Labels: me.labels}, &struct{}{}, requestTime)
+			wire.RegisterWorker{ID: me.id, URL: me.url, Type: me.kind, Services: me.services, Labels: me.labels, Secret: me.secret}, &struct{}{}, requestTime)
 		if err == nil {
 			w.cfg.Logger.Info("registered", "worker", me.id, "url", me.url, "services", me.services, "labels", me.labels)
 			return true

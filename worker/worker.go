@@ -62,7 +62,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		if push, err = w.listen(); err != nil {
 			return err
 		}
-		me.url, me.kind = push.url, "http"
+		me.url, me.kind, me.secret = push.url, "http", w.cfg.Secret
 	}
 	var loops, signs, polls, keeper sync.WaitGroup
 	if push != nil {

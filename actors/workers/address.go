@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,7 +46,11 @@ func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
 		return err
 	}
 	if w.Type != "http" {
+		w.Secret = ""
 		return nil // it is not called
+	}
+	if err := checkSecret(w); err != nil {
+		return err
 	}
 	return r.checkURL(ctx, w.URL)
 }
@@ -53,6 +58,15 @@ func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
 func checkTexts(w *persistence.Worker) error {
 	return cmp.Or(flow.CheckText("the worker's id", w.ID), flow.CheckText("the worker's url", w.URL), flow.CheckText("the worker's type", w.Type),
 		flow.CheckText("the service", w.Services...), flow.CheckText("the label", w.Labels...))
+}
+
+// checkSecret refuses what no header may hold.
+func checkSecret(w *persistence.Worker) error {
+	odd := strings.ContainsFunc(w.Secret, func(r rune) bool { return r <= ' ' || r > '~' })
+	if odd || len(w.Secret) > maxName {
+		return flow.Errorf(flow.Invalid, "worker %q: a secret has at most %d visible characters of ASCII", w.ID, maxName)
+	}
+	return nil
 }
 
 func checkLabels(w *persistence.Worker) error {

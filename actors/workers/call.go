@@ -82,6 +82,9 @@ func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, e
 		return flow.Report{}, err
 	}
 	req.Header = c.header.Clone()
+	if w.Secret != "" {
+		req.Header.Set("Authorization", "Bearer "+w.Secret)
+	}
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return flow.Report{}, err

@@ -219,9 +219,10 @@ func (r *Registry) self() persistence.Worker {
 	return w
 }
 
-// now is the worker with its present load and last sign of life.
+// now is what may be shown of the worker, with its present load and last sign of life.
 func (w *worker) now() persistence.Worker {
 	k := w.Worker
+	k.Secret = ""
 	k.Load, k.LastHeartbeat = int(w.load.Load()), w.last.Load()
 	return k
 }

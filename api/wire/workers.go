@@ -9,6 +9,7 @@ type RegisterWorker struct {
 	Services []string `json:"services"`
 	Type     string   `json:"type"` // "" = http
 	Labels   []string `json:"labels,omitempty"`
+	Secret   string   `json:"secret,omitempty"` // the engine sends it with every call, as "Authorization: Bearer …"
 }
 
 // WorkerHeartbeat is a worker's sign of life. Workers are told apart by ID alone.

@@ -27,6 +27,7 @@ type workerCmd struct {
 	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
 	Listen      string        `env:"TROUPE_WORKER_LISTEN" placeholder:"ADDR" help:"Address a push worker listens on, if not that of its URL."`
+	Secret      string        `env:"TROUPE_WORKER_SECRET" help:"What callers of a push worker must know; the member is told. Made up when empty."`
 	Delay       time.Duration `hidden:"" help:"What every demo job of a pull worker takes."`
 	WithStdin   bool          `hidden:"" help:"End when stdin ends, so that a worker never outlives who started it."`
 	LogLevel    string        `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
@@ -36,7 +37,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
 	w := worker.New(worker.Config{
-		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Push: c.Mode == "push", Pull: c.Mode == "pull",
+		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Secret: c.Secret, Push: c.Mode == "push", Pull: c.Mode == "pull",
 		URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})),
 	})

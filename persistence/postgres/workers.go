@@ -13,10 +13,10 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.exec(ctx, "put a worker", `INSERT INTO workers (id, url, type, services, labels, load, last_heartbeat, registered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels,
+	_, err = s.exec(ctx, "put a worker", `INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels, secret = excluded.secret,
 			load = excluded.load, last_heartbeat = excluded.last_heartbeat`,
-		w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Load, w.LastHeartbeat, w.RegisteredAt)
+		w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load, w.LastHeartbeat, w.RegisteredAt)
 	return err
 }
 
@@ -32,7 +32,7 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 	return read(ctx, s, "list workers", listing.ScanWorker,
-		"SELECT id, url, type, services, labels, load, last_heartbeat, registered_at FROM workers ORDER BY n")
+		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at FROM workers ORDER BY n")
 }
 
 func (s *store) DeleteWorker(ctx context.Context, id string) error {

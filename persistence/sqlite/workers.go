@@ -14,10 +14,10 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 		return err
 	}
 	return s.write(ctx, "put a worker", func(t tx) error {
-		_, err := t.exec(`INSERT INTO workers (id, url, type, services, labels, load, last_heartbeat, registered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels,
+		_, err := t.exec(`INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels, secret = excluded.secret,
 				load = excluded.load, last_heartbeat = excluded.last_heartbeat`,
-			w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Load, w.LastHeartbeat, w.RegisteredAt)
+			w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load, w.LastHeartbeat, w.RegisteredAt)
 		return err
 	})
 }
@@ -35,7 +35,7 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 	return read(ctx, &s.readers, "list workers", listing.ScanWorker,
-		"SELECT id, url, type, services, labels, load, last_heartbeat, registered_at FROM workers ORDER BY n")
+		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at FROM workers ORDER BY n")
 }
 
 func (s *store) DeleteWorker(ctx context.Context, id string) error {

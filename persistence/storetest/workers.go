@@ -19,18 +19,18 @@ func (w *world) put(worker persistence.Worker) {
 var workers = []behavior{
 	{"workers are listed in order of first registration", func(w *world) {
 		b := persistence.Worker{ID: "b", URL: "http://b", Type: "http", Services: []string{"x", "y"},
-			Labels: []string{"gpu", `o"d'd`}, Load: 2, LastHeartbeat: 5, RegisteredAt: 5}
+			Labels: []string{"gpu", `o"d'd`}, Secret: "s3cr't", Load: 2, LastHeartbeat: 5, RegisteredAt: 5}
 		w.put(b)
 		w.put(persistence.Worker{ID: "a", RegisteredAt: 6})
 		require.Equal(w, []persistence.Worker{b, {ID: "a", RegisteredAt: 6}}, w.workers())
 	}},
 	{"registering again changes all but the first registration", func(w *world) {
-		w.put(persistence.Worker{ID: "a", URL: "old", RegisteredAt: 1, Services: []string{"x"}, Labels: []string{"gpu"}})
+		w.put(persistence.Worker{ID: "a", URL: "old", RegisteredAt: 1, Services: []string{"x"}, Labels: []string{"gpu"}, Secret: "old"})
 		w.put(persistence.Worker{ID: "b", RegisteredAt: 2})
 		w.put(persistence.Worker{ID: "b", RegisteredAt: 3, Labels: []string{"eu"}})
-		w.put(persistence.Worker{ID: "a", URL: "new", Type: "t", Services: []string{}, Labels: []string{}, Load: 3, LastHeartbeat: 9, RegisteredAt: 9})
+		w.put(persistence.Worker{ID: "a", URL: "new", Type: "t", Services: []string{}, Labels: []string{}, Secret: "new", Load: 3, LastHeartbeat: 9, RegisteredAt: 9})
 		require.Equal(w, []persistence.Worker{
-			{ID: "a", URL: "new", Type: "t", Services: []string{}, Load: 3, LastHeartbeat: 9, RegisteredAt: 1},
+			{ID: "a", URL: "new", Type: "t", Services: []string{}, Secret: "new", Load: 3, LastHeartbeat: 9, RegisteredAt: 1},
 			{ID: "b", RegisteredAt: 2, Labels: []string{"eu"}},
 		}, w.workers())
 	}},

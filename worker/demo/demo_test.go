@@ -21,6 +21,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+const secret = "s3cret"
+
+// post asks for a job as the engine does that the worker has registered with.
+func post(t *testing.T, url, body string) *http.Response {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewBufferString(body))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+secret)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	return resp
+}
+
 // start runs a push worker, so that its services can be asked one by one, and returns its URL.
 func start(t *testing.T, offer func(*worker.Worker)) string {
 	urls := make(chan string, 100)
@@ -31,7 +43,7 @@ func start(t *testing.T, offer func(*worker.Worker)) string {
 		urls <- me.URL
 	}))
 	t.Cleanup(engine.Close)
-	w := worker.New(worker.Config{Server: engine.URL, Push: true, URL: "http://127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	w := worker.New(worker.Config{Server: engine.URL, Push: true, URL: "http://127.0.0.1:0", Secret: secret, Logger: slog.New(slog.DiscardHandler)})
 	offer(w)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -95,8 +107,7 @@ func TestServices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := `{"input":` + tt.input + `,"params":` + tt.params + `}`
-			resp, err := http.Post(url+"/exec/"+tt.service, "application/json", bytes.NewBufferString(body))
-			require.NoError(t, err)
+			resp := post(t, url+"/exec/"+tt.service, body)
 			defer resp.Body.Close()
 			var got wire.ExecAnswer
 			require.NoError(t, json.NewDecoder(resp.Body).Decode(&got))
@@ -109,10 +120,9 @@ func TestServices(t *testing.T) {
 func TestTheDelayOfPullServices(t *testing.T) {
 	url := start(t, func(w *worker.Worker) { demo.Pull(w, demo.Options{Delay: 30 * time.Millisecond}) })
 	begun := time.Now()
-	resp, err := http.Post(url+"/exec/email-service", "application/json", bytes.NewBufferString(`{}`))
-	require.NoError(t, err)
+	resp := post(t, url+"/exec/email-service", `{}`)
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
+	_, err := io.Copy(io.Discard, resp.Body)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(begun), 30*time.Millisecond)
 }

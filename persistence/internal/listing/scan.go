@@ -49,10 +49,10 @@ func ScanVersion(row Row, v *persistence.Version) error {
 	return row.Scan(&v.ID, &v.FlowID, &v.Number, &v.Definition, &v.Status, &v.Hash, &v.CreatedAt)
 }
 
-// ScanWorker reads id, address, type, services and labels as JSON, load, last heartbeat and registration.
+// ScanWorker reads id, address, type, services and labels as JSON, secret, load, last heartbeat and registration.
 func ScanWorker(row Row, w *persistence.Worker) error {
 	var services, labels []byte
-	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
+	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(services, &w.Services); err != nil {

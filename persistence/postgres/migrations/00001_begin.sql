@@ -125,6 +125,7 @@ CREATE TABLE workers (
 	type           text    NOT NULL,
 	services       json    NOT NULL, -- a list
 	labels         json,             -- a list; null = none
+	secret         text    NOT NULL, -- '' = none
 	load           integer NOT NULL,
 	last_heartbeat bigint  NOT NULL,
 	registered_at  bigint  NOT NULL

@@ -99,6 +99,7 @@ CREATE TABLE workers (
 	type           TEXT    NOT NULL,
 	services       TEXT    NOT NULL, -- JSON list
 	labels         TEXT,             -- JSON list; null = none
+	secret         TEXT    NOT NULL, -- '' = none
 	load           INTEGER NOT NULL,
 	last_heartbeat INTEGER NOT NULL,
 	registered_at  INTEGER NOT NULL
