@@ -151,10 +151,7 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 }
 
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
-	_, total, err := sc.unitsOfEach(n)
-	if err == nil && total > d.limits.Units {
-		err = Errorf(Limit, "limit: %d units, more than the %d a step may have", total, d.limits.Units)
-	}
+	total, err := sc.unitsOfEach(n, d.limits.Units)
 	switch {
 	case err != nil:
 		d.failNode(sc, n, ReasonPreprocessing, err.Error())

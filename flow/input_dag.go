@@ -128,33 +128,6 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// unitsOfEach says how many units a fanout has and what they work on.
-func (sc *Scope) unitsOfEach(n *PlanNode) (items []json.RawMessage, total int, err error) {
-	d := n.Dag
-	repeats := d.Repeats
-	if d.Count != nil {
-		v, _ := sc.dagRef(n, d.Count)
-		f, ok := expr.Number(v)
-		if !ok || f != float64(int(f)) || f < 0 {
-			return nil, 0, Errorf(Invalid, "each.count %s must be a whole number, is %s", d.Count.Text, describe(v))
-		}
-		repeats = int(f)
-	}
-	if d.Items == nil {
-		return nil, repeats, nil
-	}
-	v, _ := sc.dagRef(n, d.Items)
-	items, ok := expr.Elements(v)
-	if !ok {
-		return nil, 0, Errorf(Invalid, "the items of %s, from %s, must be an array, are %s", n.Key, d.Items.Text, describe(v))
-	}
-	total = len(items)
-	if d.Repeats > 0 || d.Count != nil {
-		total *= repeats
-	}
-	return items, total, nil
-}
-
 // describe names a value's kind, and a short one itself.
 func describe(v json.RawMessage) string {
 	kind, short := expr.KindOf(v), expr.Compact(v)
@@ -206,7 +179,7 @@ func (st *Step) item(i int) json.RawMessage {
 	if st.items == nil && len(st.Input) > 0 {
 		st.items, _ = expr.Elements(st.Input)
 	} else if st.items == nil {
-		st.items, _, _ = st.scope.unitsOfEach(st.Node)
+		st.items, _ = st.scope.itemsOfEach(st.Node)
 	}
 	if n := len(st.items); n > 0 && st.Initial >= n {
 		return orNull(st.items[i/(st.Initial/n)])

@@ -161,7 +161,7 @@ func (w *dagWriter) fanout(n object, key string, deps []string) {
 	default:
 		each["items"] = "$run.list"
 		if len(deps) > 0 && w.rng.IntN(2) == 0 {
-			each["items"] = "$deps." + pick(w.rng, deps...)
+			each["items"] = "$deps." + pick(w.rng, deps...) // it may have been skipped
 		}
 	}
 	n["kind"], n["each"] = "fanout", each

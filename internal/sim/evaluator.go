@@ -76,8 +76,9 @@ type inside struct {
 
 // view is what a node sees of those it depends on.
 type view struct {
-	names []string
-	outs  map[string]any // of those that completed
+	names   []string
+	outs    map[string]any  // of those that completed
+	skipped map[string]bool // those that were skipped
 }
 
 // evaluate is the outcome of a play.
@@ -107,7 +108,7 @@ func dagOutcome(status flow.TaskStatus, ends map[string]*end, result any) outcom
 // scope evaluates all of a scope and is its value.
 func (e *evaluator) scope(in *inside) any {
 	waited := map[string]bool{}
-	leaves := view{outs: map[string]any{}}
+	leaves := newView()
 	var output *dagNode
 	for _, n := range in.flow.Nodes {
 		for _, dep := range n.DependsOn {
@@ -135,10 +136,15 @@ func (e *evaluator) scope(in *inside) any {
 	return leaves.outs
 }
 
+func newView() view { return view{outs: map[string]any{}, skipped: map[string]bool{}} }
+
 func (v *view) add(key string, r *end) {
 	v.names = append(v.names, key)
-	if r.status == flow.StepCompleted {
+	switch r.status {
+	case flow.StepCompleted:
 		v.outs[key] = r.out
+	case flow.StepSkipped:
+		v.skipped[key] = true
 	}
 }
 
@@ -171,7 +177,7 @@ func (e *evaluator) node(in *inside, key string) *end {
 	}
 	n, sees, runs := in.flow.Nodes[key], in.sees, !in.shut
 	if len(n.DependsOn) > 0 {
-		sees = view{outs: map[string]any{}}
+		sees = newView()
 	}
 	for _, dep := range n.DependsOn {
 		d := e.node(in, dep)
@@ -363,7 +369,11 @@ func (e *evaluator) items(in *inside, n *dagNode, sees view) (units []any, ok bo
 	if handler, made := n.Each.Items.(map[string]any); made {
 		list = e.tried(handler["service"].(string), n, input).out
 	} else {
-		list, _ = in.meaning(sees, n.Each.Items.(string))
+		ref := n.Each.Items.(string)
+		if dep, of := strings.CutPrefix(ref, "$deps."); of && sees.skipped[dep] {
+			return nil, true
+		}
+		list, _ = in.meaning(sees, ref)
 	}
 	items, ok := list.([]any)
 	for _, item := range items {
