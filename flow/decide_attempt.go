@@ -39,12 +39,12 @@ func (d *decider) fill(st *Step) {
 	}
 }
 
-// unstarted are the next units in a row that have not been started, at most so many. What is kept lies
-// between them.
+// unstarted are the next units in a row that have not been started, at most so many. What is kept, or was
+// finished before its turn, lies between them.
 func (st *Step) unstarted(most int) (from, n int) {
-	for from = st.Next; from < len(st.Units) && st.Units[from].Status == UnitCompleted; from++ {
+	for from = st.Next; from < len(st.Units) && st.Units[from].Attempt > 0; from++ {
 	}
-	for n < most && from+n < len(st.Units) && st.Units[from+n].Status == UnitPending {
+	for n < most && from+n < len(st.Units) && st.Units[from+n].Attempt == 0 {
 		n++
 	}
 	return from, n
@@ -216,9 +216,9 @@ func wrongRoute(n *PlanNode) error {
 	return Errorf(Conflict, "step %.80q has the route %s, not direct: only whoever carries its jobs can end them", n.Key, n.Exec.Route())
 }
 
-// retries of a unit. The branches and items of graph mode have none.
+// retries of a unit. The branches and items of graph mode have none, nor has what nobody carries out.
 func (st *Step) retries() int {
-	if st.Node.Retry.Units {
+	if st.Node.Retry.Units && st.Node.Exec.Type != ExecDirect {
 		return st.Node.Retry.Max
 	}
 	return 0

@@ -13,7 +13,7 @@ func (d *decider) direct(c Report) error {
 	}
 	st := sc.visitOf(n)
 	switch {
-	case st == nil || d.s.Status.Ended():
+	case st == nil || d.s.Status.Ended() && !d.s.letGoOn():
 		return d.directOver(sc, n, c)
 	case c.Unit < 0 || c.Unit >= len(st.Units):
 		return errNoUnit(c, len(st.Units))
@@ -22,16 +22,22 @@ func (d *decider) direct(c Report) error {
 	}
 	u := &st.Units[c.Unit]
 	c.Visit = st.Visit
+	if u.Attempt == 0 && c.Attempt <= 1 { // it waits for a place or its time, which are nothing to whoever finishes it
+		d.launch(st, c.Unit, 1, 1)
+	}
 	if c.Attempt == 0 {
 		c.Attempt = int(u.Attempt)
-	}
-	if u.Live == nil && u.Status != UnitCompleted && u.Status != UnitFailed {
-		return Errorf(Conflict, "unit %d of step %.80q has not been started yet", c.Unit, c.Node)
 	}
 	if _, u = d.s.attempt(c.Address); u == nil {
 		return nil
 	}
 	return d.settled(st, u, c)
+}
+
+// letGoOn says whether a task has ended because it was canceled by somebody who lets go on what is in flight. Of
+// what nobody carries out it does not wait for the end; but when that is told, it is recorded.
+func (s *State) letGoOn() bool {
+	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil
 }
 
 // held ends the attempt of a unit that a poller holds at the moment: it names step and unit alone. What

@@ -352,8 +352,7 @@ func (s *State) launch(e *Event) {
 		}
 	}
 	st.Flying += e.Total
-	st.Next = max(st.Next, e.Unit+e.Total)
-	for st.Next < len(st.Units) && st.Units[st.Next].Status == UnitCompleted { // kept
+	for st.StartAt <= e.At && st.Next < len(st.Units) && st.Units[st.Next].Attempt > 0 { // before StartAt, a direct unit that is finished is no beginning
 		st.Next++
 	}
 	if i := slices.Index(st.Retrying, e.Unit); e.Attempt > 1 && i >= 0 {

@@ -199,10 +199,14 @@ func (h *History) cancel(at int64, which func(Address) bool) {
 }
 
 func (h *History) taskEnded(e *Event) {
-	for _, i := range h.live {
-		h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, e.At
+	lasts := h.State.CancelAt != 0 // see State.letGoOn: who finishes a direct unit is heard
+	for a, i := range h.live {
+		r := &h.Runs[i]
+		r.Status, r.EndedAt = AttemptCanceled, e.At
+		if !lasts || r.Node.Exec.Type != ExecDirect {
+			delete(h.live, a)
+		}
 	}
-	clear(h.live)
 	if h.State.Root == nil || e.Status != string(TaskCanceled) {
 		return
 	}

@@ -117,7 +117,7 @@ func (c *checker) inTime(t *shadow, e *flow.Event) {
 
 // event is added to what is known of a task.
 func (t *shadow) event(e *flow.Event) error {
-	if t.ended && e.Type != flow.SignalReceived && e.Type != flow.TaskRetried {
+	if t.ended && e.Type != flow.SignalReceived && e.Type != flow.TaskRetried && !t.direct(e) {
 		return fmt.Errorf("%s after the task's end", e.Type)
 	}
 	if e.Request != "" {
@@ -157,6 +157,15 @@ func (t *shadow) event(e *flow.Event) error {
 		t.attempts[e.Address()] = true
 	}
 	return nil
+}
+
+// direct says whether an event tells that somebody has finished, of a canceled task, what nobody carries out.
+func (t *shadow) direct(e *flow.Event) bool {
+	if t.state.CancelAt == 0 || e.Type != flow.AttemptsStarted && e.Type != flow.AttemptEnded && e.Type != flow.StepEnded {
+		return false
+	}
+	sc := t.state.Scope(e.Scope)
+	return sc != nil && sc.Graph.Nodes[e.Node] != nil && sc.Graph.Nodes[e.Node].Exec.Type == flow.ExecDirect
 }
 
 func (t *shadow) started(e *flow.Event) error {

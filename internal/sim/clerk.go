@@ -42,18 +42,36 @@ func (p *play) finish(a flow.Address, appended map[string]bool) flow.Command {
 	return flow.Report{Address: a, Output: direct(a.Unit), Direct: true}
 }
 
-// directUnits are those of the root that are in flight and that nobody carries out.
+// directUnits are those of the root that nobody carries out and that are not finished, also where it is not their
+// turn yet.
 func directUnits(s *flow.State) (units []flow.Address) {
-	for _, st := range s.Active() {
+	for _, st := range s.Root.Active() {
 		for i := range st.Units {
-			if st.Units[i].Live != nil && st.Node.Exec.Type == flow.ExecDirect {
+			if u := &st.Units[i]; st.Node.Exec.Type == flow.ExecDirect && !u.Status.Ended() {
 				a := st.Address()
-				a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
+				a.Unit, a.Attempt = i, int(u.Attempt)
 				units = append(units, a)
 			}
 		}
 	}
 	return units
+}
+
+// afterwards finishes what a gentle cancel has left over: that is recorded, and nothing begins because of it.
+func (u *user) afterwards() {
+	s := u.check.tasks[u.task].state
+	if s.Status != flow.TaskCanceled || s.CancelAt == 0 || s.Closing != nil {
+		return
+	}
+	ended := s.EndedAt
+	for _, a := range directUnits(s) {
+		if err := u.insist(flow.Report{Address: a, Output: direct(a.Unit), Direct: true}); err != nil {
+			u.w.fail("%s of %s is not completed after the cancel: %v", a, u.task, err)
+		}
+	}
+	if left := directUnits(s); len(left) > 0 || s.Status != flow.TaskCanceled || s.EndedAt != ended {
+		u.w.fail("task %s is %s at %d, it ended at %d; %v were completed and are not", u.task, s.Status, s.EndedAt, ended, left)
+	}
 }
 
 // retry has a failed task go on, and waits for its end again.

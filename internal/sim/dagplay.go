@@ -106,7 +106,7 @@ func (w *dagWriter) node(key string, deps []string, depth int) object {
 		w.play.signals[key] = json.RawMessage(pick(w.rng, `true`, `"now"`, `{"by":"somebody"}`, `7`))
 		return n
 	case kind == 9:
-		n["route"] = "direct"
+		n["route"], w.play.direct = "direct", true
 	default:
 		w.work(n, "echo", "inc", "flaky", "coin", "list", "boom", "fatal", "panics", "second")
 		if n["when"] == nil && w.rng.IntN(4) == 0 {
@@ -166,7 +166,8 @@ func (w *dagWriter) fanout(n object, key string, deps []string) {
 	}
 	n["kind"], n["each"] = "fanout", each
 	if w.rng.IntN(4) == 0 {
-		n["route"] = "direct"
+		n["route"], w.play.direct = "direct", true
+		n["timeout_ms"] = pick(w.rng, 0, farMS(w.rng))
 		if each["count"] != nil || !w.play.again { // what was appended stays when there are no other items the next time
 			w.play.appends[key] = w.rng.IntN(3)
 		}

@@ -21,7 +21,8 @@ type play struct {
 	// Of dag mode.
 	dag     bool
 	again   bool           // it is retried once if it fails
-	appends map[string]int // to fanouts that are finished directly: how many units
+	direct  bool           // it has steps that are finished directly
+	appends map[string]int // to fanouts of those: how many units
 	cel     expressions
 }
 

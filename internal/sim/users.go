@@ -38,7 +38,7 @@ func (u *user) live() {
 	if u.w.chance(300) {
 		u.help(u.pauseAndResume)
 	}
-	if u.w.chance(60) {
+	if u.w.chance(60) || u.play.direct && u.w.chance(200) {
 		u.help(u.cancel)
 	}
 	if u.play.dag {
@@ -55,6 +55,9 @@ func (u *user) live() {
 		u.retry()
 	}
 	u.done = true
+	if u.play.dag {
+		u.afterwards()
+	}
 	u.w.park(func() bool { return u.pending == 0 })
 	u.ended = true
 }
@@ -151,7 +154,7 @@ func (u *user) pauseAndResume() {
 func (u *user) cancel() {
 	u.cancels = true
 	u.w.sleep(u.w.upTo(10 * time.Second))
-	how := flow.Cancel{Gently: u.w.chance(400)}
+	how := flow.Cancel{Gently: u.w.chance(400) || u.play.direct}
 	if err := u.insist(how); err != nil {
 		u.w.fail("Cancel of %s is refused: %v", u.task, err)
 	}
