@@ -73,6 +73,9 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 	})
 }
 
+// textUnmet is the error of a node that may not be skipped, in the words that clients of pgflow look for.
+const textUnmet = "Condition not met"
+
 // unmet ends a node whose condition does not hold.
 func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 	holds, err := sc.condition(n)
@@ -82,7 +85,7 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 	case holds:
 		return false
 	case n.Dag.Mode == SkipFail:
-		d.failNode(sc, n, ReasonSkipped, "the condition is not met")
+		d.failNode(sc, n, ReasonSkipped, textUnmet)
 	default:
 		d.skip(sc, n, n.Dag.Mode, ReasonUnmet, "")
 	}
@@ -333,7 +336,7 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 	case string(answer) != "true":
 		d.complete(sc, n, nil)
 	case n.Dag.Mode == SkipFail:
-		d.failNode(sc, n, ReasonSkipped, "the condition says to skip")
+		d.failNode(sc, n, ReasonSkipped, textUnmet)
 	default:
 		d.skip(sc, n, SkipPropagate, ReasonUnmet, "")
 	}

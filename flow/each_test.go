@@ -92,3 +92,11 @@ func TestAFixedNumberForEachItemIsCheckedToo(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run","count":100000},"service":"echo"}}}`, `[1,2]`)
 	require.Contains(t, tb.rootNode("f").Error, "2 items × 100000 units each are more than the 100000 units a step may have")
 }
+
+func TestAnUnmetConditionIsToldInTheWordsOfPgflow(t *testing.T) {
+	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`, `{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
+		tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`, when), `{"go":2}`)
+		require.Equal(t, []any{StepFailed, ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status, tb.rootNode("p").Reason, tb.rootNode("p").Error}, when)
+		require.Contains(t, tb.state.Error, "p: Condition not met")
+	}
+}
