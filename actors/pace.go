@@ -13,6 +13,9 @@ import (
 // as many. A loop of them would otherwise take all the time there is.
 const stepsPerSecond = 10_000
 
+// effortOfStep is how many units of work of its conditions count as one more step.
+const effortOfStep = 500
+
 // pace is how fast a task runs steps without work.
 type pace struct {
 	ahead int64 // microseconds for which it has run steps before their time

@@ -186,7 +186,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	a.events = d.Events
-	t.cut(d, t.state.Steps-before)
+	t.cut(d, t.state.Steps-before+d.Effort/effortOfStep)
 	p := t.parcelFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for
 		r.leave()

@@ -30,9 +30,10 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 	return append(append(b, orNull(value)...), '}')
 }
 
-// choose is a choice's action: the first true case, then what post says, then the default.
-func (st *Step) choose() (string, error) {
+// choose is a choice's action: the first true case, then what post says, then the default. All cases have one budget.
+func (st *Step) choose(a *expr.Allowance) (string, error) {
 	env := st.scope.env(st.Params, st.Input)
+	env.Allowance = a
 	for i := range st.Node.Cases {
 		c := &st.Node.Cases[i]
 		holds, err := c.holds(env)
@@ -49,12 +50,12 @@ func (st *Step) choose() (string, error) {
 	return st.unchosen(), nil
 }
 
-// holds fails only for an expression in CEL.
+// holds fails for an expression in CEL that does, and for what takes too much.
 func (c *PlanCase) holds(env *expr.Env) (bool, error) {
 	if c.CEL != nil {
-		return c.CEL.Bool(env.Var)
+		return c.CEL.On(env.Allowance).Bool(env.Var)
 	}
-	return c.Cond.Eval(env), nil
+	return c.Cond.Eval(env)
 }
 
 // unchosen is a choice's action when no case gives one.

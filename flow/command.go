@@ -133,6 +133,7 @@ func (FailStep) command()  {}
 type Decision struct {
 	Events  []Event
 	Effects []Effect
+	Effort  int // that conditions and expressions took, in units of work; see expr.Budget
 	// More is the command that goes on: there is more to do than one decision may hold. nil = nothing.
 	More Command
 }

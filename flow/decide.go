@@ -19,6 +19,7 @@ type decider struct {
 	events   []Event
 	effects  []Effect
 	expected int     // events, at a guess
+	effort   int     // of conditions and expressions
 	todo     []work  // where something may be able to start
 	rest     Command // goes on with what this decision has no room for
 }
@@ -50,7 +51,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if more && d.rest == nil {
 		d.rest = Proceed{}
 	}
-	return Decision{Events: d.events, Effects: d.effects, More: d.rest}, nil
+	return Decision{Events: d.events, Effects: d.effects, Effort: d.effort, More: d.rest}, nil
 }
 
 func (d *decider) handle(c Command) error {
@@ -142,8 +143,11 @@ func (d *decider) advance() (more bool) {
 	return false
 }
 
+// maxEffort is what conditions and expressions may take before a decision is cut: others have to wait for it.
+const maxEffort = expr.Budget / 3
+
 // full says that the decision is long enough.
-func (d *decider) full() bool { return len(d.events) >= d.limits.Events }
+func (d *decider) full() bool { return len(d.events) >= d.limits.Events || d.effort >= maxEffort }
 
 // next begins what is next in a scope.
 func (d *decider) next(sc *Scope) {

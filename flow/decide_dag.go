@@ -78,7 +78,9 @@ const textUnmet = "Condition not met"
 
 // unmet ends a node whose condition does not hold.
 func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
-	holds, err := sc.condition(n)
+	a := expr.NewAllowance()
+	holds, err := sc.condition(n, a)
+	d.effort += a.Spent()
 	switch {
 	case err != nil:
 		d.failNode(sc, n, ReasonCondition, err.Error())
@@ -93,7 +95,7 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 }
 
 // condition says whether a node may run, as far as its patterns and expression know.
-func (sc *Scope) condition(n *PlanNode) (bool, error) {
+func (sc *Scope) condition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	p := n.Dag
 	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.node(n).Kept != nil {
 		return true, nil
@@ -103,14 +105,22 @@ func (sc *Scope) condition(n *PlanNode) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if p.Has != nil && !p.Has.In(input) || p.Not != nil && p.Not.In(input) {
-			return false, nil
+		for _, pattern := range []*expr.Pattern{p.Has, p.Not} {
+			if pattern == nil {
+				continue
+			}
+			if err := a.Pay(pattern.Cost(input)); err != nil {
+				return false, fmt.Errorf("the pattern: %w", err)
+			}
+			if pattern.In(input) != (pattern == p.Has) {
+				return false, nil
+			}
 		}
 	}
 	if p.Expr == nil {
 		return true, nil
 	}
-	holds, err := p.Expr.Bool(sc.vars(n))
+	holds, err := p.Expr.On(a).Bool(sc.vars(n))
 	if err != nil {
 		return false, fmt.Errorf("when.expr: %w", err)
 	}
@@ -135,7 +145,7 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 		}
 		d.complete(sc, n, nil)
 	case !n.Single && (n.Kind == KindPrep || n.Kind == KindOutput):
-		v, err := sc.mappedInput(n)
+		v, err := d.mapped(sc, n)
 		if err == nil {
 			err = d.limits.checkValue("the value", v)
 		}
@@ -151,6 +161,13 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 	default:
 		d.enterNode(sc, n, 0)
 	}
+}
+
+// mapped is a node's mapped input, which may take some effort to make.
+func (d *decider) mapped(sc *Scope, n *PlanNode) (json.RawMessage, error) {
+	a := expr.NewAllowance()
+	defer func() { d.effort += a.Spent() }()
+	return sc.mappedInput(n, a)
 }
 
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
@@ -175,7 +192,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 		e.InputRef = n.Dag.Items.Text // a signal may change it meanwhile
 	}
 	if n.Dag.Shape == ShapeMapped && (n.Single || n.Kind == KindFanout && n.Dag.Items == nil) {
-		v, err := sc.mappedInput(n)
+		v, err := d.mapped(sc, n)
 		if err == nil {
 			err = d.limits.checkValue("the input", v)
 		}

@@ -105,7 +105,9 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 func (d *decider) begin(st *Step) {
 	switch st.Node.Kind {
 	case KindChoice:
-		action, err := st.choose()
+		a := expr.NewAllowance()
+		action, err := st.choose(a)
+		d.effort += a.Spent()
 		if err != nil {
 			d.finish(st, ending{failed: err.Error()})
 			return

@@ -12,7 +12,7 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 	d := n.Dag
 	switch d.Shape {
 	case ShapeMapped:
-		return sc.mappedInput(n)
+		return sc.mappedInput(n, nil)
 	case ShapeDeps:
 		if len(d.Sees) == 0 {
 			return sc.runOf(n), nil
@@ -39,11 +39,11 @@ func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-func (sc *Scope) mappedInput(n *PlanNode) (json.RawMessage, error) {
+func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, error) {
 	d := n.Dag
 	switch {
 	case d.MapExpr != nil:
-		return d.MapExpr.Eval(sc.vars(n))
+		return d.MapExpr.On(a).Eval(sc.vars(n))
 	case d.Map != nil:
 		v, _ := sc.dagRef(n, d.Map)
 		return v, nil

@@ -27,6 +27,14 @@ type CEL struct {
 	kind    *cel.Type
 	program cel.Program
 	budget  uint64
+	allowed *Allowance // nil = all of its budget
+}
+
+// On is the expression with what it may do together with others.
+func (c *CEL) On(a *Allowance) *CEL {
+	on := *c
+	on.allowed = a
+	return &on
 }
 
 // Problems are what is wrong with an expression, as an error.
@@ -83,7 +91,15 @@ func (c *CEL) Bool(vars Vars) (bool, error) {
 }
 
 func (c *CEL) eval(vars Vars) (ref.Val, error) {
-	val, _, err := c.program.Eval(newCELScope(vars, c.budget))
+	scope := newCELScope(vars, c.budget)
+	if c.allowed != nil {
+		scope.meter.left = min(c.budget, c.allowed.left)
+	}
+	before := scope.meter.left
+	val, _, err := c.program.Eval(scope)
+	if c.allowed != nil {
+		c.allowed.left -= before - scope.meter.left
+	}
 	switch {
 	case err != nil:
 		return nil, c.failed(err)

@@ -9,13 +9,6 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// celBudget is what one evaluation may do, which is over after a second at most: a unit is a node of the
-// expression evaluated, a value looked at, eight bytes of a text, or four of JSON not decoded yet. The library could count by itself, but it misses how large
-// nested values are, and its bookkeeping takes longer the longer an evaluation lasts.
-const celBudget = 3_000_000
-
-const tooMuch = "it does too much: work on less data, or leave this to a worker"
-
 // weigh says what it costs to look at all of v. It stops above limit: a value made by an expression may
 // hold the same part many times.
 func weigh(v ref.Val, limit uint64) uint64 {
@@ -68,6 +61,7 @@ func meterOf(frame *interpreter.ExecutionFrame) *meter {
 
 func (m *meter) charge(cost uint64) {
 	if cost > m.left {
+		m.left = 0
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuch})
 	}
 	m.left -= cost
@@ -81,7 +75,7 @@ func (m *meter) chargeFor(v ref.Val) {
 	}
 }
 
-// maxRegex bounds the program of a regular expression, whose instructions may all be tried for each byte.
+// maxRegex bounds the states of a regular expression, which may all be tried for each byte.
 const maxRegex = 200
 
 // callCost is what a call is about to cost, what it gives not included unless that may be far larger than what it is given.
@@ -95,8 +89,6 @@ func callCost(function string, args []ref.Val, limit uint64) uint64 {
 		}
 	}
 	switch function {
-	case "matches":
-		return sum * maxRegex / 8
 	case "replace":
 		return sum + replacements(args)*weights[2]
 	case "join":

@@ -77,7 +77,7 @@ func (l *Language) Compile(source string) (c *CEL, err error) {
 	if err != nil {
 		return nil, Problems{{"", err.Error()}}
 	}
-	return &CEL{source, checked.OutputType(), program, celBudget}, nil
+	return &CEL{source: source, kind: checked.OutputType(), program: program, budget: Budget}, nil
 }
 
 // check parses and checks an expression.
@@ -151,16 +151,25 @@ func regexProblem(pattern ast.Expr) string {
 	if !ok {
 		return ""
 	}
-	parsed, err := syntax.Parse(string(text), syntax.Perl)
-	if err != nil {
+	n, err := regexStates(string(text))
+	switch {
+	case err != nil:
 		return err.Error()
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return err.Error()
-	}
-	if n := len(program.Inst); n > maxRegex {
+	case n > maxRegex:
 		return fmt.Sprintf("the regular expression has %d states, more than %d", n, maxRegex)
 	}
 	return ""
+}
+
+// regexStates counts the states of a regular expression, all of which may be tried for each byte of a text.
+func regexStates(pattern string) (int, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(program.Inst), nil
 }

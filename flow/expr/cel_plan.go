@@ -101,15 +101,35 @@ func (m metering) call(c interpreter.InterpretableCall) (interpreter.Interpretab
 	if err != nil || run == nil {
 		return node{c}, err
 	}
+	times := timesOf(c)
 	paid := func(args ...ref.Val) ref.Val {
 		meter, args := args[len(args)-1].(*meter), args[:len(args)-1]
-		meter.charge(callCost(c.Function(), args, meter.left))
+		meter.charge(callCost(c.Function(), args, meter.left) * times)
 		result := run(args)
 		meter.chargeFor(result)
 		return result
 	}
 	args := append(append([]interpreter.InterpretableV2(nil), c.Args()...), theMeter{interpreter.NewConstValue(0, types.NullValue)})
 	return interpreter.NewCall(c.ID(), c.Function(), c.OverloadID(), args, paid), nil
+}
+
+// timesOf says how often a call may look at its arguments: for each state of a regular expression.
+func timesOf(c interpreter.InterpretableCall) uint64 {
+	if c.Function() != "matches" {
+		return 1
+	}
+	n, err := regexStates(regexOf(c))
+	if err != nil { // it says so when it is compiled
+		return 1
+	}
+	return uint64(n)
+}
+
+// regexOf is the literal that a call of matches has.
+func regexOf(c interpreter.InterpretableCall) string {
+	pattern, _ := c.Args()[1].(interpreter.InterpretableConst)
+	text, _ := pattern.Value().(types.String)
+	return string(text)
 }
 
 // implementation is what a call does with its arguments; nil if it has to see errors in them, too.

@@ -43,16 +43,16 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 	var v ref.Val = types.NullValue
 	switch {
 	case source.Field != nil:
-		v = &celObject{source: source, depth: 1}
+		v = &celObject{source: source, depth: 1, meter: &s.meter}
 	case source.All != nil:
-		v = decodeCEL(source.All(), 1)
+		v = decodeCEL(source.All(), 1, &s.meter)
 	}
 	s.known[name] = v
 	return v, true
 }
 
 // decodeCEL makes a value of the language of JSON. Arrays and objects are decoded when they are looked into.
-func decodeCEL(raw json.RawMessage, depth int) ref.Val {
+func decodeCEL(raw json.RawMessage, depth int, m *meter) ref.Val {
 	switch KindOf(raw) {
 	case KindBool:
 		return types.Bool(trim(raw)[0] == 't')
@@ -62,9 +62,9 @@ func decodeCEL(raw json.RawMessage, depth int) ref.Val {
 		text, _ := String(raw)
 		return types.String(text)
 	case KindArray:
-		return &celArray{raw: raw, depth: depth}
+		return &celArray{raw: raw, depth: depth, meter: m}
 	case KindObject:
-		return &celObject{raw: raw, depth: depth}
+		return &celObject{raw: raw, depth: depth, meter: m}
 	}
 	return types.NullValue
 }
@@ -89,16 +89,18 @@ func checkDepth(depth int) {
 type celArray struct {
 	raw   json.RawMessage
 	depth int
+	meter *meter
 	list  traits.Lister
 }
 
 func (a *celArray) decoded() traits.Lister {
 	if a.list == nil {
 		checkDepth(a.depth)
+		a.meter.charge(uint64(len(a.raw)) / 4)
 		elements, _ := Elements(a.raw)
 		vals := make([]ref.Val, len(elements))
 		for i, e := range elements {
-			vals[i] = decodeCEL(e, a.depth+1)
+			vals[i] = decodeCEL(e, a.depth+1, a.meter)
 		}
 		a.list = types.NewRefValList(types.DefaultTypeAdapter, vals)
 	}
@@ -124,6 +126,7 @@ type celObject struct {
 	source Source // of a variable whose keys can be found one by one
 	raw    json.RawMessage
 	depth  int
+	meter  *meter
 
 	some map[string]ref.Val // keys found so far, before all were asked for
 	keys []ref.Val
@@ -147,12 +150,14 @@ func (o *celObject) decoded() traits.Mapper {
 		return o.all
 	}
 	checkDepth(o.depth)
-	members, _ := Members(o.json())
+	raw := o.json()
+	o.meter.charge(uint64(len(raw)) / 4)
+	members, _ := Members(raw)
 	vals := make(map[ref.Val]ref.Val, len(members))
 	for _, m := range lastOfEach(members) {
 		key := types.String(m.Key)
 		o.keys = append(o.keys, key)
-		vals[key] = decodeCEL(m.Value, o.depth+1)
+		vals[key] = decodeCEL(m.Value, o.depth+1, o.meter)
 	}
 	o.all = types.NewRefValMap(types.DefaultTypeAdapter, vals)
 	return o.all
@@ -188,13 +193,14 @@ func (o *celObject) field(name string) ref.Val {
 	checkDepth(o.depth)
 	find := o.source.Field
 	if find == nil {
+		o.meter.charge(uint64(len(o.raw)) / 64)
 		find = func(name string) (json.RawMessage, bool) { return Field(o.raw, name) }
 	}
 	raw, ok := find(name)
 	if !ok {
 		return nil
 	}
-	return decodeCEL(raw, o.depth+1)
+	return decodeCEL(raw, o.depth+1, o.meter)
 }
 
 func (o *celObject) Get(key ref.Val) ref.Val {

@@ -51,40 +51,120 @@ func newTerm(raw json.RawMessage) term {
 	return term{value: look(raw)}
 }
 
-func (t *term) resolve(env *Env) operand {
-	if t.ref.Literal() {
-		return t.value
+// Eval says whether the expression is true. It fails only when that takes more than the environment allows: the
+// wrong shape is false.
+func (c *Cond) Eval(env *Env) (bool, error) {
+	if env == nil {
+		env = &Env{}
 	}
-	return look(t.ref.Resolve(env))
+	e := evaluation{env: env, Allowance: orAllowance(env.Allowance)}
+	holds := e.holds(c)
+	if e.left == 0 {
+		return false, errTooMuch
+	}
+	return holds, nil
 }
 
-// Eval says whether the expression is true. It never fails: the wrong shape is false.
-func (c *Cond) Eval(env *Env) bool {
+// evaluation is one use of an expression. What it reads of large values is found, and made ready to be compared,
+// but once.
+type evaluation struct {
+	*Allowance
+	env   *Env
+	known map[string]operand // by the text of the reference
+}
+
+func (e *evaluation) holds(c *Cond) bool {
+	if !e.charge(1) {
+		return false
+	}
 	switch c.op {
 	case never:
 		return false
 	case and:
 		for _, t := range c.terms {
-			if !t.Eval(env) {
+			if !e.holds(t) {
 				return false
 			}
 		}
 		return true
 	case or:
 		for _, t := range c.terms {
-			if t.Eval(env) {
+			if e.holds(t) {
 				return true
 			}
 		}
 		return false
 	case not:
-		return !c.terms[0].Eval(env)
+		return !e.holds(c.terms[0])
 	case exists:
-		a := c.a.resolve(env)
+		a := e.resolve(&c.a, false)
 		return a.kind != KindNull
 	}
-	a, b := c.a.resolve(env), c.b.resolve(env)
-	return c.op.relate(&a, &b)
+	return e.relate(c)
+}
+
+// manyBytes is from where on it is worth while to remember what was read.
+const manyBytes = 1 << 10
+
+// resolve finds an operand, with the text of a list or object if it is to be compared.
+func (e *evaluation) resolve(t *term, compared bool) operand {
+	if t.ref.Literal() {
+		return t.value
+	}
+	o, known := e.known[t.ref.text]
+	if !known {
+		read := t.ref.reads(e.env)
+		if !e.charge(read / 64) {
+			return operand{}
+		}
+		v := t.ref.Resolve(e.env)
+		if !e.charge(1 + len(v)/8) {
+			return operand{}
+		}
+		o = look(v)
+		if max(read, len(v)) > manyBytes {
+			e.remember(t.ref.text, o)
+		}
+	}
+	if compared && o.text == nil && (o.kind == KindArray || o.kind == KindObject) {
+		if !e.charge(len(o.raw)) {
+			return operand{}
+		}
+		o.text = o.textOf()
+		if len(o.raw) > manyBytes {
+			e.remember(t.ref.text, o)
+		}
+	}
+	return o
+}
+
+func (e *evaluation) remember(text string, o operand) {
+	if e.known == nil {
+		e.known = map[string]operand{}
+	}
+	e.known[text] = o
+}
+
+// relate applies an operator that takes two values.
+func (e *evaluation) relate(c *Cond) bool {
+	collection := c.op == in || c.op == contains
+	a, b := e.resolve(&c.a, !collection || c.op == in), e.resolve(&c.b, !collection || c.op == contains)
+	cost := min(len(a.raw), len(b.raw)) / 8
+	switch {
+	case c.op == in:
+		cost = holdsCost(&b)
+	case c.op == contains:
+		cost = holdsCost(&a)
+	}
+	return e.charge(cost) && c.op.relate(&a, &b)
+}
+
+// holdsCost is what it costs to look for something in a collection.
+func holdsCost(collection *operand) int {
+	if collection.kind == KindArray {
+		return len(collection.raw)
+	}
+	return len(collection.raw) / 8
 }
 
 // relate applies an operator that takes two values.

@@ -30,6 +30,21 @@ func (p *Pattern) In(value json.RawMessage) bool {
 	return p.in(value)
 }
 
+// Cost is how much it takes to look for the pattern in a value, in units of work.
+func (p *Pattern) Cost(value json.RawMessage) int { return 1 + p.walks()*len(value)/16 }
+
+// walks is how often In reads a value at most.
+func (p *Pattern) walks() int {
+	below := 0
+	for i := range p.members {
+		below = max(below, p.members[i].value.walks())
+	}
+	for i := range p.nested {
+		below += p.nested[i].walks()
+	}
+	return 1 + below
+}
+
 func (p *Pattern) in(value json.RawMessage) bool {
 	if p.never || KindOf(value) != p.kind {
 		return false

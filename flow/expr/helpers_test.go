@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -92,4 +93,11 @@ func quoted(t *rapid.T) string {
 		out += fmt.Sprintf(`\u%04x`, r)
 	}
 	return out + `"`
+}
+
+// holdsIn evaluates a condition that is not expected to take much.
+func holdsIn(t require.TestingT, c *Cond, env *Env) bool {
+	holds, err := c.Eval(env)
+	require.NoError(t, err)
+	return holds
 }

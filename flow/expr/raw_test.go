@@ -142,7 +142,7 @@ func TestDeepNestingIsWalkedNotRecursed(t *testing.T) {
 	env := &Env{Params: Merge(json.RawMessage(`{"b":1}`), deep)}
 	cond, problems := ParseCond(json.RawMessage(`{"eq":["$params.a","$params.a"]}`))
 	require.Empty(t, problems)
-	require.True(t, cond.Eval(env))
+	require.True(t, holdsIn(t, cond, env))
 	require.False(t, Valid([]byte(strings.Repeat("[", 10_001)+strings.Repeat("]", 10_001))))
 	_, ok = Elements(json.RawMessage(strings.Repeat("[", 1_000_000)))
 	require.False(t, ok)

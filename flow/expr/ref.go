@@ -38,6 +38,9 @@ type Env struct {
 
 	Shared    func(key string) (json.RawMessage, bool)
 	SharedAll func() json.RawMessage
+
+	// Allowance is what conditions may do; nil = a budget for each.
+	Allowance *Allowance
 }
 
 // ParseRef reads a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
@@ -78,6 +81,20 @@ func (r Ref) Resolve(env *Env) json.RawMessage {
 	default:
 		return env.shared(r.path)
 	}
+}
+
+// reads is how many bytes Resolve reads at most. All of shared together is not known before.
+func (r Ref) reads(env *Env) int {
+	switch {
+	case r.source == params:
+		return len(env.Params)
+	case r.source == input:
+		return len(env.Input)
+	case r.source == shared && len(r.path) > 0 && env.Shared != nil:
+		v, _ := env.Shared(r.path[0].key)
+		return len(v)
+	}
+	return 0
 }
 
 func (e *Env) shared(path []segment) json.RawMessage {
