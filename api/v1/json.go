@@ -13,7 +13,7 @@ import (
 // jsonFormat is how bodies are read and written: values of users pass through it untouched.
 var jsonFormat = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
-		enc := json.NewEncoder(w)
+		enc := json.NewEncoder(untold{w})
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	},
@@ -25,6 +25,14 @@ var jsonFormat = huma.Format{
 		}
 		return err
 	},
+}
+
+// untold keeps it from the framework when a client is gone before its answer: it would panic, and nobody is left to be told.
+type untold struct{ io.Writer }
+
+func (u untold) Write(b []byte) (int, error) {
+	_, _ = u.Writer.Write(b)
+	return len(b), nil
 }
 
 // looselyInto decodes what the framework compares with its description. JSON knows numbers that no
