@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# beside.sh REV ROUNDS [FLAG…]
+#
+# Measures this tree beside revision REV, in turn, ROUNDS times, each run in a fresh database of one throwaway
+# PostgreSQL server, and prints the medians and their ratio: of steps per second (more is better; below
+# 1.00 this tree is slower) and of the 50th and 99th percentile and the memory (less is better).
+# Flags are for cmd/bench and go before the workloads' own: -n 20 -width 100 is a quick look.
+set -euo pipefail
+[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+cd "$(dirname "$0")/.."
+
+# The second time the server is there, and so are the programs.
+if [ -n "${BESIDE_DIR:-}" ]; then
+  rounds=$1; shift
+  psql=$(command -v psql || ls /usr/lib/postgresql/*/bin/psql | tail -n 1)
+  both() { # NAME FLAG…
+    local tree name=$1; shift
+    for tree in $trees; do
+      "$psql" -q -c 'CREATE DATABASE beside' "$DATABASE_URL"
+      "$BESIDE_DIR/$tree" -store "${DATABASE_URL%/*}/beside?sslmode=disable" "$@" | sed "s/^{/{\"tree\":\"$tree\",\"name\":\"$name\",/"
+      "$psql" -q -c 'DROP DATABASE beside WITH (FORCE)' "$DATABASE_URL"
+    done
+  }
+  for round in $(seq "$rounds"); do
+    # Who goes first finds the server in another state, so they take turns in that, too.
+    trees=$([ $((round % 2)) -eq 1 ] && echo "other this" || echo "this other")
+    for worker in func push pull; do
+      both "chain by $worker" -workload chain -worker "$worker" "$@"
+    done
+    both "fan-out of 1,000" -workload fanout -width 1000 "$@"
+    both "fan-out of 100,000" -workload fanout -width 100000 -n 2 "$@"
+    both "latency" -workload latency "$@"
+    both "dag fan-out" -workload dagfanout "$@"
+  done
+  exit
+fi
+
+rev=$1 rounds=$2; shift 2
+dir=$(mktemp -d)
+trap 'git worktree remove --force "$dir/tree" 2>/dev/null || true; rm -rf "$dir"' EXIT
+git worktree add --quiet --detach "$dir/tree" "$rev"
+go build -o "$dir/this" ./cmd/bench
+(cd "$dir/tree" && go build -o "$dir/other" ./cmd/bench)
+BESIDE_DIR=$dir "$dir/this" -workload peer -- "$PWD/scripts/beside.sh" "$rounds" "$@" | tee /dev/stderr >"$dir/lines"
+
+echo
+awk -v rev="$rev" '
+  function field(key,   at) {
+    at = match($0, "\"" key "\":(\"[^\"]*\"|[0-9.e+-]+)")
+    if (!at) return ""
+    at = substr($0, RSTART, RLENGTH); sub(/^"[^"]*":/, "", at); gsub(/"/, "", at)
+    return at
+  }
+  function median(list,   v, n, i, j, t) {
+    n = split(list, v, " ")
+    for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j-1] + 0 > v[j] + 0; j--) { t = v[j]; v[j] = v[j-1]; v[j-1] = t }
+    return (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2
+  }
+  {
+    name = field("name"); tree = field("tree")
+    if (!(name in known)) { known[name]; order[++names] = name }
+    for (i = 1; i <= 4; i++) seen[tree, name, i] = seen[tree, name, i] " " field(metric[i])
+  }
+  BEGIN { split("steps_per_s p50_ms p99_ms peak_rss_mb", metric, " ") }
+  END {
+    printf "%-20s %-12s %12s %12s %8s\n", "", "", "this tree", substr(rev, 1, 12), "ratio"
+    for (n = 1; n <= names; n++) for (i = 1; i <= 4; i++) {
+      a = median(seen["this", order[n], i]); b = median(seen["other", order[n], i])
+      printf "%-20s %-12s %12.2f %12.2f %8.2f\n", i == 1 ? order[n] : "", metric[i], a, b, b ? a / b : 0
+    }
+  }' "$dir/lines"
