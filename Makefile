@@ -6,7 +6,7 @@ SEEDS ?= 10000
 KILLS ?= 100
 BENCHFLAGS ?=
 
-.PHONY: test race lint generate generated fuzz sim crash bench postgres
+.PHONY: test race lint generate generated fuzz sim crash attack bench postgres
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -40,6 +40,10 @@ sim:
 ## End to end, with KILLS processes killed by SIGKILL.
 crash: postgres
 	@TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
+
+## What an attacker would send, one attack after the other and all at once, with budgets of memory and time.
+attack: postgres
+	@TROUPE_ATTACK=full scripts/long.sh attack internal/attack go test -count=1 -timeout 0 -v ./internal/attack
 
 ## The load generator, e.g. make bench BENCHFLAGS='-workload chain'.
 bench: postgres

@@ -45,6 +45,7 @@ var table = []row{
 	{"cmd/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow", "examples/flows", "internal/child"}},
 	{"examples/...", []string{".", "api/client", "api/wire", "worker", "worker/...", "flow"}},
 	{"internal/child", nil},
+	{"internal/attack", nil}, // tests only
 	{"internal/...", []string{"..."}},
 }
 

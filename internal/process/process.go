@@ -87,6 +87,9 @@ func (p *Process) Wait(patience time.Duration) error {
 
 var errGoesOn = errors.New("goes on")
 
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.ended }
+
 // Gone says whether the process has ended.
 func (p *Process) Gone() bool {
 	select {

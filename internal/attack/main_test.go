@@ -1,0 +1,35 @@
+package attack
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(build(m)) }
+
+// build makes the command that is attacked, then runs the tests.
+func build(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "troupe-attack-bin-")
+	if err == nil {
+		err = os.MkdirAll(logs, 0o755)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "troupe")
+	cmd := exec.Command("go", "build", "-o", binary, "../../cmd/troupe")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	flag.Parse()
+	return pgtest.Main(m)
+}

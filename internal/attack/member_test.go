@@ -1,0 +1,129 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/process"
+)
+
+// binary is the built command.
+var binary string
+
+// patience is how long anything may take that is about to happen by itself, on any machine.
+const patience = time.Minute
+
+// member is who is attacked, in a process of its own.
+type member struct {
+	t       *testing.T
+	dir     string // of its log and, on SQLite, of its store
+	store   string
+	address string
+	process *process.Process
+	weight  *weight
+	*client
+}
+
+// newMember sets up everything but the process. The store "" is a SQLite file.
+func newMember(t *testing.T, store, token string) *member {
+	dir, err := os.MkdirTemp("", "troupe-attack-")
+	require.NoError(t, err)
+	address, err := process.FreeAddress()
+	require.NoError(t, err)
+	m := &member{t: t, dir: dir, store: store, address: address, client: newClient("http://"+address, token)}
+	if store == "" {
+		m.store = "sqlite:" + filepath.Join(dir, "troupe.db")
+	}
+	t.Cleanup(m.clear)
+	return m
+}
+
+// clear keeps what was said if the test failed.
+func (m *member) clear() {
+	m.kill()
+	if m.t.Failed() {
+		to := filepath.Join(logs, strings.NewReplacer("/", "-", " ", "-").Replace(m.t.Name())+"-"+filepath.Base(m.dir)+".log")
+		text, err := os.ReadFile(m.log())
+		if err == nil {
+			err = os.WriteFile(to, text, 0o644)
+		}
+		m.t.Logf("what the member said is in %s (%v)", to, err)
+	}
+	assert.NoError(m.t, os.RemoveAll(m.dir))
+}
+
+// logs is where tests keep what they have to say.
+const logs = "../../logs"
+
+func (m *member) log() string { return filepath.Join(m.dir, "member.log") }
+
+// open starts the member and waits until it takes work.
+func (m *member) open() error {
+	cmd := exec.Command(binary, "serve", "--store", m.store, "--listen", m.address, "--name", "attacked", "--worker-ttl", "60s")
+	if m.token != "" {
+		cmd.Env = append(os.Environ(), "TROUPE_TOKEN="+m.token)
+	}
+	var err error
+	if m.process, err = process.Start(m.dir, "member", cmd); err != nil {
+		return err
+	}
+	m.weight = weigh(m.process)
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if resp, err := m.http.Get(m.base + "/readyz"); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if m.process.Gone() || time.Since(began) > patience {
+			return fmt.Errorf("the member is not ready after %v: ended %v, %w", time.Since(began), m.process.Gone(), m.process.Err)
+		}
+	}
+}
+
+// kill ends the process without warning.
+func (m *member) kill() {
+	if m.process != nil {
+		m.process.Kill()
+		m.weight.end()
+	}
+	m.http.CloseIdleConnections()
+}
+
+// leave stops the member in order.
+func (m *member) leave() error { return m.process.Stop(patience) }
+
+// cries are what the member has logged that it must not say whatever is done to it.
+func (m *member) cries(t *testing.T) (lines []string) {
+	text, err := os.ReadFile(m.log())
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "panic") || strings.Contains(line, "goroutine ") || strings.Contains(line, "crash") {
+			lines = append(lines, fmt.Sprintf("%.300s", strings.TrimSpace(line)))
+		}
+	}
+	return lines[:min(len(lines), 20)]
+}
+
+// within is a context for what has to happen by itself while the member lives.
+func (m *member) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	go func() { // ends with ctx
+		select {
+		case <-m.process.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}

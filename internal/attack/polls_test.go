@@ -1,0 +1,88 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// What pollers and workers can ask for.
+var onPolls = []attack{
+	{name: "names of 1 MB", strike: longNames},
+	{name: "jobs whose params are large", strike: heavyJobs},
+	{name: "completions of jobs that others have", strike: falseCompletions},
+}
+
+func longNames(a *attacker) {
+	long := strings.Repeat("n", 1<<20)
+	for range a.of(1, 5) {
+		a.send("POST", "/api/workers/register", obj{"id": a.name("long"), "url": "http://127.0.0.1:1", "services": []string{long}, "labels": []string{long}})
+		a.send("POST", "/api/workers/register", obj{"id": long, "url": "http://127.0.0.1:1", "services": []string{"x"}})
+		a.send("POST", "/api/queue/poll", obj{"worker_id": long, "services": []string{long}, "labels": []string{long}, "max": 1, "wait_ms": 100})
+		a.send("POST", "/api/queue/poll", obj{"worker_id": "x", "flow": long, "wait_ms": 100})
+		a.send("POST", "/api/flows", obj{"name": long})
+		a.send("POST", "/v1/flows", obj{"definition": obj{"name": long, "start": "a", "nodes": obj{"a": obj{"kind": "choice"}}}})
+		a.send("POST", "/v1/flows", obj{"slug": long, "definition": obj{"name": "x", "start": "a", "nodes": obj{"a": obj{"kind": "choice"}}}})
+		a.send("PUT", "/v1/flows/"+long, yaml(waits))
+		a.send("POST", "/api/flows/"+long+"/ensure", obj{"definition": obj{}})
+		a.send("POST", "/v1/tasks", obj{"flow": long})
+		a.send("GET", "/v1/tasks/"+long[:50_000], nil)
+		a.publish("service", yaml("start: a\nnodes:\n  a: {exec_type: queue, service: "+long+"}\n"))
+		a.start("service", nil)
+		a.publish("node", yaml("start: "+long+"\nnodes:\n  "+long+": {kind: choice}\n"))
+		a.start("node", nil)
+	}
+}
+
+// heavyJobs carry the params of their task, each of them.
+func heavyJobs(a *attacker) {
+	service := a.name("heavy")
+	a.publish("fan", yaml(fmt.Sprintf(`
+start: each
+nodes:
+  each: {kind: foreach, exec_type: queue, service: %s, parallel_mode: concurrent, prep: {input_key: $params.list}}
+`, service)))
+	a.start("fan", obj{"list": make([]int, a.of(300, 10_000))})
+	a.start("fan", obj{"list": make([]string, a.of(200, 2000)), "pad": strings.Repeat("p", 100_000)})
+	a.workOff(service, json.RawMessage("1"), 4, time.Duration(a.of(1, 15))*time.Second)
+}
+
+// workOff does the jobs of a service until there are none, for a time.
+func (a *attacker) workOff(service string, result json.RawMessage, workers int, most time.Duration) {
+	deadline := time.Now().Add(most)
+	a.atOnce(workers, func(int) {
+		for time.Now().Before(deadline) && a.ctx.Err() == nil {
+			jobs := a.poll(service, 50)
+			for _, job := range jobs {
+				a.send("POST", "/api/queue/complete", wire.QueueComplete{QueueID: job.ID, Token: job.Token, Result: result})
+			}
+			if len(jobs) == 0 {
+				return
+			}
+		}
+	})
+}
+
+// falseCompletions must not end a job that somebody else has.
+func falseCompletions(a *attacker) {
+	service := a.name("mine")
+	a.publish("job", yaml(fmt.Sprintf("start: a\nnodes:\n  a: {exec_type: queue, service: %s, post: {output_key: out}}\n", service)))
+	task := a.start("job", nil)
+	jobs := a.poll(service, 1)
+	if task == "" || len(jobs) == 0 {
+		return
+	}
+	a.each(a.of(50, 1000), 20, func(i int) {
+		got := a.send("POST", "/api/queue/complete", wire.QueueComplete{QueueID: jobs[0].ID, Token: fmt.Sprintf("guess-%d", i), Result: json.RawMessage(`"stolen"`)})
+		if got.ok() {
+			a.hole("a completion with a guessed token was taken: %v", got)
+		}
+	})
+	a.urge("POST", "/api/queue/complete", wire.QueueComplete{QueueID: jobs[0].ID, Token: jobs[0].Token, Result: json.RawMessage(`"done"`)})
+	if got := a.urge("GET", "/v1/tasks/"+task, nil); got.ok() && strings.Contains(string(got.body), "stolen") {
+		a.hole("a job was completed by a stranger: %v", got)
+	}
+}
