@@ -242,7 +242,7 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 				yield(persistence.Row{}, notFound(err, task))
 				return
 			}
-			rows, err := m.store.Rows(ctx, task, after, watchRows)
+			rows, err := m.store.Rows(ctx, task, after, watched)
 			if err != nil {
 				yield(persistence.Row{}, err)
 				return
@@ -276,8 +276,8 @@ func (m *Member) Appears(ctx context.Context, task string) error {
 	}
 }
 
-// watchRows is how many journal rows a watcher reads at once.
-const watchRows = 200
+// watched is how much of a journal a watcher reads at once, and keeps until all of it is taken.
+var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
 // slowSweep is how often a watcher looks without having been told to.
 const slowSweep = 10 * time.Second

@@ -57,11 +57,7 @@ func (r Runs) Tell(ctx context.Context, run, last string, to Listener) error {
 	}
 	troubled := func(error) error { return to.Note(Trouble) }
 	err := Follow(ctx, r.Engine, run, s.read, troubled, func(row persistence.Row) error {
-		list, err := s.feed.told(row, s.after)
-		if err != nil {
-			return err
-		}
-		return to.Send(list)
+		return s.feed.tell(row, s.after, to)
 	})
 	if err == nil && !s.feed.s.Status.Ended() {
 		return ErrBrokenOff

@@ -120,13 +120,13 @@ func parsePgSpot(text string) (pgSpot, error) {
 	return pgSpot{seq, index}, nil
 }
 
-// told are the events of a row behind a place.
-func (f *pgFeed) told(row persistence.Row, after pgSpot) ([]Message, error) {
+// tell tells the events of a row behind a place.
+func (f *pgFeed) tell(row persistence.Row, after pgSpot, to Listener) error {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var list []Message
+	batch := Batch{To: to}
 	for i := range events {
 		at := pgSpot{row.Seq, i}
 		ev, ok := f.next(&events[i])
@@ -134,10 +134,12 @@ func (f *pgFeed) told(row persistence.Row, after pgSpot) ([]Message, error) {
 			continue
 		}
 		data, err := json.Marshal(ev)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = batch.Add(Message{ID: at.String(), Event: ev.name(), Data: data})
 		}
-		list = append(list, Message{ID: at.String(), Event: ev.name(), Data: data})
+		if err != nil {
+			return err
+		}
 	}
-	return list, nil
+	return batch.Send()
 }

@@ -37,9 +37,9 @@ type sse struct {
 	opened bool
 }
 
-func (s *sse) Open() error { return s.write("") }
+func (s *sse) Open() error { return s.write(nil) }
 
-func (s *sse) Note(text string) error { return s.write(": " + text + "\n\n") }
+func (s *sse) Note(text string) error { return s.write([]byte(": " + text + "\n\n")) }
 
 func (s *sse) Send(list []Message) error {
 	if len(list) == 0 {
@@ -54,7 +54,7 @@ func (s *sse) Send(list []Message) error {
 		}
 		text = fmt.Appendf(text, "data: %s\n\n", m.Data)
 	}
-	return s.write(string(text))
+	return s.write(text)
 }
 
 // beat shows that a silent stream is alive, until ctx ends. A client that is gone ends the stream.
@@ -80,7 +80,7 @@ func (s *sse) isOpen() bool {
 	return s.opened
 }
 
-func (s *sse) write(text string) error {
+func (s *sse) write(text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.opened {
@@ -90,13 +90,13 @@ func (s *sse) write(text string) error {
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no") // proxies that gather answers would keep events back
 		s.w.WriteHeader(http.StatusOK)
-		text = "retry: 1000\n\n" + text
+		text = append([]byte("retry: 1000\n\n"), text...)
 	}
 	_ = s.rc.SetWriteDeadline(time.Now().Add(sseWriteTimeout)) // a writer without deadlines does not block either
-	if text == "" {
+	if len(text) == 0 {
 		return nil
 	}
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	if _, err := s.w.Write(text); err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	if err := s.rc.Flush(); err != nil {

@@ -26,6 +26,33 @@ type Listener interface {
 	Note(text string) error
 }
 
+// Batch gathers messages for a listener and gives them on before they take much memory: a row of a journal may hold
+// a thousand large ones.
+type Batch struct {
+	To   Listener
+	list []Message
+	size int
+}
+
+// batchBytes is how much is gathered at most, and one message.
+const batchBytes = 64 << 10
+
+// Add gives on what was gathered when it has become enough.
+func (b *Batch) Add(m Message) error {
+	b.list = append(b.list, m)
+	if b.size += len(m.Data); b.size < batchBytes {
+		return nil
+	}
+	return b.Send()
+}
+
+// Send gives on what was gathered.
+func (b *Batch) Send() error {
+	list := b.list
+	b.list, b.size = nil, 0
+	return b.To.Send(list)
+}
+
 var (
 	// ErrGone: nobody listens any more.
 	ErrGone = errors.New("nobody listens any more")

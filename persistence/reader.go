@@ -90,7 +90,7 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 		s, known := flow.DecodeSnapshot(rec.Snapshot, plan)
 		if known {
 			v.State = s
-		} else if rows, err = r.store.Rows(ctx, rec.ID, 0, maxRows); err != nil {
+		} else if rows, err = r.store.Rows(ctx, rec.ID, 0, Part{maxRows, maxRows << 20}); err != nil {
 			return nil, fmt.Errorf("reading the journal of task %s: %w", rec.ID, err)
 		}
 	}
@@ -155,13 +155,15 @@ func apply(to Replayer) func(Row, []flow.Event) {
 	}
 }
 
-// pageRows is how many journal rows are read at once.
+// pageRows is how many journal rows are read at once, when they are small.
 const pageRows = 1000
+
+var page = Part{Rows: pageRows, Bytes: 4 << 20}
 
 // eachRow visits what follows a row.
 func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit func(Row, []flow.Event)) error {
 	for {
-		rows, err := r.store.Rows(ctx, task, after, pageRows)
+		rows, err := r.store.Rows(ctx, task, after, page)
 		if err != nil {
 			return fmt.Errorf("reading the journal of task %s: %w", task, err)
 		}
@@ -173,7 +175,7 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 			visit(row, events)
 			after = row.Seq
 		}
-		if len(rows) < pageRows {
+		if !page.Full(rows) {
 			return nil
 		}
 	}

@@ -33,9 +33,9 @@ func (s *longTask) Flow(context.Context, string) (*persistence.Flow, error) {
 	return nil, persistence.ErrNotFound
 }
 
-func (s *longTask) Rows(_ context.Context, _ string, after int64, limit int) ([]persistence.Row, error) {
+func (s *longTask) Rows(_ context.Context, _ string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	rows := []persistence.Row{}
-	for seq := after + 1; seq <= s.rows && len(rows) < limit; seq++ {
+	for seq := after + 1; seq <= s.rows && len(rows) < p.Rows; seq++ {
 		rows = append(rows, persistence.Row{Seq: seq, Events: flow.AppendEvents(nil, turn(seq, s.row.CreatedAt+seq))})
 	}
 	s.read.Add(int64(len(rows)))

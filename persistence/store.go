@@ -75,8 +75,8 @@ type Journal interface {
 	// Load reads what is needed to fold tasks: the newest snapshot or checkpoint and the rows after it.
 	// The answer has the order of ids; an unknown task has a nil record.
 	Load(ctx context.Context, ids []string) ([]*Record, error)
-	// Rows reads a task's journal after a sequence number, at most limit rows.
-	Rows(ctx context.Context, task string, after int64, limit int) ([]Row, error)
+	// Rows reads a part of a task's journal after a sequence number.
+	Rows(ctx context.Context, task string, after int64, p Part) ([]Row, error)
 	// Checkpoints tells after which rows of a task's journal there is a checkpoint, in order.
 	Checkpoints(ctx context.Context, task string) ([]int64, error)
 	// Checkpoint reads the one after a row. ErrNotFound when there is none.
@@ -150,6 +150,19 @@ type Row struct {
 	Seq    int64
 	At     int64
 	Events []byte
+}
+
+// Part is how much of a journal is read at once: at most so many rows, and none behind so many bytes of events, so
+// it takes no more memory than that and one row. The first row is always among them.
+type Part struct{ Rows, Bytes int }
+
+// Full says whether there may be more behind the rows that were read.
+func (p Part) Full(rows []Row) bool {
+	bytes := 0
+	for _, r := range rows {
+		bytes += len(r.Events)
+	}
+	return len(rows) == p.Rows || bytes >= p.Bytes
 }
 
 // Wake is a task at rest and when it is due.

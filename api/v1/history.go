@@ -92,18 +92,17 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 	return &body[wire.Page[wire.Event]]{page}, nil
 }
 
-// Bounds of what is read and answered at once: a row may hold a thousand events, an event a megabyte.
-const (
-	rowsAtOnce = 50
-	pageBytes  = 4 << 20
-)
+// pageBytes bounds what is answered at once, and part what is read: a row may hold a thousand events, an event a megabyte.
+const pageBytes = 4 << 20
+
+var part = persistence.Part{Rows: 50, Bytes: pageBytes}
 
 // eventsAfter reads one page. It is shorter than asked for when its events are large.
 func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit int) (items []wire.Event, more bool, err error) {
 	items = []wire.Event{}
 	size := 0
 	for after := from.since(); ; {
-		rows, err := s.Store.Rows(ctx, task, after, rowsAtOnce)
+		rows, err := s.Store.Rows(ctx, task, after, part)
 		if err != nil {
 			return nil, false, err
 		}
@@ -121,7 +120,7 @@ func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit
 			after = row.Seq
 			size += len(row.Events)
 		}
-		if len(rows) < rowsAtOnce {
+		if !part.Full(rows) {
 			return items, false, nil
 		}
 	}

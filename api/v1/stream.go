@@ -64,11 +64,13 @@ func (st *streamer) tell(ctx context.Context, to api.Listener) error {
 		if err != nil {
 			return err
 		}
-		list := make([]api.Message, len(events))
+		batch := api.Batch{To: to}
 		for i := range events {
-			list[i] = api.Message{ID: events[i].ID, Data: line(&events[i])}
+			if err := batch.Add(api.Message{ID: events[i].ID, Data: line(&events[i])}); err != nil {
+				return err
+			}
 		}
-		return to.Send(list)
+		return batch.Send()
 	})
 	if err == nil {
 		err = st.finish(ctx, to, troubled)

@@ -48,7 +48,7 @@ type Store interface {
 	persistence.Tasks
 	persistence.Queue
 	Log(ctx context.Context, job string) ([]byte, error)
-	Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error)
+	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
 }
 
 // Reader tells what tasks are like at this moment, on any member.

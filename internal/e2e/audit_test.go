@@ -87,7 +87,7 @@ func (l *ledger) problem(format string, args ...any) {
 
 // read goes through a task's journal and retells it.
 func (l *ledger) read(ctx context.Context, t *testing.T, store persistence.Store, task string) string {
-	rows, err := store.Rows(ctx, task, 0, 1<<20)
+	rows, err := store.Rows(ctx, task, 0, persistence.Part{Rows: 1 << 20, Bytes: 1 << 40})
 	require.NoError(t, err)
 	var story strings.Builder
 	for i, row := range rows {

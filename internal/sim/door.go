@@ -115,8 +115,8 @@ func (d *door) Load(ctx context.Context, ids []string) ([]*persistence.Record, e
 	return call(d, func() ([]*persistence.Record, error) { return d.Store.Load(ctx, ids) })
 }
 
-func (d *door) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
-	return call(d, func() ([]persistence.Row, error) { return d.Store.Rows(ctx, task, after, limit) })
+func (d *door) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+	return call(d, func() ([]persistence.Row, error) { return d.Store.Rows(ctx, task, after, p) })
 }
 
 func (d *door) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {

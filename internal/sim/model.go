@@ -193,13 +193,13 @@ func (m *model) Load(_ context.Context, ids []string) ([]*persistence.Record, er
 	return records, nil
 }
 
-func (m *model) Rows(_ context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
+func (m *model) Rows(_ context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	t := m.tasks[task]
 	if t == nil || after >= int64(len(t.rows)) {
 		return nil, nil
 	}
 	rows := t.rows[after:]
-	return slices.Clone(rows[:min(limit, len(rows))]), nil
+	return slices.Clone(rows[:min(p.Rows, len(rows))]), nil
 }
 
 func (m *model) Task(_ context.Context, id string) (*persistence.TaskRow, error) {

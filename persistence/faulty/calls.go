@@ -30,8 +30,8 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	return call(ctx, s, "Load", func() ([]*persistence.Record, error) { return s.Store.Load(ctx, ids) })
 }
 
-func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
-	return call(ctx, s, "Rows", func() ([]persistence.Row, error) { return s.Store.Rows(ctx, task, after, limit) })
+func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+	return call(ctx, s, "Rows", func() ([]persistence.Row, error) { return s.Store.Rows(ctx, task, after, p) })
 }
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {

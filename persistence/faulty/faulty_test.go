@@ -100,7 +100,7 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 	_, errs[0] = s.Join(ctx, "me", 0)
 	_, errs[1] = s.Renew(ctx, "me", 0)
 	_, errs[2] = s.Load(ctx, nil)
-	_, errs[3] = s.Rows(ctx, "a", 0, 1)
+	_, errs[3] = s.Rows(ctx, "a", 0, persistence.Part{Rows: 1, Bytes: 1})
 	_, errs[4] = s.Unfinished(ctx, "", 1)
 	_, errs[5] = s.DueWakes(ctx, 0, 1)
 	_, errs[6] = s.QueueRows(ctx, nil, 0, "", 1)

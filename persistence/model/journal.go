@@ -120,7 +120,7 @@ func (t *task) after(seq int64) []persistence.Row {
 	return rows
 }
 
-func (s *store) Rows(ctx context.Context, id string, after int64, limit int) ([]persistence.Row, error) {
+func (s *store) Rows(ctx context.Context, id string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,14 @@ func (s *store) Rows(ctx context.Context, id string, after int64, limit int) ([]
 	if t == nil {
 		return nil, nil
 	}
-	return first(t.after(after), limit), nil
+	rows := first(t.after(after), p.Rows)
+	for i, bytes := 0, 0; i < len(rows); i++ {
+		if i > 0 && bytes >= p.Bytes {
+			return rows[:i], nil
+		}
+		bytes += len(rows[i].Events)
+	}
+	return rows, nil
 }
 
 func (s *store) Checkpoints(ctx context.Context, id string) ([]int64, error) {

@@ -61,9 +61,11 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID m
 	return err
 }
 
-func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
-	return read(ctx, s, "read a journal", listing.ScanRow,
-		"SELECT seq, at, events FROM task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3", task, after, limit)
+func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+	return read(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
+			SELECT seq, at, events, sum(octet_length(events)) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - octet_length(events) AS before
+			FROM task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3) e
+		WHERE before < $4 OR before = 0 ORDER BY seq`, task, after, p.Rows, p.Bytes)
 }
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {

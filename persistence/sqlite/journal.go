@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -39,16 +40,21 @@ func load(ctx context.Context, t querier, id string) (*persistence.Record, error
 	if err != nil {
 		return nil, err
 	}
-	r.Rows, err = rows(ctx, t, id, r.SnapshotSeq, -1)
+	r.Rows, err = rows(ctx, t, id, r.SnapshotSeq, persistence.Part{Rows: -1, Bytes: math.MaxInt})
 	return r, err
 }
 
-func (s *store) Rows(ctx context.Context, task string, after int64, limit int) ([]persistence.Row, error) {
-	return rows(ctx, &s.readers, task, after, limit)
+func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+	return rows(ctx, &s.readers, task, after, p)
 }
 
-func rows(ctx context.Context, q querier, task string, after int64, limit int) ([]persistence.Row, error) {
-	return read(ctx, q, "read a journal", listing.ScanRow, rowsQuery, task, after, limit)
+func rows(ctx context.Context, q querier, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+	left := p.Bytes
+	enough := func(r *persistence.Row) bool {
+		left -= len(r.Events)
+		return left <= 0
+	}
+	return readUntil(ctx, q, "read a journal", listing.ScanRow, enough, rowsQuery, task, after, p.Rows)
 }
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {

@@ -101,11 +101,16 @@ type querier interface {
 
 // read collects the rows of a query.
 func read[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+	return readUntil(ctx, q, what, scan, nil, query, args...)
+}
+
+// readUntil collects them up to one that is enough; nil = all.
+func readUntil[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, enough func(*T) bool, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(what, err)
 	}
-	list, err := listing.Collect(rows, scan)
+	list, err := listing.CollectUntil(rows, scan, enough)
 	if err = errors.Join(err, rows.Close()); err != nil {
 		return nil, wrap(what, err)
 	}

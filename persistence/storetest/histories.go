@@ -220,7 +220,7 @@ func (h *history) lists() {
 	})
 	both(func(s persistence.Store) (any, error) { return s.CountByStatus(ctx) })
 	for _, id := range taskIDs {
-		both(func(s persistence.Store) (any, error) { return s.Rows(ctx, id, 0, 99) })
+		both(func(s persistence.Store) (any, error) { return s.Rows(ctx, id, 0, part(99)) })
 	}
 }
 
@@ -229,7 +229,7 @@ func (h *history) clear() {
 	h.fault = faulty.Fault{}
 	me := h.members[len(h.members)-1].store
 	for _, id := range taskIDs {
-		if rows, err := h.store.Rows(ctx, id, 0, 1<<30); err == nil && len(rows) > 0 {
+		if rows, err := h.store.Rows(ctx, id, 0, part(1<<30)); err == nil && len(rows) > 0 {
 			end := persistence.Commit{Task: id, Seq: int64(len(rows)), Columns: &persistence.Columns{EndedAt: 1}}
 			_, err = h.store.Commit(ctx, me, []persistence.Commit{end})
 			require.NoError(h, err)

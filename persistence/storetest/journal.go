@@ -19,6 +19,9 @@ var odd = map[string][]byte{
 	"a mebibyte":                           bytes.Repeat([]byte("0123456789abcdef"), 1<<16),
 }
 
+// part is so many rows, whatever they hold.
+func part(rows int) persistence.Part { return persistence.Part{Rows: rows, Bytes: 1 << 40} }
+
 var journal = []behavior{
 	{"a created task comes back as it was given", func(w *world) {
 		w.must(persistence.Commit{
@@ -90,7 +93,7 @@ var journal = []behavior{
 			require.ErrorIs(w, w.commit(orphan)[0], persistence.ErrNoVersion)
 		}
 		require.Nil(w, w.load("a"))
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
 		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
 		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
 	}},
@@ -201,7 +204,7 @@ var journal = []behavior{
 		w.must(persistence.Commit{Task: "a", Seq: 3, Snapshot: []byte("{3}")})
 		require.Equal(w, []byte("{3}"), w.load("a").Snapshot)
 		require.Empty(w, w.load("a").Rows)
-		require.Len(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)), 3)
+		require.Len(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))), 3)
 	}},
 	{"checkpoints stay when newer ones are written, and the newest counts as the snapshot", func(w *world) {
 		check := func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = fmt.Append(nil, c.Seq), true }
@@ -263,11 +266,28 @@ var journal = []behavior{
 		for seq := int64(2); seq <= 5; seq++ {
 			w.must(appended("a", seq))
 		}
-		require.Equal(w, []int64{1, 2}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 2))))
-		require.Equal(w, []int64{3, 4}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 2, 2))))
-		require.Equal(w, []int64{5}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 4, 2))))
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 5, 2)))
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "x", 0, 2)))
+		require.Equal(w, []int64{1, 2}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(2)))))
+		require.Equal(w, []int64{3, 4}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 2, part(2)))))
+		require.Equal(w, []int64{5}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 4, part(2)))))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 5, part(2))))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "x", 0, part(2))))
+	}},
+	{"a part of a journal is bounded in bytes, but never empty", func(w *world) {
+		for seq := int64(1); seq <= 5; seq++ {
+			w.must(with(created("a"), func(c *persistence.Commit) {
+				if c.Seq = seq; seq > 1 {
+					c.Create = nil
+				}
+				c.Events = bytes.Repeat([]byte("e"), 100)
+			}))
+		}
+		for most, want := range map[int][]int64{1: {1}, 100: {1}, 101: {1, 2}, 200: {1, 2}, 450: {1, 2, 3, 4, 5}, 1000: {1, 2, 3, 4, 5}} {
+			p := persistence.Part{Rows: 9, Bytes: most}
+			rows := got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, p))
+			require.Equal(w, want, sequence(rows), "%d bytes", most)
+			require.Equal(w, most <= 500, p.Full(rows), "%d bytes", most)
+		}
+		require.Equal(w, []int64{4, 5}, sequence(got[persistence.Row](w)(w.Rows(w.ctx(), "a", 3, persistence.Part{Rows: 9, Bytes: 150}))))
 	}},
 	{"records have the order of the ids, nil for an unknown one", func(w *world) {
 		w.must(created("a"), created("b"), created("c"))

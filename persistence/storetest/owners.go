@@ -73,7 +73,7 @@ var owners = []behavior{
 			require.NoError(w, err)
 			require.Equal(w, 1, n)
 			owner.Wait()
-			require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), id, 0, 9)))
+			require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), id, 0, part(9))))
 		}
 	}},
 }

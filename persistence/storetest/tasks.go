@@ -156,7 +156,7 @@ var retention = []behavior{
 		answers := w.commit(appended("a", 5), appended("b", 4))
 		require.ErrorIs(w, answers[0], persistence.ErrUnknown)
 		require.NoError(w, answers[1])
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
 	}},
 	{"a task that goes on after its end is unfinished, and kept", func(w *world) {
 		w.must(created("a"))
@@ -188,7 +188,7 @@ var retention = []behavior{
 			_, err = w.Flow(w.ctx(), "flow")
 			require.Equal(w, want == 2, err == nil, "it goes with the last task")
 		}
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
 		require.Empty(w, w.jobs(nil, 0, "", 9))
 		require.Empty(w, w.due(99))
 		_, err := w.Log(w.ctx(), "j")
@@ -213,7 +213,7 @@ var retention = []behavior{
 		n, err := w.DeleteEnded(w.ctx(), 4, 10)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, 9)))
+		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
 		require.Empty(w, w.jobs(nil, 0, "", 9))
 		require.Equal(w, []persistence.Wake{{Task: "b", Due: 6}}, w.due(99))
 		_, err = w.Log(w.ctx(), "j")

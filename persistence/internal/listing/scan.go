@@ -122,6 +122,11 @@ func ScanValue[T any](row Row, v *T) error { return row.Scan(v) }
 
 // Collect reads every row with one function.
 func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
+	return CollectUntil(rows, read, nil)
+}
+
+// CollectUntil reads every row up to one that is enough; nil = all.
+func CollectUntil[T any](rows Rows, read func(Row, *T) error, enough func(*T) bool) ([]T, error) {
 	list := []T{}
 	for rows.Next() {
 		var v T
@@ -129,6 +134,9 @@ func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
 			return nil, err
 		}
 		list = append(list, v)
+		if enough != nil && enough(&v) {
+			break
+		}
 	}
 	return list, rows.Err()
 }
