@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -24,6 +25,8 @@ type lanes struct {
 	most    int
 	running int
 	flying  int // commits that are being written, and not for long
+
+	failures atomic.Int64 // of batches, since the last one that was written
 }
 
 // maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
@@ -155,6 +158,7 @@ func (l *lanes) write(batch []*writing) {
 		errs, err := l.m.commit(commits)
 		switch {
 		case err == nil:
+			l.failures.Store(0)
 			l.m.metrics.committed(len(batch), l.m.cfg.Host.Clock.Now().Sub(started))
 			l.answer(batch, errs)
 			return
@@ -164,6 +168,7 @@ func (l *lanes) write(batch []*writing) {
 		case errors.Is(err, persistence.ErrFenced) || l.m.ctx.Err() != nil:
 			return // nothing of this member is written any more, so nobody gets an answer
 		}
+		l.failures.Add(1)
 		l.m.log.Warn("a batch could not be written", "tasks", len(batch), "try", try, "error", err)
 		if !l.m.pause(storePause(try)) {
 			return

@@ -34,12 +34,15 @@ type Config struct {
 	Lease time.Duration
 	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
 	Retention time.Duration
-	// MaxUncommitted and MaxReady bound the commits that wait for the store and the jobs that wait in
-	// memory for this member's carriers; beyond them new work is refused as busy. As many jobs for
-	// pollers are kept in memory, more wait in the store. Defaults 20,000 and 100,000.
+	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for their answers, MaxReady the
+	// jobs that wait in memory for this member's carriers; beyond them new work is refused as busy, and what frees
+	// work, such as a report, beyond four times as much. As many jobs for pollers are kept in memory, more wait in the
+	// store. Defaults 20,000 and 100,000.
 	MaxUncommitted, MaxReady int
-	Logger                   *slog.Logger
-	Host                     Host
+	// MaxWaiting bounds the bytes of the values in requests that wait for their answers, likewise. Default 256 MiB.
+	MaxWaiting int
+	Logger     *slog.Logger
+	Host       Host
 }
 
 func (c Config) orDefault() Config {
@@ -61,7 +64,7 @@ func (c Config) orDefault() Config {
 	if c.Retention == 0 {
 		c.Retention = 30 * 24 * time.Hour
 	}
-	for to, or := range map[*int]int{&c.MaxUncommitted: 20_000, &c.MaxReady: 100_000} {
+	for to, or := range map[*int]int{&c.MaxUncommitted: 20_000, &c.MaxReady: 100_000, &c.MaxWaiting: 256 << 20} {
 		if *to <= 0 {
 			*to = or
 		}
@@ -100,13 +103,14 @@ type Member struct {
 
 	carried atomic.Pointer[map[jobKey]*flight] // what was when the sessions ended
 
-	actorCount  [2]atomic.Int64 // live actors: tasks, steps
-	steps       atomic.Int64
-	ready       atomic.Int64 // jobs in line for this member's carriers
-	queued      atomic.Int64 // jobs in memory for pollers
-	messages    atomic.Int64
-	uncommitted atomic.Int64
-	rested      atomic.Int64
+	actorCount   [2]atomic.Int64 // live actors: tasks, steps
+	steps        atomic.Int64
+	ready        atomic.Int64 // jobs in line for this member's carriers
+	queued       atomic.Int64 // jobs in memory for pollers
+	messages     atomic.Int64 // requests without an answer …
+	waitingBytes atomic.Int64 // … and what their values have
+	uncommitted  atomic.Int64
+	rested       atomic.Int64
 }
 
 // Start joins the store and begins to work: tasks that were under way are taken up again.
@@ -188,8 +192,22 @@ func (m *Member) background(f func()) {
 	})
 }
 
-// Ready says whether the member may take work.
+// manyFailures is how many times in a row the store must refuse to write before that is news: a connection may break.
+const manyFailures = 3
+
+// Ready says whether the member can do its work: it is there, and what it writes is stored.
 func (m *Member) Ready() error {
+	if err := m.here(); err != nil {
+		return err
+	}
+	if n := m.lanes.failures.Load(); n >= manyFailures {
+		return flow.Errorf(flow.Busy, "the member cannot write to its store: the last %d batches have failed; its log says why", n)
+	}
+	return nil
+}
+
+// here says whether the member takes requests. One whose store does not write for the moment lets them wait.
+func (m *Member) here() error {
 	switch {
 	case m.stopping.Load():
 		return flow.Errorf(flow.Busy, "the member is shutting down")
@@ -201,19 +219,6 @@ func (m *Member) Ready() error {
 
 // Lost is closed when the member was fenced off and has to end.
 func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
-
-// errFull is the answer to new work while too much is waiting.
-var errFull = flow.Errorf(flow.Busy, "the member is at its limit of waiting work: try again in a moment")
-
-func (m *Member) admit() error {
-	if err := m.Ready(); err != nil {
-		return err
-	}
-	if m.uncommitted.Load() > int64(m.cfg.MaxUncommitted) || m.ready.Load() > int64(m.cfg.MaxReady) {
-		return errFull
-	}
-	return nil
-}
 
 // restGrace bounds how long tasks may take to go to rest when the member stops.
 const restGrace = 5 * time.Second

@@ -38,10 +38,10 @@ func (m *Member) Tell(ctx context.Context, task string, cmd flow.Command, reques
 
 // ask gives a command to a task and returns what it answers.
 func (m *Member) ask(ctx context.Context, task string, cmd flow.Command, request string) (answer, error) {
-	if err := m.Ready(); err != nil {
+	if err := m.admit(cmd); err != nil {
 		return answer{}, err
 	}
-	a, err := m.call(ctx, func(reply func(answer)) {
+	a, err := m.call(ctx, cmd, func(reply func(answer)) {
 		m.tell(m.tasks, &command{task: task, cmd: cmd, request: request, reply: reply})
 	})
 	if err != nil {
@@ -61,19 +61,15 @@ func once(cmd flow.Command) bool {
 }
 
 // call sends a request and waits for its answer.
-func (m *Member) call(ctx context.Context, send func(reply func(answer))) (answer, error) {
-	m.messages.Add(1)
-	defer m.messages.Add(-1)
+func (m *Member) call(ctx context.Context, cmd flow.Command, send func(reply func(answer))) (answer, error) {
 	done := make(chan answer, 1)
-	send(func(a answer) {
-		done <- a
-	})
+	send(m.enter(cmd, func(a answer) { done <- a }))
 	return answerOf(ctx, m, done, nil)
 }
 
 // Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
 func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
-	if err := m.Ready(); err != nil {
+	if err := m.here(); err != nil {
 		return nil, err
 	}
 	if err := p.check(); err != nil {
@@ -175,11 +171,14 @@ const together = 500
 
 // doAll gives commands that may be repeated to many tasks, and tells how each was answered.
 func (m *Member) doAll(ctx context.Context, cmds []taskCommand) ([]error, error) {
-	if err := m.Ready(); err != nil {
+	if err := m.here(); err != nil {
 		return nil, err
 	}
 	errs := make([]error, 0, len(cmds))
 	for group := range slices.Chunk(cmds, together) {
+		if err := m.admit(group[0].cmd); err != nil {
+			return nil, err
+		}
 		answers, err := m.doGroup(ctx, group)
 		if err != nil {
 			return nil, err
@@ -190,13 +189,11 @@ func (m *Member) doAll(ctx context.Context, cmds []taskCommand) ([]error, error)
 }
 
 func (m *Member) doGroup(ctx context.Context, group []taskCommand) ([]error, error) {
-	m.messages.Add(int64(len(group)))
-	defer m.messages.Add(-int64(len(group)))
 	pending := make([]chan answer, len(group))
 	for i, c := range group {
 		done := make(chan answer, 1)
 		pending[i] = done
-		m.tell(m.tasks, &command{task: c.task, cmd: c.cmd, reply: func(a answer) { done <- a }})
+		m.tell(m.tasks, &command{task: c.task, cmd: c.cmd, reply: m.enter(c.cmd, func(a answer) { done <- a })})
 	}
 	errs := make([]error, len(group))
 	for i, done := range pending {

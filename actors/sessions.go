@@ -184,8 +184,9 @@ func (m *Member) carry(ctx context.Context, f *flight) {
 // time is not carried out for ever. It is false when nobody waits for the job any longer.
 func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 	for try := 1; ; try++ {
-		a, err := m.call(ctx, func(reply func(answer)) {
-			m.tell(m.tasks, &command{task: job.Task, cmd: flow.Begin{Address: job.Address}, reply: reply})
+		begin := flow.Begin{Address: job.Address}
+		a, err := m.call(ctx, begin, func(reply func(answer)) {
+			m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
 		})
 		if err != nil {
 			return false

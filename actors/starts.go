@@ -27,7 +27,7 @@ func (m *Member) StartTask(ctx context.Context, n NewTask) (id string, created b
 	if err != nil {
 		return "", false, err
 	}
-	a, err := m.call(ctx, func(reply func(answer)) {
+	a, err := m.call(ctx, msg.start, func(reply func(answer)) {
 		msg.reply = reply
 		m.tell(m.tasks, msg)
 	})
@@ -45,7 +45,7 @@ func (m *Member) StartTask(ctx context.Context, n NewTask) (id string, created b
 }
 
 func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
-	if err := m.admit(); err != nil {
+	if err := m.admit(flow.Start{}); err != nil {
 		return nil, err
 	}
 	if err := checkJSON(n.Params); err != nil {
