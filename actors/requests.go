@@ -95,7 +95,7 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 
 // check refuses names that a store could neither keep nor look for.
 func (p *Poll) check() error {
-	return cmp.Or(flow.CheckText("the worker's id", p.Worker), flow.CheckText("the service", p.Services...), flow.CheckText("the label", p.Labels...))
+	return cmp.Or(flow.CheckName("the worker's id", p.Worker), flow.CheckText("the service", p.Services...), flow.CheckText("the label", p.Labels...))
 }
 
 // Complete reports the end of a job. A late or repeated report is acknowledged and changes nothing.

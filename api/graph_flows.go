@@ -45,7 +45,7 @@ func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 	if f.Name == "" {
 		return badRequest("name is missing")
 	}
-	if err := flow.CheckText("the name or description", f.Name, f.Description); err != nil {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	if err := g.store.CreateFlow(r.Context(), f); err != nil {
@@ -86,7 +86,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if v.Number < 0 || v.Number > persistence.MaxVersion {
 		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
 	}
-	if err := flow.CheckText("the status", v.Status); err != nil {
+	if err := flow.CheckName("the status", v.Status); err != nil {
 		return err
 	}
 	if missing(unknown) {

@@ -21,6 +21,10 @@ func Compile(d *Definition, limits Limits) (*Plan, Problems) {
 		plan.TimeoutMS = c.duration(d.Timeout, root.key("timeout"))
 	}
 	c.target(d.Result, root.key("result"))
+	c.name(d.Name, root.key("name"))
+	if len(d.Description) > maxDescription {
+		c.errorf(root.key("description"), "has %d bytes, more than the limit of %d", len(d.Description), maxDescription)
+	}
 	plan.Root = c.root(d, plan, root)
 	plan.Closing = c.closing
 	problems := c.all()

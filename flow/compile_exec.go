@@ -15,10 +15,9 @@ func (c *compiler) exec(n *Node, defaults Exec, at *place) Exec {
 		Labels:       n.Labels,
 	}
 	for i, label := range e.Labels {
-		if !IsText(label) {
-			c.errorf(at.key("labels").index(i), NoText)
-		}
+		c.name(label, at.key("labels").index(i))
 	}
+	c.name(e.Func, at.key("func"))
 	c.execType(e.Type, at)
 	if e.Type == "" {
 		e.Type = defaults.Type
@@ -95,9 +94,7 @@ func (c *compiler) script(s *Script, at *place) *Script {
 // settle decides what was left open: a script or function without a service is run, everything else goes to
 // a worker. What the jobs need has to be there if they are certain to be made from this.
 func (c *compiler) settle(e Exec, at *place, certain bool) Exec {
-	if !IsText(e.Service) {
-		c.errorf(at.key("service"), NoText)
-	}
+	c.name(e.Service, at.key("service"))
 	switch {
 	case e.Type != "":
 	case e.Script != nil && e.Service == "":

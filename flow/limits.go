@@ -64,11 +64,12 @@ func (l Limits) tooDeep(what string) error {
 	return Errorf(Limit, "%s nests arrays and objects deeper than %d levels: make it flatter, or pass it as a text", what, l.Levels)
 }
 
-// Bounds of texts that others write: names (of workers, keys, requests) and errors, of one attempt or
-// of all units of a step together.
+// Bounds of texts that others write: names (of flows, services, functions, labels, workers, keys, requests), errors, of
+// one attempt or of all units of a step together, and what a flow says of itself.
 const (
-	maxName      = 256
-	maxErrorText = 64 << 10
+	maxName        = 256
+	maxErrorText   = 64 << 10
+	maxDescription = 16 << 10
 )
 
 // text cuts a text of others to what an event may hold. What is not UTF-8 would come back from the

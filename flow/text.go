@@ -21,3 +21,19 @@ func CheckText(what string, names ...string) error {
 	}
 	return nil
 }
+
+// CheckName refuses what CheckText refuses, and what is too long for a name.
+func CheckName(what, name string) error {
+	if len(name) > maxName {
+		return Errorf(Invalid, "%s has %d bytes, more than the limit of %d", what, len(name), maxName)
+	}
+	return CheckText(what, name)
+}
+
+// CheckDescription is CheckName for a text that people read.
+func CheckDescription(text string) error {
+	if len(text) > maxDescription {
+		return Errorf(Invalid, "the description has %d bytes, more than the limit of %d", len(text), maxDescription)
+	}
+	return CheckText("the description", text)
+}

@@ -50,6 +50,16 @@ func (c *compiler) nodeKey(key string, at *place) {
 	}
 }
 
+// name is what others are called by: it goes into rows and messages whole.
+func (c *compiler) name(text string, at *place) {
+	switch {
+	case !IsText(text):
+		c.errorf(at, NoText)
+	case len(text) > maxName:
+		c.errorf(at, "has %d bytes, more than the limit of %d", len(text), maxName)
+	}
+}
+
 func (c *compiler) onError(word string, at *place) {
 	switch word {
 	case "", onErrorFollow, onErrorFail:

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -172,7 +173,7 @@ func flowFor(ctx context.Context, store Flows, p *Publication, d *flow.Definitio
 	if f.Description == "" {
 		f.Description = d.Description
 	}
-	if err := flow.CheckText("the name or description", f.Name, f.Description); err != nil {
+	if err := f.Check(); err != nil {
 		return nil, err
 	}
 	err = store.CreateFlow(ctx, *f)
@@ -180,4 +181,9 @@ func flowFor(ctx context.Context, store Flows, p *Publication, d *flow.Definitio
 		return store.FlowBySlug(ctx, p.Slug)
 	}
 	return f, err
+}
+
+// Check refuses a name or description that could not be kept, or is too long to be listed.
+func (f *Flow) Check() error {
+	return cmp.Or(flow.CheckName("the name of the flow", f.Name), flow.CheckDescription(f.Description))
 }

@@ -125,7 +125,7 @@ func (r *Registry) Close(ctx context.Context) error {
 func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
 	err := r.register(ctx, w)
 	if err != nil && ctx.Err() == nil {
-		r.opts.Logger.Warn("a worker is not registered", "worker", w.ID[:min(len(w.ID), maxName)], "error", err)
+		r.opts.Logger.Info("a worker is not registered", "worker", w.ID[:min(len(w.ID), maxName)], "error", err)
 	}
 	return err
 }
