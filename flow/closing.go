@@ -82,7 +82,8 @@ func (sc *Scope) cut(s *State) {
 		if sc.Graph.Dag == nil {
 			sc.Kept = kept
 		} else {
-			sc.node(st.Node).Kept = kept
+			n := sc.node(st.Node)
+			n.Kept, n.EndedAt = kept, s.UpdatedAt
 		}
 	}
 }

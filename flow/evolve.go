@@ -208,7 +208,7 @@ func (s *State) watch(st *Step) {
 // adopt gives a step's child what follows from the step.
 func (s *State) adopt(st *Step) {
 	c := st.Child
-	c.Graph, c.Params, c.run, c.parent, c.depth = st.Node.Sub, st.Params, st.Params, st, st.scope.depth+1
+	c.Graph, c.Params, c.run, c.parent, c.depth, c.overAt = st.Node.Sub, st.Params, st.Params, st, st.scope.depth+1, 0
 	switch {
 	case st.scope.Graph.Dag != nil:
 		c.run = st.scope.branchRun(st.Node)
@@ -273,6 +273,7 @@ func (s *State) forget(st *Step) {
 	}
 	if st.Child != nil {
 		delete(s.scopes, st.Child.Path)
+		st.Child.overAt = s.UpdatedAt
 		for _, below := range st.Child.Active() {
 			s.forget(below)
 		}

@@ -60,6 +60,7 @@ type Scope struct {
 	size   *int  // bytes of shared, which the closing scope has together with the root
 	parent *Step // nil for the root
 	depth  int
+	overAt int64 // when its step ended; 0 = it has not
 }
 
 // Step is a visit of a node.

@@ -75,6 +75,19 @@ func (l *StepList) Apply(e *Event) {
 	case e.Type == StepEnded && st != nil && st.scope != l.dag:
 		l.end(st, e)
 	}
+	if e.Type == StepEnded || e.Type == TaskClosing || e.Type == TaskRetried || e.Type == ScopeRetried {
+		l.cut(e.At)
+	}
+}
+
+// cut ends those that were dropped with what they were in.
+func (l *StepList) cut(at int64) {
+	for a, i := range l.at {
+		if l.State.step(a) == nil {
+			l.begun[i].withdrawn(at)
+			delete(l.at, a)
+		}
+	}
 }
 
 func (l *StepList) covers(scope string) bool {
@@ -120,8 +133,8 @@ func (l *StepList) At(i int) StepView {
 // viewOf an active step.
 func (s *State) viewOf(st *Step) StepView {
 	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted, StartedAt: st.EnteredAt, Due: st.Due, Units: st.count(), For: st.scope.madeFor(st.Node)}
-	if s.Status.Ended() {
-		v.Due, v.Units.Flying, v.Units.Retrying = 0, 0, 0
+	if at := s.overAt(st.scope); at != 0 {
+		v.withdrawn(at)
 		return v
 	}
 	if waits := st.waits(); len(waits) > 0 {
@@ -141,9 +154,12 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: n.Visit}, Node: node, Status: n.Status, Reason: n.Reason, Mode: n.Mode,
 		Error: n.Error, Output: n.Output, For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
 		Units: UnitCount{Total: n.Total, Initial: n.Initial, Done: n.Total - n.Left + n.Failures, Failed: n.Failures}}
-	if v.Status == "" {
+	switch v.Status {
+	case "":
 		v.Status = StepCreated
 		v.WaitsFor, v.Waits = sc.waitsFor(node)
+	case StepStarted:
+		v.withdrawn(n.EndedAt)
 	}
 	return v
 }
@@ -180,7 +196,12 @@ func (s *State) StepCounts() map[StepStatus]int {
 	}
 	counts := map[StepStatus]int{}
 	for i := range s.Root.Nodes {
-		counts[StepStatus(orText(string(s.Root.Nodes[i].Status), string(StepCreated)))]++
+		n := &s.Root.Nodes[i]
+		status := StepStatus(orText(string(n.Status), string(StepCreated)))
+		if s.withdrawn(n) {
+			status = StepSkipped
+		}
+		counts[status]++
 	}
 	return counts
 }

@@ -69,3 +69,25 @@ func pgDirectTimeout(c *client) {
 	}, deadline, 10*time.Millisecond)
 	r.is("failed", "b failed task_timeout")
 }
+
+// pgWithdrawn shows a step that fail_fast has withdrawn: to pgflow it stays started, over /v1 it is over.
+func pgWithdrawn(c *client) {
+	f := c.pgflow(nodeA, "x: {route: direct}", "m: {route: direct, each: {count: 2}}", "b: {depends_on: [x], "+once+"}")
+	r := f.run(obj{})
+	f.fail(f.one("a"), "boom")
+	r.is("failed", "a failed task_error", "x started", "m started", "b created")
+
+	v1 := &client{T: c.T, server: c.server}
+	task := v1.get("/v1/tasks/" + r.id)
+	has(c.T, `{"created":1,"started":0,"completed":0,"failed":1,"skipped":2}`, task["counts"])
+	for _, step := range objects(c, v1.get("/v1/tasks/" + r.id + "/steps")["items"]) {
+		switch step["node"] {
+		case "x", "m":
+			require.Equal(c, []any{"skipped", "withdrawn", task["ended_at"]}, []any{step["state"], step["reason"], step["ended_at"]})
+			require.NotNil(c, step["entered_at"])
+		case "b":
+			require.Equal(c, "created", step["state"])
+		}
+	}
+	require.Equal(c, []any{"canceled", "canceled"}, values(objects(c, v1.get("/v1/tasks/" + r.id + "/units?step=m")["items"]), "state"))
+}

@@ -30,6 +30,7 @@ var pgflowChecks = []check{
 	{"direct tasks are completed in any order", pgAnyOrder},
 	{"a direct task is completed after a cancel", pgAfterCancel},
 	{"a direct step has a timeout of its own", pgDirectTimeout},
+	{"what fail_fast withdraws is over to /v1", pgWithdrawn},
 	{"P19 a task may be named by step and index", pgByStep},
 	{"P20 a direct step has no handler", pgNoHandlerForDirect},
 	{"P21 others run without a step that is skipped as optional", pgSkippedOptional},

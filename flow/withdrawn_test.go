@@ -1,0 +1,122 @@
+package flow
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// steps are those of a scope as people read them, by their nodes; the journal alone has to give the same.
+func (tb *table) steps(scope string) map[string]StepView {
+	l := NewStepList(tb.state.Task, tb.state.Plan, scope)
+	for i := range tb.events {
+		l.Apply(&tb.events[i])
+	}
+	views := map[string]StepView{}
+	for i := range l.Len() {
+		v := l.At(i)
+		views[v.Node.Key] = v
+	}
+	if s, ok := StepsInState(tb.state, scope); ok {
+		for i := range s.Len() {
+			v := s.At(i)
+			require.Equal(tb.t, views[v.Node.Key], v)
+		}
+	}
+	return views
+}
+
+// cutShort insists on steps that were cut short at a time.
+func (tb *table) cutShort(views map[string]StepView, at int64, keys ...string) {
+	for _, key := range keys {
+		v := views[key]
+		require.Equal(tb.t, []any{StepSkipped, ReasonWithdrawn, at}, []any{v.Status, v.Reason, v.EndedAt}, key)
+		require.Equal(tb.t, []int{0, 0}, []int{v.Units.Flying, v.Units.Retrying}, key)
+		require.Nil(tb.t, v.Wait, key)
+		require.NotZero(tb.t, v.StartedAt, key)
+	}
+	for key, v := range views {
+		require.NotEqual(tb.t, StepStarted, v.Status, key)
+	}
+}
+
+// unitsCanceled insists on the units of a step that was cut short.
+func (tb *table) unitsCanceled(at Address, total int) {
+	l := NewUnitList(tb.state.Task, tb.state.Plan, at)
+	for i := range tb.events {
+		l.Apply(&tb.events[i])
+	}
+	require.Equal(tb.t, total, l.Len())
+	for i := range total {
+		require.Equal(tb.t, UnitCanceled, l.At(i).Status)
+	}
+}
+
+const cutDag = `{"mode":"dag","on_error":"fail_fast","nodes":{
+	"bad":{"service":"boom"},
+	"one":{"route":"direct"},
+	"many":{"route":"direct","each":{"count":3}},
+	"soon":{"kind":"timer","params":{"delay_ms":100000}},
+	"graph":{"kind":"branch","flow":{"start":"x","nodes":{"x":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}},
+	"dag":{"kind":"branch","flow":{"start":"y","nodes":{"y":{"kind":"subflow","flow":{"mode":"dag","nodes":{"z":{"route":"direct"}}}}}}},
+	"after":{"depends_on":["one"],"service":"echo"}}`
+
+func (tb *table) fails(t *testing.T) int64 {
+	_, err := tb.do(Start{Params: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	tb.env.Now += 500
+	tb.work()
+	return tb.env.Now
+}
+
+func TestWhatAFailureCutsShortIsSkipped(t *testing.T) {
+	tb := newTable(t, planOf(t, cutDag+`}`))
+	at := tb.fails(t)
+	require.Equal(t, TaskFailed, tb.state.Status)
+	views := tb.steps("")
+	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
+	require.Equal(t, []any{StepFailed, StepCreated}, []any{views["bad"].Status, views["after"].Status})
+	require.Equal(t, map[StepStatus]int{StepFailed: 1, StepSkipped: 5, StepCreated: 1, StepCompleted: 2}, tb.state.StepCounts(), "the gates have completed")
+	tb.cutShort(tb.steps("graph#1"), at, "x")
+	tb.cutShort(tb.steps("dag#1"), at, "y")
+	tb.cutShort(tb.steps("dag#1/y#1"), at, "z")
+	tb.unitsCanceled(Address{Node: "many"}, 3)
+
+	_, err := tb.do(RetryTask{})
+	require.NoError(t, err)
+	require.Equal(t, StepStarted, tb.steps("")["many"].Status, "the retry has them begin again")
+}
+
+func TestWhatClosingCutsShortIsSkipped(t *testing.T) {
+	tb := newTable(t, planOf(t, cutDag[:len(cutDag)-1]+`,"last":{"kind":"timer","params":{"delay_ms":1000}}},"finally":"last"}`))
+	at := tb.fails(t)
+	require.NotNil(t, tb.state.Closing)
+	views := tb.steps("")
+	require.Equal(t, StepStarted, views["last"].Status)
+	delete(views, "last")
+	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
+	tb.cutShort(tb.steps("graph#1"), at, "x")
+	tb.cutShort(tb.steps("dag#1/y#1"), at, "z")
+	tb.unitsCanceled(Address{Node: "many"}, 3)
+	tb.wait(1_000)
+	require.Equal(t, TaskFailed, tb.state.Status)
+	tb.cutShort(tb.steps(""), at, "one", "many", "soon", "graph", "dag")
+}
+
+func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
+	tb := newTable(t, planOf(t, `{"start":"s","edges":[{"from":"s","action":"default","to":"t"}],"nodes":{
+		"s":{"kind":"subflow","failure_strategy":"continue","flow":{"mode":"dag","on_error":"fail_fast","nodes":{"bad":{"service":"boom"},"one":{"route":"direct"},
+			"deep":{"kind":"branch","flow":{"start":"x","nodes":{"x":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}}}}},
+		"t":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`))
+	at := tb.fails(t)
+	require.Equal(t, TaskRunning, tb.state.Status)
+	tb.cutShort(tb.steps("s#1"), at, "one", "deep")
+	tb.cutShort(tb.steps("s#1/deep#1"), at, "x")
+	_, err := tb.do(Cancel{})
+	require.NoError(t, err)
+	views := tb.steps("")
+	require.Equal(t, StepCompleted, views["s"].Status)
+	delete(views, "s")
+	tb.cutShort(views, tb.state.EndedAt, "t")
+}
