@@ -11,10 +11,10 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// readyz says whether this member can do its work: it holds its lease and reaches its store.
+// readyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.cfg.Engine.Ready(); err != nil {
-		s.notReady(w, r, "the member is not ready", err)
+		s.notReady(w, r, textOf(err, http.StatusServiceUnavailable), err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -173,6 +174,10 @@ func (u *user) nonsense() {
 	}
 	if err := u.insist(flow.Signal{Key: "x", Value: json.RawMessage(`"` + poison + `"`)}); flow.KindOf(err) != flow.Invalid {
 		u.w.fail("a signal that the store refuses is answered with %v", err)
+	}
+	deep := json.RawMessage(strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000))
+	if err := u.insist(flow.Signal{Key: "x", Value: deep}); flow.KindOf(err) != flow.Limit {
+		u.w.fail("a signal that nests too deep is answered with %v", err)
 	}
 	ctx, stop := u.patience()
 	defer stop()

@@ -1,0 +1,24 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// unready is an engine that cannot do its work.
+type unready struct{ Engine }
+
+func (unready) Ready() error {
+	return flow.Errorf(flow.Busy, "the member cannot write to its store")
+}
+
+func TestReadyzSaysWhyAMemberIsNotReady(t *testing.T) {
+	s := serve(t, Config{}, func(s *Server) { s.cfg.Engine = unready{s.cfg.Engine} })
+	resp, body := s.do(t, http.MethodGet, "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.Contains(t, body, "the member cannot write to its store")
+}
