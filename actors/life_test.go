@@ -301,3 +301,26 @@ func TestAnIdempotencyKeyIsOneTask(t *testing.T) {
 	_, _, err := th.StartTask(t.Context(), n)
 	require.Equal(t, flow.Conflict, flow.KindOf(err))
 }
+
+func TestSmallerLimitsDoNotWedgeRunningTasks(t *testing.T) {
+	const nested = `{"start":"s","nodes":{"s":{"kind":"subflow","subflow":{"start":"w","nodes":{
+		"w":{"kind":"subflow","subflow":{"start":"x","nodes":{"x":{"service":"s","exec_type":"queue"}}}}}}}}}`
+	const wide = `{"start":"f","nodes":{"f":{"kind":"foreach","service":"nobody","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`
+	cfg := actors.Config{Store: newLeaping()}
+	first := start(t, cfg)
+	deep := first.begin(t, first.publish(t, nested), `{}`)
+	waiting := first.begin(t, first.publish(t, nested), `{}`)
+	many := first.begin(t, first.publish(t, wide), `{"list":[1,2,3]}`)
+	first.Kill()
+	cfg.Limits = flow.Limits{Depth: 1, Units: 1, Steps: 1, Window: 1}
+	second := start(t, cfg)
+	for _, id := range []string{deep, many} {
+		require.NoError(t, second.Do(t.Context(), id, flow.Cancel{}, ""))
+		require.Equal(t, flow.TaskCanceled, second.ended(t, id).State.Status)
+	}
+	jobs, err := second.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"s"}, Max: 9, Wait: patience})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	require.NoError(t, second.Complete(t.Context(), jobs[0].Job.ID(), flow.Report{Token: jobs[0].Token}))
+	require.Equal(t, flow.TaskCompleted, second.ended(t, waiting).State.Status, "what was begun deeper than that goes on")
+}

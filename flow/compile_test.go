@@ -351,6 +351,7 @@ func FuzzParseDefinition(f *testing.F) {
 		}
 		plan, problems := Compile(d, Limits{})
 		require.Equal(t, plan == nil, problems.Err() != nil)
+		require.NotNil(t, Lower(d, Limits{}), "lowering refuses nothing")
 		for _, p := range problems {
 			if p.Path != "" {
 				require.Positive(t, p.Line, p.String())

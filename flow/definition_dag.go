@@ -126,19 +126,17 @@ func (d *Duration) decode(from decoder, v value, at *place) {
 	switch v.kind() {
 	case expr.KindNumber:
 		seconds, _ := expr.Number(v.raw())
-		if !(seconds >= 0 && seconds*1000 <= maxDelay) {
+		*d = Duration{MS: int64(min(max(seconds, 0)*1000, 1<<62)), seconds: true}
+		if !(seconds >= 0) || d.MS > maxDelay {
 			from.add(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.raw())
-			return
 		}
-		*d = Duration{MS: int64(seconds * 1000), seconds: true}
 	case expr.KindString:
 		text, _ := expr.String(v.raw())
 		parsed, err := time.ParseDuration(text)
-		if err != nil || parsed < 0 || parsed.Milliseconds() > maxDelay {
+		*d = Duration{MS: max(parsed, 0).Milliseconds(), none: parsed.Milliseconds() == 0}
+		if err != nil || parsed < 0 || d.MS > maxDelay {
 			from.add(SeverityError, at, v.position(), "is no duration: %.40q; write for example 30s, 1m30s or 250ms", text)
-			return
 		}
-		*d = Duration{MS: parsed.Milliseconds(), none: parsed.Milliseconds() == 0}
 	default:
 		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", kindName(v.kind()))
 	}

@@ -28,6 +28,7 @@ type CEL struct {
 	program cel.Program
 	budget  uint64
 	allowed *Allowance // nil = all of its budget
+	broken  error      // it could not be compiled
 }
 
 // On is the expression with what it may do together with others.
@@ -52,6 +53,12 @@ func (p Problems) Error() string {
 func CompileCEL(source string, vars ...string) (*CEL, error) {
 	return NewLanguage(vars...).Compile(source)
 }
+
+// BrokenCEL is an expression that could not be compiled. It fails with that when it is evaluated.
+func BrokenCEL(source string, err error) *CEL { return &CEL{source: source, broken: err} }
+
+// Broken is why the expression could not be compiled, or nil.
+func (c *CEL) Broken() error { return c.broken }
 
 // MayBeBool is false if the expression can be seen never to give a boolean; then Type says what it gives.
 func (c *CEL) MayBeBool() bool {
@@ -91,6 +98,9 @@ func (c *CEL) Bool(vars Vars) (bool, error) {
 }
 
 func (c *CEL) eval(vars Vars) (ref.Val, error) {
+	if c.broken != nil {
+		return nil, c.failed(c.broken)
+	}
 	scope := newCELScope(vars, c.budget)
 	if c.allowed != nil {
 		scope.meter.left = min(c.budget, c.allowed.left)

@@ -22,7 +22,7 @@ func (u *user) clerk() {
 			continue
 		}
 		next := u.play.finish(pick(u.w.rng, units...), appended)
-		if err := u.insist(next); err != nil && !t.ended && !u.cancels && !u.play.loose {
+		if err := u.insist(next); err != nil && !t.ended && !u.cancels && !u.play.loose && !u.shrinks {
 			u.w.fail("%T of %s is refused: %v", next, u.task, err)
 		}
 	}

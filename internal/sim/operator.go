@@ -17,12 +17,12 @@ func (st *stage) enter() *actor {
 	for {
 		st.members++
 		h := st.w.newHost(fmt.Sprint("m", st.members))
-		store := persistence.Store(st.store)
+		store, limits := persistence.Store(st.store), st.limitsOf()
 		if st.behind != nil {
 			store = st.behind(store)
 		}
 		cfg := actors.Config{
-			Store: &door{Store: store, w: st.w, h: h}, Reader: st.reader(), Name: h.name, Limits: st.limits, Visibility: st.visibility,
+			Store: &door{Store: store, w: st.w, h: h}, Reader: st.reader(), Name: h.name, Limits: limits, Visibility: st.visibility,
 			IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
 			Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
 			MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),

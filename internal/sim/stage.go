@@ -31,6 +31,7 @@ type stage struct {
 	requests   int
 	over       bool
 	deletes    bool // flows are deleted meanwhile
+	shrinks    bool // members that come later have smaller limits, which decide how tasks end
 }
 
 // actor is a member and the host it lives on.
@@ -105,7 +106,7 @@ func newStage(w *world, o Options) *stage {
 	if !o.Plain && w.chance(100) {
 		st.limits.Deliveries = 2 + w.rng.IntN(4)
 	}
-	st.deletes = !o.Plain && w.chance(300)
+	st.deletes, st.shrinks = !o.Plain && w.chance(300), !o.Plain && w.chance(100)
 	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
 		if !o.Plain && w.chance(400) {
 			st.addUser(i, drawDag(w.rng))
@@ -129,6 +130,17 @@ func (st *stage) addUser(i int, p *play) {
 	st.check.plans[version] = plan
 	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
 	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version})
+}
+
+// limitsOf are those of the next member. Of what is there already, all goes on.
+func (st *stage) limitsOf() flow.Limits {
+	l := st.limits
+	if st.shrinks && st.members > 1 {
+		l.Depth, l.Units = pick(st.w.rng, 0, 1, 1), pick(st.w.rng, 0, 1, 2)
+		l.Steps = pick(st.w.rng, 0, 1, 5, 20)
+		st.w.say("its limits are %+v", l)
+	}
+	return l
 }
 
 // reader is a member's; nil for one that it makes itself.

@@ -1,8 +1,7 @@
 package flow
 
 // fields refuses what a node says and its kind has no use for: whoever wrote it expects something of it.
-func (c *dagCompiler) fields(src *dagSource, kind Kind) {
-	n, at := src.n, src.at
+func (c *dagChecker) fields(n *Node, kind Kind, at *place) {
 	refuse := func(given bool, field, why string) {
 		if given {
 			c.errorf(at.key(field), "%s", why)
@@ -24,30 +23,30 @@ func (c *dagCompiler) fields(src *dagSource, kind Kind) {
 	refuse(n.Flow != nil && kind != KindBranch, "flow", "only a branch has a flow inside: set kind: branch")
 	refuse(n.Retry != nil && (n.MaxRetries > 0 || n.WaitMS > 0), "retry", "says the same as max_retries and wait_ms: give one of them")
 	refuse(!n.Timeout.IsZero() && n.TimeoutMS > 0, "timeout", "says the same as timeout_ms: give one of them")
-	c.idleOn(src, kind)
+	c.idleOn(n, kind, at)
 	if w := n.When; w != nil && len(w.If) == 0 && len(w.IfNot) == 0 && w.Expr == "" && w.Cond == nil {
 		c.errorf(at.key("when"), "says nothing: write if, if_not, expr or cond")
 	}
 }
 
 // idleOn warns of what is of use to kinds that somebody works for.
-func (c *dagCompiler) idleOn(src *dagSource, kind Kind) {
+func (c *dagChecker) idleOn(n *Node, kind Kind, at *place) {
 	switch kind {
 	case KindTimer:
-		c.idleFields(src, "a timer", append(handlerFields(src.n), idle{"on_exhausted", src.n.Exhausted != "", "it does not fail"}))
+		c.idleFields("a timer", append(handlerFields(n), idle{"on_exhausted", n.Exhausted != "", "it does not fail"}), at)
 	case KindWaitEvent:
-		c.idleFields(src, "a wait_event", handlerFields(src.n))
+		c.idleFields("a wait_event", handlerFields(n), at)
 	case KindApproval:
-		c.idleFields(src, "an approval", handlerFields(src.n))
+		c.idleFields("an approval", handlerFields(n), at)
 	case KindBranch:
-		c.idleFields(src, "a branch", branchFields(src.n))
+		c.idleFields("a branch", branchFields(n), at)
 	}
 }
 
-func (c *dagCompiler) idleFields(src *dagSource, on string, fields []idle) {
+func (c *dagChecker) idleFields(on string, fields []idle, at *place) {
 	for _, f := range fields {
 		if f.written {
-			c.warnf(src.at.key(f.name), "has no effect on %s: %s", on, f.instead)
+			c.warnf(at.key(f.name), "has no effect on %s: %s", on, f.instead)
 		}
 	}
 }

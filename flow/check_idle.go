@@ -8,7 +8,7 @@ type idle struct {
 }
 
 // idleInDag warns of what a node of a dag says that only graph mode hears.
-func (c *compiler) idleInDag(n *Node, at *place) {
+func (c *checker) idleInDag(n *Node, at *place) {
 	for _, f := range []idle{
 		{"post", n.Post.OutputKey != "" || len(n.Post.OutputMap) > 0 || n.Post.ActionStatic != "" || n.Post.ActionKey != "",
 			"those that depend on a node get its output"},
@@ -30,7 +30,7 @@ func (c *compiler) idleInDag(n *Node, at *place) {
 
 // idleInGraph tells what a node of graph mode says that only a dag hears. Without some of it the node would
 // run at another time, or another number of times, than was meant.
-func (c *compiler) idleInGraph(n *Node, at *place) {
+func (c *checker) idleInGraph(n *Node, at *place) {
 	for _, f := range []idle{
 		{"depends_on", len(n.DependsOn) > 0, "write edges, or leave out start and edges, which make the flow a graph"},
 		{"run_on", n.RunOn != "", "write an edge for error, or finally"},
