@@ -52,10 +52,40 @@ func (st *Step) unstarted(most int) (from, n int) {
 
 // window is how many units of a step are in flight at once.
 func (st *Step) window(p *Plan) int {
-	if st.Node.Each == nil || st.Node.Each.Window == 0 {
-		return p.Window
+	window := p.Window
+	if st.Node.Each != nil && st.Node.Each.Window > 0 {
+		window = min(window, st.Node.Each.Window)
 	}
-	return min(st.Node.Each.Window, p.Window)
+	return max(1, min(window, maxCopied/(1+st.copied())))
+}
+
+// maxCopied is how many bytes of what all units have the jobs in flight of one step may hold copies of.
+const maxCopied = 64 << 20
+
+// copied is how many bytes of what all units have each job gets a copy of, because it is laid over something of its own.
+func (st *Step) copied() int {
+	switch n := st.Node; {
+	case n.Kind == KindFanout && n.Dag.Items != nil && n.Dag.Shape == ShapeMerged:
+		return len(st.stepInput())
+	case n.Each != nil && len(st.Params) > maxCopied/DefaultLimits.Window && st.ownParams():
+		return len(st.Params)
+	}
+	return 0
+}
+
+// ownParams says whether there are units with params of their own.
+func (st *Step) ownParams() bool {
+	for _, b := range st.Node.Each.Branches {
+		if len(b.Exec.Params) > 0 {
+			return true
+		}
+	}
+	for _, x := range st.Node.Each.Items {
+		if len(x.Params) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *decider) launch(st *Step, unit, n, attempt int) {

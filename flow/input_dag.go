@@ -142,9 +142,15 @@ func (st *Step) stepInput() json.RawMessage {
 	if st.Node.Dag == nil || len(st.Input) > 0 && st.Node.Dag.Items == nil {
 		return st.Input
 	}
+	if st.whole != nil {
+		return st.whole
+	}
 	v, err := st.scope.dagInput(st.Node)
 	if err != nil {
 		return null
+	}
+	if d := st.Node.Dag; !st.Node.Single && (d.Shape != ShapeMapped || d.Fixed) {
+		st.whole = v // all units have the same one
 	}
 	return v
 }

@@ -90,6 +90,7 @@ type Step struct {
 	execs []Exec            // of parallel_services given as params
 	names []string          // of those
 	items []json.RawMessage // of Input, for foreach; made when first needed
+	whole json.RawMessage   // input of all units, of dag mode; made when first needed
 
 	size     int // bytes of the units' outputs
 	position int // among the active steps of its scope, in dag mode

@@ -1,0 +1,73 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// afterLarge starts a flow whose first step has an output of 1 MiB, and returns what is dispatched then.
+func afterLarge(t *testing.T, text, params string) (*State, []Job) {
+	t.Helper()
+	s := NewState("task-1", planOf(t, text))
+	d, err := Decide(s, Start{Params: json.RawMessage(params)}, Env{Now: epoch})
+	require.NoError(t, err)
+	first := jobsOf(d)
+	require.Len(t, first, 1)
+	d, err = Decide(s, Report{Address: first[0].Address, Output: textOfBytes(1 << 20)}, Env{Now: epoch})
+	require.NoError(t, err)
+	return s, jobsOf(d)
+}
+
+func jobsOf(d Decision) (jobs []Job) {
+	for _, e := range d.Effects {
+		if e, ok := e.(Dispatch); ok {
+			jobs = append(jobs, e.Job)
+		}
+	}
+	return jobs
+}
+
+func TestUnitsShareTheirStepsInput(t *testing.T) {
+	s, jobs := afterLarge(t, "nodes: {a: {service: s}, b: {kind: fanout, depends_on: [a], each: {count: 500}, service: s}}", `{}`)
+	require.Len(t, jobs, 500)
+	for _, j := range jobs {
+		require.Same(t, &jobs[0].Input[0], &j.Input[0], "500 MB would be held for one of 1 MB")
+	}
+	job, ok := s.Job(jobs[7].Address)
+	require.True(t, ok)
+	require.Same(t, &jobs[0].Input[0], &job.Input[0])
+}
+
+// TestUnitsThatCopyTheirInputAreBoundedInFlight has each unit get all of the step's input with its item in it.
+func TestUnitsThatCopyTheirInputAreBoundedInFlight(t *testing.T) {
+	items := strings.TrimSuffix(strings.Repeat("1,", 500), ",")
+	text := `{"nodes":{"a":{"service":"s"},"b":{"kind":"fanout","input_shape":"merged","depends_on":["a"],"each":{"items":"$run.l"},"service":"s"}}}`
+	s, jobs := afterLarge(t, text, `{"l":[`+items+`]}`)
+	require.Less(t, len(jobs), 64, "64 MiB may be in flight")
+	require.Greater(t, len(jobs), 60)
+	ended := 0
+	for len(jobs) > 0 {
+		d, err := Decide(s, Report{Address: jobs[0].Address}, Env{Now: epoch})
+		require.NoError(t, err)
+		jobs = append(jobs[1:], jobsOf(d)...)
+		ended++
+	}
+	require.Equal(t, 500, ended)
+	require.Equal(t, TaskCompleted, s.Status)
+}
+
+func TestBranchesThatCopyTheirParamsAreBoundedInFlight(t *testing.T) {
+	var execs []string
+	for i := range 200 {
+		execs = append(execs, fmt.Sprintf(`{"service":"s%d","params":{"x":%d}}`, i, i))
+	}
+	s := NewState("task-1", planOf(t, `{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","parallel_execs":[`+strings.Join(execs, ",")+`]}}}`))
+	d, err := Decide(s, Start{Params: json.RawMessage(`{"v":` + string(textOfBytes(1<<20-100)) + `}`)}, Env{Now: epoch})
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(jobsOf(d)), 65)
+	require.Greater(t, len(jobsOf(d)), 60)
+}
