@@ -73,6 +73,7 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	guard   *guard
+	turns   *admission
 	metrics *metrics
 	mux     *http.ServeMux
 }
@@ -85,7 +86,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(),
-		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts),
+		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts), turns: newAdmission(),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
@@ -164,7 +165,9 @@ func (s *Server) known(next http.Handler) http.Handler {
 	})
 }
 
+// needToken lets in who has a token, and of them as many at once as there is memory for what they send.
 func (s *Server) needToken(next http.Handler) http.Handler {
+	next = s.turns.admitted(next, s.cfg.MaxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.guard.hasToken(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")

@@ -71,6 +71,9 @@ func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.Canc
 	if limit, ok := r.Context().Value(limitKey{}).(*time.Timer); ok {
 		limit.Stop()
 	}
+	if leave, ok := r.Context().Value(leaveKey{}).(func()); ok {
+		leave() // what it has sent has been read
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	d, ok := r.Context().Value(leavingKey{}).(*departure)
 	if !ok {

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// What reading a request takes, by measurement: a definition becomes nodes with positions, JSON and a plan, of which
+// some take 300 times the bytes of their text; any other body becomes a few copies of itself.
+const (
+	definitionCost = 256
+	bodyCost       = 8
+)
+
+// The memory that requests may take while they are read and carried out. Small ones have some of their own, so that they
+// never wait for large ones; what is small and no definition costs too little to be counted.
+const (
+	smallBody   = 64 << 10
+	largeMemory = 512 << 20
+	smallMemory = 128 << 20
+	turnTime    = 3 * time.Second // how long one waits for its turn
+)
+
+// admission lets in as many requests with large bodies as there is memory for. One that is larger than all of that
+// is alone.
+type admission struct {
+	large, small *semaphore.Weighted
+	patience     time.Duration
+}
+
+func newAdmission() *admission {
+	return &admission{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(smallMemory), turnTime}
+}
+
+type leaveKey struct{}
+
+// admitted has a request wait for its turn, and refuses it when that does not come soon.
+func (a *admission) admitted(next http.Handler, most int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lane, cost, err := a.price(r, most)
+		if err != nil || lane == nil {
+			next.ServeHTTP(w, r) // what is wrong with a body is found by whoever reads it
+			return
+		}
+		waiting, cancel := context.WithTimeout(r.Context(), a.patience)
+		defer cancel()
+		if lane.Acquire(waiting, cost) != nil {
+			w.Header().Set("Retry-After", "1")
+			refuse(w, r, wire.Problem{Status: http.StatusTooManyRequests, Kind: string(flow.Busy),
+				What: "other large requests are being read", Hint: "try again in a moment, or send less at once"})
+			return
+		}
+		leave := sync.OnceFunc(func() { lane.Release(cost) })
+		defer leave()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), leaveKey{}, leave)))
+	})
+}
+
+// price says what a request costs, and where; no lane = nothing.
+func (a *admission) price(r *http.Request, most int64) (lane *semaphore.Weighted, cost int64, err error) {
+	size := r.ContentLength
+	if size < 0 {
+		if size, err = peek(r, most); err != nil {
+			return nil, 0, err
+		}
+	}
+	definition := isDefinition(r.URL.Path)
+	size = min(size, most)
+	switch {
+	case size > smallBody && definition:
+		return a.large, min(size*definitionCost, largeMemory), nil
+	case size > smallBody:
+		return a.large, min(size*bodyCost, largeMemory), nil
+	case size > 0 && definition:
+		return a.small, size * definitionCost, nil
+	}
+	return nil, 0, nil
+}
+
+// peek finds out whether a body of unknown length is small. One that is not may be of any length.
+func peek(r *http.Request, most int64) (size int64, err error) {
+	head, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
+	r.Body = &rest{io.MultiReader(bytes.NewReader(head), r.Body), r.Body} // an error comes again
+	if len(head) > smallBody {
+		return most, nil
+	}
+	return int64(len(head)), err
+}
+
+// rest is a body of which some has been read.
+type rest struct {
+	io.Reader
+	io.Closer
+}
+
+// isDefinition says whether a path takes definitions of flows.
+func isDefinition(path string) bool {
+	path = strings.TrimPrefix(path, "/api")
+	return path == "/v1/validate" || strings.HasPrefix(path, "/v1/flows") || path == "/flows" || path == "/flows/version" ||
+		strings.HasPrefix(path, "/flows/") && strings.HasSuffix(path, "/ensure")
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// reading is a server whose /v1 reads what it gets and then waits until it may go on.
+type reading struct {
+	*serving
+	begun, goOn chan struct{}
+}
+
+func startReading(t *testing.T) *reading {
+	r := &reading{begun: make(chan struct{}, 100), goOn: make(chan struct{})}
+	r.serving = serve(t, Config{V1: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+		if q.URL.Path == "/v1/stay" {
+			_, leave := Stay(w, q)
+			defer leave()
+		}
+		r.begun <- struct{}{}
+		<-r.goOn
+	})}, func(s *Server) { s.turns.patience = 50 * time.Millisecond })
+	t.Cleanup(func() { close(r.goOn) })
+	return r
+}
+
+// send begins a request, which is answered when it is let go on.
+func (r *reading) send(t *testing.T, path string, size int, unknown bool) <-chan int {
+	t.Helper()
+	var body io.Reader = strings.NewReader(strings.Repeat("x", size))
+	if unknown {
+		body = io.MultiReader(body) // its length is not told
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "POST", r.url+path, body)
+	require.NoError(t, err)
+	status := make(chan int, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			status <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	return status
+}
+
+func TestLargeDefinitionsAreReadOneAfterTheOther(t *testing.T) {
+	r := startReading(t)
+	first := r.send(t, "/v1/validate", 7<<20, false)
+	<-r.begun
+	for _, path := range []string{"/v1/validate", "/v1/flows", "/v1/flows/x", "/api/flows/version", "/flows/x/ensure", "/flows"} {
+		resp, body := r.do(t, "POST", path, strings.Repeat("x", 7<<20))
+		require.Equal(t, 429, resp.StatusCode, "%s: %s", path, body)
+		require.Equal(t, "1", resp.Header.Get("Retry-After"))
+		require.Contains(t, body, "other large requests are being read")
+	}
+	require.Equal(t, 429, <-r.send(t, "/v1/validate", 7<<20, true), "nor is it let in when it does not say how large it is")
+	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 7<<20, false))
+	small := []<-chan int{r.send(t, "/v1/validate", 60<<10, false), r.send(t, "/v1/validate", 60<<10, true), r.send(t, "/v1/tasks", 100, false)}
+	for range small {
+		<-r.begun // they wait for nobody
+	}
+	r.goOn <- struct{}{}
+	r.goOn <- struct{}{}
+	r.goOn <- struct{}{}
+	r.goOn <- struct{}{}
+	require.Equal(t, 200, <-first)
+	again := r.send(t, "/v1/validate", 7<<20, false)
+	<-r.begun
+	r.goOn <- struct{}{}
+	require.Equal(t, 200, <-again)
+}
+
+func TestOtherLargeBodiesAreReadAFewAtOnce(t *testing.T) {
+	r := startReading(t)
+	for range 9 {
+		r.send(t, "/v1/tasks", 7<<20, false)
+		<-r.begun
+	}
+	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 7<<20, false))
+}
+
+func TestWhoStaysMakesRoomForOthers(t *testing.T) {
+	r := startReading(t)
+	for range 12 {
+		r.send(t, "/v1/stay", 7<<20, false)
+		<-r.begun
+	}
+}
+
+func TestSmallDefinitionsAreBoundedToo(t *testing.T) {
+	r := startReading(t)
+	for range 8 {
+		r.send(t, "/v1/validate", 64<<10, false)
+		<-r.begun
+	}
+	require.Equal(t, 429, <-r.send(t, "/v1/validate", 64<<10, false))
+}
