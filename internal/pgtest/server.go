@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,6 +31,7 @@ type Server struct {
 	owner  *syscall.Credential
 	folder *folder
 	port   int
+	most   atomic.Int32 // connections
 
 	mu         sync.Mutex
 	postmaster *postmaster // nil while it is down
@@ -88,6 +91,9 @@ func (s *Server) data() string { return filepath.Join(s.folder.path, "data") }
 
 // Log is the path of the file the server logs to. Stop removes it.
 func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log") }
+
+// LimitConnections says how many connections there may be from the next start on; 300 if nothing is said.
+func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
 
 // DSN addresses a database of this server; "postgres" always exists.
 func (s *Server) DSN(db string) string {
@@ -180,7 +186,7 @@ func (s *Server) start(ctx context.Context) error {
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(),
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(s.port),
 		"-c", "unix_socket_directories="+s.socketDir(),
-		"-c", "max_connections=300", "-c", "logging_collector=off")
+		"-c", "max_connections="+strconv.Itoa(int(cmp.Or(s.most.Load(), 300))), "-c", "logging_collector=off")
 	s.dress(cmd)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := supervise(cmd)

@@ -23,7 +23,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	s.deleting.RLock()
 	defer s.deleting.RUnlock()
 	var era int
-	err := s.lanes.AcquireFunc(ctx, func(lane *pgxpool.Conn) error {
+	err := s.lanes.use(ctx, func(lane *pgxpool.Conn) error {
 		era = s.memory.recall(time.Now()) // of this connection, or a later one
 		b := batches{s, lane.Conn(), incarnation, false}
 		written, err := b.write(ctx, batch, answers)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -54,7 +55,7 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 		created = tag.RowsAffected() > 0
 		return nil
 	})
-	err := s.pool.SendBatch(ctx, &batch).Close()
+	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, &batch).Close() })
 	if err == nil && !created {
 		err = persistence.ErrNotFound
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -49,22 +50,24 @@ func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (strin
 
 // join tells who is in the way; nil when nobody was.
 func (s *store) join(ctx context.Context, incarnation, name string, ttl time.Duration) (inTheWay *holder, err error) {
-	err = pgx.BeginFunc(ctx, s.leases, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", joining); err != nil {
-			return err
-		}
-		if inTheWay, err = alive(ctx, tx); inTheWay != nil || err != nil {
-			return err
-		}
-		// From here on no batch and no renewal of the old one is under way. A renewal may have been
-		// just before, so look again.
-		if _, err := tx.Exec(ctx, "SELECT FROM members WHERE fenced_at = 0 FOR UPDATE"); err != nil {
-			return err
-		}
-		if inTheWay, err = alive(ctx, tx); inTheWay != nil || err != nil {
-			return err
-		}
-		return succeed(ctx, tx, incarnation, name, ttl)
+	err = s.leases.use(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", joining); err != nil {
+				return err
+			}
+			if inTheWay, err = alive(ctx, tx); inTheWay != nil || err != nil {
+				return err
+			}
+			// From here on no batch and no renewal of the old one is under way. A renewal may have been
+			// just before, so look again.
+			if _, err := tx.Exec(ctx, "SELECT FROM members WHERE fenced_at = 0 FOR UPDATE"); err != nil {
+				return err
+			}
+			if inTheWay, err = alive(ctx, tx); inTheWay != nil || err != nil {
+				return err
+			}
+			return succeed(ctx, tx, incarnation, name, ttl)
+		})
 	})
 	return inTheWay, err
 }
@@ -92,10 +95,12 @@ func succeed(ctx context.Context, tx pgx.Tx, incarnation, name string, ttl time.
 // Renew share-locks the fence, like a batch: it is over before a takeover, or sees it.
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
 	var at int64
-	err := s.leases.QueryRow(ctx, `WITH fence AS MATERIALIZED (
+	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, `WITH fence AS MATERIALIZED (
 			SELECT incarnation FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE)
 		UPDATE leases l SET until = `+now+` + $2::bigint FROM fence WHERE l.incarnation = fence.incarnation
 		RETURNING l.until - $2::bigint`, incarnation, ttl.Milliseconds()).Scan(&at)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = persistence.ErrFenced
 	}
@@ -106,7 +111,10 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 func (s *store) Locked() bool { return false }
 
 func (s *store) Leave(ctx context.Context, incarnation string) error {
-	_, err := s.leases.Exec(ctx, "UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0", incarnation)
+	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
+		_, err := conn.Exec(ctx, "UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0", incarnation)
+		return err
+	})
 	return wrap("leave", err)
 }
 

@@ -3,10 +3,11 @@
 // A batch is one statement: one implicit transaction, one round trip, one flush. It share-locks the
 // row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced member
 // lands later. It writes all of its batch or nothing; a batch that cannot be written as a whole is taken
-// apart in a transaction. SHAPES.md says what the statements cost and what else was tried.
+// apart in a transaction. A server that has no connection to give is waited for. SHAPES.md says what the statements cost and what else was tried.
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ import (
 
 // Options say how a database is used. The zero value is useful.
 type Options struct {
-	// Lanes is how many batches are written at once; 0 = 2.
+	// Lanes is how many batches are written at once; 0 = 2. A server that has fewer connections gets by with fewer.
 	Lanes int
 	// Connections is for everything but batches and leases; 0 = 8.
 	Connections int
@@ -41,9 +42,9 @@ var patience = map[string]time.Duration{
 
 type store struct {
 	// Three pools, because a batch must not wait for a slow listing, nor a lease for a batch.
-	lanes   *pgxpool.Pool
-	pool    *pgxpool.Pool
-	leases  *pgxpool.Pool
+	lanes   *pool
+	pool    *pool
+	leases  *pool
 	options Options
 	types   types
 	memory  memory
@@ -73,29 +74,48 @@ func (s *store) open(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	if err := migrate(ctx, *config.ConnConfig); err != nil {
+	given, err := survey(ctx, config.ConnConfig)
+	if err != nil {
 		return err
 	}
-	if s.lanes, err = connect(ctx, dsn, s.options.Lanes, s.steady); err != nil {
+	size, err := s.options.share(given)
+	if err != nil {
 		return err
 	}
-	if s.pool, err = connect(ctx, dsn, s.options.Connections, nil); err != nil {
+	if err := patiently(ctx, func() error { return migrate(ctx, *config.ConnConfig.Copy()) }); err != nil {
 		return err
 	}
-	if s.leases, err = connect(ctx, dsn, 1, nil); err != nil {
+	if err := s.connect(ctx, dsn, size); err != nil {
 		return err
 	}
 	return s.readTypes(ctx)
 }
 
-// readTypes reads which numbers this database has given to the types of batches.
-func (s *store) readTypes(ctx context.Context) error {
-	for kind, k := range kinds {
-		if err := s.pool.QueryRow(ctx, "SELECT $1::text::regtype::oid", k.name).Scan(&s.types[kind]); err != nil {
-			return fmt.Errorf("read the type %s: %w", k.name, err)
+func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error) {
+	s.options.Lanes = size.lanes
+	if size.reads > 0 {
+		if s.pool, err = connect(ctx, dsn, size.reads, nil, nil); err != nil {
+			return err
 		}
 	}
-	return nil
+	if s.lanes, err = connect(ctx, dsn, size.lanes, s.pool, s.steady); err != nil {
+		return err
+	}
+	s.leases, err = connect(ctx, dsn, 1, s.pool, nil)
+	s.pool = cmp.Or(s.pool, s.lanes)
+	return err
+}
+
+// readTypes reads which numbers this database has given to the types of batches.
+func (s *store) readTypes(ctx context.Context) error {
+	return s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		for kind, k := range kinds {
+			if err := conn.QueryRow(ctx, "SELECT $1::text::regtype::oid", k.name).Scan(&s.types[kind]); err != nil {
+				return fmt.Errorf("read the type %s: %w", k.name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // steady are the connections of lanes. The plan of a batch must be right for any size of table, also for one that
@@ -109,7 +129,7 @@ func (s *store) steady(config *pgxpool.Config) {
 	}
 }
 
-func connect(ctx context.Context, dsn string, size int, change func(*pgxpool.Config)) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, dsn string, size int, lender *pool, change func(*pgxpool.Config)) (*pool, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, err
@@ -125,20 +145,24 @@ func connect(ctx context.Context, dsn string, size int, change func(*pgxpool.Con
 	if change != nil {
 		change(config)
 	}
-	return pgxpool.NewWithConfig(ctx, config)
+	conns, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return newPool(conns, size, lender), nil
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	return wrap("ping the store", s.pool.Ping(ctx))
+	return wrap("ping the store", s.pool.use(ctx, func(conn *pgxpool.Conn) error { return conn.Ping(ctx) }))
 }
 
 func (s *store) Lanes() int { return s.options.Lanes }
 
 // Close waits for what is under way.
 func (s *store) Close() error {
-	for _, pool := range []*pgxpool.Pool{s.lanes, s.pool, s.leases} {
-		if pool != nil {
-			pool.Close()
+	for _, p := range []*pool{s.lanes, s.pool, s.leases} {
+		if p != nil {
+			p.conns.Close()
 		}
 	}
 	return nil
@@ -153,6 +177,7 @@ const (
 	systemError          = "58"
 	programLimitExceeded = "54"
 	uniqueViolation      = "23505"
+	tooManyConnections   = "53300"
 )
 
 // wrap says what was attempted, and whether it was the value that was refused or the server that is away.

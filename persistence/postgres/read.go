@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -11,12 +13,16 @@ import (
 
 // read collects the rows of a query.
 func read[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
-	rows, err := s.pool.Query(ctx, query, args...)
-	if err != nil {
-		return nil, wrap(what, err)
-	}
-	defer rows.Close()
-	list, err := listing.Collect(rows, scan)
+	var list []T
+	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		list, err = listing.Collect(rows, scan)
+		return err
+	})
 	if err != nil {
 		return nil, wrap(what, err)
 	}
@@ -44,7 +50,11 @@ func find[T any](ctx context.Context, s *store, what string, scan func(listing.R
 }
 
 // exec tells how many rows were written.
-func (s *store) exec(ctx context.Context, what, query string, args ...any) (int, error) {
-	tag, err := s.pool.Exec(ctx, query, args...)
-	return int(tag.RowsAffected()), wrap(what, err)
+func (s *store) exec(ctx context.Context, what, query string, args ...any) (rows int, err error) {
+	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		tag, err := conn.Exec(ctx, query, args...)
+		rows = int(tag.RowsAffected())
+		return err
+	})
+	return rows, wrap(what, err)
 }

@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// pool lets as many use a connection at once as it may have, and fewer while the server has no more to give: then they wait
+// for one that is open. Its own bound is that of the driver's pool behind it.
+type pool struct {
+	conns  *pgxpool.Pool
+	turns  chan struct{} // to be taken by whoever wants a connection
+	lender *pool         // gives up idle connections for this one; nil = there is none
+
+	mu   sync.Mutex
+	live int // turns there are; the others come back in a while
+}
+
+const (
+	// fullTime is how long somebody waits for a server that has no connection to give, unless his own time ends sooner.
+	fullTime = 10 * time.Second
+	// fullPause is how often it is asked meanwhile, if there is no connection of ours to wait for.
+	fullPause = 20 * time.Millisecond
+	// fullRest is how long after being refused the pool makes do with what it has.
+	fullRest = time.Second
+)
+
+func newPool(conns *pgxpool.Pool, size int, lender *pool) *pool {
+	p := &pool{conns: conns, turns: make(chan struct{}, size), lender: lender, live: size}
+	for range size {
+		p.turns <- struct{}{}
+	}
+	return p
+}
+
+// use waits for a connection.
+func (p *pool) use(ctx context.Context, do func(*pgxpool.Conn) error) error {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		conn.Release()
+		p.turns <- struct{}{}
+	}()
+	return do(conn)
+}
+
+// acquire takes a turn with the connection.
+func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for begun := time.Now(); ; {
+		select {
+		case <-p.turns:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		conn, err := p.conns.Acquire(ctx)
+		switch {
+		case err == nil:
+			return conn, nil
+		case !isFull(err) || time.Since(begun) > fullTime:
+			p.turns <- struct{}{}
+			return nil, err
+		}
+		if p.lender != nil {
+			p.lender.shed(ctx)
+		}
+		if !p.makeDo() {
+			_ = pause(ctx, fullPause) // its end is noticed in the next round
+			p.turns <- struct{}{}
+		}
+	}
+}
+
+// makeDo takes a turn that was had out of use for a while, so that who comes next waits for an open connection. It is false when
+// there are no more turns than connections.
+func (p *pool) makeDo() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stat := p.conns.Stat()
+	if p.live <= max(1, int(stat.AcquiredConns()+stat.IdleConns())) {
+		return false
+	}
+	p.live--
+	time.AfterFunc(fullRest, func() {
+		p.mu.Lock()
+		p.live++
+		p.mu.Unlock()
+		p.turns <- struct{}{}
+	})
+	return true
+}
+
+// shed closes an idle connection, if there is one: somebody needs it more.
+func (p *pool) shed(ctx context.Context) {
+	for i, idle := range p.conns.AcquireAllIdle(ctx) {
+		if i == 0 {
+			_ = idle.Conn().Close(ctx) // it is gone in any case
+		}
+		idle.Release()
+	}
+}
+
+// isFull says whether the server has no connection to give now.
+func isFull(err error) bool {
+	e := new(pgconn.PgError)
+	return errors.As(err, &e) && e.Code == tooManyConnections
+}

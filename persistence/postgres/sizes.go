@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sizes are how many connections each pool may have. Without any of its own a read shares those of the lanes.
+type sizes struct{ lanes, reads int }
+
+// leastConnections is one that writes and reads, and one for the lease.
+const leastConnections = 2
+
+// share makes sizes that a server gives: as many as the options want, if it has them.
+func (o Options) share(given int) (sizes, error) {
+	if given < leastConnections {
+		return sizes{}, fmt.Errorf("the server gives %d connections to this user, and a member needs %d: raise max_connections, or the limit of the role or database",
+			given, leastConnections)
+	}
+	lanes := min(o.Lanes, max(1, (given-1)/2))
+	return sizes{lanes, min(o.Connections, given-1-lanes)}, nil
+}
+
+// survey asks how many connections the server gives us at most, whoever has them now.
+func survey(ctx context.Context, config *pgx.ConnConfig) (given int, err error) {
+	err = patiently(ctx, func() error {
+		conn, err := pgx.ConnectConfig(ctx, config.Copy())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(ctx) }() // what was asked is known
+		return conn.QueryRow(ctx, `SELECT least(
+				current_setting('max_connections')::int - CASE WHEN rolsuper THEN 0 ELSE
+					current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true)::int, 0) END,
+				nullif(CASE WHEN rolsuper THEN -1 ELSE rolconnlimit END, -1),
+				nullif(CASE WHEN rolsuper THEN -1 ELSE datconnlimit END, -1))
+			FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()`).Scan(&given)
+	})
+	return given, err
+}
+
+// patiently tries again while the server has no connection to give.
+func patiently(ctx context.Context, try func() error) error {
+	for begun := time.Now(); ; {
+		err := try()
+		if !isFull(err) || time.Since(begun) > fullTime || pause(ctx, fullPause) != nil {
+			return err
+		}
+	}
+}
