@@ -98,7 +98,7 @@ func publication(p *wire.Published) string {
 	if p.Created {
 		what = "is published"
 	}
-	return fmt.Sprintf("%s version %d %s", p.Flow.Slug, p.Version.Number, what)
+	return fmt.Sprintf("%s version %d %s", clean(p.Flow.Slug), p.Version.Number, what)
 }
 
 // checked is what is said about the definition in a file.
@@ -181,9 +181,12 @@ type flowShowCmd struct {
 func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
 	plan, problems := flow.CompileText(definition, flow.Limits{})
 	if plan == nil {
-		return problems
+		for _, p := range problems {
+			fmt.Fprintln(a.stderr, located(name, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
+		}
+		return errFailed
 	}
-	view := plan.View(name)
+	view := plan.View(clean(name))
 	text := ""
 	switch {
 	case c.Format == "mermaid":
@@ -191,7 +194,7 @@ func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
 	case c.Format == "graphviz":
 		text = view.Graphviz()
 	case c.Format == "json" || c.json():
-		text = string(view.JSON())
+		text = string(escapeUnsafe(view.JSON()))
 	default:
 		text = view.Text()
 	}

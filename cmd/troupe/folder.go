@@ -129,7 +129,7 @@ func located(file string, line, column int, severity, path, msg string) string {
 	if path != "" {
 		msg = path + ": " + msg
 	}
-	return fmt.Sprintf("%s: %s: %s", file, severity, msg)
+	return clean(fmt.Sprintf("%s: %s: %s", file, severity, msg))
 }
 
 func isDefinition(name string) bool {

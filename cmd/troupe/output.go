@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/troupe-engine/troupe/api/wire"
 )
@@ -26,10 +26,15 @@ func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 func printLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
 
 func encodeJSON(w io.Writer, v any, indent string) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", indent)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeUnsafe(b.Bytes()))
+	return err
 }
 
 // printTable writes rows under a header.
@@ -54,16 +59,6 @@ func printFields(w io.Writer, pairs ...string) error {
 		}
 	}
 	return tw.Flush()
-}
-
-// clean makes one line of what others wrote, that can do nothing to a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // short cuts a text to n characters.

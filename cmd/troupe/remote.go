@@ -86,13 +86,13 @@ func explain(err error) string {
 
 func explainRefusal(e *client.Error) string {
 	var b strings.Builder
-	b.WriteString(orElse(e.What, e.Title))
+	b.WriteString(clean(orElse(e.What, e.Title)))
 	if e.Where != "" && !strings.HasPrefix(e.Where, "path.") {
-		fmt.Fprintf(&b, " (%s)", e.Where)
+		fmt.Fprintf(&b, " (%s)", clean(e.Where))
 	}
 	for _, f := range e.Faults[min(1, len(e.Faults)):] { // the first one is the problem itself
-		fmt.Fprintf(&b, "\n  %s%s", f.What, after(" in ", f.Where))
+		fmt.Fprintf(&b, "\n  %s", clean(f.What+after(" in ", f.Where)))
 	}
-	b.WriteString(after("\nhint: ", e.Hint))
+	b.WriteString(after("\nhint: ", clean(e.Hint)))
 	return b.String()
 }

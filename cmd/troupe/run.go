@@ -44,7 +44,7 @@ type cli struct {
 
 // run is the whole command: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{stdin: stdin, stdout: display{stdout}, stderr: display{stderr}}
 	exited := false // kong has printed a help text
 	parser, err := kong.New(new(cli), kong.Name("troupe"),
 		kong.Description("Troupe is a durable workflow engine. Run \"troupe demo\" to see it work."),

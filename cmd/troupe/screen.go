@@ -19,6 +19,9 @@ type screen struct {
 
 // newScreen is nil when w is no terminal that can be drawn on.
 func newScreen(w io.Writer) *screen {
+	if d, ok := w.(display); ok { // what is drawn is clean, but for how it is drawn
+		w = d.Writer
+	}
 	file, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(file.Fd())) {
 		return nil
@@ -43,7 +46,7 @@ func (s *screen) draw(lines []string) {
 	}
 	b.WriteString("\r\x1b[J")
 	for _, line := range lines {
-		b.WriteString(short(line, width-1) + "\n")
+		b.WriteString(short(clean(line), width-1) + "\n")
 	}
 	s.lines = len(lines)
 	_, _ = io.WriteString(s.w, b.String()) // a terminal that is gone shows nothing

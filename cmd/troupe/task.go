@@ -52,7 +52,7 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	case c.json():
 		return printJSON(a.stdout, started)
 	}
-	fmt.Fprintln(a.stdout, started.ID)
+	fmt.Fprintln(a.stdout, clean(started.ID))
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (r *remote) showSummary(a *app, t *wire.TaskSummary) error {
 	if r.json() {
 		return printLine(a.stdout, t)
 	}
-	fmt.Fprintf(a.stdout, "%s  %s\n", t.ID, stateOf(t))
+	fmt.Fprintf(a.stdout, "%s  %s\n", clean(t.ID), clean(stateOf(t)))
 	return nil
 }
 

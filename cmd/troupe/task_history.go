@@ -112,7 +112,7 @@ func (c *taskHistoryCmd) logs(ctx context.Context, a *app, server *client.Client
 		return printJSON(a.stdout, logs)
 	}
 	for _, l := range logs {
-		fmt.Fprintf(a.stdout, "%s:\n", placeOf(&l.Place))
+		fmt.Fprintf(a.stdout, "%s:\n", clean(placeOf(&l.Place)))
 		for line := range strings.Lines(l.Content) {
 			fmt.Fprintf(a.stdout, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
 		}
