@@ -22,6 +22,10 @@ type checker struct {
 // checked is the plan of a definition, and everything that is wrong with it.
 func checked(d *Definition, limits Limits) (*Plan, Problems) {
 	c := &checker{reporter: d.source.fork(), limits: limits.OrDefault()}
+	if nodes := countNodes(d.Nodes); nodes > maxNodes {
+		c.errorf((*place)(nil).key("nodes"), "the flow has %d nodes, more than the limit of %d", nodes, maxNodes)
+		return nil, c.all()
+	}
 	c.lowered = newLowerer(d, limits)
 	c.lowered.withoutCEL = !c.expressions(d)
 	c.lowered.whole(d)

@@ -18,14 +18,14 @@ type Embedding struct {
 	Lookup func(name string) ([]byte, error)
 }
 
-// maxEmbedded bounds a definition together with what it embeds: flows that embed each other many times
-// would grow without end.
+// maxEmbedded bounds a definition together with what it embeds, in bytes: flows that embed each other many times
+// would grow without end. So does maxNodes. Both are looked at before anything is put in.
 const maxEmbedded = 8 << 20
 
 // Embed puts them into a definition that was parsed, and into its text in JSON. What is wrong with the
 // names is told when the definition is compiled. The error is Lookup's.
 func (e Embedding) Embed(d *Definition, text []byte) ([]byte, error) {
-	w := &embedder{Embedding: e, d: d, found: map[string][]byte{}}
+	w := &embedder{Embedding: e, d: d, found: map[string]*embedded{}, bytes: len(text), nodes: countNodes(d.Nodes)}
 	if d.source != nil {
 		w.reporter = d.source
 	} else {
@@ -42,21 +42,34 @@ type embedder struct {
 	Embedding
 	*reporter
 	d     *Definition
-	found map[string][]byte
+	found map[string]*embedded
 	names []embeddedName
+	bytes int // of the text with what is put in so far
+	nodes int // and how many nodes it has
+	full  bool
+}
+
+// embedded is a flow that may be put in at many places: it is read once, and all of them share it. Nil is one that
+// is not there, or cannot be read.
+type embedded struct {
+	*Definition
+	text  []byte // as it is put in
+	nodes int
+	depth int // how deep flows are embedded in it
 }
 
 // embeddedName is a name that stands for a flow.
 type embeddedName struct {
 	at   *place
 	name string
+	of   *Inner
 }
 
 func (w *embedder) definition(d *Definition, at *place) error {
-	return w.nodes(d.Nodes, at.key("nodes"))
+	return w.each(d.Nodes, at.key("nodes"))
 }
 
-func (w *embedder) nodes(nodes map[string]*Node, at *place) error {
+func (w *embedder) each(nodes map[string]*Node, at *place) error {
 	for _, key := range slices.Sorted(maps.Keys(nodes)) {
 		if err := w.node(nodes[key], at.key(key)); err != nil {
 			return err
@@ -67,7 +80,7 @@ func (w *embedder) nodes(nodes map[string]*Node, at *place) error {
 
 func (w *embedder) node(n *Node, at *place) error {
 	if n != nil && n.Subflow != nil {
-		if err := w.nodes(n.Subflow.Nodes, at.key("subflow").key("nodes")); err != nil {
+		if err := w.each(n.Subflow.Nodes, at.key("subflow").key("nodes")); err != nil {
 			return err
 		}
 	}
@@ -86,34 +99,86 @@ func (w *embedder) inner(f *Inner, at *place) error {
 		w.errorf(at, "a flow cannot embed itself: %s → %s", w.Self, f.Name)
 		return nil
 	}
-	text, known := w.found[f.Name]
-	if !known {
-		var err error
-		if text, err = w.Lookup(f.Name); err != nil {
-			return err
-		}
-		w.found[f.Name] = text
-	}
-	if text == nil {
-		return nil // told when it is compiled
-	}
-	d, _ := ParseDefinition(text)
-	if d == nil {
-		w.errorf(at, "the flow %.80q cannot be read: publish it again", f.Name)
+	if w.full {
+		w.mute(at)
 		return nil
 	}
-	if cycle := d.embeds(w.Self); w.Self != "" && cycle != nil {
+	in, err := w.find(f.Name, at)
+	if in == nil {
+		return err
+	}
+	if cycle := in.embeds(w.Self); w.Self != "" && cycle != nil {
 		w.errorf(at, "a flow cannot embed itself: %s → %s → %s", w.Self, f.Name, strings.Join(cycle, " → "))
 		return nil
 	}
-	if depth := 1 + deepest(d.Nodes); depth > w.Limits.OrDefault().Depth {
-		w.errorf(at, "flows are embedded %d deep, more than the limit of %d", depth, w.Limits.OrDefault().Depth)
+	if most := w.Limits.OrDefault().Depth; in.depth > most {
+		w.errorf(at, "flows are embedded %d deep, more than the limit of %d", in.depth, most)
 		return nil
 	}
-	d.Embedded = f.Name
-	f.Definition = d
-	w.names = append(w.names, embeddedName{at, f.Name})
+	if !w.fits(in, at) {
+		return nil
+	}
+	f.Definition = in.Definition
+	w.names = append(w.names, embeddedName{at, f.Name, f})
 	return nil
+}
+
+// find reads a flow, once. That there is none is told when the definition is checked.
+func (w *embedder) find(name string, at *place) (*embedded, error) {
+	if in, known := w.found[name]; known {
+		return in, nil
+	}
+	text, err := w.Lookup(name)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	w.found[name] = nil
+	d, _ := ParsePublished(text)
+	if d == nil {
+		w.errorf(at, "the flow %.80q cannot be read: publish it again", name)
+		return nil, nil
+	}
+	d.Embedded, d.source = name, nil
+	w.found[name] = &embedded{Definition: d, text: appendEmbedded(nil, text, name), nodes: countNodes(d.Nodes), depth: 1 + deepest(d.Nodes)}
+	return w.found[name], nil
+}
+
+// fits counts what is put in, and says once if it is too much.
+func (w *embedder) fits(in *embedded, at *place) bool {
+	w.bytes += len(in.text)
+	w.nodes += in.nodes
+	switch {
+	case w.bytes > maxEmbedded:
+		w.errorf(at, "with what it embeds the definition is larger than %d bytes: embed less, or start tasks of those flows", maxEmbedded)
+	case w.nodes > maxNodes:
+		w.errorf(at, "with what it embeds the definition has more than %d nodes: embed less, or start tasks of those flows", maxNodes)
+	default:
+		return true
+	}
+	w.full = true
+	for _, n := range w.names { // what is refused need not be looked at
+		n.of.Definition = nil
+		w.mute(n.at)
+	}
+	w.names = nil
+	return false
+}
+
+// countNodes counts nodes and those inside of them.
+func countNodes(nodes map[string]*Node) int {
+	count := len(nodes)
+	for _, n := range nodes {
+		switch {
+		case n == nil:
+			continue
+		case n.Subflow != nil:
+			count += countNodes(n.Subflow.Nodes)
+		}
+		if f := n.Flow; f != nil && f.Definition != nil {
+			count += countNodes(f.Nodes)
+		}
+	}
+	return count
 }
 
 // deepest is how deep flows are embedded in each other below some nodes.
@@ -186,7 +251,6 @@ func (w *embedder) splice(text []byte) []byte {
 		name string
 	}
 	var cuts []cut
-	size := len(text)
 	for _, n := range w.names {
 		var v value = root
 		for _, name := range n.at.names() {
@@ -196,16 +260,12 @@ func (w *embedder) splice(text []byte) []byte {
 			}
 		}
 		cuts = append(cuts, cut{v.(*jsonValue), n.name})
-		if size += len(w.found[n.name]); size > maxEmbedded {
-			w.errorf(n.at, "with what it embeds the definition is larger than %d bytes", maxEmbedded)
-			return text
-		}
 	}
 	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.v.start, b.v.start) })
-	out, from := make([]byte, 0, size), 0
+	out, from := make([]byte, 0, w.bytes), 0
 	for _, c := range cuts {
 		out = append(out, root.in.text[from:c.v.start]...)
-		out = appendEmbedded(out, w.found[c.name], c.name)
+		out = append(out, w.found[c.name].text...)
 		from = c.v.end
 	}
 	return append(out, root.in.text[from:]...)

@@ -3,6 +3,8 @@ package flow
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -128,4 +130,68 @@ func TestALookupThatFailsIsTold(t *testing.T) {
 	lost := errors.New("no store")
 	_, err = Embedding{Lookup: func(string) ([]byte, error) { return nil, lost }}.Embed(d, text)
 	require.ErrorIs(t, err, lost)
+}
+
+func TestEmbeddingIsBoundedBeforeMemoryIs(t *testing.T) {
+	large := `{"mode":"dag","nodes":{"a":{"service":"s","params":{"text":"` + strings.Repeat("x", 120_000) + `"}}}}`
+	many := `{"mode":"dag","nodes":{` + tiny(2_000, `{"service":"s"}`) + `}}`
+	for name, tt := range map[string]struct {
+		flow string
+		uses int
+		want string
+	}{
+		"bytes": {large, 100, "with what it embeds the definition is larger than 8388608 bytes"},
+		"nodes": {many, 100, "with what it embeds the definition has more than 50000 nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			names := make([]string, tt.uses)
+			for i := range names {
+				names[i] = fmt.Sprintf(`"u%d":{"kind":"branch","flow":"large","prep":{"service":"p"}}`, i)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			kept, problems := shelf{"large": tt.flow}.embed(t, "mine", `{"mode":"dag","nodes":{`+strings.Join(names, ",")+`}}`)
+			runtime.ReadMemStats(&after)
+			require.Len(t, problems, 1, "told once, and early")
+			require.Contains(t, problems[0].Msg, tt.want)
+			require.Positive(t, problems[0].Line)
+			require.Less(t, len(kept), 100_000, "nothing was put in")
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(30<<20))
+		})
+	}
+}
+
+func TestAFlowThatIsEmbeddedManyTimesIsReadOnce(t *testing.T) {
+	names := make([]string, 20)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"u%d":{"kind":"branch","flow":"step","prep":{"service":"p"}}`, i)
+	}
+	text := []byte(`{"mode":"dag","nodes":{` + strings.Join(names, ",") + `}}`)
+	d, err := ParseDefinition(text)
+	require.NoError(t, err)
+	asked := 0
+	_, err = Embedding{Lookup: func(string) ([]byte, error) { asked++; return []byte(step), nil }}.Embed(d, text)
+	require.NoError(t, err)
+	require.Equal(t, 1, asked)
+	require.Same(t, d.Nodes["u0"].Flow.Definition, d.Nodes["u19"].Flow.Definition)
+}
+
+// tiny are so many nodes.
+func tiny(n int, node string) string {
+	nodes := make([]string, n)
+	for i := range nodes {
+		nodes[i] = fmt.Sprintf(`"n%d":%s`, i, node)
+	}
+	return strings.Join(nodes, ",")
+}
+
+func TestTheNumberOfNodesIsBounded(t *testing.T) {
+	text := []byte(`{"nodes":{` + tiny(maxNodes+5, `{}`) + `}}`)
+	d, err := ParseDefinition(text)
+	require.ErrorContains(t, err, "the flow has more than 50000 nodes")
+	require.Len(t, d.Nodes, maxNodes, "no more are read")
+	d, err = ParsePublished(text)
+	require.NoError(t, err)
+	require.Len(t, d.Nodes, maxNodes+5, "what was published keeps its nodes")
+	require.ErrorContains(t, Check(d, Limits{}).Err(), "has 50005 nodes, more than the limit of 50000")
 }

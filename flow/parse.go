@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"math"
 )
 
 // ParseDefinition reads a definition in JSON, if the text begins with {, or in YAML.
@@ -10,25 +11,33 @@ import (
 // not be read at all; else it is what could be understood of it, and Compile tells the problems of
 // the text together with its own, and what warnings there are.
 func ParseDefinition(text []byte) (*Definition, error) {
+	return parse(text, reading(text), maxNodes)
+}
+
+// ParsePublished is ParseDefinition for a text that was published, which may have any number of nodes.
+func ParsePublished(text []byte) (*Definition, error) { return parse(text, reading(text), math.MaxInt) }
+
+// reading says how to read a text.
+func reading(text []byte) func([]byte, *reporter) value {
 	if bytes.HasPrefix(bytes.TrimLeft(plain(text), " \t\r\n"), []byte{'{'}) {
-		return ParseJSON(text)
+		return readJSON
 	}
-	return ParseYAML(text)
+	return readYAML
 }
 
 // ParseJSON is ParseDefinition for a text that is known to be JSON.
-func ParseJSON(text []byte) (*Definition, error) { return parse(text, readJSON) }
+func ParseJSON(text []byte) (*Definition, error) { return parse(text, readJSON, maxNodes) }
 
 // ParseYAML is ParseDefinition for a text that is known to be YAML.
-func ParseYAML(text []byte) (*Definition, error) { return parse(text, readYAML) }
+func ParseYAML(text []byte) (*Definition, error) { return parse(text, readYAML, maxNodes) }
 
-func parse(text []byte, read func([]byte, *reporter) value) (*Definition, error) {
+func parse(text []byte, read func([]byte, *reporter) value, nodes int) (*Definition, error) {
 	r := &reporter{}
 	r.root = read(plain(text), r)
 	if r.root == nil {
 		return nil, r.all().Err()
 	}
-	d := decodeDefinition(r)
+	d := decodeDefinition(r, nodes)
 	if v, ok := r.root.(*jsonValue); ok {
 		v.in.keep = false
 	}

@@ -13,21 +13,30 @@ import (
 
 // decodeDefinition makes a definition of a text. It differs from encoding/json in that it goes
 // on after a problem, knows where each one is, and does not care which kind of text it reads.
-func decodeDefinition(r *reporter) *Definition {
+func decodeDefinition(r *reporter, nodes int) *Definition {
 	if kind := r.root.kind(); kind != expr.KindObject {
 		r.add(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kindName(kind))
 		return nil
 	}
 	d := &Definition{source: r}
-	decoder{r}.decode(r.root, reflect.ValueOf(d).Elem(), nil)
+	decoder{r, &nodes}.decode(r.root, reflect.ValueOf(d).Elem(), nil)
 	return d
 }
 
-type decoder struct{ *reporter }
+type decoder struct {
+	*reporter
+	left *int // how many nodes there may still be
+}
+
+// maxNodes is how many nodes a flow may have, those inside of it included: each takes about 2 KB of memory while the
+// flow is checked, and 1 KB while tasks of it are running.
+const maxNodes = 50_000
 
 // maxNesting is how deep the fields of a definition may be nested; that of values is up to whoever
 // looks inside. It is far beyond any Limits.Depth of use.
 const maxNesting = 500
+
+var nodeType = reflect.TypeFor[*Node]()
 
 var rawType = reflect.TypeFor[json.RawMessage]()
 
@@ -116,6 +125,9 @@ func (d decoder) table(v value, to reflect.Value, at *place) {
 	to.Set(reflect.MakeMap(to.Type()))
 	seen := map[string]position{}
 	for i, m := range v.members() {
+		if to.Type().Elem() == nodeType && !d.room(m, at) {
+			return
+		}
 		d.once(seen, m.key, m, at)
 		e := reflect.New(to.Type().Elem()).Elem()
 		d.decode(m.value, e, at.key(m.key))
@@ -124,6 +136,14 @@ func (d decoder) table(v value, to reflect.Value, at *place) {
 		}
 		to.SetMapIndex(reflect.ValueOf(m.key), e)
 	}
+}
+
+// room says whether there may be another node, and tells once that there may not.
+func (d decoder) room(m member, at *place) bool {
+	if *d.left--; *d.left == -1 {
+		d.add(SeverityError, at.key(m.key), m.at, "the flow has more than %d nodes: give some of them a flow of their own, and start tasks of it", maxNodes)
+	}
+	return *d.left >= 0
 }
 
 func (d decoder) object(v value, to reflect.Value, at *place) {

@@ -259,3 +259,12 @@ func TestParamsOfJSONAreNotRewritten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, json.RawMessage(`{"b":1.0,"a":"\u00e9\/"}`), d.Nodes["a"].Params)
 }
+
+func TestALargeTextHasToBeJSON(t *testing.T) {
+	large := strings.Repeat("# a comment\n", maxYAMLText/12+1) + "start: a\nnodes: {a: {service: s}}\n"
+	d, err := ParseDefinition([]byte(large))
+	require.Nil(t, d)
+	require.ErrorContains(t, err, "more than the limit of 4194304 for YAML: send it as JSON")
+	_, err = YAMLToJSON([]byte(large))
+	require.ErrorContains(t, err, "send it as JSON")
+}

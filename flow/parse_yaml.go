@@ -15,6 +15,7 @@ import (
 
 // Bounds on what a YAML text may stand for once its aliases are replaced.
 const (
+	maxYAMLText   = 4 << 20  // of the text: reading it takes about sixty times as much memory, that of JSON ten times
 	maxYAMLBytes  = 16 << 20 // as JSON
 	maxYAMLDepth  = 1_000
 	maxYAMLMerged = 1_000_000 // keys
@@ -22,6 +23,10 @@ const (
 
 // readYAML reads the one document of a YAML text.
 func readYAML(text []byte, r *reporter) value {
+	if len(text) > maxYAMLText {
+		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
+		return nil
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {

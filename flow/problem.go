@@ -113,6 +113,14 @@ func (r *reporter) add(severity Severity, at *place, where position, format stri
 	r.problems = append(r.problems, Problem{path, line, column, severity, fmt.Sprintf(format, args...)})
 }
 
+// mute lets nothing more be told about a place: what is wrong there follows from what was told.
+func (r *reporter) mute(at *place) {
+	if r.paths == nil {
+		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+	}
+	r.paths[at.String()] = true
+}
+
 // errorf reports an error at a place, whose position it looks up.
 func (r *reporter) errorf(at *place, format string, args ...any) {
 	r.add(SeverityError, at, r.locate(SeverityError, at), format, args...)

@@ -70,7 +70,7 @@ func (p *plans) forget(version string) {
 // lower makes the plan of a version that was published. It was checked then, by the rules and limits of that
 // time; those of today must not keep its tasks from going on.
 func lower(v *Version, limits flow.Limits) (*flow.Plan, error) {
-	d, err := flow.ParseDefinition(v.Definition)
+	d, err := flow.ParsePublished(v.Definition)
 	if d == nil {
 		return nil, fmt.Errorf("%w: flow version %s: %w", ErrUnreadable, v.ID, err)
 	}
