@@ -17,23 +17,29 @@ func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
 // Forget lets go of a version that is known to be there no longer.
 func (r *Reader) Forget(version string) { r.plans.forget(version) }
 
-// plans are the compiled versions that are in use. They are immutable, so they are kept.
+// maxPlanBytes bounds the memory of plans that are kept; those in use by a task are kept by it anyway.
+const maxPlanBytes = 64 << 20
+
+// plans are those of the versions that were used last. They are immutable, so they are kept.
 type plans struct {
 	store  Store
 	limits flow.Limits
 
-	mu sync.Mutex
-	of map[string]*flow.Plan // by version
+	mu   sync.Mutex
+	kept *cache[*flow.Plan] // by version
+
+	large sync.Mutex // held while the plan of a large definition is made: one at a time
 }
 
-// maxPlans bounds how many compiled versions are kept in memory.
-const maxPlans = 4096
+// largeDefinition is from how many bytes on a definition waits for others: making its plan takes many times as much.
+const largeDefinition = 64 << 10
+
+func newPlans(store Store, limits flow.Limits) plans {
+	return plans{store: store, limits: limits.OrDefault(), kept: newCache[*flow.Plan](maxPlanBytes)}
+}
 
 func (p *plans) plan(ctx context.Context, version string) (*flow.Plan, error) {
-	p.mu.Lock()
-	plan := p.of[version]
-	p.mu.Unlock()
-	if plan != nil {
+	if plan := p.get(version); plan != nil {
 		return plan, nil
 	}
 	v, err := p.store.Version(ctx, version)
@@ -43,28 +49,47 @@ func (p *plans) plan(ctx context.Context, version string) (*flow.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading flow version %s: %w", version, err)
 	}
-	if plan, err = lower(v, p.limits); err != nil {
-		return nil, err
-	}
-	switch f, err := p.store.Flow(ctx, v.FlowID); {
-	case err == nil:
-		plan.FlowSlug = f.Slug
-	case !errors.Is(err, ErrNotFound):
+	f, err := p.store.Flow(ctx, v.FlowID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		f = &Flow{}
+	case err != nil:
 		return nil, fmt.Errorf("reading flow %s: %w", v.FlowID, err)
 	}
+	return p.make(v, f.Slug)
+}
+
+// make makes a plan, unless somebody else has meanwhile, and keeps it.
+func (p *plans) make(v *Version, slug string) (*flow.Plan, error) {
+	if len(v.Definition) >= largeDefinition {
+		p.large.Lock()
+		defer p.large.Unlock()
+		if plan := p.get(v.ID); plan != nil {
+			return plan, nil
+		}
+	}
+	plan, err := lower(v, p.limits)
+	if err != nil {
+		return nil, err
+	}
+	plan.FlowSlug = slug
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.of) >= maxPlans {
-		clear(p.of)
-	}
-	p.of[version] = plan
+	p.kept.put(v.ID, plan, plan.Size())
 	return plan, nil
+}
+
+func (p *plans) get(version string) *flow.Plan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	plan, _ := p.kept.get(version)
+	return plan
 }
 
 func (p *plans) forget(version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.of, version)
+	p.kept.drop(version)
 }
 
 // lower makes the plan of a version that was published. It was checked then, by the rules and limits of that

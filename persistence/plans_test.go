@@ -1,6 +1,11 @@
 package persistence_test
 
 import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,4 +40,65 @@ func TestAVersionThatWouldBeRefusedTodayHasItsPlan(t *testing.T) {
 		require.Equal(t, "f", plan.FlowID)
 		require.Equal(t, "slug", plan.FlowSlug)
 	}
+}
+
+// counting counts how often versions are read.
+type counting struct {
+	persistence.Store
+	reads atomic.Int64
+}
+
+func (c *counting) Version(ctx context.Context, id string) (*persistence.Version, error) {
+	c.reads.Add(1)
+	return c.Store.Version(ctx, id)
+}
+
+// wide is a flow of so many nodes.
+func wide(n int) string {
+	nodes := make([]string, n)
+	for i := range nodes {
+		nodes[i] = fmt.Sprintf(`"n%d":{"service":"s"}`, i)
+	}
+	return `{"mode":"dag","nodes":{` + strings.Join(nodes, ",") + `}}`
+}
+
+func TestPlansAreKeptUpToABoundOfBytes(t *testing.T) {
+	store := &counting{Store: model.New(model.Options{})}
+	large := wide(10_000) // 10 MB each
+	versions := keep(t, store, wide(1), large, large, large, large, large, large, large, large)
+	reader := persistence.NewReader(store, flow.Limits{})
+	use := func(version string) {
+		_, err := reader.Plan(t.Context(), version)
+		require.NoError(t, err)
+	}
+	for _, version := range versions {
+		use(version)
+		use(versions[0])
+	}
+	require.EqualValues(t, len(versions), store.reads.Load(), "what is in use stays")
+	use(versions[len(versions)-1])
+	require.EqualValues(t, len(versions), store.reads.Load(), "so does what was used last")
+	use(versions[1])
+	require.EqualValues(t, len(versions)+1, store.reads.Load(), "what was not used for longest has gone")
+}
+
+func TestTheMemoryOfPlansIsBounded(t *testing.T) {
+	store := model.New(model.Options{})
+	large := wide(20_000)
+	versions := keep(t, store, large, large, large, large, large, large, large, large)
+	reader := persistence.NewReader(store, flow.Limits{})
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := live()
+	for _, version := range versions {
+		_, err := reader.Plan(t.Context(), version)
+		require.NoError(t, err)
+	}
+	require.Less(t, live()-before, uint64(80<<20))
+	runtime.KeepAlive(reader)
 }

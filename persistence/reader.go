@@ -19,7 +19,7 @@ type Reader struct {
 
 // NewReader reads from a store.
 func NewReader(store Store, limits flow.Limits) *Reader {
-	return &Reader{store: store, plans: plans{store: store, limits: limits.OrDefault(), of: map[string]*flow.Plan{}}}
+	return &Reader{store: store, plans: newPlans(store, limits)}
 }
 
 // View is a task as it is now.
