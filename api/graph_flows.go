@@ -109,12 +109,20 @@ func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]graphVersion, len(versions))
+	list := listWriter{w: w, begin: "["}
 	for i := range versions {
-		rows[i] = toGraphVersion(&versions[i])
+		v, unknown := g.store.Version(r.Context(), versions[i].ID)
+		if missing(unknown) {
+			continue // it was deleted meanwhile
+		}
+		if err = unknown; err == nil {
+			err = list.add(toGraphVersion(v))
+		}
+		if err != nil {
+			break
+		}
 	}
-	writeJSON(w, http.StatusOK, rows)
-	return nil
+	return list.end(r, err, "]")
 }
 
 func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {

@@ -31,10 +31,9 @@ type graphRun struct {
 
 func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	task := r.URL.Query().Get("task_id")
-	rows := []graphRun{}
 	v, err := g.reader.View(r.Context(), task)
 	if missing(err) {
-		writeJSON(w, http.StatusOK, rows)
+		writeJSON(w, http.StatusOK, []graphRun{})
 		return nil
 	}
 	if err != nil {
@@ -44,11 +43,12 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !missing(err) {
 		return err
 	}
-	for i := range runs {
-		rows = append(rows, toGraphRun(task, v.State.Params, &runs[i]))
+	err = nil
+	list := listWriter{w: w, begin: "["}
+	for i := 0; i < len(runs) && err == nil; i++ {
+		err = list.add(toGraphRun(task, v.State.Params, &runs[i]))
 	}
-	writeJSON(w, http.StatusOK, rows)
-	return nil
+	return list.end(r, err, "]")
 }
 
 func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {

@@ -135,10 +135,11 @@ func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bo
 	}
 	slices.Sort(tasks)
 	waits := map[string]bool{}
-	err = g.eachView(ctx, slices.Compact(tasks), func(v *persistence.View) {
+	err = g.eachView(ctx, slices.Compact(tasks), func(v *persistence.View) error {
 		if waitsForQueue(v.State) && (version == "" || v.VersionID == version) {
 			waits[v.ID] = true
 		}
+		return nil
 	})
 	return waits, err
 }

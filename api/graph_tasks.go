@@ -3,8 +3,8 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
@@ -121,12 +121,9 @@ func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tasks := make([]graphTask, 0, len(rows))
-	err = g.eachView(r.Context(), idsOf(rows), func(v *persistence.View) { tasks = append(tasks, toGraphTask(v)) })
-	if err != nil {
-		return err
-	}
-	return writePage(w, tasks, total, page, size)
+	list := listWriter{w: w, begin: `{"data":[`}
+	err = g.eachView(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.add(toGraphTask(v)) })
+	return list.end(r, err, fmt.Sprintf(`],"total":%d,"page":%d,"size":%d}`, total, page, size))
 }
 
 func idsOf(rows []persistence.TaskRow) []string {
@@ -137,20 +134,36 @@ func idsOf(rows []persistence.TaskRow) []string {
 	return ids
 }
 
-// viewsAtOnce bounds how many tasks of a list are in memory as a whole.
-const viewsAtOnce = 100
+// Bounds of how many tasks of a list are in memory as a whole. How large tasks are is learned from those before.
+const (
+	firstViews  = 10
+	viewsAtOnce = 100
+	viewBytes   = 4 << 20
+)
 
 // eachView visits tasks in order. Those that were deleted since they were listed are left out.
-func (g *graph) eachView(ctx context.Context, tasks []string, visit func(*persistence.View)) error {
-	for part := range slices.Chunk(tasks, viewsAtOnce) {
-		views, err := g.reader.Views(ctx, part)
+func (g *graph) eachView(ctx context.Context, tasks []string, visit func(*persistence.View) error) error {
+	for n := firstViews; len(tasks) > 0; {
+		n = min(n, len(tasks))
+		views, err := g.reader.Views(ctx, tasks[:n])
 		if err != nil {
 			return err
 		}
-		for _, v := range views {
-			if v != nil {
-				visit(v)
+		size, seen := 1, 0
+		for i, v := range views {
+			if v == nil {
+				continue
 			}
+			size += v.Size
+			seen++
+			views[i] = nil // it need not wait for the others
+			if err := visit(v); err != nil {
+				return err
+			}
+		}
+		tasks = tasks[n:]
+		if seen > 0 {
+			n = max(min(seen*viewBytes/size, viewsAtOnce), 1)
 		}
 	}
 	return nil

@@ -2,6 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -40,4 +43,51 @@ func refuse(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 
 func denied(status int, where, what, hint string) wire.Problem {
 	return wire.Problem{Status: status, Kind: "denied", Where: where, What: what, Hint: hint}
+}
+
+// listWriter writes an answer with a list in it while the list is read: no more of it than an element is in memory.
+type listWriter struct {
+	w     http.ResponseWriter
+	begin string // what comes before the first element
+	begun bool
+}
+
+func (l *listWriter) add(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	before := ","
+	if !l.begun {
+		before = l.open()
+	}
+	if _, err := l.w.Write(append([]byte(before), text...)); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
+}
+
+func (l *listWriter) open() string {
+	l.begun = true
+	l.w.Header().Set("Content-Type", "application/json")
+	return l.begin
+}
+
+// end writes what comes behind the last element. After an error an answer that has begun breaks off, so that nobody
+// takes it for the whole list; another one becomes that of the error.
+func (l *listWriter) end(r *http.Request, err error, rest string) error {
+	if err != nil && !l.begun {
+		return err
+	}
+	if err != nil {
+		if !errors.Is(err, ErrGone) {
+			noteError(r, err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	if !l.begun {
+		rest = l.open() + rest
+	}
+	_, _ = io.WriteString(l.w, rest+"\n") // a client that is gone needs no answer
+	return nil
 }

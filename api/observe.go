@@ -47,19 +47,20 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		rec := &recorder{ResponseWriter: w, patience: s.cfg.ReadTimeout}
 		began := time.Now()
 		defer func() {
-			if p := recover(); p != nil {
+			p := recover()
+			if p != nil && p != http.ErrAbortHandler {
 				s.panicked(rec, r, p)
 			}
 			s.logRequest(r, rec, notes, time.Since(began))
+			if p == http.ErrAbortHandler {
+				panic(p) // the connection ends with it
+			}
 		}()
 		next.ServeHTTP(rec, r)
 	})
 }
 
 func (s *Server) panicked(w *recorder, r *http.Request, p any) {
-	if p == http.ErrAbortHandler {
-		panic(p)
-	}
 	s.log.Error("a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
 	if w.status == 0 {
 		refuse(w, r, wire.Problem{Status: http.StatusInternalServerError, Kind: "internal",

@@ -29,6 +29,7 @@ type View struct {
 	Seq   int64       // of the last journal row it holds
 
 	Unreadable error // why State is no more than what the row tells; nil = it is all there
+	Size       int   // of what the store holds of it, in bytes
 }
 
 // View reads one task. ErrNotFound when there is none.
@@ -70,6 +71,9 @@ func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
 			return nil, err
 		default:
 			views[i] = view
+		}
+		if views[i] != nil {
+			views[i].Size = rec.Size()
 		}
 	}
 	return views, nil

@@ -145,6 +145,15 @@ type Record struct {
 	Resting     bool
 }
 
+// Size is how many bytes of the task the store holds there.
+func (r *Record) Size() int {
+	n := len(r.Params) + len(r.Snapshot)
+	for i := range r.Rows {
+		n += len(r.Rows[i].Events)
+	}
+	return n
+}
+
 // Row is one commit of a task's journal.
 type Row struct {
 	Seq    int64
@@ -257,7 +266,7 @@ type Flows interface {
 	Version(ctx context.Context, id string) (*Version, error)
 	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
-	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first
+	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first, without their definitions
 	// DeleteFlow deletes up to limit tasks of a flow with everything of theirs, whatever they are doing, and
 	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions; no
 	// task of it begins after that.

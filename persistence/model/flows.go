@@ -100,7 +100,7 @@ func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*pe
 	}
 	for _, v := range list {
 		if v.Number == number || number == 0 && v.Status == "published" {
-			return &v, nil
+			return s.Version(ctx, v.ID)
 		}
 	}
 	return nil, persistence.ErrNotFound
@@ -115,6 +115,7 @@ func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.
 	list := []persistence.Version{}
 	for _, v := range s.versions {
 		if v.FlowID == flowID {
+			v.Definition = nil
 			list = append(list, v)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at FROM flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
+	// versionsQuery reads many: definitions may be large.
+	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM flow_versions "
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
@@ -71,7 +73,7 @@ func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*pe
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	return read(ctx, &s.readers, "list versions", listing.ScanVersion, versionQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
+	return read(ctx, &s.readers, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
 }
 
 func duplicate(err error) error {

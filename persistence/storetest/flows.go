@@ -24,6 +24,7 @@ func (w *world) versions(flow string) []string {
 	w.Helper()
 	list := []string{}
 	for _, v := range got[persistence.Version](w)(w.ListVersions(w.ctx(), flow)) {
+		require.Nil(w, v.Definition, "it is read with its version alone")
 		list = append(list, v.ID)
 	}
 	return list
