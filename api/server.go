@@ -31,6 +31,7 @@ type Config struct {
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
 
+	Connections int           // open ones at once; half of the file descriptors that this process may have
 	MaxBody     int64         // bytes of one request; what BodyLimit says
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
 	ReadTimeout time.Duration // for one whole request, and for each part of its answer to be read; streams and long polls lift the first; 30 s
@@ -201,8 +202,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			return context.WithValue(context.Background(), leavingKey{}, stays)
 		},
 	}
+	open := newConnections(l, s.cfg.Connections)
+	srv.ConnState = open.changed
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }() // ends with Shutdown or Close below
+	go func() { failed <- srv.Serve(open) }() // ends with Shutdown or Close below
 	select {
 	case err := <-failed:
 		return fmt.Errorf("api: serve %s: %w", l.Addr(), err)

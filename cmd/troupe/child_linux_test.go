@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -133,4 +134,26 @@ func TestCommandsSeeAStatedEnvironment(t *testing.T) {
 		"--exec", `env=printf '"%s"' "$TROUPE_TOKEN-$PGPASSWORD-$LISTED-$TROUPE_SERVICE"`)
 	got := call(t, "task", "start", "env", "--wait", "--server", url)
 	require.Regexp(t, `Result: +"--secret-env"`, got.stdout)
+}
+
+func TestAMemberGetsByWithFewFileDescriptors(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	cmd := exec.Command("sh", "-c", `ulimit -n 64; exec "$@"`, "sh", binary, "serve", "--listen", "127.0.0.1:0", "--store", store, "--allow-scripts")
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	url := urlIn(t, line)
+	for range 100 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+	}
+	path := write(t, "many.yaml", "nodes:\n  x: {each: {count: 100}, script: {code: 'sleep 0.05; echo $TROUPE_UNIT', output_mode: json}}\n")
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	got := call(t, "task", "start", "many", "--wait", "--server", url)
+	require.Equal(t, 0, got.code, got.stdout)
 }

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"cmp"
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// connections is a listener that keeps the number of open connections below a bound, so that there are file descriptors left
+// for all else. When there are as many, a new one takes the place of the one that has been quiet for longest: that has sent no
+// whole request yet, or none since it was answered. While all of them are at work the new one waits.
+type connections struct {
+	net.Listener
+	most int
+
+	mu     sync.Mutex
+	change sync.Cond // a connection was closed or became quiet, or the listener was closed
+	open   int
+	quiet  list.List // of *connection, the longest quiet first
+	closed bool
+}
+
+// mostConnections is a bound where the system has none for file descriptors.
+const mostConnections = 1 << 20
+
+func newConnections(l net.Listener, most int) *connections {
+	c := &connections{Listener: l, most: cmp.Or(most, max(fileLimit()/2, 1))}
+	c.change.L = &c.mu
+	return c
+}
+
+// connection leaves the books when it is closed, whoever closes it.
+type connection struct {
+	net.Conn
+	all  *connections
+	spot *list.Element // among the quiet ones; nil = at work
+	gone bool
+}
+
+// Accept waits for a connection, and for room for it.
+func (c *connections) Accept() (net.Conn, error) {
+	raw, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.open >= c.most && c.quiet.Len() == 0 && !c.closed {
+		c.change.Wait()
+	}
+	if c.closed {
+		_ = raw.Close() // nobody is served any longer
+		return nil, net.ErrClosed
+	}
+	if c.open >= c.most {
+		c.leave(c.quiet.Front().Value.(*connection))
+	}
+	c.open++
+	conn := &connection{Conn: raw, all: c}
+	conn.spot = c.quiet.PushBack(conn)
+	return conn, nil
+}
+
+// Close lets nobody wait any longer.
+func (c *connections) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.change.Broadcast()
+	c.mu.Unlock()
+	return c.Listener.Close()
+}
+
+// changed hears of the states of connections.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	k, ok := conn.(*connection)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case k.gone: // its server has yet to notice
+	case state == http.StateIdle && k.spot == nil:
+		k.spot = c.quiet.PushBack(k)
+		c.change.Broadcast()
+	case state == http.StateActive || state == http.StateHijacked:
+		c.busy(k)
+	}
+}
+
+func (c *connections) busy(k *connection) {
+	if k.spot != nil {
+		c.quiet.Remove(k.spot)
+		k.spot = nil
+	}
+}
+
+// leave closes a connection. The lock is held.
+func (c *connections) leave(k *connection) error {
+	if k.gone {
+		return nil
+	}
+	k.gone = true
+	c.busy(k)
+	c.open--
+	c.change.Broadcast()
+	return k.Conn.Close()
+}
+
+func (k *connection) Close() error {
+	k.all.mu.Lock()
+	defer k.all.mu.Unlock()
+	return k.all.leave(k)
+}
+
+// CloseWrite lets the last answer arrive before the connection is closed.
+func (k *connection) CloseWrite() error {
+	if half, ok := k.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
