@@ -19,10 +19,22 @@ import (
 // megabytes and saves a tenth of the CPU of a busy member. GOGC, when set, goes before it.
 const gcPercent = 200
 
-func main() {
+// Large requests make the heap, and thereby the garbage that may gather, large for a while. From this size on garbage is
+// collected more often instead. It is no bound: what is in use may be larger. GOMEMLIMIT, when set, goes before it.
+const softMemory = 640 << 20
+
+// tuneCollector sets what the environment leaves open.
+func tuneCollector() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(softMemory)
+	}
+}
+
+func main() {
+	tuneCollector()
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop) // a second signal ends the process as it is
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
