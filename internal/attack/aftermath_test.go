@@ -26,7 +26,7 @@ type aftermath struct {
 }
 
 func (m *member) aftermath(ctx context.Context) (*aftermath, context.CancelFunc) {
-	ctx, cancel := m.within(ctx, patience)
+	ctx, cancel := m.within(ctx, 3*patience) // for all victims of all attacks
 	return &aftermath{member: m, ctx: ctx}, cancel
 }
 
@@ -48,7 +48,7 @@ var looks = []string{"/v1/tasks/%s", "/v1/tasks/%s/waiting", "/v1/tasks/%s/event
 	"/v1/tasks/%s/steps?limit=3", "/api/tasks/get?id=%s"}
 
 // enough of equal victims are looked at.
-const enough = 5
+const enough = 2
 
 // look reads the victims, alone and in lists.
 func (f *aftermath) look(victims []victim) {

@@ -65,8 +65,14 @@ func (s *siege) part(name string, test func(*testing.T)) {
 }
 
 func (s *siege) renew(t *testing.T) {
-	s.m, s.left = s.fresh(t), nil
-	require.NoError(t, s.m.open())
+	var err error
+	for range 4 { // somebody else may have taken the address meanwhile
+		s.m, s.left = s.fresh(t), nil
+		if err = s.m.open(); err == nil {
+			break
+		}
+	}
+	require.NoError(t, err)
 	s.begin(t)
 }
 

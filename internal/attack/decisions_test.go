@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -8,9 +9,29 @@ import (
 
 // What flows can have a member decide.
 var onDecisions = []attack{
+	{name: "six endless loops of choices", strike: endlessLoops, busy: true},
+	{name: "40 regular expressions on 900 KB", strike: regularExpressions, busy: true},
+	{name: "100 comparisons with a list of 950 KB", strike: longComparisons, busy: true},
 	{name: "CEL on much data", strike: costlyCEL, busy: true},
+	{name: "items times count beyond all numbers", strike: overflows},
 	{name: "commands by the thousand", strike: manyCommands},
 	{name: "large signals to a task that waits", strike: largeSignals},
+}
+
+func endlessLoops(a *attacker) {
+	a.publish("loop", `
+start: a
+nodes:
+  a: {kind: choice, default_action: go}
+  b: {kind: choice, default_action: go}
+edges:
+  - {from: a, action: go, to: b}
+  - {from: b, action: go, to: a}
+`)
+	for range 6 {
+		a.start("loop", nil)
+	}
+	pause(a.ctx, time.Duration(a.of(1000, 15_000))*time.Millisecond)
 }
 
 // cases is a choice of many cases that are all false.
@@ -22,6 +43,33 @@ func cases(n int, expr func(i int) string) yaml {
 	}
 	d.WriteString("edges:\n  - {from: a, action: go, to: a}\n")
 	return yaml(d.String())
+}
+
+func regularExpressions(a *attacker) {
+	a.publish("matches", cases(40, func(i int) string {
+		return fmt.Sprintf(`'params.text.matches("(a|ab|b|ba){%d}c+$")'`, 1+i%8)
+	}))
+	text := strings.Repeat("ab", 450_000)
+	for range a.of(1, 4) {
+		a.start("matches", obj{"text": text})
+	}
+	pause(a.ctx, time.Duration(a.of(500, 10_000))*time.Millisecond)
+}
+
+func longComparisons(a *attacker) {
+	a.publish("eq", cases(100, func(i int) string { return fmt.Sprintf(`{eq: [$params.list, %d]}`, i) }))
+	a.publish("in", cases(100, func(i int) string { return fmt.Sprintf(`{in: ["x%d", $params.list]}`, i) }))
+	a.publish("contains", cases(100, func(i int) string { return fmt.Sprintf(`{contains: [$params.list, "y%d"]}`, i) }))
+	list := make([]string, 95_000)
+	for i := range list {
+		list[i] = fmt.Sprintf("%07d", i)
+	}
+	for range a.of(1, 2) {
+		a.start("eq", obj{"list": list})
+		a.start("in", obj{"list": list})
+		a.start("contains", obj{"list": list})
+	}
+	pause(a.ctx, time.Duration(a.of(500, 10_000))*time.Millisecond)
 }
 
 func costlyCEL(a *attacker) {
@@ -36,6 +84,23 @@ func costlyCEL(a *attacker) {
 		a.start("cel", obj{"list": list})
 	}
 	pause(a.ctx, time.Duration(a.of(500, 10_000))*time.Millisecond)
+}
+
+// overflows ask for more units than there are numbers: products of 64 bits come out as few, or none.
+func overflows(a *attacker) {
+	for i, x := range []struct {
+		items int
+		count string
+	}{{16, "1152921504606846976"}, {3, "6148914691236517206"}, {5, "3689348814741910324"}, {2, "9223372036854775807"}, {1, "-1"}} {
+		fixed, given := fmt.Sprintf("fixed-%d", i), fmt.Sprintf("given-%d", i)
+		unit := "exec_type: queue, service: " + a.name("nobody")
+		a.publish(fixed, yaml(fmt.Sprintf("mode: dag\nnodes:\n  u: {%s, each: {items: $run.list, count: %s}}\n", unit, x.count)))
+		a.publish(given, yaml(fmt.Sprintf("mode: dag\nnodes:\n  u: {%s, each: {items: $run.list, count: $run.n}}\n", unit)))
+		input := obj{"list": make([]int, x.items), "n": json.RawMessage(x.count)}
+		a.start(fixed, input)
+		a.start(given, input)
+	}
+	pause(a.ctx, time.Duration(a.of(200, 2000))*time.Millisecond)
 }
 
 func manyCommands(a *attacker) {
