@@ -12,8 +12,9 @@ import (
 
 // many are tasks of two flows: most of them have ended, one in ten is at rest, and one in a hundred goes on. Two begin at
 // the same time.
-const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, body_hash)
-	SELECT 't' || n, 'flow-' || n % 2, '', n / 2, n, CASE WHEN n % 10 > 1 THEN n ELSE 0 END, n % 10 = 1, CASE WHEN n % 100 > 0 THEN n END, ''
+const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, status, body_hash)
+	SELECT 't' || n, 'flow-' || n % 2, '', n / 2, n, CASE WHEN n % 10 > 1 THEN n ELSE 0 END, n % 10 = 1, CASE WHEN n % 100 > 0 THEN n END,
+		CASE WHEN n % 1000 = 2 THEN 'failed' WHEN n % 10 > 1 THEN 'completed' ELSE 'running' END, ''
 	FROM generate_series(1, 20000) n`
 
 func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
@@ -29,6 +30,19 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 		rows, err := s.ListTasks(ctx, f)
 		require.NoError(t, err)
 		require.Len(t, rows, 50)
+	}
+	for _, f := range []persistence.TaskFilter{
+		{Statuses: []string{"failed"}, Limit: 10},
+		{Statuses: []string{"failed"}, Before: persistence.Spot{CreatedAt: 9000, ID: "t18000"}, Limit: 10},
+		{Statuses: []string{"running"}, Before: persistence.Spot{CreatedAt: 5000, ID: "t10000"}, Limit: 10},
+		{Statuses: []string{"failed", "running", "canceled"}, Limit: 10},
+	} {
+		rows, err := s.ListTasks(ctx, f)
+		require.NoError(t, err)
+		require.Len(t, rows, 10)
+		for _, row := range rows {
+			require.Contains(t, f.Statuses, row.Status)
+		}
 	}
 	unfinished, err := s.Unfinished(ctx, "", 50)
 	require.NoError(t, err)

@@ -101,6 +101,12 @@ func (t tx) create(c *persistence.Commit) error {
 	if n == 0 {
 		return t.notCreated(c.Task)
 	}
+	for key, value := range c.Create.Labels {
+		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task) VALUES (?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task)
+		if err != nil {
+			return err
+		}
+	}
 	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", c.Task, c.At, c.Events)
 	return err
 }

@@ -2,15 +2,18 @@ package sqlite
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-var dialect = listing.Dialect{Mark: "?", Labels: func(q *listing.Query, labels map[string]string) {
-	for key, value := range labels {
-		q.And("EXISTS (SELECT 1 FROM json_each(t.labels) WHERE (key, value) = (", key, value)
-		q.Add("))")
+var dialect = listing.Dialect{Mark: "?", LabelTable: true, Labels: func(q *listing.Query, labels map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
+		q.Add(" AND value = ", labels[key])
+		q.Add(" AND created_at = t.created_at AND task = t.id)")
 	}
 }}
 
@@ -98,6 +101,7 @@ func (t tx) deleteRest(task string) error {
 	for _, query := range []string{
 		"DELETE FROM task_events WHERE task = ?",
 		"DELETE FROM checkpoints WHERE task = ?",
+		"DELETE FROM task_labels WHERE task = ?",
 		"DELETE FROM wakes WHERE task = ?",
 		"DELETE FROM task_queue WHERE task = ?",
 		"DELETE FROM task_logs WHERE task = ?",

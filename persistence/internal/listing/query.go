@@ -1,6 +1,8 @@
 package listing
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,13 +15,18 @@ type Dialect struct {
 	Mark string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
+	// LabelTable: labels have a table of their own, task_labels.
+	LabelTable bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
 	// is no index on the time of the last update.
 	ByUpdate []Part
 }
 
-// Part is some of all tasks, and the column that has their last update.
-type Part struct{ Where, Order string }
+// Part is some of all tasks, and the column that they are listed by.
+type Part struct {
+	Where, Order string
+	state        bool // it says which states are meant
+}
 
 // Columns are what Scan reads, in its order.
 const Columns = head + `t.params` + tail
@@ -39,6 +46,9 @@ const From = ` FROM tasks t` + joins
 
 const joins = ` LEFT JOIN flows f ON f.id = t.flow_id LEFT JOIN flow_versions v ON v.id = t.version_id`
 
+// byLabel goes from the tasks that have a label, in the order of their creation, to these.
+const byLabel = ` FROM task_labels l CROSS JOIN tasks t ON t.id = l.task`
+
 // Query is a statement that grows with its arguments.
 type Query struct {
 	Args []any
@@ -47,37 +57,64 @@ type Query struct {
 	open string // "WHERE" or "AND": what the next condition begins with
 }
 
-// List asks for the tasks that a filter picks.
+// List asks for the tasks that a filter picks. A page of the newest ones that are in some states, or have some
+// label, is read from an index of these alone.
 func List(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark}
 	q.Add("SELECT " + listColumns)
-	order := "t.created_at"
+	created, id := "t.created_at", "t.id"
 	if f.ByUpdate {
-		order = "t.updated_at"
+		created = "t.updated_at"
 	}
-	if f.ByUpdate && f.Limit > 0 && d.ByUpdate != nil {
-		q.merge(d, f)
-	} else {
+	switch parts := d.parts(f); {
+	case f.Limit > 0 && len(parts) > 1:
+		q.merge(d, f, parts)
+	case !f.ByUpdate && d.LabelTable && len(f.Labels) > 0:
+		created, id = "l.created_at", "l.task"
+		q.Add(byLabel + joins)
+		q.where(d, f, "l.")
+	default:
 		q.Add(From)
 		q.where(d, f, "")
 	}
-	q.order(order, f.Limit, f.Offset)
+	q.order(created, id, f.Limit, f.Offset)
 	return q
 }
 
+// parts are disjoint ones of what a filter picks, each of which has an index in the order of the list.
+func (d Dialect) parts(f persistence.TaskFilter) []Part {
+	switch {
+	case f.ByUpdate:
+		return d.ByUpdate
+	case len(f.Labels) > 0:
+		return nil
+	}
+	var parts []Part
+	for _, state := range states(f.Statuses) {
+		parts = append(parts, Part{Where: state, Order: "t.created_at", state: true})
+	}
+	return parts
+}
+
 // merge reads from each part no more than could be in the answer.
-func (q *Query) merge(d Dialect, f persistence.TaskFilter) {
-	for i, part := range d.ByUpdate {
-		q.Add([]string{" FROM ((", " UNION ALL ("}[min(i, 1)] + "SELECT * FROM tasks t")
-		q.where(d, f, part.Where)
-		q.order(part.Order, f.Limit+f.Offset, 0)
-		q.Add(")")
+func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
+	for i, part := range parts {
+		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM tasks t")
+		q.open = " WHERE "
+		q.And(part.Where)
+		picked := f
+		if part.state {
+			picked.Statuses = nil
+		}
+		q.conditions(d, picked, "")
+		q.order(part.Order, "t.id", f.Limit+f.Offset, 0)
+		q.Add(") p" + strconv.Itoa(i))
 	}
 	q.Add(") t" + joins)
 }
 
-func (q *Query) order(column string, limit, offset int) {
-	q.Add(" ORDER BY " + column + " DESC, t.id DESC")
+func (q *Query) order(column, id string, limit, offset int) {
+	q.Add(" ORDER BY " + column + " DESC, " + id + " DESC")
 	if limit > 0 {
 		q.Add(" LIMIT ", limit)
 	} else if offset > 0 {
@@ -91,7 +128,13 @@ func (q *Query) order(column string, limit, offset int) {
 // Count asks how many tasks a filter picks.
 func Count(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark}
-	q.Add("SELECT count(*) FROM tasks t")
+	q.Add("SELECT count(*)")
+	if d.LabelTable && len(f.Labels) > 0 {
+		q.Add(byLabel)
+		q.where(d, f, "l.")
+		return q
+	}
+	q.Add(" FROM tasks t")
 	q.where(d, f, "")
 	return q
 }
@@ -118,12 +161,13 @@ func (q *Query) And(text string, values ...any) {
 // String is the text of the statement.
 func (q *Query) String() string { return q.text.String() }
 
-// where begins with a condition of its own, if there is one.
-func (q *Query) where(d Dialect, f persistence.TaskFilter, also string) {
+// where has the conditions of a filter. By is "l." when the first of the labels leads to the tasks.
+func (q *Query) where(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
-	if also != "" {
-		q.And(also)
-	}
+	q.conditions(d, f, by)
+}
+
+func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	if f.FlowID != "" {
 		q.And("t.flow_id = ", f.FlowID)
 	}
@@ -135,8 +179,7 @@ func (q *Query) where(d Dialect, f persistence.TaskFilter, also string) {
 		q.And("t.version_id = ", f.VersionID)
 	}
 	if len(f.Statuses) > 0 {
-		q.And("t.status IN (", toAny(f.Statuses)...)
-		q.Add(")")
+		q.status(f.Statuses)
 	}
 	if f.CreatedFrom != 0 {
 		q.And("t.created_at >= ", f.CreatedFrom)
@@ -147,13 +190,64 @@ func (q *Query) where(d Dialect, f persistence.TaskFilter, also string) {
 	if f.Paused != nil {
 		q.And("t.paused = ", *f.Paused)
 	}
+	created, id := "t.created_at", "t.id"
+	if by != "" {
+		created, id = "l.created_at", "l.task"
+	}
 	if f.Before.ID != "" {
-		q.And("(t.created_at, t.id) < (", f.Before.CreatedAt, f.Before.ID)
+		q.And("("+created+", "+id+") < (", f.Before.CreatedAt, f.Before.ID)
 		q.Add(")")
 	}
 	if len(f.Labels) > 0 {
-		d.Labels(q, f.Labels)
+		q.labels(d, f.Labels, by)
 	}
+}
+
+// labels asks for all labels. The first one by name is that by which tasks are found, if one is.
+func (q *Query) labels(d Dialect, labels map[string]string, by string) {
+	if by == "" {
+		d.Labels(q, labels)
+		return
+	}
+	rest := maps.Clone(labels)
+	first := slices.Min(slices.Collect(maps.Keys(labels)))
+	q.And("l.key = ", first)
+	q.And("l.value = ", labels[first])
+	if delete(rest, first); len(rest) > 0 {
+		d.Labels(q, rest)
+	}
+}
+
+func (q *Query) status(statuses []string) {
+	if known := states(statuses); len(known) == 1 {
+		q.And(known[0])
+		return
+	}
+	q.And("t.status IN (", toAny(statuses)...)
+	q.Add(")")
+}
+
+// openStates are those of tasks that have not ended, in the words of the index on them.
+const openStates = "t.status IN ('pending', 'running', 'canceling')"
+
+// states are conditions, each of which has an index, that together pick some states; none if there is a word among
+// them that is no state.
+func states(statuses []string) (conditions []string) {
+	var open []string
+	for _, s := range slices.Compact(slices.Sorted(slices.Values(statuses))) {
+		switch s {
+		case "completed", "failed", "canceled":
+			conditions = append(conditions, "t.status = '"+s+"'")
+		case "pending", "running", "canceling":
+			open = append(open, "'"+s+"'")
+		default:
+			return nil
+		}
+	}
+	if len(open) > 0 {
+		conditions = append(conditions, openStates+" AND t.status IN ("+strings.Join(open, ", ")+")")
+	}
+	return conditions
 }
 
 func toAny(list []string) []any {

@@ -56,6 +56,22 @@ CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
 CREATE INDEX tasks_updated ON tasks (updated_at, id);
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
+-- A state that is asked for has an index of its own. A task is put into that of its end once; the condition is
+-- written in queries in the same words, so that the index is seen to fit.
+CREATE INDEX tasks_open ON tasks (created_at, id) WHERE status IN ('pending', 'running', 'canceling');
+CREATE INDEX tasks_completed ON tasks (created_at, id) WHERE status = 'completed';
+CREATE INDEX tasks_failed ON tasks (created_at, id) WHERE status = 'failed';
+CREATE INDEX tasks_canceled ON tasks (created_at, id) WHERE status = 'canceled';
+
+-- Labels as they are asked for; written with a task that has some, and never changed.
+CREATE TABLE task_labels (
+	key        TEXT    NOT NULL,
+	value      TEXT    NOT NULL,
+	created_at INTEGER NOT NULL,
+	task       TEXT    NOT NULL,
+	PRIMARY KEY (key, value, created_at, task)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX task_labels_task ON task_labels (task);
 
 CREATE TABLE task_events (
 	task   TEXT    NOT NULL,
