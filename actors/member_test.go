@@ -109,9 +109,9 @@ func TestAChainRunsToItsEnd(t *testing.T) {
 	view := th.run(t, th.publish(t, chainOfThree), `{"n":1}`)
 	require.Equal(t, flow.TaskCompleted, view.State.Status)
 	require.JSONEq(t, `{"x":4}`, string(view.State.Root.SharedJSON()))
-	runs, err := th.reader.Runs(t.Context(), view.ID)
+	runs, err := th.reader.Runs(t.Context(), view.ID, flow.Place{}, 10, 1<<20)
 	require.NoError(t, err)
-	require.Len(t, runs, 3)
+	require.Len(t, runs.Runs, 3)
 }
 
 func TestAForeachKeepsTheOrderOfItsItems(t *testing.T) {

@@ -84,7 +84,7 @@ func TestOneTaskThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	_, err = th.reader.View(t.Context(), bad)
 	require.Equal(t, flow.Conflict, flow.KindOf(err))
 	require.ErrorIs(t, err, persistence.ErrUnreadable)
-	_, err = th.reader.Runs(t.Context(), bad)
+	_, err = th.reader.Runs(t.Context(), bad, flow.Place{}, 10, 1<<20)
 	require.ErrorIs(t, err, persistence.ErrUnreadable)
 }
 

@@ -46,7 +46,8 @@ type Reader interface {
 	View(ctx context.Context, task string) (*persistence.View, error)
 	// Views reads several tasks at once; an unknown one has a nil view.
 	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
-	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
+	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
+	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)
 	History(ctx context.Context, task string) (*flow.History, error)
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 }

@@ -39,17 +39,29 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	runs, err := g.reader.Runs(r.Context(), task)
+	page, err := g.reader.Runs(r.Context(), task, flow.Place{}, runsAtOnce, runsBytes)
 	if err != nil && !missing(err) {
 		return err
 	}
 	err = nil
 	list := listWriter{w: w, begin: "["}
-	for i := 0; i < len(runs) && err == nil; i++ {
-		err = list.add(toGraphRun(task, v.State.Params, &runs[i]))
+	for page != nil && err == nil {
+		for i := 0; i < len(page.Runs) && err == nil; i++ {
+			err = list.add(toGraphRun(task, v.State.Params, &page.Runs[i]))
+		}
+		if !page.More || err != nil {
+			break
+		}
+		page, err = g.reader.Runs(r.Context(), task, page.Next, runsAtOnce, runsBytes)
 	}
 	return list.end(r, err, "]")
 }
+
+// This dialect has no pages: all runs of a task are one answer, which is put together of parts.
+const (
+	runsAtOnce = 2000
+	runsBytes  = 4 << 20
+)
 
 func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	id := runPrefix + flow.JobID(task, n.Address)
@@ -210,14 +222,9 @@ func (g *graph) findRun(r *http.Request, id string) (*flow.NodeRun, error) {
 	if err != nil {
 		return nil, notFound("run not found")
 	}
-	runs, err := g.reader.Runs(r.Context(), task)
-	if err != nil && !missing(err) {
-		return nil, err
+	run, err := g.reader.Run(r.Context(), task, a)
+	if missing(err) {
+		return nil, notFound("run not found")
 	}
-	for i := range runs {
-		if runs[i].Address == a {
-			return &runs[i], nil
-		}
-	}
-	return nil, notFound("run not found")
+	return run, err
 }

@@ -366,7 +366,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 	switch e.Type {
 	case AttemptClaimed:
 		u.Status = UnitRunning
-		u.Live.Worker, u.Live.Token, u.Live.Until = e.Worker, e.Token, e.Until
+		u.Live.Worker, u.Live.Token, u.Live.ClaimedAt, u.Live.Until = e.Worker, e.Token, e.At, e.Until
 		if e.Due > 0 {
 			u.Live.Due = e.Due
 		}
@@ -378,7 +378,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Live.Note = e.Note
 	case AttemptReturned:
 		u.Status = UnitDispatched
-		u.Live.Worker, u.Live.Until, u.Live.Note = "", 0, ""
+		u.Live.Worker, u.Live.ClaimedAt, u.Live.Until, u.Live.Note = "", 0, 0, ""
 		u.Live.Carrier = e.Carrier
 		u.Live.Deliveries, u.Live.Again = e.Total, true
 		if x := st.exec(e.Unit); x.FromClaim {

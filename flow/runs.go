@@ -45,11 +45,20 @@ type History struct {
 	State *State
 	Runs  []NodeRun
 	live  map[Address]int // attempts without an end
+	page  *RunPage        // nil = all of them are wanted
 }
 
 // NewHistory begins with a task before its first event.
 func NewHistory(task string, plan *Plan) *History {
 	return &History{State: NewState(task, plan), live: map[Address]int{}}
+}
+
+// add adds a run if it is wanted.
+func (h *History) add(r NodeRun) {
+	if h.page.wants(r.Address) {
+		h.Runs = append(h.Runs, r)
+		h.page.told(&r)
+	}
 }
 
 // Apply adds an event.
@@ -78,6 +87,9 @@ func (h *History) started(e *Event) {
 	for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
 		a := e.Address()
 		a.Unit = i
+		if !h.page.wants(a) {
+			continue
+		}
 		h.live[a] = len(h.Runs)
 		h.Runs = append(h.Runs, NodeRun{Address: a, Kind: RunAttempt, Node: st.Node, Branch: st.UnitName(i),
 			Status: AttemptRunning, Queue: st.exec(i).Type == ExecQueue, Input: st.unitInput(i), StartedAt: e.At})
@@ -101,6 +113,7 @@ func (h *History) note(e *Event) {
 		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At
 		r.Worker, r.URL, r.Log, r.RetryAt = e.Worker, e.URL, e.Log, e.Due
 		delete(h.live, e.Address())
+		h.page.told(r)
 	}
 }
 
@@ -121,7 +134,9 @@ func (h *History) stepEnded(e *Event) {
 	if st.Child != nil && (e.Error == "" || st.Child.Failed != "") {
 		return // the children's rows tell everything
 	}
-	h.Runs = append(h.Runs, st.summary(e))
+	if a := e.stepAddress(); h.page.open(Address{a.Scope, a.Node, a.Visit, 0, 1}) {
+		h.add(st.summary(e))
+	}
 }
 
 // closeExecutor notes the action on the last attempt's run.
@@ -149,7 +164,7 @@ func (h *History) decided(e *Event) {
 	case StepSkipped:
 		r.Status = AttemptSkipped
 	}
-	h.Runs = append(h.Runs, r)
+	h.add(r)
 }
 
 func (st *Step) summary(e *Event) NodeRun {
@@ -194,6 +209,7 @@ func (h *History) cancel(at int64, which func(Address) bool) {
 		if which(a) {
 			h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, at
 			delete(h.live, a)
+			h.page.canceled()
 		}
 	}
 }
@@ -203,6 +219,7 @@ func (h *History) taskEnded(e *Event) {
 	for a, i := range h.live {
 		r := &h.Runs[i]
 		r.Status, r.EndedAt = AttemptCanceled, e.At
+		h.page.canceled()
 		if !lasts || r.Node.Exec.Type != ExecDirect {
 			delete(h.live, a)
 		}
@@ -211,7 +228,7 @@ func (h *History) taskEnded(e *Event) {
 		return
 	}
 	root := h.State.Root
-	h.Runs = append(h.Runs, NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
+	h.add(NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
 		Node: root.Graph.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
 }
 

@@ -149,6 +149,7 @@ func codeLive(c *codec, l *Live) {
 	codeText(c, &l.Carrier)
 	codeText(c, &l.Worker)
 	codeText(c, &l.Token)
+	c.int64(&l.ClaimedAt)
 	c.int64(&l.Until)
 	codeText(c, &l.Note)
 	c.int(&l.Deliveries)

@@ -114,6 +114,7 @@ type Live struct {
 	Carrier    string `json:",omitempty"` // incarnation of the member that carries it; "" for a queue job
 	Worker     string `json:",omitempty"` // the poller that claimed it
 	Token      string `json:",omitempty"` // of the newest claim, also when that has run out
+	ClaimedAt  int64  `json:",omitempty"` // 0 = it is not
 	Until      int64  `json:",omitempty"` // of the claim
 	Note       string `json:",omitempty"`
 	Deliveries int    `json:",omitempty"` // how often a carrier was lost that had begun it

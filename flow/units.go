@@ -18,7 +18,7 @@ type UnitView struct {
 	Due      int64
 }
 
-// UnitList finds a visit of a node in a journal and tells its units, also when it is over.
+// UnitList tells the units of a visit of a node, also when it is over. It is a Walker for that visit.
 type UnitList struct {
 	State *State
 	Step  *Step // nil = it has not begun
@@ -26,32 +26,41 @@ type UnitList struct {
 	at Address
 }
 
-// NewUnitList begins before a task's first event. Visit 0 is the newest one.
-func NewUnitList(task string, plan *Plan, at Address) *UnitList {
-	return &UnitList{State: NewState(task, plan), at: at}
+// NewUnitList is for a visit of a node.
+func NewUnitList(at Address) *UnitList { return &UnitList{at: at} }
+
+// From begins, or goes on, with a state.
+func (l *UnitList) From(s *State) {
+	l.State = s
+	if st := s.step(l.at); st != nil {
+		l.Step = st
+	}
 }
 
-// UnitsInState makes the list of a state alone. ok is false when the journal is needed for it.
-func UnitsInState(s *State, at Address) (l *UnitList, ok bool) {
-	sc := s.Scope(at.Scope)
-	if sc == nil || sc.Graph.Nodes[at.Node] == nil {
-		return nil, false
-	}
-	st := sc.visitOf(sc.Graph.Nodes[at.Node])
-	if st == nil || at.Visit != 0 && at.Visit != st.Visit {
-		return nil, false
-	}
-	return &UnitList{State: s, Step: st, at: at}, true
-}
-
-// Apply adds an event of the journal.
-func (l *UnitList) Apply(e *Event) {
+// Apply adds an event. A step is left as it was when it ended.
+func (l *UnitList) Apply(e *Event, _ Place) {
 	Evolve(l.State, e)
-	if e.Type != StepEntered || e.Scope != l.at.Scope || e.Node != l.at.Node || l.at.Visit != 0 && e.Visit != l.at.Visit {
-		return
+	if e.Type == StepEntered {
+		l.From(l.State)
 	}
-	l.Step = l.State.step(e.stepAddress()) // which is left as it was when it ended
 }
+
+// Busy is false: it waits for the end of its visit.
+func (l *UnitList) Busy() bool { return false }
+
+// Idle says that the visit is under way later, too, or has yet to come.
+func (l *UnitList) Idle(later *State) bool {
+	switch later.phaseOf(l.at.Scope) {
+	case phaseAhead:
+		return true
+	case phaseOver:
+		return false
+	}
+	return later.step(l.at) != nil || later.scopes[l.at.Scope].Entered(l.at.Node) < l.at.Visit
+}
+
+// Done says that the visit is over.
+func (l *UnitList) Done() bool { return l.Step != nil && l.State.step(l.at) != l.Step }
 
 // Len is how many units there are.
 func (l *UnitList) Len() int {

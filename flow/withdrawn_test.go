@@ -7,22 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// steps are those of a scope as people read them, by their nodes; the journal alone has to give the same.
-func (tb *table) steps(scope string) map[string]StepView {
-	l := NewStepList(tb.state.Task, tb.state.Plan, scope)
-	for i := range tb.events {
-		l.Apply(&tb.events[i])
-	}
+// stepsOf are those of a scope as people read them, by their nodes.
+func (tb *table) stepsOf(scope string) map[string]StepView {
 	views := map[string]StepView{}
-	for i := range l.Len() {
-		v := l.At(i)
+	for _, v := range tb.steps(StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil) {
 		views[v.Node.Key] = v
-	}
-	if s, ok := StepsInState(tb.state, scope); ok {
-		for i := range s.Len() {
-			v := s.At(i)
-			require.Equal(tb.t, views[v.Node.Key], v)
-		}
 	}
 	return views
 }
@@ -43,10 +32,9 @@ func (tb *table) cutShort(views map[string]StepView, at int64, keys ...string) {
 
 // unitsCanceled insists on the units of a step that was cut short.
 func (tb *table) unitsCanceled(at Address, total int) {
-	l := NewUnitList(tb.state.Task, tb.state.Plan, at)
-	for i := range tb.events {
-		l.Apply(&tb.events[i])
-	}
+	at.Visit = tb.state.Scope(at.Scope).Entered(at.Node)
+	l := NewUnitList(at)
+	tb.walk(never{}, 0, l)
 	require.Equal(tb.t, total, l.Len())
 	for i := range total {
 		require.Equal(tb.t, UnitCanceled, l.At(i).Status)
@@ -74,34 +62,34 @@ func TestWhatAFailureCutsShortIsSkipped(t *testing.T) {
 	tb := newTable(t, planOf(t, cutDag+`}`))
 	at := tb.fails(t)
 	require.Equal(t, TaskFailed, tb.state.Status)
-	views := tb.steps("")
+	views := tb.stepsOf("")
 	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
 	require.Equal(t, []any{StepFailed, StepCreated}, []any{views["bad"].Status, views["after"].Status})
 	require.Equal(t, map[StepStatus]int{StepFailed: 1, StepSkipped: 5, StepCreated: 1, StepCompleted: 2}, tb.state.StepCounts(), "the gates have completed")
-	tb.cutShort(tb.steps("graph#1"), at, "x")
-	tb.cutShort(tb.steps("dag#1"), at, "y")
-	tb.cutShort(tb.steps("dag#1/y#1"), at, "z")
+	tb.cutShort(tb.stepsOf("graph#1"), at, "x")
+	tb.cutShort(tb.stepsOf("dag#1"), at, "y")
+	tb.cutShort(tb.stepsOf("dag#1/y#1"), at, "z")
 	tb.unitsCanceled(Address{Node: "many"}, 3)
 
 	_, err := tb.do(RetryTask{})
 	require.NoError(t, err)
-	require.Equal(t, StepStarted, tb.steps("")["many"].Status, "the retry has them begin again")
+	require.Equal(t, StepStarted, tb.stepsOf("")["many"].Status, "the retry has them begin again")
 }
 
 func TestWhatClosingCutsShortIsSkipped(t *testing.T) {
 	tb := newTable(t, planOf(t, cutDag[:len(cutDag)-1]+`,"last":{"kind":"timer","params":{"delay_ms":1000}}},"finally":"last"}`))
 	at := tb.fails(t)
 	require.NotNil(t, tb.state.Closing)
-	views := tb.steps("")
+	views := tb.stepsOf("")
 	require.Equal(t, StepStarted, views["last"].Status)
 	delete(views, "last")
 	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
-	tb.cutShort(tb.steps("graph#1"), at, "x")
-	tb.cutShort(tb.steps("dag#1/y#1"), at, "z")
+	tb.cutShort(tb.stepsOf("graph#1"), at, "x")
+	tb.cutShort(tb.stepsOf("dag#1/y#1"), at, "z")
 	tb.unitsCanceled(Address{Node: "many"}, 3)
 	tb.wait(1_000)
 	require.Equal(t, TaskFailed, tb.state.Status)
-	tb.cutShort(tb.steps(""), at, "one", "many", "soon", "graph", "dag")
+	tb.cutShort(tb.stepsOf(""), at, "one", "many", "soon", "graph", "dag")
 }
 
 func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
@@ -111,11 +99,11 @@ func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
 		"t":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`))
 	at := tb.fails(t)
 	require.Equal(t, TaskRunning, tb.state.Status)
-	tb.cutShort(tb.steps("s#1"), at, "one", "deep")
-	tb.cutShort(tb.steps("s#1/deep#1"), at, "x")
+	tb.cutShort(tb.stepsOf("s#1"), at, "one", "deep")
+	tb.cutShort(tb.stepsOf("s#1/deep#1"), at, "x")
 	_, err := tb.do(Cancel{})
 	require.NoError(t, err)
-	views := tb.steps("")
+	views := tb.stepsOf("")
 	require.Equal(t, StepCompleted, views["s"].Status)
 	delete(views, "s")
 	tb.cutShort(views, tb.state.EndedAt, "t")

@@ -13,8 +13,6 @@ import (
 type Reader struct {
 	store Store
 	plans plans
-
-	shelf shelf
 }
 
 // NewReader reads from a store.
@@ -88,33 +86,44 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{TaskRow: rec.TaskRow, Seq: rec.SnapshotSeq}
-	rows := rec.Rows
+	v := &View{TaskRow: rec.TaskRow, State: flow.NewState(rec.ID, plan)}
 	if rec.Snapshot != nil {
 		s, known := flow.DecodeSnapshot(rec.Snapshot, plan)
-		if known {
-			v.State = s
-		} else if rows, err = r.store.Rows(ctx, rec.ID, 0, Part{maxRows, maxRows << 20}); err != nil {
-			return nil, fmt.Errorf("reading the journal of task %s: %w", rec.ID, err)
+		if !known {
+			return r.foldAll(ctx, v)
 		}
+		v.State, v.Seq = s, rec.SnapshotSeq
 	}
-	if v.State == nil {
-		v.State = flow.NewState(rec.ID, plan)
-	}
-	for _, row := range rows {
+	for _, row := range rec.Rows {
 		if err := flow.Fold(v.State, row.Events); err != nil {
 			return nil, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err)
 		}
 		v.Seq = row.Seq
 	}
+	return v.begun()
+}
+
+// begun is a view of a task that has a journal.
+func (v *View) begun() (*View, error) {
 	if v.State.Root == nil {
 		return nil, ErrNotFound
 	}
 	return v, nil
 }
 
-// maxRows is "all rows": a task's steps are limited far below it.
-const maxRows = 1 << 30
+// foldAll makes the view of the whole journal: the snapshot is of no use.
+func (r *Reader) foldAll(ctx context.Context, v *View) (*View, error) {
+	err := r.eachRow(ctx, v.ID, 0, func(row Row, events []flow.Event) {
+		for i := range events {
+			flow.Evolve(v.State, &events[i])
+		}
+		v.Seq = row.Seq
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.begun()
+}
 
 // History folds a task's whole journal.
 func (r *Reader) History(ctx context.Context, task string) (*flow.History, error) {

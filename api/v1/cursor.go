@@ -2,8 +2,11 @@ package v1
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // Paging is what every list understands.
@@ -35,9 +38,31 @@ func (p *Paging) position() (c cursor, ok bool, err error) {
 		c.at, err = strconv.ParseInt(number, 10, 64)
 	}
 	if err != nil || !found {
-		return c, false, invalid("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
+		return c, false, noCursor()
 	}
 	return c, true, nil
+}
+
+// historyCursor is a place in a task's history.
+func historyCursor(p flow.Place) string {
+	return cursor{p.Seq, strconv.Itoa(p.Index) + "." + strconv.Itoa(p.Beginning)}.String()
+}
+
+// place reads a historyCursor.
+func (p *Paging) place() (at flow.Place, err error) {
+	c, ok, err := p.position()
+	if err != nil || !ok {
+		return at, err
+	}
+	at.Seq = c.at
+	if n, err := fmt.Sscanf(c.name, "%d.%d", &at.Index, &at.Beginning); err != nil || n != 2 || at.Seq < 0 || at.Index < 0 {
+		return at, noCursor()
+	}
+	return at, nil
+}
+
+func noCursor() error {
+	return invalid("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
 }
 
 // cut takes one page off a list that may have one item more, and tells whether it has.

@@ -157,23 +157,20 @@ type runsInput struct {
 }
 
 func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire.Run]], error) {
-	at, _, err := in.position() // runs are only ever added at the end, so their number is a place
+	after, err := in.place()
 	if err != nil {
 		return nil, err
 	}
-	runs, err := s.Reader.Runs(ctx, in.Task)
+	runs, err := s.Reader.Runs(ctx, in.Task, after, in.Limit, pageBytes)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	first := min(max(int(at.at), 0), len(runs))
-	page := wire.Page[wire.Run]{Items: []wire.Run{}}
-	for i, size := first, 0; i < len(runs); i++ {
-		if len(page.Items) == in.Limit || size > pageBytes {
-			page.Next = cursor{at: int64(i)}.String()
-			break
-		}
-		page.Items = append(page.Items, toRun(in.Task, &runs[i]))
-		size += len(runs[i].Input) + len(runs[i].Output)
+	page := wire.Page[wire.Run]{Items: make([]wire.Run, 0, len(runs.Runs))}
+	for i := range runs.Runs {
+		page.Items = append(page.Items, toRun(in.Task, &runs.Runs[i]))
+	}
+	if runs.More {
+		page.Next = historyCursor(runs.Next)
 	}
 	return &body[wire.Page[wire.Run]]{page}, nil
 }

@@ -135,19 +135,11 @@ func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.
 	if err != nil {
 		return "", nil, gone
 	}
-	runs, err := s.Reader.Runs(ctx, task)
-	if isMissing(err) {
+	r, err = s.Reader.Run(ctx, task, address)
+	if isMissing(err) || err == nil && r.Kind != flow.RunAttempt {
 		return "", nil, gone
 	}
-	if err != nil {
-		return "", nil, err
-	}
-	for i := range runs {
-		if r := &runs[i]; r.Kind == flow.RunAttempt && r.Address == address {
-			return task, r, nil
-		}
-	}
-	return "", nil, gone
+	return task, r, err
 }
 
 func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], error) {

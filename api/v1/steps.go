@@ -7,7 +7,6 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 func (s *service) stepRoutes() {
@@ -27,50 +26,29 @@ type stepsInput struct {
 }
 
 func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wire.Step]], error) {
-	at, _, err := in.position()
+	after, err := in.place()
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.stepList(ctx, in.Task, in.Scope)
-	if err != nil {
-		return nil, err
+	q := flow.StepQuery{Scope: in.Scope, Node: in.Step, After: after, Most: in.Limit, Bytes: pageBytes}
+	for _, state := range in.State {
+		q.States = append(q.States, flow.StepStatus(state))
 	}
-	page := wire.Page[wire.Step]{Items: []wire.Step{}}
-	for i, size := max(int(at.at), 0), 0; i < list.Len(); i++ {
-		v := list.At(i)
-		if in.Step != "" && v.Node.Key != in.Step || len(in.State) > 0 && !slices.Contains(in.State, string(v.Status)) {
-			continue
-		}
-		if len(page.Items) == in.Limit || size > pageBytes {
-			page.Next = cursor{at: int64(i)}.String()
-			break
-		}
-		page.Items = append(page.Items, toStep(in.Task, &v))
-		size += len(v.Output)
+	steps, err := s.Reader.Steps(ctx, in.Task, q)
+	if flow.KindOf(err) == flow.NotFound {
+		return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
+	}
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	page := wire.Page[wire.Step]{Items: make([]wire.Step, 0, len(steps.Steps))}
+	for i := range steps.Steps {
+		page.Items = append(page.Items, toStep(in.Task, &steps.Steps[i]))
+	}
+	if steps.More {
+		page.Next = historyCursor(steps.Next)
 	}
 	return &body[wire.Page[wire.Step]]{page}, nil
-}
-
-// stepList reads the journal only when the state does not tell.
-func (s *service) stepList(ctx context.Context, task, scope string) (*flow.StepList, error) {
-	view, err := s.Reader.View(ctx, task)
-	if err != nil {
-		return nil, noTask(task, err)
-	}
-	list, ok := flow.StepsInState(view.State, scope)
-	if !ok {
-		err := s.Reader.Replay(ctx, task, func(plan *flow.Plan) persistence.Replayer {
-			list = flow.NewStepList(task, plan, scope)
-			return list
-		})
-		if err != nil {
-			return nil, noTask(task, err)
-		}
-	}
-	if !list.Known {
-		return nil, missing("query.scope", "send below of a step that has begun", "the task has no scope %.200q", scope)
-	}
-	return list, nil
 }
 
 type unitsInput struct {
@@ -87,9 +65,12 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.unitList(ctx, in)
+	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
+	if flow.KindOf(err) == flow.NotFound {
+		return nil, missing("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
+	}
 	if err != nil {
-		return nil, err
+		return nil, noTask(in.Task, err)
 	}
 	page := wire.Page[wire.Unit]{Items: []wire.Unit{}}
 	for i, size := max(int(at.at), 0), 0; i < list.Len(); i++ {
@@ -105,33 +86,4 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 		size += len(u.Input) + len(u.Output)
 	}
 	return &body[wire.Page[wire.Unit]]{page}, nil
-}
-
-func (s *service) unitList(ctx context.Context, in *unitsInput) (*flow.UnitList, error) {
-	view, err := s.Reader.View(ctx, in.Task)
-	if err != nil {
-		return nil, noTask(in.Task, err)
-	}
-	at := flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit}
-	if list, ok := flow.UnitsInState(view.State, at); ok {
-		return list, nil
-	}
-	var list *flow.UnitList
-	err = s.Reader.Replay(ctx, in.Task, func(plan *flow.Plan) persistence.Replayer {
-		list = flow.NewUnitList(in.Task, plan, at)
-		return list
-	})
-	if err != nil {
-		return nil, noTask(in.Task, err)
-	}
-	if list.Step == nil && !known(list.State, at) {
-		return nil, missing("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "the task has no step %.200q", in.Step)
-	}
-	return list, nil
-}
-
-// known says whether a step is one of the task, though it may have no units yet.
-func known(s *flow.State, at flow.Address) bool {
-	sc := s.Scope(at.Scope)
-	return sc != nil && sc.Graph.Nodes[at.Node] != nil
 }

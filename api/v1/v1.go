@@ -56,8 +56,10 @@ type Reader interface {
 	View(ctx context.Context, task string) (*persistence.View, error)
 	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
-	Runs(ctx context.Context, task string) ([]flow.NodeRun, error)
-	Replay(ctx context.Context, task string, begin func(*flow.Plan) persistence.Replayer) error
+	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
+	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)
+	Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error)
+	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
 }
 
 // Registry knows the workers, in the order of their first registration.

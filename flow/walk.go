@@ -1,0 +1,145 @@
+package flow
+
+import "cmp"
+
+// Place is where something is in a task's journal: in which row, at which of its events, and as which of the
+// things that this event begins. The zero place is before everything.
+type Place struct {
+	Seq       int64
+	Index     int // of the event in its row
+	Beginning int // counted from 0
+}
+
+// Compare orders places.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index), cmp.Compare(p.Beginning, q.Beginning))
+}
+
+// before is the place in front of all that an event begins.
+func (p Place) before() Place { return Place{p.Seq, p.Index, -1} }
+
+// Walker looks for something in a journal. Whoever reads it may leave out parts that do not concern the walker,
+// if there is a later state to go on from.
+type Walker interface {
+	// From has it go on from a state, which it may change.
+	From(s *State)
+	// Apply gives it the event that follows.
+	Apply(e *Event, at Place)
+	// Busy says that whatever happens next concerns it.
+	Busy() bool
+	// Idle says that nothing of what happens until a later state concerns it.
+	Idle(later *State) bool
+	// Done says that nothing does any more.
+	Done() bool
+}
+
+// maxLook is how many events a page is looked for in. When they are over, it is as long as it has become, and
+// the next page goes on from there.
+const maxLook = 20_000
+
+// phase is how far a scope is.
+type phase uint8
+
+const (
+	phaseAhead phase = iota // it has yet to begin
+	phaseOn
+	phaseOver
+)
+
+// phaseOf tells it of the scope with a path.
+func (s *State) phaseOf(path string) phase {
+	if s.scopes[path] != nil {
+		return phaseOn
+	}
+	at, ok := ParentOf(path)
+	if !ok { // the root, or a scope in which the task closes
+		return phaseAhead
+	}
+	switch p := s.phaseOf(at.Scope); {
+	case p != phaseOn:
+		return p
+	case s.scopes[at.Scope].Entered(at.Node) < at.Visit:
+		return phaseAhead
+	}
+	return phaseOver
+}
+
+// Entered is how often a node has been entered, or would have been.
+func (sc *Scope) Entered(node string) int {
+	n := sc.Graph.Nodes[node]
+	switch {
+	case n == nil:
+		return 0
+	case sc.Graph.Dag != nil:
+		return sc.node(n).Visit
+	}
+	return sc.Visits[node]
+}
+
+// begun says whether an attempt has begun by now.
+func (s *State) begun(a Address) bool {
+	p := s.phaseOf(a.Scope)
+	if p != phaseOn {
+		return p == phaseOver
+	}
+	if v := s.scopes[a.Scope].Entered(a.Node); v != a.Visit {
+		return v > a.Visit
+	}
+	st := s.step(a)
+	return st == nil || a.Unit < len(st.Units) && int(st.Units[a.Unit].Attempt) >= a.Attempt
+}
+
+// ScopeWalk finds a scope as it was when it was over. It is a Walker.
+type ScopeWalk struct {
+	State *State
+	Scope *Scope // nil = it has not begun
+
+	path string
+}
+
+// NewScopeWalk is for the scope with a path.
+func NewScopeWalk(path string) *ScopeWalk { return &ScopeWalk{path: path} }
+
+// From begins, or goes on, with a state.
+func (w *ScopeWalk) From(s *State) {
+	w.State = s
+	if sc := s.scopes[w.path]; sc != nil {
+		w.Scope = sc
+	}
+}
+
+// Apply adds an event.
+func (w *ScopeWalk) Apply(e *Event, _ Place) {
+	Evolve(w.State, e)
+	if e.Type == StepEntered {
+		w.From(w.State)
+	}
+}
+
+// Idle says that the scope is not over later, either.
+func (w *ScopeWalk) Idle(later *State) bool { return later.phaseOf(w.path) != phaseOver }
+
+// Done says that the scope is over.
+func (w *ScopeWalk) Done() bool { return w.Scope != nil && w.State.scopes[w.path] == nil }
+
+// Has says whether a scope has a node.
+func (sc *Scope) Has(node string) bool { return sc.Graph.Nodes[node] != nil }
+
+// Busy is false: it waits for the end of its scope.
+func (w *ScopeWalk) Busy() bool { return false }
+
+// GraphOf is the graph of the scope with a path; nil if the plan has none.
+func (p *Plan) GraphOf(path string) *Graph {
+	at, ok := ParentOf(path)
+	switch {
+	case path == "":
+		return p.Root
+	case !ok:
+		return p.Closing
+	}
+	g := p.GraphOf(at.Scope)
+	if g == nil || g.Nodes[at.Node] == nil {
+		return nil
+	}
+	return g.Nodes[at.Node].Sub
+}

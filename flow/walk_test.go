@@ -1,0 +1,194 @@
+package flow
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// walk gives a table's journal to a walker from before a row on. Checkpoints come after rows as the dice fall; it
+// begins at the last one before that row, and skips to another as far as nothing concerns the walker.
+func (tb *table) walk(d dice, from int64, w Walker) {
+	states := tb.checkpoints(d)
+	at := int64(0)
+	w.From(NewState(tb.state.Task, tb.state.Plan))
+	for seq := range states {
+		if seq < from && seq > at {
+			at = seq
+		}
+	}
+	if at > 0 {
+		w.From(tb.twin(states[at]))
+	}
+	for !w.Done() && int(at) < len(tb.rows) {
+		if next := tb.furthest(states, at, w); next > at {
+			at = next
+			w.From(tb.twin(states[at]))
+			continue
+		}
+		at++
+		events, err := DecodeEvents(tb.rows[at-1])
+		require.NoError(tb.t, err)
+		for i := range events {
+			w.Apply(&events[i], Place{Seq: at, Index: i})
+		}
+	}
+}
+
+// checkpoints are the states after some rows.
+func (tb *table) checkpoints(d dice) map[int64][]byte {
+	s, states := NewState(tb.state.Task, tb.state.Plan), map[int64][]byte{}
+	for i, row := range tb.rows {
+		require.NoError(tb.t, Fold(s, row))
+		if chance(d, 40) {
+			states[int64(i+1)] = EncodeSnapshot(s)
+		}
+	}
+	return states
+}
+
+// furthest is the last checkpoint of those in a row until which nothing concerns the walker.
+func (tb *table) furthest(states map[int64][]byte, at int64, w Walker) int64 {
+	if w.Busy() {
+		return at
+	}
+	found := at
+	for seq := at + 1; int(seq) <= len(tb.rows); seq++ {
+		if states[seq] == nil {
+			continue
+		}
+		if !w.Idle(tb.twin(states[seq])) {
+			break
+		}
+		found = seq
+	}
+	return found
+}
+
+// TestPagesAreTheWhole holds the parts of a task's history, however they are cut and from whichever checkpoint they
+// are read, against the whole.
+func TestPagesAreTheWhole(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := rapidDice{rt}
+		tb := newTable(rt, planOf(rt, randomDefinition(d)))
+		tb.env.Limits = Limits{Steps: 40, Depth: 2, Units: 6}
+		_, err := tb.do(Start{Params: paramsFor(tb.state.Plan)})
+		require.NoError(rt, err)
+		for i := range between(d, "commands", 0, 20) {
+			tb.happen(d, i)
+		}
+		tb.sameRuns(d)
+		for _, scope := range tb.scopes() {
+			tb.sameSteps(d, scope)
+		}
+	})
+}
+
+func (tb *table) sameRuns(d dice) {
+	whole := tb.runs()
+	var parts []NodeRun
+	p := &RunPage{More: true}
+	for p.More {
+		after := p.Next
+		p = NewRunPage(after, between(d, "most", 1, 4), between(d, "bytes", 0, 400))
+		tb.walk(d, after.Seq, p)
+		require.True(tb.t, len(p.Runs) > 0 || !p.More)
+		parts = append(parts, p.Runs...)
+	}
+	require.Equal(tb.t, len(whole), len(parts))
+	for i := range whole {
+		require.Equal(tb.t, runText(&whole[i]), runText(&parts[i]))
+	}
+	tb.sameRun(d, whole)
+}
+
+// sameRun looks for each by its address; a step and its first attempt may have the same.
+func (tb *table) sameRun(d dice, whole []NodeRun) {
+	seen := map[Address]bool{}
+	for i := range whole {
+		a := whole[i].Address
+		if seen[a] || whole[i].Kind == RunCancel {
+			continue
+		}
+		seen[a] = true
+		one := NewRunOf(a)
+		tb.walk(d, 0, one)
+		require.Len(tb.t, one.Runs, 1)
+		require.Equal(tb.t, runText(&whole[i]), runText(&one.Runs[0]))
+	}
+}
+
+// scopes are those in which a step has ever begun.
+func (tb *table) scopes() []string {
+	list, seen := []string{}, map[string]bool{}
+	for i := range tb.events {
+		if e := &tb.events[i]; e.Type == StepEntered && !seen[e.Scope] {
+			seen[e.Scope] = true
+			list = append(list, e.Scope)
+		}
+	}
+	return list
+}
+
+func (tb *table) sameSteps(d dice, scope string) {
+	whole := tb.steps(StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil)
+	var parts []StepView
+	p := &StepPage{More: true}
+	for p.More {
+		p = tb.stepPage(StepQuery{Scope: scope, After: p.Next, Most: between(d, "most", 1, 3), Bytes: between(d, "bytes", 0, 200)}, d)
+		parts = append(parts, p.Steps...)
+	}
+	require.Equal(tb.t, whole, parts)
+	for i := range whole {
+		tb.sameUnits(d, &whole[i])
+	}
+}
+
+func (tb *table) sameUnits(d dice, v *StepView) {
+	if v.Visit == 0 || v.StartedAt == 0 {
+		return
+	}
+	l := NewUnitList(v.Address)
+	tb.walk(d, 0, l)
+	if l.Step != nil { // a node of a dag may have ended without having begun
+		require.Equal(tb.t, v.Units.Total, l.Len())
+	}
+}
+
+// steps are all that a query means.
+func (tb *table) steps(q StepQuery, d dice) []StepView { return tb.stepPage(q, d).Steps }
+
+// stepPage is what a reader tells. Without dice there are no checkpoints.
+func (tb *table) stepPage(q StepQuery, d dice) *StepPage {
+	if d == nil {
+		d = never{}
+	}
+	if tb.state.Plan.GraphOf(q.Scope).Dag == nil {
+		p := NewStepPage(q, false)
+		tb.walk(d, q.After.Seq, p)
+		p.Finish()
+		return p
+	}
+	s, sc := tb.state, tb.state.Scope(q.Scope)
+	if sc == nil {
+		w := NewScopeWalk(q.Scope)
+		tb.walk(d, 0, w)
+		s, sc = w.State, w.Scope
+	}
+	p := NodePage(s, sc, q)
+	if p.More || q.Scope != "" {
+		return p
+	}
+	q.Most, q.Bytes = max(q.Most-len(p.Steps), 1), max(q.Bytes-p.Size(), 0)
+	closing := NewStepPage(q, true)
+	tb.walk(d, q.After.Seq, closing)
+	closing.Finish()
+	closing.Steps = append(p.Steps, closing.Steps...)
+	return closing
+}
+
+// never are dice that always fall on the last side.
+type never struct{}
+
+func (never) pick(_ string, n int) int { return n - 1 }

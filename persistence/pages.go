@@ -1,0 +1,127 @@
+package persistence
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Runs tells a part of a task's history: so many runs behind a place, and so many bytes of their values.
+func (r *Reader) Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error) {
+	p := flow.NewRunPage(after, most, bytes)
+	return p, r.Walk(ctx, task, after.Seq, p)
+}
+
+// Run is that of an attempt. ErrNotFound when it never began.
+func (r *Reader) Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error) {
+	p := flow.NewRunOf(a)
+	if err := r.Walk(ctx, task, 0, p); err != nil {
+		return nil, err
+	}
+	if len(p.Runs) == 0 {
+		return nil, ErrNotFound
+	}
+	return &p.Runs[0], nil
+}
+
+// Steps tells a part of the steps of a scope. ErrNotFound when there is no such task, flow.NotFound when it has no
+// such scope.
+func (r *Reader) Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
+	row, err := r.store.Task(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := r.Plan(ctx, row.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	g := plan.GraphOf(q.Scope)
+	switch {
+	case g == nil:
+		return nil, errNoScope(q.Scope)
+	case g.Dag != nil:
+		return r.dagSteps(ctx, task, q)
+	}
+	return r.graphSteps(ctx, task, q, false)
+}
+
+func errNoScope(scope string) error {
+	return flow.Errorf(flow.NotFound, "the task has no scope %.200q", scope)
+}
+
+// graphSteps tells those that the journal tells.
+func (r *Reader) graphSteps(ctx context.Context, task string, q flow.StepQuery, closing bool) (*flow.StepPage, error) {
+	p := flow.NewStepPage(q, closing)
+	if err := r.Walk(ctx, task, q.After.Seq, p); err != nil {
+		return nil, err
+	}
+	p.Finish()
+	if !p.Known() {
+		return nil, errNoScope(q.Scope)
+	}
+	return p, nil
+}
+
+// dagSteps tells those of a dag by its state, and behind those of the root the ones that the task closed with.
+func (r *Reader) dagSteps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
+	s, sc, err := r.scope(ctx, task, q.Scope)
+	if err != nil {
+		return nil, err
+	}
+	p := flow.NodePage(s, sc, q)
+	if p.More || q.Scope != "" || s.Closings == 0 {
+		return p, nil
+	}
+	q.Most, q.Bytes = q.Most-len(p.Steps), q.Bytes-p.Size()
+	if q.Most < 1 || q.Bytes < 0 {
+		p.GoOnBehind(sc)
+		return p, nil
+	}
+	closing, err := r.graphSteps(ctx, task, q, true)
+	if err != nil {
+		return nil, err
+	}
+	closing.Steps = append(p.Steps, closing.Steps...)
+	return closing, nil
+}
+
+// scope is that with a path as it is, or as it was when it was over.
+func (r *Reader) scope(ctx context.Context, task, path string) (*flow.State, *flow.Scope, error) {
+	view, err := r.View(ctx, task)
+	if err != nil {
+		return nil, nil, err
+	}
+	if sc := view.State.Scope(path); sc != nil {
+		return view.State, sc, nil
+	}
+	w := flow.NewScopeWalk(path)
+	if err := r.Walk(ctx, task, 0, w); err != nil {
+		return nil, nil, err
+	}
+	if w.Scope == nil {
+		return nil, nil, errNoScope(path)
+	}
+	return w.State, w.Scope, nil
+}
+
+// Units tells the units of a visit of a node, 0 being the newest one. flow.NotFound when the task has no such node;
+// one that has not begun has no units.
+func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error) {
+	s, sc, err := r.scope(ctx, task, at.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if at.Visit == 0 {
+		at.Visit = max(sc.Entered(at.Node), 1)
+	}
+	if !sc.Has(at.Node) {
+		return nil, flow.Errorf(flow.NotFound, "the task has no step %.200q", at.Node)
+	}
+	l := flow.NewUnitList(at)
+	l.From(s)
+	if l.Step == nil && sc.Entered(at.Node) >= at.Visit {
+		l = flow.NewUnitList(at)
+		err = r.Walk(ctx, task, 0, l)
+	}
+	return l, err
+}
