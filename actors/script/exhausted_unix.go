@@ -7,7 +7,13 @@ import (
 	"syscall"
 )
 
-// exhausted says whether an error is about what others may give back soon: file descriptors and processes.
+// exhausted says whether an error is about what others may give back soon: file descriptors and processes. A new process puts
+// its descriptors behind those it inherits, and where the limit allows none there the kernel calls their numbers bad.
 func exhausted(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN)
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.EBADF} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
