@@ -1,7 +1,7 @@
 package actors
 
 import (
-	"slices"
+	"container/list"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
@@ -14,24 +14,15 @@ import (
 // references; the jobs themselves are in their tasks. What does not fit in memory stays in the store,
 // from where a page at a time is fetched before a service runs out.
 type queue struct {
-	m       *Member
-	ready   map[string][]*shelf // by service
-	shelves int                 // how many there are
-	refs    map[jobKey]*ref
-	waiting []*poller // long polls without a job yet, first one first
-	closed  bool
-}
-
-// poller is one poll that is being answered.
-type poller struct {
-	Poll
-	kind
-	reply    func([]Claimed)
-	got      []Claimed
-	claiming int
-	hasty    bool // it takes what is there and does not wait for more
-	over     bool // its time is up: answer as soon as no claim is under way
-	left     bool // nobody reads the answer any more
+	m        *Member
+	ready    map[string][]*shelf // by service, those that nobody has jobs of left out
+	shelves  int                 // how many there are
+	refs     map[jobKey]*ref
+	waiting  *list.List            // of *poller: polls that have no answer yet, first one first
+	waiters  map[string]*list.List // the same by service
+	learned  bool                  // ready has every service that the store may have jobs of
+	learning bool
+	closed   bool
 }
 
 type (
@@ -50,13 +41,18 @@ type (
 		rows  []persistence.QueueRow
 		err   error
 	}
+	// stocked names the services that the store has jobs of.
+	stocked struct {
+		services []string
+		err      error
+	}
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}}
+	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}}
 }
 
-// offer puts a job where pollers who may have it look, and serves one who waits for it. A kind that has read it
+// offer gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
 // from the store meanwhile may be the only one that knows it.
 func (q *queue) offer(c actor.Context, r *ref) {
 	if known := q.refs[r.key]; known != nil {
@@ -64,17 +60,17 @@ func (q *queue) offer(c actor.Context, r *ref) {
 		r = known
 	}
 	shelves := q.shelvesFor(r)
-	if q.m.queued.Load() >= int64(q.m.cfg.MaxReady) && q.waiter(r) == nil {
-		for _, s := range shelves {
-			s.spill()
-		}
+	if p := q.waiter(r); p != nil {
+		q.claim(c, p, r)
 		return
 	}
+	full := q.m.queued.Load() >= int64(q.m.cfg.MaxReady)
 	for _, s := range shelves {
-		q.put(s, r)
-	}
-	if p := q.waiter(r); p != nil {
-		q.grant(c, p)
+		if full {
+			s.spill()
+		} else {
+			q.put(s, r)
+		}
 	}
 }
 
@@ -111,38 +107,34 @@ func (q *queue) poll(c actor.Context, p *poller) {
 		p.reply(nil)
 		return
 	}
-	p.hasty = p.Wait <= 0
-	q.grant(c, p)
-	if fetching := q.fetchFor(p); p.hasty && p.claiming == 0 && !fetching {
-		p.reply(nil)
-		return
-	}
-	q.waiting = append(q.waiting, p)
+	q.await(p)
+	q.serve(c, p)
 }
 
-// room says whether a poller takes more jobs.
-func (p *poller) room() bool { return !p.over && len(p.got)+p.claiming < max(p.Max, 1) }
+// serve gives a poller what is there for it, and looks where more may be.
+func (q *queue) serve(c actor.Context, p *poller) {
+	q.grant(c, p)
+	q.finish(p, q.fetchFor(p))
+}
 
 // grant claims jobs for a poller, the oldest of its services first.
 func (q *queue) grant(c actor.Context, p *poller) {
-	for !q.closed && p.room() {
-		var oldest *ref
-		for _, service := range p.Services {
-			if r := q.shelf(service, p.kind).first(); r != nil && (oldest == nil || r.before(oldest)) {
-				oldest = r
-			}
-		}
-		if oldest == nil {
+	if q.closed || !p.room() {
+		return
+	}
+	for stock := q.stockFor(p); len(stock) > 0 && p.room(); stock.next() {
+		r := stock[0].first()
+		if !p.fits(r) {
 			return
 		}
-		q.claim(c, p, oldest)
+		q.claim(c, p, r)
 	}
 }
 
 // claim asks the task for the job. Its answer comes after the commit.
 func (q *queue) claim(c actor.Context, p *poller, r *ref) {
-	p.claiming++
-	q.drop(r)
+	p.take(r)
+	q.withdraw(r.key)
 	now := q.m.now()
 	visibility := q.m.cfg.Visibility.Milliseconds()
 	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Until: now + visibility}
@@ -152,25 +144,29 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	}})
 }
 
-// answered gives a claimed job to its poller; one that somebody else has, or nobody wants any more, is
-// replaced by the next.
+// answered gives a claimed job to its poller. Those that somebody else has, or nobody wants any more, are
+// replaced by others as soon as it is known how many.
 func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
 	if a.answer.err == nil {
 		q.m.metrics.dispatched(a.at - a.ref.at)
 		p.got = append(p.got, Claimed{Job: *a.answer.job, Token: a.claim.Token, ClaimedAt: a.at, Until: a.answer.job.Until})
-	} else if flow.KindOf(a.answer.err) == flow.Busy {
-		q.later(a.ref) // its actor crashed or is leaving; the job is still there
+	} else {
+		p.lack(a.ref)
+		if flow.KindOf(a.answer.err) == flow.Busy {
+			q.later(a.ref) // its actor crashed or is leaving; the job is still there
+		}
 	}
-	if p.left {
+	switch {
+	case p.left:
 		q.giveBack(c, p)
-		return
+	case p.claiming == 0 && p.refused:
+		p.refused = false
+		q.serve(c, p)
+	case p.claiming == 0:
+		q.finish(p, (p.hasty || len(p.got) == 0) && q.fetchFor(p))
 	}
-	if len(p.got) == 0 {
-		q.grant(c, p)
-	}
-	q.finish(p, len(p.got) == 0 && p.claiming == 0 && q.fetchFor(p))
 }
 
 // later offers a job again in a while, which is the longer the more often its task could not say whose it is.
@@ -193,13 +189,10 @@ func (q *queue) again(c actor.Context, r *ref) {
 	q.offer(c, &ref{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at, turn: r.turn, size: r.size, refused: r.refused})
 }
 
-// finish answers a poll that has jobs, or whose time is up, once no claim is under way.
+// finish answers a poll that has what it can get for now.
 func (q *queue) finish(p *poller, fetching bool) {
-	if p.claiming > 0 || fetching || len(p.got) == 0 && !p.over && !p.hasty && !q.closed {
-		return
-	}
-	if i := slices.Index(q.waiting, p); i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
+	if p.place != nil && (q.closed && p.claiming == 0 || p.content(fetching)) {
+		q.dismiss(p)
 		p.reply(p.got)
 	}
 }
@@ -213,9 +206,7 @@ func (q *queue) stop(p *poller) {
 // leave ends a poll whose caller has gone.
 func (q *queue) leave(c actor.Context, p *poller) {
 	p.over, p.left = true, true
-	if i := slices.Index(q.waiting, p); i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
-	}
+	q.dismiss(p)
 	q.giveBack(c, p)
 }
 
@@ -227,73 +218,12 @@ func (q *queue) giveBack(c actor.Context, p *poller) {
 	p.got = nil
 }
 
-// waiter is the first poller that waits for a job like this one.
-func (q *queue) waiter(r *ref) *poller {
-	for _, p := range q.waiting {
-		if !p.hasty && p.room() && slices.Contains(p.Services, r.service) && p.kind.takes(r) {
-			return p
-		}
-	}
-	return nil
-}
-
-// fetchFor asks the store for jobs that a poller may have, where there are few in memory.
-func (q *queue) fetchFor(p *poller) (fetching bool) {
-	for _, service := range p.Services {
-		s := q.shelf(service, p.kind)
-		if s.spilled && !s.fetching && !q.closed && (s.first() == nil || len(s.refs) < fetchRows) {
-			q.fetch(s)
-		}
-		fetching = fetching || s.fetching
-	}
-	return fetching
-}
-
-func (q *queue) fetch(s *shelf) {
-	s.fetching = true
-	m, at, turn := q.m, s.afterAt, s.afterTurn
-	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
-	m.background(func() {
-		ctx, cancel := m.storeCall()
-		defer cancel()
-		rows, err := m.store.QueueFor(ctx, filter, at, turn, fetchRows)
-		m.tell(m.sessions, refilled{s, rows, err})
-	})
-}
-
-func (q *queue) refilled(c actor.Context, m refilled) {
-	s := m.shelf
-	s.fetching = false
-	if m.err != nil && q.m.ctx.Err() == nil {
-		q.m.log.Warn("queue jobs could not be read from the store", "service", s.service, "error", m.err)
-	}
-	for _, row := range m.rows {
-		s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
-		task, at, err := flow.ParseJobID(row.JobID)
-		if err != nil {
-			continue
-		}
-		r := q.refs[jobKey{task, at}]
-		if r == nil {
-			r = &ref{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels, at: row.EnqueuedAt, turn: row.Turn, size: row.Size}
-		}
-		q.put(s, r)
-	}
-	if m.err == nil && len(m.rows) < fetchRows {
-		s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, 0, ""
-	}
-	for _, p := range slices.Clone(q.waiting) {
-		if p.looksAt(s) {
-			q.grant(c, p)
-			q.finish(p, m.err == nil && q.fetchFor(p))
-		}
-	}
-}
-
 // close answers all polls: the member goes.
 func (q *queue) close(actor.Context) {
 	q.closed = true
-	for _, p := range slices.Clone(q.waiting) {
+	for el := q.waiting.Front(); el != nil; {
+		p := el.Value.(*poller)
+		el = el.Next()
 		q.finish(p, false)
 	}
 }

@@ -43,6 +43,17 @@ type slowPages struct {
 
 func (s *slowPages) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, job string, limit int) ([]persistence.QueueRow, error) {
 	rows, err := s.Store.QueueFor(ctx, f, at, job, limit)
+	s.hold(ctx)
+	return rows, err
+}
+
+func (s *slowPages) QueueServices(ctx context.Context) ([]string, error) {
+	services, err := s.Store.QueueServices(ctx)
+	s.hold(ctx)
+	return services, err
+}
+
+func (s *slowPages) hold(ctx context.Context) {
 	select {
 	case s.read <- struct{}{}:
 	default:
@@ -51,7 +62,6 @@ func (s *slowPages) QueueFor(ctx context.Context, f persistence.QueueFilter, at 
 	case <-s.release:
 	case <-ctx.Done():
 	}
-	return rows, err
 }
 
 func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {

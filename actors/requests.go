@@ -76,7 +76,7 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 		return nil, err
 	}
 	done := make(chan []Claimed, 1)
-	w := &poller{Poll: p, kind: kindOf(p), reply: func(got []Claimed) { done <- got }}
+	w := newPoller(p, func(got []Claimed) { done <- got })
 	m.tell(m.sessions, w)
 	timeUp := make(chan struct{})
 	if p.Wait > 0 {
@@ -93,9 +93,25 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 	return got, err
 }
 
-// check refuses names that a store could neither keep nor look for.
+// maxPollNames bounds how many services a poll may name, and how many labels.
+const maxPollNames = 1000
+
+// check refuses names that a store could neither keep nor look for, and more of them than a poller can mean.
 func (p *Poll) check() error {
-	return cmp.Or(flow.CheckName("the worker's id", p.Worker), flow.CheckText("the service", p.Services...), flow.CheckText("the label", p.Labels...))
+	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
+		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))
+}
+
+func checkNames(what, each string, names []string) error {
+	if len(names) > maxPollNames {
+		return flow.Errorf(flow.Invalid, "the poll names %d %s, more than the %d there may be: name those of this worker", len(names), what, maxPollNames)
+	}
+	for _, name := range names {
+		if err := flow.CheckName(each, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Complete reports the end of a job. A late or repeated report is acknowledged and changes nothing.

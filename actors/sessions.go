@@ -100,6 +100,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.queue.leave(c, m.poller)
 	case claimAnswered:
 		s.queue.answered(c, m)
+	case stocked:
+		s.queue.stocked(c, m)
 	case offerAgain:
 		s.queue.again(c, m.ref)
 	case refilled:

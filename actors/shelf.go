@@ -77,17 +77,27 @@ const fetchRows = 500
 // maxShelves bounds how many services and kinds of pollers are remembered, because anybody may ask for any.
 const maxShelves = 10_000
 
-// shelf of a service for a kind of pollers; what the store holds for one not seen before is not known yet.
-func (q *queue) shelf(service string, k kind) *shelf {
+// find is the shelf of a service for a kind of pollers; nil = there is none.
+func (q *queue) find(service string, k *kind) *shelf {
 	for _, s := range q.ready[service] {
-		if s.kind.equal(&k) {
+		if s.kind.equal(k) {
 			return s
 		}
 	}
+	return nil
+}
+
+// shelf of a service for a kind of pollers; what the store holds for one not seen before is not known yet, unless
+// it is known to hold nothing of that service.
+func (q *queue) shelf(service string, k kind) *shelf {
+	if s := q.find(service, &k); s != nil {
+		return s
+	}
+	_, known := q.ready[service]
 	if q.shelves >= maxShelves {
 		q.clear()
 	}
-	s := &shelf{service: strings.Clone(service), kind: k, spilled: true}
+	s := &shelf{service: strings.Clone(service), kind: k, spilled: known || !q.learned}
 	q.ready[s.service] = append(q.ready[s.service], s)
 	q.shelves++
 	return s
@@ -103,9 +113,9 @@ func (q *queue) shelvesFor(r *ref) []*shelf {
 	return slices.DeleteFunc(slices.Clone(all), func(s *shelf) bool { return !s.kind.takes(r) })
 }
 
-// clear forgets shelves that are empty.
+// clear forgets shelves that are empty. Of which services the store may still have jobs has to be learned again.
 func (q *queue) clear() {
-	q.shelves = 0
+	q.shelves, q.learned = 0, false
 	for service, all := range q.ready {
 		q.ready[service] = slices.DeleteFunc(all, func(s *shelf) bool { return !s.fetching && s.first() == nil })
 		q.shelves += len(q.ready[service])
@@ -156,9 +166,4 @@ func (s *shelf) dropped() {
 		s.refs = slices.DeleteFunc(s.refs, func(r *ref) bool { return r.gone })
 		s.dead = 0
 	}
-}
-
-// looksAt says whether a poller takes jobs from a shelf.
-func (p *poller) looksAt(s *shelf) bool {
-	return slices.Contains(p.Services, s.service) && p.kind.equal(&s.kind)
 }

@@ -81,6 +81,9 @@ func (c *checker) exec(n *Node, at *place) {
 	c.count(max(n.MaxAttempts, 0), at.key("max_attempts"))
 	c.milliseconds(n.AttemptDelayMS, at.key("attempt_delay_ms"))
 	c.milliseconds(n.VisibilityMS, at.key("visibility_ms"))
+	if len(n.Labels) > maxLabels {
+		c.errorf(at.key("labels"), "has %d labels, more than the limit of %d", len(n.Labels), maxLabels)
+	}
 	for i, label := range n.Labels {
 		c.name(label, at.key("labels").index(i))
 	}

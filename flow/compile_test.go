@@ -227,6 +227,7 @@ func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
 		"a service that is no text": {`{service: "s\0"}`, "nodes.a.service: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
 		"a branch that is no text":  {`{kind: parallel, parallel_services: [s, "\0"]}`, "nodes.a.parallel_services[1].service: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
 		"a label that is no text":   {`{service: s, labels: [x, "\0"]}`, "nodes.a.labels[1]: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
+		"labels without a bound":    {`{service: s, labels: [` + strings.Repeat("x, ", 1000) + `x]}`, "nodes.a.labels: has 1001 labels, more than the limit of 1000"},
 		"negative tries":            {"{service: s, max_retries: -1}", "nodes.a.max_retries: must not be negative"},
 		"negative time":             {"{service: s, timeout_ms: -1}", "nodes.a.timeout_ms: must not be negative"},
 		"a time beyond all times":   {fmt.Sprintf("{service: s, wait_ms: %d}", math.MaxInt64), "nodes.a.wait_ms: is too large: 9223372036854775807 ms"},

@@ -86,8 +86,10 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 		if total = len(names); total == 0 {
 			return 0, Errorf(Invalid, "no services")
 		}
-		if err := CheckText("the service", names...); err != nil {
-			return 0, err
+		for _, name := range names {
+			if err := CheckName("the service", name); err != nil {
+				return 0, err
+			}
 		}
 	case KindForeach:
 		if e.InputRef != "" {

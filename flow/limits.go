@@ -68,6 +68,7 @@ func (l Limits) tooDeep(what string) error {
 // one attempt or of all units of a step together, and what a flow says of itself.
 const (
 	maxName        = 256
+	maxLabels      = 1000
 	maxErrorText   = 64 << 10
 	maxDescription = 16 << 10
 )

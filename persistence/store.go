@@ -228,6 +228,8 @@ type Queue interface {
 	QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
 	// QueueFor lists waiting rows of a service in the same order that a poller of some kind may have.
 	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
+	// QueueServices lists the services that have waiting rows, in order of name.
+	QueueServices(ctx context.Context) ([]string, error)
 	// QueueDepth counts waiting rows and tells the oldest, by service.
 	QueueDepth(ctx context.Context) (map[string]QueueStat, error)
 }

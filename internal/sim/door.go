@@ -163,6 +163,10 @@ func (d *door) DeleteFlow(ctx context.Context, id string, limit int) (int, error
 	return call(d, func() (int, error) { return d.Store.DeleteFlow(ctx, id, limit) })
 }
 
+func (d *door) QueueServices(ctx context.Context) ([]string, error) {
+	return call(d, func() ([]string, error) { return d.Store.QueueServices(ctx) })
+}
+
 func (d *door) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(d, func() ([]persistence.QueueRow, error) { return d.Store.QueueFor(ctx, f, afterAt, afterTurn, limit) })
 }

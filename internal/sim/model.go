@@ -242,6 +242,14 @@ func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, a
 	}), nil
 }
 
+func (m *model) QueueServices(context.Context) ([]string, error) {
+	services := map[string]bool{}
+	for _, q := range m.queue {
+		services[q.Service] = true
+	}
+	return slices.Sorted(maps.Keys(services)), nil
+}
+
 // QueueFor knows no labels and no flows: nobody here asks for some.
 func (m *model) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return m.queued(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil

@@ -174,6 +174,8 @@ func (p *publisher) start(version string) {
 		p.w.fail("the start of task %s was acknowledged and is not stored", id)
 	case err == nil:
 		p.started[id] = version
+	case kind == flow.NotFound && p.check.tasks[id] != nil && p.check.tasks[id].gone:
+		// its flow is being deleted: the task was, and the version will be
 	case kind == flow.NotFound && p.store.known(version):
 		p.w.fail("a start of %s, which is there, is answered with %v", version, err)
 	case kind != "" && kind != flow.NotFound && kind != flow.Busy:

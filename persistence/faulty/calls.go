@@ -50,6 +50,10 @@ func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persis
 	return call(ctx, s, "DueWakes", func() ([]persistence.Wake, error) { return s.Store.DueWakes(ctx, before, limit) })
 }
 
+func (s *store) QueueServices(ctx context.Context) ([]string, error) {
+	return call(ctx, s, "QueueServices", func() ([]string, error) { return s.Store.QueueServices(ctx) })
+}
+
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(ctx, s, "QueueFor", func() ([]persistence.QueueRow, error) {
 		return s.Store.QueueFor(ctx, f, afterAt, afterTurn, limit)

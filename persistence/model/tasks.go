@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -204,6 +205,14 @@ func (s *store) queued(afterAt int64, afterTurn string, limit int, wanted func(*
 	}
 	slices.SortFunc(list, order)
 	return first(list, limit)
+}
+
+func (s *store) QueueServices(ctx context.Context) ([]string, error) {
+	depth, err := s.QueueDepth(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(depth)), nil
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {

@@ -12,7 +12,7 @@ import (
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
-		if services, err = s.services(ctx); err != nil {
+		if services, err = s.QueueServices(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -31,8 +31,8 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 		ORDER BY q.enqueued_at, q.turn LIMIT $6`, f.Service, afterAt, afterTurn, listing.AsJSON(f.Labels), f.FlowID, limit)
 }
 
-// services steps through the index from one service to the next.
-func (s *store) services(ctx context.Context) ([]string, error) {
+// QueueServices steps through the index from one service to the next.
+func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 	return read(ctx, s, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
 			SELECT min(service) FROM task_queue
 			UNION ALL SELECT (SELECT min(service) FROM task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)

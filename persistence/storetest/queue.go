@@ -116,6 +116,15 @@ var queue = []behavior{
 		require.Equal(w, []persistence.QueueRow{job("plain", "s", 3)}, page)
 		require.Equal(w, []string{"eu", `o"d'd`}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), []string{"s"}, 1, "gpu", 1))[0].Labels)
 	}},
+	{"the services that have jobs are known by name", func(w *world) {
+		services, err := w.QueueServices(w.ctx())
+		require.NoError(w, err)
+		require.Empty(w, services)
+		w.enqueued(job("a", "t", 3), job("b", "s", 2), job("c", "t", 5))
+		services, err = w.QueueServices(w.ctx())
+		require.NoError(w, err)
+		require.Equal(w, []string{"s", "t"}, services)
+	}},
 	{"its depth is known by service", func(w *world) {
 		w.enqueued(job("a", "s", 3), job("b", "s", 2), job("c", "t", 5))
 		depth, err := w.QueueDepth(w.ctx())

@@ -1,0 +1,131 @@
+package actors
+
+import (
+	"container/list"
+	"slices"
+)
+
+// What one answer to a poll holds at most: jobs, and bytes of theirs, unless one alone has more. What does not
+// fit is not claimed.
+const (
+	maxJobs     = 1000
+	maxJobBytes = 8 << 20
+	jobBytes    = 1 << 10 // of a job beside its values
+)
+
+// poller is one poll that is being answered.
+type poller struct {
+	Poll
+	kind
+	reply    func([]Claimed)
+	got      []Claimed
+	claiming int
+	bytes    int  // of what it has and is claiming
+	full     bool // the next job would be too much
+	refused  bool // a claim was
+	hasty    bool // it takes what is there and does not wait for more
+	over     bool // its time is up: answer as soon as no claim is under way
+	left     bool // nobody reads the answer any more
+
+	place  *list.Element   // among those without an answer; nil when it has one
+	places []*list.Element // the same by service
+}
+
+func newPoller(p Poll, reply func([]Claimed)) *poller {
+	if len(p.Services) > 1 {
+		p.Services = slices.Compact(slices.Sorted(slices.Values(p.Services)))
+	}
+	p.Max = min(max(p.Max, 1), maxJobs)
+	return &poller{Poll: p, kind: kindOf(p), hasty: p.Wait <= 0, reply: reply}
+}
+
+// room says whether a poller takes more jobs.
+func (p *poller) room() bool { return !p.over && !p.full && len(p.got)+p.claiming < p.Max }
+
+// fits says whether there is room for a job of its size. The order of jobs is kept: none is handed out before one
+// that did not fit.
+func (p *poller) fits(r *ref) bool {
+	p.full = len(p.got)+p.claiming > 0 && p.bytes+r.size+jobBytes > maxJobBytes
+	return !p.full
+}
+
+func (p *poller) take(r *ref) {
+	p.claiming++
+	p.bytes += r.size + jobBytes
+}
+
+// lack notes that a job which was taken is not to be had.
+func (p *poller) lack(r *ref) {
+	p.bytes -= r.size + jobBytes
+	p.full, p.refused = false, true
+}
+
+// content says whether a poll can be answered: its time is up, or it has jobs. One that does not wait takes all that is
+// there, also from the store.
+func (p *poller) content(fetching bool) bool {
+	switch {
+	case p.claiming > 0:
+		return false
+	case p.hasty:
+		return !fetching
+	}
+	return p.over || len(p.got) > 0
+}
+
+// await keeps a poll until it is answered.
+func (q *queue) await(p *poller) {
+	p.place = q.waiting.PushBack(p)
+	p.places = make([]*list.Element, len(p.Services))
+	for i, service := range p.Services {
+		l := q.waiters[service]
+		if l == nil {
+			l = list.New()
+			q.waiters[service] = l
+		}
+		p.places[i] = l.PushBack(p)
+	}
+}
+
+// dismiss forgets a poll.
+func (q *queue) dismiss(p *poller) {
+	if p.place == nil {
+		return
+	}
+	q.waiting.Remove(p.place)
+	p.place = nil
+	for i, service := range p.Services {
+		l := q.waiters[service]
+		if l.Remove(p.places[i]); l.Len() == 0 {
+			delete(q.waiters, service)
+		}
+	}
+	p.places = nil
+}
+
+// waiter is the first poller that waits for a job like this one and has room for it.
+func (q *queue) waiter(r *ref) *poller {
+	l := q.waiters[r.service]
+	if l == nil || q.closed {
+		return nil
+	}
+	for el := l.Front(); el != nil; el = el.Next() {
+		if p := el.Value.(*poller); !p.hasty && p.room() && p.kind.takes(r) && p.fits(r) {
+			return p
+		}
+	}
+	return nil
+}
+
+// waitersAt are those who look at a shelf.
+func (q *queue) waitersAt(s *shelf) (all []*poller) {
+	l := q.waiters[s.service]
+	if l == nil {
+		return nil
+	}
+	for el := l.Front(); el != nil; el = el.Next() {
+		if p := el.Value.(*poller); p.kind.equal(&s.kind) {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,152 @@
+package actors
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// stock is the shelves that have something for a poller, the one with the oldest job first.
+type stock []*shelf
+
+func (q *queue) stockFor(p *poller) stock {
+	var all stock
+	for _, service := range p.Services {
+		if s := q.find(service, &p.kind); s != nil && s.first() != nil {
+			all = append(all, s)
+		}
+	}
+	heap.Init(&all)
+	return all
+}
+
+// next puts the oldest job first again when the first one has been taken.
+func (s *stock) next() {
+	if (*s)[0].first() == nil {
+		heap.Pop(s)
+		return
+	}
+	heap.Fix(s, 0)
+}
+
+func (s stock) Len() int           { return len(s) }
+func (s stock) Less(i, j int) bool { return s[i].refs[0].before(s[j].refs[0]) }
+func (s stock) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *stock) Push(x any)        { *s = append(*s, x.(*shelf)) }
+func (s *stock) Pop() any {
+	old := *s
+	last := old[len(old)-1]
+	*s = old[:len(old)-1]
+	return last
+}
+
+// fetchFor asks the store for jobs that a poller may have, where there are few in memory. It says whether there may
+// be more for this one. A service that nobody has jobs of costs nothing.
+func (q *queue) fetchFor(p *poller) (fetching bool) {
+	if q.closed {
+		return false
+	}
+	for _, service := range p.Services {
+		if _, known := q.ready[service]; !known {
+			continue
+		}
+		s := q.shelf(service, p.kind)
+		if s.spilled && !s.fetching && (s.first() == nil || len(s.refs) < fetchRows) {
+			q.fetch(s)
+		}
+		fetching = fetching || s.fetching
+	}
+	if !q.learned {
+		q.learn()
+		fetching = true
+	}
+	return fetching && p.room()
+}
+
+func (q *queue) fetch(s *shelf) {
+	s.fetching = true
+	m, at, turn := q.m, s.afterAt, s.afterTurn
+	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
+	m.background(func() {
+		ctx, cancel := m.storeCall()
+		defer cancel()
+		rows, err := m.store.QueueFor(ctx, filter, at, turn, fetchRows)
+		m.tell(m.sessions, refilled{s, rows, err})
+	})
+}
+
+func (q *queue) refilled(c actor.Context, m refilled) {
+	s := m.shelf
+	s.fetching = false
+	if m.err != nil && q.m.ctx.Err() == nil {
+		q.m.log.Warn("queue jobs could not be read from the store", "service", s.service, "error", m.err)
+	}
+	for i := range m.rows {
+		q.stack(s, &m.rows[i])
+	}
+	if m.err == nil && len(m.rows) < fetchRows {
+		s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, 0, ""
+	}
+	for _, p := range q.waitersAt(s) {
+		q.grant(c, p)
+		q.finish(p, m.err == nil && q.fetchFor(p))
+	}
+}
+
+// stack puts a job that was read from the store on a shelf.
+func (q *queue) stack(s *shelf, row *persistence.QueueRow) {
+	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
+	task, at, err := flow.ParseJobID(row.JobID)
+	if err != nil {
+		return
+	}
+	r := q.refs[jobKey{task, at}]
+	if r == nil {
+		r = &ref{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels, at: row.EnqueuedAt, turn: row.Turn, size: row.Size}
+	}
+	q.put(s, r)
+}
+
+// learnAgain is how long it is until the store is asked again for the services that it has jobs of.
+const learnAgain = time.Second
+
+// learn asks which services the store has jobs of. From then on new ones are heard of as their jobs are offered.
+func (q *queue) learn() {
+	if q.learning {
+		return
+	}
+	q.learning = true
+	m := q.m
+	m.background(func() {
+		ctx, cancel := m.storeCall()
+		defer cancel()
+		services, err := m.store.QueueServices(ctx)
+		tell := func() { m.tell(m.sessions, stocked{services, err}) }
+		if err == nil {
+			tell()
+			return
+		}
+		m.log.Warn("the services with queue jobs could not be read from the store", "error", err)
+		m.cfg.Host.Clock.AfterFunc(learnAgain, tell)
+	})
+}
+
+// stocked takes what the store has told, and serves those who have been waiting for it.
+func (q *queue) stocked(c actor.Context, m stocked) {
+	q.learning, q.learned = false, m.err == nil
+	for _, service := range m.services {
+		if _, known := q.ready[service]; !known {
+			q.ready[service] = nil
+		}
+	}
+	for el := q.waiting.Front(); el != nil; {
+		p := el.Value.(*poller)
+		el = el.Next()
+		q.grant(c, p)
+		q.finish(p, m.err == nil && q.fetchFor(p))
+	}
+}
