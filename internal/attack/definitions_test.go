@@ -9,6 +9,7 @@ import (
 var onDefinitions = []attack{
 	{name: "six validations of 7 MB of YAML at once", strike: largeValidations},
 	{name: "12 definitions of 3.7 MB", strike: largeDefinitions},
+	{name: "a flow embedded 100 times", strike: embeddings},
 	{name: "aliases, depth and what looks like a definition", strike: bombs},
 }
 
@@ -42,6 +43,23 @@ func largeDefinitions(a *attacker) {
 			a.start(flow, nil)
 		}
 	}
+}
+
+func embeddings(a *attacker) {
+	inner := strings.ReplaceAll(string(wide(120_000)), "start: n0\n", "start: n0\nname: inner\n")
+	a.publish("inner", yaml(inner))
+	var outer strings.Builder
+	outer.WriteString("start: n0\nnodes:\n")
+	for i := range 100 {
+		fmt.Fprintf(&outer, "  n%d: {kind: subflow, flow: %s}\n", i, a.name("inner"))
+	}
+	a.atOnce(4, func(i int) {
+		if i%2 == 0 {
+			a.send("POST", "/v1/validate", yaml(outer.String()))
+			return
+		}
+		a.send("PUT", "/v1/flows/"+a.name("outer"), yaml(outer.String()))
+	})
 }
 
 func bombs(a *attacker) {
