@@ -312,7 +312,8 @@ func TestAWithdrawnJobEndsWhatLeftItsSession(t *testing.T) {
 		pid <- readPid(t, fifo)
 	}()
 	rep := script.New(script.Options{Allow: true}).Carry(ctx, job(flow.Script{
-		Code: `(setsid env -i sh -c 'echo $$ > $0; exec sleep 1000' $PIDFILE >/dev/null 2>&1 &); sleep 1000`, Env: map[string]string{"PIDFILE": fifo}, TimeoutMS: 1_000_000}))
+		Code: `while grep -q 'file locks *unlimited' /proc/$$/limits; do :; done
+			(setsid env -i sh -c 'echo $$ > $0; exec sleep 1000' $PIDFILE >/dev/null 2>&1 &); sleep 1000`, Env: map[string]string{"PIDFILE": fifo}, TimeoutMS: 1_000_000}))
 	require.Equal(t, flow.Report{Error: "failed: context canceled"}, rep)
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", <-pid))
 	require.True(t, err != nil || strings.Contains(string(stat), ") Z "), "it has ended before the job is reported")

@@ -6,6 +6,7 @@
 //
 // How: each program carries a mark that all its descendants inherit, whatever else they change about themselves: the soft limit
 // of the number of file locks, which no kernel of this century heeds. To end a family is to look for its mark in
-// /proc. When we are killed we cannot, so a second process of our own program, the keeper, does: it waits for the
+// /proc. A process that was begun before the program had its mark is known by a variable of its environment; one that has
+// cleared that too, and left its parent, all in that first moment, is not found. When we are killed we cannot, so a second process of our own program, the keeper, does: it waits for the
 // end of a pipe that only we hold.
 package child
