@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,9 +12,41 @@ import (
 
 // What pollers and workers can ask for.
 var onPolls = []attack{
+	{name: "a poll that names 12,000 services", strike: widePolls(12_000, 4)},
+	{name: "polls that name as much as they may", strike: widePolls(1000, 50)},
 	{name: "names of 1 MB", strike: longNames},
+	{name: "a poll for 1e9 jobs", strike: greedyPoll},
 	{name: "jobs whose params are large", strike: heavyJobs},
 	{name: "completions of jobs that others have", strike: falseCompletions},
+}
+
+// words are as long as they may be.
+func words(n int, begin string) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s%0*d", begin, 256-len(begin), i)
+	}
+	return list
+}
+
+// widePolls come from clients that hang up at once.
+func widePolls(services, clients int) func(*attacker) {
+	return func(a *attacker) {
+		short := make([]string, services)
+		for i := range short {
+			short[i] = fmt.Sprintf("s%d", i)
+		}
+		bodies := []obj{
+			{"worker_id": "wide", "services": short, "wait_ms": 30_000},
+			{"worker_id": "wide", "services": short, "max": 5, "wait_ms": 30_000},
+			{"worker_id": "wide", "services": words(min(services, 1000), "s"), "labels": words(min(services, 1000), "l"), "max": 5, "wait_ms": 30_000},
+		}
+		a.each(a.of(clients, 10*clients), clients, func(i int) {
+			ctx, hangUp := context.WithTimeout(a.ctx, 200*time.Millisecond)
+			defer hangUp()
+			a.sendWithin(ctx, "POST", "/api/queue/poll", bodies[i%len(bodies)])
+		})
+	}
 }
 
 func longNames(a *attacker) {
@@ -35,6 +68,26 @@ func longNames(a *attacker) {
 		a.publish("node", yaml("start: "+long+"\nnodes:\n  "+long+": {kind: choice}\n"))
 		a.start("node", nil)
 	}
+}
+
+// greedyPoll asks for all there is.
+func greedyPoll(a *attacker) {
+	service := a.name("greedy")
+	units := a.of(40, 300)
+	a.publish("fan", yaml(fmt.Sprintf(`
+start: each
+nodes:
+  each: {kind: foreach, exec_type: queue, service: %s, parallel_mode: concurrent, prep: {input_key: $params.list}}
+`, service)))
+	a.start("fan", obj{"list": make([]int, units), "pad": strings.Repeat("p", 900_000)})
+	pause(a.ctx, 300*time.Millisecond)
+	a.atOnce(4, func(int) {
+		got := a.send("POST", "/api/queue/poll", obj{"worker_id": "greedy", "services": []string{service}, "max": 1_000_000_000, "wait_ms": 1000})
+		const bound = 64 << 20
+		if got.size > bound {
+			a.hole("a poll was answered with %d MB", got.size>>20)
+		}
+	})
 }
 
 // heavyJobs carry the params of their task, each of them.
