@@ -99,7 +99,7 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 		return nil, err
 	}
 	member, err := actors.Start(ctx, actors.Config{
-		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits,
+		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits, Workers: registry,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc: e.functions,
 			flow.ExecHTTP: registry,

@@ -75,6 +75,9 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if m.cfg.Workers != nil {
+		m.cfg.Workers.Polled(p.Worker)
+	}
 	done := make(chan []Claimed, 1)
 	w := newPoller(p, func(got []Claimed) { done <- got })
 	m.tell(m.sessions, w)

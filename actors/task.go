@@ -180,7 +180,7 @@ func (t *task) ring(c actor.Context) {
 func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
 	r := roomFor(cmd)
-	d, err := flow.Decide(t.state, cmd.cmd, flow.Env{
+	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
 		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(),
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))

@@ -87,10 +87,25 @@ type (
 	}
 )
 
+// Signs are what is known of the life of a worker that tells it of itself, not of each job, in Unix milliseconds;
+// 0 = nothing.
+type Signs struct {
+	Heard  int64 // when it was last heard of
+	Joined int64 // when it registered: what it had before that is gone
+	Polled int64 // when it last asked for jobs
+}
+
 // Commands of the member itself.
 type (
 	// Ring says that the time of an alarm has come.
 	Ring struct{ Alarm }
+	// Lapse is Ring for the end of a claim, with the signs of life of its worker, and how long a claim holds if its
+	// node says nothing.
+	Lapse struct {
+		Alarm
+		Signs      Signs
+		Visibility int64
+	}
 	// Proceed goes on with a decision that was cut because of its length. Waits says that steps may wait
 	// for what is there.
 	Proceed struct{ Waits bool }
@@ -123,6 +138,7 @@ func (GiveBack) command()  {}
 func (Note) command()      {}
 func (Report) command()    {}
 func (Ring) command()      {}
+func (Lapse) command()     {}
 func (Proceed) command()   {}
 func (Begin) command()     {}
 func (Leave) command()     {}

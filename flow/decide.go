@@ -85,7 +85,9 @@ func (d *decider) handle(c Command) error {
 	case Report:
 		return d.report(c)
 	case Ring:
-		d.ring(c.Alarm)
+		d.ring(Lapse{Alarm: c.Alarm})
+	case Lapse:
+		d.ring(c)
 	case Proceed:
 		d.everywhere()
 		if c.Waits {
@@ -396,19 +398,20 @@ func (d *decider) resume() error {
 
 // ring answers an alarm. One whose reason is gone does nothing; one that rings before its time, because
 // clocks differ, is set again.
-func (d *decider) ring(a Alarm) {
+func (d *decider) ring(c Lapse) {
+	a := c.Alarm
 	at := d.s.dueTime(a)
 	switch {
 	case at == 0 || d.s.Status.Ended():
 	case at > d.env.Now && at == a.At:
 		d.effects = append(d.effects, a)
 	case at <= d.env.Now:
-		d.rang(a)
+		d.rang(c)
 	}
 }
 
-func (d *decider) rang(a Alarm) {
-	switch a.Kind {
+func (d *decider) rang(c Lapse) {
+	switch a := c.Alarm; a.Kind {
 	case AlarmTask:
 		d.timeUp()
 	case AlarmStep:
@@ -422,7 +425,7 @@ func (d *decider) rang(a Alarm) {
 	case AlarmAttempt:
 		d.timeOut(a.Address)
 	case AlarmClaim:
-		d.silent(a.Address)
+		d.silent(c)
 	}
 }
 

@@ -291,14 +291,28 @@ func (d *decider) unclaimed(a Address) {
 }
 
 // silent deals with a claim that has run out: a heartbeat_timeout ends the attempt, else somebody else
-// gets the job.
-func (d *decider) silent(a Address) {
+// gets the job, unless its worker shows that it lives and has it.
+func (d *decider) silent(c Lapse) {
+	a := c.Address
 	st, u := d.s.attempt(a)
 	if st.exec(a.Unit).HeartbeatMS > 0 {
 		d.expire(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms", u.Live.Worker, st.exec(a.Unit).HeartbeatMS))
 		return
 	}
+	visibility := d.until(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
+	if until := c.Signs.Heard + visibility; until > d.env.Now && u.Live.keptBy(c.Signs) {
+		e := st.event(AttemptExtended)
+		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
+		d.emit(e)
+		return
+	}
 	d.lost(a, "")
+}
+
+// keptBy says whether a worker that lives can still have a claim. One that began anew since, or that asks for other
+// jobs and has never noted what this one's state is, may not have got the answer that gave it the job.
+func (l *Live) keptBy(s Signs) bool {
+	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
 }
 
 func (d *decider) timeOut(a Address) {

@@ -87,6 +87,8 @@ type pulse struct {
 	last    atomic.Int64 // Unix milliseconds
 	load    atomic.Int64 // as the worker says
 	calls   atomic.Int64 // of this member's, in flight
+	joined  atomic.Int64 // its last registration with this registry; 0 = it was before
+	polled  atomic.Int64 // its last poll here
 	heard   atomic.Bool  // by this registry; what came before is from the store
 	unsaved atomic.Bool
 	silent  atomic.Bool // its last call got no answer
@@ -147,6 +149,7 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	if err := r.store.PutWorker(ctx, w); err != nil {
 		return fmt.Errorf("store worker %q: %w", w.ID, err)
 	}
+	p.joined.Store(w.LastHeartbeat)
 	p.beat(w.LastHeartbeat, 0)
 	r.put(w, p)
 	return nil
@@ -195,6 +198,22 @@ func (p *pulse) beat(now int64, load int) {
 	p.last.Store(now)
 	p.load.Store(int64(max(load, 0)))
 	p.heard.Store(true)
+}
+
+// Polled notes that a worker asks for jobs.
+func (r *Registry) Polled(id string) {
+	if w := r.find(id); w != nil {
+		w.polled.Store(r.opts.Now())
+	}
+}
+
+// Signs are what is known of a worker's life.
+func (r *Registry) Signs(id string) flow.Signs {
+	w := r.find(id)
+	if w == nil {
+		return flow.Signs{}
+	}
+	return flow.Signs{Heard: w.last.Load(), Joined: w.joined.Load(), Polled: w.polled.Load()}
 }
 
 // List tells the workers in order of their first registration, this member's functions before them.

@@ -113,7 +113,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	}
 	reader := persistence.NewReader(store, flow.Limits{})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
-		Lease: lease,
+		Lease: lease, Workers: m.registry,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
 			flow.ExecScript: script.New(script.Options{Allow: true, Logs: store, Logger: log}),

@@ -1,0 +1,24 @@
+package actors
+
+import "github.com/troupe-engine/troupe/flow"
+
+// Roll knows the workers that tell of their lives, which some do instead of telling of each job they have.
+type Roll interface {
+	// Polled notes that a worker has asked for jobs.
+	Polled(worker string)
+	// Signs are what is known of a worker; none of one that nobody knows.
+	Signs(worker string) flow.Signs
+}
+
+// withSigns is a command as the core needs it: to a claim that has run out belongs what is known of its worker.
+func (t *task) withSigns(cmd flow.Command) flow.Command {
+	ring, ok := cmd.(flow.Ring)
+	if !ok || ring.Kind != flow.AlarmClaim || t.m.cfg.Workers == nil {
+		return cmd
+	}
+	lapse := flow.Lapse{Alarm: ring.Alarm, Visibility: t.m.cfg.Visibility.Milliseconds()}
+	if live := t.state.Live(ring.Address); live != nil {
+		lapse.Signs = t.m.cfg.Workers.Signs(live.Worker)
+	}
+	return lapse
+}

@@ -1,0 +1,45 @@
+package blackbox
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestALongJobOfALiveWorkerIsDeliveredOnce plays the first pull worker, which tells of itself and never of its jobs.
+func TestALongJobOfALiveWorkerIsDeliveredOnce(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, startServer(t, sqliteStore))
+	const visibility = 400 * time.Millisecond
+	service, worker := unique("svc"), unique("async")
+	c.post("/workers/register", obj{"id": worker, "url": "queue", "type": "async", "services": []string{service}})
+	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":400,"post":{"output_key":"out"}}}}`, obj{})
+	poll := func(worker string) any {
+		status, v := c.call("POST", "/queue/poll", obj{"worker_id": worker, "services": []string{service}})
+		if status == 204 {
+			return nil
+		}
+		return v
+	}
+	var job obj
+	require.Eventually(t, func() bool {
+		if v := poll(worker); v != nil {
+			job = v.(obj)
+		}
+		return job != nil
+	}, time.Minute, 10*time.Millisecond)
+	c.post("/queue/update_run", obj{"run_id": job["run_id"], "status": "running"})
+	for end := time.Now().Add(6 * visibility); time.Now().Before(end); {
+		c.post("/workers/heartbeat", obj{"id": worker, "url": "queue", "load": 0})
+		require.Nil(t, poll("another"), "the job is delivered once")
+	}
+	c.post("/queue/complete", obj{"queue_id": job["id"], "run_id": job["run_id"], "result": 7, "error": nil})
+	c.shared(c.ends(task, "completed"), `{"out":7}`)
+	require.Len(t, c.runs(task), 1)
+
+	task = c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":400}}}`, obj{})
+	require.Eventually(t, func() bool { return poll(worker) != nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return poll("another") != nil }, time.Minute, 10*time.Millisecond, "a silent worker loses it")
+	c.cancel(task)
+}
