@@ -101,8 +101,8 @@ func (st *Step) approvalAction(value json.RawMessage) string {
 func (st *Step) UnitName(i int) string {
 	switch st.Node.Kind {
 	case KindParallel:
-		if names, _ := st.branchesOf(); i < len(names) {
-			return names[i]
+		if i < len(st.names) {
+			return st.names[i]
 		}
 	case KindForeach, KindFanout:
 		return strconv.Itoa(i)

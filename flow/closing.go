@@ -36,7 +36,7 @@ func (s *State) linkClosing() {
 		s.Root.Shared = map[string]json.RawMessage{}
 	}
 	sc := s.Closing.Scope
-	sc.Graph, sc.Params, sc.Shared, sc.size = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size
+	sc.Graph, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
 	s.scopes[sc.Path] = sc
 }
 
@@ -110,7 +110,6 @@ func (s *State) remember(sc *Scope, n *PlanNode, visit int, input, output json.R
 func (d *decider) closeNext() {
 	c := d.s.Closing
 	sc := c.Scope
-	sc.given = c.given(d.s)
 	switch {
 	case len(d.s.Done) > 0:
 		d.enterNext(sc, sc.Graph.Nodes[d.s.Done[len(d.s.Done)-1].By])
@@ -119,6 +118,14 @@ func (d *decider) closeNext() {
 	default:
 		d.emit(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
 	}
+}
+
+// about is what $input means in a scope before a step has one: in that where a task closes, what is next there.
+func (sc *Scope) about() json.RawMessage {
+	if sc.task == nil || !sc.task.closes(sc) {
+		return nil
+	}
+	return sc.task.Closing.given(sc.task)
 }
 
 // given is what the next step of the closing scope is about, and its input if it has no prep: the step

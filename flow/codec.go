@@ -45,7 +45,9 @@ func (c *codec) int64(v *int64) {
 func (c *codec) int(v *int) {
 	n := int64(*v)
 	c.int64(&n)
-	*v = int(n)
+	if c.reading { // who writes a state down is one of many who may be looking at it
+		*v = int(n)
+	}
 }
 
 func (c *codec) bool(v *bool) {
@@ -54,7 +56,9 @@ func (c *codec) bool(v *bool) {
 		b = 1
 	}
 	c.byte(&b)
-	*v = b != 0
+	if c.reading {
+		*v = b != 0
+	}
 }
 
 func (c *codec) byte(v *byte) {
@@ -117,7 +121,7 @@ func (c *codec) readRaw(v *json.RawMessage) {
 	var n int
 	c.int(&n)
 	switch {
-	case n > len(c.b) || -n > len(c.large):
+	case n > len(c.b) || n < -len(c.large):
 		c.fail()
 	case n > 0:
 		*v, c.b = json.RawMessage(c.b[:n:n]), c.b[n:]

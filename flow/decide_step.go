@@ -76,13 +76,12 @@ func milliseconds(params json.RawMessage, key string) int64 {
 
 // unitsOf is the number of units a step begins with.
 func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Event) (int, error) {
-	draft := &Step{Node: n, Params: params, Input: e.Input, scope: sc}
 	total := 0
 	switch n.Kind {
 	case KindExecutor:
 		return 1, nil
 	case KindParallel:
-		names, _ := draft.branchesOf()
+		names, _ := n.branches(params)
 		if total = len(names); total == 0 {
 			return 0, Errorf(Invalid, "no services")
 		}
@@ -92,10 +91,12 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 			}
 		}
 	case KindForeach:
+		input := e.Input
 		if e.InputRef != "" {
-			draft.Input = sc.resolve(e.InputRef, params)
+			input = sc.resolve(e.InputRef, params)
 		}
-		total = len(draft.itemsOf())
+		items, _ := expr.Elements(input)
+		total = len(items)
 	}
 	if total > d.limits.Units {
 		return 0, Errorf(Limit, "limit: %d units, more than the %d a step may have", total, d.limits.Units)

@@ -143,9 +143,6 @@ func (s *State) enter(e *Event) {
 	if s.Status != TaskCanceling {
 		s.Status = TaskRunning
 	}
-	if s.closes(sc) {
-		sc.given = s.Closing.given(s)
-	}
 	n := sc.Graph.Nodes[e.Node]
 	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.stepParams(n), Input: e.Input,
 		StartAt: e.Until, Initial: e.Total}
@@ -155,6 +152,7 @@ func (s *State) enter(e *Event) {
 	if e.Total > 0 {
 		st.Units = make([]Unit, e.Total)
 	}
+	st.unfold()
 	kept := sc.keptFor(n)
 	sc.hold(st)
 	if kept != nil && e.Kept > 0 {
@@ -426,9 +424,8 @@ func (st *Step) retryLater(unit int, at int64) {
 func (st *Step) exec(unit int) *Exec {
 	switch st.Node.Kind {
 	case KindParallel:
-		_, execs := st.branchesOf()
-		if unit < len(execs) {
-			return &execs[unit]
+		if unit < len(st.execs) {
+			return &st.execs[unit]
 		}
 	case KindForeach:
 		if x, ok := st.Node.Each.Items[unit]; ok {

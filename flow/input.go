@@ -29,7 +29,7 @@ func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
 // env is what references mean in a scope.
 func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
 	if input == nil {
-		input = sc.given
+		input = sc.about()
 	}
 	return &expr.Env{
 		Params: params,
@@ -71,10 +71,8 @@ func (sc *Scope) buildInput(n *PlanNode, params json.RawMessage) (value json.Raw
 		return sc.inputMap(n, params), ""
 	case n.Prep.Key != "":
 		return nil, n.Prep.Key
-	case sc.given != nil:
-		return sc.given, ""
 	default:
-		return nil, ""
+		return sc.about(), ""
 	}
 }
 
@@ -148,35 +146,52 @@ func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool)
 	return value, true
 }
 
-// itemsOf are the elements of a foreach's input; the slices share its bytes.
-func (st *Step) itemsOf() []json.RawMessage {
-	if st.items == nil {
+// unfold makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
+// reads a state need not change it.
+func (st *Step) unfold() {
+	switch st.Node.Kind {
+	case KindParallel:
+		st.names, st.execs = st.Node.branches(st.Params)
+	case KindForeach:
 		st.items, _ = expr.Elements(st.Input)
+	case KindFanout:
+		st.unfoldEach()
 	}
-	return st.items
 }
 
-// branchesOf are a parallel's branches: those of the definition, else the strings of params.services.
-func (st *Step) branchesOf() (names []string, execs []Exec) {
-	if st.execs != nil {
-		return st.names, st.execs
+// unfoldEach keeps what the units of a fanout work on. An input that cannot be made is none.
+func (st *Step) unfoldEach() {
+	n := st.Node
+	switch d := n.Dag; {
+	case d.Items == nil:
+	case len(st.Input) > 0:
+		st.items, _ = expr.Elements(st.Input)
+	default:
+		st.items, _ = st.scope.itemsOfEach(n)
 	}
-	for _, b := range st.Node.Each.Branches {
-		st.names, st.execs = append(st.names, b.Name), append(st.execs, b.Exec)
+	if d := n.Dag; (d.Items == nil || d.Shape == ShapeMerged) && (d.Shape != ShapeMapped || d.Fixed) {
+		st.whole, _ = st.scope.dagInput(n)
 	}
-	if st.execs != nil {
-		return st.names, st.execs
+}
+
+// branches are a parallel's: those of the definition, else the strings of params.services.
+func (n *PlanNode) branches(params json.RawMessage) (names []string, execs []Exec) {
+	for _, b := range n.Each.Branches {
+		names, execs = append(names, b.Name), append(execs, b.Exec)
 	}
-	list, _ := expr.Field(st.Params, "services")
+	if execs != nil {
+		return names, execs
+	}
+	list, _ := expr.Field(params, "services")
 	members, _ := expr.Elements(list)
 	for _, m := range members {
 		if name, ok := expr.String(m); ok {
-			exec := st.Node.Exec
+			exec := n.Exec
 			exec.Service = name
-			st.names, st.execs = append(st.names, name), append(st.execs, exec)
+			names, execs = append(names, name), append(execs, exec)
 		}
 	}
-	return st.names, st.execs
+	return names, execs
 }
 
 // unitInput is what a unit works on: an item of a foreach, else the step's input.
@@ -185,8 +200,8 @@ func (st *Step) unitInput(i int) json.RawMessage {
 		return st.dagUnitInput(i)
 	}
 	if st.Node.Kind == KindForeach {
-		if items := st.itemsOf(); i < len(items) {
-			return items[i]
+		if i < len(st.items) {
+			return st.items[i]
 		}
 		return null
 	}

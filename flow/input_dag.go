@@ -149,9 +149,6 @@ func (st *Step) stepInput() json.RawMessage {
 	if err != nil {
 		return null
 	}
-	if d := st.Node.Dag; !st.Node.Single && (d.Shape != ShapeMapped || d.Fixed) {
-		st.whole = v // all units have the same one
-	}
 	return v
 }
 
@@ -181,11 +178,6 @@ func (st *Step) item(i int) json.RawMessage {
 	}
 	if st.Node.Dag.Items == nil {
 		return nil
-	}
-	if st.items == nil && len(st.Input) > 0 {
-		st.items, _ = expr.Elements(st.Input)
-	} else if st.items == nil {
-		st.items, _ = st.scope.itemsOfEach(st.Node)
 	}
 	if n := len(st.items); n > 0 && st.Initial >= n {
 		return orNull(st.items[i/(st.Initial/n)])

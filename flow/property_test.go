@@ -113,6 +113,16 @@ func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
 	other := planOf(t, "start: b\nnodes: {b: {service: s}}")
 	_, ok = DecodeSnapshot(good, other)
 	require.False(t, ok, "its node is not in the plan")
+	var dags []*State
+	for _, nodes := range []string{"{a: {service: s}}", "{a: {service: s}, b: {service: s}}"} {
+		dags = append(dags, NewState("task-1", planOf(t, "mode: dag\nnodes: "+nodes)))
+		_, err := Decide(dags[len(dags)-1], Start{}, Env{Now: epoch})
+		require.NoError(t, err)
+	}
+	for i, s := range dags {
+		_, ok = DecodeSnapshot(EncodeSnapshot(s), dags[1-i].Plan)
+		require.False(t, ok, "it has another number of nodes than the plan")
+	}
 	another := append([]byte{snapshotFormat + 1}, good[1:]...)
 	for _, broken := range [][]byte{nil, another, append(good[:len(good):len(good)], 0), []byte(`{"Format":1,"State":{}}`), {snapshotFormat}} {
 		_, ok := DecodeSnapshot(broken, plan)

@@ -126,7 +126,9 @@ func codeUnit(c *codec, u *Unit) {
 	if has&unitAttempt != 0 {
 		attempt := int(u.Attempt)
 		c.int(&attempt)
-		u.Attempt = int32(attempt)
+		if c.reading {
+			u.Attempt = int32(attempt)
+		}
 	}
 	if has&unitRetries != 0 {
 		c.int64(&u.RetryAt)
@@ -254,6 +256,7 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	for i := range st.Units {
 		st.size += len(st.Units[i].Output)
 	}
+	st.unfold()
 	if !s.Status.Ended() {
 		s.watch(st)
 	}

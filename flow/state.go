@@ -55,7 +55,7 @@ type Scope struct {
 	Nodes      []NodeState                `json:",omitempty"` // of dag mode, by index
 
 	run    json.RawMessage // of dag mode: what `run` means
-	given  json.RawMessage // what $input means before there is one: in the closing scope, what is to be undone
+	task   *State          // that closes in it; nil in any other scope
 	dag    dagState
 	size   *int  // bytes of shared, which the closing scope has together with the root
 	parent *Step // nil for the root
@@ -87,10 +87,10 @@ type Step struct {
 	Child *Scope `json:",omitempty"` // of a subflow
 
 	scope *Scope
-	execs []Exec            // of parallel_services given as params
+	execs []Exec            // of a parallel's branches; see unfold
 	names []string          // of those
-	items []json.RawMessage // of Input, for foreach; made when first needed
-	whole json.RawMessage   // input of all units, of dag mode; made when first needed
+	items []json.RawMessage // that the units of a foreach or fanout are about
+	whole json.RawMessage   // input that all units of a fanout have, or have their item laid over
 
 	size     int // bytes of the units' outputs
 	position int // among the active steps of its scope, in dag mode

@@ -1,0 +1,104 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readable are states with something of every kind under way, as they are and reloaded.
+func readable(t *testing.T) map[string]*State {
+	states := map[string]*State{}
+	for name, tc := range map[string]struct{ definition, params string }{
+		"a parallel":        {`{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y"],"exec_type":"queue"}}}`, `{}`},
+		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue"}}}`, `{"services":["x","y"]}`},
+		"a foreach":         {`{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`, `{"list":[1,2,3]}`},
+		"a map":             {`{"mode":"dag","nodes":{"a":{"kind":"map","service":"x","route":"queue"}}}`, `[1,2,3]`},
+		"a fan-out":         {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"items":"$deps.p","count":2},"service":"x","route":"queue"}}}`, `{}`},
+		"as many as":        {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"count":3},"service":"x","route":"queue"}}}`, `{}`},
+		"a finally":         {`{"start":"b","finally":"a","nodes":{"b":{"service":"boom"},"a":{"service":"x","exec_type":"queue","prep":{"input_map":{"status":"$input.status"}}}}}`, `{}`},
+	} {
+		tb := newTable(t, planOf(t, tc.definition))
+		_, err := tb.do(Start{Params: json.RawMessage(tc.params)})
+		require.NoError(t, err)
+		for _, a := range tb.open() {
+			if s := tb.jobs[a].Exec.Service; s == "list" || s == "boom" {
+				_, err = tb.do(carryOut(tb.jobs[a]))
+				require.NoError(t, err)
+			}
+		}
+		states[name] = tb.state
+		states[name+", reloaded"] = tb.twin(EncodeSnapshot(tb.state))
+	}
+	return states
+}
+
+// read does what people and members do with a state.
+func read(s *State) {
+	for _, st := range s.Active() {
+		at := st.Address()
+		l := NewUnitList(at)
+		l.From(s)
+		for i := range l.Len() {
+			l.At(i)
+		}
+		OutstandingOf(s, at)
+	}
+	if s.Root.Graph.Dag != nil {
+		for i := range s.Root.Nodes {
+			s.NodeView(i)
+		}
+	}
+	Waiting(s)
+	Idle(s)
+	Outstanding(s)
+	s.AllActive(10)
+	s.Result()
+	EncodeSnapshot(s)
+}
+
+func TestReadingAStateChangesNothing(t *testing.T) {
+	for name, s := range readable(t) {
+		t.Run(name, func(t *testing.T) {
+			require.NotEmpty(t, s.Active())
+			before := slices.Clone(s.Active())
+			copies := make([]Step, len(before))
+			for i, st := range before {
+				copies[i] = *st
+			}
+			read(s)
+			for i, st := range s.Active() {
+				require.Equal(t, copies[i].items, st.items)
+				require.Equal(t, copies[i].whole, st.whole)
+				require.Equal(t, copies[i].names, st.names)
+				require.Equal(t, copies[i].execs, st.execs)
+				require.Same(t, before[i], st)
+			}
+		})
+	}
+}
+
+// TestManyMayReadAStateAtOnce is about what the race detector says.
+func TestManyMayReadAStateAtOnce(t *testing.T) {
+	for _, s := range readable(t) {
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() { read(s) })
+		}
+		readers.Wait()
+	}
+}
+
+func TestWhatClosesHasTheSameInputAfterAReload(t *testing.T) {
+	for name, s := range readable(t) {
+		if s.Closing == nil {
+			continue
+		}
+		for _, st := range s.Active() {
+			require.JSONEq(t, `{"status":"failed"}`, string(st.Input), name)
+		}
+	}
+}
