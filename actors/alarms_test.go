@@ -29,8 +29,22 @@ func TestAlarmsWhoseReasonIsGoneDoNotFillMemory(t *testing.T) {
 		old := real
 		old.Visit, old.At = visit+2, int64(visit)
 		heap.Push(&k.alarms, old)
-		k.tidy()
+		if k.untidy() {
+			k.drop(k.idle(k.alarms))
+		}
 		require.LessOrEqual(t, len(k.alarms), 2*manyAlarms)
 	}
 	require.Contains(t, k.alarms, real)
+}
+
+func TestAlarmsOfAStepAreTidiedToo(t *testing.T) {
+	s := &step{}
+	k := &task{loading: true}
+	for unit := range manyAlarms {
+		heap.Push(&s.alarms, flow.Alarm{At: int64(unit), Kind: flow.AlarmAttempt})
+	}
+	require.True(t, s.untidy())
+	s.drop(k.idle(s.alarms))
+	require.Len(t, s.alarms, manyAlarms, "a task that does not know its state knows nothing of alarms")
+	require.False(t, s.untidy(), "it is not asked about the same ones again")
 }

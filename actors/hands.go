@@ -2,7 +2,6 @@ package actors
 
 import (
 	"container/heap"
-	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -20,6 +19,7 @@ type hands struct {
 	scope    string     // the scope whose steps they carry directly
 	children []*child
 	alarms   alarmHeap
+	tidyAt   int // how many alarms there are when they are looked through the next time
 	timer    *timer
 	closed   bool // spawning while stopping would hang the stop for ever
 }
@@ -217,19 +217,6 @@ func (h *hands) arm() {
 		at = h.alarms[0].At
 	}
 	h.m.timers.set(h.timer, at)
-}
-
-// manyAlarms is from how many on a task looks which of them still have a reason.
-const manyAlarms = 1024
-
-// tidy drops alarms whose reason is gone: a long task with long timeouts would gather millions.
-func (t *task) tidy() {
-	if len(t.alarms) < max(t.tidyAt, manyAlarms) {
-		return
-	}
-	t.alarms = slices.DeleteFunc(t.alarms, func(a flow.Alarm) bool { return !t.state.Awaits(a) })
-	heap.Init(&t.alarms)
-	t.tidyAt = 2 * len(t.alarms)
 }
 
 // due takes the alarms whose time has come.

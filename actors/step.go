@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -13,6 +15,7 @@ type step struct {
 	at      flow.Address
 	parent  *actor.PID
 	crashes int
+	asking  bool // which of its alarms are idle
 }
 
 func (s *step) Receive(c actor.Context) {
@@ -23,6 +26,10 @@ func (s *step) Receive(c actor.Context) {
 		s.begin(s.m, s.task, flow.ChildScope(s.at), c.Self())
 	case carry:
 		s.perform(c, m.effects)
+		s.tidy(c)
+	case idleAlarms:
+		s.drop(m.among)
+		s.asking = false
 	case respawn:
 		s.respawn(c, m.at)
 	case ring:
@@ -36,4 +43,13 @@ func (s *step) Receive(c actor.Context) {
 	case *actor.Stopped:
 		s.m.actorCount[1].Add(-1)
 	}
+}
+
+// tidy asks the task which alarms have no reason any more: a step knows no state.
+func (s *step) tidy(c actor.Context) {
+	if s.asking || !s.untidy() {
+		return
+	}
+	s.asking = true
+	c.Send(s.m.tasks, &ask{task: s.task, message: idleAlarms{slices.Clone(s.alarms), c.Self()}})
 }

@@ -43,7 +43,6 @@ type task struct {
 	columns   persistence.Columns
 	columnsAt int64
 	crashes   int  // of earlier actors of this task
-	tidyAt    int  // how many alarms there are when they are looked through the next time
 	broken    bool // this actor has crashed
 }
 
@@ -87,6 +86,9 @@ func (t *task) Receive(c actor.Context) {
 			// Its jobs are in the sessions' hands, whoever carries the step.
 			c.Send(m.reply, carry{slices.DeleteFunc(flow.OutstandingOf(t.state, m.at), aboutJob)})
 		}
+	case idleAlarms:
+		m.among = t.idle(m.among)
+		c.Send(m.reply, m)
 	default:
 		t.end(m)
 	}
@@ -267,7 +269,9 @@ func (t *task) written(c actor.Context, w written) {
 	}
 	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
-	t.tidy()
+	if t.untidy() {
+		t.drop(t.idle(t.alarms))
+	}
 	p.answerEach()
 	t.m.hub.notify(t.id)
 	t.flush(c)
