@@ -13,7 +13,7 @@ func (d *decider) direct(c Report) error {
 	}
 	st := sc.visitOf(n)
 	switch {
-	case st == nil || d.s.Status.Ended() && !d.s.letGoOn():
+	case st == nil || d.s.Status.Ended() && !d.s.letGoOn(n):
 		return d.directOver(sc, n, c)
 	case c.Unit < 0 || c.Unit >= len(st.Units):
 		return errNoUnit(c, len(st.Units))
@@ -35,9 +35,10 @@ func (d *decider) direct(c Report) error {
 }
 
 // letGoOn says whether a task has ended because it was canceled by somebody who lets go on what is in flight. Of
-// what nobody carries out it does not wait for the end; but when that is told, it is recorded.
-func (s *State) letGoOn() bool {
-	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil
+// what nobody carries out it does not wait for the end; but when that is told, it is recorded, unless it would have
+// to be undone: nothing undoes it any more.
+func (s *State) letGoOn(n *PlanNode) bool {
+	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil && n.Undo == ""
 }
 
 // held ends the attempt of a unit that a poller holds at the moment: it names step and unit alone. What

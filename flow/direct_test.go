@@ -112,6 +112,16 @@ func TestACompletionAfterACancelIsRecorded(t *testing.T) {
 	require.Empty(t, d.Events, "it was completed before")
 }
 
+func TestWhatNothingWouldUndoIsNotCompletedAfterACancel(t *testing.T) {
+	tb := played(t, `{"mode":"dag","nodes":{"a":{"route":"direct","compensate":"undo"},"b":{"route":"direct"},"undo":{"service":"echo"}}}`, `{}`)
+	_, err := tb.do(Cancel{Gently: true})
+	require.NoError(t, err)
+	require.Equal(t, TaskCanceled, tb.state.Status)
+	require.Equal(t, Conflict, KindOf(tb.complete("a", 0)))
+	require.Empty(t, tb.state.Done)
+	require.NoError(t, tb.complete("b", 0))
+}
+
 func TestWhatIsCanceledForGoodTakesNoCompletions(t *testing.T) {
 	for name, cancel := range map[string]Command{"at once": Cancel{}, "by a failure": Report{Address: Address{Node: "x"}, Direct: true, Error: "no"}} {
 		t.Run(name, func(t *testing.T) {
