@@ -94,10 +94,8 @@ func (p *parcel) end() (status flow.TaskStatus) {
 const (
 	// columnsEvery is how old cursor and counters in listings may become while a task is busy.
 	columnsEvery = 1000
-	// A snapshot is written when the journal since the last one outgrows it, and this; at rest and
-	// at the end already when it saves a reader more than it costs to write.
-	snapshotBytes = 64 << 10
-	smallJournal  = 16 << 10
+	// At rest and at the end a snapshot is written when it saves a reader more than it costs to write.
+	smallJournal = 16 << 10
 )
 
 // commit makes the store's form of a parcel. The state is the one after it.
@@ -109,7 +107,7 @@ func (t *task) commit(p *parcel) persistence.Commit {
 		c.Rest = &persistence.Rest{}
 	}
 	t.addQueue(&c, p.effects)
-	if t.journal >= snapshotBytes && t.journal >= t.snapshot {
+	if persistence.CheckpointDue(t.journal, t.snapshot) {
 		t.takeSnapshot(&c)
 		c.Checkpoint = true
 	} else if t.state.Status.Ended() {

@@ -11,7 +11,12 @@ import (
 
 // DecodeEvents reads a journal row. The events' values share its bytes.
 func DecodeEvents(row []byte) ([]Event, error) {
-	if events, ok := decodeRow(row); ok {
+	return DecodeEventsTo(make([]Event, 0, min(1+len(row)/64, 8)), row)
+}
+
+// DecodeEventsTo is DecodeEvents into the memory of events that are no longer needed.
+func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
+	if events, ok := decodeRow(room[:0], row); ok {
 		return events, nil
 	}
 	var r struct {
@@ -35,13 +40,12 @@ func DecodeEvents(row []byte) ([]Event, error) {
 
 // decodeRow reads a row in the very form that AppendEvents writes, in one pass that only walks over values.
 // Of anything else it is false.
-func decodeRow(row []byte) ([]Event, bool) {
+func decodeRow(events []Event, row []byte) ([]Event, bool) {
 	d := rowDecoder{b: row}
 	d.word(`{"f":1`)
 	at := int64(0)
 	d.number("t", &at)
 	d.word(`,"e":[`)
-	events := make([]Event, 0, min(1+len(row)/64, 8))
 	for !d.bad && !d.has("]") {
 		if len(events) > 0 {
 			d.word(",")

@@ -65,7 +65,7 @@ func TestEventsSurviveTheJournal(t *testing.T) {
 		require.NoError(rt, enc.Encode(map[string]any{"f": 1, "e": append([]Event{}, events...)}))
 		want, err := DecodeEvents(plain.Bytes())
 		require.NoError(rt, err)
-		_, quick := decodeRow(row)
+		_, quick := decodeRow(nil, row)
 		require.True(rt, quick, "what we write is read by hand")
 		got, err = DecodeEvents([]byte(compact(rt, row))) // as encoding/json writes values
 		require.NoError(rt, err)

@@ -23,7 +23,7 @@ func (p Place) before() Place { return Place{p.Seq, p.Index, -1} }
 type Walker interface {
 	// From has it go on from a state, which it may change.
 	From(s *State)
-	// Apply gives it the event that follows.
+	// Apply gives it the event that follows, which it does not keep.
 	Apply(e *Event, at Place)
 	// Busy says that whatever happens next concerns it.
 	Busy() bool

@@ -109,6 +109,12 @@ type Commit struct {
 	Dequeue []string // job ids; after Enqueue, so a job named in both does not wait
 }
 
+// CheckpointDue says whether a journal of so many bytes since the last snapshot, which had so many, is worth a
+// checkpoint: then reading it takes longer than reading the state, and keeping one costs no more than the journal.
+func CheckpointDue(journal, snapshot int) bool { return journal >= max(checkpointBytes, snapshot) }
+
+const checkpointBytes = 64 << 10
+
 // Create is what a task is from the beginning to its end.
 type Create struct {
 	FlowID, VersionID string

@@ -20,6 +20,7 @@ type walk struct {
 	next  int     // the first of marks that is ahead
 	at    int64   // the last row the walker knows
 	w     flow.Walker
+	room  []flow.Event // for those of a row
 }
 
 // Walk gives a task's journal to a walker, from before a row on until it is done. ErrNotFound when there is no such
@@ -38,10 +39,50 @@ func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walke
 		return err
 	}
 	x := &walk{r: r, task: task, plan: plan, marks: marks, w: w}
-	if err := x.begin(ctx, from); err != nil {
+	if from == 0 && !w.Busy() {
+		err = x.beginLate(ctx)
+	} else {
+		err = x.begin(ctx, from)
+	}
+	if err != nil {
 		return err
 	}
 	return x.run(ctx)
+}
+
+// beginLate goes to the last checkpoint until which nothing concerns the walker. What is looked for is more often near
+// the end than near the beginning, so it looks from there, further back each time, and then halves.
+func (x *walk) beginLate(ctx context.Context) error {
+	low, high := 0, len(x.marks) // before low nothing concerns it, from high on something does
+	var found *flow.State
+	probe := func(mark int) error {
+		s, err := x.state(ctx, mark)
+		switch {
+		case err != nil:
+			return err
+		case s != nil && x.w.Idle(s):
+			low, found = mark+1, s
+		default:
+			high = mark
+		}
+		return nil
+	}
+	for step := 1; low < high && found == nil; step *= 2 {
+		if err := probe(max(len(x.marks)-step, 0)); err != nil {
+			return err
+		}
+	}
+	for low < high {
+		if err := probe((low + high) / 2); err != nil {
+			return err
+		}
+	}
+	if found == nil {
+		return x.begin(ctx, 0)
+	}
+	x.next, x.at = low, x.marks[low-1]
+	x.w.From(found)
+	return nil
 }
 
 // begin goes to the last checkpoint before a row. One that is of no use is passed over.
@@ -82,10 +123,15 @@ func (x *walk) state(ctx context.Context, mark int) (*flow.State, error) {
 	return s, nil
 }
 
+// nearby is how many parts are read before it looks further ahead: what belongs to a page is mostly near it.
+const nearby = 2
+
 func (x *walk) run(ctx context.Context) error {
-	for !x.w.Done() {
-		if err := x.skip(ctx); err != nil {
-			return err
+	for parts := 0; !x.w.Done(); parts++ {
+		if parts >= nearby {
+			if err := x.skip(ctx); err != nil {
+				return err
+			}
 		}
 		end, err := x.readOn(ctx)
 		if err != nil || end {
@@ -171,13 +217,13 @@ func (x *walk) readOn(ctx context.Context) (end bool, err error) {
 }
 
 func (x *walk) apply(row *Row) error {
-	events, err := flow.DecodeEvents(row.Events)
+	events, err := flow.DecodeEventsTo(x.room, row.Events)
 	if err != nil {
 		return unreadable(x.task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
 	}
 	for i := range events {
 		x.w.Apply(&events[i], flow.Place{Seq: row.Seq, Index: i})
 	}
-	x.at = row.Seq
+	x.at, x.room = row.Seq, events
 	return nil
 }
