@@ -40,7 +40,7 @@ func TestAPollGetsABoundedNumberOfBytesAndLeavesTheRest(t *testing.T) {
 			cfg := actors.Config{IdleAfter: 20_000_000}
 			th := start(t, cfg)
 			version := th.publish(t, `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x","prep":{"input_key":"$params.in"}}}}`)
-			for range 8 {
+			for range 12 {
 				th.begin(t, version, `{"in":"`+strings.Repeat("x", 900_000)+`"}`)
 			}
 			if restart {
@@ -48,13 +48,13 @@ func TestAPollGetsABoundedNumberOfBytesAndLeavesTheRest(t *testing.T) {
 				th = th.again(t, actors.Config{})
 			}
 			first := th.poll(t, 0, 100, "x")
-			require.Less(t, len(first), 8)
+			require.Less(t, len(first), 12)
 			bytes := 0
 			for _, c := range first {
 				bytes += c.Job.Size()
 			}
 			require.LessOrEqual(t, bytes, 8<<20)
-			rest := 8 - len(first)
+			rest := 12 - len(first)
 			for rest > 0 {
 				next := th.poll(t, 0, 100, "x")
 				require.NotEmpty(t, next)

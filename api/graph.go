@@ -52,6 +52,7 @@ func (g *graph) table() map[string]handler {
 		"/queue/complete":     methods("method not allowed", on{"POST": g.complete}),
 		"/queue/heartbeat":    methods("method not allowed", on{"POST": g.extend}),
 		"/queue/release":      methods("method not allowed", on{"POST": g.release}),
+		"/queue/params":       methods("method not allowed", on{"POST": g.params}),
 		"/queue/update_run":   methods("method not allowed", on{"POST": g.updateRun}),
 	}
 }

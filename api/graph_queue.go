@@ -90,6 +90,9 @@ func writeJob(w http.ResponseWriter, worker string, c actors.Claimed) error {
 		return err
 	}
 	job.InputJSON = string(text)
+	if c.Job.ParamsApart() {
+		job.Params = nil // they are in there
+	}
 	writeJSON(w, http.StatusOK, job)
 	return nil
 }
@@ -195,6 +198,36 @@ func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wir
 		return false, nil
 	}
 	return true, g.store.PutLog(r.Context(), task, job, []byte(q.Log))
+}
+
+// params tells a worker what was too large to go along with each job.
+func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
+	var q wire.QueueParams
+	err := readStrict(r, func(b *graphBody) {
+		q = wire.QueueParams{QueueID: b.text("queue_id"), Token: b.text("token")}
+	})
+	if err != nil {
+		return err
+	}
+	_, task, a, err := jobOf(q.QueueID, queuePrefix)
+	if err != nil {
+		return notFound("queue entry not found")
+	}
+	v, err := g.reader.View(r.Context(), task)
+	if missing(err) {
+		return notFound("queue entry not found")
+	} else if err != nil {
+		return err
+	}
+	job, open := v.State.Job(a)
+	switch {
+	case !open:
+		return notFound("queue entry not found")
+	case q.Token != "" && !v.State.Holds(a, q.Token):
+		return flow.Errorf(flow.Conflict, "the token is not that of the newest claim: another worker holds the job")
+	}
+	writeJSON(w, http.StatusOK, wire.QueueParamsAnswer{Params: orObject(job.Params), FlowInput: orNull(job.Run)})
+	return nil
 }
 
 // maxExtend bounds how long a claim may be prolonged at once.

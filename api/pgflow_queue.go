@@ -26,11 +26,20 @@ func writeTasks(w http.ResponseWriter, claimed []actors.Claimed) error {
 
 func toQueueTask(c actors.Claimed) wire.QueueTask {
 	j := &c.Job
-	return wire.QueueTask{
+	t := wire.QueueTask{
 		ID: j.ID(), FlowSlug: j.Plan.FlowSlug, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
-		Input: orNull(j.Input), FlowInput: orNull(j.Run), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
-		Service: j.Exec.Service, Params: orObject(j.Params), Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
+		Input: orNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
+		Service: j.Exec.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}
+	if j.ParamsApart() {
+		t.ParamsKey = j.ParamsKey()
+	} else {
+		t.Params = orObject(j.Params)
+	}
+	if !j.RunApart() {
+		t.FlowInput = orNull(j.Run)
+	}
+	return t
 }
 
 // flowServices remembers which services a flow has asked for, as of its newest version.

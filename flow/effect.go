@@ -64,6 +64,7 @@ type Job struct {
 	Run        json.RawMessage // what its task was started with
 	Input      json.RawMessage
 	Params     json.RawMessage
+	Single     bool   // its step has this unit alone
 	Units      int    // of its step
 	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
 	TimeoutMS  int64  // of the attempt; 0 = none
@@ -75,8 +76,41 @@ type Job struct {
 	Again      bool   // it was returned: a member tells with Begin when it carries it out
 }
 
+// maxAlong is how many bytes of params, or of what the task was started with, go along with each job. What is larger
+// a poller asks for once for all jobs of a step.
+const maxAlong = 4 << 10
+
+// ParamsApart says that the params do not go along with the job.
+func (j *Job) ParamsApart() bool { return len(j.Params) > maxAlong }
+
+// RunApart says that what the task was started with does not go along with the job. The jobs of a dag's plain steps
+// always have it.
+func (j *Job) RunApart() bool {
+	plain := j.Single && j.Plan != nil && j.Plan.Root.Dag != nil
+	return len(j.Run) > maxAlong && !plain
+}
+
+// ParamsKey names the params: all jobs of a step have the same, but those that an item or branch has some of its own for.
+func (j *Job) ParamsKey() string {
+	a := j.Address
+	a.Attempt = 0
+	if j.Single || len(j.Exec.Params) == 0 {
+		a.Unit = 0
+	}
+	return JobID(j.Task, a)
+}
+
 // Size is about how many bytes whoever gets the job is sent.
-func (j *Job) Size() int { return len(j.Input) + len(j.Params) + len(j.Run) }
+func (j *Job) Size() int {
+	size := len(j.Input)
+	if !j.ParamsApart() {
+		size += len(j.Params)
+	}
+	if !j.RunApart() {
+		size += len(j.Run)
+	}
+	return size
+}
 
 // ID names the job across tasks.
 func (j *Job) ID() string { return JobID(j.Task, j.Address) }

@@ -86,7 +86,7 @@ func (st *Step) job(s *State, i int) Job {
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
-		Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
+		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Again: u.Live.Again}
 	if exec.Type == ExecQueue {
 		j.Turn = st.turn(s, i)

@@ -50,6 +50,7 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
 type pulled struct {
 	Job
 	queueID, run, token string
+	paramsKey           string // names params that did not come along
 	visibility          time.Duration
 }
 
@@ -76,7 +77,7 @@ func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, 
 
 func ofList(t wire.QueueTask) pulled {
 	id := jobID(t.ID)
-	return pulled{queueID: t.ID, run: "run-" + id, token: t.Token, visibility: visibility(t.VisibilityMS),
+	return pulled{queueID: t.ID, run: "run-" + id, token: t.Token, paramsKey: t.ParamsKey, visibility: visibility(t.VisibilityMS),
 		Job: Job{ID: id, Service: t.Service, Input: t.Input, Params: t.Params, Task: t.RunID, Flow: t.FlowSlug, Step: t.StepSlug,
 			Unit: t.TaskIndex, Units: max(t.TaskCount, 1), Attempt: t.Attempt}}
 }
@@ -86,7 +87,7 @@ func ofSingle(q wire.QueueJob) pulled {
 	p := pulled{queueID: q.ID, run: q.RunID, token: q.Token, visibility: visibility(q.VisibilityMS),
 		Job: Job{ID: jobID(q.ID), Service: q.Service, Input: q.Input, Params: q.Params, Task: q.TaskID, Step: q.NodeKey, Units: 1}}
 	var in wire.QueueInput
-	if q.Input == nil && json.Unmarshal([]byte(q.InputJSON), &in) == nil {
+	if (q.Input == nil || q.Params == nil) && json.Unmarshal([]byte(q.InputJSON), &in) == nil {
 		p.Input, p.Params = in.Input, in.Params
 	}
 	return p
@@ -125,6 +126,9 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 	h := w.handler(c.Service)
 	if h == nil {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + c.Service) }
+	}
+	if !w.fetchParams(c.ctx, c, &job) {
+		return // nobody waits for it any longer, or it is given up
 	}
 	answer := w.call(c.ctx, h, job)
 	if c.ctx.Err() != nil {

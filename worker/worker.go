@@ -21,6 +21,7 @@ type Worker struct {
 	slots    chan struct{} // one for each handler at work
 	load     atomic.Int64  // jobs in progress
 	claims   *claims
+	params   params
 	jobs     sync.WaitGroup // pulled jobs in progress
 }
 

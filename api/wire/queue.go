@@ -29,12 +29,14 @@ type QueueTask struct {
 	TaskIndex int             `json:"task_index"` // the unit's
 	TaskCount int             `json:"task_count"` // how many units the step had when the job was given out
 	Input     json.RawMessage `json:"input"`
-	FlowInput json.RawMessage `json:"flow_input"`
+	FlowInput json.RawMessage `json:"flow_input,omitempty"` // left out of a job that is one of many when it is large
 	Attempt   int             `json:"attempt"`
 	Timeout   float64         `json:"timeout"` // of the attempt, in seconds; 0 = none
 
 	Service string          `json:"service"`
-	Params  json.RawMessage `json:"params"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	// ParamsKey is there instead of params that are large. QueueParams tells them, once for all jobs with the key.
+	ParamsKey string `json:"params_key,omitempty"`
 	// Token proves the claim. Heartbeats and completions check it if it is sent.
 	Token string `json:"token"`
 	// VisibilityMS is how long the claim holds without a heartbeat.
@@ -71,6 +73,18 @@ type QueueInput struct {
 	Input  json.RawMessage `json:"input"`
 	Params json.RawMessage `json:"params"`
 	RunID  string          `json:"run_id"`
+}
+
+// QueueParams asks for what a claimed job was not sent along.
+type QueueParams struct {
+	QueueID string `json:"queue_id"`
+	Token   string `json:"token,omitempty"`
+}
+
+// QueueParamsAnswer is what it is.
+type QueueParamsAnswer struct {
+	Params    json.RawMessage `json:"params"`
+	FlowInput json.RawMessage `json:"flow_input"`
 }
 
 // QueueHeartbeat prolongs claims: one by queue_id (with its token, or as its worker), or several of

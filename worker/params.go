@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// maxParams is of how many steps a worker remembers large params.
+const maxParams = 16
+
+// params are those that are too large to come along with each job, by their key. Jobs of one step ask once.
+type params struct {
+	mu    sync.Mutex
+	known map[string]*lazyParams
+	keys  []string // oldest first
+}
+
+type lazyParams struct {
+	mu    sync.Mutex
+	value json.RawMessage
+}
+
+func (p *params) of(key string) *lazyParams {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.known[key]; l != nil {
+		return l
+	}
+	if len(p.keys) >= maxParams {
+		delete(p.known, p.keys[0])
+		p.keys = p.keys[1:]
+	}
+	if p.known == nil {
+		p.known = map[string]*lazyParams{}
+	}
+	l := &lazyParams{}
+	p.known[key], p.keys = l, append(p.keys, key)
+	return l
+}
+
+// fetchParams gives a job its params. It is false when they are not to be had, or ctx ends.
+func (w *Worker) fetchParams(ctx context.Context, c *claim, job *Job) bool {
+	if c.paramsKey == "" {
+		return true
+	}
+	l := w.params.of(c.paramsKey)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var pause backoff
+	for l.value == nil {
+		var answer wire.QueueParamsAnswer
+		err := w.server.post(ctx, "/queue/params", wire.QueueParams{QueueID: c.queueID, Token: c.token}, &answer, requestTime)
+		if err == nil {
+			l.value = answer.Params
+			break
+		}
+		if hopeless(err) || !pause.wait(ctx, err) {
+			return false
+		}
+	}
+	job.Params = l.value
+	return true
+}
