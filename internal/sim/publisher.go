@@ -159,15 +159,23 @@ func (p *publisher) lookUp() (version string, ok bool) {
 	return v.ID, true
 }
 
+// start asks until it is answered: a task whose start nobody has heard of may begin later.
 func (p *publisher) start(version string) {
+	p.requests++
+	n := actors.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: fmt.Sprint(p.slug, p.requests)}
+	for !p.tryStart(version, n) {
+		p.w.sleep(p.w.upTo(time.Second))
+	}
+}
+
+func (p *publisher) tryStart(version string, n actors.NewTask) (answered bool) {
 	ctx, stop := p.patience()
 	defer stop()
 	gone := slices.Index(p.versions, version) < p.deleted
-	p.requests++
-	n := actors.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: fmt.Sprint(p.slug, p.requests)}
 	id, _, err := p.anyMember().StartTask(ctx, n)
 	p.w.say("a start of %s is answered: %s %v", version, id, err)
-	switch kind := flow.KindOf(err); {
+	kind := flow.KindOf(err)
+	switch {
 	case err == nil && gone:
 		p.w.fail("task %s of %s was started, which was deleted before", id, version)
 	case err == nil && p.check.tasks[id] == nil:
@@ -181,6 +189,7 @@ func (p *publisher) start(version string) {
 	case kind != "" && kind != flow.NotFound && kind != flow.Busy:
 		p.w.fail("a start of %s is answered with %v", version, err)
 	}
+	return err == nil || kind == flow.NotFound
 }
 
 // endAll ends what is left, also that whose start nobody heard of, and finds that what was deleted is gone.
