@@ -32,6 +32,9 @@ type View struct {
 
 // View reads one task. ErrNotFound when there is none.
 func (r *Reader) View(ctx context.Context, task string) (*View, error) {
+	if err := r.takeMemory(ctx, task); err != nil {
+		return nil, err
+	}
 	views, err := r.Views(ctx, []string{task})
 	if err != nil {
 		return nil, err
@@ -145,6 +148,9 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 		return err
 	}
 	plan, err := r.Plan(ctx, row.VersionID)
+	if err == nil {
+		err = r.takeMemory(ctx, task)
+	}
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,9 @@ type Journal interface {
 	// Load reads what is needed to fold tasks: the newest snapshot or checkpoint and the rows after it.
 	// The answer has the order of ids; an unknown task has a nil record.
 	Load(ctx context.Context, ids []string) ([]*Record, error)
+	// SnapshotSize tells how many bytes the newest snapshot or checkpoint of a task has, without reading it; 0 when there
+	// is none.
+	SnapshotSize(ctx context.Context, task string) (int64, error)
 	// Rows reads a part of a task's journal after a sequence number.
 	Rows(ctx context.Context, task string, after int64, p Part) ([]Row, error)
 	// Checkpoints tells after which rows of a task's journal there is a checkpoint, in order.

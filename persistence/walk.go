@@ -34,6 +34,9 @@ func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walke
 	if err != nil {
 		return err
 	}
+	if err := r.takeMemory(ctx, task); err != nil {
+		return err
+	}
 	marks, err := r.store.Checkpoints(ctx, task)
 	if err != nil {
 		return err

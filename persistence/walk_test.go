@@ -2,6 +2,7 @@ package persistence_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -18,6 +19,7 @@ type longTask struct {
 	rows  int64
 	read  int // rows and checkpoints
 	blind bool
+	size  int64 // of the snapshot
 }
 
 func (s *longTask) Task(context.Context, string) (*persistence.TaskRow, error) {
@@ -41,6 +43,8 @@ func (s *longTask) Rows(_ context.Context, _ string, after int64, p persistence.
 	s.read += len(rows)
 	return rows, nil
 }
+
+func (s *longTask) SnapshotSize(context.Context, string) (int64, error) { return s.size, nil }
 
 func (s *longTask) Checkpoints(context.Context, string) (list []int64, err error) {
 	for seq := int64(100); seq <= s.rows; seq += 100 {
@@ -149,4 +153,28 @@ func TestTheHistoryOfATaskThatIsBeingDeletedIsNotFound(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrNotFound)
 	_, err = reader.Fold(t.Context(), &persistence.Record{TaskRow: store.row})
 	require.ErrorIs(t, err, persistence.ErrNotFound)
+}
+
+func TestReadingALargeTaskAsksForMemory(t *testing.T) {
+	s, reader := newLongTask(10)
+	var asked []int64
+	refusal := errors.New("there is none")
+	ctx := persistence.WithMemory(t.Context(), func(_ context.Context, bytes int64) error {
+		asked = append(asked, bytes)
+		return refusal
+	})
+	_, err := reader.Runs(ctx, "t", flow.Place{}, 10, 1<<20)
+	require.NoError(t, err)
+	require.Empty(t, asked, "a small one takes what it takes")
+	s.size = 5 << 20
+	_, err = reader.Runs(ctx, "t", flow.Place{}, 10, 1<<20)
+	require.ErrorIs(t, err, refusal)
+	_, err = reader.View(ctx, "t")
+	require.ErrorIs(t, err, refusal)
+	_, err = reader.History(ctx, "t")
+	require.ErrorIs(t, err, refusal)
+	require.Len(t, asked, 3)
+	require.Greater(t, asked[0], s.size)
+	_, err = reader.Runs(t.Context(), "t", flow.Place{}, 10, 1<<20)
+	require.NoError(t, err, "nobody limits the member itself")
 }

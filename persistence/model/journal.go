@@ -140,6 +140,19 @@ func (s *store) Rows(ctx context.Context, id string, after int64, p persistence.
 	return rows, nil
 }
 
+func (s *store) SnapshotSize(ctx context.Context, id string) (int64, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	t := s.tasks[id]
+	if t == nil {
+		return 0, nil
+	}
+	return int64(len(t.snapshot)), nil
+}
+
 func (s *store) Checkpoints(ctx context.Context, id string) ([]int64, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {

@@ -68,6 +68,19 @@ func (s *store) Rows(ctx context.Context, task string, after int64, p persistenc
 		WHERE before < $4 OR before = 0 ORDER BY seq`, task, after, p.Rows, p.Bytes)
 }
 
+func (s *store) SnapshotSize(ctx context.Context, task string) (int64, error) {
+	if !flow.IsText(task) {
+		return 0, nil
+	}
+	n, err := first(ctx, s, "measure a task", listing.ScanValue[int64], `SELECT coalesce(max(size), 0) FROM (
+		SELECT octet_length(snapshot)::bigint AS size FROM tasks WHERE id = $1
+		UNION ALL (SELECT octet_length(snapshot) FROM checkpoints WHERE task = $1 ORDER BY seq DESC LIMIT 1)) s`, task)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	if !flow.IsText(task) {
 		return nil, nil

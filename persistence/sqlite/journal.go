@@ -57,6 +57,16 @@ func rows(ctx context.Context, q querier, task string, after int64, p persistenc
 	return readUntil(ctx, q, "read a journal", listing.ScanRow, enough, rowsQuery, task, after, p.Rows)
 }
 
+func (s *store) SnapshotSize(ctx context.Context, task string) (int64, error) {
+	n, err := first(ctx, &s.readers, "measure a task", listing.ScanValue[int64], `SELECT max(
+		coalesce((SELECT length(snapshot) FROM tasks WHERE id = ?1), 0),
+		coalesce((SELECT length(snapshot) FROM checkpoints WHERE task = ?1 ORDER BY seq DESC LIMIT 1), 0))`, task)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	return read(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? ORDER BY seq", task)
 }

@@ -217,6 +217,12 @@ var journal = []behavior{
 		r := w.load("a")
 		require.Equal(w, []byte("3"), r.Snapshot)
 		require.EqualValues(w, 3, r.SnapshotSeq)
+		size, err := w.SnapshotSize(w.ctx(), "a")
+		require.NoError(w, err)
+		require.Positive(w, size)
+		size, err = w.SnapshotSize(w.ctx(), "x")
+		require.NoError(w, err)
+		require.Zero(w, size)
 		require.Equal(w, []int64{4}, sequence(r.Rows))
 		require.ErrorIs(w, w.commit(with(appended("a", 4), check))[0], persistence.ErrStale)
 		w.must(with(appended("a", 5), check))
@@ -228,7 +234,7 @@ var journal = []behavior{
 			require.NoError(w, err)
 			require.Equal(w, fmt.Append(nil, seq), snapshot)
 		}
-		_, err := w.Checkpoint(w.ctx(), "a", 2)
+		_, err = w.Checkpoint(w.ctx(), "a", 2)
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
 	{"checkpoints go with their task", func(w *world) {
