@@ -27,7 +27,8 @@ type Walker interface {
 	Apply(e *Event, at Place)
 	// Busy says that whatever happens next concerns it.
 	Busy() bool
-	// Idle says that nothing of what happens until a later state concerns it.
+	// Idle says that nothing of what happens until a later state concerns it. Of a walker that looks for one thing it may
+	// be asked before From.
 	Idle(later *State) bool
 	// Done says that nothing does any more.
 	Done() bool

@@ -15,7 +15,7 @@ func (r *Reader) Runs(ctx context.Context, task string, after flow.Place, most, 
 // Run is that of an attempt. ErrNotFound when it never began.
 func (r *Reader) Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error) {
 	p := flow.NewRunOf(a)
-	if err := r.Walk(ctx, task, 0, p); err != nil {
+	if err := r.Find(ctx, task, p); err != nil {
 		return nil, err
 	}
 	if len(p.Runs) == 0 {
@@ -95,7 +95,7 @@ func (r *Reader) scope(ctx context.Context, task, path string) (*flow.State, *fl
 		return view.State, sc, nil
 	}
 	w := flow.NewScopeWalk(path)
-	if err := r.Walk(ctx, task, 0, w); err != nil {
+	if err := r.Find(ctx, task, w); err != nil {
 		return nil, nil, err
 	}
 	if w.Scope == nil {
@@ -121,7 +121,7 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 	l.From(s)
 	if l.Step == nil && sc.Entered(at.Node) >= at.Visit {
 		l = flow.NewUnitList(at)
-		err = r.Walk(ctx, task, 0, l)
+		err = r.Find(ctx, task, l)
 	}
 	return l, err
 }

@@ -26,6 +26,15 @@ type walk struct {
 // Walk gives a task's journal to a walker, from before a row on until it is done. ErrNotFound when there is no such
 // task, or none any more.
 func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walker) error {
+	return r.walk(ctx, task, w, func(x *walk) error { return x.begin(ctx, from) })
+}
+
+// Find is Walk for a walker that looks for one thing: it begins where that may be.
+func (r *Reader) Find(ctx context.Context, task string, w flow.Walker) error {
+	return r.walk(ctx, task, w, func(x *walk) error { return x.beginLate(ctx) })
+}
+
+func (r *Reader) walk(ctx context.Context, task string, w flow.Walker, begin func(*walk) error) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
 		return err
@@ -42,12 +51,7 @@ func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walke
 		return err
 	}
 	x := &walk{r: r, task: task, plan: plan, marks: marks, w: w}
-	if from == 0 && !w.Busy() {
-		err = x.beginLate(ctx)
-	} else {
-		err = x.begin(ctx, from)
-	}
-	if err != nil {
+	if err := begin(x); err != nil {
 		return err
 	}
 	return x.run(ctx)

@@ -123,6 +123,10 @@ func TestAPageOfALongHistoryReadsLittle(t *testing.T) {
 	require.Equal(t, 2501, steps.Steps[0].Visit)
 	require.Less(t, s.read, 300)
 
+	first, err := reader.Steps(t.Context(), "t", flow.StepQuery{Most: 10, Bytes: 1 << 20})
+	require.NoError(t, err)
+	require.Equal(t, 1, first.Steps[0].Visit)
+
 	s.read = 0
 	run, err := reader.Run(t.Context(), "t", flow.Address{Node: "a", Visit: 1777, Attempt: 1})
 	require.NoError(t, err)

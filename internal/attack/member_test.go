@@ -118,9 +118,10 @@ func (m *member) cries(t *testing.T) (lines []string) {
 // within is a context for what has to happen by itself while the member lives.
 func (m *member) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
+	gone := m.process.Done()
 	go func() { // ends with ctx
 		select {
-		case <-m.process.Done():
+		case <-gone:
 			cancel()
 		case <-ctx.Done():
 		}
