@@ -20,6 +20,7 @@ type memory struct {
 	era        int // grows whenever everything is forgotten
 	young, old map[string]int64
 	turned     time.Time
+	versions   map[string]bool // that tasks have begun of: they are there until a flow is deleted
 }
 
 // A task is forgotten after one to two terms without a commit, sooner when there are many.
@@ -58,6 +59,21 @@ func (m *memory) last(task string) (int64, bool) {
 	return last, known
 }
 
+// knows is true when a version is there.
+func (m *memory) knows(version string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.versions[version]
+}
+
+// learnVersion has room for as many versions as for tasks.
+func (m *memory) learnVersion(id string) {
+	if m.versions == nil || len(m.versions) >= memorySize {
+		m.versions = map[string]bool{}
+	}
+	m.versions[id] = true
+}
+
 // learn remembers the tasks of which it is known that they have not ended: they begin, or say so.
 func (m *memory) learn(era int, batch []persistence.Commit, answers []error) {
 	m.mu.Lock()
@@ -68,6 +84,9 @@ func (m *memory) learn(era int, batch []persistence.Commit, answers []error) {
 	for i := range batch {
 		c := &batch[i]
 		_, known := m.last(c.Task)
+		if c.Create != nil && answers[i] == nil {
+			m.learnVersion(c.Create.VersionID)
+		}
 		switch {
 		case answers[i] != nil, c.Columns != nil && c.Columns.EndedAt != 0:
 			delete(m.young, c.Task)
@@ -83,5 +102,5 @@ func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.era++
-	m.young, m.old = map[string]int64{}, nil
+	m.young, m.old, m.versions = map[string]int64{}, nil, nil
 }

@@ -44,7 +44,7 @@ func malformed(c *persistence.Commit) bool {
 
 func (p *parcel) add(c *persistence.Commit, m *memory) {
 	if c.Create != nil {
-		p.addTask(c)
+		p.addTask(c, m)
 	} else {
 		if c.Events == nil || !m.follows(c) {
 			p.addLast(c)
@@ -86,7 +86,7 @@ func (p *parcel) addLast(c *persistence.Commit) {
 }
 
 // addTask expects only that a request with a key is repeated: other tasks have new ids.
-func (p *parcel) addTask(c *persistence.Commit) {
+func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 	p.creates++
 	p.repeated = p.repeated || c.Create.BodyHash != ""
 	n := c.Columns
@@ -94,7 +94,9 @@ func (p *parcel) addTask(c *persistence.Commit) {
 		n = &persistence.Columns{Status: "pending"}
 	}
 	resting := c.Rest != nil && c.Rest.Resting
-	p.addVersion(c.Create.VersionID)
+	if !m.knows(c.Create.VersionID) {
+		p.addVersion(c.Create.VersionID)
+	}
 	l := &p.lists[tasks]
 	l.begin(19)
 	l.text(c.Task)

@@ -28,8 +28,8 @@ const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM f
 const (
 	createTasks = `created AS (
 	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
-		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot)
-	SELECT x.* FROM %s x%s)`
+		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot, outcome)
+	SELECT x.*, CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END FROM %s x%s)`
 
 	appendRows = `appended AS (
 	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM %s x%s)`
@@ -40,6 +40,7 @@ const (
 	showColumns = `shown AS (
 	UPDATE tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
 		paused = x.paused, steps = x.steps, ended_at = x.ended_at, updated_at = x.at,
+		outcome = CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		settled_at = CASE WHEN x.ended_at > 0 OR t.resting THEN x.at END
 	FROM %s x WHERE t.id = x.task)`
 
@@ -48,6 +49,7 @@ const (
 		status = coalesce(x.status, t.status), cursor = coalesce(x.cursor, t.cursor),
 		last_action = coalesce(x.last_action, t.last_action), error = coalesce(x.error, t.error),
 		paused = coalesce(x.paused, t.paused), steps = coalesce(x.steps, t.steps),
+		outcome = CASE WHEN x.ended_at IS NULL THEN t.outcome WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		ended_at = coalesce(x.ended_at, t.ended_at), resting = coalesce(x.resting, t.resting),
 		updated_at = CASE WHEN x.status IS NULL THEN t.updated_at ELSE x.at END,
 		settled_at = CASE WHEN coalesce(x.ended_at, t.ended_at) > 0 OR coalesce(x.resting, t.resting)

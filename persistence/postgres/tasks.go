@@ -9,6 +9,8 @@ import (
 
 var dialect = listing.Dialect{
 	Mark:     "$",
+	Open:     "t.ended_at = 0",
+	Ended:    "t.outcome",
 	Labels:   func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
 	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-var dialect = listing.Dialect{Mark: "?", LabelTable: true, Labels: func(q *listing.Query, labels map[string]string) {
+var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running', 'canceling')", Ended: "t.status", LabelTable: true, Labels: func(q *listing.Query, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
 		q.Add(" AND value = ", labels[key])

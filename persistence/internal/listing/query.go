@@ -15,6 +15,9 @@ type Dialect struct {
 	Mark string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
+	// Open is the condition of the index on tasks that have not ended, and Ended the column by whose values there is one
+	// on those that have.
+	Open, Ended string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
@@ -90,7 +93,7 @@ func (d Dialect) parts(f persistence.TaskFilter) []Part {
 		return nil
 	}
 	var parts []Part
-	for _, state := range states(f.Statuses) {
+	for _, state := range d.states(f.Statuses) {
 		parts = append(parts, Part{Where: state, Order: "t.created_at", state: true})
 	}
 	return parts
@@ -179,7 +182,7 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("t.version_id = ", f.VersionID)
 	}
 	if len(f.Statuses) > 0 {
-		q.status(f.Statuses)
+		q.status(d, f.Statuses)
 	}
 	if f.CreatedFrom != 0 {
 		q.And("t.created_at >= ", f.CreatedFrom)
@@ -218,8 +221,8 @@ func (q *Query) labels(d Dialect, labels map[string]string, by string) {
 	}
 }
 
-func (q *Query) status(statuses []string) {
-	if known := states(statuses); len(known) == 1 {
+func (q *Query) status(d Dialect, statuses []string) {
+	if known := d.states(statuses); len(known) == 1 {
 		q.And(known[0])
 		return
 	}
@@ -227,17 +230,14 @@ func (q *Query) status(statuses []string) {
 	q.Add(")")
 }
 
-// openStates are those of tasks that have not ended, in the words of the index on them.
-const openStates = "t.status IN ('pending', 'running', 'canceling')"
-
 // states are conditions, each of which has an index, that together pick some states; none if there is a word among
 // them that is no state.
-func states(statuses []string) (conditions []string) {
+func (d Dialect) states(statuses []string) (conditions []string) {
 	var open []string
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(statuses))) {
 		switch s {
 		case "completed", "failed", "canceled":
-			conditions = append(conditions, "t.status = '"+s+"'")
+			conditions = append(conditions, d.Ended+" = '"+s+"'")
 		case "pending", "running", "canceling":
 			open = append(open, "'"+s+"'")
 		default:
@@ -245,7 +245,7 @@ func states(statuses []string) (conditions []string) {
 		}
 	}
 	if len(open) > 0 {
-		conditions = append(conditions, openStates+" AND t.status IN ("+strings.Join(open, ", ")+")")
+		conditions = append(conditions, d.Open+" AND t.status IN ("+strings.Join(open, ", ")+")")
 	}
 	return conditions
 }
