@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 var keep = flag.Bool("keep", false, "keep a journal of every transcript that has none of the present format")
@@ -48,7 +50,7 @@ type facts struct {
 }
 
 func factsOf(s *State, runs []NodeRun) facts {
-	f := facts{Status: s.Status, Error: s.Error, Action: s.Root.LastAction, Shared: s.Root.SharedJSON(), Steps: s.Steps}
+	f := facts{Status: s.Status, Error: s.Error, Action: s.Root.LastAction, Shared: expr.Compact(s.Root.SharedJSON()), Steps: s.Steps}
 	for _, w := range Waiting(s) {
 		f.Waiting = append(f.Waiting, fmt.Sprintf("%s %s", w.For, w.Address))
 	}
