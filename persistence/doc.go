@@ -10,6 +10,6 @@
 //   - The sequence numbers of a task's journal have no gap and no double: two owners can never both
 //     extend one history.
 //   - No commit of a fenced incarnation is written, whatever is in it and however late it arrives.
-//   - A snapshot never goes back in sequence.
+//   - A snapshot never goes back in sequence. A checkpoint stays as long as its task.
 //   - Values come back byte for byte as they were given.
 package persistence
