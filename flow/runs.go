@@ -143,7 +143,9 @@ func (h *History) stepEnded(e *Event) {
 func (h *History) closeExecutor(st *Step, e *Event) {
 	for i := len(h.Runs) - 1; i >= 0; i-- {
 		if r := &h.Runs[i]; r.Scope == e.Scope && r.Address.Node == e.Node && r.Visit == e.Visit {
-			r.Action = e.Action
+			if r.Attempt == int(st.Units[0].Attempt) { // a page may end before the last one
+				r.Action = e.Action
+			}
 			return
 		}
 	}

@@ -1,6 +1,10 @@
 package flow
 
-import "cmp"
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
 
 // Place is where something is in a task's journal: in which row, at which of its events, and as which of the
 // things that this event begins. The zero place is before everything.
@@ -54,7 +58,7 @@ func (s *State) phaseOf(path string) phase {
 	}
 	at, ok := ParentOf(path)
 	if !ok { // the root, or a scope in which the task closes
-		return phaseAhead
+		return s.closingPhase(path)
 	}
 	switch p := s.phaseOf(at.Scope); {
 	case p != phaseOn:
@@ -63,6 +67,19 @@ func (s *State) phaseOf(path string) phase {
 		return phaseAhead
 	}
 	return phaseOver
+}
+
+// closingPhase is that of a scope in which the task closes and which is not there: a retry has taken it away, or it has
+// yet to begin.
+func (s *State) closingPhase(path string) phase {
+	n, err := strconv.Atoi(strings.TrimPrefix(path, closingScope))
+	if path == closingScope {
+		n, err = 1, nil
+	}
+	if err == nil && n <= s.Closings {
+		return phaseOver
+	}
+	return phaseAhead
 }
 
 // Entered is how often a node has been entered, or would have been.
