@@ -42,7 +42,7 @@ func (s *State) linkClosing() {
 
 // objectOr is a value if it is an object.
 func objectOr(v json.RawMessage) json.RawMessage {
-	if len(v) > 0 && v[0] == '{' {
+	if expr.KindOf(v) == expr.KindObject {
 		return v
 	}
 	return nil

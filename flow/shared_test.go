@@ -31,3 +31,15 @@ func TestSignalsCannotFillSharedWithoutEnd(t *testing.T) {
 	require.NoError(t, signal("go", 500), "what a step waits for is never refused")
 	require.Equal(t, TaskCompleted, tb.state.Status)
 }
+
+func TestABlankBeforeASignalsValueMakesNoDifference(t *testing.T) {
+	tb := newTable(t, planOf(t, `{"start":"w","nodes":{"w":{"kind":"approval","params":{"approval_key":"$shared.go"}},
+		"d":{"kind":"subflow","prep":{"input_key":"$shared.go"},"flow":{"mode":"dag","nodes":{"x":{"service":"echo"}}}}},
+		"edges":[{"from":"w","action":"default","to":"d"}]}`))
+	_, err := tb.do(Start{Version: "v"})
+	require.NoError(t, err)
+	_, err = tb.do(Signal{Key: "go", Value: json.RawMessage(` {"x" : [1 ]}`)})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, TaskCompleted, tb.state.Status)
+}
