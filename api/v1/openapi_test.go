@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"flag"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/stretchr/testify/require"
 )
 
@@ -258,4 +260,12 @@ func TestMetricsTellRoutesApart(t *testing.T) {
 	for _, route := range []string{"/v1/tasks/{task}", "/v1/"} {
 		require.Contains(t, metrics, `troupe_http_request_seconds_count{method="GET",route="`+route+`",status="404"} 1`)
 	}
+}
+
+// Programs that embed Troupe may have an API of their own made with the same framework.
+func TestTheFrameworkStaysAsItIs(t *testing.T) {
+	start(t)
+	require.IsType(t, &huma.ErrorModel{}, huma.NewError(http.StatusTeapot, "no coffee"))
+	require.IsType(t, &huma.ErrorModel{}, huma.NewErrorWithContext(nil, http.StatusTeapot, "no coffee"))
+	require.True(t, huma.DefaultArrayNullable)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -35,17 +34,6 @@ func (p *problem) GetHeaders() http.Header {
 		return http.Header{"Retry-After": {"1"}}
 	}
 	return nil
-}
-
-// The framework keeps how it makes errors in variables; this package is the only one to use it.
-func init() {
-	huma.DefaultArrayNullable = false
-	huma.NewError = func(status int, text string, errs ...error) huma.StatusError {
-		return refusal("", nil, status, text, errs)
-	}
-	huma.NewErrorWithContext = func(ctx huma.Context, status int, text string, errs ...error) huma.StatusError {
-		return refusal(api.RequestID(ctx.Context()), ctx.Operation(), status, text, errs)
-	}
 }
 
 // located says which part of a request an error is about, and what to do.
@@ -154,83 +142,6 @@ func (p *problem) complete() *problem {
 	p.Title = http.StatusText(p.Status)
 	p.Explain()
 	return p
-}
-
-// refusal is the answer to a request that does not fit its description.
-func refusal(request string, op *huma.Operation, status int, text string, errs []error) *problem {
-	p := &problem{wire.Problem{Status: status, Kind: string(flow.Invalid), What: text, Request: request}}
-	for _, err := range errs {
-		if f, ok := faultOf(op, err); ok {
-			p.Faults = append(p.Faults, f)
-		}
-	}
-	slices.SortFunc(p.Faults, func(a, b wire.Fault) int { return strings.Compare(a.Where, b.Where) })
-	if len(p.Faults) > 0 {
-		p.What, p.Where, p.Hint = p.Faults[0].What, p.Faults[0].Where, p.Faults[0].Hint
-	}
-	if len(p.Faults) == 1 {
-		p.Faults = nil
-	}
-	p.settle(errs)
-	return p.complete()
-}
-
-// settle finds the status: what does not fit the description is a bad request.
-func (p *problem) settle(errs []error) {
-	var tooLarge *http.MaxBytesError
-	for _, err := range errs {
-		if errors.As(err, &tooLarge) {
-			p.Status = http.StatusRequestEntityTooLarge
-		}
-	}
-	switch p.Status {
-	case http.StatusUnprocessableEntity:
-		p.Status = http.StatusBadRequest
-	case http.StatusRequestEntityTooLarge:
-		p.Kind, p.What, p.Where = string(flow.Limit), "the body is too large", "body"
-		p.Hint = "keep large data elsewhere and pass a reference"
-	case http.StatusUnsupportedMediaType:
-		p.What, p.Where, p.Hint = "the body has a type that is not understood", "header.Content-Type", "send application/json"
-	case http.StatusRequestTimeout:
-		p.Where, p.Hint = "body", "send the body faster"
-	case http.StatusInternalServerError: // the body broke off
-		p.Status, p.Where, p.Hint = http.StatusBadRequest, "body", "send the whole body"
-	}
-	if p.Hint == "" {
-		p.Hint = kinds[flow.Invalid].hint
-	}
-}
-
-// faultOf tells a fault without repeating what was sent: that may be long, or a secret.
-func faultOf(op *huma.Operation, err error) (wire.Fault, bool) {
-	d, ok := err.(huma.ErrorDetailer)
-	if !ok {
-		return wire.Fault{}, false
-	}
-	e := d.ErrorDetail()
-	f := wire.Fault{What: e.Message, Where: e.Location}
-	switch {
-	case strings.HasPrefix(e.Location, "query.") && strings.HasPrefix(e.Message, "unknown"):
-		f.Hint = "known are: " + strings.Join(queryOf(op), ", ")
-	case e.Message == "unexpected property":
-		f.What, f.Hint = "there is no such field", "correct its name or leave it out"
-	case e.Location == "body":
-		f.Hint = "send a JSON object as it is described at /v1/docs"
-	}
-	return f, true
-}
-
-func queryOf(op *huma.Operation) []string {
-	names := []string{}
-	for _, p := range op.Parameters {
-		if p.In == "query" {
-			names = append(names, p.Name)
-		}
-	}
-	if len(names) == 0 {
-		return []string{"none"}
-	}
-	return names
 }
 
 // problemResponse describes every answer that is no success.

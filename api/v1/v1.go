@@ -126,6 +126,7 @@ func newService(cfg Config) *service {
 	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux(),
 		pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
 	s.huma = humago.New(s.mux, describe())
+	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
 	s.taskRoutes()
 	s.stepRoutes()
@@ -133,6 +134,7 @@ func newService(cfg Config) *service {
 	s.socketRoute()
 	s.jobRoutes()
 	s.memberRoutes()
+	neverNull(s.huma.OpenAPI())
 	s.pages()
 	s.mux.HandleFunc("/", s.noRoute)
 	return s
@@ -144,6 +146,7 @@ func describe() huma.Config {
 	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // we serve them ourselves
 	config.CreateHooks = nil
+	config.Transformers = []huma.Transformer{refusals}
 	config.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -152,6 +155,7 @@ func describe() huma.Config {
 	config.Security = []map[string][]string{{}, {"bearer": {}}}
 	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "member"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
 	return config
 }
 
