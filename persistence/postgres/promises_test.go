@@ -165,6 +165,22 @@ func TestAnUpdateOfATaskStaysInItsPage(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
+// Rows of a step with many units have hundreds of kilobytes; the server's own method takes longer than all else it does.
+func TestWhatIsLargeIsCompressedByTheQuickMethod(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	require.NoError(t, openAt(t, dsn).Close())
+	admin := connect(t, dsn)
+	if _, err := admin.Exec(t.Context(), "SET default_toast_compression = 'lz4'"); err != nil {
+		t.Log("the server has no lz4: opening the store without it is all there is to see")
+		return
+	}
+	var others []string
+	require.NoError(t, admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(attrelid::regclass || '.' || attname), '{}') FROM pg_attribute
+		JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+		AND atttypid = 'bytea'::regtype AND attnum > 0 AND NOT attisdropped AND attcompression <> 'l'`).Scan(&others))
+	require.Empty(t, others)
+}
+
 func TestANewerSchemaIsRefused(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	require.NoError(t, openAt(t, dsn).Close())
