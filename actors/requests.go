@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -352,7 +353,7 @@ func checkJSON(v json.RawMessage) error {
 	if len(v) == 0 {
 		return nil
 	}
-	if !json.Valid(v) || !utf8.Valid(v) {
+	if !expr.Valid(v) || !utf8.Valid(v) {
 		return errors.New("is no valid JSON in UTF-8")
 	}
 	return nil

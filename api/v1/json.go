@@ -10,21 +10,24 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// jsonFormat is how bodies are read and written: values of users pass through it untouched.
-var jsonFormat = huma.Format{
-	Marshal: func(w io.Writer, v any) error {
-		enc := json.NewEncoder(untold{w})
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
-	},
-	Unmarshal: func(b []byte, v any) error {
-		err := json.Unmarshal(b, v)
-		var outOfRange *json.UnmarshalTypeError
-		if to, ok := v.(*any); ok && errors.As(err, &outOfRange) {
-			return looselyInto(to, b)
-		}
-		return err
-	},
+// format is how bodies are read and written: values of users pass through it untouched.
+func (u userValues) format() huma.Format {
+	return huma.Format{Marshal: marshal, Unmarshal: u.unmarshal}
+}
+
+func marshal(w io.Writer, v any) error {
+	enc := json.NewEncoder(untold{w})
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func unmarshal(b []byte, to any) error {
+	err := json.Unmarshal(b, to)
+	var outOfRange *json.UnmarshalTypeError
+	if v, ok := to.(*any); ok && errors.As(err, &outOfRange) {
+		return looselyInto(v, b)
+	}
+	return err
 }
 
 // untold keeps it from the framework when a client is gone before its answer: it would panic, and nobody is left to be told.

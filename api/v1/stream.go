@@ -115,7 +115,7 @@ func (st *streamer) finish(ctx context.Context, to api.Listener, troubled func(e
 // line is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
 func line(v any) []byte {
 	var b bytes.Buffer
-	if err := jsonFormat.Marshal(&b, v); err != nil { // a bug of ours: every value we print is made to be printed
+	if err := marshal(&b, v); err != nil { // a bug of ours: every value we print is made to be printed
 		panic(err)
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")

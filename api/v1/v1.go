@@ -111,6 +111,7 @@ type service struct {
 	Config
 	mux    *http.ServeMux
 	huma   huma.API
+	values userValues
 	pgflow api.Runs
 }
 
@@ -124,8 +125,8 @@ func New(cfg Config) (http.Handler, error) {
 
 func newService(cfg Config) *service {
 	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux(),
-		pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
-	s.huma = humago.New(s.mux, describe())
+		values: userValues{}, pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
+	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
 	s.taskRoutes()
@@ -141,13 +142,13 @@ func newService(cfg Config) *service {
 }
 
 // describe is the OpenAPI document before its operations.
-func describe() huma.Config {
+func describe(values userValues) huma.Config {
 	config := huma.DefaultConfig("Troupe", "1")
 	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // we serve them ourselves
 	config.CreateHooks = nil
 	config.Transformers = []huma.Transformer{refusals}
-	config.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
+	config.Formats = map[string]huma.Format{"application/json": values.format(), "json": values.format()}
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
@@ -177,6 +178,7 @@ func serve[I, O any](s *service, op operation, handle func(context.Context, *I) 
 		BodyReadTimeout: bodyTimeout, RequestBody: op.body, SkipValidateBody: op.body != nil,
 		Responses: map[string]*huma.Response{"default": s.problemResponse()},
 	}
+	s.values.note(reflect.TypeFor[I]())
 	huma.Register(s.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
 		if err != nil {

@@ -81,7 +81,7 @@ func (b *bench) openStore() error {
 }
 
 func (b *bench) openEngine() error {
-	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512})
+	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter()})
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,11 @@ func (b *bench) openEngine() error {
 
 // openWorker serves the API and runs a worker against it, in this process but over real connections.
 func (b *bench) openWorker() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	serving, leave := context.WithCancel(context.WithoutCancel(b.ctx))
+	if err := b.serve(serving); err != nil {
+		leave()
 		return err
 	}
-	b.url = "http://" + l.Addr().String()
-	serving, leave := context.WithCancel(context.WithoutCancel(b.ctx))
-	b.background(func() error { return b.engine.Serve(serving, l) })
 	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull",
 		URL: "http://127.0.0.1:8080", Concurrency: 256})
 	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return noop(job.Input) })
@@ -110,6 +108,17 @@ func (b *bench) openWorker() error {
 		return w.Run(b.ctx)
 	})
 	return b.awaitWorker()
+}
+
+// serve serves the API on loopback.
+func (b *bench) serve(ctx context.Context) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	b.url = "http://" + l.Addr().String()
+	b.background(func() error { return b.engine.Serve(ctx, l) })
+	return nil
 }
 
 func (b *bench) background(f func() error) {

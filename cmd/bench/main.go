@@ -4,7 +4,8 @@
 //
 // Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload),
 // fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
-// for an approval: what they cost in memory), timers (all due in the same second), scripts (5 parallel
+// for an approval: what they cost in memory), timers (all due in the same second), signals (of 0.8 MB and
+// tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones) and raw (the rows of chain written by the cheapest
 // statement without any engine: the limit to compare with). Beside them, "peer" runs another engine's benchmark on
 // a server like ours (-workload peer -- COMMAND …) and "table" prints the medians of lines on its input.
@@ -40,7 +41,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, scripts, raw; peer or table")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw; peer or table")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push or pull: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -89,6 +90,7 @@ var workloads = map[string]struct {
 	"dagfanout": {8, 1, 0, 10_000, (*bench).dagFanout},
 	"parked":    {100_000, 64, 0, 0, (*bench).parked},
 	"timers":    {10_000, 64, 0, 0, (*bench).timers},
+	"signals":   {20, 1, 0, 0, (*bench).signals},
 	"scripts":   {100, 100, 0, 0, (*bench).scripts},
 	"raw":       {200_000, 64, 0, 0, (*bench).raw},
 }

@@ -68,3 +68,20 @@ func BenchmarkQuote(b *testing.B) {
 		Quote(s)
 	}
 }
+
+func BenchmarkValid(b *testing.B) {
+	for name, v := range map[string]string{"of 10 bytes": `{"x": [1]}`, "of 600 bytes": string(order), "of 1 MB": "[" + strings.Repeat(string(order)+",", 1600) + "0]"} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(v)))
+			for b.Loop() {
+				Valid([]byte(v))
+			}
+		})
+		b.Run(name+" by encoding/json", func(b *testing.B) {
+			b.SetBytes(int64(len(v)))
+			for b.Loop() {
+				json.Valid([]byte(v))
+			}
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 var someValues = []string{
 	``, `null`, `{"a":{"b":[0,1,{"c":"x"}]},"a":{"b":[[5]]}}`, `{"\u0061":[1,2],"n":5,"s":"5.0"}`, ` [ {"a" : "\ud83d\ude00\\"} , 1e400 ] `,
 	`{"s":"a\nb","t":"NaN","x":1_0}`, `{"a":tru`, `"\`, `[[[[`, `{"a":1,}`, "{\"\xff\":\"\xff\"}", `-`, `01`, `{"a"`, `"a"b"`, `[1]]`,
+	`"\ud800"`, `{"\udc00":1,"\udc00":2}`, "\"\xff\"", "\ufeff1", " 1 \n", "1 2", `1e`, `-0.5E+3`, `"\u00g0"`, "\"\x01\"", `nul`, `truee`,
 }
 
 func FuzzRaw(f *testing.F) {
@@ -19,6 +20,7 @@ func FuzzRaw(f *testing.F) {
 		f.Add([]byte(v), []byte(`{"a":1}`), "a", 0)
 	}
 	f.Fuzz(func(t *testing.T, v, over []byte, key string, i int) {
+		require.Equal(t, json.Valid(v), Valid(v), "%q", v)
 		if Valid(v) {
 			requireParts(t, v)
 		}

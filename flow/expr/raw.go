@@ -3,6 +3,8 @@ package expr
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Kind is what a JSON value is.
@@ -162,7 +164,10 @@ func object(members []Member, size int) json.RawMessage {
 
 // Valid says whether v is one JSON value, nested no deeper than encoding/json accepts. All that
 // comes from outside passes through it, or through a decoder, before anything here reads it.
-func Valid(v []byte) bool { return json.Valid(v) }
+func Valid(v []byte) bool { return jsontext.Value(v).IsValid(asEncodingJSON...) }
+
+// asEncodingJSON are the rules of encoding/json: keys may be there twice, and whether a text is UTF-8 is another question.
+var asEncodingJSON = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 // Compact is v without the space between its parts; nil if v is not valid.
 func Compact(v json.RawMessage) json.RawMessage {

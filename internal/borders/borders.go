@@ -60,6 +60,7 @@ var libraries = []struct {
 	{"github.com/danielgtaylor/huma/v2", []string{"api", "api/v1"}},
 	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
+	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1"}},
 	{"github.com/jackc/pgx/v5", []string{"persistence/postgres", "internal/...", "cmd/bench"}},
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
 }

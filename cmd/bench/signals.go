@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// A signal after the pause finds the task parked.
+const (
+	signalsIdle  = 100 * time.Millisecond
+	signalsPause = 400 * time.Millisecond
+)
+
+// idleAfter is how long a task that only waits stays in memory; 0 = the default.
+func (o options) idleAfter() time.Duration {
+	if o.workload == "signals" {
+		return signalsIdle
+	}
+	return 0
+}
+
+// signals sends values of some 0.8 MB to a task that waits for something else, then tiny ones while it is parked, then
+// reads it. Times are what a client sees; CPU is that of this process, client and member together.
+func (b *bench) signals() error {
+	if err := b.publish("signals", `
+start: wait
+nodes:
+  wait: {kind: approval, params: {approval_key: $shared.ok}}
+`); err != nil {
+		return err
+	}
+	if err := b.serve(b.ctx); err != nil {
+		return err
+	}
+	id, err := b.start("signals", nil)
+	if err != nil {
+		return err
+	}
+	task := b.url + "/v1/tasks/" + id
+	large, tiny := largeSignal(), []byte(`{"key":"tiny","value":1}`)
+	if err := b.request(http.MethodPost, task+"/signal", large); err != nil { // so that what a member needs anyway is there before
+		return err
+	}
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	largeMS, err := b.timed(b.o.n, 0, func() error { return b.request(http.MethodPost, task+"/signal", large) })
+	if err != nil {
+		return err
+	}
+	if err := m.end(1, b.o.n); err != nil {
+		return err
+	}
+	tinyMS, err := b.timed(b.o.n, signalsPause, func() error { return b.request(http.MethodPost, task+"/signal", tiny) })
+	if err != nil {
+		return err
+	}
+	readMS, err := b.timed(b.o.n, 0, func() error { return b.request(http.MethodGet, task, nil) })
+	if err != nil {
+		return err
+	}
+	b.result.P50MS = largeMS
+	b.result.Extra = map[string]float64{"value_bytes": float64(len(large)), "cpu_ms_per_large_signal": b.result.CPUPerStep / 1000,
+		"tiny_signal_to_parked_p50_ms": tinyMS, "read_p50_ms": readMS}
+	return nil
+}
+
+// largeSignal has a list of 30,000 small objects as its value.
+func largeSignal() []byte {
+	list := make([]map[string]any, 30_000)
+	for i := range list {
+		list[i] = map[string]any{"name": fmt.Sprint("x", i), "n": i}
+	}
+	text, err := json.Marshal(map[string]any{"key": "large", "value": map[string]any{"list": list}})
+	if err != nil { // maps of texts and numbers can be encoded
+		panic(err)
+	}
+	return text
+}
+
+// timed does something n times, with a pause before each, and tells the median in milliseconds.
+func (b *bench) timed(n int, pause time.Duration, do func() error) (float64, error) {
+	var seen latencies
+	for range n {
+		time.Sleep(pause)
+		began := time.Now()
+		if err := do(); err != nil {
+			return 0, err
+		}
+		seen.add(time.Since(began))
+	}
+	slices.Sort(seen.list)
+	return milli(seen.list[n/2]), nil
+}
+
+func (b *bench) request(method, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(b.ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, answer)
+	}
+	return err
+}
