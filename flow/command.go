@@ -87,6 +87,13 @@ type (
 	}
 )
 
+// Reports are several at once. What follows from them is what would follow from one after the other, but the places they
+// leave are filled once for all of them. One that would be refused changes nothing. There are at most MaxReports.
+type Reports []Report
+
+// MaxReports bounds how many reports one decision is about.
+const MaxReports = 256
+
 // Signs are what is known of the life of a worker that tells it of itself, not of each job, in Unix milliseconds;
 // 0 = nothing.
 type Signs struct {
@@ -137,6 +144,7 @@ func (Extend) command()    {}
 func (GiveBack) command()  {}
 func (Note) command()      {}
 func (Report) command()    {}
+func (Reports) command()   {}
 func (Ring) command()      {}
 func (Lapse) command()     {}
 func (Proceed) command()   {}

@@ -84,6 +84,8 @@ func (d *decider) handle(c Command) error {
 		return d.note(c)
 	case Report:
 		return d.report(c)
+	case Reports:
+		return d.reports(c)
 	case Ring:
 		d.ring(Lapse{Alarm: c.Alarm})
 	case Lapse:
@@ -172,7 +174,12 @@ func (d *decider) next(sc *Scope) {
 func (d *decider) later(sc *Scope) { d.todo = append(d.todo, work{sc: sc}) }
 
 // refill looks whether more units of a step can start.
-func (d *decider) refill(st *Step) { d.todo = append(d.todo, work{st.scope, st}) }
+func (d *decider) refill(st *Step) {
+	w := work{st.scope, st}
+	if n := len(d.todo); n == 0 || d.todo[n-1] != w {
+		d.todo = append(d.todo, w)
+	}
+}
 
 // everywhere looks at every scope again, the inner ones first.
 func (d *decider) everywhere() {

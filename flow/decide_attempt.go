@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -171,6 +172,22 @@ func (d *decider) note(c Note) error {
 	return nil
 }
 
+// reports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
+// leads to is decided before the next is looked at.
+func (d *decider) reports(c Reports) error {
+	if len(c) > MaxReports {
+		return Errorf(Limit, "limit: %d reports at once, more than the %d there may be", len(c), MaxReports)
+	}
+	d.expected = len(c) + 2
+	for _, r := range c {
+		before := len(d.todo)
+		if d.report(r) == nil && slices.ContainsFunc(d.todo[before:], func(w work) bool { return w.st == nil }) {
+			d.advance()
+		}
+	}
+	return nil
+}
+
 // report ends an attempt. A stale one changes nothing.
 func (d *decider) report(c Report) error {
 	if c.Direct {
@@ -215,7 +232,7 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 // settle records the end of an attempt and what follows from it for its step.
 func (d *decider) settle(st *Step, u *Unit, c Report) {
 	if st.Node.Single {
-		d.expected = 4 // this one, its step's, and two of the next step
+		d.expected = max(d.expected, 4) // this one, its step's, and two of the next step
 	}
 	e := st.event(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt

@@ -25,6 +25,7 @@ func orderDoesNotMatter(t require.TestingT, d dice) {
 	require.Equal(t, first, playInOrder(t, plan, func(n int) int { return n - 1 }), "%s", definition)
 	for range 3 {
 		require.Equal(t, first, playInOrder(t, plan, func(n int) int { return d.pick("next", n) }), "%s", definition)
+		require.Equal(t, first, playTogether(t, plan, func(n int) int { return d.pick("next", n) }), "%s", definition)
 	}
 }
 
@@ -68,6 +69,30 @@ type ended struct {
 
 // playInOrder plays a task to its end; next chooses who of those in flight comes next.
 func playInOrder(t require.TestingT, plan *Plan, next func(n int) int) ended {
+	return playBy(t, plan, func(tb *table, open []Address) Command { return tb.completion(open[next(len(open))]) })
+}
+
+// playTogether has several of those in flight reported at once, each as often as chance will have it.
+func playTogether(t require.TestingT, plan *Plan, next func(n int) int) ended {
+	return playBy(t, plan, func(tb *table, open []Address) Command {
+		var all Reports
+		for range 1 + next(2*len(open)) {
+			all = append(all, tb.completion(open[next(len(open))]))
+		}
+		return all
+	})
+}
+
+// completion is the report of an attempt in flight.
+func (tb *table) completion(a Address) Report {
+	if job, ok := tb.jobs[a]; ok {
+		return tb.hands(job)
+	}
+	return tb.finishDirectly(a, "")
+}
+
+// playBy plays a task to its end; next says what happens while attempts are in flight.
+func playBy(t require.TestingT, plan *Plan, next func(tb *table, open []Address) Command) ended {
 	tb := newTable(t, plan)
 	_, err := tb.do(Start{Params: paramsFor(plan)})
 	require.NoError(t, err)
@@ -85,12 +110,7 @@ func playInOrder(t require.TestingT, plan *Plan, next func(n int) int) ended {
 			tb.wait(1_000)
 			continue
 		}
-		a := open[next(len(open))]
-		if job, ok := tb.jobs[a]; ok {
-			_, err = tb.do(tb.hands(job))
-		} else {
-			_, err = tb.do(tb.finishDirectly(a, ""))
-		}
+		_, err = tb.do(next(tb, open))
 		require.NoError(t, err)
 	}
 	require.FailNow(t, "the task is stuck", "%s", stateText(t, tb.state))

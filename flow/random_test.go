@@ -188,7 +188,7 @@ func paramsFor(p *Plan) json.RawMessage {
 // randomCommand draws what may happen to a task next: also what is late, repeated or nonsense.
 func (tb *table) randomCommand(d dice) (string, Command) {
 	request := oneOf(d, "request", "", "", "r1", "r2")
-	switch between(d, "command", 0, 17) {
+	switch between(d, "command", 0, 18) {
 	case 0:
 		return request, Pause{}
 	case 1:
@@ -230,13 +230,25 @@ func (tb *table) randomCommand(d dice) (string, Command) {
 	case 14:
 		return request, tb.finishDirectly(tb.randomAddress(d), oneOf(d, "direct", "", "", "no"))
 	}
+	if chance(d, 20) {
+		var all Reports
+		for range between(d, "reports", 0, 6) {
+			all = append(all, tb.randomReport(d))
+		}
+		return request, all
+	}
+	return request, tb.randomReport(d)
+}
+
+// randomReport is mostly that of a job in flight.
+func (tb *table) randomReport(d dice) Report {
 	r := Report{Address: tb.randomAddress(d), Token: tb.token(d), Fatal: chance(d, 10), TimedOut: chance(d, 10)}
 	if job, ok := tb.jobs[r.Address]; ok && chance(d, 70) {
-		return request, carryOut(job)
+		return carryOut(job)
 	}
 	r.Output = json.RawMessage(oneOf(d, "result", ``, `null`, `1`, `{"action": "go", "x":[1, 2]}`, `{"x":[[[[[]]]]]}`, `"`+strings.Repeat("y", 3000)+`"`))
 	r.Error = oneOf(d, "error", "", "", "boom \xff<\u2028>", strings.Repeat("z", 100))
-	return request, r
+	return r
 }
 
 func (tb *table) token(d dice) string { return oneOf(d, "token", "", "", "t1", "t2") }
