@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -21,14 +21,14 @@ func (e *Engine) Publish(ctx context.Context, slug string, definition []byte) er
 }
 
 // Option of a task that is being started.
-type Option func(*actors.NewTask)
+type Option func(*engine.NewTask)
 
 // WithKey makes starting idempotent: the same key for the same flow is the same task.
-func WithKey(key string) Option { return func(n *actors.NewTask) { n.Key = key } }
+func WithKey(key string) Option { return func(n *engine.NewTask) { n.Key = key } }
 
 // WithLabels marks a task so that it is found again.
 func WithLabels(labels map[string]string) Option {
-	return func(n *actors.NewTask) { n.Labels = labels }
+	return func(n *engine.NewTask) { n.Labels = labels }
 }
 
 // Start begins a task of a flow's newest version. params becomes a JSON object; nil is {}.
@@ -46,7 +46,7 @@ func (e *Engine) Start(ctx context.Context, slug string, params any, options ...
 	if err != nil {
 		return "", fmt.Errorf("flow %s has no published version: %w", slug, err)
 	}
-	n := actors.NewTask{VersionID: v.ID, Newest: true}
+	n := engine.NewTask{VersionID: v.ID, Newest: true}
 	if params != nil {
 		if n.Params, err = json.Marshal(params); err != nil {
 			return "", fmt.Errorf("params: %w", err)
@@ -55,8 +55,8 @@ func (e *Engine) Start(ctx context.Context, slug string, params any, options ...
 	for _, set := range options {
 		set(&n)
 	}
-	id, _, err = member.StartTask(ctx, n)
-	return id, err
+	started, err := member.StartTask(ctx, n)
+	return started.Task, err
 }
 
 // Result is how a task ended.
@@ -101,5 +101,6 @@ func (e *Engine) do(ctx context.Context, task string, cmd flow.Command) error {
 	if err != nil {
 		return err
 	}
-	return member.Do(ctx, task, cmd, "")
+	_, err = member.Do(ctx, engine.Order{Task: task, Command: cmd})
+	return err
 }

@@ -174,7 +174,7 @@ func (e *Engine) server(member *actors.Member) (*api.Server, error) {
 	return api.New(api.Config{
 		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, V1: typed, Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL,
 		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts,
-		Logger: e.cfg.Logger,
+		Logger: e.cfg.Logger, Collectors: member.Collectors(),
 	})
 }
 

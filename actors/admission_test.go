@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -61,7 +62,7 @@ func TestCommandsAreRefusedBeyondTheBoundAndWhatFreesWorkIsNot(t *testing.T) {
 		err := th.Do(t.Context(), id, cmd, "")
 		require.Equal(t, flow.Busy, flow.KindOf(err), "%T: %v", cmd, err)
 	}
-	_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version})
+	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
 	require.Equal(t, flow.Busy, flow.KindOf(err))
 	tell(flow.Report{Address: flow.Address{Node: "wait", Visit: 1, Attempt: 1}})
 	for range 14 {
@@ -86,7 +87,7 @@ func TestValuesThatWaitAreBoundedInBytes(t *testing.T) {
 		require.Eventually(t, func() bool { return th.Stats().Messages > int64(n) }, patience, time.Millisecond)
 	}
 	require.Equal(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, flow.Signal{Key: "k"}, "")))
-	_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version})
+	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
 	require.Equal(t, flow.Busy, flow.KindOf(err))
 	store.shut.Unlock()
 	all.Wait()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/model"
@@ -54,9 +55,9 @@ func benchChain(b *testing.B, steps int) {
 	b.ResetTimer()
 	began := cpu(b)
 	inFlight(b.N/steps+1, 64, func() {
-		id, _, err := m.StartTask(b.Context(), actors.NewTask{VersionID: "v", Params: params})
+		started, err := m.StartTask(b.Context(), engine.NewTask{VersionID: "v", Params: params})
 		require.NoError(b, err)
-		_, err = m.Await(b.Context(), id)
+		_, err = m.Await(b.Context(), started.Task)
 		require.NoError(b, err)
 	})
 	b.ReportMetric(float64((cpu(b)-began).Nanoseconds())/float64(b.N), "cpu-ns/op")

@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 )
 
 // afterDowntime is a member that comes when a claim of another one's time has run out, and that claim.
-func afterDowntime(t *testing.T, visibility time.Duration) (*theatre, actors.Claimed) {
+func afterDowntime(t *testing.T, visibility time.Duration) (*theatre, engine.Claimed) {
 	store := newLeaping()
 	before := start(t, actors.Config{Store: store, Visibility: time.Hour})
 	before.begin(t, before.publish(t, queueOf("x")), `{}`)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -67,7 +68,7 @@ func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
 		})})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	id, _, err := th.StartTask(ctx, actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	id, _, err := th.StartTask(ctx, engine.NewTask{VersionID: th.publish(t, untilApproved)})
 	require.NoError(t, err)
 	th.eventuallyEmpty(t)
 	require.NoError(t, th.Do(ctx, id, flow.Cancel{}, ""))

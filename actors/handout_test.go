@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/model"
@@ -51,7 +52,7 @@ func TestAPollGetsABoundedNumberOfBytesAndLeavesTheRest(t *testing.T) {
 			require.Less(t, len(first), 12)
 			bytes := 0
 			for _, c := range first {
-				bytes += c.Job.Size()
+				bytes += len(c.Job.Input)
 			}
 			require.LessOrEqual(t, bytes, 8<<20)
 			rest := 12 - len(first)
@@ -97,7 +98,7 @@ func TestAWidePollAsksTheStoreOnlyForWhatItHas(t *testing.T) {
 
 func TestTooManyOrTooLongNamesInAPollAreRefused(t *testing.T) {
 	th := start(t, actors.Config{Store: model.New(model.Options{})})
-	for want, p := range map[string]actors.Poll{
+	for want, p := range map[string]engine.Poll{
 		"1001 services": {Services: names(1001)},
 		"1001 labels":   {Services: []string{"x"}, Labels: names(1001)},
 		"257 bytes":     {Worker: "w", Services: []string{strings.Repeat("x", 257)}},

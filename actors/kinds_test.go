@@ -8,21 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 )
 
 // kinds are polls for one service, and which of the jobs of a waiting store they get: one of flow a that
 // asks for nothing, one that asks for gpu and eu, and one of flow b.
 var kinds = []struct {
 	name string
-	poll func(a, b string) actors.Poll
+	poll func(a, b string) engine.Poll
 	want []string
 }{
-	{"no labels", func(_, _ string) actors.Poll { return actors.Poll{} }, []string{"plain", "other"}},
-	{"too few labels", func(_, _ string) actors.Poll { return actors.Poll{Labels: []string{"gpu"}} }, []string{"plain", "other"}},
-	{"all labels", func(_, _ string) actors.Poll { return actors.Poll{Labels: []string{"x", "gpu", "eu", "gpu"}} }, []string{"plain", "picky", "other"}},
-	{"one flow", func(_, b string) actors.Poll { return actors.Poll{FlowID: b, Labels: []string{"gpu", "eu"}} }, []string{"other"}},
-	{"the other flow", func(a, _ string) actors.Poll { return actors.Poll{FlowID: a} }, []string{"plain"}},
-	{"no such flow", func(_, _ string) actors.Poll { return actors.Poll{FlowID: "none"} }, nil},
+	{"no labels", func(_, _ string) engine.Poll { return engine.Poll{} }, []string{"plain", "other"}},
+	{"too few labels", func(_, _ string) engine.Poll { return engine.Poll{Labels: []string{"gpu"}} }, []string{"plain", "other"}},
+	{"all labels", func(_, _ string) engine.Poll { return engine.Poll{Labels: []string{"x", "gpu", "eu", "gpu"}} }, []string{"plain", "picky", "other"}},
+	{"one flow", func(_, b string) engine.Poll { return engine.Poll{FlowID: b, Labels: []string{"gpu", "eu"}} }, []string{"other"}},
+	{"the other flow", func(a, _ string) engine.Poll { return engine.Poll{FlowID: a} }, []string{"plain"}},
+	{"no such flow", func(_, _ string) engine.Poll { return engine.Poll{FlowID: "none"} }, nil},
 }
 
 const twoJobs = `
@@ -46,7 +47,7 @@ func (th *theatre) flows(t *testing.T) (versionA, versionB, a, b string) {
 	return versionA, versionB, planA.FlowID, planB.FlowID
 }
 
-func nodesOf(claimed []actors.Claimed) []string {
+func nodesOf(claimed []engine.Claimed) []string {
 	var nodes []string
 	for _, c := range claimed {
 		nodes = append(nodes, c.Job.Node)
@@ -85,16 +86,16 @@ func TestAPollThatWaitsGetsNoJobOfAnotherKind(t *testing.T) {
 	th := start(t, actors.Config{})
 	versionA, versionB, _, b := th.flows(t)
 	got := make(chan []string, 2)
-	wait := func(ctx context.Context, p actors.Poll, to chan []string) {
+	wait := func(ctx context.Context, p engine.Poll, to chan []string) {
 		p.Worker, p.Services, p.Wait = "w", []string{"x"}, patience
 		claimed, _ := th.Poll(ctx, p)
 		to <- nodesOf(claimed)
 	}
-	go wait(t.Context(), actors.Poll{FlowID: b}, got)
-	go wait(t.Context(), actors.Poll{Labels: []string{"eu", "gpu"}, Max: 1}, got)
+	go wait(t.Context(), engine.Poll{FlowID: b}, got)
+	go wait(t.Context(), engine.Poll{Labels: []string{"eu", "gpu"}, Max: 1}, got)
 	without := make(chan []string, 1)
 	ctx, leave := context.WithCancel(t.Context())
-	go wait(ctx, actors.Poll{FlowID: "none"}, without)
+	go wait(ctx, engine.Poll{FlowID: "none"}, without)
 	th.begin(t, versionA, `{}`) // the older jobs are for the one without a flow
 	th.begin(t, versionB, `{}`)
 	all := append(<-got, <-got...)

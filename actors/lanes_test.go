@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -34,7 +35,7 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
-			_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version, Params: params})
+			_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: params})
 			errs <- err
 		}()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -27,7 +28,7 @@ nodes:
 
 func (th *theatre) begin(t *testing.T, version, params string) string {
 	t.Helper()
-	id, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version, Params: json.RawMessage(params)})
+	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
 	require.NoError(t, err)
 	return id
 }
@@ -216,7 +217,7 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	version := th.publish(t, untilApproved)
 	answered := make(chan error, 1)
 	go func() {
-		_, _, err := th.StartTask(context.Background(), actors.NewTask{VersionID: version})
+		_, _, err := th.StartTask(context.Background(), engine.NewTask{VersionID: version})
 		answered <- err
 	}()
 	<-writing
@@ -244,7 +245,7 @@ func TestWorkGoesOnWhenTheStoreIsBack(t *testing.T) {
 	})})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, _, err := th.StartTask(ctx, actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	_, _, err := th.StartTask(ctx, engine.NewTask{VersionID: th.publish(t, untilApproved)})
 	require.NoError(t, err)
 }
 
@@ -273,7 +274,7 @@ func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
 
 func TestAnIdempotencyKeyIsOneTask(t *testing.T) {
 	th := start(t, actors.Config{})
-	n := actors.NewTask{VersionID: th.publish(t, untilApproved), Key: "order-7", Params: json.RawMessage(`{"a":1}`)}
+	n := engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "order-7", Params: json.RawMessage(`{"a":1}`)}
 	type outcome struct {
 		id      string
 		created bool
@@ -318,7 +319,7 @@ func TestSmallerLimitsDoNotWedgeRunningTasks(t *testing.T) {
 		require.NoError(t, second.Do(t.Context(), id, flow.Cancel{}, ""))
 		require.Equal(t, flow.TaskCanceled, second.ended(t, id).State.Status)
 	}
-	jobs, err := second.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"s"}, Max: 9, Wait: patience})
+	jobs, err := second.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"s"}, Max: 9, Wait: patience})
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	require.NoError(t, second.Complete(t.Context(), jobs[0].Job.ID(), flow.Report{Token: jobs[0].Token}))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -63,7 +64,7 @@ func (th *theatre) publish(t *testing.T, definition string) string {
 
 func (th *theatre) run(t *testing.T, version, params string) *persistence.View {
 	t.Helper()
-	id, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version, Params: json.RawMessage(params)})
+	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
 	require.NoError(t, err)
 	return th.ended(t, id)
 }

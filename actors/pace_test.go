@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -29,7 +30,7 @@ func TestEndlessLoopsDoNotHoldUpOthers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 50 {
-		id, _, err := th.StartTask(ctx, actors.NewTask{VersionID: short})
+		id, _, err := th.StartTask(ctx, engine.NewTask{VersionID: short})
 		require.NoError(t, err)
 		_, err = th.Await(ctx, id)
 		require.NoError(t, err)

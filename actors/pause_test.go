@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence/model"
 )
@@ -59,7 +60,7 @@ func TestATaskThatCrashesOnAClaimDoesNotHoldUpItsQueue(t *testing.T) {
 	p.task.Store(bad)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := th.Poll(ctx, actors.Poll{Worker: "w", Services: []string{"s"}, Wait: patience})
+	got, err := th.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"s"}, Wait: patience})
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Equal(t, good, got[0].Job.Task)

@@ -3,6 +3,8 @@ package actors
 import (
 	"container/list"
 	"slices"
+
+	"github.com/troupe-engine/troupe/engine"
 )
 
 // What one answer to a poll holds at most: jobs, and bytes of theirs, unless one alone has more. What does not
@@ -15,10 +17,10 @@ const (
 
 // poller is one poll that is being answered.
 type poller struct {
-	Poll
+	engine.Poll
 	kind
-	reply    func([]Claimed)
-	got      []Claimed
+	reply    func(engine.Jobs)
+	got      engine.Jobs
 	claiming int
 	bytes    int  // of what it has and is claiming
 	full     bool // the next job would be too much
@@ -31,7 +33,7 @@ type poller struct {
 	places []*list.Element // the same by service
 }
 
-func newPoller(p Poll, reply func([]Claimed)) *poller {
+func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
 	if len(p.Services) > 1 {
 		p.Services = slices.Compact(slices.Sorted(slices.Values(p.Services)))
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -151,7 +152,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p.claiming--
 	if a.answer.err == nil {
 		q.m.metrics.dispatched(a.at - a.ref.at)
-		p.got = append(p.got, Claimed{Job: *a.answer.job, Token: a.claim.Token, ClaimedAt: a.at, Until: a.answer.job.Until})
+		p.got = append(p.got, claimed(a.answer.job, a.claim.Token, a.at))
 	} else {
 		p.lack(a.ref)
 		if flow.KindOf(a.answer.err) == flow.Busy {
@@ -167,6 +168,11 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	case p.claiming == 0:
 		q.finish(p, (p.hasty || len(p.got) == 0) && q.fetchFor(p))
 	}
+}
+
+// claimed is a job as its poller gets it.
+func claimed(job *flow.Job, token string, at int64) engine.Claimed {
+	return engine.Claimed{Job: engine.JobOf(job), Token: token, ClaimedAt: at, Until: job.Until}
 }
 
 // later offers a job again in a while, which is the longer the more often its task could not say whose it is.

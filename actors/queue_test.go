@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -27,9 +28,9 @@ nodes:
   each: {kind: foreach, exec_type: queue, service: x, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}
 `
 
-func (th *theatre) poll(t *testing.T, wait time.Duration, limit int, services ...string) []actors.Claimed {
+func (th *theatre) poll(t *testing.T, wait time.Duration, limit int, services ...string) []engine.Claimed {
 	t.Helper()
-	got, err := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: services, Max: limit, Wait: wait})
+	got, err := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: services, Max: limit, Wait: wait})
 	require.NoError(t, err)
 	return got
 }
@@ -71,9 +72,9 @@ func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
 	th := start(t, actors.Config{Store: slow, MaxReady: 1})
 	th.begin(t, th.publish(t, queueOf("other")), `{}`)
 	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, patience, time.Millisecond)
-	first := make(chan []actors.Claimed, 1)
+	first := make(chan []engine.Claimed, 1)
 	go func() {
-		got, _ := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"x"}})
+		got, _ := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"x"}})
 		first <- got
 	}()
 	<-slow.read
@@ -93,10 +94,10 @@ func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
 	th := start(t, actors.Config{MaxReady: 1, Host: actors.Host{Clock: clock}})
 	th.begin(t, th.publish(t, queueOf("other")), `{}`)
 	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, patience, time.Millisecond)
-	got := make(chan []actors.Claimed, 1)
+	got := make(chan []engine.Claimed, 1)
 	require.Empty(t, th.poll(t, 0, 1, "x"))
 	go func() {
-		claimed, _ := th.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"x"}, Wait: wait})
+		claimed, _ := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"x"}, Wait: wait})
 		got <- claimed
 	}()
 	<-clock.begun // it was asked for before, so the sessions know of it before they hear of a job
@@ -129,7 +130,7 @@ func TestALongPollReadsOnBehindJobsThatOthersHold(t *testing.T) {
 	th = th.again(t, actors.Config{Host: actors.Host{Clock: lazy{}}})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := th.Poll(ctx, actors.Poll{Worker: "w", Services: []string{"x"}, Wait: patience})
+	got, err := th.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"x"}, Wait: patience})
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Equal(t, last, got[0].Job.Task)
@@ -180,7 +181,7 @@ func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
 
 func TestAPollForWhatIsNoTextIsRefused(t *testing.T) {
 	th := start(t, actors.Config{})
-	for _, p := range []actors.Poll{
+	for _, p := range []engine.Poll{
 		{Worker: "w\x00", Services: []string{"x"}},
 		{Worker: "w", Services: []string{"x", "y\x00"}},
 		{Worker: "w", Services: []string{"x"}, Labels: []string{"\xff"}},

@@ -12,29 +12,49 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Do gives a command to a task and answers when what it did is stored. A request id makes it safe to
-// send it again; without one it gets one, where it is needed, that covers what the member itself repeats.
-func (m *Member) Do(ctx context.Context, task string, cmd flow.Command, request string) error {
-	_, err := m.Tell(ctx, task, cmd, request)
-	return err
+// Do carries out an order. One without a request id gets one, where it is needed, that covers what the member itself
+// repeats.
+func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
+	cmd, err := m.prepare(o.Command)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if o.Request == "" && once(cmd) {
+		o.Request = uuid.NewString()
+	}
+	a, err := m.ask(ctx, o.Task, cmd, o.Request)
+	if err != nil {
+		return engine.Outcome{}, told(err)
+	}
+	return outcomeOf(cmd, a, m.now()), nil
 }
 
-// Tell is Do for those who want to know what the command led to at once. Without events it changed
-// nothing: it came late, or again.
-func (m *Member) Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error) {
+// outcomeOf is a task's answer to a command, as those outside hear it.
+func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
+	out := engine.Outcome{Events: a.events, First: a.first, Err: told(a.err)}
+	if claim, ok := cmd.(flow.Claim); ok && a.job != nil {
+		got := claimed(a.job, claim.Token, now)
+		out.Job = &got
+	}
+	return out
+}
+
+// prepare refuses values that are no JSON before they reach a task, and says for how long a claim holds.
+func (m *Member) prepare(cmd flow.Command) (flow.Command, error) {
 	if err := checkCommand(cmd); err != nil {
 		return nil, err
 	}
-	if request == "" && once(cmd) {
-		request = uuid.NewString()
+	if e, ok := cmd.(flow.Extend); ok && e.Until == 0 {
+		e.Until = m.now() + m.cfg.Visibility.Milliseconds()
+		return e, nil
 	}
-	a, err := m.ask(ctx, task, cmd, request)
-	return a.events, err
+	return cmd, nil
 }
 
 // ask gives a command to a task and returns what it answers.
@@ -69,18 +89,18 @@ func (m *Member) call(ctx context.Context, cmd flow.Command, send func(reply fun
 }
 
 // Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
-func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
+func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	if err := m.here(); err != nil {
 		return nil, err
 	}
-	if err := p.check(); err != nil {
+	if err := checkPoll(&p); err != nil {
 		return nil, err
 	}
 	if m.cfg.Workers != nil {
 		m.cfg.Workers.Polled(p.Worker)
 	}
-	done := make(chan []Claimed, 1)
-	w := newPoller(p, func(got []Claimed) { done <- got })
+	done := make(chan engine.Jobs, 1)
+	w := newPoller(p, func(got engine.Jobs) { done <- got })
 	m.tell(m.sessions, w)
 	timeUp := make(chan struct{})
 	if p.Wait > 0 {
@@ -100,8 +120,8 @@ func (m *Member) Poll(ctx context.Context, p Poll) ([]Claimed, error) {
 // maxPollNames bounds how many services a poll may name, and how many labels.
 const maxPollNames = 1000
 
-// check refuses names that a store could neither keep nor look for, and more of them than a poller can mean.
-func (p *Poll) check() error {
+// checkPoll refuses names that a store could neither keep nor look for, and more of them than a poller can mean.
+func checkPoll(p *engine.Poll) error {
 	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
 		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))
 }
@@ -118,112 +138,49 @@ func checkNames(what, each string, names []string) error {
 	return nil
 }
 
-// Complete reports the end of a job. A late or repeated report is acknowledged and changes nothing.
-func (m *Member) Complete(ctx context.Context, job string, r flow.Report) error {
-	task, at, err := flow.ParseJobID(job)
-	if err != nil {
-		return err
-	}
-	r.Address, r.Poller = at, true
-	return m.Do(ctx, task, r, "")
-}
-
-// Heartbeat prolongs a poller's claims, all at once, and names the jobs that nobody waits for any longer.
-func (m *Member) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
-	return m.Extend(ctx, worker, jobs, token, 0)
-}
-
-// Extend is Heartbeat for a time of the poller's choice, from now on; 0 = as long as a claim holds.
-func (m *Member) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
-	cmds := make([]taskCommand, len(jobs))
-	until := m.now() + m.cfg.Visibility.Milliseconds()
-	for i, job := range jobs {
-		task, at, err := flow.ParseJobID(job)
-		if err != nil {
-			return nil, err
-		}
-		cmds[i] = taskCommand{task, flow.Extend{Address: at, Worker: worker, Token: token, Until: until, MS: by.Milliseconds()}}
-	}
-	errs, err := m.doAll(ctx, cmds)
-	if err != nil {
-		return nil, err
-	}
-	for i, err := range errs {
-		switch kind := flow.KindOf(err); {
-		case kind == flow.Conflict || kind == flow.NotFound:
-			canceled = append(canceled, jobs[i])
-		case err != nil:
-			return nil, err
-		}
-	}
-	return canceled, nil
-}
-
-// Held is a claim as a poller knows it.
-type Held struct{ Job, Token string }
-
-// GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with that token
-// (any longer) stays as it is.
-func (m *Member) GiveBack(ctx context.Context, claims []Held) error {
-	cmds := make([]taskCommand, len(claims))
-	for i, c := range claims {
-		task, at, err := flow.ParseJobID(c.Job)
-		if err != nil {
-			return err
-		}
-		cmds[i] = taskCommand{task, flow.GiveBack{Address: at, Token: c.Token}}
-	}
-	errs, err := m.doAll(ctx, cmds)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(errs...)
-}
-
-// taskCommand is a command and the task it is for.
-type taskCommand struct {
-	task string
-	cmd  flow.Command
-}
-
 // together bounds how many commands of one request are on their way at once.
 const together = 500
 
-// doAll gives commands that may be repeated to many tasks, and tells how each was answered.
-func (m *Member) doAll(ctx context.Context, cmds []taskCommand) ([]error, error) {
+// DoAll carries out orders that may be repeated, and tells how each was answered.
+func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
 	if err := m.here(); err != nil {
 		return nil, err
 	}
-	errs := make([]error, 0, len(cmds))
-	for group := range slices.Chunk(cmds, together) {
-		if err := m.admit(group[0].cmd); err != nil {
+	outcomes := make(engine.Outcomes, 0, len(orders))
+	for group := range slices.Chunk(orders, together) {
+		if err := m.admit(group[0].Command); err != nil {
 			return nil, err
 		}
 		answers, err := m.doGroup(ctx, group)
 		if err != nil {
-			return nil, err
+			return nil, told(err)
 		}
-		errs = append(errs, answers...)
+		outcomes = append(outcomes, answers...)
 	}
-	return errs, nil
+	return outcomes, nil
 }
 
-func (m *Member) doGroup(ctx context.Context, group []taskCommand) ([]error, error) {
+func (m *Member) doGroup(ctx context.Context, group []engine.Order) (engine.Outcomes, error) {
 	pending := make([]chan answer, len(group))
-	for i, c := range group {
+	for i, o := range group {
 		done := make(chan answer, 1)
 		pending[i] = done
-		m.tell(m.tasks, &command{task: c.task, cmd: c.cmd, reply: m.enter(c.cmd, func(a answer) { done <- a })})
+		cmd, err := m.prepare(o.Command)
+		if err != nil {
+			done <- answer{err: err}
+			continue
+		}
+		m.tell(m.tasks, &command{task: o.Task, cmd: cmd, request: o.Request, reply: m.enter(cmd, func(a answer) { done <- a })})
 	}
-	errs := make([]error, len(group))
+	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {
 		a, err := answerOf(ctx, m, done, nil)
 		if err != nil {
 			return nil, err
 		}
-		errs[i] = a.err
+		outcomes[i] = outcomeOf(group[i].Command, a, m.now())
 	}
-	return errs, nil
+	return outcomes, nil
 }
 
 // Await answers when a task has ended.
@@ -245,27 +202,27 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 		m.tell(m.tasks, stopWait{task, w})
 		return "", err
 	}
-	return o.status, o.err
+	return o.status, told(o.err)
 }
 
 // Watch reads a task's journal from a position on, as it grows; it ends with the task.
-func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error] {
-	return func(yield func(persistence.Row, error) bool) {
+func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
+	return func(yield func(engine.Row, error) bool) {
 		grown, stop := m.hub.watch(task)
 		defer stop()
 		for {
 			row, err := m.store.Task(ctx, task)
 			if err != nil {
-				yield(persistence.Row{}, notFound(err, task))
+				yield(engine.Row{}, told(notFound(err, task)))
 				return
 			}
 			rows, err := m.store.Rows(ctx, task, after, watched)
 			if err != nil {
-				yield(persistence.Row{}, err)
+				yield(engine.Row{}, told(err))
 				return
 			}
 			for _, r := range rows {
-				if after = r.Seq; !yield(r, nil) {
+				if after = r.Seq; !yield(engine.Row(r), nil) {
 					return
 				}
 			}
@@ -285,7 +242,7 @@ func (m *Member) Appears(ctx context.Context, task string) error {
 	defer stop()
 	for {
 		if _, err := m.store.Task(ctx, task); !errors.Is(err, persistence.ErrNotFound) {
-			return err
+			return told(err)
 		}
 		if !m.waitGrown(ctx, grown) {
 			return cmp.Or(ctx.Err(), error(errLeaving))
@@ -331,11 +288,22 @@ func checkCommand(cmd flow.Command) error {
 		}
 	case flow.Report:
 		v, what = c.Output, "the result"
+	case flow.Append:
+		return checkItems(c.Items)
 	default:
 		return nil
 	}
 	if err := checkJSON(v); err != nil {
 		return flow.Errorf(flow.Invalid, "%s: %v", what, err)
+	}
+	return nil
+}
+
+func checkItems(items []json.RawMessage) error {
+	for _, item := range items {
+		if err := checkJSON(item); err != nil {
+			return flow.Errorf(flow.Invalid, "items: %v", err)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/troupe-engine/troupe/engine"
 )
 
 // kind says which jobs of a service a poller may have.
@@ -12,7 +14,7 @@ type kind struct {
 	labels []string // that the poller has, sorted
 }
 
-func kindOf(p Poll) kind {
+func kindOf(p engine.Poll) kind {
 	k := kind{flow: p.FlowID}
 	if len(p.Labels) > 0 {
 		k.labels = slices.Compact(slices.Sorted(slices.Values(p.Labels)))

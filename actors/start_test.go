@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -18,9 +19,9 @@ import (
 func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	th := start(t, actors.Config{IdleAfter: 20 * time.Millisecond})
 	version := th.publish(t, untilApproved)
-	_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`[1]`)})
+	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`[1]`)})
 	require.Equal(t, flow.Invalid, flow.KindOf(err))
-	id, created, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{"n":1}`)})
+	id, created, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{"n":1}`)})
 	require.NoError(t, err)
 	require.True(t, created)
 	row, err := th.store.Task(t.Context(), id)
@@ -30,7 +31,7 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 
 func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
 	th := start(t, actors.Config{})
-	n := actors.NewTask{VersionID: th.publish(t, untilApproved), ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}
+	n := engine.NewTask{VersionID: th.publish(t, untilApproved), ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}
 	id, created, err := th.StartTask(t.Context(), n)
 	require.NoError(t, err)
 	require.True(t, created)
@@ -55,7 +56,7 @@ func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
 
 func TestACommandTellsWhetherItChangedAnything(t *testing.T) {
 	th := start(t, actors.Config{})
-	id, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: th.publish(t, untilApproved)})
+	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: th.publish(t, untilApproved)})
 	require.NoError(t, err)
 	for _, want := range []bool{true, false} {
 		events, err := th.Tell(t.Context(), id, flow.Cancel{}, "")
@@ -75,7 +76,7 @@ func TestAStartThatTheDeletionOfItsFlowOvertakesIsRefused(t *testing.T) {
 	th := start(t, actors.Config{Store: store})
 	version := th.publish(t, untilApproved)
 	for range 2 {
-		_, _, err := th.StartTask(t.Context(), actors.NewTask{VersionID: version})
+		_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
 		require.Equal(t, flow.NotFound, flow.KindOf(err))
 		require.ErrorContains(t, err, version)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -20,31 +21,30 @@ import (
 // keySpace is the name space of ids derived from idempotency keys.
 var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
 
-// StartTask begins a task. created is false when a task with the same key had been started before.
-// It answers when the task is stored.
-func (m *Member) StartTask(ctx context.Context, n NewTask) (id string, created bool, err error) {
+// StartTask begins a task. It answers when the task is stored.
+func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
-		return "", false, err
+		return engine.Started{}, told(err)
 	}
 	a, err := m.call(ctx, msg.start, func(reply func(answer)) {
 		msg.reply = reply
 		m.tell(m.tasks, msg)
 	})
 	if err != nil {
-		return "", false, err
+		return engine.Started{}, told(err)
 	}
 	switch {
 	case errors.Is(a.err, persistence.ErrExists):
-		return msg.task, false, m.sameStart(ctx, msg)
+		return engine.Started{Task: msg.task}, told(m.sameStart(ctx, msg))
 	case errors.Is(a.err, persistence.ErrNoVersion):
 		m.reader.Forget(n.VersionID)
-		return "", false, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
+		return engine.Started{}, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
 	}
-	return msg.task, a.err == nil, a.err
+	return engine.Started{Task: msg.task, Created: a.err == nil}, told(a.err)
 }
 
-func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
+func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error) {
 	if err := m.admit(flow.Start{}); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (m *Member) newTask(ctx context.Context, n NewTask) (*create, error) {
 }
 
 // idOf is the id of a task that is to be started.
-func idOf(n NewTask, flowID string) (string, error) {
+func idOf(n engine.NewTask, flowID string) (string, error) {
 	switch {
 	case n.ID != "":
 		id, err := uuid.Parse(n.ID)
@@ -98,7 +98,7 @@ func paramsOr(params json.RawMessage) []byte {
 
 // bodyHash tells whether a repeated start is the same request. Only keyed starts need one, and those
 // whose answer may get lost are told apart by their random id.
-func bodyHash(n NewTask) string {
+func bodyHash(n engine.NewTask) string {
 	if n.Key == "" && n.ID == "" {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -43,7 +44,7 @@ func TestManyTasksThatGoToRestLeaveRoomForNewOnes(t *testing.T) {
 	for range 50 {
 		starts.Go(func() {
 			for range tasks / 50 {
-				_, _, err := th.StartTask(context.Background(), actors.NewTask{VersionID: version})
+				_, _, err := th.StartTask(context.Background(), engine.NewTask{VersionID: version})
 				require.NoError(t, err)
 			}
 		})
@@ -59,7 +60,7 @@ func TestManyTasksThatGoToRestLeaveRoomForNewOnes(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	another := make(chan error, 1)
 	go func() {
-		_, _, err := th.StartTask(context.Background(), actors.NewTask{VersionID: version})
+		_, _, err := th.StartTask(context.Background(), engine.NewTask{VersionID: version})
 		another <- err
 	}()
 	require.Eventually(t, func() bool { return th.Stats().Messages > 0 || len(another) > 0 }, patience, time.Millisecond)

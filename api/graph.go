@@ -6,13 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // graph serves the PocketFlow dialect: thin handlers that decode, call and encode.
 type graph struct {
-	engine   Engine
+	engine   engine.Engine
 	store    Store
 	reader   Reader
 	registry Registry

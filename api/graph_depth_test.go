@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -27,13 +28,14 @@ func TestValuesThatNestTooDeepAreRefused(t *testing.T) {
 	require.Contains(t, body, "params nests arrays and objects deeper than 1000 levels")
 
 	member := s.Server.cfg.Engine.(*actors.Member)
-	id, _, err := member.StartTask(t.Context(), actors.NewTask{VersionID: "v-1"})
+	started, err := member.StartTask(t.Context(), engine.NewTask{VersionID: "v-1"})
+	id := started.Task
 	require.NoError(t, err)
 	resp, body = s.do(t, http.MethodPost, "/api/tasks/signal", `{"task_id":"`+id+`","key":"k","value":`+deep+`}`)
 	require.Equal(t, http.StatusUnprocessableEntity, resp.StatusCode)
 	require.Contains(t, body, "the signal's value nests arrays and objects deeper than 1000 levels")
 
-	jobs, err := member.Poll(t.Context(), actors.Poll{Worker: "w", Services: []string{"s"}})
+	jobs, err := member.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"s"}})
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	resp, body = s.do(t, http.MethodPost, "/api/queue/complete", `{"queue_id":"q-`+flow.JobID(id, jobs[0].Job.Address)+`","result":`+deep+`}`)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -32,7 +32,7 @@ const maxWait = time.Minute
 // poll answers, and refuses, in the list form's dialect whoever asks in it.
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	q, list, err := readPoll(r)
-	var claimed []actors.Claimed
+	var claimed []engine.Claimed
 	if err == nil {
 		claimed, err = g.claim(w, r, q)
 	}
@@ -83,21 +83,21 @@ func readPoll(r *http.Request) (q wire.QueuePoll, list bool, err error) {
 	return q, true, nil
 }
 
-func writeJob(w http.ResponseWriter, worker string, c actors.Claimed) error {
+func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
 	job := toQueueJob(worker, c)
 	text, err := json.Marshal(wire.QueueInput{Input: job.Input, Params: job.Params, RunID: job.RunID})
 	if err != nil {
 		return err
 	}
 	job.InputJSON = string(text)
-	if c.Job.ParamsApart() {
+	if c.Job.ParamsKey != "" {
 		job.Params = nil // they are in there
 	}
 	writeJSON(w, http.StatusOK, job)
 	return nil
 }
 
-func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) ([]actors.Claimed, error) {
+func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) ([]engine.Claimed, error) {
 	flowID := ""
 	if q.Flow != "" {
 		var err error
@@ -110,7 +110,7 @@ func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) 
 	}
 	ctx, cancel := Stay(w, r)
 	defer cancel()
-	p := actors.Poll{Worker: q.WorkerID, Services: q.Services, FlowID: flowID, Labels: q.Labels, Max: max(q.Max, 1)}
+	p := engine.Poll{Worker: q.WorkerID, Services: q.Services, FlowID: flowID, Labels: q.Labels, Max: max(q.Max, 1)}
 	if q.WaitMS > 0 {
 		p.Wait = min(time.Duration(min(q.WaitMS, maxWait.Milliseconds()))*time.Millisecond, maxWait)
 	}
@@ -121,11 +121,11 @@ func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) 
 	return claimed, err
 }
 
-func toQueueJob(worker string, c actors.Claimed) wire.QueueJob {
+func toQueueJob(worker string, c engine.Claimed) wire.QueueJob {
 	id := c.Job.ID()
 	node, _ := place(c.Job.Address)
 	return wire.QueueJob{
-		ID: queuePrefix + id, TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Exec.Service, Status: "claimed",
+		ID: queuePrefix + id, TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Service, Status: "claimed",
 		WorkerID: worker, CreatedAt: seconds(c.Job.EnqueuedAt), StartedAt: seconds(c.ClaimedAt), TimeoutAt: seconds(c.Until),
 		Input: orNull(c.Job.Input), Params: orObject(c.Job.Params), RunID: runPrefix + id, Token: c.Token,
 		VisibilityMS: c.Until - c.ClaimedAt,
@@ -173,11 +173,11 @@ func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return notFound("queue entry not found")
 	}
-	report := flow.Report{Address: a, Output: q.Result, Error: q.Error, Fatal: q.Fatal, Token: q.Token, Worker: worker}
+	report := flow.Report{Address: a, Output: q.Result, Error: q.Error, Fatal: q.Fatal, Token: q.Token, Worker: worker, Poller: true}
 	if report.Log, err = g.keepLog(r, task, job, a, q); err != nil {
 		return err
 	}
-	if err := g.engine.Complete(r.Context(), job, report); err != nil {
+	if err := g.order(r, task, report); err != nil {
 		return err
 	}
 	return writeOK(w)
@@ -282,13 +282,14 @@ func readHeartbeat(r *http.Request) (q wire.QueueHeartbeat, byID bool, err error
 // prolong answers with the ids of those jobs that nobody waits for any longer, as they were asked for.
 func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []string, err error) {
 	ids := q.IDs()
-	jobs := make([]string, len(ids))
+	claims := make([]engine.Claim, len(ids))
 	for i, id := range ids {
-		if jobs[i], _, _, err = jobOf(id, queuePrefix); err != nil {
+		claims[i].Token = q.Token
+		if claims[i].Job, _, _, err = jobOf(id, queuePrefix); err != nil {
 			return nil, err
 		}
 	}
-	over, err := g.engine.Extend(r.Context(), q.WorkerID, jobs, q.Token, time.Duration(q.Extend*float64(time.Second)))
+	over, err := engine.Extend(r.Context(), g.engine, q.WorkerID, claims, time.Duration(q.Extend*float64(time.Second)))
 	if err != nil {
 		return nil, err
 	}
@@ -297,8 +298,8 @@ func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []stri
 		gone[job] = true
 	}
 	canceled = []string{}
-	for i, job := range jobs {
-		if gone[job] {
+	for i := range claims {
+		if gone[claims[i].Job] {
 			canceled = append(canceled, ids[i])
 		}
 	}
@@ -318,7 +319,7 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 	if len(all) == 0 {
 		return badRequest("queue_id required")
 	}
-	claims := make([]actors.Held, len(all))
+	claims := make([]engine.Claim, len(all))
 	for i, c := range all {
 		if claims[i].Job, _, _, err = jobOf(c.QueueID, queuePrefix); err != nil {
 			return notFound("queue entry not found")
@@ -327,7 +328,7 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("token required: it is in the answer of the poll")
 		}
 	}
-	if err := g.engine.GiveBack(r.Context(), claims); missing(err) {
+	if err := engine.GiveBack(r.Context(), g.engine, claims); missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
@@ -349,7 +350,7 @@ func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, task, a, err := jobOf(q.RunID, runPrefix)
 	if err == nil {
-		err = g.engine.Do(r.Context(), task, flow.Note{Address: a, Text: q.Status}, "")
+		err = g.order(r, task, flow.Note{Address: a, Text: q.Status})
 	}
 	if err != nil && !missing(err) && flow.KindOf(err) != flow.Conflict {
 		return err

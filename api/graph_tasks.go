@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -68,11 +68,11 @@ func (g *graph) createTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, _, err := g.engine.StartTask(r.Context(), actors.NewTask{VersionID: version, Params: json.RawMessage(params)})
+	started, err := g.engine.StartTask(r.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
 	if err != nil {
 		return err
 	}
-	return writeID(w, id)
+	return writeID(w, started.Task)
 }
 
 func isObject(text string) bool {
@@ -169,8 +169,13 @@ func (g *graph) eachView(ctx context.Context, tasks []string, visit func(*persis
 	return nil
 }
 
+func (g *graph) order(r *http.Request, task string, cmd flow.Command) error {
+	_, err := g.engine.Do(r.Context(), engine.Order{Task: task, Command: cmd})
+	return err
+}
+
 func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
-	if err := g.engine.Do(r.Context(), r.URL.Query().Get("id"), flow.Cancel{}, ""); missing(err) {
+	if err := g.order(r, r.URL.Query().Get("id"), flow.Cancel{}); missing(err) {
 		return notFound("not found")
 	} else if err != nil {
 		return err
@@ -187,7 +192,7 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 	if b.bad || task == "" || key == "" {
 		return badRequest("bad request")
 	}
-	err = g.engine.Do(r.Context(), task, flow.Signal{Key: key, Value: orNull(b.raw("value"))}, "")
+	err = g.order(r, task, flow.Signal{Key: key, Value: orNull(b.raw("value"))})
 	if missing(err) {
 		return notFound("not found")
 	}

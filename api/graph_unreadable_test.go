@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -17,7 +18,7 @@ func TestAListShowsWhatItCanOfATaskThatCannotBeRead(t *testing.T) {
 	require.NoError(t, s.store.CreateFlow(t.Context(), persistence.Flow{ID: "flow-1", Name: "f"}))
 	require.NoError(t, s.store.CreateVersion(t.Context(), persistence.Version{ID: "v-1", FlowID: "flow-1", Number: 1, Status: "published",
 		Definition: []byte(`{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)}))
-	good, _, err := member.StartTask(t.Context(), actors.NewTask{VersionID: "v-1"})
+	started, err := member.StartTask(t.Context(), engine.NewTask{VersionID: "v-1"})
 	require.NoError(t, err)
 	errs, err := s.store.Commit(t.Context(), member.Incarnation(), []persistence.Commit{{Task: "bad", Seq: 1, At: 1, Events: []byte(`{"f":99,"e":[]}`),
 		Create: &persistence.Create{FlowID: "flow-1", VersionID: "v-1", Params: []byte(`{"n":1}`), CreatedAt: 1}, Columns: &persistence.Columns{Status: "running", Cursor: "a"}}})
@@ -29,7 +30,7 @@ func TestAListShowsWhatItCanOfATaskThatCannotBeRead(t *testing.T) {
 	var page graphPage[graphTask]
 	require.NoError(t, json.Unmarshal([]byte(body), &page), body)
 	require.Len(t, page.Data, 2)
-	require.Equal(t, good, page.Data[0].ID)
+	require.Equal(t, started.Task, page.Data[0].ID)
 	require.Equal(t, "bad", page.Data[1].ID)
 	require.Equal(t, "running", page.Data[1].Status)
 	require.Contains(t, page.Data[1].Shared, "the task cannot be read")

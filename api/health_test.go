@@ -6,11 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // unready is an engine that cannot do its work.
-type unready struct{ Engine }
+type unready struct{ engine.Engine }
 
 func (unready) Ready() error {
 	return flow.Errorf(flow.Busy, "the member cannot write to its store")

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -34,7 +33,7 @@ func newMetrics(cfg Config) (*metrics, error) {
 		m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
 	}
-	for _, c := range slices.Concat(all, cfg.Engine.Collectors(), cfg.Collectors) {
+	for _, c := range append(all, cfg.Collectors...) {
 		if err := m.registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -17,7 +18,7 @@ import (
 // pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run
 // (task), step, task (unit) and cancelled. Thin handlers that decode, call and encode.
 type pgflow struct {
-	engine Engine
+	engine engine.Engine
 	store  Store
 	reader Reader
 	limits flow.Limits

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -56,7 +57,7 @@ func (r Runs) Tell(ctx context.Context, run, last string, to Listener) error {
 		return noRun(run, err)
 	}
 	troubled := func(error) error { return to.Note(Trouble) }
-	err := Follow(ctx, r.Engine, run, s.read, troubled, func(row persistence.Row) error {
+	err := Follow(ctx, r.Engine, run, s.read, troubled, func(row engine.Row) error {
 		return s.feed.tell(row, s.after, to)
 	})
 	if err == nil && !s.feed.s.Status.Ended() {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // pgEvent is what subscribers are told: its kind as event_type, run_id, status, and the fields of its kind.
@@ -121,7 +121,7 @@ func parsePgSpot(text string) (pgSpot, error) {
 }
 
 // tell tells the events of a row behind a place.
-func (f *pgFeed) tell(row persistence.Row, after pgSpot, to Listener) error {
+func (f *pgFeed) tell(row engine.Row, after pgSpot, to Listener) error {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return err

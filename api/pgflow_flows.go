@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -171,7 +172,7 @@ func (p *pgflow) cancelAll(ctx context.Context, flowID string) error {
 		}
 		for i := range rows {
 			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
-				if err := p.engine.Do(ctx, rows[i].ID, how, ""); err != nil && !missing(err) {
+				if _, err := p.engine.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !missing(err) {
 					return err
 				}
 			}

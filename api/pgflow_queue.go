@@ -8,14 +8,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // writeTasks answers a poll in the list form.
-func writeTasks(w http.ResponseWriter, claimed []actors.Claimed) error {
+func writeTasks(w http.ResponseWriter, claimed []engine.Claimed) error {
 	tasks := make([]wire.QueueTask, len(claimed))
 	for i, c := range claimed {
 		tasks[i] = toQueueTask(c)
@@ -24,19 +24,17 @@ func writeTasks(w http.ResponseWriter, claimed []actors.Claimed) error {
 	return nil
 }
 
-func toQueueTask(c actors.Claimed) wire.QueueTask {
+func toQueueTask(c engine.Claimed) wire.QueueTask {
 	j := &c.Job
 	t := wire.QueueTask{
-		ID: j.ID(), FlowSlug: j.Plan.FlowSlug, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
+		ID: j.ID(), FlowSlug: j.Flow, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
 		Input: orNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
-		Service: j.Exec.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
+		Service: j.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}
-	if j.ParamsApart() {
-		t.ParamsKey = j.ParamsKey()
-	} else {
+	if t.ParamsKey = j.ParamsKey; j.ParamsKey == "" {
 		t.Params = orObject(j.Params)
 	}
-	if !j.RunApart() {
+	if !j.RunApart {
 		t.FlowInput = orNull(j.Run)
 	}
 	return t

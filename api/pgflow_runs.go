@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -43,11 +43,11 @@ func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
 			return flow.Errorf(flow.Invalid, "input: %v", err)
 		}
 	}
-	id, _, err := p.engine.StartTask(r.Context(), actors.NewTask{VersionID: v.ID, Newest: true, ID: q.RunID, Params: input.Bytes()})
+	started, err := p.engine.StartTask(r.Context(), engine.NewTask{VersionID: v.ID, Newest: true, ID: q.RunID, Params: input.Bytes()})
 	if err != nil {
 		return err
 	}
-	return p.writeStates(w, r, id)
+	return p.writeStates(w, r, started.Task)
 }
 
 // newest finds a flow and its newest published version.
@@ -111,7 +111,7 @@ func (p *pgflow) resume(w http.ResponseWriter, r *http.Request) error {
 // cancel lets what is in flight go on.
 func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
-	events, err := p.engine.Tell(r.Context(), run, flow.Cancel{Gently: true}, "")
+	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: flow.Cancel{Gently: true}})
 	if err != nil {
 		return noRun(run, err)
 	}
@@ -119,7 +119,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noRun(run, err)
 	}
-	if status := shownAs(v.State); len(events) == 0 && status != pgCancelled {
+	if status := shownAs(v.State); len(out.Events) == 0 && status != pgCancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
 	writeJSON(w, http.StatusOK, statesOf(v.State))
@@ -129,7 +129,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 // steer gives a command to a run. That it is as wanted already is no reason to refuse, as long as it lives.
 func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
 	run := runID(r)
-	refused := p.engine.Do(r.Context(), run, cmd, "")
+	_, refused := p.engine.Do(r.Context(), engine.Order{Task: run, Command: cmd})
 	if refused != nil && flow.KindOf(refused) != flow.Conflict {
 		return noRun(run, refused)
 	}

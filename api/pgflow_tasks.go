@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -91,14 +92,14 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 // report gives a report to a run and answers with the task. A direct task of a run that is over stays as
 // it is, like any other.
 func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
-	events, err := p.engine.Tell(r.Context(), run, report, "")
+	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
 	if report.Scope == "" && missing(err) { // the step may be inside a branch
 		at, _, unknown := p.locate(r.Context(), run, report.Address)
 		if unknown != nil {
 			return unknown
 		}
 		report.Address = at
-		events, err = p.engine.Tell(r.Context(), run, report, "")
+		out, err = p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
 	}
 	if report.Direct && flow.KindOf(err) == flow.Conflict {
 		if _, n, unknown := p.locate(r.Context(), run, report.Address); unknown == nil && n.Exec.Type == flow.ExecDirect {
@@ -113,8 +114,8 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 	case err != nil:
 		return err
 	}
-	for i := range events {
-		if e := &events[i]; e.Type == flow.AttemptEnded {
+	for i := range out.Events {
+		if e := &out.Events[i]; e.Type == flow.AttemptEnded {
 			writeJSON(w, http.StatusOK, reportedBy(run, e))
 			return nil
 		}
@@ -176,10 +177,10 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 	}
 	run := runID(r)
 	at := flow.Address{Node: q.Step}
-	indexes, err := p.engine.Append(r.Context(), run, at, q.Items, q.Route, "")
+	indexes, err := engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
 	if missing(err) { // the step may be inside a branch
 		if at, _, err = p.locate(r.Context(), run, at); err == nil {
-			indexes, err = p.engine.Append(r.Context(), run, at, q.Items, q.Route, "")
+			indexes, err = engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
 		}
 	}
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // Config says what a Server serves and to whom. Zero fields have useful defaults.
 type Config struct {
-	Engine   Engine
+	Engine   engine.Engine
 	Store    Store
 	Reader   Reader
 	Registry Registry
@@ -38,7 +39,7 @@ type Config struct {
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
 
 	Logger     *slog.Logger
-	Collectors []prometheus.Collector // what /metrics shows beside the engine's
+	Collectors []prometheus.Collector // what /metrics shows beside the shell's own
 }
 
 // BodyLimit is how many bytes a request may have: 8 MiB, or what a value may have with room for all that comes

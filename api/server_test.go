@@ -46,7 +46,7 @@ func serve(t *testing.T, cfg Config, prepare ...func(*Server)) *serving {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, member.Stop(context.Background())) })
 
-	cfg.Engine, cfg.Store, cfg.Registry = member, store, registry
+	cfg.Engine, cfg.Store, cfg.Registry, cfg.Collectors = member, store, registry, member.Collectors()
 	cfg.Reader = persistence.NewReader(store, flow.Limits{})
 	s := &serving{left: make(chan error, 1), store: store}
 	s.Server, err = New(cfg)

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/engine"
 )
 
 // Message is one of a stream. What tells a stream's messages does not know how they travel.
@@ -62,12 +62,12 @@ var (
 
 // Watcher reads a task's journal from a position on, as it grows; it ends with the task.
 type Watcher interface {
-	Watch(ctx context.Context, task string, after int64) iter.Seq2[persistence.Row, error]
+	Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error]
 }
 
 // Follow calls tell with the rows of a task's journal behind a position until there is nothing more to come. It
 // does not end because the store does not answer for a while: troubled hears of that, and may end it with an error.
-func Follow(ctx context.Context, w Watcher, task string, after int64, troubled func(error) error, tell func(persistence.Row) error) error {
+func Follow(ctx context.Context, w Watcher, task string, after int64, troubled func(error) error, tell func(engine.Row) error) error {
 	for {
 		var trouble error
 		for row, err := range w.Watch(ctx, task, after) {

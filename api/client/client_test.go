@@ -26,6 +26,7 @@ import (
 	"github.com/troupe-engine/troupe/api/client"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -172,7 +173,7 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	require.NoError(t, err)
 	started, err = c.Start(ctx, wire.Start{Flow: "queued"})
 	require.NoError(t, err)
-	got, err := s.engine.Poll(ctx, actors.Poll{Worker: "w", Services: []string{"paint"}, Wait: time.Minute})
+	got, err := s.engine.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"paint"}, Wait: time.Minute})
 	require.NoError(t, err)
 	job, err := c.Job(ctx, got[0].Job.ID())
 	require.NoError(t, err)

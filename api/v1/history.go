@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -110,7 +111,7 @@ func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit
 			if len(items) > 0 && size > pageBytes {
 				return items, true, nil
 			}
-			events, err := eventsOf(row, from)
+			events, err := eventsOf(engine.Row(row), from)
 			if err != nil {
 				return nil, false, err
 			}
@@ -127,7 +128,7 @@ func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit
 }
 
 // eventsOf are the events of a row behind a spot.
-func eventsOf(row persistence.Row, from spot) ([]wire.Event, error) {
+func eventsOf(row engine.Row, from spot) ([]wire.Event, error) {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -122,7 +123,7 @@ func (s *service) releaseJob(ctx context.Context, in *releaseInput) (*body[wire.
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Engine.Do(ctx, task, flow.GiveBack{Address: r.Address, Token: in.Body.Token}, ""); err != nil {
+	if _, err := s.Engine.Do(ctx, engine.Order{Task: task, Command: flow.GiveBack{Address: r.Address, Token: in.Body.Token}}); err != nil {
 		return nil, at("path.job", err)
 	}
 	return s.getJob(ctx, &in.JobPath)

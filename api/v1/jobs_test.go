@@ -6,18 +6,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // claim takes a job as a poller does.
-func (s *server) claim(service string) actors.Claimed {
+func (s *server) claim(service string) engine.Claimed {
 	s.Helper()
-	got, err := s.engine.Poll(s.Context(), actors.Poll{Worker: "painter", Services: []string{service}, Wait: deadline})
+	got, err := s.engine.Poll(s.Context(), engine.Poll{Worker: "painter", Services: []string{service}, Wait: deadline})
 	require.NoError(s, err)
 	require.Len(s, got, 1)
 	return got[0]
+}
+
+// endJob ends a job as a poller does.
+func (s *server) endJob(job string, r flow.Report) error {
+	order, err := engine.Completing(job, r)
+	require.NoError(s, err)
+	return s.order(order.Task, order.Command)
+}
+
+func (s *server) order(task string, cmd flow.Command) error {
+	_, err := s.engine.Do(s.Context(), engine.Order{Task: task, Command: cmd})
+	return err
 }
 
 func TestAJobIsToldFromTheJournal(t *testing.T) {
@@ -45,7 +57,7 @@ func TestAJobIsToldFromTheJournal(t *testing.T) {
 			require.Equal(t, []any{"claimed", "painter"}, []any{s.get(path)["state"], s.get(path)["worker"]})
 			held := items(s.get("/v1/jobs"))[0]
 			require.Equal(t, []any{"claimed", "painter"}, []any{held["state"], held["worker"]})
-			require.NoError(t, s.engine.Complete(t.Context(), claimed.Job.ID(), tt.report))
+			require.NoError(t, s.endJob(claimed.Job.ID(), tt.report))
 			job := s.until(path, func(v obj) bool { return v["state"] != "claimed" })
 			require.Equal(t, tt.state, job["state"])
 			require.Equal(t, []any{id, "q", "paint", "red", true}, []any{job["task"], job["node"], job["service"], job["input"], job["queue"]})
@@ -65,7 +77,7 @@ func TestWhatAJobPrintsIsKept(t *testing.T) {
 	job := claimed.Job.ID()
 	s.refused(404, "path.job", "GET", "/v1/jobs/"+job+"/log", nil)
 	require.NoError(t, s.store.PutLog(t.Context(), id, job, []byte("first coat\n\xff")))
-	require.NoError(t, s.engine.Complete(t.Context(), job, flow.Report{Output: []byte(`1`), Log: true}))
+	require.NoError(t, s.endJob(job, flow.Report{Output: []byte(`1`), Log: true}))
 	s.ended(id, "completed")
 	require.Equal(t, true, items(s.get("/v1/tasks/" + id + "/runs"))[0]["log"])
 	require.Equal(t, obj{"content": "first coat\n\uFFFD"}, s.get("/v1/jobs/"+job+"/log"))

@@ -21,7 +21,7 @@ nodes:
 func (s *server) report(service string, r flow.Report) {
 	s.Helper()
 	job := s.claim(service).Job
-	require.NoError(s, s.engine.Complete(s.Context(), job.ID(), r))
+	require.NoError(s, s.endJob(job.ID(), r))
 }
 
 func TestAFailedTaskIsRetriedFromItsFailure(t *testing.T) {

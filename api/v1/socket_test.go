@@ -425,7 +425,7 @@ func TestASlowReaderIsToldToGoAndComesBack(t *testing.T) {
 	channel := "task:" + task
 	large := json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)
 	for range 20 { // more than the kernel keeps for a reader
-		require.NoError(t, s.engine.Do(t.Context(), task, flow.Signal{Key: "k", Value: large}, ""))
+		require.NoError(t, s.order(task, flow.Signal{Key: "k", Value: large}))
 	}
 	s.call(200, "POST", "/v1/tasks/"+task+"/cancel", nil)
 	k := s.socket()

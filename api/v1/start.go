@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -25,23 +25,23 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	id, created, err := s.Engine.StartTask(ctx, n)
+	task, err := s.Engine.StartTask(ctx, n)
 	if err != nil {
 		return nil, startProblem(err, &in.Body)
 	}
-	started := wire.Started{ID: id, Created: created}
+	started := wire.Started{ID: task.Task, Created: task.Created}
 	if in.Body.WaitMS > 0 {
-		if err := s.waitFor(ctx, id, 0, in.Body.WaitMS); err != nil {
+		if err := s.waitFor(ctx, task.Task, 0, in.Body.WaitMS); err != nil {
 			return nil, err
 		}
-		view, err := s.Reader.View(ctx, id)
+		view, err := s.Reader.View(ctx, task.Task)
 		if err != nil {
 			return nil, err
 		}
-		task := toTask(view)
-		started.Task = &task
+		shown := toTask(view)
+		started.Task = &shown
 	}
-	return &startAnswer{statusOf(created), started}, nil
+	return &startAnswer{statusOf(task.Created), started}, nil
 }
 
 func startProblem(err error, start *wire.Start) error {
@@ -60,8 +60,8 @@ func startProblem(err error, start *wire.Start) error {
 	return err
 }
 
-func (s *service) newTask(ctx context.Context, in *startInput) (actors.NewTask, error) {
-	n := actors.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
+func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, error) {
+	n := engine.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
 		return n, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}

@@ -31,7 +31,7 @@ func (s *server) reviewing(input obj) string {
 	s.Helper()
 	id := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(review), "input": input})["id"].(string)
 	job := s.claim("fetch").Job
-	require.NoError(s, s.engine.Complete(s.Context(), job.ID(), flow.Report{Output: []byte(`["a","b"]`)}))
+	require.NoError(s, s.endJob(job.ID(), flow.Report{Output: []byte(`["a","b"]`)}))
 	return id
 }
 

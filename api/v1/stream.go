@@ -9,8 +9,8 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 type streamInput struct {
@@ -58,7 +58,7 @@ func (st *streamer) tell(ctx context.Context, to api.Listener) error {
 		return err
 	}
 	troubled := func(err error) error { return st.troubled(ctx, to, err) }
-	err := api.Follow(ctx, st.s.Engine, st.task, st.from.since(), troubled, func(row persistence.Row) error {
+	err := api.Follow(ctx, st.s.Engine, st.task, st.from.since(), troubled, func(row engine.Row) error {
 		st.inTrouble = false
 		events, err := eventsOf(row, st.from)
 		if err != nil {

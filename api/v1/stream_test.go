@@ -268,7 +268,7 @@ func TestAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
 	got := []any{st.next().id, st.next().id}
 	store.down.Store(true)
 	signal := func(key string) {
-		require.NoError(t, s.engine.Do(t.Context(), id, flow.Signal{Key: key, Value: []byte(`1`)}, ""))
+		require.NoError(t, s.order(id, flow.Signal{Key: key, Value: []byte(`1`)}))
 	}
 	signal("other")
 	st.isTroubled()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -76,7 +77,7 @@ func (s *service) do(ctx context.Context, name string, cmd flow.Command, in *Com
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Engine.Do(ctx, in.Task, cmd, request); err != nil {
+	if _, err := s.Engine.Do(ctx, engine.Order{Task: in.Task, Command: cmd, Request: request}); err != nil {
 		return nil, commandProblem(name, in.Task, err)
 	}
 	row, err := s.Store.Task(ctx, in.Task)
@@ -134,7 +135,7 @@ func (s *service) append(ctx context.Context, in *appendInput) (*body[wire.Appen
 	for i, item := range in.Body.Items {
 		items[i] = raw(item)
 	}
-	units, err := s.Engine.Append(ctx, in.Task, addressOf(in.Body.StepName), items, in.Body.Route, request)
+	units, err := engine.Append(ctx, s.Engine, in.Task, flow.Append{Address: addressOf(in.Body.StepName), Items: items, Route: in.Body.Route}, request)
 	if err != nil {
 		return nil, s.stepProblem(ctx, in.Task, err)
 	}
@@ -165,13 +166,7 @@ func (s *service) complete(ctx context.Context, in *completeInput) (*body[wire.C
 	}
 	at := addressOf(in.Body.StepName)
 	at.Unit = in.Body.Unit
-	var answer wire.Completed
-	var err error
-	if in.Body.Error != "" {
-		answer.Changed, err = s.Engine.FailDirect(ctx, in.Task, at, in.Body.Error)
-	} else {
-		answer.Changed, err = s.Engine.CompleteDirect(ctx, in.Task, at, in.Body.Output)
-	}
+	out, err := s.Engine.Do(ctx, engine.Direct(in.Task, at, in.Body.Output, in.Body.Error))
 	if err != nil {
 		return nil, s.stepProblem(ctx, in.Task, err)
 	}
@@ -179,8 +174,7 @@ func (s *service) complete(ctx context.Context, in *completeInput) (*body[wire.C
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	answer.Task = toSummary(row)
-	return &body[wire.Completed]{answer}, nil
+	return &body[wire.Completed]{wire.Completed{Changed: len(out.Events) > 0, Task: toSummary(row)}}, nil
 }
 
 type signalInput struct {

@@ -12,7 +12,6 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"mime"
@@ -23,24 +22,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
-
-// Engine is what the API asks of a member.
-type Engine interface {
-	StartTask(ctx context.Context, t actors.NewTask) (id string, created bool, err error)
-	Do(ctx context.Context, task string, cmd flow.Command, request string) error
-	Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error)
-	CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error)
-	FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error)
-	api.Watcher
-	Appears(ctx context.Context, task string) error
-	Now() time.Time
-}
 
 // Store is what it reads and keeps without asking the engine.
 type Store interface {
@@ -70,7 +57,7 @@ type Registry interface {
 
 // Config says what is served. Zero fields below the first four have useful defaults.
 type Config struct {
-	Engine   Engine
+	Engine   engine.Engine
 	Store    Store
 	Reader   Reader
 	Registry Registry

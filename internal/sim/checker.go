@@ -252,14 +252,14 @@ func (m *model) jobsOf(task string) []string {
 }
 
 // carried checks a job that somebody begins to carry out.
-func (c *checker) carried(who string, job flow.Job) {
-	t := c.tasks[job.Task]
+func (c *checker) carried(who, task string, at flow.Address) {
+	t := c.tasks[task]
 	if t == nil {
-		c.w.fail("%s carries out %s of task %s, which is not stored", who, job.Address, job.Task)
+		c.w.fail("%s carries out %s of task %s, which is not stored", who, at, task)
 		return
 	}
-	if _, started := t.attempts[job.Address]; !started {
-		c.w.fail("%s carries out %s of task %s before its start is stored", who, job.Address, job.Task)
+	if _, started := t.attempts[at]; !started {
+		c.w.fail("%s carries out %s of task %s before its start is stored", who, at, task)
 	}
 }
 

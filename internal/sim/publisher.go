@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -162,17 +162,18 @@ func (p *publisher) lookUp() (version string, ok bool) {
 // start asks until it is answered: a task whose start nobody has heard of may begin later.
 func (p *publisher) start(version string) {
 	p.requests++
-	n := actors.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: fmt.Sprint(p.slug, p.requests)}
+	n := engine.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: fmt.Sprint(p.slug, p.requests)}
 	for !p.tryStart(version, n) {
 		p.w.sleep(p.w.upTo(time.Second))
 	}
 }
 
-func (p *publisher) tryStart(version string, n actors.NewTask) (answered bool) {
+func (p *publisher) tryStart(version string, n engine.NewTask) (answered bool) {
 	ctx, stop := p.patience()
 	defer stop()
 	gone := slices.Index(p.versions, version) < p.deleted
-	id, _, err := p.anyMember().StartTask(ctx, n)
+	started, err := p.anyMember().StartTask(ctx, n)
+	id := started.Task
 	p.w.say("a start of %s is answered: %s %v", version, id, err)
 	kind := flow.KindOf(err)
 	switch {
@@ -217,7 +218,7 @@ func (p *publisher) endAll() {
 func (p *publisher) tell(task string, cmd flow.Command) error {
 	for {
 		ctx, stop := p.patience()
-		err := p.anyMember().Do(ctx, task, cmd, "")
+		err := tell(ctx, p.anyMember(), task, cmd, "")
 		stop()
 		if err == nil || flow.KindOf(err) != "" && flow.KindOf(err) != flow.Busy {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -222,12 +223,12 @@ func (st *stage) unfinished() string {
 }
 
 // anyMember is whoever a client happens to ask, also one that is no longer in charge.
-func (st *stage) anyMember() *actors.Member {
+func (st *stage) anyMember() engine.Engine {
 	st.w.park(func() bool { return len(st.troupe) > 0 })
 	if st.w.chance(900) {
-		return st.troupe[len(st.troupe)-1].Member
+		return wired{st.troupe[len(st.troupe)-1].Member}
 	}
-	return pick(st.w.rng, st.troupe...).Member
+	return wired{pick(st.w.rng, st.troupe...).Member}
 }
 
 // patience is how long somebody waits for an answer.

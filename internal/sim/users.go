@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -73,10 +73,11 @@ func (u *user) help(f func()) {
 
 // start begins the task; the key makes it safe to ask again.
 func (u *user) start() {
-	n := actors.NewTask{VersionID: u.version, Params: u.play.params, Key: u.name}
+	n := engine.NewTask{VersionID: u.version, Params: u.play.params, Key: u.name}
 	for {
 		ctx, stop := u.patience()
-		id, _, err := u.anyMember().StartTask(ctx, n)
+		started, err := u.anyMember().StartTask(ctx, n)
+		id := started.Task
 		stop()
 		if err == nil {
 			u.task = id
@@ -97,14 +98,15 @@ func (u *user) start() {
 }
 
 // startAgain sends the same start, or another with the same key.
-func (u *user) startAgain(n actors.NewTask) {
+func (u *user) startAgain(n engine.NewTask) {
 	other := u.w.chance(500)
 	if other {
 		n.Params = json.RawMessage(`{"other":true}`)
 	}
 	ctx, stop := u.patience()
 	defer stop()
-	id, created, err := u.anyMember().StartTask(ctx, n)
+	started, err := u.anyMember().StartTask(ctx, n)
+	id, created := started.Task, started.Created
 	switch {
 	case err == nil && (other || created || id != u.task):
 		u.w.fail("%s was started twice: %s (created: %v)", u.task, id, created)
@@ -134,7 +136,7 @@ func (u *user) ask(cmd flow.Command, request string) error {
 	ctx, stop := u.patience()
 	defer stop()
 	quiet := u.quiet()
-	err := u.anyMember().Do(ctx, u.task, cmd, request)
+	err := tell(ctx, u.anyMember(), u.task, cmd, request)
 	u.impatient(quiet, "Do", err)
 	u.w.say("%s: %T %s is answered: %v", u.name, cmd, request, err)
 	if err == nil {
@@ -181,12 +183,12 @@ func (u *user) nonsense() {
 	}
 	ctx, stop := u.patience()
 	defer stop()
-	poisoned := actors.NewTask{VersionID: u.version, Params: json.RawMessage(`{"x":"` + poison + `"}`), Key: u.name + " poisoned"}
-	_, _, err := u.anyMember().StartTask(ctx, poisoned)
+	poisoned := engine.NewTask{VersionID: u.version, Params: json.RawMessage(`{"x":"` + poison + `"}`), Key: u.name + " poisoned"}
+	_, err := u.anyMember().StartTask(ctx, poisoned)
 	if kind := flow.KindOf(err); err == nil || kind != "" && kind != flow.Invalid && kind != flow.Busy {
 		u.w.fail("a start that the store refuses is answered with %v", err)
 	}
-	err = u.anyMember().Do(ctx, "task-of-nobody", flow.Cancel{}, "")
+	err = tell(ctx, u.anyMember(), "task-of-nobody", flow.Cancel{}, "")
 	if kind := flow.KindOf(err); err == nil || kind != "" && kind != flow.NotFound && kind != flow.Busy {
 		u.w.fail("a command to a task that does not exist is answered with %v", err)
 	}

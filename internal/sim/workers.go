@@ -6,9 +6,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
+
+// tell gives a command to a task.
+func tell(ctx context.Context, m engine.Engine, task string, cmd flow.Command, request string) error {
+	_, err := m.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request})
+	return err
+}
+
+// complete reports the end of a job.
+func complete(ctx context.Context, m engine.Engine, job string, r flow.Report) error {
+	order, err := engine.Completing(job, r)
+	if err == nil {
+		_, err = m.Do(ctx, order)
+	}
+	return err
+}
 
 // poller takes queue jobs.
 type poller struct {
@@ -20,7 +35,7 @@ func (p *poller) live() {
 	for {
 		ctx, stop := p.patience()
 		quiet := p.quiet()
-		jobs, err := p.anyMember().Poll(ctx, actors.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second)})
+		jobs, err := p.anyMember().Poll(ctx, engine.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second)})
 		stop()
 		if err != nil {
 			p.impatient(quiet, "Poll", err)
@@ -28,7 +43,7 @@ func (p *poller) live() {
 		}
 		for _, job := range jobs {
 			p.check.claimed(p.name, job.Job.Task, job.Job.Address, job.Token)
-			p.check.carried(p.name, job.Job)
+			p.check.carried(p.name, job.Job.Task, job.Job.Address)
 			p.w.launch(p.outside, p.name, func() { p.work(job) })
 		}
 		p.w.sleep(p.w.upTo(30 * time.Millisecond))
@@ -45,11 +60,11 @@ func (p *poller) services() []string {
 }
 
 // work carries out a claimed job, more or less.
-func (p *poller) work(c actors.Claimed) {
-	if c.Job.Exec.Service == hang {
+func (p *poller) work(c engine.Claimed) {
+	if c.Job.Service == hang {
 		return
 	}
-	r := serve(c.Job)
+	r := serve(flow.Job{Task: c.Job.Task, Address: c.Job.Address, Input: c.Job.Input, Params: c.Job.Params, Exec: &flow.Exec{Service: c.Job.Service}})
 	r.Worker, r.Token = p.name, c.Token
 	p.w.sleep(p.w.upTo(80 * time.Millisecond))
 	if p.w.chance(200) {
@@ -67,7 +82,7 @@ func (p *poller) work(c actors.Claimed) {
 }
 
 // slip is what workers get wrong.
-func (p *poller) slip(c actors.Claimed, r *flow.Report) {
+func (p *poller) slip(c engine.Claimed, r *flow.Report) {
 	switch p.w.rng.IntN(6) {
 	case 0: // it crashes
 		r.Worker = ""
@@ -89,26 +104,26 @@ func (p *poller) slip(c actors.Claimed, r *flow.Report) {
 	}
 }
 
-func (p *poller) note(c actors.Claimed) {
+func (p *poller) note(c engine.Claimed) {
 	ctx, stop := p.patience()
 	defer stop()
-	err := p.anyMember().Do(ctx, c.Job.Task, flow.Note{Address: c.Job.Address, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
+	err := tell(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
 	if kind := flow.KindOf(err); kind == flow.Invalid || kind == flow.NotFound && !p.check.tasks[c.Job.Task].gone {
 		p.w.fail("a note is answered with %v", err)
 	}
 }
 
-func (p *poller) heartbeat(c actors.Claimed) ([]string, error) {
+func (p *poller) heartbeat(c engine.Claimed) ([]string, error) {
 	ctx, stop := p.patience()
 	defer stop()
-	return p.anyMember().Heartbeat(ctx, p.name, []string{c.Job.ID()}, c.Token)
+	return engine.Extend(ctx, p.anyMember(), p.name, []engine.Claim{{Job: c.Job.ID(), Token: c.Token}}, 0)
 }
 
 // report sends a result until it is answered.
-func (p *poller) report(c actors.Claimed, r flow.Report) {
+func (p *poller) report(c engine.Claimed, r flow.Report) {
 	for {
 		ctx, stop := p.patience()
-		err := p.anyMember().Complete(ctx, c.Job.ID(), r)
+		err := complete(ctx, p.anyMember(), c.Job.ID(), r)
 		stop()
 		if err == nil {
 			r.Address = c.Job.Address
@@ -129,7 +144,7 @@ type carrier struct {
 
 // Carry takes its time; it panics, hangs and stops halfway as its job and the weather have it.
 func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
-	c.check.carried(c.h.name, job)
+	c.check.carried(c.h.name, job.Task, job.Address)
 	if orElse(job.Exec.Service, job.Exec.Func) == hang {
 		c.w.park(func() bool { return ctx.Err() != nil })
 		return flow.Report{Error: "hung until it was withdrawn"}
@@ -160,7 +175,7 @@ func (c carrier) gossip(job flow.Job, r flow.Report) {
 	r.Address = job.Address
 	ctx, stop := c.patience()
 	defer stop()
-	if err := c.anyMember().Complete(ctx, job.ID(), r); err == nil {
+	if err := complete(ctx, c.anyMember(), job.ID(), r); err == nil {
 		c.check.answered(job.Task, r, "")
 	}
 }

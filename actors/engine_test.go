@@ -1,0 +1,62 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func TestAClaimByOrderAnswersWithTheJob(t *testing.T) {
+	th := start(t, actors.Config{Visibility: time.Minute})
+	id := th.begin(t, th.publish(t, queueOf("x")), `{"a":1}`)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	claim := flow.Claim{Address: at, Worker: "w", Token: "secret", Until: th.Now().Add(time.Minute).UnixMilli()}
+	out, err := th.Member.Do(t.Context(), engine.Order{Task: id, Command: claim})
+	require.NoError(t, err)
+	require.NotNil(t, out.Job)
+	require.Equal(t, []any{id, at, "x", "secret", claim.Until}, []any{out.Job.Job.Task, out.Job.Job.Address, out.Job.Job.Service, out.Job.Token, out.Job.Until})
+	require.JSONEq(t, `{"a":1}`, string(out.Job.Job.Params))
+	require.NoError(t, th.Complete(t.Context(), out.Job.Job.ID(), flow.Report{Token: "secret"}))
+	th.ended(t, id)
+}
+
+func TestOrdersAreAnsweredEachInItsPlace(t *testing.T) {
+	th := start(t, actors.Config{})
+	id := th.begin(t, th.publish(t, `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`), `{}`)
+	outcomes, err := th.DoAll(t.Context(), engine.Orders{
+		{Task: "nobody's", Command: flow.Cancel{}},
+		{Task: id, Command: flow.Signal{Key: "k", Value: json.RawMessage(`{`)}},
+		{Task: id, Command: flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, Request: "r"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, flow.NotFound, flow.KindOf(outcomes[0].Err))
+	require.Equal(t, flow.Invalid, flow.KindOf(outcomes[1].Err))
+	require.NoError(t, outcomes[2].Err)
+	require.Equal(t, flow.SignalReceived, outcomes[2].Events[0].Type)
+}
+
+// away is a store that cannot be reached for reading.
+type away struct{ persistence.Store }
+
+func (away) Task(context.Context, string) (*persistence.TaskRow, error) {
+	return nil, persistence.ErrUnavailable
+}
+
+func TestThoseOutsideHearThatTheStoreIsAway(t *testing.T) {
+	store := openStore(t, t.TempDir()+"/troupe.db")
+	t.Cleanup(func() { store.Close() })
+	th := start(t, actors.Config{Store: away{store}})
+	for _, err := range th.Watch(t.Context(), "task", 0) {
+		require.True(t, errors.Is(err, engine.ErrUnavailable), err)
+	}
+	require.ErrorIs(t, th.Appears(t.Context(), "task"), engine.ErrUnavailable)
+}

@@ -1,0 +1,74 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// What tests say to a member in one line.
+
+func (th *theatre) StartTask(ctx context.Context, n engine.NewTask) (id string, created bool, err error) {
+	started, err := th.Member.StartTask(ctx, n)
+	return started.Task, started.Created, err
+}
+
+func (th *theatre) Do(ctx context.Context, task string, cmd flow.Command, request string) error {
+	_, err := th.Tell(ctx, task, cmd, request)
+	return err
+}
+
+func (th *theatre) Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error) {
+	out, err := th.Member.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request})
+	return out.Events, err
+}
+
+func (th *theatre) Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error) {
+	return engine.Append(ctx, th.Member, task, flow.Append{Address: at, Items: items, Route: route}, request)
+}
+
+func (th *theatre) CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error) {
+	out, err := th.Member.Do(ctx, engine.Direct(task, at, output, ""))
+	return len(out.Events) > 0, err
+}
+
+func (th *theatre) FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error) {
+	out, err := th.Member.Do(ctx, engine.Direct(task, at, nil, text))
+	return len(out.Events) > 0, err
+}
+
+func (th *theatre) RetryTask(ctx context.Context, task, request string) error {
+	return th.Do(ctx, task, flow.RetryTask{}, request)
+}
+
+func (th *theatre) Cancel(ctx context.Context, task string, how flow.Cancel) error {
+	return th.Do(ctx, task, how, "")
+}
+
+func (th *theatre) Complete(ctx context.Context, job string, r flow.Report) error {
+	order, err := engine.Completing(job, r)
+	if err != nil {
+		return err
+	}
+	_, err = th.Member.Do(ctx, order)
+	return err
+}
+
+func (th *theatre) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
+	return engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), 0)
+}
+
+func (th *theatre) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
+	return engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), by)
+}
+
+func claimsOf(jobs []string, token string) []engine.Claim {
+	claims := make([]engine.Claim, len(jobs))
+	for i, job := range jobs {
+		claims[i] = engine.Claim{Job: job, Token: token}
+	}
+	return claims
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// ErrUnavailable: the store cannot be reached, or has no room, for now. Of what was asked it is unknown whether it
+// was done.
+var ErrUnavailable = errors.New("engine: the store is not available")
+
+// Refusal answers what a member did not do. It is how an error travels.
+type Refusal struct{ Err error }
+
+// What an error is called on its way when it is none that a caller can act on.
+const (
+	unavailable = "unavailable"
+	deadline    = "deadline"
+	gaveUp      = "gave up"
+	internal    = "internal"
+)
+
+// known are the errors that are told apart on the other side, by what they are called.
+var known = map[string]error{unavailable: ErrUnavailable, deadline: context.DeadlineExceeded, gaveUp: context.Canceled}
+
+// failure is an error that has come from another member.
+type failure struct {
+	text string
+	is   error // one of known, or nil
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.is }
+
+// spell takes an error apart into what it is called and its text; no error has no name.
+func spell(err error) (name, text string) {
+	var e *flow.Error
+	switch {
+	case err == nil:
+		return "", ""
+	case errors.As(err, &e):
+		return string(e.Kind), e.Msg
+	}
+	for name, is := range known {
+		if errors.Is(err, is) {
+			return name, err.Error()
+		}
+	}
+	return internal, err.Error()
+}
+
+// read is the inverse of spell.
+func read(name, text string) error {
+	switch kind := flow.ErrorKind(name); kind {
+	case "":
+		return nil
+	case flow.Invalid, flow.NotFound, flow.Conflict, flow.Limit, flow.Busy, flow.Denied:
+		return &flow.Error{Kind: kind, Msg: text}
+	}
+	return &failure{text, known[name]}
+}

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Claim is a claim as a poller knows it. Its Token may be missing where the worker's name is enough.
+type Claim struct{ Job, Token string }
+
+// Append adds units to a fanout that has begun and tells their indexes. The same request tells the same ones. A
+// route, if given, must be the step's.
+func Append(ctx context.Context, e Engine, task string, a flow.Append, request string) ([]int, error) {
+	out, err := e.Do(ctx, Order{Task: task, Command: a, Request: request})
+	if err != nil {
+		return nil, err
+	}
+	indexes := make([]int, len(a.Items))
+	for i := range indexes {
+		indexes[i] = out.First + i
+	}
+	return indexes, nil
+}
+
+// Completing reports the end of a queue job. A late or repeated report is acknowledged and changes nothing.
+func Completing(job string, r flow.Report) (Order, error) {
+	task, at, err := flow.ParseJobID(job)
+	r.Address, r.Poller = at, true
+	return Order{Task: task, Command: r}, err
+}
+
+// Direct reports the end of a unit whose route is direct. Of the address only scope, node and unit are needed.
+// An error is not tried again: nobody but the caller would.
+func Direct(task string, at flow.Address, output json.RawMessage, failure string) Order {
+	return Order{Task: task, Command: flow.Report{Address: at, Output: output, Error: failure, Fatal: failure != "", Direct: true}}
+}
+
+// Extend prolongs a worker's claims from now on, by 0 as long as a claim holds, and names the jobs that nobody waits
+// for any longer.
+func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (canceled []string, err error) {
+	orders, err := ordersFor(claims, func(at flow.Address, token string) flow.Command {
+		return flow.Extend{Address: at, Worker: worker, Token: token, MS: by.Milliseconds()}
+	})
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := e.DoAll(ctx, orders)
+	if err != nil {
+		return nil, err
+	}
+	for i, out := range outcomes {
+		switch kind := flow.KindOf(out.Err); {
+		case kind == flow.Conflict || kind == flow.NotFound:
+			canceled = append(canceled, claims[i].Job)
+		case out.Err != nil:
+			return nil, out.Err
+		}
+	}
+	return canceled, nil
+}
+
+// GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with that token (any
+// longer) stays as it is.
+func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
+	orders, err := ordersFor(claims, func(at flow.Address, token string) flow.Command {
+		return flow.GiveBack{Address: at, Token: token}
+	})
+	if err != nil {
+		return err
+	}
+	outcomes, err := e.DoAll(ctx, orders)
+	if err != nil {
+		return err
+	}
+	return outcomes.Err()
+}
+
+// Err is the first refusal.
+func (o Outcomes) Err() error {
+	for i := range o {
+		if o[i].Err != nil {
+			return o[i].Err
+		}
+	}
+	return nil
+}
+
+func ordersFor(claims []Claim, command func(at flow.Address, token string) flow.Command) (Orders, error) {
+	orders := make(Orders, len(claims))
+	for i, c := range claims {
+		task, at, err := flow.ParseJobID(c.Job)
+		if err != nil {
+			return nil, err
+		}
+		orders[i] = Order{Task: task, Command: command(at, c.Token)}
+	}
+	return orders, nil
+}

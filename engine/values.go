@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// NewTask asks for a task of a version.
+type NewTask struct {
+	VersionID string
+	// Newest says that VersionID is only the newest one at the moment: a request that is repeated after
+	// another version was published still means the task it started.
+	Newest bool
+	Params json.RawMessage // JSON object, of a dag any JSON; nil = {}
+	Labels map[string]string
+	// Key makes starting idempotent: the same key for the same flow is the same task; with another
+	// body it is a Conflict. "" = always a new task.
+	Key string
+	// ID is the task's own, a UUID that the caller chose: then it does what Key does, in all flows at once.
+	ID string
+}
+
+// Started answers a NewTask.
+type Started struct {
+	Task    string // its id
+	Created bool   // false: a task with the same key or id had been started before
+}
+
+// Order is a command for a task.
+type Order struct {
+	Task    string
+	Command flow.Command
+	// Request makes the order safe to send again: with the same id it has no second effect. "" = the member makes one,
+	// where it is needed, for what it repeats itself.
+	Request string
+}
+
+// Outcome is what an order came to.
+type Outcome struct {
+	// Events are what the command led to at once. None: it changed nothing, because it came late, or again.
+	Events []flow.Event
+	First  int      // index of the first unit of a flow.Append
+	Job    *Claimed // of a flow.Claim
+	Err    error    // why the order was refused; only in Outcomes
+}
+
+// Orders are commands for many tasks.
+type Orders []Order
+
+// Outcomes answer Orders, each in its place.
+type Outcomes []Outcome
+
+// Poll asks for queue jobs.
+type Poll struct {
+	Worker   string
+	Services []string
+	FlowID   string        // only jobs of this flow; "" = of all
+	Labels   []string      // of the worker: jobs that ask for others are not for it
+	Max      int           // jobs at most; 0 = 1
+	Wait     time.Duration // how long to wait for the first one; 0 = not at all
+}
+
+// Job is an attempt that a poller has to carry out.
+type Job struct {
+	Task string
+	flow.Address
+	Flow       string // slug of the task's flow; "" when it has none
+	Service    string
+	Input      json.RawMessage
+	Params     json.RawMessage
+	Run        json.RawMessage // what the task was started with
+	ParamsKey  string          // names params that are too large to be sent along with each job of a step
+	RunApart   bool            // Run, too, is not sent along
+	Branch     string          // the unit's name; "" for a plain executor
+	Units      int             // of its step
+	TimeoutMS  int64           // of the attempt; 0 = none
+	EnqueuedAt int64           // Unix milliseconds
+	Deliveries int             // how often a carrier was lost that had begun it
+}
+
+// ID names the job across tasks.
+func (j *Job) ID() string { return flow.JobID(j.Task, j.Address) }
+
+// JobOf is a job as pollers are told of it.
+func JobOf(j *flow.Job) Job {
+	known := Job{Task: j.Task, Address: j.Address, Service: j.Exec.Service, Input: j.Input, Params: j.Params, Run: j.Run,
+		RunApart: j.RunApart(), Branch: j.Branch, Units: j.Units, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt, Deliveries: j.Deliveries}
+	if j.Plan != nil {
+		known.Flow = j.Plan.FlowSlug
+	}
+	if j.ParamsApart() {
+		known.ParamsKey = j.ParamsKey()
+	}
+	return known
+}
+
+// Claimed is a job in a poller's hands.
+type Claimed struct {
+	Job       Job
+	Token     string // proves the claim
+	ClaimedAt int64  // Unix milliseconds
+	Until     int64
+}
+
+// Jobs answer a Poll.
+type Jobs []Claimed
+
+// Row is a part of a task's journal: what was stored at once.
+type Row struct {
+	Seq    int64
+	At     int64  // Unix milliseconds
+	Events []byte // as flow.DecodeEvents reads them
+}
