@@ -6,19 +6,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// renderShared is a task's shared state with `_rt`, the place where this dialect shows how far the
+// sharedOf is a scope's shared state with `_rt`, the place where this dialect shows how far the
 // active node is. It is made for the reader and stored nowhere.
-func renderShared(s *flow.State) json.RawMessage {
-	return encode(sharedOf(s.Root))
-}
-
-func sharedOf(sc *flow.Scope) map[string]json.RawMessage {
-	shared := make(map[string]json.RawMessage, len(sc.Shared)+1)
+func sharedOf(sc *flow.Scope) map[string]any {
+	shared := make(map[string]any, len(sc.Shared)+1)
 	for k, v := range sc.Shared {
 		shared[k] = v
 	}
 	if key, progress := progressOf(sc.Step); progress != nil {
-		shared["_rt"] = encode(map[string]any{key: progress})
+		shared["_rt"] = map[string]any{key: progress}
 	}
 	return shared
 }
@@ -46,11 +42,11 @@ type rtUnits struct {
 }
 
 type rtSubflow struct {
-	Curr      string                     `json:"curr"`
-	Shared    map[string]json.RawMessage `json:"shared"`
-	Last      string                     `json:"last"`
-	Retries   *int                       `json:"retries,omitempty"`
-	NextTryAt *int64                     `json:"next_try_at,omitempty"` // Unix milliseconds
+	Curr      string         `json:"curr"`
+	Shared    map[string]any `json:"shared"`
+	Last      string         `json:"last"`
+	Retries   *int           `json:"retries,omitempty"`
+	NextTryAt *int64         `json:"next_try_at,omitempty"` // Unix milliseconds
 }
 
 // progressOf is what `_rt` says about an active step; nil for steps without progress of their own.

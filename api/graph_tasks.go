@@ -6,47 +6,48 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/api/internal/printer"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 type graphTask struct {
-	ID             string `json:"id"`
-	FlowVersionID  string `json:"flow_version_id"`
-	FlowID         string `json:"flow_id,omitempty"`
-	FlowName       string `json:"flow_name,omitempty"`
-	FlowVersion    int    `json:"flow_version,omitempty"`
-	Status         string `json:"status"`
-	Params         string `json:"params_json"`
-	Shared         string `json:"shared_json"`
-	CurrentNodeKey string `json:"current_node_key"`
-	LastAction     string `json:"last_action"`
-	StepCount      int    `json:"step_count"`
-	RetryState     string `json:"retry_state_json"`
-	LeaseOwner     string `json:"lease_owner"`
-	LeaseExpiry    int64  `json:"lease_expiry"`
-	RequestID      string `json:"request_id"`
-	CreatedAt      int64  `json:"created_at"`
-	UpdatedAt      int64  `json:"updated_at"`
+	ID             string       `json:"id"`
+	FlowVersionID  string       `json:"flow_version_id"`
+	FlowID         string       `json:"flow_id,omitempty"`
+	FlowName       string       `json:"flow_name,omitempty"`
+	FlowVersion    int          `json:"flow_version,omitempty"`
+	Status         string       `json:"status"`
+	Params         string       `json:"params_json"`
+	Shared         printer.Text `json:"shared_json"`
+	CurrentNodeKey string       `json:"current_node_key"`
+	LastAction     string       `json:"last_action"`
+	StepCount      int          `json:"step_count"`
+	RetryState     string       `json:"retry_state_json"`
+	LeaseOwner     string       `json:"lease_owner"`
+	LeaseExpiry    int64        `json:"lease_expiry"`
+	RequestID      string       `json:"request_id"`
+	CreatedAt      int64        `json:"created_at"`
+	UpdatedAt      int64        `json:"updated_at"`
 }
 
 // graphTaskDetail repeats two fields in the spelling that the command-line client looks for.
 type graphTaskDetail struct {
 	graphTask
-	SharedAgain string `json:"SharedJSON"`
-	NodeAgain   string `json:"CurrentNodeKey"`
+	SharedAgain printer.Text `json:"SharedJSON"`
+	NodeAgain   string       `json:"CurrentNodeKey"`
 }
 
 func toGraphTask(v *persistence.View) graphTask {
 	t, s := &v.TaskRow, v.State
-	shared := renderShared(s)
+	shared := printer.Text{Of: sharedOf(s.Root)}
 	if !v.Readable() {
-		shared = encode(map[string]string{"error": v.Unreadable.Error()})
+		shared = printer.Text{Of: map[string]string{"error": v.Unreadable.Error()}}
 	}
 	return graphTask{
 		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
-		Status: statusText(s), Params: string(orObject(t.Params)), Shared: string(shared),
+		Status: statusText(s), Params: string(orObject(t.Params)), Shared: shared,
 		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
 		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
 	}

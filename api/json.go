@@ -1,13 +1,13 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api/internal/printer"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -17,13 +17,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeAs(w http.ResponseWriter, kind string, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // a bug of ours: every value we print is made to be printed
-		panic(err)
-	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
+	if err := printer.JSON(w, v, "\n"); err != nil && !errors.Is(err, printer.ErrGone) {
+		panic(err) // a bug of ours: every value we print is made to be printed
+	}
 }
 
 func writeError(w http.ResponseWriter, status int, text string) {
@@ -53,15 +51,15 @@ type listWriter struct {
 }
 
 func (l *listWriter) add(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
 	before := ","
 	if !l.begun {
 		before = l.open()
 	}
-	if _, err := l.w.Write(append([]byte(before), text...)); err != nil {
+	_, err := io.WriteString(l.w, before)
+	if err == nil {
+		err = printer.JSON(l.w, v, "")
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return nil

@@ -132,10 +132,18 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	// The deadline of a request that stayed was lifted, and that of others may be nearly over.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience)) // only writers of tests have none
-	return w.ResponseWriter.Write(b)
+	for done := 0; ; {
+		// The deadline of a request that stayed was lifted, and that of others may be nearly over.
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience)) // only writers of tests have none
+		n, err := w.ResponseWriter.Write(b[done:min(done+partSize, len(b))])
+		if done += n; err != nil || done == len(b) {
+			return done, err
+		}
+	}
 }
+
+// partSize is how much of an answer has to be read within the patience.
+const partSize = 256 << 10
 
 func (w *recorder) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing to flush

@@ -44,7 +44,11 @@ func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
 
 // SharedJSON is the scope's shared state as one object, keys sorted.
 func (sc *Scope) SharedJSON() json.RawMessage {
-	b := []byte{'{'}
+	size := 2
+	for k, v := range sc.Shared {
+		size += len(k) + len(v) + 4
+	}
+	b := append(make([]byte, 0, size), '{')
 	for i, k := range slices.Sorted(maps.Keys(sc.Shared)) {
 		if i > 0 {
 			b = append(b, ',')

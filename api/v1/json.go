@@ -8,6 +8,8 @@ import (
 	"math"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api/internal/printer"
 )
 
 // format is how bodies are read and written: values of users pass through it untouched.
@@ -16,9 +18,11 @@ func (u userValues) format() huma.Format {
 }
 
 func marshal(w io.Writer, v any) error {
-	enc := json.NewEncoder(untold{w})
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	err := printer.JSON(w, v, "\n")
+	if errors.Is(err, printer.ErrGone) { // told, the framework would panic, and nobody is left to hear of it
+		return nil
+	}
+	return err
 }
 
 func unmarshal(b []byte, to any) error {
@@ -28,14 +32,6 @@ func unmarshal(b []byte, to any) error {
 		return looselyInto(v, b)
 	}
 	return err
-}
-
-// untold keeps it from the framework when a client is gone before its answer: it would panic, and nobody is left to be told.
-type untold struct{ io.Writer }
-
-func (u untold) Write(b []byte) (int, error) {
-	_, _ = u.Writer.Write(b)
-	return len(b), nil
 }
 
 // looselyInto decodes what the framework compares with its description. JSON knows numbers that no

@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"encoding/json"
+
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -25,11 +27,18 @@ func toTask(v *persistence.View) wire.Task {
 	}
 	t.Node, t.LastAction = state.Root.Cursor, state.Root.LastAction
 	t.UpdatedAt, t.EndedAt = wire.Millis(state.UpdatedAt), wire.Millis(state.EndedAt)
-	t.Params, t.Shared = state.Params, state.Root.SharedJSON()
+	t.Params, t.Shared = state.Params, orEmpty(state.Root.Shared)
 	if state.Status == flow.TaskCompleted {
 		t.Result = state.Result()
 	}
 	return t
+}
+
+func orEmpty(shared map[string]json.RawMessage) map[string]json.RawMessage {
+	if shared == nil {
+		return map[string]json.RawMessage{}
+	}
+	return shared
 }
 
 // namedSteps bounds how many steps under way are in a task.

@@ -3,6 +3,7 @@ package v1
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -115,7 +116,9 @@ func (st *streamer) finish(ctx context.Context, to api.Listener, troubled func(e
 // line is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
 func line(v any) []byte {
 	var b bytes.Buffer
-	if err := marshal(&b, v); err != nil { // a bug of ours: every value we print is made to be printed
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil { // a bug of ours: every value we print is made to be printed
 		panic(err)
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")

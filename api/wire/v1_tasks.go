@@ -42,14 +42,14 @@ type TaskSummary struct {
 // Task is a task as its journal says it is at this moment.
 type Task struct {
 	TaskSummary
-	Mode     string          `json:"mode" enum:"graph,dag"`
-	PausedAt Time            `json:"paused_at,omitzero" doc:"only while it is paused"`
-	Params   json.RawMessage `json:"params"`
-	Shared   json.RawMessage `json:"shared" doc:"what its nodes share"`
-	Result   json.RawMessage `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`
-	Active   []Step          `json:"active" doc:"steps under way, the outermost first, at most 100; never null"`
-	Counts   *StepCounts     `json:"counts,omitempty" doc:"of a task in dag mode"`
-	Seq      int64           `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
+	Mode     string                     `json:"mode" enum:"graph,dag"`
+	PausedAt Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
+	Params   json.RawMessage            `json:"params"`
+	Shared   map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
+	Result   json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`
+	Active   []Step                     `json:"active" doc:"steps under way, the outermost first, at most 100; never null"`
+	Counts   *StepCounts                `json:"counts,omitempty" doc:"of a task in dag mode"`
+	Seq      int64                      `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
 }
 
 // Step is a node within a task: what it is there, or was.

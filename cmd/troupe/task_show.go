@@ -70,10 +70,14 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error 
 	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
 		labels = append(labels, name+"="+t.Labels[name])
 	}
+	var shared strings.Builder
+	if err := printLine(&shared, t.Shared); err != nil {
+		return err
+	}
 	err := printFields(a.stdout, "Task", t.ID, "Flow", fmt.Sprintf("%s, version %d", t.Flow, t.Version), "State", stateOf(&t.TaskSummary),
 		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", stepsOf(t),
 		"Started", moment(t.CreatedAt), "Ended", moment(t.EndedAt), "Time", took(t.CreatedAt, t.EndedAt), "Error", t.Error,
-		"Params", string(t.Params), "Shared", string(t.Shared), "Result", string(t.Result))
+		"Params", string(t.Params), "Shared", strings.TrimSpace(shared.String()), "Result", string(t.Result))
 	if err != nil {
 		return err
 	}

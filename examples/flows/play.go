@@ -84,8 +84,9 @@ func (p *play) follow(ctx context.Context, look func(*wire.Event)) error {
 	if err != nil {
 		return err
 	}
-	p.out.State, p.out.Error, p.out.Shared, p.out.Result = task.State, task.Error, task.Shared, task.Result
-	return nil
+	p.out.State, p.out.Error, p.out.Result = task.State, task.Error, task.Result
+	p.out.Shared, err = json.Marshal(task.Shared)
+	return err
 }
 
 // see notes what an event tells, and completes the units of a step that has begun.

@@ -38,6 +38,7 @@ var table = []row{
 	{"api/client", []string{"api/wire"}},
 	{"api/v1", []string{"api", "engine", "persistence", "flow", "api/wire"}},
 	{"api/blackbox", nil}, // tests only
+	{"api/internal/...", nil},
 	{"api", []string{"engine", "persistence", "flow", "api/wire"}},
 	{"worker", []string{"api/client", "api/wire"}},
 	{"worker/...", []string{"worker"}},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // errand is a task that somebody wants done: what it is started with, and what people do meanwhile.
@@ -116,7 +117,7 @@ func (e *errand) run(ctx context.Context, c *client) (task string, end outcome, 
 }
 
 func outcomeOf(t wire.Task) outcome {
-	return newOutcome(t.State, t.Error, t.Shared, t.Mode == "dag", t.Result)
+	return newOutcome(t.State, t.Error, (&flow.Scope{Shared: t.Shared}).SharedJSON(), t.Mode == "dag", t.Result)
 }
 
 // newOutcome takes the result of a dag that completed along: shared says little about it.

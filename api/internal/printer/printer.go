@@ -1,0 +1,176 @@
+// Package printer writes JSON answers that have values of users in them.
+//
+// What it promises: a value of a user is copied to the reader of the answer as it is, neither looked at nor first put
+// together with the rest. So an answer takes no memory beside that of the values it is made of, however large they are
+// and however slowly it is read. Apart from blanks in such values it is what encoding/json writes without care for HTML.
+package printer
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// ErrGone: the reader takes no more of the answer. It also says why.
+var ErrGone = errors.New("the reader of an answer is gone")
+
+// JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no JSON.
+func JSON(w io.Writer, v any, end string) error {
+	p := newPrinter(reader{w})
+	p.value(reflect.ValueOf(v))
+	p.text(end)
+	return p.end()
+}
+
+// reader is whom an answer is for.
+type reader struct{ io.Writer }
+
+func (r reader) Write(b []byte) (int, error) {
+	n, err := r.Writer.Write(b)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return n, err
+}
+
+// printer writes values one after the other. After an error it writes nothing any more.
+type printer struct {
+	to   *bufio.Writer
+	leaf *json.Encoder // writes what no values of users are in
+	err  error
+}
+
+const bufferSize = 16 << 10
+
+func newPrinter(w io.Writer) *printer {
+	p := &printer{to: bufio.NewWriterSize(w, bufferSize)}
+	p.leaf = json.NewEncoder(unbroken{p.to})
+	p.leaf.SetEscapeHTML(false)
+	return p
+}
+
+// unbroken leaves out the newline that an encoder ends with.
+type unbroken struct{ to *bufio.Writer }
+
+func (u unbroken) Write(b []byte) (int, error) {
+	if _, err := u.to.Write(b[:len(b)-1]); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (p *printer) end() error {
+	if p.err == nil {
+		p.err = p.to.Flush()
+	}
+	return p.err
+}
+
+func (p *printer) text(s string) {
+	if p.err == nil {
+		_, p.err = p.to.WriteString(s)
+	}
+}
+
+func (p *printer) value(v reflect.Value) {
+	switch {
+	case p.err != nil:
+	case !v.IsValid():
+		p.text("null")
+	case v.Type() == rawType:
+		p.raw(v.Bytes())
+	case v.Type() == textType:
+		p.quoted(v.Interface().(Text))
+	case !shapeOf(v.Type()).holds:
+		p.err = p.leaf.Encode(v.Interface())
+	default:
+		p.inside(v)
+	}
+}
+
+func (p *printer) raw(value []byte) {
+	if len(value) == 0 {
+		value = []byte("null")
+	}
+	_, p.err = p.to.Write(value)
+}
+
+func (p *printer) inside(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		p.object(v)
+	case reflect.Map:
+		p.entries(v)
+	case reflect.Slice, reflect.Array:
+		p.list(v)
+	default: // a pointer or an interface
+		p.value(v.Elem())
+	}
+}
+
+func (p *printer) object(v reflect.Value) {
+	p.text("{")
+	between := ""
+	for _, f := range shapeOf(v.Type()).fields {
+		field := v.FieldByIndex(f.index)
+		if f.omitted(field) {
+			continue
+		}
+		p.text(between)
+		p.text(f.name)
+		p.value(field)
+		between = ","
+	}
+	p.text("}")
+}
+
+// entries writes a map, sorted by its keys.
+func (p *printer) entries(v reflect.Value) {
+	if v.IsNil() {
+		p.text("null")
+		return
+	}
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	p.text("{")
+	for i, key := range keys {
+		if i > 0 {
+			p.text(",")
+		}
+		p.value(key)
+		p.text(":")
+		p.value(v.MapIndex(key))
+	}
+	p.text("}")
+}
+
+func (p *printer) list(v reflect.Value) {
+	if v.Kind() == reflect.Slice && v.IsNil() {
+		p.text("null")
+		return
+	}
+	p.text("[")
+	for i := range v.Len() {
+		if i > 0 {
+			p.text(",")
+		}
+		p.value(v.Index(i))
+	}
+	p.text("]")
+}
+
+func (p *printer) quoted(t Text) {
+	p.text(`"`)
+	if p.err != nil {
+		return
+	}
+	inner := newPrinter(quoter{p.to})
+	inner.value(reflect.ValueOf(t.Of))
+	p.err = inner.end()
+	p.text(`"`)
+}

@@ -1,0 +1,103 @@
+package printer
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var (
+	rawType       = reflect.TypeFor[json.RawMessage]()
+	textType      = reflect.TypeFor[Text]()
+	marshalerType = reflect.TypeFor[json.Marshaler]()
+)
+
+// shape is what is known of a type.
+type shape struct {
+	holds  bool // there may be values of users in it
+	fields []field
+}
+
+// field is one of a struct as encoding/json sees it.
+type field struct {
+	index               []int
+	name                string // quoted, with its colon
+	omitEmpty, omitZero bool
+}
+
+var shapes sync.Map // of *shape by reflect.Type
+
+func shapeOf(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
+	}
+	s := &shape{holds: holds(t, map[reflect.Type]bool{})}
+	if s.holds && t.Kind() == reflect.Struct {
+		s.fields = fieldsOf(t)
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+// holds says whether values of users may be in one of a type. What is printed in a way of its own holds none.
+func holds(t reflect.Type, seen map[reflect.Type]bool) bool {
+	switch {
+	case t == rawType || t == textType:
+		return true
+	case seen[t] || t.Implements(marshalerType) || reflect.PointerTo(t).Implements(marshalerType):
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return holds(t.Elem(), seen)
+	case reflect.Map:
+		return t.Key().Kind() == reflect.String && holds(t.Elem(), seen)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			if holds(f.Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func fieldsOf(t reflect.Type) (fields []field) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || f.Anonymous || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		fields = append(fields, field{f.Index, strconv.Quote(name) + ":", strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero")})
+	}
+	return fields
+}
+
+func (f *field) omitted(v reflect.Value) bool {
+	return f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v)
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+func isZero(v reflect.Value) bool {
+	if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
+		return z.IsZero()
+	}
+	return v.IsZero()
+}

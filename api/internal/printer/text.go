@@ -1,0 +1,49 @@
+package printer
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Text is a value that is shown as a text: its JSON is in quotes.
+type Text struct{ Of any }
+
+// MarshalJSON makes all of the text at once, for who does not print it.
+func (t Text) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	p := newPrinter(&b)
+	p.quoted(t)
+	err := p.end()
+	return b.Bytes(), err
+}
+
+// quoter writes what stands in quotes.
+type quoter struct{ to io.Writer }
+
+func (q quoter) Write(b []byte) (int, error) {
+	done := 0
+	for i, c := range b {
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		if _, err := q.to.Write(b[done:i]); err != nil {
+			return done, err
+		}
+		if err := q.escape(c); err != nil {
+			return i, err
+		}
+		done = i + 1
+	}
+	n, err := q.to.Write(b[done:])
+	return done + n, err
+}
+
+func (q quoter) escape(c byte) error {
+	escaped := "\\" + string(rune(c))
+	if c < ' ' {
+		escaped = fmt.Sprintf("\\u%04x", c)
+	}
+	_, err := io.WriteString(q.to, escaped)
+	return err
+}
