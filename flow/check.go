@@ -243,7 +243,7 @@ func (c *checker) params(raw json.RawMessage, at *place) {
 	case !json.Valid(raw):
 		c.errorf(at, "is not valid JSON")
 	case kind != expr.KindObject && kind != expr.KindNull:
-		c.errorf(at, "must be an object, is %s", kindName(kind))
+		c.errorf(at, "must be an object, is %s", kind)
 	}
 }
 

@@ -219,7 +219,7 @@ func (c *dagChecker) input(src *dagSource, at *place) {
 		c.errorf(at.key("prep"), "the input is said by inputs already: give one of them")
 	}
 	if kind := expr.KindOf(n.Input); len(n.Input) > 0 && kind != expr.KindObject {
-		c.errorf(at.key("input"), "must be an object, is %s", kindName(kind))
+		c.errorf(at.key("input"), "must be an object, is %s", kind)
 	}
 	if n.Prep.given() && !branch {
 		c.errorf(at.key("prep"), "only a branch has a handler for its input; a fanout names one in each.items")

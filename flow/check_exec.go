@@ -235,7 +235,7 @@ func (c *checker) waitKey(name string, params []byte, at *place) {
 	case !found:
 		c.warnf(at, "is missing: every task has to bring it")
 	case !isText:
-		c.errorf(at, "must be a string, is %s", kindName(expr.KindOf(raw)))
+		c.errorf(at, "must be a string, is %s", expr.KindOf(raw))
 	case expr.ParseRef(text).Literal():
 		c.warnf(at, "%.80q is read as $shared.%.80s", text, text)
 	}
@@ -245,6 +245,6 @@ func (c *checker) waitKey(name string, params []byte, at *place) {
 func (c *checker) numberParam(name string, params []byte, at *place) {
 	raw, found := expr.Field(params, name)
 	if kind := expr.KindOf(raw); found && kind != expr.KindNumber {
-		c.warnf(at.key("params").key(name), "must be a number, is %s: it counts as 0", kindName(kind))
+		c.warnf(at.key("params").key(name), "must be a number, is %s: it counts as 0", kind)
 	}
 }

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -53,7 +54,7 @@ func (s *State) close(e *Event) {
 	s.Root.cut(s)
 	s.Deadline = 0
 	if s.Root.Dag() == nil {
-		s.Root.FailedAt, s.Root.Cursor = orText(s.Root.FailedAt, s.Root.Cursor), ""
+		s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	}
 	s.Closings++
 	path := closingScope
@@ -163,7 +164,7 @@ func (s *State) closed(st *Step, e *Event) {
 	if !c.Final {
 		what = "compensation " + st.Key
 	}
-	text := what + " failed: " + orText(e.Error, "failed")
+	text := what + " failed: " + cmp.Or(e.Error, "failed")
 	if c.Error != "" {
 		text = c.Error + "; " + text
 	}

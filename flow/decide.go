@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
@@ -213,7 +214,7 @@ func (c Start) Check(p *Plan, l Limits) error {
 	case dag == nil && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")
 	case dag != nil && dag.RootMap != "" && kind != expr.KindArray:
-		is := "it is " + kindName(kind)
+		is := "it is " + kind.String()
 		if expr.KindOf(c.Params) == expr.KindNull {
 			is = "there is none"
 		}
@@ -299,7 +300,7 @@ func (d *decider) cancel(c Cancel) error {
 	case d.s.Status.Ended():
 	case closing != nil && c.Force:
 		d.withdrawAll(closing.Scope)
-		d.emit(Event{Type: TaskEnded, Status: string(closing.Status), Error: orText(closing.Error, "canceled before everything was undone")})
+		d.emit(Event{Type: TaskEnded, Status: string(closing.Status), Error: cmp.Or(closing.Error, "canceled before everything was undone")})
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
 		d.emit(Event{Type: CancelAsked})

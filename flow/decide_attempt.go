@@ -123,7 +123,7 @@ func (d *decider) claim(c Claim) error {
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: orText(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)}
+		Worker: cmp.Or(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
 		e.Due = d.in(st.Node.TimeoutMS)
 	}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -249,7 +250,7 @@ func (d *decider) skip(sc *Scope, n *PlanNode, mode SkipMode, reason, text strin
 
 func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
-	e.Status, e.Reason, e.Error = string(StepFailed), reason, orText(text, "failed")
+	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
 	d.emit(e)
 	if n.Dag.For >= 0 && sc.Graph.Dag.FailFast && n.Kind != KindGate {
 		target := sc.Graph.Dag.List[n.Dag.For]
@@ -313,7 +314,7 @@ func (d *decider) finishDag(st *Step, how ending) {
 	case how.failed == "":
 		d.complete(sc, n, how.output)
 	case n.Dag.Exhausted == SkipFail || n.Dag.Exhausted == "":
-		d.failNode(sc, n, orText(how.reason, ReasonTaskError), how.failed)
+		d.failNode(sc, n, cmp.Or(how.reason, ReasonTaskError), how.failed)
 	default:
 		d.skip(sc, n, n.Dag.Exhausted, ReasonHandlerFailed, how.failed)
 	}
@@ -324,11 +325,11 @@ func (d *decider) endSingle(st *Step) {
 	sc, n, u := st.scope, st.Node, &st.Units[0]
 	switch {
 	case u.Status == UnitFailed && n.Kind == KindCond:
-		d.failNode(sc, n, ReasonCondition, orText(*u.Error, "failed"))
+		d.failNode(sc, n, ReasonCondition, cmp.Or(*u.Error, "failed"))
 	case u.Status == UnitFailed && n.Kind == KindPrep:
-		d.failNode(sc, n, ReasonPreprocessing, orText(*u.Error, "failed"))
+		d.failNode(sc, n, ReasonPreprocessing, cmp.Or(*u.Error, "failed"))
 	case u.Status == UnitFailed:
-		d.finishDag(st, ending{failed: orText(*u.Error, "failed"), reason: st.failure()})
+		d.finishDag(st, ending{failed: cmp.Or(*u.Error, "failed"), reason: st.failure()})
 	case n.Kind == KindCond:
 		d.endCond(st, u.Output)
 	default:
@@ -377,7 +378,7 @@ func (d *decider) append(c Append) error {
 	case n.Kind != KindFanout:
 		return Errorf(Conflict, "step %.80q is no fanout: only those take further items", c.Node)
 	case state.Step == nil:
-		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started", c.Node, orText(string(state.Status), string(StepCreated)))
+		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started", c.Node, cmp.Or(string(state.Status), string(StepCreated)))
 	case c.Route != "" && c.Route != n.Exec.Route():
 		return Errorf(Conflict, "the route of step %.80q is %s, not %.80s", c.Node, n.Exec.Route(), c.Route)
 	case len(c.Items) == 0:

@@ -1,5 +1,7 @@
 package flow
 
+import "cmp"
+
 // direct ends a unit that somebody outside finishes. They name step and unit; visit and attempt, when
 // they are 0, are those of the moment. A unit that is over stays as it is.
 func (d *decider) direct(c Report) error {
@@ -79,7 +81,7 @@ func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 			}
 			return nil
 		}
-		status = StepStatus(orText(string(state.Status), string(StepCreated)))
+		status = StepStatus(cmp.Or(string(state.Status), string(StepCreated)))
 	}
 	if d.s.Status.Ended() {
 		return Errorf(Conflict, "the task is %s: nobody waits for step %.80q any longer", d.s.Status, c.Node)

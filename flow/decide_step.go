@@ -222,7 +222,7 @@ type ending struct {
 func (d *decider) finish(st *Step, how ending) {
 	sc := st.scope
 	if err := d.fits(st, how); err != nil {
-		how = ending{failed: orText(how.failed, err.Error()), reason: how.reason}
+		how = ending{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
 	}
 	switch {
 	case sc.Graph.Dag != nil:
@@ -326,7 +326,7 @@ func (d *decider) endExecutor(st *Step) {
 		return
 	}
 	if u.Status == UnitFailed {
-		d.finish(st, ending{failed: orText(*u.Error, "failed")})
+		d.finish(st, ending{failed: cmp.Or(*u.Error, "failed")})
 		return
 	}
 	d.finish(st, ending{post: true, action: st.Node.Post.action(u.Output)})

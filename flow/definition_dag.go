@@ -138,7 +138,7 @@ func (d *Duration) decode(from decoder, v value, at *place) {
 			from.add(SeverityError, at, v.position(), "is no duration: %.40q; write for example 30s, 1m30s or 250ms", text)
 		}
 	default:
-		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", kindName(v.kind()))
+		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", v.kind())
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *Source) decode(from decoder, v value, at *place) {
 	case expr.KindObject:
 		from.handler(v, &s.Handler, at)
 	default:
-		from.add(SeverityError, at, v.position(), "must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s", kindName(v.kind()))
+		from.add(SeverityError, at, v.position(), "must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s", v.kind())
 	}
 }
 

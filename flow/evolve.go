@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -250,18 +251,11 @@ func (s *State) leave(e *Event) {
 		sc.Retries = e.Attempt
 	}
 	if e.Next == "" && e.Status == string(StepFailed) {
-		sc.Failed, sc.FailedAt = orText(e.Error, "failed"), e.Node
+		sc.Failed, sc.FailedAt = cmp.Or(e.Error, "failed"), e.Node
 	}
 	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
 		sc.Kept = s.keep(st)
 	}
-}
-
-func orText(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // forget drops what the state keeps about a step and everything below it beside the step itself.

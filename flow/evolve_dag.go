@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"container/heap"
 	"encoding/json"
 	"slices"
@@ -48,7 +49,7 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 		n.Output = sc.outputOf(node, st, e)
 	case StepFailed:
 		if sc.Failed == "" {
-			sc.Failed, sc.FailedAt = node.Key+": "+orText(e.Error, "failed"), node.Key
+			sc.Failed, sc.FailedAt = node.Key+": "+cmp.Or(e.Error, "failed"), node.Key
 		}
 	}
 	if n.Status == StepCompleted && node.Undo != "" {

@@ -132,9 +132,9 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 func describe(v json.RawMessage) string {
 	kind, short := expr.KindOf(v), expr.Compact(v)
 	if kind == expr.KindNull || len(short) > 40 {
-		return kindName(kind)
+		return kind.String()
 	}
-	return kindName(kind) + ": " + string(short)
+	return kind.String() + ": " + string(short)
 }
 
 // stepInput is what a step works on. What the state keeps of a fanout with items are those.

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -109,7 +110,7 @@ func (sc *Scope) again() *Scope {
 // because of that, is as if it had not been there; so is what was undone.
 func (sc *Scope) retry(undone map[string]bool) {
 	if sc.Graph.Dag == nil {
-		sc.Cursor = orText(sc.FailedAt, sc.Cursor)
+		sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor)
 	} else {
 		sc.retryDag(undone)
 	}

@@ -15,7 +15,7 @@ import (
 // on after a problem, knows where each one is, and does not care which kind of text it reads.
 func decodeDefinition(r *reporter, nodes int) *Definition {
 	if kind := r.root.kind(); kind != expr.KindObject {
-		r.add(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kindName(kind))
+		r.add(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kind)
 		return nil
 	}
 	d := &Definition{source: r}
@@ -103,7 +103,7 @@ func (d decoder) want(v value, kind expr.Kind, at *place) bool {
 	if v.kind() == kind {
 		return true
 	}
-	d.add(SeverityError, at, v.position(), "must be %s, is %s", kindName(kind), kindName(v.kind()))
+	d.add(SeverityError, at, v.position(), "must be %s, is %s", kind, v.kind())
 	return false
 }
 
@@ -231,7 +231,7 @@ func (d decoder) unknown(m member, names fields, at *place) {
 func (d decoder) integer(v value, to reflect.Value, at *place) {
 	text := string(v.raw())
 	if v.kind() != expr.KindNumber {
-		d.add(SeverityError, at, v.position(), "must be an integer, is %s", kindName(v.kind()))
+		d.add(SeverityError, at, v.position(), "must be an integer, is %s", v.kind())
 		return
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && !to.OverflowInt(n) {

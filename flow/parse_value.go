@@ -149,20 +149,3 @@ func memberOf(members []member, name string) *member {
 	}
 	return found
 }
-
-// kindName is what a kind of value is called in a message.
-func kindName(k expr.Kind) string {
-	switch k {
-	case expr.KindBool:
-		return "a boolean"
-	case expr.KindNumber:
-		return "a number"
-	case expr.KindString:
-		return "a string"
-	case expr.KindArray:
-		return "an array"
-	case expr.KindObject:
-		return "an object"
-	}
-	return "null"
-}

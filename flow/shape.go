@@ -77,7 +77,7 @@ func (a aspect[T]) differs(was, is string) bool {
 func appendDifferences[T any](list []string, what string, aspects []aspect[T], was, is T) []string {
 	for _, a := range aspects {
 		if before, now := a.of(was), a.of(is); a.differs(before, now) {
-			list = append(list, fmt.Sprintf("%s: the %s is %s, was %s", what, a.name, orText(now, "none"), orText(before, "none")))
+			list = append(list, fmt.Sprintf("%s: the %s is %s, was %s", what, a.name, cmp.Or(now, "none"), cmp.Or(before, "none")))
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -209,7 +210,7 @@ func (n *PlanNode) handler() string {
 	case ExecScript:
 		return string(x.Type)
 	default:
-		return string(x.Type) + ":" + orText(x.Service, x.Func)
+		return string(x.Type) + ":" + cmp.Or(x.Service, x.Func)
 	}
 }
 

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -19,7 +20,7 @@ func (v *PlanView) Mermaid() string {
 // Graphviz is the view as a digraph in the language DOT.
 func (v *PlanView) Graphviz() string {
 	d := &graphviz{}
-	d.line("digraph %s {", dotText(orText(v.Name, "flow")))
+	d.line("digraph %s {", dotText(cmp.Or(v.Name, "flow")))
 	d.line("  node [shape=box]")
 	v.draw(d)
 	d.line("}")

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -9,7 +10,7 @@ import (
 // Text is the view as a table for people.
 func (v *PlanView) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s)\n", orText(v.Name, "flow"), strings.Join(nonEmpty(v.Root.Mode, prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
+	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(v.Root.Mode, prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	v.Root.text(t, 1)
 	if len(v.Closing) > 0 {
@@ -56,7 +57,7 @@ func (n *NodeView) notes(first string) []string {
 		notes = append(notes, "always")
 	}
 	for _, e := range n.Edges {
-		notes = append(notes, e.Action+" → "+orText(e.To, "end"))
+		notes = append(notes, e.Action+" → "+cmp.Or(e.To, "end"))
 	}
 	notes = append(notes, nonEmpty(prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)), prefixed("exhausted: skip ", string(n.Exhausted)), prefixed("each ", n.Items))...)
 	if n.Window > 0 {

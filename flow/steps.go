@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -95,7 +96,7 @@ func (s *State) StepCounts() map[StepStatus]int {
 	counts := map[StepStatus]int{}
 	for i := range s.Root.Nodes {
 		n := &s.Root.Nodes[i]
-		status := StepStatus(orText(string(n.Status), string(StepCreated)))
+		status := StepStatus(cmp.Or(string(n.Status), string(StepCreated)))
 		if s.withdrawn(n) {
 			status = StepSkipped
 		}

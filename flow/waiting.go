@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -115,7 +116,7 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 
 // underWay tells of a job that a member has.
 func (e *Exec) underWay() string {
-	if name := orText(e.Service, e.Func); name != "" {
+	if name := cmp.Or(e.Service, e.Func); name != "" {
 		return fmt.Sprintf("a %s job of service %s is being carried out", e.Type, name)
 	}
 	return fmt.Sprintf("a %s job is being carried out", e.Type) // a script may have no name

@@ -20,6 +20,23 @@ const (
 	KindObject
 )
 
+// String is what a kind of value is called in a message.
+func (k Kind) String() string {
+	switch k {
+	case KindBool:
+		return "a boolean"
+	case KindNumber:
+		return "a number"
+	case KindString:
+		return "a string"
+	case KindArray:
+		return "an array"
+	case KindObject:
+		return "an object"
+	}
+	return "null"
+}
+
 // null and empty are answers that come from nowhere; appending to them copies.
 var (
 	null  = json.RawMessage("null")[:4:4]
