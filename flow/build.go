@@ -7,7 +7,7 @@ import (
 )
 
 // Builder puts a definition together in Go. Nodes are named by what Node returns, so that none can be
-// misspelled; everything else is checked as it is in a text, when the definition is asked for.
+// misspelled; everything else is checked as it is in a text, when the definition is published.
 //
 //	b := flow.NewDag("report")
 //	fetch := b.Node("fetch").Service("fetch")
@@ -75,11 +75,28 @@ func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	if b.d.Mode == modeDag {
 		n.n.Kind = string(KindBranch)
 	}
-	n.n.Flow = &Inner{Definition: inside.d}
-	if inside.problem != nil {
+	switch {
+	case inside.problem != nil:
 		b.fail("%s: %w", key, inside.problem)
+	case inside.d.holds(b.d):
+		b.fail("%s: a flow cannot be inside itself", key)
+	default:
+		n.n.Flow = &Inner{Definition: inside.d}
 	}
 	return n
+}
+
+// holds says whether a definition is another one, or has it inside.
+func (d *Definition) holds(other *Definition) bool {
+	if d == other {
+		return true
+	}
+	for _, n := range d.Nodes {
+		if n.Flow != nil && n.Flow.holds(other) {
+			return true
+		}
+	}
+	return false
 }
 
 // Output adds the node of a dag whose output is the flow's.
@@ -91,13 +108,10 @@ func (b *Builder) fail(format string, args ...any) {
 	}
 }
 
-// Definition is what has been built, or everything that is wrong with it.
+// Definition is what has been built, or the first mistake in how that was done.
 func (b *Builder) Definition() (*Definition, error) {
 	if b.problem != nil {
 		return nil, b.problem
-	}
-	if _, problems := Compile(b.d, Limits{}); problems.Err() != nil {
-		return nil, problems.Err()
 	}
 	return b.d, nil
 }

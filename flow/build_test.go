@@ -55,19 +55,36 @@ func TestAGraphInGoIsTheGraphInText(t *testing.T) {
 	require.Equal(t, "refund", plan.Root.Nodes["book"].Undo)
 }
 
-func TestABuilderTellsEveryProblem(t *testing.T) {
+func TestWhatIsBuiltIsCheckedAsATextIs(t *testing.T) {
 	b := flow.NewDag("bad")
 	a, c := b.Node("a").Service("s"), b.Node("c").Service("s")
 	a.After(c)
 	c.After(a)
 	b.Node("d").Direct().Service("s")
-	_, err := b.JSON()
-	require.ErrorContains(t, err, "in a circle: ")
-	require.ErrorContains(t, err, "a direct node has no handler")
+	text, err := b.JSON()
+	require.NoError(t, err)
+	_, problems := flow.CompileText(text, flow.Limits{})
+	require.ErrorContains(t, problems.Err(), "in a circle: ")
+	require.ErrorContains(t, problems.Err(), "a direct node has no handler")
+}
 
-	b = flow.NewDag("twice")
+func TestABuilderTellsWhatNoTextCouldSay(t *testing.T) {
+	b := flow.NewDag("twice")
 	b.Node("a")
 	b.Node("a")
-	_, err = b.JSON()
+	_, err := b.JSON()
 	require.ErrorContains(t, err, `there is a node "a" already`)
+}
+
+func TestAFlowIsNotBuiltIntoItself(t *testing.T) {
+	b := flow.NewDag("snake")
+	b.Branch("tail", b)
+	_, err := b.JSON()
+	require.ErrorContains(t, err, "tail: a flow cannot be inside itself")
+
+	outer, inner := flow.NewDag("outer"), flow.NewGraph("inner")
+	outer.Branch("in", inner)
+	inner.Branch("out", outer)
+	_, err = inner.JSON()
+	require.ErrorContains(t, err, "out: a flow cannot be inside itself")
 }

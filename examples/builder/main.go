@@ -1,5 +1,5 @@
 // Command builder is a program with a workflow engine inside whose flows are built in Go, one of each mode:
-// nodes are variables, so that none can be misspelled; everything else is checked when a flow is asked for.
+// nodes are variables, so that none can be misspelled; everything else is checked when a flow is published.
 package main
 
 import (
@@ -42,11 +42,11 @@ func run(ctx context.Context, store string) (err error) {
 }
 
 func publish(ctx context.Context, engine *troupe.Engine, slug string, b *flow.Builder) error {
-	definition, err := b.JSON() // every mistake in it at once
+	definition, err := b.JSON()
 	if err != nil {
 		return err
 	}
-	return engine.Publish(ctx, slug, definition)
+	return engine.Publish(ctx, slug, definition) // tells every mistake in it at once
 }
 
 // show runs a task and says how it ended.
