@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func TestAlarmsWhoseReasonIsGoneDoNotFillMemory(t *testing.T) {
-	d, err := flow.ParseDefinition([]byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","timeout_ms":60000}}}`))
+	d, err := define.Parse([]byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","timeout_ms":60000}}}`))
 	require.NoError(t, err)
-	plan, problems := flow.Compile(d, flow.DefaultLimits)
+	plan, problems := compile.Definition(d, flow.DefaultLimits)
 	require.NoError(t, problems.Err())
 	k := &task{state: flow.NewState("t", plan)}
 	decision, err := flow.Decide(k.state, flow.Start{}, flow.Env{Now: 1})

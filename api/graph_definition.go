@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -13,12 +13,12 @@ import (
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML. The slug
 // is that of the flow it is a version of, "" if that has none.
 func (g *graph) definitionOf(ctx context.Context, b *graphBody, slug string) ([]byte, error) {
-	p := persistence.Publication{Slug: slug, Definition: []byte(b.document("DefinitionJSON")), Limits: g.limits, Parse: flow.ParseJSON}
+	p := persistence.Publication{Slug: slug, Definition: []byte(b.document("DefinitionJSON")), Limits: g.limits, Parse: define.ParseJSON}
 	if y := b.text("DefinitionYAML"); y != "" {
-		if _, err := flow.YAMLToJSON([]byte(y)); err != nil {
+		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())
 		}
-		p.Definition, p.Parse = []byte(y), flow.ParseYAML
+		p.Definition, p.Parse = []byte(y), define.ParseYAML
 	}
 	d, _ := p.Parse(p.Definition)
 	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && d.Profile == "" { // a dag has to say that it is one
@@ -35,8 +35,8 @@ func (g *graph) definitionOf(ctx context.Context, b *graphBody, slug string) ([]
 }
 
 // refusal tells what is wrong with a definition.
-func refusal(problems flow.Problems) error {
-	errs := slices.DeleteFunc(problems, func(p flow.Problem) bool { return p.Severity != flow.SeverityError })
+func refusal(problems define.Problems) error {
+	errs := slices.DeleteFunc(problems, func(p define.Problem) bool { return p.Severity != define.SeverityError })
 	if len(errs) == 1 && errs[0].Msg == noStart {
 		return badRequest(noStart)
 	}

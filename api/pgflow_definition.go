@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // pgDefinition is a definition as it was sent and as it is kept.
@@ -26,7 +27,7 @@ func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 	d := pgDefinition{written: text}
 	if !json.Valid(text) {
 		var err error
-		if text, err = flow.YAMLToJSON(text); err != nil {
+		if text, err = define.YAMLToJSON(text); err != nil {
 			return d, err
 		}
 	}
@@ -35,9 +36,9 @@ func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 }
 
 // parse reads what was written, so that whatever is wrong is told with its place there.
-func (d pgDefinition) parse(kept []byte) (*flow.Definition, error) {
-	parsed, err := flow.ParseDefinition(d.written)
-	if whole, _ := flow.ParseDefinition(kept); parsed != nil && whole != nil {
+func (d pgDefinition) parse(kept []byte) (*define.Definition, error) {
+	parsed, err := define.Parse(d.written)
+	if whole, _ := define.Parse(kept); parsed != nil && whole != nil {
 		parsed.Profile = whole.Profile
 	}
 	return parsed, err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/show"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -57,7 +59,7 @@ func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request, b *graphBody
 	if slug == "" {
 		slug = b.text("flow_slug")
 	}
-	if d, _ := flow.ParseDefinition(sent.text); slug == "" && d != nil {
+	if d, _ := define.Parse(sent.text); slug == "" && d != nil {
 		slug = d.Name
 	}
 	return p.writeEnsured(w, r, slug, sent, nil)
@@ -99,7 +101,7 @@ func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, ch
 			return nil, err
 		}
 		answer.Status, answer.Version = ensureVerified, newest.Number
-		if answer.Differences = flow.Differences(old, ready.Plan); len(answer.Differences) > 0 {
+		if answer.Differences = show.Differences(old, ready.Plan); len(answer.Differences) > 0 {
 			answer.Status = ensureRecompiled
 		}
 		if !change && answer.Status == ensureRecompiled {

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 var payload = json.RawMessage(`{"text":"` + strings.Repeat("x", 189) + `"}`) // 200 bytes
@@ -14,21 +17,21 @@ var payload = json.RawMessage(`{"text":"` + strings.Repeat("x", 189) + `"}`) // 
 // BenchmarkChainStep is what a step of a chain costs the core: the report of one, the dispatch of the
 // next, and the journal row.
 func BenchmarkChainStep(b *testing.B) {
-	plan := planOf(b, `
+	plan := flowtest.Plan(b, `
 start: a
 nodes:
   a: {service: s, prep: {input_key: out}, post: {output_key: out}}
   b: {service: s, prep: {input_key: out}, post: {output_key: out}}
 edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]`)
-	s, row, bytes := NewState("t", plan), []byte(nil), 0
-	env := Env{Now: epoch, Member: "member-1@17", Limits: Limits{Steps: 1 << 60}}
-	d := mustDecide(b, s, Start{Params: json.RawMessage(`{"input":1}`)}, env)
+	s, row, bytes := flow.NewState("t", plan), []byte(nil), 0
+	env := flow.Env{Now: epoch, Member: "member-1@17", Limits: flow.Limits{Steps: 1 << 60}}
+	d := mustDecide(b, s, flow.Start{Params: json.RawMessage(`{"input":1}`)}, env)
 	b.ReportAllocs()
 	for b.Loop() {
 		env.Now++
-		next := d.Effects[len(d.Effects)-1].(Dispatch).Job
-		d = mustDecide(b, s, Report{Address: next.Address, Output: payload, Worker: "w-1"}, env)
-		row = AppendEvents(row[:0], d.Events)
+		next := d.Effects[len(d.Effects)-1].(flow.Dispatch).Job
+		d = mustDecide(b, s, flow.Report{Address: next.Address, Output: payload, Worker: "w-1"}, env)
+		row = flow.AppendEvents(row[:0], d.Events)
 		bytes += len(row)
 	}
 	b.ReportMetric(float64(bytes)/float64(b.N), "journalB/op")
@@ -38,7 +41,7 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]`)
 func BenchmarkFanoutUnit(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(units), func(b *testing.B) {
-			plan := planOf(b, "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}}")
+			plan := flowtest.Plan(b, "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}}")
 			params := json.RawMessage(`{"list":[` + strings.TrimSuffix(strings.Repeat("12345,", units), ",") + `]}`)
 			for b.Loop() {
 				fanOut(b, plan, params)
@@ -48,38 +51,38 @@ func BenchmarkFanoutUnit(b *testing.B) {
 	}
 }
 
-func fanOut(b *testing.B, plan *Plan, params json.RawMessage) {
-	s, row := NewState("t", plan), []byte(nil)
-	env := Env{Now: epoch, Member: "member-1@17"}
-	d := mustDecide(b, s, Start{Params: params}, env)
+func fanOut(b *testing.B, plan *flow.Plan, params json.RawMessage) {
+	s, row := flow.NewState("t", plan), []byte(nil)
+	env := flow.Env{Now: epoch, Member: "member-1@17"}
+	d := mustDecide(b, s, flow.Start{Params: params}, env)
 	jobs := d.Effects
 	for len(jobs) > 0 {
-		job, ok := jobs[0].(Dispatch)
+		job, ok := jobs[0].(flow.Dispatch)
 		jobs = jobs[1:]
 		if !ok {
 			continue
 		}
-		d = mustDecide(b, s, Report{Address: job.Job.Address, Output: json.RawMessage(`1`), Worker: "w-1"}, env)
-		row = AppendEvents(row[:0], d.Events)
+		d = mustDecide(b, s, flow.Report{Address: job.Job.Address, Output: json.RawMessage(`1`), Worker: "w-1"}, env)
+		row = flow.AppendEvents(row[:0], d.Events)
 		jobs = append(jobs, d.Effects...)
 	}
-	require.Equal(b, TaskCompleted, s.Status)
+	require.Equal(b, flow.TaskCompleted, s.Status)
 }
 
 // BenchmarkRest is the snapshot of a task that waits, and its return.
 func BenchmarkRest(b *testing.B) {
-	plan := planOf(b, "start: w\nnodes: {w: {kind: wait_event, params: {signal_key: flag}}}")
-	s := NewState("t", plan)
-	mustDecide(b, s, Start{Params: payload}, Env{Now: epoch})
+	plan := flowtest.Plan(b, "start: w\nnodes: {w: {kind: wait_event, params: {signal_key: flag}}}")
+	s := flow.NewState("t", plan)
+	mustDecide(b, s, flow.Start{Params: payload}, flow.Env{Now: epoch})
 	b.ReportAllocs()
 	for b.Loop() {
-		_, ok := DecodeSnapshot(EncodeSnapshot(s), plan)
+		_, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s), plan)
 		require.True(b, ok)
 	}
 }
 
-func mustDecide(b *testing.B, s *State, c Command, env Env) Decision {
-	d, err := Decide(s, c, env)
+func mustDecide(b *testing.B, s *flow.State, c flow.Command, env flow.Env) flow.Decision {
+	d, err := flow.Decide(s, c, env)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,20 +91,20 @@ func mustDecide(b *testing.B, s *State, c Command, env Env) Decision {
 
 // BenchmarkDecodeRow is what an event costs a reader of a journal.
 func BenchmarkDecodeRow(b *testing.B) {
-	at := Address{Node: "a", Visit: 12, Attempt: 1}
-	events := []Event{
-		{Type: AttemptEnded, At: epoch, Node: at.Node, Visit: at.Visit, Attempt: 1, Status: string(AttemptOK), Output: payload, Worker: "w-1"},
-		{Type: StepEnded, At: epoch, Node: at.Node, Visit: at.Visit, Status: string(StepCompleted), Action: "default", Next: "b", Post: true},
-		{Type: StepEntered, At: epoch, Node: "b", Visit: at.Visit, InputRef: "$shared.out", Total: 1},
-		{Type: AttemptsStarted, At: epoch, Node: "b", Visit: at.Visit, Attempt: 1, Total: 1, Carrier: "member-1@17"},
+	at := flow.Address{Node: "a", Visit: 12, Attempt: 1}
+	events := []flow.Event{
+		{Type: flow.AttemptEnded, At: epoch, Node: at.Node, Visit: at.Visit, Attempt: 1, Status: string(flow.AttemptOK), Output: payload, Worker: "w-1"},
+		{Type: flow.StepEnded, At: epoch, Node: at.Node, Visit: at.Visit, Status: string(flow.StepCompleted), Action: "default", Next: "b", Post: true},
+		{Type: flow.StepEntered, At: epoch, Node: "b", Visit: at.Visit, InputRef: "$shared.out", Total: 1},
+		{Type: flow.AttemptsStarted, At: epoch, Node: "b", Visit: at.Visit, Attempt: 1, Total: 1, Carrier: "member-1@17"},
 	}
 	for name, output := range map[string]json.RawMessage{"200 B": payload, "1 MB": json.RawMessage(`{"list":[` + strings.Repeat(`{"name":"x","n":17},`, 50_000) + `0]}`)} {
 		b.Run(name, func(b *testing.B) {
 			events[0].Output = output
-			row := AppendEvents(nil, events)
+			row := flow.AppendEvents(nil, events)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := DecodeEvents(row)
+				_, err := flow.DecodeEvents(row)
 				require.NoError(b, err)
 			}
 		})

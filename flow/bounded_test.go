@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // slack is how far a decision may be over its limit: what an end leads to is told together with it.
@@ -31,59 +34,59 @@ func TestEveryDecisionIsBounded(t *testing.T) {
 		play       func(b *bench)
 	}{
 		"a signal that ends very many waits": {dagOf(many, "{kind: wait_event, params: {signal_key: go}}"), func(b *bench) {
-			b.do(Signal{Key: "go", Value: json.RawMessage(`true`)})
+			b.do(flow.Signal{Key: "go", Value: json.RawMessage(`true`)})
 		}},
 		"waits that were left when the member was gone": {dagOf(many, "{kind: approval, params: {approval_key: go}}"), func(b *bench) {
-			d, err := Decide(b.state, Signal{Key: "go", Value: json.RawMessage(`1`)}, b.env)
+			d, err := flow.Decide(b.state, flow.Signal{Key: "go", Value: json.RawMessage(`1`)}, b.env)
 			require.NoError(b.t, err)
 			require.NotNil(b.t, d.More)
 			b.env.Member = "other"
-			b.do(Recover{Since: b.env.Now})
+			b.do(flow.Recover{Since: b.env.Now})
 		}},
 		"taking over what another member carried": {dagOf(10, "{service: s, each: {items: $run.list}}"), func(b *bench) {
 			b.jobs, b.env.Member = nil, "other"
-			b.do(Recover{Since: b.env.Now})
-			b.do(Recover{Since: b.env.Now})
+			b.do(flow.Recover{Since: b.env.Now})
+			b.do(flow.Recover{Since: b.env.Now})
 			b.work(none)
 		}},
 		"leaving, with everything begun": {dagOf(2, "{service: s, each: {items: $run.list}}"), func(b *bench) {
 			b.env.Member = "other"
-			b.do(Recover{Since: b.env.Now})
+			b.do(flow.Recover{Since: b.env.Now})
 			for i := range b.jobs {
 				if j := &b.jobs[i]; j.Again {
-					b.do(Begin{j.Address})
+					b.do(flow.Begin{j.Address})
 				}
 			}
 			b.jobs = nil
-			b.do(Leave{})
+			b.do(flow.Leave{})
 			b.work(none)
 		}},
 		"a queue whose pollers could not be heard": {dagOf(2, "{service: s, route: queue, each: {items: $run.list}}"), func(b *bench) {
 			for _, j := range b.jobs {
-				b.do(Claim{Address: j.Address, Worker: "w", Token: "t", Until: b.env.Now + 10})
+				b.do(flow.Claim{Address: j.Address, Worker: "w", Token: "t", Until: b.env.Now + 10})
 			}
 			b.env.Now += 5
-			b.do(Recover{Since: b.env.Now, Visibility: 100_000})
+			b.do(flow.Recover{Since: b.env.Now, Visibility: 100_000})
 			b.work(none)
 		}},
 		"retries that are all due at once": {dagOf(1, "{service: s, each: {items: $run.list}, retry: {max_attempts: 2, delay: 1s}}"), func(b *bench) {
 			jobs := b.jobs
 			b.jobs = nil
-			b.do(Pause{})
+			b.do(flow.Pause{})
 			for _, j := range jobs {
-				b.do(Report{Address: j.Address, Error: "once"})
+				b.do(flow.Report{Address: j.Address, Error: "once"})
 			}
 			b.env.Now += 1_000
-			b.do(Resume{})
+			b.do(flow.Resume{})
 			b.work(none)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{t: t, state: NewState("t", planOf(t, tt.definition)), env: Env{Now: epoch, Member: "m"}}
-			b.do(Start{Params: list})
+			b := &bench{t: t, state: flow.NewState("t", flowtest.Plan(t, tt.definition)), env: flow.Env{Now: epoch, Member: "m"}}
+			b.do(flow.Start{Params: list})
 			tt.play(b)
-			require.LessOrEqual(t, b.most, DefaultLimits.Events+slack)
-			require.Equal(t, TaskCompleted, b.state.Status)
+			require.LessOrEqual(t, b.most, flow.DefaultLimits.Events+slack)
+			require.Equal(t, flow.TaskCompleted, b.state.Status)
 		})
 	}
 }

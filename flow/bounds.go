@@ -115,7 +115,7 @@ func (sc *Scope) madeOf(seen []Seen, levels int) made {
 // checkPost refuses to write a result of so many bytes into shared when that has no room for it.
 func (l Limits) checkPost(st *Step, how ending, size int) error {
 	sc, p := st.scope, &st.Node.Post
-	most := (size + len(how.output) + maxName) * (1 + len(p.OutputMap))
+	most := (size + len(how.output) + MaxName) * (1 + len(p.OutputMap))
 	if *sc.size+most <= l.Shared {
 		return nil
 	}

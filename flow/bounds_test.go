@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // textOfBytes is a text that has so many bytes as JSON.
@@ -14,16 +17,16 @@ func textOfBytes(bytes int) json.RawMessage {
 }
 
 func TestOutputsOfAStepAreBoundedTogether(t *testing.T) {
-	tb := newTable(t, planOf(t, "start: a\nnodes: {a: {kind: parallel, parallel_services: [s, s, s], post: {output_key: o}, failure_strategy: continue}}"))
-	tb.env.Limits = Limits{Shared: 1_000}
-	tb.hands = func(j Job) Report { return Report{Address: j.Address, Output: textOfBytes(400)} }
-	_, err := tb.do(Start{})
+	tb := newTable(t, flowtest.Plan(t, "start: a\nnodes: {a: {kind: parallel, parallel_services: [s, s, s], post: {output_key: o}, failure_strategy: continue}}"))
+	tb.env.Limits = flow.Limits{Shared: 1_000}
+	tb.hands = func(j flow.Job) flow.Report { return flow.Report{Address: j.Address, Output: textOfBytes(400)} }
+	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
 	d := tb.work()
-	require.Equal(t, TaskCompleted, tb.state.Status)
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 	var errors []string
 	for _, e := range d.Events {
-		if e.Type == AttemptEnded {
+		if e.Type == flow.AttemptEnded {
 			errors = append(errors, e.Error)
 		}
 	}
@@ -34,16 +37,16 @@ func TestOutputsOfAStepAreBoundedTogether(t *testing.T) {
 }
 
 func TestStepsCannotFillSharedWithoutEnd(t *testing.T) {
-	tb := newTable(t, planOf(t, `
+	tb := newTable(t, flowtest.Plan(t, `
 start: a
 on_error: fail
 nodes: {a: {service: s, post: {output_key: o}}, b: {service: s, post: {output_key: o}}, c: {service: s, post: {output_map: {p: v}}}, d: {kind: choice, prep: {input_key: o}, post: {output_key: q}}}
 edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {from: c, action: default, to: d}]`))
-	tb.env.Limits = Limits{Shared: 1_000}
-	tb.hands = func(j Job) Report {
-		return Report{Address: j.Address, Output: json.RawMessage(`{"v":` + string(textOfBytes(400)) + `}`)}
+	tb.env.Limits = flow.Limits{Shared: 1_000}
+	tb.hands = func(j flow.Job) flow.Report {
+		return flow.Report{Address: j.Address, Output: json.RawMessage(`{"v":` + string(textOfBytes(400)) + `}`)}
 	}
-	_, err := tb.do(Start{})
+	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
 	tb.work()
 	require.Equal(t, "d", tb.state.Root.FailedAt, "what replaces a value, or takes a part of one, needs no more room")
@@ -52,7 +55,7 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {f
 
 // TestResultsThatDoubleAreBounded copies what a subflow gets into two keys of its shared, again and again.
 func TestResultsThatDoubleAreBounded(t *testing.T) {
-	tb := newTable(t, planOf(t, `
+	tb := newTable(t, flowtest.Plan(t, `
 start: begin
 on_error: fail
 nodes:
@@ -72,10 +75,10 @@ nodes:
               c: {kind: choice, prep: {input_key: $params.g}, post: {output_key: q}}
             edges: [{from: b, action: default, to: c}]
 edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}]`))
-	tb.env.Limits = Limits{Shared: 1_000, Steps: 1_000}
-	_, err := tb.do(Start{})
+	tb.env.Limits = flow.Limits{Shared: 1_000, Steps: 1_000}
+	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
-	require.Equal(t, TaskFailed, tb.state.Status)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	require.Contains(t, tb.state.Error, "more than the limit of 1000")
-	require.LessOrEqual(t, len(EncodeSnapshot(tb.state)), 4_000)
+	require.LessOrEqual(t, len(flow.EncodeSnapshot(tb.state)), 4_000)
 }

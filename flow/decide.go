@@ -109,8 +109,8 @@ func (d *decider) handle(c Command) error {
 }
 
 func checkRequest(id string) error {
-	if len(id) > maxName || !utf8.ValidString(id) {
-		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", maxName)
+	if len(id) > MaxName || !utf8.ValidString(id) {
+		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", MaxName)
 	}
 	return nil
 }
@@ -287,8 +287,8 @@ func checkSharedKey(key string) error {
 		return Errorf(Invalid, "key is missing: say which key of shared the signal sets")
 	case key == "_rt":
 		return Errorf(Invalid, "key _rt belongs to the engine: choose another one")
-	case len(key) > maxName:
-		return Errorf(Invalid, "key has %d bytes, more than the limit of %d", len(key), maxName)
+	case len(key) > MaxName:
+		return Errorf(Invalid, "key has %d bytes, more than the limit of %d", len(key), MaxName)
 	case !utf8.ValidString(key):
 		return Errorf(Invalid, "key is not UTF-8 text")
 	}

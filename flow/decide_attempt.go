@@ -123,7 +123,7 @@ func (d *decider) claim(c Claim) error {
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: cmp.Or(text(c.Worker, maxName), "anonymous"), Token: text(c.Token, maxName), Until: d.until(st, c.Unit, c.Until)}
+		Worker: cmp.Or(text(c.Worker, MaxName), "anonymous"), Token: text(c.Token, MaxName), Until: d.until(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
 		e.Due = d.in(st.Node.TimeoutMS)
 	}
@@ -165,10 +165,10 @@ func (d *decider) note(c Note) error {
 	if u == nil || u.Live.Note == c.Text {
 		return nil
 	}
-	if len(c.Text) > maxName {
-		return Errorf(Invalid, "status has %d bytes, more than the limit of %d", len(c.Text), maxName)
+	if len(c.Text) > MaxName {
+		return Errorf(Invalid, "status has %d bytes, more than the limit of %d", len(c.Text), MaxName)
 	}
-	d.emit(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: text(c.Text, maxName)})
+	d.emit(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: text(c.Text, MaxName)})
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	}
 	e := st.event(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt
-	e.Worker, e.URL, e.Log = text(c.Worker, maxName), text(c.URL, maxName), c.Log
+	e.Worker, e.URL, e.Log = text(c.Worker, MaxName), text(c.URL, MaxName), c.Log
 	if e.Worker == "" {
 		e.Worker = u.Live.Worker
 	}
@@ -286,7 +286,7 @@ func (r *Retry) wait(task string, a Address) int64 {
 		h.Write([]byte(JobID(task, a)))
 		ms *= 1 - r.Jitter*float64(h.Sum64()>>11)/(1<<53)
 	}
-	return int64(min(ms, maxDelay))
+	return int64(min(ms, MaxDelay))
 }
 
 // landed ends the step when its units are done, else goes on with them.

@@ -422,9 +422,9 @@ func listOf(values []json.RawMessage) json.RawMessage {
 func (x *Exec) Route() string {
 	switch x.Type {
 	case ExecQueue:
-		return routeQueue
+		return RouteQueue
 	case ExecDirect:
-		return routeDirect
+		return RouteDirect
 	}
-	return routePush
+	return RoutePush
 }

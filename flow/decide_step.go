@@ -71,7 +71,7 @@ func milliseconds(params json.RawMessage, key string) int64 {
 	if !ok || !(f > 0) {
 		return 0
 	}
-	return int64(min(f, maxDelay))
+	return int64(min(f, MaxDelay))
 }
 
 // unitsOf is the number of units a step begins with.

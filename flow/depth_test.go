@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // nestedArrays is a value of so many levels.
@@ -16,34 +19,34 @@ func nestedArrays(levels int) json.RawMessage {
 }
 
 func TestValuesNestedTooDeepAreRefused(t *testing.T) {
-	plan := planOf(t, "start: a\nnodes: {a: {service: s, exec_type: queue}}")
+	plan := flowtest.Plan(t, "start: a\nnodes: {a: {service: s, exec_type: queue}}")
 	deep := json.RawMessage(`{"v":` + string(nestedArrays(1_000)) + `}`)
-	_, err := newTable(t, plan).do(Start{Params: deep})
-	require.Equal(t, Limit, KindOf(err))
+	_, err := newTable(t, plan).do(flow.Start{Params: deep})
+	require.Equal(t, flow.Limit, flow.KindOf(err))
 	require.ErrorContains(t, err, "params nests arrays and objects deeper than 1000 levels")
 
 	tb := newTable(t, plan)
-	_, err = tb.do(Start{Params: json.RawMessage(`{"v":` + string(nestedArrays(999)) + `}`)})
+	_, err = tb.do(flow.Start{Params: json.RawMessage(`{"v":` + string(nestedArrays(999)) + `}`)})
 	require.NoError(t, err, "1,000 levels are no trouble")
-	_, err = tb.do(Signal{Key: "k", Value: nestedArrays(9_998)})
+	_, err = tb.do(flow.Signal{Key: "k", Value: nestedArrays(9_998)})
 	require.ErrorContains(t, err, "the signal's value nests arrays and objects deeper than 1000 levels")
-	d, err := tb.do(Report{Address: tb.open()[0], Output: nestedArrays(1_001)})
+	d, err := tb.do(flow.Report{Address: tb.open()[0], Output: nestedArrays(1_001)})
 	require.NoError(t, err)
-	require.Equal(t, string(AttemptError), d.Events[0].Status)
+	require.Equal(t, string(flow.AttemptError), d.Events[0].Status)
 	require.Contains(t, d.Events[0].Error, "the output nests arrays and objects deeper than 1000 levels")
 }
 
 func TestItemsNestedTooDeepAreRefused(t *testing.T) {
-	tb := newTable(t, planOf(t, "nodes: {m: {kind: fanout, each: {count: 1}, service: s}}"))
-	_, err := tb.do(Start{})
+	tb := newTable(t, flowtest.Plan(t, "nodes: {m: {kind: fanout, each: {count: 1}, service: s}}"))
+	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
-	_, err = tb.do(Append{Address: Address{Node: "m"}, Items: []json.RawMessage{nestedArrays(1_000)}})
+	_, err = tb.do(flow.Append{Address: flow.Address{Node: "m"}, Items: []json.RawMessage{nestedArrays(1_000)}})
 	require.ErrorContains(t, err, "the list of items nests arrays and objects deeper than 1000 levels")
 }
 
 func TestValuesOfDefinitionsAreNoDeeperThanOthers(t *testing.T) {
 	text := `{"start":"a","nodes":{"a":{"service":"s","params":{"v":` + string(nestedArrays(1_000)) + `}}}}`
-	_, problems := CompileText([]byte(text), Limits{})
+	_, problems := compile.Text([]byte(text), flow.Limits{})
 	require.ErrorContains(t, problems.Err(), "nests arrays and objects deeper than 1000 levels")
 }
 
@@ -60,16 +63,16 @@ func TestLoopsThatNestTheirValuesFailAtTheLimit(t *testing.T) {
 		"a list of outputs":      `kind: parallel, parallel_services: [echo], prep: {input_key: o}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tb := newTable(t, planOf(t, `
+			tb := newTable(t, flowtest.Plan(t, `
 start: begin
 on_error: fail
 nodes: {begin: {kind: choice, prep: {input_map: {g: x}}, post: {output_key: o}}, a: {post: {output_key: o}, `+node+`}}
 edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}]`))
-			tb.env.Limits = Limits{Levels: 20, Steps: 200}
-			_, err := tb.do(Start{})
+			tb.env.Limits = flow.Limits{Levels: 20, Steps: 200}
+			_, err := tb.do(flow.Start{})
 			require.NoError(t, err)
 			require.True(t, tb.drain())
-			require.Equal(t, TaskFailed, tb.state.Status)
+			require.Equal(t, flow.TaskFailed, tb.state.Status)
 			require.Contains(t, tb.state.Error, "nests arrays and objects deeper than 20 levels")
 		})
 	}
@@ -77,19 +80,19 @@ edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}
 
 // TestALoopThatNestsItsInputEndsReadable goes all the way to the default limit.
 func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
-	plan := planOf(t, `{"start":"a","on_error":"fail","edges":[{"from":"a","action":"default","to":"a"}],"nodes":{"a":{"kind":"choice","prep":{"input_map":{"a":"$shared.o"}},"post":{"output_key":"o"}}}}`)
-	s := NewState("task-1", plan)
+	plan := flowtest.Plan(t, `{"start":"a","on_error":"fail","edges":[{"from":"a","action":"default","to":"a"}],"nodes":{"a":{"kind":"choice","prep":{"input_map":{"a":"$shared.o"}},"post":{"output_key":"o"}}}}`)
+	s := flow.NewState("task-1", plan)
 	var rows [][]byte
-	for c := Command(Start{}); c != nil; {
-		d, err := Decide(s, c, Env{Now: epoch})
+	for c := flow.Command(flow.Start{}); c != nil; {
+		d, err := flow.Decide(s, c, flow.Env{Now: epoch})
 		require.NoError(t, err)
-		rows, c = append(rows, AppendEvents(nil, d.Events)), d.More
+		rows, c = append(rows, flow.AppendEvents(nil, d.Events)), d.More
 	}
 	require.Contains(t, s.Error, "nests arrays and objects deeper than 1000 levels")
 	require.Equal(t, 1_001, s.Steps)
-	folded := NewState("task-1", plan)
-	require.NoError(t, Fold(folded, rows...))
-	again, ok := DecodeSnapshot(EncodeSnapshot(folded), plan)
+	folded := flow.NewState("task-1", plan)
+	require.NoError(t, flow.Fold(folded, rows...))
+	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(folded), plan)
 	require.True(t, ok)
 	require.Equal(t, stateText(t, s), stateText(t, again), "it can be written as JSON, too")
 }
@@ -108,21 +111,21 @@ func (tb *table) checkLevels() {
 }
 
 // eachValue visits all values that a state keeps.
-func eachValue(s *State, visit func(where string, v json.RawMessage)) {
+func eachValue(s *flow.State, visit func(where string, v json.RawMessage)) {
 	visit("params", s.Params)
 	for _, u := range s.Done {
 		visit("undo input", u.Input)
 		visit("undo output", u.Output)
 	}
 	if s.Root != nil {
-		s.Root.eachValue(visit)
+		eachValueIn(s.Root, visit)
 	}
 	if s.Closing != nil {
-		s.Closing.Scope.eachValue(visit)
+		eachValueIn(s.Closing.Scope, visit)
 	}
 }
 
-func (sc *Scope) eachValue(visit func(where string, v json.RawMessage)) {
+func eachValueIn(sc *flow.Scope, visit func(where string, v json.RawMessage)) {
 	for key, v := range sc.Shared {
 		visit("shared "+key, v)
 	}
@@ -139,7 +142,7 @@ func (sc *Scope) eachValue(visit func(where string, v json.RawMessage)) {
 			visit("item of "+st.Key, v)
 		}
 		if st.Child != nil {
-			st.Child.eachValue(visit)
+			eachValueIn(st.Child, visit)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -6,18 +6,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // rootNode is a node of the task's root.
-func (tb *table) rootNode(key string) *NodeState {
+func (tb *table) rootNode(key string) *flow.NodeState {
 	root := tb.state.Root
-	return root.node(root.Graph.Nodes[key])
+	return root.Node(root.Graph.Nodes[key])
 }
 
 // played starts a flow with an input and has its jobs carried out.
 func played(t *testing.T, definition, input string) *table {
-	tb := newTable(t, planOf(t, definition))
-	_, err := tb.do(Start{Version: "v", Params: json.RawMessage(input)})
+	tb := newTable(t, flowtest.Plan(t, definition))
+	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(input)})
 	require.NoError(t, err)
 	tb.work()
 	return tb
@@ -40,16 +43,16 @@ func TestWhatWasSkippedHasNoItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{%s}}`, tc.nodes), `{}`)
-			require.Equal(t, StepCompleted, tb.rootNode(tc.of).Status, tb.rootNode(tc.of).Error)
+			require.Equal(t, flow.StepCompleted, tb.rootNode(tc.of).Status, tb.rootNode(tc.of).Error)
 			require.JSONEq(t, `[]`, string(tb.rootNode(tc.of).Output))
-			require.Equal(t, TaskCompleted, tb.state.Status)
+			require.Equal(t, flow.TaskCompleted, tb.state.Status)
 		})
 	}
 }
 
 func TestWhatFailedOrIsNoListStillHasNoItemsToOffer(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"p":{"service":"boom"},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}}}`, `{}`)
-	require.Equal(t, StepFailed, tb.rootNode("m").Status)
+	require.Equal(t, flow.StepFailed, tb.rootNode("m").Status)
 	require.Contains(t, tb.rootNode("m").Error, "must be an array")
 }
 
@@ -69,7 +72,7 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 		t.Run(tc.says, func(t *testing.T) {
 			input := fmt.Sprintf(`{"list":%s,"n":%s}`, tc.items, tc.count)
 			tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, input)
-			require.Equal(t, StepFailed, tb.rootNode("f").Status)
+			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status)
 			require.Contains(t, tb.rootNode("f").Error, tc.says)
 			if tc.says[0] != 'm' {
 				require.Contains(t, tb.rootNode("f").Error, "more than the 100000 units a step may have")
@@ -79,7 +82,7 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 				return
 			}
 			tb = played(t, `{"mode":"dag","nodes":{"f":{"each":{"count":"$run.n"},"service":"echo"}}}`, input)
-			require.Equal(t, StepFailed, tb.rootNode("f").Status)
+			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status)
 		})
 	}
 	tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, `{"list":[],"n":1e300}`)
@@ -96,7 +99,7 @@ func TestAFixedNumberForEachItemIsCheckedToo(t *testing.T) {
 func TestAnUnmetConditionIsToldInTheWordsOfPgflow(t *testing.T) {
 	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`, `{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
 		tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`, when), `{"go":2}`)
-		require.Equal(t, []any{StepFailed, ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status, tb.rootNode("p").Reason, tb.rootNode("p").Error}, when)
+		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status, tb.rootNode("p").Reason, tb.rootNode("p").Error}, when)
 		require.Contains(t, tb.state.Error, "p: Condition not met")
 	}
 }

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // longList is some 900 KB of numbers.
@@ -14,10 +17,10 @@ var longList = json.RawMessage(`{"l":[` + strings.TrimSuffix(strings.Repeat("123
 
 func TestAConditionThatTakesTooMuchFailsItsStep(t *testing.T) {
 	in := strings.TrimSuffix(strings.Repeat(`{"in":[7,"$params.l"]},`, 20), ",")
-	tb := newTable(t, planOf(t, `{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[{"action":"x","expr":{"or":[`+in+`]}}]}}}`))
-	_, err := tb.do(Start{Params: longList})
+	tb := newTable(t, flowtest.Plan(t, `{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[{"action":"x","expr":{"or":[`+in+`]}}]}}}`))
+	_, err := tb.do(flow.Start{Params: longList})
 	require.NoError(t, err)
-	require.Equal(t, TaskFailed, tb.state.Status)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	require.Equal(t, "choice_cases[0]: it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker", tb.state.Error)
 }
 
@@ -26,8 +29,8 @@ func TestTheCasesOfAChoiceHaveOneBudget(t *testing.T) {
 	for i := range 20 {
 		cases = append(cases, fmt.Sprintf(`{"action":"x","expr":"params.l.exists(x, x == %d)"}`, i))
 	}
-	tb := newTable(t, planOf(t, `{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[`+strings.Join(cases, ",")+`]}}}`))
-	_, err := tb.do(Start{Params: longList})
+	tb := newTable(t, flowtest.Plan(t, `{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[`+strings.Join(cases, ",")+`]}}}`))
+	_, err := tb.do(flow.Start{Params: longList})
 	require.NoError(t, err)
 	require.Contains(t, tb.state.Error, "it takes more than the limit of 3,000,000 units of work")
 }
@@ -38,17 +41,17 @@ func TestADecisionIsCutWhenItTakesMuchEffort(t *testing.T) {
 	for i := range 12 {
 		nodes = append(nodes, fmt.Sprintf(`"n%d":{"service":"s","when":{"expr":"run.l.size() < %d"}}`, i, i))
 	}
-	s := NewState("task-1", planOf(t, `{"nodes":{`+strings.Join(nodes, ",")+`}}`))
+	s := flow.NewState("task-1", flowtest.Plan(t, `{"nodes":{`+strings.Join(nodes, ",")+`}}`))
 	decisions, effort := 0, 0
-	for c := Command(Start{Params: longList}); c != nil; decisions++ {
-		d, err := Decide(s, c, Env{Now: epoch})
+	for c := flow.Command(flow.Start{Params: longList}); c != nil; decisions++ {
+		d, err := flow.Decide(s, c, flow.Env{Now: epoch})
 		require.NoError(t, err)
-		require.Less(t, d.Effort, 2*maxEffort)
+		require.Less(t, d.Effort, 2*flow.MaxEffort)
 		effort += d.Effort
 		c = d.More
 	}
 	require.Greater(t, effort, 12*200_000)
-	require.GreaterOrEqual(t, decisions, effort/(2*maxEffort))
+	require.GreaterOrEqual(t, decisions, effort/(2*flow.MaxEffort))
 	require.Greater(t, decisions, 1)
-	require.Equal(t, TaskCompleted, s.Status)
+	require.Equal(t, flow.TaskCompleted, s.Status)
 }

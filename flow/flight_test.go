@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,24 +7,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // afterLarge starts a flow whose first step has an output of 1 MiB, and returns what is dispatched then.
-func afterLarge(t *testing.T, text, params string) (*State, []Job) {
+func afterLarge(t *testing.T, text, params string) (*flow.State, []flow.Job) {
 	t.Helper()
-	s := NewState("task-1", planOf(t, text))
-	d, err := Decide(s, Start{Params: json.RawMessage(params)}, Env{Now: epoch})
+	s := flow.NewState("task-1", flowtest.Plan(t, text))
+	d, err := flow.Decide(s, flow.Start{Params: json.RawMessage(params)}, flow.Env{Now: epoch})
 	require.NoError(t, err)
 	first := jobsOf(d)
 	require.Len(t, first, 1)
-	d, err = Decide(s, Report{Address: first[0].Address, Output: textOfBytes(1 << 20)}, Env{Now: epoch})
+	d, err = flow.Decide(s, flow.Report{Address: first[0].Address, Output: textOfBytes(1 << 20)}, flow.Env{Now: epoch})
 	require.NoError(t, err)
 	return s, jobsOf(d)
 }
 
-func jobsOf(d Decision) (jobs []Job) {
+func jobsOf(d flow.Decision) (jobs []flow.Job) {
 	for _, e := range d.Effects {
-		if e, ok := e.(Dispatch); ok {
+		if e, ok := e.(flow.Dispatch); ok {
 			jobs = append(jobs, e.Job)
 		}
 	}
@@ -51,13 +54,13 @@ func TestUnitsThatCopyTheirInputAreBoundedInFlight(t *testing.T) {
 	require.Greater(t, len(jobs), 60)
 	ended := 0
 	for len(jobs) > 0 {
-		d, err := Decide(s, Report{Address: jobs[0].Address}, Env{Now: epoch})
+		d, err := flow.Decide(s, flow.Report{Address: jobs[0].Address}, flow.Env{Now: epoch})
 		require.NoError(t, err)
 		jobs = append(jobs[1:], jobsOf(d)...)
 		ended++
 	}
 	require.Equal(t, 500, ended)
-	require.Equal(t, TaskCompleted, s.Status)
+	require.Equal(t, flow.TaskCompleted, s.Status)
 }
 
 func TestBranchesThatCopyTheirParamsAreBoundedInFlight(t *testing.T) {
@@ -65,8 +68,8 @@ func TestBranchesThatCopyTheirParamsAreBoundedInFlight(t *testing.T) {
 	for i := range 200 {
 		execs = append(execs, fmt.Sprintf(`{"service":"s%d","params":{"x":%d}}`, i, i))
 	}
-	s := NewState("task-1", planOf(t, `{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","parallel_execs":[`+strings.Join(execs, ",")+`]}}}`))
-	d, err := Decide(s, Start{Params: json.RawMessage(`{"v":` + string(textOfBytes(1<<20-100)) + `}`)}, Env{Now: epoch})
+	s := flow.NewState("task-1", flowtest.Plan(t, `{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","parallel_execs":[`+strings.Join(execs, ",")+`]}}}`))
+	d, err := flow.Decide(s, flow.Start{Params: json.RawMessage(`{"v":` + string(textOfBytes(1<<20-100)) + `}`)}, flow.Env{Now: epoch})
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(jobsOf(d)), 65)
 	require.Greater(t, len(jobsOf(d)), 60)

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"bytes"
@@ -14,7 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 var keep = flag.Bool("keep", false, "keep a journal of every transcript that has none of the present format")
@@ -40,7 +42,7 @@ func (b *snapshotBytes) UnmarshalJSON(text []byte) error {
 
 // facts are what must stay true of a task, whatever becomes of the code.
 type facts struct {
-	Status  TaskStatus
+	Status  flow.TaskStatus
 	Error   string          `json:",omitempty"`
 	Action  string          `json:",omitempty"`
 	Shared  json.RawMessage `json:",omitempty"`
@@ -49,9 +51,9 @@ type facts struct {
 	Runs    []string `json:",omitempty"`
 }
 
-func factsOf(s *State, runs []NodeRun) facts {
+func factsOf(s *flow.State, runs []flow.NodeRun) facts {
 	f := facts{Status: s.Status, Error: s.Error, Action: s.Root.LastAction, Shared: expr.Compact(s.Root.SharedJSON()), Steps: s.Steps}
-	for _, w := range Waiting(s) {
+	for _, w := range flow.Waiting(s) {
 		f.Waiting = append(f.Waiting, fmt.Sprintf("%s %s", w.For, w.Address))
 	}
 	for i := range runs {
@@ -81,10 +83,10 @@ func TestKeptJournalsAreReadForEver(t *testing.T) {
 }
 
 func (k *kept) check(t *testing.T) {
-	plan := planOf(t, k.Definition)
-	h := NewHistory("task-1", plan)
+	plan := flowtest.Plan(t, k.Definition)
+	h := flow.NewHistory("task-1", plan)
 	for _, row := range k.Rows {
-		events, err := DecodeEvents(row)
+		events, err := flow.DecodeEvents(row)
 		require.NoError(t, err)
 		for i := range events {
 			h.Apply(&events[i])
@@ -92,7 +94,7 @@ func (k *kept) check(t *testing.T) {
 	}
 	require.Equal(t, k.Facts, factsOf(h.State, h.Runs), k.Definition)
 
-	s, ok := DecodeSnapshot(k.Snapshot, plan)
+	s, ok := flow.DecodeSnapshot(k.Snapshot, plan)
 	if ok {
 		require.Equal(t, k.Facts, factsOf(s, h.Runs), "the snapshot has the same format and another meaning: %s", k.Definition)
 	}
@@ -104,7 +106,7 @@ func keepMissing(t *testing.T) {
 	require.NoError(t, err)
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".txt")
-		file := fmt.Sprintf("testdata/journals/format%d.%d-%s.jsonl", eventsFormat, snapshotFormat, name)
+		file := fmt.Sprintf("testdata/journals/format%d.%d-%s.jsonl", flow.EventsFormat, flow.SnapshotFormat, name)
 		if _, err := os.Stat(file); !*keep || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -124,7 +126,7 @@ func keepMissing(t *testing.T) {
 func keepPart(t *testing.T, part string) kept {
 	tb := playPart(t, part, &strings.Builder{})
 	definition, _, _ := strings.Cut(part, "\n---\n")
-	k := kept{Definition: definition, Snapshot: EncodeSnapshot(tb.state), Facts: factsOf(tb.state, tb.runs())}
+	k := kept{Definition: definition, Snapshot: flow.EncodeSnapshot(tb.state), Facts: factsOf(tb.state, tb.runs())}
 	for _, row := range tb.rows {
 		k.Rows = append(k.Rows, row)
 	}

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,24 +7,27 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // bench drives a task of many units without the table's promises, which cost as much as the state is large.
 type bench struct {
 	t     *testing.T
-	state *State
-	env   Env
-	jobs  []Job
+	state *flow.State
+	env   flow.Env
+	jobs  []flow.Job
 	most  int // events of one decision
 }
 
-func (b *bench) do(c Command) {
+func (b *bench) do(c flow.Command) {
 	for c != nil {
-		d, err := Decide(b.state, c, b.env)
+		d, err := flow.Decide(b.state, c, b.env)
 		require.NoError(b.t, err)
 		b.most, c = max(b.most, len(d.Events)), d.More
 		for _, e := range d.Effects {
-			if e, ok := e.(Dispatch); ok {
+			if e, ok := e.(flow.Dispatch); ok {
 				b.jobs = append(b.jobs, e.Job)
 			}
 		}
@@ -36,7 +39,7 @@ func (b *bench) work(fails func(unit int) bool) (n int) {
 	for ; len(b.jobs) > 0; n++ {
 		job := b.jobs[0]
 		b.jobs = b.jobs[1:]
-		r := Report{Address: job.Address, Output: json.RawMessage(fmt.Sprint(job.Unit))}
+		r := flow.Report{Address: job.Address, Output: json.RawMessage(fmt.Sprint(job.Unit))}
 		if fails(job.Unit) {
 			r.Error = "broken"
 		}
@@ -60,27 +63,27 @@ func TestOfManyUnitsOnlyThoseThatFailedRunAgain(t *testing.T) {
 		"foreach": "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: f}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{t: t, state: NewState("t", planOf(t, definition)), env: Env{Now: epoch, Member: "m", Limits: Limits{Events: 100}}}
-			b.do(Start{Params: json.RawMessage(`{"list":` + listOfNumbers(units) + `}`)})
+			b := &bench{t: t, state: flow.NewState("t", flowtest.Plan(t, definition)), env: flow.Env{Now: epoch, Member: "m", Limits: flow.Limits{Events: 100}}}
+			b.do(flow.Start{Params: json.RawMessage(`{"list":` + listOfNumbers(units) + `}`)})
 			require.Equal(t, units, b.work(func(unit int) bool { return unit == 77 }))
-			require.Equal(t, TaskFailed, b.state.Status)
+			require.Equal(t, flow.TaskFailed, b.state.Status)
 
-			b.do(RetryTask{})
+			b.do(flow.RetryTask{})
 			require.Equal(t, 1, b.work(func(int) bool { return false }))
-			require.Equal(t, TaskCompleted, b.state.Status)
+			require.Equal(t, flow.TaskCompleted, b.state.Status)
 			require.JSONEq(t, `{"f":`+listOfNumbers(units)+`}`, string(b.state.Result()))
 		})
 	}
 }
 
 func TestScatteredUnitsAreStartedAgainInBoundedDecisions(t *testing.T) {
-	plan := planOf(t, "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}")
-	b := &bench{t: t, state: NewState("t", plan), env: Env{Now: epoch, Member: "m"}}
-	b.do(Start{Params: json.RawMessage(`{"list":` + listOfNumbers(10_000) + `}`)})
+	plan := flowtest.Plan(t, "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}")
+	b := &bench{t: t, state: flow.NewState("t", plan), env: flow.Env{Now: epoch, Member: "m"}}
+	b.do(flow.Start{Params: json.RawMessage(`{"list":` + listOfNumbers(10_000) + `}`)})
 	b.work(func(unit int) bool { return unit%2 == 1 })
-	b.do(RetryTask{})
-	require.LessOrEqual(t, b.most, DefaultLimits.Events)
-	require.Len(t, b.jobs, DefaultLimits.Window)
+	b.do(flow.RetryTask{})
+	require.LessOrEqual(t, b.most, flow.DefaultLimits.Events)
+	require.Len(t, b.jobs, flow.DefaultLimits.Window)
 	require.Equal(t, 5_000, b.work(func(int) bool { return false }))
-	require.Equal(t, TaskCompleted, b.state.Status)
+	require.Equal(t, flow.TaskCompleted, b.state.Status)
 }

@@ -67,10 +67,10 @@ func (l Limits) tooDeep(what string) error {
 // Bounds of texts that others write: names (of flows, services, functions, labels, workers, keys, requests), errors, of
 // one attempt or of all units of a step together, and what a flow says of itself.
 const (
-	maxName        = 256
-	maxLabels      = 1000
+	MaxName        = 256
+	MaxLabels      = 1000
 	maxErrorText   = 64 << 10
-	maxDescription = 16 << 10
+	MaxDescription = 16 << 10
 )
 
 // text cuts a text of others to what an event may hold. What is not UTF-8 would come back from the

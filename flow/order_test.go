@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,32 +7,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // TestTheOrderOfCompletionsDoesNotMatter plays the same random dag in several orders. All of them end with
 // the same statuses, outputs and result; nothing begins before what it waits for has ended, and nothing
 // that could run is left.
 func TestTheOrderOfCompletionsDoesNotMatter(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { orderDoesNotMatter(rt, rapidDice{rt}) })
+	rapid.Check(t, func(rt *rapid.T) { orderDoesNotMatter(rt, flowtest.Rapid{T: rt}) })
 }
 
-func orderDoesNotMatter(t require.TestingT, d dice) {
-	flow := tame(randomDag(d, 0)).(object)
+func orderDoesNotMatter(t require.TestingT, d flowtest.Dice) {
+	flow := tame(flowtest.RandomDag(d, 0)).(flowtest.Object)
 	definition, err := json.Marshal(flow)
 	require.NoError(t, err)
-	plan := planOf(t, string(definition))
+	plan := flowtest.Plan(t, string(definition))
 	first := playInOrder(t, plan, func(int) int { return 0 })
 	require.Equal(t, first, playInOrder(t, plan, func(n int) int { return n - 1 }), "%s", definition)
 	for range 3 {
-		require.Equal(t, first, playInOrder(t, plan, func(n int) int { return d.pick("next", n) }), "%s", definition)
-		require.Equal(t, first, playTogether(t, plan, func(n int) int { return d.pick("next", n) }), "%s", definition)
+		require.Equal(t, first, playInOrder(t, plan, func(n int) int { return d.Pick("next", n) }), "%s", definition)
+		require.Equal(t, first, playTogether(t, plan, func(n int) int { return d.Pick("next", n) }), "%s", definition)
 	}
 }
 
 // tame takes out of a definition what depends on time or on who comes first on purpose: deadlines, failing
 // fast, and flows of graph mode, whose shared state says who wrote last.
 func tame(part any) any {
-	n, ok := part.(object)
+	n, ok := part.(flowtest.Object)
 	if !ok {
 		return part
 	}
@@ -46,7 +49,7 @@ func tame(part any) any {
 	case n["mode"] == "dag":
 		n["on_error"] = "continue"
 	case n["start"] != nil:
-		return object{"start": "x", "nodes": object{"x": object{"service": oneOfKeys(n, "echo", "boom"), "post": object{"output_key": "out"}}}}
+		return flowtest.Object{"start": "x", "nodes": flowtest.Object{"x": flowtest.Object{"service": oneOfKeys(n, "echo", "boom"), "post": flowtest.Object{"output_key": "out"}}}}
 	case n["signal_key"] != nil:
 		n["signal_key"] = "$shared.flag"
 	case n["approval_key"] != nil:
@@ -56,26 +59,26 @@ func tame(part any) any {
 }
 
 // oneOfKeys chooses by how large an object is.
-func oneOfKeys(n object, from ...string) string {
-	return from[len(n["nodes"].(object))%len(from)]
+func oneOfKeys(n flowtest.Object, from ...string) string {
+	return from[len(n["nodes"].(flowtest.Object))%len(from)]
 }
 
 // ended is what comes out of a task.
 type ended struct {
-	Status TaskStatus
+	Status flow.TaskStatus
 	Result string
 	Nodes  []string
 }
 
 // playInOrder plays a task to its end; next chooses who of those in flight comes next.
-func playInOrder(t require.TestingT, plan *Plan, next func(n int) int) ended {
-	return playBy(t, plan, func(tb *table, open []Address) Command { return tb.completion(open[next(len(open))]) })
+func playInOrder(t require.TestingT, plan *flow.Plan, next func(n int) int) ended {
+	return playBy(t, plan, func(tb *table, open []flow.Address) flow.Command { return tb.completion(open[next(len(open))]) })
 }
 
 // playTogether has several of those in flight reported at once, each as often as chance will have it.
-func playTogether(t require.TestingT, plan *Plan, next func(n int) int) ended {
-	return playBy(t, plan, func(tb *table, open []Address) Command {
-		var all Reports
+func playTogether(t require.TestingT, plan *flow.Plan, next func(n int) int) ended {
+	return playBy(t, plan, func(tb *table, open []flow.Address) flow.Command {
+		var all flow.Reports
 		for range 1 + next(2*len(open)) {
 			all = append(all, tb.completion(open[next(len(open))]))
 		}
@@ -84,7 +87,7 @@ func playTogether(t require.TestingT, plan *Plan, next func(n int) int) ended {
 }
 
 // completion is the report of an attempt in flight.
-func (tb *table) completion(a Address) Report {
+func (tb *table) completion(a flow.Address) flow.Report {
 	if job, ok := tb.jobs[a]; ok {
 		return tb.hands(job)
 	}
@@ -92,12 +95,12 @@ func (tb *table) completion(a Address) Report {
 }
 
 // playBy plays a task to its end; next says what happens while attempts are in flight.
-func playBy(t require.TestingT, plan *Plan, next func(tb *table, open []Address) Command) ended {
+func playBy(t require.TestingT, plan *flow.Plan, next func(tb *table, open []flow.Address) flow.Command) ended {
 	tb := newTable(t, plan)
-	_, err := tb.do(Start{Params: paramsFor(plan)})
+	_, err := tb.do(flow.Start{Params: paramsFor(plan)})
 	require.NoError(t, err)
 	for _, key := range []string{"flag", "verdict"} {
-		_, err := tb.do(Signal{Key: key, Value: json.RawMessage(`true`)})
+		_, err := tb.do(flow.Signal{Key: key, Value: json.RawMessage(`true`)})
 		require.NoError(t, err)
 	}
 	for range 2_000 {
@@ -117,20 +120,20 @@ func playBy(t require.TestingT, plan *Plan, next func(tb *table, open []Address)
 	return ended{}
 }
 
-func endOf(s *State) ended {
+func endOf(s *flow.State) ended {
 	e := ended{Status: s.Status, Result: oneLine(s.Result())}
 	for i, n := range s.Root.Graph.Dag.List {
-		e.Nodes = append(e.Nodes, fmt.Sprintf("%s %s %s", n.Key, s.Root.Nodes[i].Status, oneLine(orNull(s.Root.Nodes[i].Output))))
+		e.Nodes = append(e.Nodes, fmt.Sprintf("%s %s %s", n.Key, s.Root.Nodes[i].Status, oneLine(flow.OrNull(s.Root.Nodes[i].Output))))
 	}
 	return e
 }
 
 // startedInTime says that everything a step waits for had ended when it began.
-func startedInTime(plan *Plan, events []Event) error {
-	s := NewState("t", plan)
+func startedInTime(plan *flow.Plan, events []flow.Event) error {
+	s := flow.NewState("t", plan)
 	for i := range events {
 		e := &events[i]
-		if sc := s.scopes[e.Scope]; e.Type == StepEntered && sc.Graph.Dag != nil {
+		if sc := s.Scope(e.Scope); e.Type == flow.StepEntered && sc.Graph.Dag != nil {
 			n := sc.Graph.Nodes[e.Node]
 			for _, dep := range n.Dag.Deps {
 				if !sc.Nodes[dep].Ended() {
@@ -138,7 +141,7 @@ func startedInTime(plan *Plan, events []Event) error {
 				}
 			}
 		}
-		Evolve(s, e)
+		flow.Evolve(s, e)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Plan is a compiled, immutable Definition. Tasks of one version share it.
+// Plan is a compiled, immutable definition. Tasks of one version share it.
 type Plan struct {
 	Root      *Graph
 	TimeoutMS int64
@@ -44,7 +44,7 @@ const (
 	KindApproval  Kind = "approval"
 )
 
-// The kinds that only dag mode has. Gates, conds, preps and joins are made by Compile.
+// The kinds that only dag mode has. Gates, conds, preps and joins are made by the compiler.
 const (
 	KindFanout Kind = "fanout"
 	KindBranch Kind = "branch"
@@ -98,13 +98,20 @@ type Exec struct {
 // ExecType says how a job reaches the one who carries it out.
 type ExecType string
 
-// The ways jobs travel. Any other word is refused by Compile, so a plan never holds one.
+// The ways jobs travel. Any other word is refused by the compiler, so a plan never holds one.
 const (
 	ExecHTTP   ExecType = "http"
 	ExecQueue  ExecType = "queue"
 	ExecFunc   ExecType = "local_func"
 	ExecScript ExecType = "local_script"
 	ExecDirect ExecType = "direct" // nobody carries it out: it is finished through the API
+)
+
+// Words of route.
+const (
+	RoutePush   = "push"
+	RouteQueue  = "queue"
+	RouteDirect = "direct"
 )
 
 // Retry is how often, and how far apart, a failed unit or child of a subflow is tried again.
@@ -164,3 +171,30 @@ type PlanCase struct {
 	Cond   *expr.Cond
 	CEL    *expr.CEL // instead of Cond, when the expression was a text
 }
+
+// Post says where a node's output goes and which action it ends with.
+type Post struct {
+	OutputKey    string            `json:"output_key,omitempty"`    // key of shared that the output is written to
+	OutputMap    map[string]string `json:"output_map,omitempty"`    // key of shared to field of the output
+	ActionStatic string            `json:"action_static,omitempty"` // the action, whatever the output is
+	ActionKey    string            `json:"action_key,omitempty"`    // field of the output that is the action
+}
+
+// Script is a program the member starts for a local_script node.
+type Script struct {
+	Cmd        string            `json:"cmd,omitempty"`         // program to start
+	Args       []string          `json:"args,omitempty"`        // its arguments
+	Code       string            `json:"code,omitempty"`        // text to run with the language's interpreter
+	Language   string            `json:"language,omitempty"`    // of code, such as bash, python or node
+	TimeoutMS  int64             `json:"timeout_ms,omitempty"`  // of the program
+	Env        map[string]string `json:"env,omitempty"`         // variables of its environment
+	WorkDir    string            `json:"work_dir,omitempty"`    // folder it runs in
+	StdinMode  string            `json:"stdin_mode,omitempty"`  // json: the input is written to its stdin
+	OutputMode string            `json:"output_mode,omitempty"` // json: what it prints is read as JSON
+}
+
+// Words of mode.
+const (
+	ModeGraph = "graph"
+	ModeDag   = "dag"
+)

@@ -18,7 +18,7 @@ const (
 
 // Dag is what a scope of dag mode has beside its nodes.
 type Dag struct {
-	List     []*PlanNode // by index, in the order of the definition; what Compile made for a node comes before it
+	List     []*PlanNode // by index, in the order of the definition; what compiling made for a node comes before it
 	FailFast bool
 	Output   int    // index of the node whose output is the scope's; -1 = that of the leaves
 	Leaves   []Seen // nodes nobody in the scope waits for
@@ -59,7 +59,7 @@ type PlanDag struct {
 	Dependents []int    // those that wait for this one
 	Sees       []Seen   // whose outputs are part of the input
 	Run        int      // the node whose output is `run`; -1 = the scope's
-	Guards     []int    // gate, cond and prep that Compile made for this node
+	Guards     []int    // gate, cond and prep that compiling made for this node
 	For        int      // the node this one was made for; -1 = none
 	Always     bool     // it runs however its dependencies end,
 	Entry      int      // but for this one: the last gate, cond or prep of the branch around it; -1 = none

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"fmt"
@@ -7,10 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // heldBy is what a plan takes of the heap, without the definition that it was made of.
-func heldBy(t *testing.T, text string) (plan *Plan, bytes int) {
+func heldBy(t *testing.T, text string) (plan *flow.Plan, bytes int) {
 	t.Helper()
 	heap := func() int {
 		var m runtime.MemStats
@@ -20,8 +25,8 @@ func heldBy(t *testing.T, text string) (plan *Plan, bytes int) {
 		return int(m.HeapAlloc)
 	}
 	before := heap()
-	d, _ := ParsePublished([]byte(text))
-	plan = Lower(d, Limits{})
+	d, _ := define.ParsePublished([]byte(text))
+	plan = compile.Lower(d, flow.Limits{})
 	after := heap()
 	runtime.KeepAlive(text)
 	runtime.KeepAlive(plan)
@@ -38,8 +43,8 @@ func TestThePlanIsAboutAsLargeAsItSays(t *testing.T) {
 	}
 	heldBy(t, `{"nodes":{"a":{"kind":"timer","when":{"expr":"true"}}}}`) // what is made once
 	for name, text := range map[string]string{
-		"a chain":     largeDag(2_122, func(i int) string { return strings.Repeat(fmt.Sprintf(`"n%d"`, i-1), min(i, 1)) }),
-		"a graph":     string(chain(2_122)),
+		"a chain":     flowtest.LargeDag(2_122, func(i int) string { return strings.Repeat(fmt.Sprintf(`"n%d"`, i-1), min(i, 1)) }),
+		"a graph":     string(flowtest.Chain(2_122)),
 		"fan-outs":    `{"mode":"dag","nodes":{` + many(2_000, func(int) string { return `{"service":"s","each":{"items":"$run.list"}}` }) + `}}`,
 		"long params": `{"mode":"dag","nodes":{` + many(20, func(int) string { return `{"service":"s","params":{"x":"` + strings.Repeat("y", 100_000) + `"}}` }) + `}}`,
 		"expressions": `{"mode":"dag","nodes":{` + many(300, func(i int) string { return fmt.Sprintf(`{"service":"s","when":{"expr":"run.x > %d"}}`, i) }) + `}}`,

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"bytes"
@@ -8,11 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // TestPromisesHoldForAnyFlow drives random flows by random commands.
 func TestPromisesHoldForAnyFlow(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { promisesHold(rt, rapidDice{rt}) })
+	rapid.Check(t, func(rt *rapid.T) { promisesHold(rt, flowtest.Rapid{T: rt}) })
 }
 
 // FuzzDecide lets coverage find flows and commands that chance does not.
@@ -22,23 +25,23 @@ func FuzzDecide(f *testing.F) {
 		rand.NewChaCha8([32]byte{byte(seed)}).Read(bytes)
 		f.Add(bytes)
 	}
-	f.Fuzz(func(t *testing.T, bytes []byte) { promisesHold(t, &byteDice{bytes}) })
+	f.Fuzz(func(t *testing.T, bytes []byte) { promisesHold(t, &flowtest.Bytes{Left: bytes}) })
 }
 
 // promisesHold plays one random history. The table holds the promises after each command; in the end
 // nothing may be stuck.
-func promisesHold(t require.TestingT, d dice) {
-	tb := newTable(t, planOf(t, randomDefinition(d)))
-	tb.env.Limits = Limits{Steps: 60, Events: 20, Value: 1_000, Shared: 3_000, Levels: 6, Deliveries: 3, Depth: 2, Units: 6}
-	_, err := tb.ask("r0", Start{Version: "v", Params: paramsFor(tb.state.Plan)})
+func promisesHold(t require.TestingT, d flowtest.Dice) {
+	tb := newTable(t, flowtest.Plan(t, flowtest.RandomDefinition(d)))
+	tb.env.Limits = flow.Limits{Steps: 60, Events: 20, Value: 1_000, Shared: 3_000, Levels: 6, Deliveries: 3, Depth: 2, Units: 6}
+	_, err := tb.ask("r0", flow.Start{Version: "v", Params: paramsFor(tb.state.Plan)})
 	require.NoError(t, err)
-	for i := range between(d, "commands", 0, 30) {
+	for i := range flowtest.Between(d, "commands", 0, 30) {
 		tb.happen(d, i)
 	}
 	tb.crash("last", 0)
 	require.True(t, tb.drain(), "the task is stuck: %s\nthe last events: %s", stateText(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
-	if tb.state.Status == TaskFailed && chance(d, 60) {
-		tb.ask("", RetryTask{})
+	if tb.state.Status == flow.TaskFailed && flowtest.Chance(d, 60) {
+		tb.ask("", flow.RetryTask{})
 		tb.happen(d, 100)
 		tb.crash("after all", 0)
 		require.True(t, tb.drain(), "the retried task is stuck: %s\nthe last events: %s", stateText(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
@@ -52,8 +55,8 @@ func promisesHold(t require.TestingT, d dice) {
 func TestEventsSurviveTheJournal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(randomEvent), 0, 4).Draw(rt, "events")
-		row := AppendEvents(nil, events)
-		got, err := DecodeEvents(row)
+		row := flow.AppendEvents(nil, events)
+		got, err := flow.DecodeEvents(row)
 		require.NoError(rt, err)
 		require.Equal(rt, len(events), len(got))
 		for i := range events {
@@ -62,28 +65,28 @@ func TestEventsSurviveTheJournal(t *testing.T) {
 		var plain bytes.Buffer
 		enc := json.NewEncoder(&plain)
 		enc.SetEscapeHTML(false)
-		require.NoError(rt, enc.Encode(map[string]any{"f": 1, "e": append([]Event{}, events...)}))
-		want, err := DecodeEvents(plain.Bytes())
+		require.NoError(rt, enc.Encode(map[string]any{"f": 1, "e": append([]flow.Event{}, events...)}))
+		want, err := flow.DecodeEvents(plain.Bytes())
 		require.NoError(rt, err)
-		_, quick := decodeRow(nil, row)
+		_, quick := flow.DecodeRow(nil, row)
 		require.True(rt, quick, "what we write is read by hand")
-		got, err = DecodeEvents([]byte(compact(rt, row))) // as encoding/json writes values
+		got, err = flow.DecodeEvents([]byte(compact(rt, row))) // as encoding/json writes values
 		require.NoError(rt, err)
 		require.Equal(rt, want, got)
 	})
 }
 
 // randomEvent fills every field it can, as reflection sees them, so that a new one is not forgotten.
-func randomEvent(rt *rapid.T) Event {
-	e := rapid.Make[Event]().Draw(rt, "event")
+func randomEvent(rt *rapid.T) flow.Event {
+	e := rapid.Make[flow.Event]().Draw(rt, "event")
 	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Params} {
-		*v = json.RawMessage(oneOf(rapidDice{rt}, "value", "", `1`, `null`, `"<&> h\u00e9"`, `{"big": 12345678901234567890 }`))
+		*v = json.RawMessage(flowtest.OneOf(flowtest.Rapid{T: rt}, "value", "", `1`, `null`, `"<&> h\u00e9"`, `{"big": 12345678901234567890 }`))
 		if len(*v) == 0 {
 			*v = nil
 		}
 	}
-	e.At = int64(between(rapidDice{rt}, "at", 1, 3))
-	e.Type = EventType(oneOf(rapidDice{rt}, "type", TaskCreated, StepEnded, AttemptEnded))
+	e.At = int64(flowtest.Between(flowtest.Rapid{T: rt}, "at", 1, 3))
+	e.Type = flow.EventType(flowtest.OneOf(flowtest.Rapid{T: rt}, "type", flow.TaskCreated, flow.StepEnded, flow.AttemptEnded))
 	return e
 }
 
@@ -95,41 +98,41 @@ func TestRowsThatCannotBeReadAreTold(t *testing.T) {
 		`{"e":[{"e":"x"}]}`:  "newer Troupe",
 		`{"f":1,"e":["bad"]`: "cannot be read",
 	} {
-		_, err := DecodeEvents([]byte(row))
+		_, err := flow.DecodeEvents([]byte(row))
 		require.ErrorContains(t, err, want)
-		require.Error(t, Fold(NewState("t", nil), []byte(row)))
+		require.Error(t, flow.Fold(flow.NewState("t", nil), []byte(row)))
 	}
 }
 
 func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
-	plan := planOf(t, "start: a\nnodes: {a: {service: s}}")
-	s := NewState("task-1", plan)
-	_, err := Decide(s, Start{}, Env{Now: epoch})
+	plan := flowtest.Plan(t, "start: a\nnodes: {a: {service: s}}")
+	s := flow.NewState("task-1", plan)
+	_, err := flow.Decide(s, flow.Start{}, flow.Env{Now: epoch})
 	require.NoError(t, err)
-	good := EncodeSnapshot(s)
-	_, ok := DecodeSnapshot(good, plan)
+	good := flow.EncodeSnapshot(s)
+	_, ok := flow.DecodeSnapshot(good, plan)
 	require.True(t, ok)
 
-	other := planOf(t, "start: b\nnodes: {b: {service: s}}")
-	_, ok = DecodeSnapshot(good, other)
+	other := flowtest.Plan(t, "start: b\nnodes: {b: {service: s}}")
+	_, ok = flow.DecodeSnapshot(good, other)
 	require.False(t, ok, "its node is not in the plan")
-	var dags []*State
+	var dags []*flow.State
 	for _, nodes := range []string{"{a: {service: s}}", "{a: {service: s}, b: {service: s}}"} {
-		dags = append(dags, NewState("task-1", planOf(t, "mode: dag\nnodes: "+nodes)))
-		_, err := Decide(dags[len(dags)-1], Start{}, Env{Now: epoch})
+		dags = append(dags, flow.NewState("task-1", flowtest.Plan(t, "mode: dag\nnodes: "+nodes)))
+		_, err := flow.Decide(dags[len(dags)-1], flow.Start{}, flow.Env{Now: epoch})
 		require.NoError(t, err)
 	}
 	for i, s := range dags {
-		_, ok = DecodeSnapshot(EncodeSnapshot(s), dags[1-i].Plan)
+		_, ok = flow.DecodeSnapshot(flow.EncodeSnapshot(s), dags[1-i].Plan)
 		require.False(t, ok, "it has another number of nodes than the plan")
 	}
-	another := append([]byte{snapshotFormat + 1}, good[1:]...)
-	for _, broken := range [][]byte{nil, another, append(good[:len(good):len(good)], 0), []byte(`{"Format":1,"State":{}}`), {snapshotFormat}} {
-		_, ok := DecodeSnapshot(broken, plan)
+	another := append([]byte{flow.SnapshotFormat + 1}, good[1:]...)
+	for _, broken := range [][]byte{nil, another, append(good[:len(good):len(good)], 0), []byte(`{"Format":1,"State":{}}`), {flow.SnapshotFormat}} {
+		_, ok := flow.DecodeSnapshot(broken, plan)
 		require.False(t, ok, "the caller folds the journal instead: %q", broken)
 	}
 	for cut := range len(good) {
-		_, ok := DecodeSnapshot(good[:cut], plan)
+		_, ok := flow.DecodeSnapshot(good[:cut], plan)
 		require.False(t, ok)
 	}
 }
@@ -138,20 +141,20 @@ func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
 // also not in what reads the state.
 func TestEventsThatDoNotFitAreNotApplied(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		d := rapidDice{rt}
-		tb := newTable(rt, planOf(rt, randomDefinition(d)))
-		tb.env.Limits = Limits{Steps: 20, Depth: 2, Units: 6}
-		_, err := tb.do(Start{Params: paramsFor(tb.state.Plan)})
+		d := flowtest.Rapid{T: rt}
+		tb := newTable(rt, flowtest.Plan(rt, flowtest.RandomDefinition(d)))
+		tb.env.Limits = flow.Limits{Steps: 20, Depth: 2, Units: 6}
+		_, err := tb.do(flow.Start{Params: paramsFor(tb.state.Plan)})
 		require.NoError(rt, err)
-		for i := range between(d, "commands", 0, 10) {
+		for i := range flowtest.Between(d, "commands", 0, 10) {
 			tb.happen(d, i)
 		}
-		h := NewHistory("task-1", tb.state.Plan)
-		for range between(d, "events", 0, 40) {
-			e := tb.events[d.pick("event", len(tb.events))]
+		h := flow.NewHistory("task-1", tb.state.Plan)
+		for range flowtest.Between(d, "events", 0, 40) {
+			e := tb.events[d.Pick("event", len(tb.events))]
 			h.Apply(&e)
-			Waiting(h.State)
-			Outstanding(h.State)
+			flow.Waiting(h.State)
+			flow.Outstanding(h.State)
 		}
 	})
 }

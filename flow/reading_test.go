@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // readable are states with something of every kind under way, as they are and reloaded.
-func readable(t *testing.T) map[string]*State {
-	states := map[string]*State{}
+func readable(t *testing.T) map[string]*flow.State {
+	states := map[string]*flow.State{}
 	for name, tc := range map[string]struct{ definition, params string }{
 		"a parallel":        {`{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y"],"exec_type":"queue"}}}`, `{}`},
 		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue"}}}`, `{"services":["x","y"]}`},
@@ -21,8 +24,8 @@ func readable(t *testing.T) map[string]*State {
 		"as many as":        {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"count":3},"service":"x","route":"queue"}}}`, `{}`},
 		"a finally":         {`{"start":"b","finally":"a","nodes":{"b":{"service":"boom"},"a":{"service":"x","exec_type":"queue","prep":{"input_map":{"status":"$input.status"}}}}}`, `{}`},
 	} {
-		tb := newTable(t, planOf(t, tc.definition))
-		_, err := tb.do(Start{Params: json.RawMessage(tc.params)})
+		tb := newTable(t, flowtest.Plan(t, tc.definition))
+		_, err := tb.do(flow.Start{Params: json.RawMessage(tc.params)})
 		require.NoError(t, err)
 		for _, a := range tb.open() {
 			if s := tb.jobs[a].Exec.Service; s == "list" || s == "boom" {
@@ -31,33 +34,33 @@ func readable(t *testing.T) map[string]*State {
 			}
 		}
 		states[name] = tb.state
-		states[name+", reloaded"] = tb.twin(EncodeSnapshot(tb.state))
+		states[name+", reloaded"] = tb.twin(flow.EncodeSnapshot(tb.state))
 	}
 	return states
 }
 
 // read does what people and members do with a state.
-func read(s *State) {
+func read(s *flow.State) {
 	for _, st := range s.Active() {
 		at := st.Address()
-		l := NewUnitList(at)
+		l := flow.NewUnitList(at)
 		l.From(s)
 		for i := range l.Len() {
 			l.At(i)
 		}
-		OutstandingOf(s, at)
+		flow.OutstandingOf(s, at)
 	}
 	if s.Root.Graph.Dag != nil {
 		for i := range s.Root.Nodes {
 			s.NodeView(i)
 		}
 	}
-	Waiting(s)
-	Idle(s)
-	Outstanding(s)
+	flow.Waiting(s)
+	flow.Idle(s)
+	flow.Outstanding(s)
 	s.AllActive(10)
 	s.Result()
-	EncodeSnapshot(s)
+	flow.EncodeSnapshot(s)
 }
 
 func TestReadingAStateChangesNothing(t *testing.T) {
@@ -65,16 +68,13 @@ func TestReadingAStateChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NotEmpty(t, s.Active())
 			before := slices.Clone(s.Active())
-			copies := make([]Step, len(before))
+			copies := make([]flow.Step, len(before))
 			for i, st := range before {
 				copies[i] = *st
 			}
 			read(s)
 			for i, st := range s.Active() {
-				require.Equal(t, copies[i].items, st.items)
-				require.Equal(t, copies[i].whole, st.whole)
-				require.Equal(t, copies[i].names, st.names)
-				require.Equal(t, copies[i].execs, st.execs)
+				require.Equal(t, derivedOf(&copies[i]), derivedOf(st))
 				require.Same(t, before[i], st)
 			}
 		})
@@ -101,4 +101,10 @@ func TestWhatClosesHasTheSameInputAfterAReload(t *testing.T) {
 			require.JSONEq(t, `{"status":"failed"}`, string(st.Input), name)
 		}
 	}
+}
+
+// derivedOf is what a reader could be tempted to fill in.
+func derivedOf(st *flow.Step) []any {
+	items, whole, names, execs := st.Derived()
+	return []any{items, whole, names, execs}
 }

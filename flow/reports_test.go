@@ -1,10 +1,13 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 const foreachInWindow = `
@@ -12,7 +15,7 @@ start: a
 nodes: {a: {kind: foreach, service: s, parallel_mode: concurrent, max_parallel: 3, prep: {input_key: $params.list}}}
 `
 
-func typesOf(events []Event) (types []EventType) {
+func typesOf(events []flow.Event) (types []flow.EventType) {
 	for i := range events {
 		types = append(types, events[i].Type)
 	}
@@ -20,36 +23,36 @@ func typesOf(events []Event) (types []EventType) {
 }
 
 func TestReportsAreOneDecisionThatFillsTheirPlacesOnce(t *testing.T) {
-	tb := newTable(t, planOf(t, foreachInWindow))
-	_, err := tb.do(Start{Params: json.RawMessage(`{"list":[1,2,3,4,5,6]}`)})
+	tb := newTable(t, flowtest.Plan(t, foreachInWindow))
+	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[1,2,3,4,5,6]}`)})
 	require.NoError(t, err)
-	var all Reports
+	var all flow.Reports
 	for _, a := range tb.open() {
 		all = append(all, tb.completion(a))
 	}
 	d, err := tb.do(all)
 	require.NoError(t, err)
-	require.Equal(t, []EventType{AttemptEnded, AttemptEnded, AttemptEnded, AttemptsStarted}, typesOf(d.Events))
+	require.Equal(t, []flow.EventType{flow.AttemptEnded, flow.AttemptEnded, flow.AttemptEnded, flow.AttemptsStarted}, typesOf(d.Events))
 	require.Equal(t, 3, d.Events[3].Total)
 }
 
 func TestARefusedReportRefusesOnlyItself(t *testing.T) {
-	tb := newTable(t, planOf(t, foreachInWindow))
-	_, err := tb.do(Start{Params: json.RawMessage(`{"list":[1,2,3]}`)})
+	tb := newTable(t, flowtest.Plan(t, foreachInWindow))
+	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[1,2,3]}`)})
 	require.NoError(t, err)
 	open := tb.open()
 	wrong := tb.completion(open[1])
 	wrong.Token = "of nobody"
-	d, err := tb.do(Reports{tb.completion(open[0]), wrong, tb.completion(open[0]), tb.completion(open[2])})
+	d, err := tb.do(flow.Reports{tb.completion(open[0]), wrong, tb.completion(open[0]), tb.completion(open[2])})
 	require.NoError(t, err)
-	require.Equal(t, []EventType{AttemptEnded, AttemptEnded}, typesOf(d.Events))
-	require.Equal(t, []Address{open[1]}, tb.open())
+	require.Equal(t, []flow.EventType{flow.AttemptEnded, flow.AttemptEnded}, typesOf(d.Events))
+	require.Equal(t, []flow.Address{open[1]}, tb.open())
 }
 
 func TestReportsInADecisionAreBounded(t *testing.T) {
-	tb := newTable(t, planOf(t, foreachInWindow))
-	_, err := tb.do(Start{Params: json.RawMessage(`{"list":[1]}`)})
+	tb := newTable(t, flowtest.Plan(t, foreachInWindow))
+	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[1]}`)})
 	require.NoError(t, err)
-	_, err = tb.do(make(Reports, MaxReports+1))
-	require.Equal(t, Limit, KindOf(err))
+	_, err = tb.do(make(flow.Reports, flow.MaxReports+1))
+	require.Equal(t, flow.Limit, flow.KindOf(err))
 }

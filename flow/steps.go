@@ -17,7 +17,7 @@ type StepView struct {
 	Action   string
 	Error    string
 	Output   json.RawMessage
-	For      string   // the node it was made for by Compile
+	For      string   // the node it was made for when the flow was compiled
 	WaitsFor []string // the first of the nodes that have to end before it
 	Waits    int      // how many there are
 	Wait     *Wait    // what it waits for while it is active
@@ -76,7 +76,7 @@ func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 	return names, all
 }
 
-// madeFor is the node that Compile made a node for.
+// madeFor is the node that another one was made for.
 func (sc *Scope) madeFor(n *PlanNode) string {
 	if n.Dag == nil || n.Dag.For < 0 {
 		return ""

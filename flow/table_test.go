@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"bytes"
@@ -12,18 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 // epoch is when every test begins, in Unix milliseconds.
 const epoch = 1_700_000_000_000
-
-// planOf compiles a definition.
-func planOf(t require.TestingT, text string) *Plan {
-	plan, problems := CompileText([]byte(text), Limits{})
-	require.NoError(t, problems.Err())
-	return plan
-}
 
 // table is a whole engine on a workbench: it drives one task by commands, keeps the journal and what
 // the effects asked of the world, in virtual time. After every command it holds the promises of the
@@ -31,30 +25,30 @@ func planOf(t require.TestingT, text string) *Plan {
 // changes nothing, and what is outstanding is what the effects said and nobody has ended.
 type table struct {
 	t      require.TestingT
-	state  *State
-	env    Env
+	state  *flow.State
+	env    flow.Env
 	rows   [][]byte
-	events []Event
-	hands  func(Job) Report // of whoever carries out jobs
+	events []flow.Event
+	hands  func(flow.Job) flow.Report // of whoever carries out jobs
 
-	shadow  *State // folded from the rows
-	jobs    map[Address]Job
-	claimed map[Address]bool
-	alarms  []Alarm
-	carried map[Address]bool // steps with an actor of their own
-	ended   map[Address]bool // attempts
-	over    int              // times that Ended was said
+	shadow  *flow.State // folded from the rows
+	jobs    map[flow.Address]flow.Job
+	claimed map[flow.Address]bool
+	alarms  []flow.Alarm
+	carried map[flow.Address]bool // steps with an actor of their own
+	ended   map[flow.Address]bool // attempts
+	over    int                   // times that Ended was said
 }
 
-func newTable(t require.TestingT, plan *Plan) *table {
-	return &table{t: t, state: NewState("task-1", plan), shadow: NewState("task-1", plan), env: Env{Now: epoch, Member: "m1"}, hands: carryOut,
-		jobs: map[Address]Job{}, claimed: map[Address]bool{}, carried: map[Address]bool{}, ended: map[Address]bool{}}
+func newTable(t require.TestingT, plan *flow.Plan) *table {
+	return &table{t: t, state: flow.NewState("task-1", plan), shadow: flow.NewState("task-1", plan), env: flow.Env{Now: epoch, Member: "m1"}, hands: carryOut,
+		jobs: map[flow.Address]flow.Job{}, claimed: map[flow.Address]bool{}, carried: map[flow.Address]bool{}, ended: map[flow.Address]bool{}}
 }
 
 // do decides a command and all that it leaves to proceed with.
-func (tb *table) do(c Command) (Decision, error) { return tb.ask("", c) }
+func (tb *table) do(c flow.Command) (flow.Decision, error) { return tb.ask("", c) }
 
-func (tb *table) ask(request string, c Command) (Decision, error) {
+func (tb *table) ask(request string, c flow.Command) (flow.Decision, error) {
 	all, err := tb.decide(request, c)
 	for all.More != nil {
 		d, err := tb.decide("", all.More)
@@ -64,14 +58,14 @@ func (tb *table) ask(request string, c Command) (Decision, error) {
 	return all, err
 }
 
-func (tb *table) decide(request string, c Command) (Decision, error) {
+func (tb *table) decide(request string, c flow.Command) (flow.Decision, error) {
 	env := tb.env
 	env.Request = request
 	before := stateText(tb.t, tb.state)
-	twin := tb.twin(EncodeSnapshot(tb.state))
-	d, err := Decide(tb.state, c, env)
+	twin := tb.twin(flow.EncodeSnapshot(tb.state))
+	d, err := flow.Decide(tb.state, c, env)
 	if err != nil {
-		require.NotEmpty(tb.t, KindOf(err), "a refusal is an Error: %v", err)
+		require.NotEmpty(tb.t, flow.KindOf(err), "a refusal is an Error: %v", err)
 		require.Equal(tb.t, before, stateText(tb.t, tb.state), "a refusal of %+v changed the state", c)
 		require.Empty(tb.t, d)
 	}
@@ -79,7 +73,7 @@ func (tb *table) decide(request string, c Command) (Decision, error) {
 		tb.sameDecision(twin, c, env, d, err)
 	}
 	most := env.Limits.OrDefault().Events + 4*env.Limits.OrDefault().Depth
-	if all, ok := c.(Reports); ok {
+	if all, ok := c.(flow.Reports); ok {
 		most += 4 * len(all)
 	}
 	require.LessOrEqual(tb.t, len(d.Events), most, "a decision is bounded")
@@ -88,29 +82,29 @@ func (tb *table) decide(request string, c Command) (Decision, error) {
 }
 
 // twin is the state after a reload; nil before the first event, when there is none to reload.
-func (tb *table) twin(snapshot []byte) *State {
+func (tb *table) twin(snapshot []byte) *flow.State {
 	if tb.state.Status == "" {
 		return nil
 	}
-	s, ok := DecodeSnapshot(snapshot, tb.state.Plan)
+	s, ok := flow.DecodeSnapshot(snapshot, tb.state.Plan)
 	require.True(tb.t, ok)
 	return s
 }
 
-func (tb *table) sameDecision(twin *State, c Command, env Env, d Decision, err error) {
-	d2, err2 := Decide(twin, c, env)
+func (tb *table) sameDecision(twin *flow.State, c flow.Command, env flow.Env, d flow.Decision, err error) {
+	d2, err2 := flow.Decide(twin, c, env)
 	require.Equal(tb.t, err, err2)
-	require.Equal(tb.t, compact(tb.t, AppendEvents(nil, d.Events)), compact(tb.t, AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
+	require.Equal(tb.t, compact(tb.t, flow.AppendEvents(nil, d.Events)), compact(tb.t, flow.AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
 	require.Equal(tb.t, effectTexts(d.Effects), effectTexts(d2.Effects))
 	require.Equal(tb.t, d.More, d2.More)
 	require.Equal(tb.t, stateText(tb.t, tb.state), stateText(tb.t, twin))
 }
 
 // keep stores a decision's events and notes what its effects ask for.
-func (tb *table) keep(d Decision) {
+func (tb *table) keep(d flow.Decision) {
 	if len(d.Events) > 0 {
-		row := AppendEvents(nil, d.Events)
-		require.NoError(tb.t, Fold(tb.shadow, row))
+		row := flow.AppendEvents(nil, d.Events)
+		require.NoError(tb.t, flow.Fold(tb.shadow, row))
 		tb.rows = append(tb.rows, row)
 		tb.events = append(tb.events, d.Events...)
 	}
@@ -128,18 +122,18 @@ func (tb *table) keep(d Decision) {
 	}
 }
 
-func (tb *table) oncePerAttempt(e *Event) {
-	if e.Type == TaskRetried {
+func (tb *table) oncePerAttempt(e *flow.Event) {
+	if e.Type == flow.TaskRetried {
 		tb.over = 0
 	}
-	if e.Type == AttemptEnded {
+	if e.Type == flow.AttemptEnded {
 		require.False(tb.t, tb.ended[e.Address()], "attempt %s ended twice", e.Address())
 		tb.ended[e.Address()] = true
 	}
 }
 
 // checkDags counts anew what scopes of dag mode count as they go, and looks for what could run and does not.
-func (tb *table) checkDags(sc *Scope) {
+func (tb *table) checkDags(sc *flow.Scope) {
 	s := tb.state
 	if s.Status == "" || s.Status.Ended() {
 		return
@@ -163,7 +157,7 @@ func (tb *table) checkDags(sc *Scope) {
 			switch {
 			case !sc.Nodes[dep].Ended():
 				waits++
-			case !sc.passes(dep, n):
+			case !sc.Passes(dep, n):
 				doomed = true
 			}
 		}
@@ -173,70 +167,70 @@ func (tb *table) checkDags(sc *Scope) {
 		left++
 		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
 		require.True(tb.t, waits == state.Waits || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
-		require.False(tb.t, state.Status == StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
-		require.True(tb.t, state.Status == StepStarted || waits > 0 && !doomed || s.Paused() || s.canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
+		require.False(tb.t, state.Status == flow.StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
+		require.True(tb.t, state.Status == flow.StepStarted || waits > 0 && !doomed || s.Paused() || s.Canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
 	}
-	require.Equal(tb.t, left, sc.dag.left)
+	require.Equal(tb.t, left, sc.NodesLeft())
 	require.NotZero(tb.t, left, "scope %q is over and nobody has noticed", sc.Path)
 }
 
-func (tb *table) note(e Effect) {
+func (tb *table) note(e flow.Effect) {
 	switch e := e.(type) {
-	case Dispatch:
+	case flow.Dispatch:
 		tb.jobs[e.Job.Address] = e.Job
 		delete(tb.claimed, e.Job.Address)
-	case Over:
+	case flow.Over:
 		delete(tb.jobs, e.Address)
 		delete(tb.claimed, e.Address)
-	case Withdraw:
+	case flow.Withdraw:
 		delete(tb.jobs, e.Address)
 		delete(tb.claimed, e.Address)
-	case Alarm:
-		if e.Kind == AlarmClaim {
+	case flow.Alarm:
+		if e.Kind == flow.AlarmClaim {
 			tb.claimed[e.Address] = true
 		}
 		tb.alarms = append(tb.alarms, e)
-	case Spawn:
+	case flow.Spawn:
 		tb.carried[e.Address] = true
-	case Prune:
-		maps.DeleteFunc(tb.carried, func(a Address, _ bool) bool { return a == e.Address || below(a.Scope, e.Address) })
-	case Ended:
+	case flow.Prune:
+		maps.DeleteFunc(tb.carried, func(a flow.Address, _ bool) bool { return a == e.Address || below(a.Scope, e.Address) })
+	case flow.Ended:
 		tb.over++
 		clear(tb.carried)
 	}
 }
 
 // below says whether a scope is inside a step.
-func below(scope string, step Address) bool {
-	child := childScope(step.Scope, step.Node, step.Visit)
+func below(scope string, step flow.Address) bool {
+	child := flow.PathOfChild(step.Scope, step.Node, step.Visit)
 	return scope == child || strings.HasPrefix(scope, child+"/")
 }
 
 // checkOwed compares what the effects said with what is outstanding.
 func (tb *table) checkOwed() {
 	if tb.state.Status.Ended() {
-		require.True(tb.t, tb.state.CancelAt == 0 || tb.state.Status == TaskCanceled, "what is canceled is %s", tb.state.Status)
+		require.True(tb.t, tb.state.CancelAt == 0 || tb.state.Status == flow.TaskCanceled, "what is canceled is %s", tb.state.Status)
 		require.Equal(tb.t, 1, tb.over, "a task ends once")
 		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
-		require.Empty(tb.t, Outstanding(tb.state))
+		require.Empty(tb.t, flow.Outstanding(tb.state))
 		return
 	}
-	jobs, carried := map[Address]bool{}, map[Address]bool{}
-	outstanding := Outstanding(tb.state)
+	jobs, carried := map[flow.Address]bool{}, map[flow.Address]bool{}
+	outstanding := flow.Outstanding(tb.state)
 	tb.checkReaders(outstanding)
 	for _, e := range outstanding {
 		switch e := e.(type) {
-		case Dispatch:
-			require.Equal(tb.t, effectText(Dispatch{tb.jobs[e.Job.Address]}), effectText(e), "an outstanding job was never dispatched")
+		case flow.Dispatch:
+			require.Equal(tb.t, effectText(flow.Dispatch{tb.jobs[e.Job.Address]}), effectText(e), "an outstanding job was never dispatched")
 			require.False(tb.t, tb.claimed[e.Job.Address], "a claimed job is outstanding")
 			jobs[e.Job.Address] = true
-		case Alarm:
-			if e.Kind == AlarmClaim {
+		case flow.Alarm:
+			if e.Kind == flow.AlarmClaim {
 				require.True(tb.t, tb.claimed[e.Address])
 				jobs[e.Address] = true
 			}
 			require.True(tb.t, slices.Contains(tb.alarms, e), "outstanding alarm %s was never set", effectText(e))
-		case Spawn:
+		case flow.Spawn:
 			carried[e.Address] = true
 		}
 	}
@@ -245,27 +239,27 @@ func (tb *table) checkOwed() {
 }
 
 // checkReaders holds those who read a state against what is outstanding.
-func (tb *table) checkReaders(outstanding []Effect) {
-	due, idle := Idle(tb.state)
+func (tb *table) checkReaders(outstanding []flow.Effect) {
+	due, idle := flow.Idle(tb.state)
 	for _, e := range outstanding {
 		switch e := e.(type) {
-		case Alarm:
+		case flow.Alarm:
 			require.True(tb.t, !idle || due > 0 && due <= e.At, "an idle task would miss %s", effectText(e))
-		case Dispatch:
-			require.True(tb.t, !idle || e.Job.Exec.Type == ExecQueue, "an idle task carries %s", effectText(e))
+		case flow.Dispatch:
+			require.True(tb.t, !idle || e.Job.Exec.Type == flow.ExecQueue, "an idle task carries %s", effectText(e))
 		}
 	}
 	if root := tb.state.Root; root != nil && root.Step != nil {
-		require.Subset(tb.t, effectTexts(outstanding), effectTexts(OutstandingOf(tb.state, root.Step.Address())))
+		require.Subset(tb.t, effectTexts(outstanding), effectTexts(flow.OutstandingOf(tb.state, root.Step.Address())))
 	}
-	for _, w := range Waiting(tb.state) {
+	for _, w := range flow.Waiting(tb.state) {
 		require.NotEmpty(tb.t, w.For+w.Text)
 	}
 }
 
 // wait lets time pass and rings what becomes due, in order of time.
-func (tb *table) wait(ms int64) Decision {
-	var all Decision
+func (tb *table) wait(ms int64) flow.Decision {
+	var all flow.Decision
 	until := tb.env.Now + ms
 	for {
 		i := tb.nextAlarm(until)
@@ -291,11 +285,11 @@ func (tb *table) nextAlarm(until int64) int {
 }
 
 // ring rings an alarm; one that is not outstanding has no effect.
-func (tb *table) ring(i int) Decision {
+func (tb *table) ring(i int) flow.Decision {
 	a := tb.alarms[i]
 	tb.alarms = slices.Delete(tb.alarms, i, i+1)
-	stale := !slices.ContainsFunc(Outstanding(tb.state), func(e Effect) bool { return e == Effect(a) }) && !(a.Kind == AlarmRetry && tb.state.Awaits(a))
-	d, err := tb.do(Ring{a})
+	stale := !slices.ContainsFunc(flow.Outstanding(tb.state), func(e flow.Effect) bool { return e == flow.Effect(a) }) && !(a.Kind == flow.AlarmRetry && tb.state.Awaits(a))
+	d, err := tb.do(flow.Ring{a})
 	require.NoError(tb.t, err)
 	if stale {
 		require.Empty(tb.t, d.Events, "stale alarm %s had an effect", effectText(a))
@@ -304,42 +298,42 @@ func (tb *table) ring(i int) Decision {
 }
 
 // crash forgets everything but the store; another member takes over what was carried.
-func (tb *table) crash(member string, visibility int64) Decision {
-	tb.state = tb.twin(EncodeSnapshot(tb.state))
-	tb.jobs, tb.claimed, tb.carried, tb.alarms = map[Address]Job{}, map[Address]bool{}, map[Address]bool{}, nil
-	for _, e := range Outstanding(tb.state) {
-		if d, ok := e.(Dispatch); ok {
+func (tb *table) crash(member string, visibility int64) flow.Decision {
+	tb.state = tb.twin(flow.EncodeSnapshot(tb.state))
+	tb.jobs, tb.claimed, tb.carried, tb.alarms = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil
+	for _, e := range flow.Outstanding(tb.state) {
+		if d, ok := e.(flow.Dispatch); ok {
 			tb.jobs[d.Job.Address] = d.Job
 			continue
 		}
 		tb.note(e)
-		if a, ok := e.(Alarm); ok && a.Kind == AlarmClaim {
+		if a, ok := e.(flow.Alarm); ok && a.Kind == flow.AlarmClaim {
 			tb.jobs[a.Address], _ = tb.state.Job(a.Address)
 		}
 	}
 	tb.env.Member = member
-	d, err := tb.do(Recover{Since: tb.env.Now, Visibility: visibility})
+	d, err := tb.do(flow.Recover{Since: tb.env.Now, Visibility: visibility})
 	require.NoError(tb.t, err)
 	return d
 }
 
 // open lists the jobs in flight in a fixed order.
-func (tb *table) open() []Address {
+func (tb *table) open() []flow.Address {
 	return slices.SortedFunc(maps.Keys(tb.jobs), compareAddress)
 }
 
-func compareAddress(a, b Address) int {
+func compareAddress(a, b flow.Address) int {
 	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
 }
 
 // direct lists the units that somebody has to finish through the API, in a fixed order.
-func (tb *table) direct() []Address {
-	var list []Address
-	var below func(sc *Scope)
-	below = func(sc *Scope) {
+func (tb *table) direct() []flow.Address {
+	var list []flow.Address
+	var below func(sc *flow.Scope)
+	below = func(sc *flow.Scope) {
 		for _, st := range sc.Active() {
 			for i := range st.Units {
-				if u := &st.Units[i]; u.Live != nil && st.exec(i).Type == ExecDirect {
+				if u := &st.Units[i]; u.Live != nil && st.ExecOf(i).Type == flow.ExecDirect {
 					a := st.Address()
 					a.Unit, a.Attempt = i, int(u.Attempt)
 					list = append(list, a)
@@ -351,19 +345,19 @@ func (tb *table) direct() []Address {
 		}
 	}
 	for _, st := range tb.state.Active() {
-		below(st.scope)
+		below(st.Scope())
 		break
 	}
 	return list
 }
 
-func (tb *table) finishDirectly(a Address, text string) Report {
-	return Report{Address: a, Output: json.RawMessage(`{"x":[1,"done"]}`), Error: text, Direct: true}
+func (tb *table) finishDirectly(a flow.Address, text string) flow.Report {
+	return flow.Report{Address: a, Output: json.RawMessage(`{"x":[1,"done"]}`), Error: text, Direct: true}
 }
 
 // work has the scripted workers carry out everything in flight until nothing is.
-func (tb *table) work() Decision {
-	var all Decision
+func (tb *table) work() flow.Decision {
+	var all flow.Decision
 	for jobs := tb.open(); len(jobs) > 0; jobs = tb.open() {
 		for _, a := range jobs {
 			job, ok := tb.jobs[a]
@@ -379,8 +373,8 @@ func (tb *table) work() Decision {
 }
 
 // carryOut is what a scripted worker makes of a job.
-func carryOut(j Job) Report {
-	r := Report{Address: j.Address, Worker: "w-" + j.Exec.Service, URL: "http://w"}
+func carryOut(j flow.Job) flow.Report {
+	r := flow.Report{Address: j.Address, Worker: "w-" + j.Exec.Service, URL: "http://w"}
 	n, _ := expr.Number(j.Input)
 	switch {
 	case j.Exec.Service == "mul":
@@ -391,7 +385,7 @@ func carryOut(j Job) Report {
 		r.Output = j.Params
 	case j.Exec.Service == "route":
 		action, _ := expr.Field(j.Params, "action")
-		r.Output = fieldOf("action", action)
+		r.Output = flow.FieldOf("action", action)
 	case j.Exec.Service == "boom", j.Exec.Service == "odd" && int(n)%2 == 1:
 		r.Error = "boom"
 	case j.Exec.Service == "third" && j.Attempt < 3:
@@ -407,7 +401,7 @@ func carryOut(j Job) Report {
 }
 
 // stateText is a state for people.
-func stateText(t require.TestingT, s *State) string {
+func stateText(t require.TestingT, s *flow.State) string {
 	b, err := json.Marshal(s)
 	require.NoError(t, err)
 	return string(b)
@@ -419,7 +413,7 @@ func compact(t require.TestingT, row []byte) string {
 	return b.String()
 }
 
-func effectTexts(effects []Effect) []string {
+func effectTexts(effects []flow.Effect) []string {
 	var texts []string
 	for _, e := range effects {
 		texts = append(texts, effectText(e))
@@ -427,29 +421,29 @@ func effectTexts(effects []Effect) []string {
 	return texts
 }
 
-var alarmNames = map[AlarmKind]string{AlarmTask: "task", AlarmStep: "step", AlarmEnter: "enter", AlarmAttempt: "attempt", AlarmClaim: "claim", AlarmRetry: "retry", AlarmStart: "start", AlarmUnclaimed: "unclaimed"}
+var alarmNames = map[flow.AlarmKind]string{flow.AlarmTask: "task", flow.AlarmStep: "step", flow.AlarmEnter: "enter", flow.AlarmAttempt: "attempt", flow.AlarmClaim: "claim", flow.AlarmRetry: "retry", flow.AlarmStart: "start", flow.AlarmUnclaimed: "unclaimed"}
 
-func effectText(e Effect) string {
+func effectText(e flow.Effect) string {
 	switch e := e.(type) {
-	case Dispatch:
+	case flow.Dispatch:
 		return dispatchText(&e.Job)
-	case Over:
+	case flow.Over:
 		return "over " + e.Address.String()
-	case Withdraw:
+	case flow.Withdraw:
 		return "withdraw " + e.Address.String()
-	case Alarm:
+	case flow.Alarm:
 		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clock(e.At))
-	case Spawn:
+	case flow.Spawn:
 		return "spawn " + e.Address.String()
-	case Prune:
+	case flow.Prune:
 		return "prune " + e.Address.String()
-	case Ended:
+	case flow.Ended:
 		return "ended " + string(e.Status)
 	}
 	panic(fmt.Sprintf("effect %T has no text", e))
 }
 
-func dispatchText(j *Job) string {
+func dispatchText(j *flow.Job) string {
 	var b strings.Builder
 	if j.Exec == nil {
 		return "no dispatch"
@@ -465,7 +459,7 @@ func dispatchText(j *Job) string {
 	if j.TimeoutMS > 0 {
 		fmt.Fprintf(&b, " timeout=%dms", j.TimeoutMS)
 	}
-	if j.Again && j.Exec.Type != ExecQueue {
+	if j.Again && j.Exec.Type != flow.ExecQueue {
 		b.WriteString(" again")
 	}
 	if j.Deliveries > 0 {

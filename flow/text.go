@@ -24,16 +24,16 @@ func CheckText(what string, names ...string) error {
 
 // CheckName refuses what CheckText refuses, and what is too long for a name.
 func CheckName(what, name string) error {
-	if len(name) > maxName {
-		return Errorf(Invalid, "%s has %d bytes, more than the limit of %d", what, len(name), maxName)
+	if len(name) > MaxName {
+		return Errorf(Invalid, "%s has %d bytes, more than the limit of %d", what, len(name), MaxName)
 	}
 	return CheckText(what, name)
 }
 
 // CheckDescription is CheckName for a text that people read.
 func CheckDescription(text string) error {
-	if len(text) > maxDescription {
-		return Errorf(Invalid, "the description has %d bytes, more than the limit of %d", len(text), maxDescription)
+	if len(text) > MaxDescription {
+		return Errorf(Invalid, "the description has %d bytes, more than the limit of %d", len(text), MaxDescription)
 	}
 	return CheckText("the description", text)
 }

@@ -2,9 +2,9 @@ package flow
 
 import "time"
 
-// maxDelay is the longest time that a definition, a task's params or a command may name, about three thousand years:
+// MaxDelay is the longest time that a definition, a task's params or a command may name, about three thousand years:
 // sums of such times and of the clock are far from what an int64 of milliseconds ends at.
-const maxDelay = 100_000_000_000_000
+const MaxDelay = 100_000_000_000_000
 
 // longest is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds to this one stays below that.
 const longest = 100 * 365 * 24 * time.Hour
@@ -16,4 +16,4 @@ func Milliseconds(ms int64) time.Duration {
 }
 
 // in is the time so many milliseconds from now.
-func (d *decider) in(ms int64) int64 { return d.env.Now + min(max(ms, 0), maxDelay) }
+func (d *decider) in(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }

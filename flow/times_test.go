@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
 )
 
 func TestMillisecondsAreADurationHoweverManyThereAre(t *testing.T) {
@@ -16,19 +19,19 @@ func TestMillisecondsAreADurationHoweverManyThereAre(t *testing.T) {
 		century.Milliseconds():     century,
 		century.Milliseconds() + 1: century,
 		10_000_000_000_000:         century,
-		maxDelay:                   century,
+		flow.MaxDelay:              century,
 		math.MaxInt64:              century,
 	} {
-		require.Equal(t, want, Milliseconds(ms), "%d ms", ms)
+		require.Equal(t, want, flow.Milliseconds(ms), "%d ms", ms)
 	}
 }
 
 func TestABackoffNeverWaitsForLessThanNothing(t *testing.T) {
-	for _, r := range []Retry{{}, {WaitMS: 1}, {WaitMS: 0, MaxWaitMS: 5}, {WaitMS: maxDelay}, {WaitMS: 2 * maxDelay, Jitter: 1}, {WaitMS: 7, MaxWaitMS: maxDelay, Jitter: 0.5}} {
+	for _, r := range []flow.Retry{{}, {WaitMS: 1}, {WaitMS: 0, MaxWaitMS: 5}, {WaitMS: flow.MaxDelay}, {WaitMS: 2 * flow.MaxDelay, Jitter: 1}, {WaitMS: 7, MaxWaitMS: flow.MaxDelay, Jitter: 0.5}} {
 		r.Exponential = true
 		for _, attempt := range []int{1, 2, 60, 1024, 1025, 1100, math.MaxInt32} {
-			wait := r.wait("t", Address{Attempt: attempt})
-			require.True(t, wait >= 0 && wait <= maxDelay, "%+v waits %d ms before attempt %d", r, wait, attempt+1)
+			wait := r.Wait("t", flow.Address{Attempt: attempt})
+			require.True(t, wait >= 0 && wait <= flow.MaxDelay, "%+v waits %d ms before attempt %d", r, wait, attempt+1)
 			if r.WaitMS == 0 {
 				require.Zero(t, wait, "%+v before attempt %d", r, attempt+1)
 			}
@@ -36,16 +39,8 @@ func TestABackoffNeverWaitsForLessThanNothing(t *testing.T) {
 	}
 }
 
-func TestALongTimeIsShownInFull(t *testing.T) {
-	for ms, want := range map[int64]string{0: "", 1_500: "1.5s", 60_000: "1m", 3_600_000: "1h", maxDelay: "27777777h"} {
-		require.Equal(t, want, span(ms))
-	}
-}
-
-// FuzzTimes writes times into a flow and plays it: whatever they are, no alarm is set into the past, and nobody is
-// asked to wait for less than nothing.
 func FuzzTimes(f *testing.F) {
-	for _, ms := range []int64{0, 1, -1, 60_000, 10_000_000_000_000, maxDelay, maxDelay + 1, math.MaxInt64, math.MinInt64} {
+	for _, ms := range []int64{0, 1, -1, 60_000, 10_000_000_000_000, flow.MaxDelay, flow.MaxDelay + 1, math.MaxInt64, math.MinInt64} {
 		for _, kind := range []uint8{0, 1, 2, 3} {
 			f.Add(ms, ms, 2.0, uint16(1), kind)
 			f.Add(int64(0), ms, 1e300, uint16(1100), kind)
@@ -53,7 +48,7 @@ func FuzzTimes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, ms, other int64, seconds float64, attempts uint16, kind uint8) {
 		for _, text := range timedFlows(ms, other, seconds, attempts, kind) {
-			plan, _ := CompileText([]byte(text), Limits{})
+			plan, _ := compile.Text([]byte(text), flow.Limits{})
 			if plan == nil {
 				continue // it is refused
 			}
@@ -89,40 +84,40 @@ func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) [
 }
 
 // timesAreAhead plays a flow in which everything fails, and goes to the time of the next alarm now and then.
-func timesAreAhead(t *testing.T, plan *Plan, ms int64) {
-	s, env := NewState("t", plan), Env{Now: epoch, Member: "m"}
-	alarms, jobs := []Alarm(nil), []Job(nil)
-	do := func(c Command) {
+func timesAreAhead(t *testing.T, plan *flow.Plan, ms int64) {
+	s, env := flow.NewState("t", plan), flow.Env{Now: epoch, Member: "m"}
+	alarms, jobs := []flow.Alarm(nil), []flow.Job(nil)
+	do := func(c flow.Command) {
 		for c != nil {
-			d, err := Decide(s, c, env)
+			d, err := flow.Decide(s, c, env)
 			if err != nil {
 				return
 			}
 			for _, e := range d.Effects {
 				switch e := e.(type) {
-				case Alarm:
+				case flow.Alarm:
 					require.GreaterOrEqual(t, e.At, env.Now, "an alarm in the past: %s", effectText(e))
-					require.LessOrEqual(t, e.At, env.Now+2*maxDelay, "an alarm out of reach: %s", effectText(e))
+					require.LessOrEqual(t, e.At, env.Now+2*flow.MaxDelay, "an alarm out of reach: %s", effectText(e))
 					alarms = append(alarms, e)
-				case Dispatch:
-					require.GreaterOrEqual(t, Milliseconds(e.Job.TimeoutMS), time.Duration(0))
+				case flow.Dispatch:
+					require.GreaterOrEqual(t, flow.Milliseconds(e.Job.TimeoutMS), time.Duration(0))
 					jobs = append(jobs, e.Job)
 				}
 			}
 			c = d.More
 		}
 	}
-	do(Start{})
+	do(flow.Start{})
 	for i := 0; i < 12 && !s.Status.Ended(); i++ {
 		switch {
 		case len(jobs) > 0 && i%3 != 2:
-			do(Claim{Address: jobs[0].Address, Worker: "w", Token: "t", Until: env.Now + 1_000})
-			do(Extend{Address: jobs[0].Address, Worker: "w", MS: ms})
-			do(Report{Address: jobs[0].Address, Error: "boom"})
+			do(flow.Claim{Address: jobs[0].Address, Worker: "w", Token: "t", Until: env.Now + 1_000})
+			do(flow.Extend{Address: jobs[0].Address, Worker: "w", MS: ms})
+			do(flow.Report{Address: jobs[0].Address, Error: "boom"})
 			jobs = jobs[1:]
 		case len(alarms) > 0:
 			env.Now = max(env.Now, alarms[0].At)
-			do(Ring{alarms[0]})
+			do(flow.Ring{alarms[0]})
 			alarms = alarms[1:]
 		}
 	}

@@ -1,4 +1,4 @@
-package flow
+package flow_test
 
 import (
 	"cmp"
@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew")
@@ -54,7 +56,7 @@ func playPart(t *testing.T, part string, out *strings.Builder) *table {
 	definition, commands, ok := strings.Cut(part, "\n---\n")
 	require.True(t, ok, "a script has a definition, then ---")
 	out.WriteString(definition + "\n---\n")
-	s := stage{newTable(t, planOf(t, definition)), t, out}
+	s := stage{newTable(t, flowtest.Plan(t, definition)), t, out}
 	for line := range strings.SplitSeq(strings.TrimRight(commands, "\n"), "\n") {
 		s.line(line)
 	}
@@ -91,7 +93,7 @@ func (s *stage) line(line string) {
 		s.print("→ %s", effectText(e))
 	}
 	if err != nil {
-		s.print("refused (%s): %v", KindOf(err), err)
+		s.print("refused (%s): %v", flow.KindOf(err), err)
 	}
 	if s.state.Status.Ended() && (!ended || len(d.Events) > 0) {
 		s.print("= %s %s%s%s", s.state.Status, oneLine(s.state.Root.Output()), quoted(" action=", s.state.Root.LastAction), quoted(" error=", s.state.Error))
@@ -100,11 +102,11 @@ func (s *stage) line(line string) {
 
 func (s *stage) print(format string, args ...any) { fmt.Fprintf(s.out, "  "+format+"\n", args...) }
 
-func (s *stage) perform(request, verb, rest string) (Decision, error) {
+func (s *stage) perform(request, verb, rest string) (flow.Decision, error) {
 	switch verb {
 	case "limits":
 		require.NoError(s.test, json.Unmarshal([]byte(rest), &s.env.Limits))
-		return Decision{}, nil
+		return flow.Decision{}, nil
 	case "wait":
 		ms, err := strconv.ParseInt(rest, 10, 64)
 		require.NoError(s.test, err)
@@ -117,62 +119,62 @@ func (s *stage) perform(request, verb, rest string) (Decision, error) {
 		return s.crash(member, ms), nil
 	case "show":
 		s.show(rest)
-		return Decision{}, nil
+		return flow.Decision{}, nil
 	}
 	return s.ask(request, s.command(verb, rest))
 }
 
-func (s *stage) command(verb, rest string) Command {
+func (s *stage) command(verb, rest string) flow.Command {
 	first, then, _ := strings.Cut(rest, " ")
 	switch verb {
 	case "start":
-		return Start{Version: "v1", Params: json.RawMessage(rest)}
+		return flow.Start{Version: "v1", Params: json.RawMessage(rest)}
 	case "signal":
-		return Signal{Key: first, Value: json.RawMessage(then)}
+		return flow.Signal{Key: first, Value: json.RawMessage(then)}
 	case "cancel":
-		return Cancel{Gently: rest == "gently", Force: rest == "force"}
+		return flow.Cancel{Gently: rest == "gently", Force: rest == "force"}
 	case "retry":
-		return RetryTask{}
+		return flow.RetryTask{}
 	case "pause":
-		return Pause{}
+		return flow.Pause{}
 	case "resume":
-		return Resume{}
+		return flow.Resume{}
 	case "proceed":
-		return Proceed{}
+		return flow.Proceed{}
 	case "leave":
-		return Leave{}
+		return flow.Leave{}
 	}
 	a, args := s.address(first), strings.Fields(then)
 	switch verb {
 	case "ok":
-		return Report{Address: a, Output: json.RawMessage(then), Worker: "w1"}
+		return flow.Report{Address: a, Output: json.RawMessage(then), Worker: "w1"}
 	case "ok-token":
-		return Report{Address: a, Token: args[0], Output: json.RawMessage(args[1])}
+		return flow.Report{Address: a, Token: args[0], Output: json.RawMessage(args[1])}
 	case "direct":
-		return Report{Address: a, Output: json.RawMessage(then), Direct: true}
+		return flow.Report{Address: a, Output: json.RawMessage(then), Direct: true}
 	case "held":
-		return Report{Address: a, Output: json.RawMessage(then), Poller: true}
+		return flow.Report{Address: a, Output: json.RawMessage(then), Poller: true}
 	case "faildirect":
-		return Report{Address: a, Error: then, Direct: true}
+		return flow.Report{Address: a, Error: then, Direct: true}
 	case "append":
 		items, _ := expr.Elements(json.RawMessage(then))
-		return Append{Address: a, Items: items}
+		return flow.Append{Address: a, Items: items}
 	case "fail":
-		return Report{Address: a, Error: then, Worker: "w1"}
+		return flow.Report{Address: a, Error: then, Worker: "w1"}
 	case "fatal":
-		return Report{Address: a, Error: then, Fatal: true}
+		return flow.Report{Address: a, Error: then, Fatal: true}
 	case "claim":
-		return Claim{Address: a, Worker: args[0], Token: args[1], Until: s.in(args[2])}
+		return flow.Claim{Address: a, Worker: args[0], Token: args[1], Until: s.in(args[2])}
 	case "extend":
-		return Extend{Address: a, Worker: args[0], Token: strings.Trim(args[1], "-"), Until: s.in(args[2])}
+		return flow.Extend{Address: a, Worker: args[0], Token: strings.Trim(args[1], "-"), Until: s.in(args[2])}
 	case "giveback":
-		return GiveBack{Address: a, Token: then}
+		return flow.GiveBack{Address: a, Token: then}
 	case "begin":
-		return Begin{Address: a}
+		return flow.Begin{Address: a}
 	case "note":
-		return Note{Address: a, Text: then}
+		return flow.Note{Address: a, Text: then}
 	case "failstep":
-		return FailStep{Address: a, Error: then}
+		return flow.FailStep{Address: a, Error: then}
 	}
 	require.Fail(s.test, "no such command", verb)
 	return nil
@@ -185,8 +187,8 @@ func (s *stage) in(ms string) int64 {
 }
 
 // address reads scope/node#visit.unit!attempt; visit and attempt are 1 and unit 0 when left out.
-func (s *stage) address(text string) Address {
-	a := Address{Visit: 1, Attempt: 1}
+func (s *stage) address(text string) flow.Address {
+	a := flow.Address{Visit: 1, Attempt: 1}
 	number := func(mark string, to *int) {
 		if i := strings.LastIndex(text, mark); i > strings.LastIndexByte(text, '/') {
 			n, err := strconv.Atoi(text[i+1:])
@@ -215,11 +217,11 @@ func (s *stage) show(what string) {
 	case "shared":
 		s.print("%s", oneLine(s.state.Root.SharedJSON()))
 	case "outstanding":
-		for _, e := range Outstanding(s.state) {
+		for _, e := range flow.Outstanding(s.state) {
 			s.print("→ %s", effectText(e))
 		}
 	case "waiting":
-		for _, w := range Waiting(s.state) {
+		for _, w := range flow.Waiting(s.state) {
 			s.print("%s %s: %s%s", w.For, w.Address, w.Text, times(" since ", w.Since)+times(" until ", w.Until))
 		}
 	case "runs":
@@ -232,10 +234,10 @@ func (s *stage) show(what string) {
 }
 
 // runs are the history as it is read: from the rows alone, in order.
-func (tb *table) runs() []NodeRun {
-	h := NewHistory(tb.state.Task, tb.state.Plan)
+func (tb *table) runs() []flow.NodeRun {
+	h := flow.NewHistory(tb.state.Task, tb.state.Plan)
 	for _, row := range tb.rows {
-		events, err := DecodeEvents(row)
+		events, err := flow.DecodeEvents(row)
 		require.NoError(tb.t, err)
 		for i := range events {
 			h.Apply(&events[i])
@@ -245,13 +247,13 @@ func (tb *table) runs() []NodeRun {
 	return h.Runs
 }
 
-func runText(r *NodeRun) string {
+func runText(r *flow.NodeRun) string {
 	return fmt.Sprintf("%s %s %s%s%s%s in=%s out=%s%s%s%s %s..%s", r.Kind, r.Address, r.Status, quoted(" branch=", r.Branch), quoted(" note=", r.Note),
-		quoted(" error=", r.Error), oneLine(orNull(r.Input)), oneLine(orNull(r.Output)), quoted(" action=", r.Action), quoted(" worker=", r.Worker), flagged(" queue", r.Queue),
+		quoted(" error=", r.Error), oneLine(flow.OrNull(r.Input)), oneLine(flow.OrNull(r.Output)), quoted(" action=", r.Action), quoted(" worker=", r.Worker), flagged(" queue", r.Queue),
 		clock(r.StartedAt), times("", r.EndedAt))
 }
 
-func eventText(e *Event) string {
+func eventText(e *flow.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", e.Type)
 	if e.Node != "" {

@@ -1,18 +1,21 @@
-package flow
+package flow_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // walk gives a table's journal to a walker from before a row on. Checkpoints come after rows as the dice fall; it
 // begins at the last one before that row, and skips to another as far as nothing concerns the walker.
-func (tb *table) walk(d dice, from int64, w Walker) {
+func (tb *table) walk(d flowtest.Dice, from int64, w flow.Walker) {
 	states := tb.checkpoints(d)
 	at := int64(0)
-	w.From(NewState(tb.state.Task, tb.state.Plan))
+	w.From(flow.NewState(tb.state.Task, tb.state.Plan))
 	for seq := range states {
 		if seq < from && seq > at {
 			at = seq
@@ -28,28 +31,28 @@ func (tb *table) walk(d dice, from int64, w Walker) {
 			continue
 		}
 		at++
-		events, err := DecodeEvents(tb.rows[at-1])
+		events, err := flow.DecodeEvents(tb.rows[at-1])
 		require.NoError(tb.t, err)
 		for i := range events {
-			w.Apply(&events[i], Place{Seq: at, Index: i})
+			w.Apply(&events[i], flow.Place{Seq: at, Index: i})
 		}
 	}
 }
 
 // checkpoints are the states after some rows.
-func (tb *table) checkpoints(d dice) map[int64][]byte {
-	s, states := NewState(tb.state.Task, tb.state.Plan), map[int64][]byte{}
+func (tb *table) checkpoints(d flowtest.Dice) map[int64][]byte {
+	s, states := flow.NewState(tb.state.Task, tb.state.Plan), map[int64][]byte{}
 	for i, row := range tb.rows {
-		require.NoError(tb.t, Fold(s, row))
-		if chance(d, 40) {
-			states[int64(i+1)] = EncodeSnapshot(s)
+		require.NoError(tb.t, flow.Fold(s, row))
+		if flowtest.Chance(d, 40) {
+			states[int64(i+1)] = flow.EncodeSnapshot(s)
 		}
 	}
 	return states
 }
 
 // furthest is the last checkpoint of those in a row until which nothing concerns the walker.
-func (tb *table) furthest(states map[int64][]byte, at int64, w Walker) int64 {
+func (tb *table) furthest(states map[int64][]byte, at int64, w flow.Walker) int64 {
 	if w.Busy() {
 		return at
 	}
@@ -70,12 +73,12 @@ func (tb *table) furthest(states map[int64][]byte, at int64, w Walker) int64 {
 // are read, against the whole.
 func TestPagesAreTheWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		d := rapidDice{rt}
-		tb := newTable(rt, planOf(rt, randomDefinition(d)))
-		tb.env.Limits = Limits{Steps: 40, Depth: 2, Units: 6}
-		_, err := tb.do(Start{Params: paramsFor(tb.state.Plan)})
+		d := flowtest.Rapid{T: rt}
+		tb := newTable(rt, flowtest.Plan(rt, flowtest.RandomDefinition(d)))
+		tb.env.Limits = flow.Limits{Steps: 40, Depth: 2, Units: 6}
+		_, err := tb.do(flow.Start{Params: paramsFor(tb.state.Plan)})
 		require.NoError(rt, err)
-		for i := range between(d, "commands", 0, 20) {
+		for i := range flowtest.Between(d, "commands", 0, 20) {
 			tb.happen(d, i)
 		}
 		tb.sameRuns(d)
@@ -85,13 +88,13 @@ func TestPagesAreTheWhole(t *testing.T) {
 	})
 }
 
-func (tb *table) sameRuns(d dice) {
+func (tb *table) sameRuns(d flowtest.Dice) {
 	whole := tb.runs()
-	var parts []NodeRun
-	p := &RunPage{More: true}
+	var parts []flow.NodeRun
+	p := &flow.RunPage{More: true}
 	for p.More {
 		after := p.Next
-		p = NewRunPage(after, between(d, "most", 1, 4), between(d, "bytes", 0, 400))
+		p = flow.NewRunPage(after, flowtest.Between(d, "most", 1, 4), flowtest.Between(d, "bytes", 0, 400))
 		tb.walk(d, after.Seq, p)
 		require.True(tb.t, len(p.Runs) > 0 || !p.More)
 		parts = append(parts, p.Runs...)
@@ -104,15 +107,15 @@ func (tb *table) sameRuns(d dice) {
 }
 
 // sameRun looks for each by its address; a step and its first attempt may have the same.
-func (tb *table) sameRun(d dice, whole []NodeRun) {
-	seen := map[Address]bool{}
+func (tb *table) sameRun(d flowtest.Dice, whole []flow.NodeRun) {
+	seen := map[flow.Address]bool{}
 	for i := range whole {
 		a := whole[i].Address
-		if seen[a] || whole[i].Kind == RunCancel {
+		if seen[a] || whole[i].Kind == flow.RunCancel {
 			continue
 		}
 		seen[a] = true
-		one := NewRunOf(a)
+		one := flow.NewRunOf(a)
 		tb.walk(d, 0, one)
 		require.Len(tb.t, one.Runs, 1)
 		require.Equal(tb.t, runText(&whole[i]), runText(&one.Runs[0]))
@@ -123,7 +126,7 @@ func (tb *table) sameRun(d dice, whole []NodeRun) {
 func (tb *table) scopes() []string {
 	list, seen := []string{}, map[string]bool{}
 	for i := range tb.events {
-		if e := &tb.events[i]; e.Type == StepEntered && !seen[e.Scope] {
+		if e := &tb.events[i]; e.Type == flow.StepEntered && !seen[e.Scope] {
 			seen[e.Scope] = true
 			list = append(list, e.Scope)
 		}
@@ -131,12 +134,12 @@ func (tb *table) scopes() []string {
 	return list
 }
 
-func (tb *table) sameSteps(d dice, scope string) {
-	whole := tb.steps(StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil)
-	var parts []StepView
-	p := &StepPage{More: true}
+func (tb *table) sameSteps(d flowtest.Dice, scope string) {
+	whole := tb.steps(flow.StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil)
+	var parts []flow.StepView
+	p := &flow.StepPage{More: true}
 	for p.More {
-		p = tb.stepPage(StepQuery{Scope: scope, After: p.Next, Most: between(d, "most", 1, 3), Bytes: between(d, "bytes", 0, 200)}, d)
+		p = tb.stepPage(flow.StepQuery{Scope: scope, After: p.Next, Most: flowtest.Between(d, "most", 1, 3), Bytes: flowtest.Between(d, "bytes", 0, 200)}, d)
 		parts = append(parts, p.Steps...)
 	}
 	require.Equal(tb.t, whole, parts)
@@ -145,11 +148,11 @@ func (tb *table) sameSteps(d dice, scope string) {
 	}
 }
 
-func (tb *table) sameUnits(d dice, v *StepView) {
+func (tb *table) sameUnits(d flowtest.Dice, v *flow.StepView) {
 	if v.Visit == 0 || v.StartedAt == 0 {
 		return
 	}
-	l := NewUnitList(v.Address)
+	l := flow.NewUnitList(v.Address)
 	tb.walk(d, 0, l)
 	if l.Step != nil { // a node of a dag may have ended without having begun
 		require.Equal(tb.t, v.Units.Total, l.Len())
@@ -157,31 +160,33 @@ func (tb *table) sameUnits(d dice, v *StepView) {
 }
 
 // steps are all that a query means.
-func (tb *table) steps(q StepQuery, d dice) []StepView { return tb.stepPage(q, d).Steps }
+func (tb *table) steps(q flow.StepQuery, d flowtest.Dice) []flow.StepView {
+	return tb.stepPage(q, d).Steps
+}
 
 // stepPage is what a reader tells. Without dice there are no checkpoints.
-func (tb *table) stepPage(q StepQuery, d dice) *StepPage {
+func (tb *table) stepPage(q flow.StepQuery, d flowtest.Dice) *flow.StepPage {
 	if d == nil {
 		d = never{}
 	}
 	if tb.state.Plan.GraphOf(q.Scope).Dag == nil {
-		p := NewStepPage(q, false)
+		p := flow.NewStepPage(q, false)
 		tb.walk(d, q.After.Seq, p)
 		p.Finish()
 		return p
 	}
 	s, sc := tb.state, tb.state.Scope(q.Scope)
 	if sc == nil {
-		w := NewScopeWalk(q.Scope)
+		w := flow.NewScopeWalk(q.Scope)
 		tb.walk(d, 0, w)
 		s, sc = w.State, w.Scope
 	}
-	p := NodePage(s, sc, q)
+	p := flow.NodePage(s, sc, q)
 	if p.More || q.Scope != "" {
 		return p
 	}
 	q.Most, q.Bytes = max(q.Most-len(p.Steps), 1), max(q.Bytes-p.Size(), 0)
-	closing := NewStepPage(q, true)
+	closing := flow.NewStepPage(q, true)
 	tb.walk(d, q.After.Seq, closing)
 	closing.Finish()
 	closing.Steps = append(p.Steps, closing.Steps...)
@@ -191,4 +196,4 @@ func (tb *table) stepPage(q StepQuery, d dice) *StepPage {
 // never are dice that always fall on the last side.
 type never struct{}
 
-func (never) pick(_ string, n int) int { return n - 1 }
+func (never) Pick(_ string, n int) int { return n - 1 }

@@ -1,43 +1,46 @@
-package flow
+package flow_test
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
 // stepsOf are those of a scope as people read them, by their nodes.
-func (tb *table) stepsOf(scope string) map[string]StepView {
-	views := map[string]StepView{}
-	for _, v := range tb.steps(StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil) {
+func (tb *table) stepsOf(scope string) map[string]flow.StepView {
+	views := map[string]flow.StepView{}
+	for _, v := range tb.steps(flow.StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil) {
 		views[v.Node.Key] = v
 	}
 	return views
 }
 
 // cutShort insists on steps that were cut short at a time.
-func (tb *table) cutShort(views map[string]StepView, at int64, keys ...string) {
+func (tb *table) cutShort(views map[string]flow.StepView, at int64, keys ...string) {
 	for _, key := range keys {
 		v := views[key]
-		require.Equal(tb.t, []any{StepSkipped, ReasonWithdrawn, at}, []any{v.Status, v.Reason, v.EndedAt}, key)
+		require.Equal(tb.t, []any{flow.StepSkipped, flow.ReasonWithdrawn, at}, []any{v.Status, v.Reason, v.EndedAt}, key)
 		require.Equal(tb.t, []int{0, 0}, []int{v.Units.Flying, v.Units.Retrying}, key)
 		require.Nil(tb.t, v.Wait, key)
 		require.NotZero(tb.t, v.StartedAt, key)
 	}
 	for key, v := range views {
-		require.NotEqual(tb.t, StepStarted, v.Status, key)
+		require.NotEqual(tb.t, flow.StepStarted, v.Status, key)
 	}
 }
 
 // unitsCanceled insists on the units of a step that was cut short.
-func (tb *table) unitsCanceled(at Address, total int) {
+func (tb *table) unitsCanceled(at flow.Address, total int) {
 	at.Visit = tb.state.Scope(at.Scope).Entered(at.Node)
-	l := NewUnitList(at)
+	l := flow.NewUnitList(at)
 	tb.walk(never{}, 0, l)
 	require.Equal(tb.t, total, l.Len())
 	for i := range total {
-		require.Equal(tb.t, UnitCanceled, l.At(i).Status)
+		require.Equal(tb.t, flow.UnitCanceled, l.At(i).Status)
 	}
 }
 
@@ -51,7 +54,7 @@ const cutDag = `{"mode":"dag","on_error":"fail_fast","nodes":{
 	"after":{"depends_on":["one"],"service":"echo"}}`
 
 func (tb *table) fails(t *testing.T) int64 {
-	_, err := tb.do(Start{Params: json.RawMessage(`{}`)})
+	_, err := tb.do(flow.Start{Params: json.RawMessage(`{}`)})
 	require.NoError(t, err)
 	tb.env.Now += 500
 	tb.work()
@@ -59,52 +62,52 @@ func (tb *table) fails(t *testing.T) int64 {
 }
 
 func TestWhatAFailureCutsShortIsSkipped(t *testing.T) {
-	tb := newTable(t, planOf(t, cutDag+`}`))
+	tb := newTable(t, flowtest.Plan(t, cutDag+`}`))
 	at := tb.fails(t)
-	require.Equal(t, TaskFailed, tb.state.Status)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	views := tb.stepsOf("")
 	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
-	require.Equal(t, []any{StepFailed, StepCreated}, []any{views["bad"].Status, views["after"].Status})
-	require.Equal(t, map[StepStatus]int{StepFailed: 1, StepSkipped: 5, StepCreated: 1, StepCompleted: 2}, tb.state.StepCounts(), "the gates have completed")
+	require.Equal(t, []any{flow.StepFailed, flow.StepCreated}, []any{views["bad"].Status, views["after"].Status})
+	require.Equal(t, map[flow.StepStatus]int{flow.StepFailed: 1, flow.StepSkipped: 5, flow.StepCreated: 1, flow.StepCompleted: 2}, tb.state.StepCounts(), "the gates have completed")
 	tb.cutShort(tb.stepsOf("graph#1"), at, "x")
 	tb.cutShort(tb.stepsOf("dag#1"), at, "y")
 	tb.cutShort(tb.stepsOf("dag#1/y#1"), at, "z")
-	tb.unitsCanceled(Address{Node: "many"}, 3)
+	tb.unitsCanceled(flow.Address{Node: "many"}, 3)
 
-	_, err := tb.do(RetryTask{})
+	_, err := tb.do(flow.RetryTask{})
 	require.NoError(t, err)
-	require.Equal(t, StepStarted, tb.stepsOf("")["many"].Status, "the retry has them begin again")
+	require.Equal(t, flow.StepStarted, tb.stepsOf("")["many"].Status, "the retry has them begin again")
 }
 
 func TestWhatClosingCutsShortIsSkipped(t *testing.T) {
-	tb := newTable(t, planOf(t, cutDag[:len(cutDag)-1]+`,"last":{"kind":"timer","params":{"delay_ms":1000}}},"finally":"last"}`))
+	tb := newTable(t, flowtest.Plan(t, cutDag[:len(cutDag)-1]+`,"last":{"kind":"timer","params":{"delay_ms":1000}}},"finally":"last"}`))
 	at := tb.fails(t)
 	require.NotNil(t, tb.state.Closing)
 	views := tb.stepsOf("")
-	require.Equal(t, StepStarted, views["last"].Status)
+	require.Equal(t, flow.StepStarted, views["last"].Status)
 	delete(views, "last")
 	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
 	tb.cutShort(tb.stepsOf("graph#1"), at, "x")
 	tb.cutShort(tb.stepsOf("dag#1/y#1"), at, "z")
-	tb.unitsCanceled(Address{Node: "many"}, 3)
+	tb.unitsCanceled(flow.Address{Node: "many"}, 3)
 	tb.wait(1_000)
-	require.Equal(t, TaskFailed, tb.state.Status)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	tb.cutShort(tb.stepsOf(""), at, "one", "many", "soon", "graph", "dag")
 }
 
 func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
-	tb := newTable(t, planOf(t, `{"start":"s","edges":[{"from":"s","action":"default","to":"t"}],"nodes":{
+	tb := newTable(t, flowtest.Plan(t, `{"start":"s","edges":[{"from":"s","action":"default","to":"t"}],"nodes":{
 		"s":{"kind":"subflow","failure_strategy":"continue","flow":{"mode":"dag","on_error":"fail_fast","nodes":{"bad":{"service":"boom"},"one":{"route":"direct"},
 			"deep":{"kind":"branch","flow":{"start":"x","nodes":{"x":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}}}}},
 		"t":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`))
 	at := tb.fails(t)
-	require.Equal(t, TaskRunning, tb.state.Status)
+	require.Equal(t, flow.TaskRunning, tb.state.Status)
 	tb.cutShort(tb.stepsOf("s#1"), at, "one", "deep")
 	tb.cutShort(tb.stepsOf("s#1/deep#1"), at, "x")
-	_, err := tb.do(Cancel{})
+	_, err := tb.do(flow.Cancel{})
 	require.NoError(t, err)
 	views := tb.stepsOf("")
-	require.Equal(t, StepCompleted, views["s"].Status)
+	require.Equal(t, flow.StepCompleted, views["s"].Status)
 	delete(views, "s")
 	tb.cutShort(views, tb.state.EndedAt, "t")
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // Plan is the compiled form of a version.
@@ -95,11 +97,11 @@ func (p *plans) forget(version string) {
 // lower makes the plan of a version that was published. It was checked then, by the rules and limits of that
 // time; those of today must not keep its tasks from going on.
 func lower(v *Version, limits flow.Limits) (*flow.Plan, error) {
-	d, err := flow.ParsePublished(v.Definition)
+	d, err := define.ParsePublished(v.Definition)
 	if d == nil {
 		return nil, fmt.Errorf("%w: flow version %s: %w", ErrUnreadable, v.ID, err)
 	}
-	plan := flow.Lower(d, limits)
+	plan := compile.Lower(d, limits)
 	plan.FlowID = v.FlowID
 	return plan, nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // Slug is what a flow is addressed by.
@@ -34,13 +36,13 @@ type Publication struct {
 	Limits                  flow.Limits
 	// CheckSlug says whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
-	// Parse reads the definition; nil = flow.ParseDefinition.
-	Parse func([]byte) (*flow.Definition, error)
+	// Parse reads the definition; nil = define.Parse.
+	Parse func([]byte) (*define.Definition, error)
 }
 
 // Prepared is a definition that can be kept.
 type Prepared struct {
-	Definition *flow.Definition
+	Definition *define.Definition
 	Plan       *flow.Plan
 	Text       []byte // JSON: as it was given, but for the flows that are put in where their names were
 }
@@ -48,21 +50,21 @@ type Prepared struct {
 // Prepare compiles a definition as it will be kept: with the newest versions of the flows that it embeds by
 // name inside it, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
 // there is an error among the problems. It is the one way in for every kind of publishing.
-func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems flow.Problems, err error) {
+func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
 	parse := p.Parse
 	if parse == nil {
-		parse = flow.ParseDefinition
+		parse = define.Parse
 	}
 	d, err := parse(p.Definition)
 	if d == nil {
-		return nil, err.(flow.Problems), nil
+		return nil, err.(define.Problems), nil
 	}
 	text, unreadable := asJSON(p.Definition) // the compiler tells that, too
-	embedding := flow.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
+	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
 	if text, err = embedding.Embed(d, text); err != nil {
 		return nil, nil, err
 	}
-	plan, problems := flow.Compile(d, p.Limits)
+	plan, problems := compile.Definition(d, p.Limits)
 	if plan == nil || unreadable != nil {
 		return nil, problems, unreadable
 	}
@@ -154,11 +156,11 @@ func asJSON(text []byte) ([]byte, error) {
 	if json.Valid(text) {
 		return text, nil
 	}
-	return flow.YAMLToJSON(text)
+	return define.YAMLToJSON(text)
 }
 
 // flowFor finds the flow of a slug or creates it. Of two who create it at once, one finds the other's.
-func flowFor(ctx context.Context, store Flows, p *Publication, d *flow.Definition) (*Flow, error) {
+func flowFor(ctx context.Context, store Flows, p *Publication, d *define.Definition) (*Flow, error) {
 	f, err := store.FlowBySlug(ctx, p.Slug)
 	if !errors.Is(err, ErrNotFound) {
 		return f, err

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
@@ -54,7 +55,7 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close()
 	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
-	var problems flow.Problems
+	var problems define.Problems
 	require.ErrorAs(t, err, &problems)
 	require.GreaterOrEqual(t, len(problems), 2)
 	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {service: s, max_retries: many}}\n")})

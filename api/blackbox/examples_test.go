@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/examples/flows"
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // examples loads and runs the example flows like the dialect's loader: definitions as JSON, signals
@@ -61,7 +61,7 @@ func (c *client) load(file string) string {
 	c.Helper()
 	text, err := flows.Files.ReadFile(file)
 	require.NoError(c, err)
-	definition, err := flow.YAMLToJSON(text)
+	definition, err := define.YAMLToJSON(text)
 	require.NoError(c, err)
 	id := c.post("/flows", obj{"Name": file})["id"].(string)
 	c.version(id, 1, string(definition), "published")

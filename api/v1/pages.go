@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // The description is kept as openapi.json too, for those who make clients of it. A test says when it is
@@ -46,7 +46,7 @@ func (s *service) pages() {
 	})
 	s.mux.HandleFunc("GET /v1/schema/flow.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/schema+json")
-		_, _ = w.Write(flow.Schema)
+		_, _ = w.Write(define.Schema)
 	})
 	page, policy := docsPage()
 	s.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, _ *http.Request) {

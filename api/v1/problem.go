@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -98,7 +99,7 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 			p.Hint = l.hint
 		}
 	}
-	var problems flow.Problems
+	var problems define.Problems
 	if errors.As(err, &problems) {
 		p.What = "the definition cannot be used"
 		p.Hint = "mend what problems lists"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -98,7 +98,7 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 }
 
 // compile tells all that is wrong with a definition, as publishing it would.
-func (s *service) compile(ctx context.Context, d *definition) (flow.Problems, error) {
+func (s *service) compile(ctx context.Context, d *definition) (define.Problems, error) {
 	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits})
 	if looksLikeJSON(d.text) && !json.Valid(d.text) {
 		for i := range problems {
@@ -171,7 +171,7 @@ func mediaType(ctx context.Context) (string, error) {
 
 // slugFor makes a slug of the definition's name; "" when that makes none.
 func slugFor(text []byte) string {
-	d, _ := flow.ParseDefinition(text)
+	d, _ := define.Parse(text)
 	if d == nil {
 		return ""
 	}
@@ -198,14 +198,14 @@ func definitionJSON(text []byte) json.RawMessage {
 	if json.Valid(text) {
 		return text
 	}
-	converted, err := flow.YAMLToJSON(text)
+	converted, err := define.YAMLToJSON(text)
 	if err != nil { // of a version that another release accepted: show it as the text it is
 		converted, _ = json.Marshal(string(text)) // a string is always marshaled
 	}
 	return converted
 }
 
-func toProblems(problems flow.Problems) []wire.DefinitionProblem {
+func toProblems(problems define.Problems) []wire.DefinitionProblem {
 	var list []wire.DefinitionProblem
 	for _, p := range problems {
 		list = append(list, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})

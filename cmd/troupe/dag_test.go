@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/show"
 )
 
 const workList = `
@@ -112,7 +113,7 @@ func TestAFlowIsRunFromItsFile(t *testing.T) {
 }
 
 func TestTheSchemaIsPrinted(t *testing.T) {
-	require.Equal(t, result{0, string(flow.Schema), ""}, call(t, "flow", "schema"))
+	require.Equal(t, result{0, string(define.Schema), ""}, call(t, "flow", "schema"))
 }
 
 func TestAPlanIsShown(t *testing.T) {
@@ -122,7 +123,7 @@ func TestAPlanIsShown(t *testing.T) {
 	require.Regexp(t, `(?s)list \(dag, .*list +fanout +direct +each \$run\n +sum +executor +local_func:mul +after list`, cmd("flow", "show", "list", "--plan").stdout)
 	require.Regexp(t, `^flowchart TD\n`, cmd("flow", "show", "list", "--plan", "--format", "mermaid").stdout)
 	require.Regexp(t, `^digraph "list" \{\n`, cmd("flow", "show", "list", "--plan", "--format", "graphviz").stdout)
-	require.Equal(t, "dag", parse[flow.PlanView](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
+	require.Equal(t, "dag", parse[show.View](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
 }
 
 func TestAStepIsToldWhyItFailed(t *testing.T) {

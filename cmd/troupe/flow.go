@@ -12,6 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/show"
 )
 
 type flowCmd struct {
@@ -179,14 +182,14 @@ type flowShowCmd struct {
 
 // showPlan compiles the version here: it says all by itself.
 func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
-	plan, problems := flow.CompileText(definition, flow.Limits{})
+	plan, problems := compile.Text(definition, flow.Limits{})
 	if plan == nil {
 		for _, p := range problems {
 			fmt.Fprintln(a.stderr, located(name, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
 		}
 		return errFailed
 	}
-	view := plan.View(clean(name))
+	view := show.Plan(plan, clean(name))
 	text := ""
 	switch {
 	case c.Format == "mermaid":
@@ -235,7 +238,7 @@ func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 type flowSchemaCmd struct{}
 
 func (flowSchemaCmd) Run(a *app) error {
-	_, err := a.stdout.Write(flow.Schema)
+	_, err := a.stdout.Write(define.Schema)
 	return err
 }
 

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // parcels is a dag: a unit for each item of an order, at most two at a time. Only what is dear is insured;
 // the parcel is shipped either way.
-func parcels() *flow.Builder {
-	b := flow.NewDag("parcels").Shape(flow.ShapeDeps)
+func parcels() *define.Builder {
+	b := define.NewDag("parcels").Shape(flow.ShapeDeps)
 	pack := b.Node("pack").Func("pack").Each("$run.items").Concurrency(2).Retry(3, 100*time.Millisecond)
 	insure := b.Node("insure").Func("insure").After(pack).When("run.value > 100").Skipping(flow.SkipOptional)
 	ship := b.Node("ship").Func("ship").After(pack, insure)
@@ -19,8 +20,8 @@ func parcels() *flow.Builder {
 
 // booking is a graph: groups are booked elsewhere than single guests, and what has been booked is canceled
 // if it cannot be paid.
-func booking() *flow.Builder {
-	b := flow.NewGraph("booking").Result("booking").FailFast()
+func booking() *define.Builder {
+	b := define.NewGraph("booking").Result("booking").FailFast()
 	size := b.Node("size").Case("group", "params.people > 8").Action("single")
 	cancel := b.Node("cancel").Func("cancel").From("$input.output")
 	agent := b.Node("agent").Func("book").Params(map[string]string{"by": "an agent"}).To("booking").Compensate(cancel)

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func main() {
@@ -41,7 +41,7 @@ func run(ctx context.Context, store string) (err error) {
 	)
 }
 
-func publish(ctx context.Context, engine *troupe.Engine, slug string, b *flow.Builder) error {
+func publish(ctx context.Context, engine *troupe.Engine, slug string, b *define.Builder) error {
 	definition, err := b.JSON()
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // Files are the flows, 01-… to 23-….
@@ -54,7 +54,7 @@ type Completion struct {
 
 // Expectations reads demo/expect.yaml.
 func Expectations() ([]Expectation, error) {
-	raw, err := flow.YAMLToJSON(expect)
+	raw, err := define.YAMLToJSON(expect)
 	if err != nil {
 		return nil, fmt.Errorf("demo/expect.yaml: %w", err)
 	}

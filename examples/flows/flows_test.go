@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/examples/flows"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
 )
@@ -35,7 +36,7 @@ func TestExamplesHaveNoProblems(t *testing.T) {
 	for _, file := range examples(t) {
 		text, err := flows.Files.ReadFile(file)
 		require.NoError(t, err)
-		_, problems := flow.CompileText(text, flow.Limits{})
+		_, problems := compile.Text(text, flow.Limits{})
 		require.Empty(t, problems, file)
 	}
 }

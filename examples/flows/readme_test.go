@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func reference(t *testing.T) string {
@@ -22,7 +24,7 @@ func TestDefinitionsInTheReferenceHaveNoProblems(t *testing.T) {
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(reference(t), -1)
 	kinds := map[flow.Kind]bool{}
 	for _, block := range blocks {
-		plan, problems := flow.CompileText([]byte(block[1]), flow.Limits{})
+		plan, problems := compile.Text([]byte(block[1]), flow.Limits{})
 		require.Empty(t, problems, block[1])
 		for _, node := range plan.Root.Nodes {
 			kinds[node.Kind] = true
@@ -55,7 +57,7 @@ func TestTheReferenceNamesEveryField(t *testing.T) {
 			}
 		}
 	}
-	look(reflect.TypeFor[flow.Definition]())
+	look(reflect.TypeFor[define.Definition]())
 }
 
 func TestTheReferenceListsEveryExample(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // play is a flow, what a task of it is started with, and how that has to end. Plays are drawn so that
@@ -87,11 +89,11 @@ func drawPlay(rng *rand.Rand, rich bool) *play {
 
 // plan compiles the play and says how it must end.
 func (p *play) plan(limits flow.Limits) (*flow.Plan, error) {
-	d, err := flow.ParseDefinition(p.definition)
+	d, err := define.Parse(p.definition)
 	if err != nil {
 		return nil, err
 	}
-	plan, problems := flow.Compile(d, limits)
+	plan, problems := compile.Definition(d, limits)
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}

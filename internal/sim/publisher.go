@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -66,7 +67,7 @@ func (p *publisher) publish() {
 	if p.deleted < n { // a new version of the flow that is there
 		v.FlowID, v.Number = fmt.Sprint(p.slug, "-", p.deleted), n+1
 	}
-	plan, problems := flow.CompileText(v.Definition, p.limits)
+	plan, problems := compile.Text(v.Definition, p.limits)
 	if problems.Err() != nil {
 		p.w.fail("flow %s: %v", v.Definition, problems)
 	}

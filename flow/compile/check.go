@@ -1,0 +1,286 @@
+package compile
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// checker tells what is wrong with a definition. It goes through it together with the plan that it would
+// become, because some of what is wrong is seen in what it means.
+type checker struct {
+	*define.Reporter
+	lowered *lowerer
+	plan    *flow.Plan
+	limits  flow.Limits
+	seconds bool // a duration may be a number of seconds, because the profile has it so
+}
+
+// checked is the plan of a definition, and everything that is wrong with it.
+func checked(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
+	c := &checker{Reporter: d.Reporter(), limits: limits.OrDefault()}
+	if nodes := define.CountNodes(d.Nodes); nodes > define.MaxNodes {
+		c.Errorf(define.At("nodes"), "the flow has %d nodes, more than the limit of %d", nodes, define.MaxNodes)
+		return nil, c.All()
+	}
+	c.lowered = newLowerer(d, limits)
+	c.lowered.withoutCEL = !c.expressions(d)
+	c.lowered.whole(d)
+	c.plan = c.lowered.plan
+	c.whole(d, nil)
+	return c.plan, c.All()
+}
+
+func (c *checker) whole(d *define.Definition, at *define.Place) {
+	c.milliseconds(d.TimeoutMS, at.Key("timeout_ms"))
+	c.profile(d, at)
+	c.seconds = profileOf(d) != flow.ProfileNone
+	c.duration(d.Timeout, at.Key("timeout"))
+	c.target(d.Result, at.Key("result"))
+	c.name(d.Name, at.Key("name"))
+	if len(d.Description) > flow.MaxDescription {
+		c.Errorf(at.Key("description"), "has %d bytes, more than the limit of %d", len(d.Description), flow.MaxDescription)
+	}
+	switch mode := modeOf(d); mode {
+	case flow.ModeDag:
+		if d.Result != "" {
+			c.Warnf(at.Key("result"), "has no effect in a dag: write a node of kind output")
+		}
+		c.dag(d, c.plan.Root, at)
+		return
+	case flow.ModeGraph:
+	default:
+		c.Errorf(at.Key("mode"), "unknown mode %.80q: write graph or dag", mode)
+	}
+	c.onError(d.OnError, at)
+	if d.Start == "" {
+		c.Errorf(at.Key("start"), "no start")
+	}
+	c.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally}, c.plan.Root, nil, at)
+}
+
+func (c *checker) profile(d *define.Definition, at *define.Place) {
+	if d.Profile != "" && profileOf(d) == flow.ProfileNone {
+		c.Errorf(at.Key("profile"), "unknown profile %.80q: write ork or pgflow, or leave it out", d.Profile)
+	}
+}
+
+// graph checks a scope of graph mode. SpecsAt is where subflow_execs are.
+func (c *checker) graph(s *scopeSource, g *flow.Graph, specsAt, at *define.Place) {
+	nodes := at.Key("nodes")
+	c.childSpecs(s, specsAt)
+	special := c.specials(s.nodes, s.finally, s.prefix, c.closingNode, at)
+	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
+		c.nodeKey(key, nodes.Key(key))
+		if !special[key] {
+			c.node(orEmpty(s.nodes[key]), g.Nodes[key], s, nodes.Key(key))
+		}
+	}
+	switch {
+	case special[s.start]:
+		c.Errorf(at.Key("start"), "node %.80q only runs when the task is over", s.start)
+	case s.start != "" && g.Nodes[s.start] == nil:
+		c.Errorf(at.Key("start"), "unknown node %.80q", s.start)
+	}
+	c.edges(g, s.edges, at.Key("edges"))
+}
+
+func (c *checker) edges(g *flow.Graph, edges []define.Edge, at *define.Place) {
+	type turn struct{ from, action string }
+	taken := map[turn]bool{}
+	for i, e := range edges {
+		at := at.Index(i)
+		if g.Nodes[e.From] == nil {
+			c.Errorf(at.Key("from"), "unknown node %.80q", e.From)
+		}
+		if e.To != "" && g.Nodes[e.To] == nil {
+			c.Errorf(at.Key("to"), "unknown node %.80q", e.To)
+		}
+		switch t := (turn{e.From, e.Action}); {
+		case e.Action == "":
+			c.Warnf(at, "an edge without an action is never taken: write default")
+		case g.Nodes[e.From] == nil:
+		case taken[t]:
+			c.Warnf(at, "node %.80q has an edge for the action %.80q already: this one is never taken", e.From, e.Action)
+		default:
+			taken[t] = true
+		}
+	}
+}
+
+// node checks one node of any kind.
+func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *define.Place) {
+	c.kind(n, at)
+	c.params(n.Params, at.Key("params"))
+	c.prep(n.Prep, s.flat(), at.Key("prep"))
+	c.milliseconds(n.TimeoutMS, at.Key("timeout_ms"))
+	c.onError(n.OnError, at)
+	c.idleInGraph(n, at)
+	c.post(n.Post, at.Key("post"))
+	c.duration(n.Timeout, at.Key("timeout"))
+	c.routed(n, at)
+	if _, known := strategyOf(p.Kind, n.FailureStrategy); !known {
+		c.Warnf(at.Key("failure_strategy"), "unknown word %.80q for %s: errors are collected", n.FailureStrategy, p.Kind)
+	}
+	c.exec(routed(n), at)
+	c.graphRetry(n, p, at)
+	c.window(n, at)
+	switch p.Kind {
+	case flow.KindExecutor:
+		c.settled(&p.Exec, at, true)
+	case flow.KindChoice:
+		c.choice(n, p, at)
+	case flow.KindParallel:
+		c.settled(&p.Exec, at, false)
+		c.branches(n, p, at)
+	case flow.KindForeach:
+		c.settled(&p.Exec, at, false)
+		c.items(n, p, at)
+	case flow.KindSubflow:
+		c.subflow(n, p.Sub, s, p.Key, at)
+	}
+	c.waits(p, at)
+}
+
+// waits checks the params of what waits.
+func (c *checker) waits(p *flow.PlanNode, at *define.Place) {
+	switch p.Kind {
+	case flow.KindTimer:
+		c.numberParam("delay_ms", p.Params, at)
+	case flow.KindWaitEvent:
+		c.waitKey("signal_key", p.Params, at)
+		c.numberParam("timeout_ms", p.Params, at)
+	case flow.KindApproval:
+		c.waitKey("approval_key", p.Params, at)
+	}
+}
+
+// subflow checks the scope inside a node, whose plan is nil if it has no start.
+func (c *checker) subflow(n *define.Node, g *flow.Graph, s *scopeSource, key string, at *define.Place) {
+	switch {
+	case n.Flow == nil && n.Subflow == nil:
+	case s.depth+1 > c.limits.Depth:
+		c.Errorf(at.Key("subflow"), "scopes are nested deeper than %d", c.limits.Depth)
+	case n.Flow != nil:
+		c.inner(n, g, s, key, at.Key("flow"))
+	default:
+		if g == nil { // what is in it is checked although it never runs
+			g = c.lowered.unused[n]
+		}
+		c.graph(subflowSource(n, flow.Exec{}, s, key), g, at.Key("subflow_execs"), at.Key("subflow"))
+	}
+}
+
+// inner checks a whole flow of either mode inside a node.
+func (c *checker) inner(n *define.Node, g *flow.Graph, s *scopeSource, key string, at *define.Place) {
+	d := n.Flow.Definition
+	if d == nil {
+		c.Errorf(at, "unknown flow %.80q: publish it first", n.Flow.Name)
+		return
+	}
+	if d.Finally != "" {
+		c.Errorf(at.Key("finally"), "only the whole flow has one")
+	}
+	if modeOf(d) == flow.ModeDag {
+		c.profile(d, at)
+		c.dag(d, g, at)
+		return
+	}
+	if d.Start == "" {
+		c.Errorf(at.Key("start"), "no start")
+	}
+	c.graph(subflowSource(n, flow.Exec{}, s, key), g, nil, at)
+}
+
+func (c *checker) choice(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	for i, ch := range n.ChoiceCases {
+		at := at.Key("choice_cases").Index(i).Key("expr")
+		switch {
+		case len(ch.Expr) == 0:
+			c.Errorf(at, "is missing")
+		case p.Cases[i].CEL != nil:
+			c.condition(p.Cases[i].CEL, at)
+		default:
+			_, problems := expr.ParseCond(ch.Expr)
+			c.inside(problems, at)
+		}
+	}
+}
+
+// inside tells the problems of a part of JSON.
+func (c *checker) inside(problems []expr.Problem, at *define.Place) {
+	for _, problem := range problems {
+		c.Errorf(at.Inside(problem.Path), "%s", problem.Msg)
+	}
+}
+
+func (c *checker) prep(p define.Prep, flat bool, at *define.Place) {
+	if p.InputMap == nil {
+		c.ref(p.InputKey, flat, at.Key("input_key"))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.InputMap)) {
+		c.ref(p.InputMap[key], flat, at.Key("input_map").Key(key))
+	}
+}
+
+// ref warns of a text that looks like a reference and is none.
+func (c *checker) ref(text string, flat bool, at *define.Place) {
+	if strings.HasPrefix(text, "$") && ref(text).Literal() && !flat {
+		c.Warnf(at, "%.80q is no reference but a text: references begin with $params., $shared. or $input", text)
+	}
+}
+
+// params checks that params are an object.
+func (c *checker) params(raw json.RawMessage, at *define.Place) {
+	if len(raw) == 0 {
+		return
+	}
+	switch kind := expr.KindOf(raw); {
+	case !json.Valid(raw):
+		c.Errorf(at, "is not valid JSON")
+	case kind != expr.KindObject && kind != expr.KindNull:
+		c.Errorf(at, "must be an object, is %s", kind)
+	}
+}
+
+// specials checks the nodes of a scope that only run when the task is over.
+func (c *checker) specials(nodes map[string]*define.Node, finally, prefix string, closing func(*define.Node, *flow.PlanNode, *define.Place), at *define.Place) map[string]bool {
+	for _, key := range define.InOrder(nodes) {
+		if n := nodes[key]; n != nil && n.Compensate != "" {
+			c.special(nodes, n.Compensate, at.Key("nodes").Key(key).Key("compensate"))
+		}
+	}
+	if finally != "" {
+		c.special(nodes, finally, at.Key("finally"))
+	}
+	named := specialKeys(nodes, finally)
+	for _, key := range define.InOrder(nodes) {
+		if n := nodes[key]; named[key] && n != nil {
+			closing(n, c.plan.Closing.Nodes[prefix+key], at.Key("nodes").Key(key))
+		}
+	}
+	return named
+}
+
+// special checks a name that compensate or finally gives.
+func (c *checker) special(nodes map[string]*define.Node, key string, at *define.Place) {
+	n := nodes[key]
+	switch {
+	case n == nil:
+		c.Errorf(at, "unknown node %.80q", key)
+	case len(n.DependsOn) > 0 || n.When != nil || n.Each != nil:
+		c.Errorf(at, "node %.80q only runs when the task is over: it has no depends_on, when or each", key)
+	case n.Compensate != "":
+		c.Errorf(at, "node %.80q has a compensate itself: nothing undoes what undoes", key)
+	}
+}
+
+func (c *checker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	c.node(n, p, &scopeSource{}, at)
+}

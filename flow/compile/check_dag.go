@@ -1,0 +1,193 @@
+package compile
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// dagChecker checks one scope of dag mode with the branches that are laid out in it.
+type dagChecker struct {
+	*checker
+	by   *dagLowerer
+	keys map[string]bool // of the nodes seen so far
+}
+
+// dag checks a scope of dag mode.
+func (c *checker) dag(d *define.Definition, g *flow.Graph, at *define.Place) {
+	s := c.lowered.scopes[g]
+	dc := &dagChecker{checker: c, by: s.by, keys: map[string]bool{}}
+	dc.defaults(d.Defaults, at.Key("defaults"))
+	dc.shape(d.InputShape, at)
+	if _, known := failFastOf(d, s.by.profile); !known {
+		c.Errorf(at.Key("on_error"), "unknown word %.80q: write continue or fail_fast", d.OnError)
+	}
+	if s.by.profile == flow.ProfileOrk && len(d.Nodes) == 0 {
+		c.Errorf(at.Key("nodes"), "there are none: an Ork workflow has one at least")
+	}
+	dc.declared(d, s, at)
+	dc.connected(s, at)
+	if cycle := cycleOf(g.Dag.List); cycle != nil {
+		c.Errorf(at.Key("nodes"), "nodes wait for each other in a circle: %s", strings.Join(cycle, " → "))
+	}
+}
+
+// defaults checks what a flow says for its nodes, once and where it stands.
+func (c *dagChecker) defaults(def define.Defaults, at *define.Place) {
+	c.retry(def.Retry, c.by.profile, at.Key("retry"))
+	c.timeout(def.Timeout, c.by.profile, at.Key("timeout"))
+	c.execType(flow.ExecType(def.ExecType), at)
+	c.route(def.Route, at)
+	c.skipWord(def.SkipMode, at.Key("skip_mode"))
+}
+
+func (c *dagChecker) shape(word string, at *define.Place) {
+	if _, known := shapeOf(word, ""); !known {
+		c.Errorf(at.Key("input_shape"), "unknown word %.80q: write run_deps, deps, merged or mapped", word)
+	}
+}
+
+func (c *dagChecker) skipWord(word string, at *define.Place) {
+	if _, known := skipWord(word); !known {
+		c.Errorf(at, "unknown word %.80q: write propagate, optional or fail", word)
+	}
+}
+
+// declared checks the nodes of a definition and the places they have got.
+func (c *dagChecker) declared(d *define.Definition, s *dagScope, at *define.Place) {
+	c.onlyDag(d, s, at)
+	nodes := at.Key("nodes")
+	for key, n := range d.Nodes {
+		if folded(n) {
+			c.unfold(n, nodes.Key(key))
+		}
+	}
+	c.specials(s.nodes, c.by.finallyOf(d, s), c.by.under+s.prefix, c.closingNode, at)
+	outputs := 0
+	for _, src := range s.order {
+		at := nodes.Key(src.key)
+		kind := c.dagKind(src.n, at)
+		c.slug(src.key, kind, at)
+		c.fields(src.n, kind, at)
+		if kind == flow.KindOutput {
+			if outputs++; outputs > 1 {
+				c.Errorf(at, "a scope has one output at most: %s is another one", src.node.Key)
+			}
+			if len(src.n.DependsOn) > 0 {
+				c.Errorf(at.Key("depends_on"), "an output waits for all leaves: leave it out")
+			}
+		}
+		c.declaredNode(s, src, kind, at)
+	}
+}
+
+func (c *dagChecker) declaredNode(s *dagScope, src *dagSource, kind flow.Kind, at *define.Place) {
+	f := src.n.Flow
+	if kind == flow.KindBranch && f != nil && f.Definition != nil && f.Embedded != "" && src.n.Prep.Empty() {
+		c.Errorf(at.Key("prep"), "is missing: an embedded flow gets its input from it")
+	}
+	for _, g := range src.ghosts {
+		c.placed(g, at)
+	}
+	if src.inner != nil {
+		c.declared(f.Definition, src.inner, at.Key("flow"))
+	}
+	c.placed(src.node, at)
+}
+
+// placed checks the slug that a node has got.
+func (c *dagChecker) placed(n *flow.PlanNode, at *define.Place) {
+	if len(n.Key) > 2*define.MaxKey {
+		c.Errorf(at, "the slug %.40q… is longer than %d bytes: nest less deeply or choose shorter names", n.Key, 2*define.MaxKey)
+	}
+	if c.keys[n.Key] {
+		c.Errorf(at, "there is a node %.80q already", n.Key)
+	}
+	c.keys[n.Key] = true
+}
+
+// onlyDag refuses what belongs to graph mode, or to the whole flow.
+func (c *dagChecker) onlyDag(d *define.Definition, s *dagScope, at *define.Place) {
+	if d.Start != "" {
+		c.Errorf(at.Key("start"), "a dag has none: leave it out, or set mode: graph")
+	}
+	if len(d.Edges) > 0 {
+		c.Errorf(at.Key("edges"), "a dag has none: write depends_on, or set mode: graph")
+	}
+	if d.Finally != "" && s.prefix != "" {
+		c.Errorf(at.Key("finally"), "only the whole flow has one")
+	}
+}
+
+var slugPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// slug checks the key of a node. Keys are part of slugs and of inputs.
+func (c *dagChecker) slug(key string, kind flow.Kind, at *define.Place) {
+	switch {
+	case strings.ContainsAny(key, "/:"):
+		c.Errorf(at, "the key %.80q holds / or :, which only slugs made by the compiler may have", key)
+	case !slugPattern.MatchString(key):
+		c.Errorf(at, "the key %.80q is no slug: it begins with a letter or _ and has up to 128 letters, digits and _", key)
+	case key == "run":
+		c.Errorf(at, "the key run is reserved for the run's input")
+	case key == outputSlug && kind != flow.KindOutput:
+		c.Errorf(at, "the key output is reserved: write kind: output")
+	}
+}
+
+// dagKind checks a node's kind.
+func (c *dagChecker) dagKind(n *define.Node, at *define.Place) flow.Kind {
+	kind, known := dagKind(n)
+	switch {
+	case known:
+	case flow.Kind(n.Kind) == flow.KindChoice:
+		c.Errorf(at.Key("kind"), "a dag has no choice: give the nodes a when")
+	default:
+		c.Errorf(at.Key("kind"), "unknown kind %.80q: write executor, fanout, branch, output, timer, wait_event or approval", n.Kind)
+	}
+	return kind
+}
+
+// cycleOf finds a circle of dependencies, nil if there is none.
+func cycleOf(list []*flow.PlanNode) []string {
+	waits, ready := make([]int, len(list)), []int{}
+	for i, n := range list {
+		if waits[i] = len(n.Dag.Deps); waits[i] == 0 {
+			ready = append(ready, i)
+		}
+	}
+	for len(ready) > 0 {
+		n := list[ready[len(ready)-1]]
+		ready = ready[:len(ready)-1]
+		for _, d := range n.Dag.Dependents {
+			if waits[d]--; waits[d] == 0 {
+				ready = append(ready, d)
+			}
+		}
+	}
+	at := slices.IndexFunc(waits, func(n int) bool { return n > 0 })
+	if at < 0 {
+		return nil
+	}
+	// Whoever still waits has a dependency that still waits: following those leads into a circle.
+	var path []string
+	seen := map[int]int{}
+	for {
+		if from, again := seen[at]; again {
+			path = append(path[from:], list[at].Key)
+			slices.Reverse(path)
+			return path
+		}
+		seen[at] = len(path)
+		path = append(path, list[at].Key)
+		for _, dep := range list[at].Dag.Deps {
+			if waits[dep] > 0 {
+				at = dep
+				break
+			}
+		}
+	}
+}

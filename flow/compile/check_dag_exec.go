@@ -1,0 +1,122 @@
+package compile
+
+import (
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+func (c *dagChecker) route(word string, at *define.Place) {
+	if _, known := routes[word]; !known && word != "" {
+		c.Errorf(at.Key("route"), "unknown word %.80q: write push, queue or direct", word)
+	}
+}
+
+// dagExec checks how a node's jobs travel.
+func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
+	own, route := c.by.set.routed(n)
+	c.exec(own, at)
+	c.route(route, at)
+	if said := word(own.ExecType, own.ExecMode); n.Route != "" && said != "" && routes[n.Route] != "" && said != routes[n.Route] {
+		c.Errorf(at.Key("route"), "says otherwise than exec_type: give one of them")
+	}
+	if e.Type == flow.ExecDirect {
+		if !idleExec(e) {
+			c.Errorf(at.Key("route"), "a direct node has no handler: leave out its service, func or script, or choose another route")
+		}
+		c.claimTimes(e, n, at)
+		return
+	}
+	idle := idleExec(e) && e.Type == flow.ExecHTTP
+	c.settled(e, at, !idle)
+	if idle {
+		c.Errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
+	}
+	c.claimTimes(e, n, at)
+}
+
+// claimTimes checks the deadlines of jobs that somebody has to claim.
+func (c *dagChecker) claimTimes(e *flow.Exec, n *define.Node, at *define.Place) {
+	c.duration(n.StartTimeout, at.Key("start_timeout"))
+	c.duration(n.HeartbeatTimeout, at.Key("heartbeat_timeout"))
+	if e.Type != flow.ExecQueue && (e.StartMS > 0 || e.HeartbeatMS > 0) {
+		c.Errorf(at, "start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue")
+	}
+}
+
+// tries checks retry, of the node or the flow.
+func (c *dagChecker) tries(n *define.Node, at *define.Place) {
+	c.retry(n.Retry, c.by.profile, at.Key("retry"))
+	if n.MaxRetries > 0 || n.WaitMS > 0 {
+		c.count(n.MaxRetries, at.Key("max_retries"))
+		c.milliseconds(n.WaitMS, at.Key("wait_ms"))
+	}
+}
+
+// times checks a node's deadlines.
+func (c *dagChecker) times(n *define.Node, at *define.Place) {
+	c.milliseconds(n.TimeoutMS, at.Key("timeout_ms"))
+	c.timeout(define.Duration{MS: n.TimeoutMS}, c.by.profile, at.Key("timeout_ms"))
+	c.timeout(n.Timeout, c.by.profile, at.Key("timeout"))
+}
+
+// closingNode checks a node that only runs when the task is over.
+func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	if plainClosing(n) {
+		c.checker.closingNode(n, p, at)
+		return
+	}
+	c.post(n.Post, at.Key("post"))
+	c.params(n.Params, at.Key("params"))
+	c.prep(n.Prep, false, at.Key("prep"))
+	c.dagExec(n, &p.Exec, at)
+	c.tries(n, at)
+	c.times(n, at)
+}
+
+// unfold checks exec, delay and signal, which are other ways to write fields that graph mode has, too.
+func (c *dagChecker) unfold(n *define.Node, at *define.Place) {
+	c.unfoldExec(n, at.Key("exec"))
+	key := signalKeys[flow.Kind(n.Kind)]
+	delay, signal := at.Key("delay"), at.Key("signal")
+	if !n.Delay.IsZero() {
+		if flow.Kind(n.Kind) != flow.KindTimer {
+			c.Errorf(delay, "is for a timer: units of other nodes wait by start_delay")
+		}
+		c.duration(n.Delay, delay)
+		c.once(n, "delay_ms", delay)
+	}
+	if n.Signal == nil {
+		return
+	}
+	if key == "" {
+		c.Errorf(signal, "is for a wait_event or an approval")
+		return
+	}
+	if n.Signal.Key != "" {
+		c.once(n, key, signal.Key("key"))
+	}
+	if t := n.Signal.Timeout; !t.IsZero() {
+		c.duration(t, signal.Key("timeout"))
+		c.once(n, "timeout_ms", signal.Key("timeout"))
+	}
+}
+
+func (c *dagChecker) unfoldExec(n *define.Node, at *define.Place) {
+	switch e := n.Exec; {
+	case e == nil:
+	case saysExec(n):
+		c.Errorf(at, "says the same as service, func, script and exec_type: give one of them")
+	case e.Type != "" && e.Type != execService && e.Type != execFunc:
+		c.Errorf(at.Key("type"), "unknown word %.80q: write service or func; for a program write script in the place of exec", e.Type)
+	case e.Service != "" && (e.Func != "" || e.Type == execFunc), e.Func != "" && e.Type == execService:
+		c.Errorf(at, "is a service or a func, not both")
+	}
+}
+
+// once refuses a param that is written in two ways.
+func (c *dagChecker) once(n *define.Node, name string, at *define.Place) {
+	if _, twice := expr.Field(n.Params, name); twice {
+		c.Errorf(at, "says the same as params.%s: give one of them", name)
+	}
+}

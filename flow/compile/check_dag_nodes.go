@@ -1,0 +1,280 @@
+package compile
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// connected checks what the nodes of a scope wait for, what they refer to and how they are carried out.
+func (c *dagChecker) connected(s *dagScope, at *define.Place) {
+	nodes := at.Key("nodes")
+	for _, src := range s.order {
+		waits := map[string]bool{}
+		for i, dep := range src.n.DependsOn {
+			c.dependency(s, src.key, dep, waits[dep], nodes.Key(src.key).Key("depends_on").Index(i))
+			waits[dep] = true
+		}
+	}
+	for _, src := range s.order {
+		c.connectedNode(s, src, nodes.Key(src.key))
+	}
+}
+
+// dependency checks one entry of depends_on.
+func (c *dagChecker) dependency(s *dagScope, key, dep string, again bool, at *define.Place) {
+	switch _, known := s.names[dep]; {
+	case dep == key:
+		c.Errorf(at, "a node cannot wait for itself")
+	case again:
+		c.Errorf(at, "%.80q is there twice", dep)
+	case s.special[dep]:
+		c.Errorf(at, "%.80q compensates or runs finally: nobody can wait for it", dep)
+	case !known && strings.ContainsAny(dep, "/:"):
+		c.Errorf(at, "%.80q is in another scope: a node waits only for nodes beside it", dep)
+	case !known:
+		c.Errorf(at, "unknown node %.80q", dep)
+	}
+}
+
+func (c *dagChecker) connectedNode(s *dagScope, src *dagSource, at *define.Place) {
+	c.idleInDag(src.n, at)
+	if src.node.Kind == flow.KindOutput {
+		c.outputNode(src, at)
+		return
+	}
+	switch src.n.RunOn {
+	case "", runOnSuccess, runAlways:
+	default:
+		c.Errorf(at.Key("run_on"), "unknown word %.80q: write success or always", src.n.RunOn)
+	}
+	c.skipMode(src.n, at)
+	for _, g := range src.ghosts {
+		c.ghostNode(src, g, at)
+	}
+	c.when(src, at.Key("when"))
+	if src.inner != nil {
+		c.connected(src.inner, at.Key("flow"))
+		return
+	}
+	c.workNode(s, src, at)
+}
+
+// ghostNode checks how a gate, cond or prep is carried out.
+func (c *dagChecker) ghostNode(src *dagSource, g *flow.PlanNode, at *define.Place) {
+	h, ok := src.handler(g)
+	switch {
+	case !ok && g.Kind == flow.KindPrep:
+		c.mapping(src, at)
+		return
+	case !ok:
+		return
+	}
+	from := at.Key("prep")
+	switch {
+	case g.Kind == flow.KindCond:
+		from = at.Key("when").Key("cond")
+	case src.node.Kind == flow.KindFanout:
+		from = at.Key("each").Key("items")
+	}
+	c.dagExec(handlerNode(h, src.n), &g.Exec, from)
+	c.tries(src.n, at)
+	c.times(src.n, at)
+}
+
+// when checks a node's condition.
+func (c *dagChecker) when(src *dagSource, at *define.Place) {
+	w := src.n.When
+	if w == nil {
+		return
+	}
+	c.pattern(w.If, at.Key("if"))
+	c.pattern(w.IfNot, at.Key("if_not"))
+	if w.Expr != "" {
+		c.condition(src.first().Dag.Expr, at.Key("expr"))
+	}
+}
+
+// pattern checks what an input has to contain, or must not.
+func (c *dagChecker) pattern(raw json.RawMessage, at *define.Place) {
+	if len(raw) > 0 {
+		_, problems := expr.ParsePattern(raw)
+		c.inside(problems, at)
+	}
+}
+
+// skipMode checks skip_mode, or the same in pgflow's words.
+func (c *dagChecker) skipMode(n *define.Node, at *define.Place) {
+	word, from := n.SkipMode, at.Key("skip_mode")
+	if n.WhenUnmet != "" {
+		if word != "" {
+			c.Errorf(at.Key("whenUnmet"), "says the same as skip_mode: give one of them")
+		}
+		word, from = n.WhenUnmet, at.Key("whenUnmet")
+		if n.When == nil {
+			c.Errorf(from, "has no effect without a condition: add when, or leave it out")
+		}
+		if pgflowSkips[word] != "" {
+			word = pgflowSkips[word]
+		}
+	}
+	c.skipWord(word, from)
+	if _, known := skipWord(word); known && word != "" && n.SkipMode != "" && n.When == nil {
+		c.Warnf(from, "has no effect without a condition: add when, or leave it out")
+	}
+}
+
+// workNode checks how a node of a definition does its work.
+func (c *dagChecker) workNode(s *dagScope, src *dagSource, at *define.Place) {
+	n, p := src.n, src.node
+	c.params(n.Params, at.Key("params"))
+	if _, known := exhausted(n.Exhausted); !known {
+		c.Errorf(at.Key("on_exhausted"), "unknown word %.80q: write fail, skip or skip-cascade", n.Exhausted)
+	}
+	c.duration(n.StartDelay, at.Key("start_delay"))
+	c.input(src, at)
+	c.tries(n, at)
+	switch p.Kind {
+	case flow.KindExecutor:
+		c.dagExec(n, &p.Exec, at)
+	case flow.KindFanout:
+		c.dagExec(n, &p.Exec, at)
+		c.each(src, at.Key("each"), at)
+	case flow.KindSubflow:
+		if n.Flow == nil && n.Subflow == nil {
+			c.Errorf(at.Key("flow"), "is missing: say what the branch consists of")
+		}
+		c.subflow(n, p.Sub, c.by.inside(s), src.key, at)
+	}
+	c.waits(p, at)
+	c.times(n, at)
+}
+
+// each checks where the units of a fanout come from.
+func (c *dagChecker) each(src *dagSource, at, node *define.Place) {
+	n, e := src.n, eachOf(src.n)
+	c.count(e.Concurrency, at.Key("concurrency"))
+	if _, known := c.by.eachStrategy(e.OnError); !known {
+		c.Errorf(at.Key("on_error"), "unknown word %.80q: write fail_fast, collect or continue", e.OnError)
+	}
+	switch {
+	case e.Items.Handler.Given():
+	case e.Items.Literal:
+		c.Errorf(at.Key("items"), "must be a reference or a handler: for a number of units write count")
+	case e.Items.Ref != "":
+		c.reference(src, e.Items.Ref, at.Key("items"))
+	case !e.Count.IsZero():
+	case n.Kind != "map":
+		c.Errorf(at.Key("items"), "is missing: say where the items come from")
+	case len(n.DependsOn) > 1:
+		c.Errorf(node.Key("depends_on"), "a map works on one list: it has one dependency at most")
+	}
+	if src.node.Dag.Items != nil {
+		const whole = "has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest"
+		for _, f := range []idle{{"inputs", len(n.Inputs) > 0, whole}, {"prep", !n.Prep.Empty(), whole}} {
+			if f.written {
+				c.Warnf(node.Key(f.name), "%s", f.instead)
+			}
+		}
+	}
+	c.eachCount(src, at.Key("count"))
+}
+
+func (c *dagChecker) eachCount(src *dagSource, at *define.Place) {
+	switch count := eachOf(src.n).Count; {
+	case count.Handler.Given():
+		c.Errorf(at, "must be a number or a reference")
+	case count.Literal && count.Number < 1:
+		c.Errorf(at, "must be 1 at least")
+	case count.Literal && count.Number > c.limits.Units:
+		c.Errorf(at, "is more than the %d units a step may have", c.limits.Units)
+	case count.Ref != "":
+		c.reference(src, count.Ref, at)
+	}
+}
+
+// outputNode checks what a scope's output is made of.
+func (c *dagChecker) outputNode(src *dagSource, at *define.Place) {
+	if !handled(src.n) {
+		c.mapping(src, at)
+		return
+	}
+	c.dagExec(src.n, &src.node.Exec, at)
+	c.tries(src.n, at)
+	c.times(src.n, at)
+}
+
+// input checks what a node's handler gets.
+func (c *dagChecker) input(src *dagSource, at *define.Place) {
+	n, p, branch := src.n, src.node.Dag, src.node.Kind == flow.KindSubflow
+	mapped := len(n.Inputs) > 0 || !n.Prep.Empty()
+	c.shape(n.InputShape, at)
+	if shape, _ := shapeOf(n.InputShape, ""); mapped && !branch && shape != "" && shape != flow.ShapeMapped {
+		c.Warnf(at.Key("input_shape"), "has no effect: the input is said by inputs or prep")
+	}
+	if len(n.Inputs) > 0 && !n.Prep.Empty() && !branch {
+		c.Errorf(at.Key("prep"), "the input is said by inputs already: give one of them")
+	}
+	if kind := expr.KindOf(n.Input); len(n.Input) > 0 && kind != expr.KindObject {
+		c.Errorf(at.Key("input"), "must be an object, is %s", kind)
+	}
+	if n.Prep.Given() && !branch {
+		c.Errorf(at.Key("prep"), "only a branch has a handler for its input; a fanout names one in each.items")
+	}
+	if !branch {
+		c.mapping(src, at)
+	}
+	for _, seen := range p.Sees {
+		if _, clash := expr.Field(p.Static, seen.Name); clash {
+			c.Warnf(at.Key("input").Key(seen.Name), "is never seen: the output of the dependency lies over it")
+		}
+	}
+	if p.Static != nil && p.Shape != flow.ShapeMerged {
+		c.Errorf(at.Key("input"), "has an effect in input_shape merged alone: for a mapped input write inputs")
+	}
+}
+
+// mapping checks an input, or the value of a prep or output, that is put together of parts.
+func (c *dagChecker) mapping(src *dagSource, at *define.Place) {
+	n, prep := src.n, at.Key("prep")
+	switch {
+	case len(n.Inputs) > 0:
+		for _, name := range slices.Sorted(maps.Keys(n.Inputs)) {
+			b, at := n.Inputs[name], at.Key("inputs").Key(name)
+			switch {
+			case (b.Ref == "") == (len(b.Const) == 0):
+				c.Errorf(at, "needs exactly one of const and ref")
+			case b.Ref != "":
+				c.reference(src, b.Ref, at.Key("ref"))
+			}
+		}
+	case n.Prep.Expr != "":
+		c.cel(c.by.cel(n.Prep.Expr, true), prep.Key("expr"))
+	case n.Prep.InputMap != nil:
+		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
+			if text := n.Prep.InputMap[name]; strings.HasPrefix(text, "$") {
+				c.reference(src, text, prep.Key("input_map").Key(name))
+			}
+		}
+	case n.Prep.InputKey != "":
+		c.reference(src, n.Prep.InputKey, prep.Key("input_key"))
+	}
+}
+
+// reference checks that a reference names something that is seen.
+func (c *dagChecker) reference(src *dagSource, text string, at *define.Place) {
+	switch _, unseen := reference(text, src.sees); {
+	case unseen == "":
+	case unseen == "$item":
+		c.Errorf(at, "%.80q cannot be referred to: a unit gets its item as it is", text)
+	case strings.HasPrefix(unseen, "$"):
+		c.Errorf(at, "%.80q begins with %.80q: references begin with $run, $deps, $shared or $params", text, unseen)
+	default:
+		c.Errorf(at, "%.80q refers to %.80q, which is not among depends_on", text, unseen)
+	}
+}

@@ -1,0 +1,243 @@
+package compile
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// reservedKey is the key of shared under which readers find the engine's own state.
+const reservedKey = "_rt"
+
+// kind checks a node's kind in graph mode.
+func (c *checker) kind(n *define.Node, at *define.Place) {
+	switch kind, known := graphKind(n); {
+	case !known:
+		c.Errorf(at.Key("kind"), "unknown kind %.80q: write executor, choice, parallel, subflow, timer, foreach, wait_event or approval", n.Kind)
+	case kind == flow.KindSubflow && n.Subflow == nil && n.Flow == nil:
+		c.Errorf(at.Key("subflow"), "is missing")
+	}
+}
+
+func (c *checker) nodeKey(key string, at *define.Place) {
+	switch {
+	case key == "":
+		c.Errorf(at, "the key of a node must not be empty")
+	case len(key) > define.MaxKey:
+		c.Errorf(at, "the key of a node must not be longer than %d bytes", define.MaxKey)
+	case !utf8.ValidString(key) || slices.ContainsFunc([]rune(key), unicode.IsControl):
+		c.Errorf(at, "the key of a node must not hold control characters: %.80q", key)
+	}
+}
+
+// name is what others are called by: it goes into rows and messages whole.
+func (c *checker) name(text string, at *define.Place) {
+	switch {
+	case !flow.IsText(text):
+		c.Errorf(at, flow.NoText)
+	case len(text) > flow.MaxName:
+		c.Errorf(at, "has %d bytes, more than the limit of %d", len(text), flow.MaxName)
+	}
+}
+
+func (c *checker) onError(word string, at *define.Place) {
+	switch word {
+	case "", define.OnErrorFollow, define.OnErrorFail:
+	default:
+		c.Errorf(at.Key("on_error"), "unknown word %.80q: write follow or fail", word)
+	}
+}
+
+func (c *checker) post(p flow.Post, at *define.Place) {
+	c.target(p.OutputKey, at.Key("output_key"))
+	for _, key := range slices.Sorted(maps.Keys(p.OutputMap)) {
+		c.target(key, at.Key("output_map").Key(key))
+	}
+}
+
+// target refuses to write where readers expect the engine's own state.
+func (c *checker) target(key string, at *define.Place) {
+	if key == reservedKey {
+		c.Errorf(at, "the key %s is reserved", reservedKey)
+	}
+}
+
+// exec checks how a node says its jobs are carried out.
+func (c *checker) exec(n *define.Node, at *define.Place) {
+	c.script(n.Script, at.Key("script"))
+	c.count(max(n.MaxAttempts, 0), at.Key("max_attempts"))
+	c.milliseconds(n.AttemptDelayMS, at.Key("attempt_delay_ms"))
+	c.milliseconds(n.VisibilityMS, at.Key("visibility_ms"))
+	if len(n.Labels) > flow.MaxLabels {
+		c.Errorf(at.Key("labels"), "has %d labels, more than the limit of %d", len(n.Labels), flow.MaxLabels)
+	}
+	for i, label := range n.Labels {
+		c.name(label, at.Key("labels").Index(i))
+	}
+	c.name(n.Func, at.Key("func"))
+	c.execType(word(n.ExecType, n.ExecMode), at)
+}
+
+// routed checks route in graph mode.
+func (c *checker) routed(n *define.Node, at *define.Place) {
+	switch n.Route {
+	case "", flow.RoutePush, flow.RouteQueue:
+	case flow.RouteDirect:
+		c.Errorf(at.Key("route"), "a node of graph mode that is finished from outside is an approval or a wait_event")
+	default:
+		c.Errorf(at.Key("route"), "unknown word %.80q: write push or queue", n.Route)
+	}
+}
+
+// overlay checks what a spec says over what its node says.
+func (c *checker) overlay(s *define.ExecSpec, at *define.Place) {
+	c.execType(word(s.ExecType, s.ExecMode), at)
+	c.script(s.Script, at.Key("script"))
+	c.params(s.Params, at.Key("params"))
+}
+
+func (c *checker) execType(t flow.ExecType, at *define.Place) {
+	if !knownExec(t) {
+		c.Errorf(at.Key("exec_type"), "unsupported exec %.80q: write http, queue, local_func or local_script", t)
+	}
+}
+
+func (c *checker) script(s *flow.Script, at *define.Place) {
+	if s = orNone(s); s != nil {
+		c.milliseconds(s.TimeoutMS, at.Key("timeout_ms"))
+	}
+}
+
+// settled checks how jobs travel. What they need has to be there if they are certain to be made from this.
+func (c *checker) settled(e *flow.Exec, at *define.Place, certain bool) {
+	c.name(e.Service, at.Key("service"))
+	switch {
+	case !certain:
+	case e.Type == flow.ExecFunc && e.Func == "":
+		c.Errorf(at.Key("func"), "is missing: say which local function to call")
+	case e.Type == flow.ExecScript && e.Script == nil:
+		c.Errorf(at.Key("script"), "is missing: give it a cmd or code")
+	case e.Type == flow.ExecQueue && e.Service == "":
+		c.Errorf(at.Key("service"), "is missing: say whose queue the job waits in")
+	case e.Type == flow.ExecHTTP && e.Service == "":
+		c.Warnf(at.Key("service"), "is missing: no worker can be found for this")
+	}
+}
+
+func (c *checker) branches(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	from := at.Key("parallel_execs")
+	for i := range n.ParallelExecs {
+		c.overlay(&n.ParallelExecs[i], from.Index(i))
+	}
+	if len(n.ParallelExecs) == 0 {
+		from = at.Key("parallel_services")
+	}
+	for i := range p.Each.Branches {
+		c.settled(&p.Each.Branches[i].Exec, from.Index(i), true)
+	}
+	if len(p.Each.Branches) > c.limits.Units {
+		c.Errorf(at, "%d branches, more than the %d units a step may have", len(p.Each.Branches), c.limits.Units)
+	}
+}
+
+func (c *checker) items(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	seen := map[int]bool{}
+	for i := range n.ForeachExecs {
+		s, at := &n.ForeachExecs[i], at.Key("foreach_execs").Index(i)
+		if s.Index < 0 {
+			c.Errorf(at.Key("index"), "must not be negative")
+			continue
+		}
+		c.overlay(s, at)
+		if seen[s.Index] {
+			c.Warnf(at, "the item %d has an entry already: this one is ignored", s.Index)
+			continue
+		}
+		seen[s.Index] = true
+		e := p.Each.Items[s.Index]
+		c.settled(&e, at, true)
+	}
+}
+
+// childSpecs checks subflow_execs.
+func (c *checker) childSpecs(s *scopeSource, at *define.Place) {
+	used := childSpecs(s)
+	for i := range s.specs {
+		spec, at := &s.specs[i], at.Index(i)
+		switch _, known := s.nodes[spec.Node]; {
+		case !known:
+			c.Warnf(at.Key("node"), "the subflow has no node %.80q: this entry is ignored", spec.Node)
+		case used[spec.Node] != spec:
+			c.Warnf(at, "the node %.80q has an entry already: this one is ignored", spec.Node)
+		default:
+			c.overlay(spec, at)
+		}
+	}
+}
+
+func (c *checker) graphRetry(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	c.count(n.MaxRetries, at.Key("max_retries"))
+	c.milliseconds(n.WaitMS, at.Key("wait_ms"))
+	if p.Kind == flow.KindExecutor {
+		c.retry(n.Retry, flow.ProfileNone, at.Key("retry"))
+	}
+}
+
+// window checks how many units are in flight at once.
+func (c *checker) window(n *define.Node, at *define.Place) {
+	c.count(n.MaxParallel, at.Key("max_parallel"))
+	switch n.ParallelMode {
+	case "", "sequential", "concurrent":
+	default:
+		c.Warnf(at.Key("parallel_mode"), "unknown word %.80q: units run one after the other; write concurrent or sequential", n.ParallelMode)
+	}
+}
+
+// count checks a number of tries or units.
+func (c *checker) count(n int, at *define.Place) {
+	switch {
+	case n < 0:
+		c.Errorf(at, "must not be negative")
+	case n > math.MaxInt32/2: // attempts are counted in 32 bits
+		c.Errorf(at, "is too large: %d", n)
+	}
+}
+
+// milliseconds checks a duration.
+func (c *checker) milliseconds(ms int64, at *define.Place) {
+	switch {
+	case ms < 0:
+		c.Errorf(at, "must not be negative")
+	case ms > flow.MaxDelay:
+		c.Errorf(at, "is too large: %d ms", ms)
+	}
+}
+
+// waitKey warns of what is probably a mistake; a task may still bring another key in its params.
+func (c *checker) waitKey(name string, params []byte, at *define.Place) {
+	at = at.Key("params").Key(name)
+	raw, found := expr.Field(params, name)
+	text, isText := expr.String(raw)
+	switch {
+	case !found:
+		c.Warnf(at, "is missing: every task has to bring it")
+	case !isText:
+		c.Errorf(at, "must be a string, is %s", expr.KindOf(raw))
+	case expr.ParseRef(text).Literal():
+		c.Warnf(at, "%.80q is read as $shared.%.80s", text, text)
+	}
+}
+
+// numberParam warns of a number that would count as 0.
+func (c *checker) numberParam(name string, params []byte, at *define.Place) {
+	raw, found := expr.Field(params, name)
+	if kind := expr.KindOf(raw); found && kind != expr.KindNumber {
+		c.Warnf(at.Key("params").Key(name), "must be a number, is %s: it counts as 0", kind)
+	}
+}

@@ -1,0 +1,53 @@
+package compile
+
+import (
+	"math"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// What pgflow itself takes at least. Here both may be shorter.
+const (
+	leastPgflowDelay   = 1_000
+	leastPgflowTimeout = 3_000
+)
+
+// retry checks how often and how far apart something is tried.
+func (c *checker) retry(spec *define.RetrySpec, profile flow.Profile, at *define.Place) {
+	if spec == nil {
+		return
+	}
+	if spec.NoAttempts() {
+		c.Errorf(at.Key("max_attempts"), "must be 1 at least: the first attempt is one of them")
+	}
+	c.count(spec.MaxAttempts, at.Key("max_attempts"))
+	c.duration(spec.Delay, at.Key("delay"))
+	c.duration(spec.MaxDelay, at.Key("max_delay"))
+	if profile == flow.ProfilePgflow && !spec.Delay.IsZero() && spec.Delay.MS < leastPgflowDelay {
+		c.Warnf(at.Key("delay"), "is less than pgflow itself takes, which is 1s at least")
+	}
+	switch spec.Backoff {
+	case "", define.BackoffFixed, define.BackoffExponential:
+	default:
+		c.Errorf(at.Key("backoff"), "unknown word %.80q: write fixed or exponential", spec.Backoff)
+	}
+	if !(spec.Jitter >= 0 && spec.Jitter <= 1) || math.IsNaN(spec.Jitter) {
+		c.Errorf(at.Key("jitter"), "must be between 0 and 1, is %g", spec.Jitter)
+	}
+}
+
+// duration refuses a number where no profile says that numbers are seconds.
+func (c *checker) duration(d define.Duration, at *define.Place) {
+	if d.InSeconds() && !c.seconds {
+		c.Errorf(at, "a number has no unit here: write for example 30s or 250ms")
+	}
+}
+
+// timeout checks the time an attempt may take; 0 is any.
+func (c *checker) timeout(d define.Duration, profile flow.Profile, at *define.Place) {
+	if profile == flow.ProfilePgflow && d.MS > 0 && d.MS < leastPgflowTimeout {
+		c.Warnf(at, "is less than pgflow itself takes, which is 3s at least")
+	}
+	c.duration(d, at)
+}

@@ -1,0 +1,111 @@
+package compile
+
+import (
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// Definition checks a definition and, if there is no error, turns it into a plan. It tells all problems at once,
+// those of the text that the definition was read from included; the plan is nil if there is an error among them.
+//
+// What is published goes through both parts. What was published is only lowered: a rule or a limit that came
+// later is no concern of a version that tasks run by.
+func Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
+	plan, problems := checked(d, limits)
+	if problems.Err() != nil {
+		return nil, problems
+	}
+	return plan, problems
+}
+
+// Text parses and compiles a definition, so that all of its problems are told at once. The
+// plan is nil if there is an error among them.
+func Text(text []byte, limits flow.Limits) (*flow.Plan, define.Problems) {
+	d, err := define.Parse(text)
+	if d == nil {
+		return nil, err.(define.Problems)
+	}
+	return Definition(d, limits)
+}
+
+// Check tells everything that is wrong with a definition, and where.
+func Check(d *define.Definition, limits flow.Limits) define.Problems {
+	_, problems := checked(d, limits)
+	return problems
+}
+
+// Lower turns a definition into the plan that it means. It judges nothing: every definition has a plan, and an
+// expression that cannot be compiled is one that fails when it is evaluated. Of the limits it takes those that
+// are no matter of right or wrong.
+func Lower(d *define.Definition, limits flow.Limits) *flow.Plan {
+	l := newLowerer(d, limits)
+	l.whole(d)
+	return l.plan
+}
+
+// modeOf is a definition's mode: what it says, else what it has of one mode alone: a start or edges, a
+// dependency, or anything else of graph mode. Nodes that could be of either are a dag.
+func modeOf(d *define.Definition) string {
+	switch {
+	case d.Mode != "":
+		return d.Mode
+	case d.Profile != "":
+		return flow.ModeDag
+	case d.Start != "" || len(d.Edges) > 0 || len(d.Nodes) == 0:
+		return flow.ModeGraph
+	}
+	mode := flow.ModeDag
+	for _, n := range d.Nodes {
+		switch {
+		case n == nil:
+		case len(n.DependsOn) > 0:
+			return flow.ModeDag
+		case ofGraph(n):
+			mode = flow.ModeGraph
+		}
+	}
+	return mode
+}
+
+// ofGraph says whether a node has what only graph mode knows.
+func ofGraph(n *define.Node) bool {
+	return flow.Kind(n.Kind) == flow.KindChoice || len(n.ChoiceCases) > 0 || n.Post.OutputKey != "" || len(n.Post.OutputMap) > 0 ||
+		n.Post.ActionStatic != "" || n.Post.ActionKey != "" || len(n.ParallelExecs) > 0 || len(n.ParallelServices) > 0
+}
+
+// scopeSource is what a scope of graph mode is made from.
+type scopeSource struct {
+	start string
+	nodes map[string]*define.Node
+	edges []define.Edge
+
+	finally string // of the whole flow
+	prefix  string // of the keys that the closing scope has for its nodes
+
+	// Of a subflow.
+	depth    int
+	plain    bool              // references mean what they do at the root
+	defaults flow.Exec         // what children take from the node that holds them
+	specs    []define.ExecSpec // subflow_execs of that node
+}
+
+func (s *scopeSource) flat() bool { return s.depth > 0 && !s.plain }
+
+// subflowSource is the scope of a node's subflow, a flow of graph mode inside it, or nil for a dag.
+func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *scopeSource {
+	depth, prefix := s.depth+1, s.prefix+key+"/"
+	if n.Flow == nil {
+		defaults.Service = ""
+		return &scopeSource{start: n.Subflow.Start, nodes: n.Subflow.Nodes, edges: n.Subflow.Edges, prefix: prefix,
+			depth: depth, defaults: defaults, specs: n.SubflowExecs}
+	}
+	return &scopeSource{start: n.Flow.Start, nodes: n.Flow.Nodes, edges: n.Flow.Edges, prefix: prefix, depth: depth, plain: true}
+}
+
+// orEmpty is a node of which something may be asked.
+func orEmpty(n *define.Node) *define.Node {
+	if n == nil {
+		return &define.Node{}
+	}
+	return n
+}

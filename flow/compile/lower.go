@@ -1,0 +1,279 @@
+package compile
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// lowerer makes a plan of a definition.
+type lowerer struct {
+	plan      *flow.Plan
+	endOnFail bool // on_error of the flow
+	languages map[bool]*expr.Language
+	known     map[knownCEL]*expr.CEL
+
+	withoutCEL bool // no expression is compiled: it is known that there are too many
+
+	scopes map[*flow.Graph]*dagScope    // what scopes of dag mode were made from
+	unused map[*define.Node]*flow.Graph // the scopes of subflows without a start
+}
+
+func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
+	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, scopes: map[*flow.Graph]*dagScope{}, unused: map[*define.Node]*flow.Graph{}, known: map[knownCEL]*expr.CEL{},
+		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Result: d.Result, Finally: d.Finally, Profile: profileOf(d),
+			Window: limits.OrDefault().Window}}
+}
+
+func (l *lowerer) whole(d *define.Definition) {
+	if modeOf(d) == flow.ModeDag {
+		l.plan.Root = l.dag(d, l.plan.Profile, 0, "")
+	} else {
+		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally})
+	}
+}
+
+// orDuration is a time that may be written in two ways.
+func orDuration(d define.Duration, ms int64) int64 {
+	if d.IsZero() {
+		return ms
+	}
+	return d.MS
+}
+
+func profileOf(d *define.Definition) flow.Profile {
+	switch p := flow.Profile(d.Profile); p {
+	case flow.ProfileOrk, flow.ProfilePgflow:
+		return p
+	}
+	return flow.ProfileNone
+}
+
+// graph lowers a scope of graph mode.
+func (l *lowerer) graph(s *scopeSource) *flow.Graph {
+	g := &flow.Graph{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.flat()}
+	specs := childSpecs(s)
+	special := l.specials(s.nodes, s.finally, s.prefix, l.closingNode)
+	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
+		if !special[key] {
+			g.Nodes[key] = l.node(key, orEmpty(s.nodes[key]), specs[key], s)
+		}
+	}
+	for _, e := range s.edges {
+		addEdge(g, e)
+	}
+	return g
+}
+
+// addEdge adds an edge. The first one of a node and an action counts; one that leads nowhere is kept, because it
+// ends the scope where `default` would go on.
+func addEdge(g *flow.Graph, e define.Edge) {
+	from := g.Nodes[e.From]
+	if from == nil || e.Action == "" {
+		return
+	}
+	if _, there := from.Edges[e.Action]; there {
+		return
+	}
+	if from.Edges == nil {
+		from.Edges = map[string]string{}
+	}
+	from.Edges[e.Action] = e.To
+}
+
+// node lowers one node of any kind. Spec is what the node that holds the scope says of it, or nil.
+func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *scopeSource) *flow.PlanNode {
+	kind, _ := graphKind(n)
+	p := &flow.PlanNode{
+		Key: key, Kind: kind, Params: params(n.Params), Prep: prep(n.Prep), Post: n.Post,
+		TimeoutMS: orDuration(n.Timeout, n.TimeoutMS),
+		EndOnFail: n.OnError == define.OnErrorFail || n.OnError == "" && l.endOnFail,
+	}
+	if n.Compensate != "" {
+		p.Undo = s.prefix + n.Compensate
+	}
+	p.Strategy, _ = strategyOf(kind, n.FailureStrategy)
+	base := exec(routed(n), s.defaults)
+	if spec != nil {
+		base = overlaid(base, spec)
+		if spec.Service != "" {
+			base.Service = spec.Service
+		}
+		if len(base.Params) > 0 {
+			p.Params = expr.Merge(p.Params, base.Params)
+		}
+		base.Params = nil
+	}
+	p.Retry = graphRetry(n, p)
+	l.ofKind(n, p, base, s)
+	return p
+}
+
+// ofKind fills in what only some kinds have.
+func (l *lowerer) ofKind(n *define.Node, p *flow.PlanNode, base flow.Exec, s *scopeSource) {
+	switch p.Kind {
+	case flow.KindExecutor:
+		p.Single = true
+		p.Exec = settled(base)
+	case flow.KindChoice:
+		l.choice(n, p)
+	case flow.KindParallel:
+		p.Exec = ofUnits(base)
+		p.Each = &flow.Each{Branches: branches(n, base), Window: window(n)}
+	case flow.KindForeach:
+		p.Exec = settled(base)
+		p.Each = &flow.Each{Items: items(n, base), Window: window(n)}
+	case flow.KindSubflow:
+		p.Sub = l.subflow(n, base, s, p.Key)
+	}
+}
+
+// graphKind is a node's kind in graph mode; known is false for a word that means none.
+func graphKind(n *define.Node) (k flow.Kind, known bool) {
+	switch k := flow.Kind(n.Kind); k {
+	case "", "remote", flow.KindExecutor:
+		return flow.KindExecutor, true
+	case flow.KindChoice, flow.KindParallel, flow.KindTimer, flow.KindForeach, flow.KindWaitEvent, flow.KindApproval, flow.KindSubflow:
+		return k, true
+	}
+	return "", false
+}
+
+// subflow lowers the scope inside a node; nil if it has no start and so ends at once.
+func (l *lowerer) subflow(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *flow.Graph {
+	switch {
+	case n.Flow == nil && n.Subflow == nil, n.Flow != nil && n.Flow.Definition == nil:
+		return nil
+	case n.Flow != nil && modeOf(n.Flow.Definition) == flow.ModeDag:
+		return l.dag(n.Flow.Definition, profileOf(n.Flow.Definition), s.depth+1, s.prefix+key+"/")
+	}
+	g := l.graph(subflowSource(n, defaults, s, key))
+	switch {
+	case n.Flow != nil:
+		g.Result = n.Flow.Result
+	case n.Subflow.Start == "":
+		l.unused[n] = g
+		return nil
+	}
+	return g
+}
+
+func (l *lowerer) choice(n *define.Node, p *flow.PlanNode) {
+	p.Default = n.DefaultAction
+	for _, ch := range n.ChoiceCases {
+		c := flow.PlanCase{Action: ch.Action, Text: ch.Expr}
+		if source, ok := expr.String(ch.Expr); ok {
+			c.CEL = l.cel(source, false)
+		} else {
+			c.Cond, _ = expr.ParseCond(ch.Expr)
+		}
+		p.Cases = append(p.Cases, c)
+	}
+}
+
+func prep(p define.Prep) flow.PlanPrep {
+	if p.InputMap == nil {
+		return flow.PlanPrep{Key: p.InputKey, Ref: ref(p.InputKey)}
+	}
+	out := flow.PlanPrep{HasMap: true}
+	for _, key := range slices.Sorted(maps.Keys(p.InputMap)) {
+		out.Map = append(out.Map, flow.PrepEntry{Key: key, Text: p.InputMap[key], Ref: ref(p.InputMap[key])})
+	}
+	return out
+}
+
+// ref parses a text that begins with $; others are keys or literals, depending on the scope.
+func ref(text string) expr.Ref {
+	if !strings.HasPrefix(text, "$") {
+		return expr.Ref{}
+	}
+	return expr.ParseRef(text)
+}
+
+// params are an object without the space between its parts, or nil.
+func params(raw json.RawMessage) json.RawMessage {
+	if compact := expr.Compact(raw); expr.KindOf(compact) == expr.KindObject {
+		return compact
+	}
+	return nil
+}
+
+// knownCEL is an expression of which one program is enough.
+type knownCEL struct {
+	source string
+	dag    bool
+}
+
+// What expressions may name.
+var (
+	caseVars = []string{"params", "input", "shared"}
+	dagVars  = []string{"run", "params", "deps", "input", "shared"}
+)
+
+var errNotCompiled = errors.New("it was not compiled")
+
+// cel compiles an expression. One that is wrong says so when it is evaluated.
+func (l *lowerer) cel(source string, dag bool) *expr.CEL {
+	if l.withoutCEL {
+		return expr.BrokenCEL(source, errNotCompiled)
+	}
+	key := knownCEL{source, dag}
+	if c := l.known[key]; c != nil {
+		return c
+	}
+	if l.languages == nil {
+		l.languages = map[bool]*expr.Language{}
+	}
+	if l.languages[dag] == nil {
+		vars := caseVars
+		if dag {
+			vars = dagVars
+		}
+		l.languages[dag] = expr.NewLanguage(vars...)
+	}
+	c, err := l.languages[dag].Compile(source)
+	if err != nil {
+		c = expr.BrokenCEL(source, err)
+	}
+	l.known[key] = c
+	return c
+}
+
+// specials are the nodes of a scope that only run when the task is over: those that compensate others, and the
+// flow's finally. They are lowered into a scope of their own, in graph mode.
+func (l *lowerer) specials(nodes map[string]*define.Node, finally, prefix string, closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
+	named := specialKeys(nodes, finally)
+	for _, key := range define.InOrder(nodes) {
+		if n := nodes[key]; named[key] && n != nil {
+			if l.plan.Closing == nil {
+				l.plan.Closing = &flow.Graph{Nodes: map[string]*flow.PlanNode{}}
+			}
+			l.plan.Closing.Nodes[prefix+key] = closing(prefix+key, n)
+		}
+	}
+	return named
+}
+
+// specialKeys are the keys that compensate and finally name.
+func specialKeys(nodes map[string]*define.Node, finally string) map[string]bool {
+	named := map[string]bool{}
+	for _, n := range nodes {
+		if n != nil && n.Compensate != "" {
+			named[n.Compensate] = true
+		}
+	}
+	if finally != "" {
+		named[finally] = true
+	}
+	return named
+}
+
+func (l *lowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
+	return l.node(key, n, nil, &scopeSource{})
+}

@@ -1,0 +1,86 @@
+package compile
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Words of exec.type.
+const (
+	execService = "service"
+	execFunc    = "func"
+)
+
+// unfolded are nodes in which exec, delay and signal have become the fields that graph mode has, too.
+func unfolded(nodes map[string]*define.Node) map[string]*define.Node {
+	var all map[string]*define.Node
+	for key, n := range nodes {
+		if !folded(n) {
+			continue
+		}
+		if all == nil {
+			all = maps.Clone(nodes)
+		}
+		own := *n
+		unfold(&own)
+		all[key] = &own
+	}
+	if all == nil {
+		return nodes
+	}
+	return all
+}
+
+// folded says whether a node is written in the other way.
+func folded(n *define.Node) bool {
+	return n != nil && (n.Exec != nil || !n.Delay.IsZero() || n.Signal != nil)
+}
+
+// unfold lets what is written in the other way, and twice, count as it is written there.
+func unfold(n *define.Node) {
+	if e := n.Exec; e != nil && !saysExec(n) {
+		n.Service, n.Func = e.Service, e.Func
+		switch {
+		case e.Type != "" && e.Type != execService && e.Type != execFunc:
+			n.Service = e.Type
+		case e.Func != "" || e.Type == execFunc:
+			n.ExecType = string(flow.ExecFunc)
+		}
+	}
+	if !n.Delay.IsZero() {
+		unfoldParam(n, "delay_ms", milliText(n.Delay.MS))
+	}
+	if key := signalKeys[flow.Kind(n.Kind)]; key != "" && n.Signal != nil {
+		if n.Signal.Key != "" {
+			unfoldParam(n, key, expr.Quote(n.Signal.Key))
+		}
+		if !n.Signal.Timeout.IsZero() {
+			unfoldParam(n, "timeout_ms", milliText(n.Signal.Timeout.MS))
+		}
+	}
+	n.Exec, n.Delay, n.Signal = nil, define.Duration{}, nil
+}
+
+// signalKeys are the params in which nodes say what they wait for.
+var signalKeys = map[flow.Kind]string{flow.KindWaitEvent: "signal_key", flow.KindApproval: "approval_key"}
+
+// saysExec says whether a node says without exec who does its work.
+func saysExec(n *define.Node) bool {
+	return n.Service != "" || n.Func != "" || n.Script != nil || n.ExecType != "" || n.ExecMode != ""
+}
+
+func milliText(ms int64) json.RawMessage { return strconv.AppendInt(nil, ms, 10) }
+
+// unfoldParam adds one param.
+func unfoldParam(n *define.Node, name string, value json.RawMessage) {
+	if _, twice := expr.Field(n.Params, name); twice {
+		return
+	}
+	one := append(append(expr.AppendQuote([]byte{'{'}, name), ':'), value...)
+	n.Params = expr.Merge(n.Params, append(one, '}'))
+}

@@ -1,0 +1,195 @@
+package compile
+
+import (
+	"cmp"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// exec is how a node says its jobs are carried out, before it is settled what was left open. What it does not
+// say comes from the node that holds its scope.
+func exec(n *define.Node, defaults flow.Exec) flow.Exec {
+	e := flow.Exec{
+		Type: word(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
+		MaxAttempts: max(n.MaxAttempts, 0), TryDelayMS: n.AttemptDelayMS, VisibilityMS: n.VisibilityMS, Labels: n.Labels,
+	}
+	e.Type, e.Func = cmp.Or(e.Type, defaults.Type), cmp.Or(e.Func, defaults.Func)
+	if e.Script == nil {
+		e.Script = defaults.Script
+	}
+	return e
+}
+
+// orNone is a script that has something to run; an empty one counts as none.
+func orNone(s *flow.Script) *flow.Script {
+	if s == nil || s.Cmd == "" && s.Code == "" {
+		return nil
+	}
+	return s
+}
+
+// word is the exec_type, or what the older name of that field says.
+func word(execType, execMode string) flow.ExecType { return flow.ExecType(cmp.Or(execType, execMode)) }
+
+func knownExec(t flow.ExecType) bool {
+	switch t {
+	case "", flow.ExecHTTP, flow.ExecQueue, flow.ExecFunc, flow.ExecScript, flow.ExecDirect:
+		return true
+	}
+	return false
+}
+
+// routes are the words of route and what they mean.
+var routes = map[string]flow.ExecType{flow.RoutePush: flow.ExecHTTP, flow.RouteQueue: flow.ExecQueue, flow.RouteDirect: flow.ExecDirect}
+
+// routed is a node of graph mode whose route, another word for how jobs travel, is its exec_type.
+func routed(n *define.Node) *define.Node {
+	if n.Route != flow.RoutePush && n.Route != flow.RouteQueue {
+		return n
+	}
+	r := *n
+	r.ExecType = string(routes[n.Route])
+	return &r
+}
+
+// overlaid is what a spec says over what its node says.
+func overlaid(e flow.Exec, s *define.ExecSpec) flow.Exec {
+	e.Type, e.Func = cmp.Or(word(s.ExecType, s.ExecMode), e.Type), cmp.Or(s.Func, e.Func)
+	if script := orNone(s.Script); script != nil {
+		e.Script = script
+	}
+	e.Params = params(s.Params)
+	return e
+}
+
+// settled decides what was left open: a script or function without a service is run, everything else goes to
+// a worker.
+func settled(e flow.Exec) flow.Exec {
+	switch {
+	case e.Type != "":
+	case e.Script != nil && e.Service == "":
+		e.Type = flow.ExecScript
+	case e.Func != "" && e.Service == "":
+		e.Type = flow.ExecFunc
+	default:
+		e.Type = flow.ExecHTTP
+	}
+	return e
+}
+
+// ofUnits is what a parallel's branches are made from when only params.services names them.
+func ofUnits(e flow.Exec) flow.Exec {
+	e.Type = cmp.Or(e.Type, flow.ExecHTTP)
+	return e
+}
+
+// branches are those of parallel_execs, else of parallel_services. Position tells branches of the same name apart.
+func branches(n *define.Node, base flow.Exec) []flow.Branch {
+	var out []flow.Branch
+	add := func(name string, e flow.Exec) {
+		e.Service = name
+		out = append(out, flow.Branch{Name: name, Exec: settled(e)})
+	}
+	for i := range n.ParallelExecs {
+		add(n.ParallelExecs[i].Service, overlaid(base, &n.ParallelExecs[i]))
+	}
+	if len(out) == 0 {
+		for _, name := range n.ParallelServices {
+			add(name, base)
+		}
+	}
+	return out
+}
+
+// items are the items of a foreach that are carried out differently. The service stays the node's.
+func items(n *define.Node, base flow.Exec) map[int]flow.Exec {
+	var out map[int]flow.Exec
+	for i := range n.ForeachExecs {
+		s := &n.ForeachExecs[i]
+		if _, there := out[s.Index]; there {
+			continue
+		}
+		if out == nil {
+			out = map[int]flow.Exec{}
+		}
+		out[s.Index] = settled(overlaid(base, s))
+	}
+	return out
+}
+
+// childSpecs are the first entries of subflow_execs for each child.
+func childSpecs(s *scopeSource) map[string]*define.ExecSpec {
+	var out map[string]*define.ExecSpec
+	for i := range s.specs {
+		spec := &s.specs[i]
+		if _, known := s.nodes[spec.Node]; !known || out[spec.Node] != nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]*define.ExecSpec{}
+		}
+		out[spec.Node] = spec
+	}
+	return out
+}
+
+// strategies are what failure_strategy means, by kind. A word that means nothing to the kind is read as the
+// default, as flows written for other engines expect.
+var strategies = map[flow.Kind]map[string]flow.Strategy{
+	flow.KindParallel: {"continue": flow.Continue, "ignore_errors": flow.Continue, "fail_fast": flow.FailFast},
+	flow.KindForeach:  {"continue": flow.Continue, "ignore_errors": flow.Continue, "fail_fast": flow.FailFast},
+	// Children of a subflow run one after the other: the first failure is the last.
+	flow.KindSubflow:   {"continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry, "fail_fast": flow.Collect},
+	flow.KindWaitEvent: {"continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry},
+}
+
+func strategyOf(k flow.Kind, word string) (s flow.Strategy, known bool) {
+	words := strategies[k]
+	if s, known = words[word]; known {
+		return s, true
+	}
+	return flow.Collect, words == nil || word == "" || word == "collect_errors"
+}
+
+// window is how many units are in flight at once: one, unless the mode is concurrent.
+func window(n *define.Node) int {
+	if n.ParallelMode == "concurrent" {
+		return n.MaxParallel
+	}
+	return 1
+}
+
+// graphRetry reads max_retries: additional tries of an executor, all tries of a subflow.
+func graphRetry(n *define.Node, p *flow.PlanNode) flow.Retry {
+	switch {
+	case p.Kind == flow.KindExecutor && n.Retry != nil:
+		return retryOf(n.Retry)
+	case p.Kind == flow.KindExecutor:
+		return flow.Retry{Max: n.MaxRetries, WaitMS: n.WaitMS, Units: true}
+	case p.Kind == flow.KindSubflow && p.Strategy == flow.StrategyRetry:
+		return flow.Retry{Max: max(n.MaxRetries-1, 0), WaitMS: n.WaitMS}
+	}
+	return flow.Retry{}
+}
+
+// retryOf is what a retry means.
+func retryOf(r *define.RetrySpec) flow.Retry {
+	t := flow.Retry{Units: true, Max: max(r.MaxAttempts-1, 0), WaitMS: r.Delay.MS, MaxWaitMS: r.MaxDelay.MS, Jitter: r.Jitter,
+		Exponential: r.Backoff == define.BackoffExponential}
+	if t.Exponential && r.Delay.IsZero() {
+		t.WaitMS = 1_000
+	}
+	return t
+}
+
+// retryOr takes from another one what is not said.
+func retryOr(r, other *define.RetrySpec) *define.RetrySpec {
+	if r == nil || other == nil {
+		return cmp.Or(r, other)
+	}
+	return &define.RetrySpec{
+		MaxAttempts: cmp.Or(r.MaxAttempts, other.MaxAttempts), Delay: cmp.Or(r.Delay, other.Delay), Backoff: cmp.Or(r.Backoff, other.Backoff),
+		MaxDelay: cmp.Or(r.MaxDelay, other.MaxDelay), Jitter: cmp.Or(r.Jitter, other.Jitter),
+	}
+}

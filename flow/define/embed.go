@@ -1,0 +1,284 @@
+package define
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Embedding puts published flows in the place of their names, so that a definition says all by itself
+// and stays what it is when those flows get other versions.
+type Embedding struct {
+	Self   string // name the definition will have, "" if that is not known; it must not embed itself
+	Limits flow.Limits
+	// Lookup finds the newest definition of a flow, nil when there is none.
+	Lookup func(name string) ([]byte, error)
+}
+
+// maxEmbedded bounds a definition together with what it embeds, in bytes: flows that embed each other many times
+// would grow without end. So does maxNodes. Both are looked at before anything is put in.
+const maxEmbedded = 8 << 20
+
+// Embed puts them into a definition that was parsed, and into its text in JSON. What is wrong with the
+// names is told when the definition is compiled. The error is Lookup's.
+func (e Embedding) Embed(d *Definition, text []byte) ([]byte, error) {
+	w := &embedder{Embedding: e, d: d, found: map[string]*embedded{}, bytes: len(text), nodes: CountNodes(d.Nodes)}
+	if d.source != nil {
+		w.Reporter = d.source
+	} else {
+		w.Reporter = &Reporter{}
+		d.source = w.Reporter
+	}
+	if err := w.definition(d, nil); err != nil {
+		return nil, err
+	}
+	return w.splice(text), nil
+}
+
+type embedder struct {
+	Embedding
+	*Reporter
+	d     *Definition
+	found map[string]*embedded
+	names []embeddedName
+	bytes int // of the text with what is put in so far
+	nodes int // and how many nodes it has
+	full  bool
+}
+
+// embedded is a flow that may be put in at many places: it is read once, and all of them share it. Nil is one that
+// is not there, or cannot be read.
+type embedded struct {
+	*Definition
+	text  []byte // as it is put in
+	nodes int
+	depth int // how deep flows are embedded in it
+}
+
+// embeddedName is a name that stands for a flow.
+type embeddedName struct {
+	at   *Place
+	name string
+	of   *Inner
+}
+
+func (w *embedder) definition(d *Definition, at *Place) error {
+	return w.each(d.Nodes, at.Key("nodes"))
+}
+
+func (w *embedder) each(nodes map[string]*Node, at *Place) error {
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		if err := w.node(nodes[key], at.Key(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *embedder) node(n *Node, at *Place) error {
+	if n != nil && n.Subflow != nil {
+		if err := w.each(n.Subflow.Nodes, at.Key("subflow").Key("nodes")); err != nil {
+			return err
+		}
+	}
+	switch {
+	case n == nil || n.Flow == nil:
+	case n.Flow.Definition != nil:
+		return w.definition(n.Flow.Definition, at.Key("flow"))
+	case n.Flow.Name != "":
+		return w.inner(n.Flow, at.Key("flow"))
+	}
+	return nil
+}
+
+func (w *embedder) inner(f *Inner, at *Place) error {
+	if f.Name == w.Self {
+		w.Errorf(at, "a flow cannot embed itself: %s → %s", w.Self, f.Name)
+		return nil
+	}
+	if w.full {
+		w.mute(at)
+		return nil
+	}
+	in, err := w.find(f.Name, at)
+	if in == nil {
+		return err
+	}
+	if cycle := in.embeds(w.Self); w.Self != "" && cycle != nil {
+		w.Errorf(at, "a flow cannot embed itself: %s → %s → %s", w.Self, f.Name, strings.Join(cycle, " → "))
+		return nil
+	}
+	if most := w.Limits.OrDefault().Depth; in.depth > most {
+		w.Errorf(at, "flows are embedded %d deep, more than the limit of %d", in.depth, most)
+		return nil
+	}
+	if !w.fits(in, at) {
+		return nil
+	}
+	f.Definition = in.Definition
+	w.names = append(w.names, embeddedName{at, f.Name, f})
+	return nil
+}
+
+// find reads a flow, once. That there is none is told when the definition is checked.
+func (w *embedder) find(name string, at *Place) (*embedded, error) {
+	if in, known := w.found[name]; known {
+		return in, nil
+	}
+	text, err := w.Lookup(name)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	w.found[name] = nil
+	d, _ := ParsePublished(text)
+	if d == nil {
+		w.Errorf(at, "the flow %.80q cannot be read: publish it again", name)
+		return nil, nil
+	}
+	d.Embedded, d.source = name, nil
+	w.found[name] = &embedded{Definition: d, text: appendEmbedded(nil, text, name), nodes: CountNodes(d.Nodes), depth: 1 + deepest(d.Nodes)}
+	return w.found[name], nil
+}
+
+// fits counts what is put in, and says once if it is too much.
+func (w *embedder) fits(in *embedded, at *Place) bool {
+	w.bytes += len(in.text)
+	w.nodes += in.nodes
+	switch {
+	case w.bytes > maxEmbedded:
+		w.Errorf(at, "with what it embeds the definition is larger than %d bytes: embed less, or start tasks of those flows", maxEmbedded)
+	case w.nodes > MaxNodes:
+		w.Errorf(at, "with what it embeds the definition has more than %d nodes: embed less, or start tasks of those flows", MaxNodes)
+	default:
+		return true
+	}
+	w.full = true
+	for _, n := range w.names { // what is refused need not be looked at
+		n.of.Definition = nil
+		w.mute(n.at)
+	}
+	w.names = nil
+	return false
+}
+
+// deepest is how deep flows are embedded in each other below some nodes.
+func deepest(nodes map[string]*Node) (depth int) {
+	for _, n := range nodes {
+		switch {
+		case n == nil:
+			continue
+		case n.Subflow != nil:
+			depth = max(depth, deepest(n.Subflow.Nodes))
+		}
+		if f := n.Flow; f != nil && f.Definition != nil {
+			below := deepest(f.Nodes)
+			if f.Embedded != "" {
+				below++
+			}
+			depth = max(depth, below)
+		}
+	}
+	return depth
+}
+
+// embeds is the way from a definition to a flow inside it, nil when it is not there.
+func (d *Definition) embeds(name string) []string {
+	return embedsIn(d.Nodes, name)
+}
+
+func embedsIn(nodes map[string]*Node, name string) []string {
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		if n := nodes[key]; n != nil {
+			if way := n.embeds(name); way != nil {
+				return way
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Node) embeds(name string) []string {
+	if n.Subflow != nil {
+		if way := embedsIn(n.Subflow.Nodes, name); way != nil {
+			return way
+		}
+	}
+	f := n.Flow
+	switch {
+	case f == nil || f.Definition == nil:
+		return nil
+	case f.Embedded == name:
+		return []string{name}
+	}
+	way := f.embeds(name)
+	if way != nil && f.Embedded != "" {
+		way = append([]string{f.Embedded}, way...)
+	}
+	return way
+}
+
+// splice writes the flows into the text where their names are; everything else stays byte for byte.
+func (w *embedder) splice(text []byte) []byte {
+	if len(w.names) == 0 {
+		return text
+	}
+	root, ok := readJSON(plain(text), &Reporter{}).(*jsonValue)
+	if !ok {
+		return text
+	}
+	type cut struct {
+		v    *jsonValue
+		name string
+	}
+	var cuts []cut
+	for _, n := range w.names {
+		var v value = root
+		for _, name := range n.at.names() {
+			_, v = child(v, name)
+			if v == nil {
+				return text
+			}
+		}
+		cuts = append(cuts, cut{v.(*jsonValue), n.name})
+	}
+	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.v.start, b.v.start) })
+	out, from := make([]byte, 0, w.bytes), 0
+	for _, c := range cuts {
+		out = append(out, root.in.text[from:c.v.start]...)
+		out = append(out, w.found[c.name].text...)
+		from = c.v.end
+	}
+	return append(out, root.in.text[from:]...)
+}
+
+// appendEmbedded adds a definition with the name it had, byte for byte but for a name that it says itself.
+func appendEmbedded(b, text []byte, name string) []byte {
+	v := readJSON(plain(text), &Reporter{})
+	if v == nil { // it was kept as YAML
+		json, _ := YAMLToJSON(text)
+		v = readJSON(json, &Reporter{})
+	}
+	object := v.(*jsonValue)
+	if slices.ContainsFunc(v.members(), saysEmbedded) {
+		b = append(b, '{')
+		for _, m := range v.members() {
+			if !saysEmbedded(m) {
+				b = append(expr.AppendQuote(b, m.key), ':')
+				b = append(append(b, m.value.(*jsonValue).text()...), ',')
+			}
+		}
+	} else {
+		b = append(b, object.in.text[object.start:object.end-1]...)
+		if len(v.members()) > 0 {
+			b = append(b, ',')
+		}
+	}
+	b = append(b, `"embedded":`...)
+	return append(expr.AppendQuote(b, name), '}')
+}
+
+func saysEmbedded(m member) bool { return strings.EqualFold(m.key, "embedded") }

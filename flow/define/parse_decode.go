@@ -1,0 +1,350 @@
+package define
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// decodeDefinition makes a definition of a text. It differs from encoding/json in that it goes
+// on after a problem, knows where each one is, and does not care which kind of text it reads.
+func decodeDefinition(r *Reporter, nodes int) *Definition {
+	if kind := r.root.kind(); kind != expr.KindObject {
+		r.add(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kind)
+		return nil
+	}
+	d := &Definition{source: r}
+	decoder{r, &nodes}.decode(r.root, reflect.ValueOf(d).Elem(), nil)
+	return d
+}
+
+type decoder struct {
+	*Reporter
+	left *int // how many nodes there may still be
+}
+
+// MaxNodes is how many nodes a flow may have, those inside of it included: each takes about 2 KB of memory while the
+// flow is checked, and 1 KB while tasks of it are running.
+const MaxNodes = 50_000
+
+// maxNesting is how deep the fields of a definition may be nested; that of values is up to whoever
+// looks inside. It is far beyond any Limits.Depth of use.
+const maxNesting = 500
+
+var nodeType = reflect.TypeFor[*Node]()
+
+var rawType = reflect.TypeFor[json.RawMessage]()
+
+// union is a field that can be written in several ways.
+type union interface {
+	decode(from decoder, v value, at *Place)
+}
+
+func (d decoder) handler(v value, to *Handler, at *Place) {
+	d.object(v, reflect.ValueOf(to).Elem(), at)
+}
+
+// decode sets a field from a value. A null leaves the field as it is.
+func (d decoder) decode(v value, to reflect.Value, at *Place) {
+	switch {
+	case v.kind() == expr.KindNull:
+		return
+	case at != nil && at.depth > maxNesting:
+		d.add(SeverityError, at, v.position(), "definitions nest no deeper than %d", maxNesting)
+		return
+	case to.Type() == rawType:
+		if expr.Deeper(v.raw(), flow.DefaultLimits.Levels) {
+			d.add(SeverityError, at, v.position(), "the value nests arrays and objects deeper than %d levels", flow.DefaultLimits.Levels)
+			return
+		}
+		d.inside(v, at)
+		to.SetBytes(v.raw())
+		return
+	}
+	if u, ok := to.Addr().Interface().(union); ok {
+		u.decode(d, v, at)
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		d.decode(v, to.Elem(), at)
+	case reflect.Struct:
+		d.object(v, to, at)
+	case reflect.Map:
+		d.table(v, to, at)
+	case reflect.Slice:
+		d.list(v, to, at)
+	case reflect.String:
+		if d.want(v, expr.KindString, at) {
+			text, _ := expr.String(v.raw())
+			to.SetString(text)
+		}
+	case reflect.Bool:
+		if d.want(v, expr.KindBool, at) {
+			to.SetBool(string(v.raw()) == "true")
+		}
+	case reflect.Float64:
+		if d.want(v, expr.KindNumber, at) {
+			f, _ := expr.Number(v.raw())
+			to.SetFloat(f)
+		}
+	default:
+		d.integer(v, to, at)
+	}
+}
+
+func (d decoder) want(v value, kind expr.Kind, at *Place) bool {
+	if v.kind() == kind {
+		return true
+	}
+	d.add(SeverityError, at, v.position(), "must be %s, is %s", kind, v.kind())
+	return false
+}
+
+func (d decoder) list(v value, to reflect.Value, at *Place) {
+	if !d.want(v, expr.KindArray, at) {
+		return
+	}
+	elements := v.elements()
+	to.Set(reflect.MakeSlice(to.Type(), len(elements), len(elements)))
+	for i, e := range elements {
+		d.decode(e, to.Index(i), at.Index(i))
+	}
+}
+
+func (d decoder) table(v value, to reflect.Value, at *Place) {
+	if !d.want(v, expr.KindObject, at) {
+		return
+	}
+	to.Set(reflect.MakeMap(to.Type()))
+	seen := map[string]position{}
+	for i, m := range v.members() {
+		if to.Type().Elem() == nodeType && !d.room(m, at) {
+			return
+		}
+		d.once(seen, m.key, m, at)
+		e := reflect.New(to.Type().Elem()).Elem()
+		d.decode(m.value, e, at.Key(m.key))
+		if n, ok := e.Interface().(*Node); ok && n != nil {
+			n.order = i
+		}
+		to.SetMapIndex(reflect.ValueOf(m.key), e)
+	}
+}
+
+// room says whether there may be another node, and tells once that there may not.
+func (d decoder) room(m member, at *Place) bool {
+	if *d.left--; *d.left == -1 {
+		d.add(SeverityError, at.Key(m.key), m.at, "the flow has more than %d nodes: give some of them a flow of their own, and start tasks of it", MaxNodes)
+	}
+	return *d.left >= 0
+}
+
+func (d decoder) object(v value, to reflect.Value, at *Place) {
+	if !d.want(v, expr.KindObject, at) {
+		return
+	}
+	names := knownFields[to.Type()]
+	seen := map[string]position{}
+	for _, m := range v.members() {
+		name, ok := names.find(m.key)
+		if !ok {
+			d.unknown(m, names, at)
+			continue
+		}
+		d.once(seen, name, m, at)
+		d.decode(m.value, to.FieldByIndex(names[name]), at.Key(name))
+		if n, ok := to.Addr().Interface().(noter); ok {
+			n.note(name)
+		}
+	}
+}
+
+// noter wants to know which of its fields were written, because a 0 that is written is not one that is absent.
+type noter interface{ note(field string) }
+
+func (n *Node) note(field string) {
+	n.noTimeout = n.noTimeout || field == "timeout_ms" && n.TimeoutMS == 0
+}
+
+func (r *RetrySpec) note(field string) {
+	r.noAttempts = r.noAttempts || field == "max_attempts" && r.MaxAttempts == 0
+}
+
+// once refuses a key that is there again: nobody could tell what was lost with the other one.
+func (d decoder) once(seen map[string]position, key string, m member, at *Place) {
+	if first, twice := seen[key]; twice {
+		line, _ := first.count()
+		d.add(SeverityError, at.Key(m.key), m.at, "the key is there twice, first in line %d", line)
+		return
+	}
+	seen[key] = m.at
+}
+
+// inside refuses such keys in what is only passed on. In YAML that was done when it was read.
+func (d decoder) inside(v value, at *Place) {
+	if v, ok := v.(*jsonValue); ok {
+		kept := v.in.keep
+		v.in.keep = false // nobody looks there again
+		d.below(v, at)
+		v.in.keep = kept
+	}
+}
+
+func (d decoder) below(v value, at *Place) {
+	nested := func(v value) bool { return v.kind() == expr.KindObject || v.kind() == expr.KindArray }
+	seen := map[string]position{}
+	for _, m := range v.members() {
+		d.once(seen, m.key, m, at)
+		if nested(m.value) {
+			d.below(m.value, at.Key(m.key))
+		}
+	}
+	for i, e := range v.elements() {
+		if nested(e) {
+			d.below(e, at.Index(i))
+		}
+	}
+}
+
+// unknown warns of a key that is no field. Keys that people use for notes of their own are left alone.
+func (d decoder) unknown(m member, names fields, at *Place) {
+	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
+		return
+	}
+	hint := ""
+	if d.count[SeverityWarning] < maxProblems {
+		hint = cmp.Or(names.foreign(m.key), names.nearest(m.key))
+	}
+	if hint != "" {
+		hint = ": did you mean " + hint + "?"
+	}
+	d.add(SeverityWarning, at.Key(m.key), m.at, "unknown field, ignored%s", hint)
+}
+
+func (d decoder) integer(v value, to reflect.Value, at *Place) {
+	text := string(v.raw())
+	if v.kind() != expr.KindNumber {
+		d.add(SeverityError, at, v.position(), "must be an integer, is %s", v.kind())
+		return
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && !to.OverflowInt(n) {
+		to.SetInt(n)
+		return
+	}
+	const exact = 1 << 53 // beyond it a float does not say which integer is meant
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.Abs(f) > exact:
+		d.add(SeverityError, at, v.position(), "is too large: %.40s", text)
+	case f != math.Trunc(f):
+		d.add(SeverityError, at, v.position(), "must be an integer, is %.40s", text)
+	default:
+		to.SetInt(int64(f))
+	}
+}
+
+// fields are the names of a struct's fields in texts, and where they are.
+type fields map[string][]int
+
+// knownFields says the fields of each struct that a definition is made of.
+var knownFields = func() map[reflect.Type]fields {
+	known := map[reflect.Type]fields{}
+	learn(known, reflect.TypeFor[Definition]())
+	learn(known, reflect.TypeFor[Handler]())
+	return known
+}()
+
+func learn(known map[reflect.Type]fields, t reflect.Type) {
+	switch {
+	case t.Kind() == reflect.Struct && known[t] == nil:
+		names := fields{}
+		known[t] = names
+		for _, f := range reflect.VisibleFields(t) { // those of embedded structs too
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				names[name] = f.Index
+				learn(known, f.Type)
+			}
+		}
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:
+		learn(known, t.Elem())
+	}
+}
+
+// find matches a key to a field as encoding/json does: exactly, else whatever its case.
+func (f fields) find(key string) (string, bool) {
+	if _, ok := f[key]; ok {
+		return key, true
+	}
+	for name := range f {
+		if strings.EqualFold(name, key) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// abroad are fields of other dialects and what to write here, for nodes and for the whole.
+var abroad = map[string]string{
+	"tasks": "nodes", "steps": "nodes",
+	"maxattempts": "max_attempts, or retry: {max_attempts: …}", "retries": "max_retries, or retry: {max_attempts: …}",
+	"basedelay": "retry: {delay: …}", "retrydelay": "retry: {delay: …}",
+	"if": "when: {if: …}", "ifnot": "when: {if_not: …}", "whenexhausted": "on_exhausted", "onfailure": "run_on",
+	"foreach": "each: {items: …}", "concurrency": "each: {concurrency: …}", "handler": "service",
+}
+
+// foreign is what a field of another dialect is called here, or "".
+func (f fields) foreign(key string) string {
+	here := abroad[strings.ReplaceAll(strings.ToLower(key), "_", "")]
+	if first, _, _ := strings.Cut(strings.ReplaceAll(here, ",", ":"), ":"); f[first] == nil {
+		return ""
+	}
+	return here
+}
+
+// nearest is the field that a key is probably a misspelling of, or "".
+func (f fields) nearest(key string) string {
+	best, distance := "", 3
+	if len(key) > 40 {
+		return ""
+	}
+	bare := strings.ReplaceAll(strings.ToLower(key), "_", "")
+	for name := range f {
+		d := editDistance(bare, strings.ReplaceAll(name, "_", ""))
+		if d < distance || d == distance && name < best {
+			best, distance = name, d
+		}
+	}
+	if distance*3 > len(key) {
+		return ""
+	}
+	return best
+}
+
+// editDistance is the number of bytes to add, drop or change between two words.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

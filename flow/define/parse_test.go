@@ -1,0 +1,275 @@
+package define_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+func TestJSONAndYAMLSayTheSame(t *testing.T) {
+	fromJSON, err := define.Parse([]byte(`  {
+		"Start": "a", "TIMEOUT_MS": 5000, "on_error": "fail",
+		"nodes": {"a": {"service": "s", "params": {"z": 1.50, "b": [1e3, 12345678901234567890]},
+			"prep": {"input_map": {}}, "max_retries": 2, "weighted_by_load": true, "script": null,
+			"choice_cases": [{"action": "x", "expr": {"eq": ["$params.n", "5"]}}]}},
+		"edges": [{"from": "a", "action": "default", "to": ""}]}`))
+	require.NoError(t, err)
+	fromYAML, err := define.Parse([]byte(`
+start: a
+timeout_ms: 5000
+on_error: fail
+nodes:
+  a:
+    service: s
+    params: {z: 1.50, b: [1e3, 12345678901234567890]}
+    prep: {input_map: {}}
+    max_retries: 2
+    weighted_by_load: true
+    script:
+    choice_cases:
+      - action: x
+        expr: {eq: [$params.n, "5"]}
+edges:
+  - {from: a, action: default, to: ""}
+`))
+	require.NoError(t, err)
+	fromJSON.ForgetText()
+	fromYAML.ForgetText()
+	require.Equal(t, fromJSON, fromYAML)
+	require.Equal(t, `{"z":1.50,"b":[1e3,12345678901234567890]}`, string(fromYAML.Nodes["a"].Params), "order and digits survive")
+	require.NotNil(t, fromYAML.Nodes["a"].Prep.InputMap, "an empty map is a present map")
+}
+
+// problemsOf parses and compiles a text and prints what is wrong with it.
+func problemsOf(text string) []string {
+	_, problems := compile.Text([]byte(text), flow.Limits{})
+	out := []string{}
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+func TestProblemsOfATextSayWhere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"wrong types are all told, in the order of the text": {
+			"start: a\nnodes:\n  a:\n    service: 5\n    max_retries: \"2\"\n    wait_ms: 2.5\n    prep: [x]\nedges: {}\n",
+			[]string{
+				"4:14: nodes.a.service: must be a string, is a number",
+				"5:18: nodes.a.max_retries: must be an integer, is a string",
+				"6:14: nodes.a.wait_ms: must be an integer, is 2.5",
+				"7:11: nodes.a.prep: must be an object, is an array",
+				"8:8: edges: must be an array, is an object",
+			},
+		},
+		"the same in JSON": {
+			"{\"start\": \"a\",\n \"nodes\": {\"a\": {\"service\": \"s\",\n  \"größe\": 0, \"max_retries\": \"2\"}}}",
+			[]string{
+				"3:3: warning: nodes.a.größe: unknown field, ignored",
+				"3:30: nodes.a.max_retries: must be an integer, is a string",
+			},
+		},
+		"problems of text and meaning are told together": {
+			"start: b\nnodes:\n  a: {service: s, max_retries: x}\n",
+			[]string{"1:8: start: unknown node \"b\"", "3:32: nodes.a.max_retries: must be an integer, is a string"},
+		},
+		"one cause is told once": {
+			"start: 5\nnodes: {}\n", []string{"1:8: start: must be a string, is a number"},
+		},
+		"no start":             {"nodes: {}\n", []string{"1:1: start: no start"}},
+		"no start in JSON":     {" {}", []string{"1:2: start: no start"}},
+		"empty text":           {" \n", []string{"1:1: the text is empty"}},
+		"only a comment":       {"# nothing\n", []string{"1:1: the text is empty"}},
+		"no object":            {"- a\n", []string{"1:1: a definition must be an object, is an array"}},
+		"two documents":        {"start: a\n---\nstart: b\n", []string{"2:1: the text has more than one document"}},
+		"broken YAML":          {"start: a\nnodes:\n   a: [\n", []string{"3:4: invalid YAML: did not find expected node content"}},
+		"broken in first line": {"a: b: c\n", []string{"1:1: invalid YAML: mapping values are not allowed in this context"}},
+		"broken JSON":          {"{\"start\":\n  x}", []string{"2:3: invalid JSON: invalid character 'x' looking for beginning of value"}},
+		"half of a JSON":       {"{\"start\"", []string{"1:8: invalid JSON: unexpected end of JSON input"}},
+		"bytes that are no text": {
+			"{\"start\": \"\xff\"}", []string{"1:12: the text is not valid UTF-8"},
+		},
+		"keys must be strings": {
+			"start: a\nnodes:\n  1: {}\n  a: {service: s, params: {true: 1}}\n",
+			[]string{"3:3: nodes.1: keys must be strings: put this one in quotes", "4:28: nodes.a.params.true: keys must be strings: put this one in quotes"},
+		},
+		"a key twice in YAML": {
+			"start: a\nnodes:\n  a: {service: s}\n  a: {service: t}\n",
+			[]string{"4:3: nodes.a: the key is there twice, first in line 3"},
+		},
+		"a key twice in JSON, also in another case": {
+			"{\"start\": \"b\", \"START\": \"a\", \"nodes\": {\"a\": {\"service\": \"s\"},\n\"a\": {\"service\": \"t\"}}}",
+			[]string{"1:16: START: the key is there twice, first in line 1", "2:1: nodes.a: the key is there twice, first in line 1"},
+		},
+		"a key twice in YAML, in another case": {
+			"start: a\nStart: b\nnodes: {a: {service: s}, b: {service: s}}\n",
+			[]string{"2:1: Start: the key is there twice, first in line 1"},
+		},
+		"a key twice in what is only passed on, in JSON": {
+			`{"start": "a", "nodes": {"a": {"service": "s", "params": {"x": [1, {"y": 1, "y": 2}]}}}}`,
+			[]string{"1:77: nodes.a.params.x[1].y: the key is there twice, first in line 1"},
+		},
+		"the same in YAML": {
+			"start: a\nnodes: {a: {service: s, params: {x: [1, {y: 1, y: 2}]}}}\n",
+			[]string{"2:48: nodes.a.params.x[1].y: the key is there twice, first in line 2"},
+		},
+		"no form in JSON": {
+			"start: a\nnodes:\n  a: {service: s, params: {x: .inf}}\n",
+			[]string{`3:31: nodes.a.params.x: ".inf" has no form in JSON`},
+		},
+		"likely typos": {
+			"start: a\nnodes:\n  a: {service: s, max_retrys: 2, kindd: x, frobnicate: 1, x-note: mine}\nedge: []\n.shared: 1\n",
+			[]string{
+				"3:19: warning: nodes.a.max_retrys: unknown field, ignored: did you mean max_retries?",
+				"3:34: warning: nodes.a.kindd: unknown field, ignored: did you mean kind?",
+				"3:44: warning: nodes.a.frobnicate: unknown field, ignored",
+				"4:1: warning: edge: unknown field, ignored: did you mean edges?",
+			},
+		},
+		"an expression": {
+			"start: c\nnodes:\n  c:\n    kind: choice\n    choice_cases:\n    - action: x\n      expr: {and: [true, {equals: [1, 2]}]}\n    - action: y\n",
+			[]string{
+				"7:27: nodes.c.choice_cases[0].expr.and[1].equals: unknown operator \"equals\"",
+				"8:7: nodes.c.choice_cases[1].expr: is missing",
+			},
+		},
+		"params that are no object": {
+			"start: a\nnodes:\n  a: {service: s, params: [1]}\n",
+			[]string{"3:19: nodes.a.params: must be an object, is an array"},
+		},
+		"numbers out of range": {
+			"start: a\nnodes:\n  a: {service: s, max_retries: 1e300, wait_ms: 99999999999999999999, max_attempts: 3.0}\n",
+			[]string{
+				"3:32: nodes.a.max_retries: is too large: 1e300",
+				"3:48: nodes.a.wait_ms: is too large: 99999999999999999999",
+			},
+		},
+		"an alias inside its own value": {
+			"start: a\nnodes: {a: {service: s, params: &p {x: *p}}}\n",
+			[]string{"2:40: nodes.a.params.x: the alias *p is a part of what it stands for"},
+		},
+		"an alias of nothing": {"start: *a\n", []string{"1:1: invalid YAML: unknown anchor 'a' referenced"}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, problemsOf(tt.text)) })
+	}
+}
+
+func TestAliasesAndMergesReuseParts(t *testing.T) {
+	d, err := define.ParseYAML([]byte(`
+.defaults: &d {service: s, max_retries: 3, params: {b: 1, a: 2}}
+start: a
+nodes:
+  a: *d
+  b: {<<: *d, max_retries: 1}
+  c: {<<: [{wait_ms: 5}, *d], service: t}
+`))
+	require.NoError(t, err)
+	require.Equal(t, d.Nodes["a"].Params, d.Nodes["b"].Params)
+	require.Equal(t, 3, d.Nodes["a"].MaxRetries)
+	require.Equal(t, 1, d.Nodes["b"].MaxRetries)
+	require.Equal(t, "t", d.Nodes["c"].Service)
+	require.Equal(t, int64(5), d.Nodes["c"].WaitMS)
+}
+
+func TestTextsThatGrowAreRefused(t *testing.T) {
+	bomb := "start: a\nx0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n"
+	for i := 1; i < 12; i++ {
+		part := strings.Repeat(fmt.Sprintf("*x%d, ", i-1), 10)
+		bomb += fmt.Sprintf("x%d: &x%d [%s]\n", i, i, part)
+	}
+	deep := "start: a\nd0: &d0 1\n"
+	for i := 1; i < 500; i++ {
+		deep += fmt.Sprintf("d%d: &d%d [[[*d%d]]]\n", i, i, i-1)
+	}
+	nodes := "start: a\ns0: &s0 {service: s}\n"
+	for i := 1; i < 20; i++ {
+		nodes += fmt.Sprintf("s%d: &s%d {kind: subflow, subflow: {start: a, nodes: {a: *s%d, b: *s%d, c: *s%d}}}\n", i, i, i-1, i-1, i-1)
+	}
+	merges := "start: a\nm: &m {" + manyKeys(5000) + "}\nnodes: {a: {params: {list: ["
+	merges += strings.Repeat("{<<: *m}, ", 1000) + "]}}}\n"
+	for name, text := range map[string]string{
+		"values": bomb, "nesting": deep, "subflows": nodes, "merges": merges,
+		"brackets": strings.Repeat("[", 1<<20), "dashes": strings.Repeat("- ", 1<<19),
+		"brackets in JSON": `{"start":` + strings.Repeat("[", 1<<20),
+		"subflows in JSON": strings.Repeat(`{"nodes":{"a":{"subflow":`, 3000) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("}}}", 3000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := define.Parse([]byte(text))
+			require.Error(t, err)
+			require.Len(t, err.(define.Problems), 1)
+		})
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "key-number-%d: 1, ", i)
+	}
+	return b.String()
+}
+
+func TestYAMLScalarsKeepTheirType(t *testing.T) {
+	for text, want := range map[string]string{
+		"2": `2`, "2.50": `2.50`, "1e3": `1e3`, "0x1F": `31`, "0o17": `15`, "1_000": `1000`, "-3": `-3`, "+3": `3`,
+		".5": `0.5`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`, "": `null`, "null": `null`,
+		"'2'": `"2"`, `"a\tb"`: `"a\tb"`, "!!str 2": `"2"`, "2001-01-01": `"2001-01-01"`, "$params.x": `"$params.x"`,
+		"12345678901234567890123": `12345678901234567890123`, "|\n  a\n  b\n": `"a\nb\n"`, "a  b": `"a  b"`,
+		"{b: 1, a: [x, {d: 1}]}": `{"b":1,"a":["x",{"d":1}]}`,
+	} {
+		got, err := define.YAMLToJSON([]byte("v: " + text))
+		require.NoError(t, err, text)
+		require.Equal(t, `{"v":`+want+`}`, string(got), text)
+	}
+}
+
+func TestYAMLToJSONTellsWhere(t *testing.T) {
+	_, err := define.YAMLToJSON([]byte("a: 1\n2: b\n"))
+	require.EqualError(t, err, "2:1: 2: keys must be strings: put this one in quotes")
+	_, err = define.YAMLToJSON([]byte("a: [\n"))
+	require.ErrorContains(t, err, "invalid YAML: ")
+}
+
+func TestProblemsAreAnErrorTheCallerCanActOn(t *testing.T) {
+	_, err := define.Parse([]byte("{"))
+	require.Equal(t, flow.Invalid, flow.KindOf(err))
+	var problems define.Problems
+	require.True(t, errors.As(err, &problems))
+	require.NoError(t, define.Problems{{Severity: define.SeverityWarning}}.Err())
+}
+
+func TestManyProblemsAreCut(t *testing.T) {
+	d := define.Definition{Start: "n0", Nodes: map[string]*define.Node{}}
+	for i := range 500 {
+		d.Nodes[fmt.Sprintf("n%d", i)] = &define.Node{Kind: "nonsense"}
+	}
+	_, problems := compile.Definition(&d, flow.Limits{})
+	require.Len(t, problems, define.MaxProblems+1)
+	require.Equal(t, "there are 300 more of severity error", problems[define.MaxProblems].Msg)
+}
+
+func TestParamsOfJSONAreNotRewritten(t *testing.T) {
+	d, err := define.ParseJSON([]byte(`{"start":"a","nodes":{"a":{"service":"s","params":{"b": 1.0, "a" : "\u00e9\/"}}}}`))
+	require.NoError(t, err)
+	require.Equal(t, json.RawMessage(`{"b":1.0,"a":"\u00e9\/"}`), d.Nodes["a"].Params)
+}
+
+func TestALargeTextHasToBeJSON(t *testing.T) {
+	large := strings.Repeat("# a comment\n", define.MaxYAMLText/12+1) + "start: a\nnodes: {a: {service: s}}\n"
+	d, err := define.Parse([]byte(large))
+	require.Nil(t, d)
+	require.ErrorContains(t, err, "more than the limit of 4194304 for YAML: send it as JSON")
+	_, err = define.YAMLToJSON([]byte(large))
+	require.ErrorContains(t, err, "send it as JSON")
+}

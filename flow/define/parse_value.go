@@ -1,0 +1,154 @@
+package define
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// value is a part of a text, whether that is JSON or YAML.
+type value interface {
+	kind() expr.Kind
+	raw() json.RawMessage // as JSON
+	members() []member    // of an object, in the order written
+	elements() []value    // of an array
+	position() position
+}
+
+// member is a key of an object.
+type member struct {
+	key   string
+	at    position // of the key
+	value value
+}
+
+// position in a text: a line and column from 1, or an offset that nobody has counted lines up to
+// yet. The zero position is unknown.
+type position struct {
+	line, column int
+
+	text   *jsonText
+	offset int
+}
+
+// count is the position as a line and column.
+func (p position) count() (line, column int) {
+	if p.text != nil {
+		return p.text.count(p.offset)
+	}
+	return p.line, p.column
+}
+
+// Place is where something is in a definition: the path to it. The root is nil.
+type Place struct {
+	up    *Place
+	name  string // key of an object; for an element of an array its index in brackets
+	depth int
+}
+
+func (p *Place) below(name string) *Place {
+	if p == nil {
+		return &Place{nil, name, 1}
+	}
+	return &Place{p, name, p.depth + 1}
+}
+
+// At is the place of a key of the definition itself.
+func At(key string) *Place { return (*Place)(nil).Key(key) }
+
+func (p *Place) Key(k string) *Place { return p.below(k) }
+
+func (p *Place) Index(i int) *Place { return p.below("[" + strconv.Itoa(i) + "]") }
+
+// Inside goes on with a path such as and[1].eq.
+func (p *Place) Inside(path string) *Place {
+	for name := range strings.SplitSeq(path, ".") {
+		key, rest, _ := strings.Cut(name, "[")
+		if key != "" {
+			p = p.Key(key)
+		}
+		for rest != "" {
+			name, rest, _ = strings.Cut(rest, "[")
+			p = p.below("[" + name)
+		}
+	}
+	return p
+}
+
+func (p *Place) String() string {
+	var b strings.Builder
+	for i, name := range p.names() {
+		if i > 0 && !strings.HasPrefix(name, "[") {
+			b.WriteByte('.')
+		}
+		b.WriteString(shorten(name))
+	}
+	return b.String()
+}
+
+// shorten cuts a name that no reader could take in, so that no message is as large as a definition.
+func shorten(name string) string {
+	const most = 2 * MaxKey
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
+}
+
+func (p *Place) names() []string {
+	if p == nil {
+		return nil
+	}
+	names := make([]string, p.depth)
+	for ; p != nil; p = p.up {
+		names[p.depth-1] = p.name
+	}
+	return names
+}
+
+// locate finds the position of a place, or of what should hold it. That of an object or array is
+// the one of its key, where a reader looks for its name.
+func locate(v value, at *Place) position {
+	found := v.position()
+	for _, name := range at.names() {
+		key, next := child(v, name)
+		if next == nil {
+			break
+		}
+		v, found = next, next.position()
+		if kind := v.kind(); key != (position{}) && (kind == expr.KindObject || kind == expr.KindArray) {
+			found = key
+		}
+	}
+	return found
+}
+
+// child finds a part of a value by its name in a path, and the position of its key.
+func child(v value, name string) (position, value) {
+	switch v.kind() {
+	case expr.KindObject:
+		if m := memberOf(v.members(), name); m != nil {
+			return m.at, m.value
+		}
+	case expr.KindArray:
+		i, err := strconv.Atoi(strings.Trim(name, "[]"))
+		if elements := v.elements(); err == nil && i >= 0 && i < len(elements) {
+			return position{}, elements[i]
+		}
+	}
+	return position{}, nil
+}
+
+// memberOf finds the member that counts for a name: the last one, an exact match first.
+func memberOf(members []member, name string) *member {
+	var found *member
+	for i := range members {
+		m := &members[i]
+		if m.key == name || (found == nil || found.key != name) && strings.EqualFold(m.key, name) {
+			found = m
+		}
+	}
+	return found
+}

@@ -1,0 +1,285 @@
+package define
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Bounds on what a YAML text may stand for once its aliases are replaced.
+const (
+	maxYAMLText   = 4 << 20  // of the text: reading it takes about sixty times as much memory, that of JSON ten times
+	maxYAMLBytes  = 16 << 20 // as JSON
+	maxYAMLDepth  = 1_000
+	maxYAMLMerged = 1_000_000 // keys
+)
+
+// readYAML reads the one document of a YAML text.
+func readYAML(text []byte, r *Reporter) value {
+	if len(text) > maxYAMLText {
+		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
+		return nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, second yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text is empty")
+		return nil
+	case err != nil:
+		yamlSyntax(text, err, r)
+		return nil
+	}
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		r.add(SeverityError, nil, positionOf(&second), "the text has more than one document")
+		return nil
+	case !errors.Is(err, io.EOF):
+		yamlSyntax(text, err, r)
+		return nil
+	}
+	c := yamlReader{Reporter: r, done: map[*yaml.Node]*yamlValue{}}
+	root := c.read(&doc, nil)
+	if c.tooMuch {
+		return nil
+	}
+	return root
+}
+
+// yamlSyntax reports an error of the parser, which knows the line but not the column.
+func yamlSyntax(text []byte, err error, r *Reporter) {
+	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), position{line: 1, column: 1}
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		number, rest, _ := strings.Cut(rest, ": ")
+		if line, err := strconv.Atoi(number); err == nil {
+			msg, at.line = rest, line
+		}
+	}
+	if lines := bytes.Split(text, []byte("\n")); at.line <= len(lines) {
+		line := lines[at.line-1]
+		at.column += len(line) - len(bytes.TrimLeft(line, " \t"))
+	}
+	r.add(SeverityError, nil, at, "invalid YAML: %s", msg)
+}
+
+// yamlValue is a value of a YAML text. What is used several times through aliases is one value.
+type yamlValue struct {
+	is     expr.Kind
+	scalar json.RawMessage
+	at     position
+	fields []member
+	list   []value
+	bytes  int // at most, as JSON
+	depth  int
+}
+
+func (v *yamlValue) kind() expr.Kind    { return v.is }
+func (v *yamlValue) position() position { return v.at }
+func (v *yamlValue) members() []member  { return v.fields }
+func (v *yamlValue) elements() []value  { return v.list }
+
+func (v *yamlValue) raw() json.RawMessage {
+	if v.scalar != nil {
+		return v.scalar
+	}
+	return appendJSON(nil, v)
+}
+
+// appendJSON writes a value as JSON, its keys in the order written.
+func appendJSON(b []byte, v value) []byte {
+	switch v.kind() {
+	case expr.KindArray:
+		b = append(b, '[')
+		for i, e := range v.elements() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, e)
+		}
+		return append(b, ']')
+	case expr.KindObject:
+		b = append(b, '{')
+		for i, m := range v.members() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(expr.AppendQuote(b, m.key), ':')
+			b = appendJSON(b, m.value)
+		}
+		return append(b, '}')
+	default:
+		return append(b, v.raw()...)
+	}
+}
+
+func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n.Column} }
+
+// yamlReader turns the nodes of a document into values. The parser bounds how deep the nodes are
+// nested, and an alias takes the value that its anchor has become, so reading ends even where
+// aliases would expand to any size.
+type yamlReader struct {
+	*Reporter
+	done    map[*yaml.Node]*yamlValue // nil while a node is being read
+	merged  int
+	tooMuch bool
+}
+
+func (c *yamlReader) read(n *yaml.Node, at *Place) *yamlValue {
+	for n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
+		n = n.Content[0]
+	}
+	if n.Kind == yaml.AliasNode {
+		return c.alias(n, at)
+	}
+	v := &yamlValue{at: positionOf(n)}
+	if n.Anchor != "" {
+		c.done[n] = nil
+		defer func() { c.done[n] = v }()
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		v.is = expr.KindObject
+		c.mapping(n, v, at)
+	case yaml.SequenceNode:
+		v.is = expr.KindArray
+		for i, e := range n.Content {
+			part := c.read(e, at.Index(i))
+			v.list = append(v.list, part)
+			v.holds(part)
+		}
+	default:
+		c.scalar(n, v, at)
+	}
+	c.bound(v, at)
+	return v
+}
+
+func (c *yamlReader) alias(n *yaml.Node, at *Place) *yamlValue {
+	if v := c.done[n.Alias]; v != nil {
+		return v
+	}
+	where := positionOf(n)
+	c.add(SeverityError, at, where, "the alias *%s is a part of what it stands for", n.Value)
+	return &yamlValue{at: where, scalar: noValue}
+}
+
+// holds counts a part of a value.
+func (v *yamlValue) holds(part *yamlValue) {
+	v.bytes += part.bytes + 1
+	v.depth = max(v.depth, part.depth+1)
+}
+
+// bound gives up on a text that stands for too much.
+func (c *yamlReader) bound(v *yamlValue, at *Place) {
+	v.bytes += len(v.scalar) + 2
+	switch {
+	case v.bytes > maxYAMLBytes || c.merged > maxYAMLMerged:
+		c.add(SeverityError, nil, v.at, "the text stands for more than %d MiB of JSON", maxYAMLBytes>>20)
+	case v.depth > maxYAMLDepth:
+		c.add(SeverityError, nil, v.at, "values are nested deeper than %d", maxYAMLDepth)
+	default:
+		return
+	}
+	c.tooMuch = true
+	*v = yamlValue{at: v.at, scalar: noValue}
+}
+
+func (c *yamlReader) mapping(n *yaml.Node, v *yamlValue, at *Place) {
+	first := make(map[string]position, len(n.Content)/2)
+	var merges []*yamlValue
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, where := n.Content[i], positionOf(n.Content[i])
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
+			merges = append(merges, c.merge(n.Content[i+1], at.Key(key.Value))...)
+			continue
+		}
+		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
+			c.add(SeverityError, at.Key(key.Value), where, "keys must be strings: put this one in quotes")
+			continue
+		}
+		if before, dup := first[key.Value]; dup {
+			c.add(SeverityError, at.Key(key.Value), where, "the key is there twice, first in line %d", before.line)
+			continue
+		}
+		first[key.Value] = where
+		v.field(member{key.Value, where, c.read(n.Content[i+1], at.Key(key.Value))})
+	}
+	for _, from := range merges {
+		c.merged += len(from.fields)
+		if c.merged > maxYAMLMerged {
+			return
+		}
+		for _, m := range from.fields {
+			if _, dup := first[m.key]; !dup {
+				first[m.key] = m.at
+				v.field(m)
+			}
+		}
+	}
+}
+
+func (v *yamlValue) field(m member) {
+	v.fields = append(v.fields, m)
+	v.bytes += len(m.key) + 3
+	v.holds(m.value.(*yamlValue))
+}
+
+// merge reads what stands behind the key <<: an object, or an array of objects.
+func (c *yamlReader) merge(n *yaml.Node, at *Place) []*yamlValue {
+	v := c.read(n, at)
+	switch v.is {
+	case expr.KindObject:
+		return []*yamlValue{v}
+	case expr.KindArray:
+		var all []*yamlValue
+		for _, e := range v.list {
+			if e.kind() == expr.KindObject {
+				all = append(all, e.(*yamlValue))
+			}
+		}
+		if len(all) == len(v.list) {
+			return all
+		}
+	}
+	c.add(SeverityError, at, positionOf(n), "only objects can be merged")
+	return nil
+}
+
+// scalar gives a scalar the JSON of its type. A number keeps its text where that is JSON too.
+func (c *yamlReader) scalar(n *yaml.Node, v *yamlValue, at *Place) {
+	switch n.ShortTag() {
+	case "!!null":
+		v.is, v.scalar = expr.KindNull, noValue
+	case "!!bool":
+		v.is, v.scalar = expr.KindBool, json.RawMessage(strings.ToLower(n.Value))
+	case "!!int", "!!float":
+		v.is, v.scalar = expr.KindNumber, json.RawMessage(n.Value)
+	default: // dates and whatever else has no JSON of its own are the text as written
+		v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
+	}
+	if expr.KindOf(v.scalar) == v.is && json.Valid(v.scalar) {
+		return
+	}
+	var decoded any
+	err := n.Decode(&decoded)
+	if err == nil {
+		v.scalar, err = json.Marshal(decoded)
+	}
+	if err != nil {
+		c.add(SeverityError, at, v.at, "%.40q has no form in JSON", n.Value)
+		v.is, v.scalar = expr.KindNull, noValue
+	}
+}
+
+// noValue is what a null is in JSON.
+var noValue = json.RawMessage("null")

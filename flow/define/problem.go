@@ -1,0 +1,163 @@
+package define
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Severity says whether a Problem keeps a definition from being used.
+type Severity string
+
+// A definition with an error is refused; a warning says that something may not be what was meant.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// Problem is something wrong with a definition, and where: a path such as nodes.a.max_retries, and
+// the line and column, from 1, if the definition was read from a text (else 0).
+type Problem struct {
+	Path     string   `json:"path"`
+	Line     int      `json:"line,omitempty"`
+	Column   int      `json:"column,omitempty"`
+	Severity Severity `json:"severity"`
+	Msg      string   `json:"msg"`
+}
+
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d: ", p.Line, p.Column)
+	}
+	if p.Severity == SeverityWarning {
+		b.WriteString("warning: ")
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Msg)
+	return b.String()
+}
+
+// Problems are all that is known to be wrong with a definition, in the order of its text.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	if len(p) == 1 {
+		return p[0].String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the definition has %d problems:", len(p))
+	for _, problem := range p {
+		b.WriteString("\n  " + problem.String())
+	}
+	return b.String()
+}
+
+// Err is nil if there are only warnings.
+func (p Problems) Err() error {
+	for _, problem := range p {
+		if problem.Severity == SeverityError {
+			return p
+		}
+	}
+	return nil
+}
+
+// As makes problems an Error of the kind Invalid for those who ask with errors.As.
+func (p Problems) As(target any) bool {
+	e, ok := target.(**flow.Error)
+	if ok {
+		*e = &flow.Error{Kind: flow.Invalid, Msg: p.Error()}
+	}
+	return ok
+}
+
+// sort orders problems by where they are, in the text if there is one.
+func (p Problems) sort() {
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
+	})
+}
+
+// maxProblems is how many errors, and how many warnings, are told about one definition.
+const maxProblems = 200
+
+// Reporter collects problems. Its zero value collects those of a definition without a text.
+type Reporter struct {
+	root     value // what the definition was read from, or nil
+	problems Problems
+	paths    map[string]bool // with an error
+	count    map[Severity]int
+}
+
+// add reports a problem at a place. What is told after an error at the same place follows from it.
+func (r *Reporter) add(severity Severity, at *Place, where position, format string, args ...any) {
+	if r.paths == nil {
+		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+	}
+	if r.count[severity] >= maxProblems {
+		r.count[severity]++
+		return
+	}
+	path := at.String()
+	if r.paths[path] {
+		return
+	}
+	r.paths[path] = severity == SeverityError
+	r.count[severity]++
+	line, column := where.count()
+	r.problems = append(r.problems, Problem{path, line, column, severity, fmt.Sprintf(format, args...)})
+}
+
+// mute lets nothing more be told about a place: what is wrong there follows from what was told.
+func (r *Reporter) mute(at *Place) {
+	if r.paths == nil {
+		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+	}
+	r.paths[at.String()] = true
+}
+
+// Errorf reports an error at a place, whose position it looks up.
+func (r *Reporter) Errorf(at *Place, format string, args ...any) {
+	r.add(SeverityError, at, r.locate(SeverityError, at), format, args...)
+}
+
+// Warnf reports a warning at a place, whose position it looks up.
+func (r *Reporter) Warnf(at *Place, format string, args ...any) {
+	r.add(SeverityWarning, at, r.locate(SeverityWarning, at), format, args...)
+}
+
+// locate finds a place in the text, unless the problem would not be told anyway.
+func (r *Reporter) locate(severity Severity, at *Place) position {
+	if r.root == nil || r.count[severity] >= maxProblems {
+		return position{}
+	}
+	return locate(r.root, at)
+}
+
+// All are the problems collected, in order; of too many the number of those left out is told.
+func (r *Reporter) All() Problems {
+	all := slices.Clone(r.problems)
+	all.sort()
+	for _, severity := range []Severity{SeverityError, SeverityWarning} {
+		if more := r.count[severity] - maxProblems; more > 0 {
+			all = append(all, Problem{Severity: severity, Msg: fmt.Sprintf("there are %d more of severity %s", more, severity)})
+		}
+	}
+	return all
+}
+
+// Reporter goes on from what is known of the text that the definition was read from, without changing it.
+func (d *Definition) Reporter() *Reporter {
+	r := d.source
+	if r == nil {
+		return &Reporter{}
+	}
+	return &Reporter{r.root, slices.Clone(r.problems), maps.Clone(r.paths), maps.Clone(r.count)}
+}

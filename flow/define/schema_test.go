@@ -1,0 +1,285 @@
+package define
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the schema anew")
+
+type obj = map[string]any
+
+// words are what may be written in fields that take only these.
+var words = map[string][]string{
+	"Definition.mode":        {"graph", "dag"},
+	"Definition.profile":     {"ork", "pgflow"},
+	"Definition.on_error":    {"follow", "fail", "continue", "fail_fast"},
+	"Definition.input_shape": {"run_deps", "deps", "merged", "mapped"},
+	"Node.kind": {"executor", "choice", "parallel", "foreach", "subflow", "timer", "wait_event", "approval",
+		"fanout", "map", "branch", "output", "remote", "single"},
+	"Node.exec_type":        {"http", "queue", "local_func", "local_script", "direct"},
+	"Node.exec_mode":        {"http", "queue", "local_func", "local_script", "direct"},
+	"Node.on_error":         {"follow", "fail"},
+	"Node.parallel_mode":    {"sequential", "concurrent"},
+	"Node.failure_strategy": {"collect_errors", "continue", "ignore_errors", "fail_fast", "retry"},
+	"Node.run_on":           {"success", "always"},
+	"Node.route":            {"push", "queue", "direct"},
+	"Node.skip_mode":        {"propagate", "optional", "fail"},
+	"Node.whenUnmet":        {"skip", "skip-cascade", "fail"},
+	"Node.on_exhausted":     {"fail", "skip", "skip-cascade"},
+	"Node.input_shape":      {"run_deps", "deps", "merged", "mapped"},
+	"ExecSpec.exec_type":    {"http", "queue", "local_func", "local_script", "direct"},
+	"ExecSpec.exec_mode":    {"http", "queue", "local_func", "local_script", "direct"},
+	"Handler.exec_type":     {"http", "queue", "local_func", "local_script", "direct"},
+	"Prep.exec_type":        {"http", "queue", "local_func", "local_script", "direct"},
+	"EachOf.on_error":       {"fail_fast", "collect", "continue"},
+	"RetrySpec.backoff":     {"fixed", "exponential"},
+	"Defaults.exec_type":    {"http", "queue", "local_func", "local_script", "direct"},
+	"Defaults.route":        {"push", "queue", "direct"},
+	"Defaults.skip_mode":    {"propagate", "optional", "fail"},
+}
+
+// objects are fields of any JSON that have to be objects; the others may be anything.
+var objects = []string{"Node.params", "ExecSpec.params", "Node.input", "When.if", "When.if_not"}
+
+func TestTheSchemaIsUpToDate(t *testing.T) {
+	made := newSchema(t).document()
+	if *update {
+		require.NoError(t, os.WriteFile("schema.json", made, 0o644))
+	}
+	kept, err := os.ReadFile("schema.json")
+	require.NoError(t, err)
+	require.Equal(t, string(kept), string(made), "schema.json is out of date: run go generate")
+}
+
+// schema is one that is being made.
+type schema struct {
+	t        *testing.T
+	comments map[string]string // of types, and of fields as Type.field in Go's names
+	defs     obj
+	used     map[string]bool // of words and objects
+}
+
+func newSchema(t *testing.T) *schema {
+	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
+	for _, file := range []string{"definition.go", "definition_dag.go", "../plan.go"} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		require.NoError(t, err)
+		ast.Inspect(parsed, s.read)
+	}
+	return s
+}
+
+// read notes the comments of a type.
+func (s *schema) read(n ast.Node) bool {
+	decl, ok := n.(*ast.GenDecl)
+	if !ok || decl.Tok != token.TYPE {
+		return true
+	}
+	spec := decl.Specs[0].(*ast.TypeSpec)
+	s.comments[spec.Name.Name] = sentence(decl.Doc.Text())
+	if fields, ok := spec.Type.(*ast.StructType); ok {
+		for _, f := range fields.Fields.List {
+			for _, name := range f.Names {
+				s.comments[spec.Name.Name+"."+name.Name] = sentence(f.Doc.Text() + f.Comment.Text())
+			}
+		}
+	}
+	return true
+}
+
+func sentence(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func (s *schema) document() []byte {
+	s.ref(reflect.TypeFor[Definition]())
+	for name := range words {
+		require.True(s.t, s.used[name], "there is no field %s", name)
+	}
+	for _, name := range objects {
+		require.True(s.t, s.used[name], "there is no field %s", name)
+	}
+	root := obj{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title":   "A flow of Troupe",
+		"$ref":    "#/$defs/Definition",
+		"$defs":   s.defs,
+	}
+	b, err := json.MarshalIndent(root, "", "  ")
+	require.NoError(s.t, err)
+	return append(b, '\n')
+}
+
+// ref refers to the description of a type that has a name.
+func (s *schema) ref(t reflect.Type) obj {
+	if s.defs[t.Name()] == nil {
+		s.defs[t.Name()] = obj{} // for those that hold themselves
+		s.defs[t.Name()] = s.describe(t)
+	}
+	return obj{"$ref": "#/$defs/" + t.Name()}
+}
+
+func (s *schema) describe(t reflect.Type) obj {
+	switch t {
+	case reflect.TypeFor[Duration]():
+		return obj{"description": s.comments["Duration"], "anyOf": []obj{
+			{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`, "examples": []string{"250ms", "30s", "1h30m"}},
+			{"type": "number", "minimum": 0}}}
+	case reflect.TypeFor[Source]():
+		return obj{"description": s.comments["Source"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}, s.ref(reflect.TypeFor[Handler]())}}
+	case reflect.TypeFor[Inner]():
+		return obj{"description": s.comments["Inner"], "anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[Definition]())}}
+	}
+	properties := obj{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "" {
+			properties[name] = s.field(t, f, name)
+		}
+	}
+	d := obj{"type": "object", "description": s.comments[t.Name()], "properties": properties,
+		"additionalProperties": false, "patternProperties": obj{`^[.$_]|^x-`: true}}
+	if t == reflect.TypeFor[Definition]() {
+		d["required"] = []string{"nodes"}
+	}
+	return d
+}
+
+// field describes a field; of one from an embedded type the comment is there.
+func (s *schema) field(t reflect.Type, f reflect.StructField, name string) obj {
+	holder := t
+	for _, i := range f.Index[:len(f.Index)-1] {
+		holder = holder.Field(i).Type
+	}
+	d := s.value(f.Type, t.Name()+"."+name)
+	comment := s.comments[holder.Name()+"."+f.Name]
+	require.NotEmpty(s.t, comment, "%s.%s has no comment", holder.Name(), f.Name)
+	d["description"] = comment
+	return d
+}
+
+func (s *schema) value(t reflect.Type, name string) obj {
+	if list := words[name]; list != nil {
+		s.used[name] = true
+		return obj{"enum": list}
+	}
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]() && slices.Contains(objects, name):
+		s.used[name] = true
+		return obj{"type": "object"}
+	case t == reflect.TypeFor[json.RawMessage]():
+		return obj{}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return s.value(t.Elem(), name)
+	case reflect.Struct:
+		return s.ref(t)
+	case reflect.Map:
+		of := s.value(t.Elem(), name+"[]")
+		if t.Elem() == reflect.TypeFor[*Node]() { // a node that says nothing
+			of = obj{"anyOf": []obj{of, {"type": "null"}}}
+		}
+		return obj{"type": "object", "additionalProperties": of}
+	case reflect.Slice:
+		return obj{"type": "array", "items": s.value(t.Elem(), name+"[]")}
+	case reflect.String:
+		return obj{"type": "string"}
+	case reflect.Bool:
+		return obj{"type": "boolean"}
+	case reflect.Float64:
+		return obj{"type": "number"}
+	case reflect.Int, reflect.Int64:
+		return obj{"type": "integer"}
+	}
+	require.FailNow(s.t, "no description", "%s is a %s", name, t)
+	return nil
+}
+
+// validator of the kept schema, by somebody else's reading of the standard.
+func validator(t *testing.T) *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	require.NoError(t, c.AddResource("flow.json", doc))
+	s, err := c.Compile("flow.json")
+	require.NoError(t, err)
+	return s
+}
+
+func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
+	if !json.Valid(text) {
+		var err error
+		text, err = YAMLToJSON(text)
+		require.NoError(t, err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(t, err)
+	return s.Validate(v)
+}
+
+func TestTheSchemaFitsWhatPeopleWrite(t *testing.T) {
+	s := validator(t)
+	var files []string
+	for _, glob := range []string{"../../examples/flows/*.yaml", "../show/testdata/*.yaml"} {
+		found, err := filepath.Glob(glob)
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "expect.yaml" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, validate(t, s, text), file)
+	}
+	scripts, err := filepath.Glob("../testdata/*.txt")
+	require.NoError(t, err)
+	for _, file := range scripts {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for part := range strings.SplitSeq(string(text), "\n===\n") {
+			definition, _, _ := strings.Cut(part, "\n---\n")
+			require.NoError(t, validate(t, s, []byte(definition)), "%s: %s", file, definition)
+		}
+	}
+}
+
+func TestTheSchemaFindsWhatIsWrong(t *testing.T) {
+	s := validator(t)
+	for name, text := range map[string]string{
+		"no nodes":                     `{"start":"a"}`,
+		"a field that is none":         `{"nodes":{"a":{"servcie":"s"}}}`,
+		"a word that is none":          `{"nodes":{"a":{"kind":"exekutor"}}}`,
+		"a list that is none":          `{"nodes":{"a":{"depends_on":"b"}}}`,
+		"a number that is none":        `{"nodes":{"a":{"timeout_ms":"5"}}}`,
+		"a duration that is none":      `{"nodes":{"a":{"timeout":"5 s"}}}`,
+		"a wrong field deep inside":    `{"nodes":{"a":{"flow":{"nodes":{"b":{"each":{"item":[]}}}}}}}`,
+		"params that are no object":    `{"nodes":{"a":{"params":[]}}}`,
+		"an edge that leads to a list": `{"nodes":{},"edges":[{"from":"a","action":"x","to":[]}]}`,
+	} {
+		require.Error(t, validate(t, s, []byte(text)), name)
+	}
+	for name, text := range map[string]string{
+		"notes of one's own": `{"nodes":{"a":null},"x-team":"blue","_note":[1]}`,
+		"a flow by its name": `{"nodes":{"a":{"kind":"branch","flow":"other"}}}`,
+		"seconds":            `{"profile":"ork","nodes":{"a":{"timeout":5}}}`,
+	} {
+		require.NoError(t, validate(t, s, []byte(text)), name)
+	}
+}

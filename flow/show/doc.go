@@ -1,0 +1,2 @@
+// Package show renders plans for people: as text, as diagrams, as data, and how two of them differ.
+package show

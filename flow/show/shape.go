@@ -1,0 +1,299 @@
+package show
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Differences tells how the shapes of two plans differ: their nodes and the order of these, what each of
+// them does, with what, after which others and under which conditions. When, how long, how often and how
+// many at a time something is tried is no part of it.
+func Differences(old, new *flow.Plan) []string {
+	list := []string{}
+	list = appendDifferences(list, "the flow", planAspects, old, new)
+	list = append(list, graphDifferences("", old.Root, new.Root)...)
+	return append(list, graphDifferences("", old.Closing, new.Closing)...)
+}
+
+// graphDifferences are those of a scope; nil is one without nodes.
+func graphDifferences(prefix string, old, new *flow.Graph) (list []string) {
+	old, new = cmp.Or(old, &flow.Graph{}), cmp.Or(new, &flow.Graph{})
+	if prefix != "" {
+		list = appendDifferences(list, "the flow in "+strings.TrimSuffix(prefix, "/"), graphAspects, old, new)
+	}
+	was, is := keysOf(old), keysOf(new)
+	for _, key := range was {
+		if new.Nodes[key] == nil {
+			list = append(list, fmt.Sprintf("step %s is gone", prefix+key))
+		}
+	}
+	for _, key := range is {
+		before, now := old.Nodes[key], new.Nodes[key]
+		switch {
+		case before == nil:
+			list = append(list, fmt.Sprintf("step %s is new", prefix+key))
+		case before.Kind != now.Kind:
+			list = append(list, fmt.Sprintf("step %s: the type is %s, was %s", prefix+key, now.Kind, before.Kind))
+		default:
+			list = appendDifferences(list, "step "+prefix+key, nodeAspects, shaped{old, before}, shaped{new, now})
+			list = append(list, graphDifferences(prefix+key+"/", before.Sub, now.Sub)...)
+		}
+	}
+	if len(list) == 0 && !slices.Equal(was, is) {
+		list = append(list, fmt.Sprintf("the order of the steps is %s, was %s", strings.Join(is, ", "), strings.Join(was, ", ")))
+	}
+	return list
+}
+
+// keysOf are the keys of the nodes in the order that means something: of a graph it does not.
+func keysOf(g *flow.Graph) []string {
+	if g.Dag == nil {
+		return slices.Sorted(maps.Keys(g.Nodes))
+	}
+	keys := make([]string, len(g.Dag.List))
+	for i, n := range g.Dag.List {
+		keys[i] = n.Key
+	}
+	return keys
+}
+
+// aspect is a part of the shape of something, as a text; "" is none.
+type aspect[T any] struct {
+	name string
+	of   func(T) string
+	same func(a, b json.RawMessage) bool // of texts that are values; nil = equal texts
+}
+
+func (a aspect[T]) differs(was, is string) bool {
+	return was != is && (a.same == nil || !a.same(json.RawMessage(was), json.RawMessage(is)))
+}
+
+func appendDifferences[T any](list []string, what string, aspects []aspect[T], was, is T) []string {
+	for _, a := range aspects {
+		if before, now := a.of(was), a.of(is); a.differs(before, now) {
+			list = append(list, fmt.Sprintf("%s: the %s is %s, was %s", what, a.name, cmp.Or(now, "none"), cmp.Or(before, "none")))
+		}
+	}
+	return list
+}
+
+// shaped is a node in its graph.
+type shaped struct {
+	g *flow.Graph
+	n *flow.PlanNode
+}
+
+var planAspects = []aspect[*flow.Plan]{
+	{name: "mode", of: func(p *flow.Plan) string { return graphMode(p.Root) }},
+	{name: "start", of: func(p *flow.Plan) string { return p.Root.Start }},
+	{name: "reaction to errors", of: func(p *flow.Plan) string { return reaction(p.Root) }},
+	{name: "result", of: func(p *flow.Plan) string { return p.Result }},
+	{name: "last node", of: func(p *flow.Plan) string { return p.Finally }},
+}
+
+var graphAspects = []aspect[*flow.Graph]{
+	{name: "mode", of: graphMode},
+	{name: "start", of: func(g *flow.Graph) string { return g.Start }},
+	{name: "reaction to errors", of: reaction},
+	{name: "result", of: func(g *flow.Graph) string { return g.Result }},
+}
+
+func graphMode(g *flow.Graph) string {
+	switch {
+	case g.Dag != nil:
+		return flow.ModeDag
+	case g.Nodes == nil:
+		return ""
+	}
+	return flow.ModeGraph
+}
+
+// reaction of a dag to a failed node.
+func reaction(g *flow.Graph) string {
+	switch {
+	case g.Dag == nil:
+		return ""
+	case g.Dag.FailFast:
+		return "fail_fast"
+	}
+	return "continue"
+}
+
+// nodeAspects are what the shape of a node consists of, beside its kind and the flow inside.
+var nodeAspects = []aspect[shaped]{
+	{name: "route", of: func(s shaped) string {
+		if s.n.Single || s.n.Kind == flow.KindFanout {
+			return s.n.Exec.Route()
+		}
+		return ""
+	}},
+	asValue(aspect[shaped]{name: "handler", of: func(s shaped) string { return execText(&s.n.Exec) }}),
+	{name: "list of parts", of: func(s shaped) string { return partsText(s.n.Each) }},
+	asValue(aspect[shaped]{name: "params", of: func(s shaped) string { return compactText(s.n.Params) }}),
+	{name: "prep", of: func(s shaped) string { return prepText(s.n.Prep) }},
+	{name: "post", of: func(s shaped) string { return asJSON(s.n.Post) }},
+	{name: "failure strategy", of: func(s shaped) string { return string(s.n.Strategy) }},
+	{name: "list of cases", of: func(s shaped) string { return casesText(s.n) }},
+	{name: "default action", of: func(s shaped) string { return s.n.Default }},
+	{name: "compensation", of: func(s shaped) string { return s.n.Undo }},
+	{name: "set of edges", of: func(s shaped) string { return edgesText(s.n) }},
+	{name: "reaction to its failure", of: func(s shaped) string { return said(s.n.EndOnFail, "fail") }},
+	dagAspect("list of dependencies", func(g *flow.Graph, d *flow.PlanDag) string {
+		deps := make([]string, len(d.Deps))
+		for i, dep := range d.Deps {
+			deps[i] = g.Dag.List[dep].Key
+		}
+		return strings.Join(deps, ", ")
+	}),
+	dagAspect("run_on", func(_ *flow.Graph, d *flow.PlanDag) string { return said(d.Always, "always") }),
+	dagAspect("mode when skipped", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.Mode) }),
+	dagAspect("mode when exhausted", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.Exhausted) }),
+	asValue(dagAspect("pattern if", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.If) })),
+	asValue(dagAspect("pattern if_not", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.IfNot) })),
+	dagAspect("condition", func(_ *flow.Graph, d *flow.PlanDag) string { return celText(d.Expr) }),
+	dagAspect("shape of the input", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.Shape) }),
+	asValue(dagAspect("static input", func(_ *flow.Graph, d *flow.PlanDag) string { return compactText(d.Static) })),
+	dagAspect("input", func(_ *flow.Graph, d *flow.PlanDag) string { return mappedText(d) }),
+	dagAspect("source of its items", func(_ *flow.Graph, d *flow.PlanDag) string { return refText(d.Items) }),
+	dagAspect("number of units", func(_ *flow.Graph, d *flow.PlanDag) string {
+		if d.Repeats > 0 {
+			return fmt.Sprint(d.Repeats)
+		}
+		return refText(d.Count)
+	}),
+}
+
+func dagAspect(name string, of func(*flow.Graph, *flow.PlanDag) string) aspect[shaped] {
+	return aspect[shaped]{name: name, of: func(s shaped) string {
+		if s.n.Dag == nil {
+			return ""
+		}
+		return of(s.g, s.n.Dag)
+	}}
+}
+
+// asValue is an aspect whose texts are JSON: how a value is written is no part of the shape.
+func asValue(a aspect[shaped]) aspect[shaped] {
+	a.same = expr.Equal
+	return a
+}
+
+func said(yes bool, word string) string {
+	if yes {
+		return word
+	}
+	return ""
+}
+
+// execText is who carries out a job, and what goes along with it.
+func execText(x *flow.Exec) string {
+	own := *x
+	if own.Type == flow.ExecQueue || own.Type == flow.ExecDirect || own.Type == flow.ExecHTTP {
+		own.Type = "" // the route tells
+	}
+	return asJSON(struct {
+		Type    flow.ExecType   `json:"exec_type,omitempty"`
+		Service string          `json:"service,omitempty"`
+		Func    string          `json:"func,omitempty"`
+		Script  *flow.Script    `json:"script,omitempty"`
+		Params  json.RawMessage `json:"params,omitempty"`
+		Labels  []string        `json:"labels,omitempty"`
+	}{own.Type, own.Service, own.Func, own.Script, own.Params, own.Labels})
+}
+
+// partsText are the units of a parallel, and those of a foreach that are carried out differently.
+func partsText(e *flow.Each) string {
+	if e == nil {
+		return ""
+	}
+	var list []string
+	for _, b := range e.Branches {
+		list = append(list, b.Name+" "+b.Exec.Route()+" "+execText(&b.Exec))
+	}
+	for _, i := range slices.Sorted(maps.Keys(e.Items)) {
+		x := e.Items[i]
+		list = append(list, fmt.Sprint(i)+" "+x.Route()+" "+execText(&x))
+	}
+	return strings.Join(list, ", ")
+}
+
+func prepText(p flow.PlanPrep) string {
+	if !p.HasMap {
+		return p.Key
+	}
+	entries := map[string]string{}
+	for _, e := range p.Map {
+		entries[e.Key] = e.Text
+	}
+	b, _ := json.Marshal(entries)
+	return string(b)
+}
+
+func casesText(n *flow.PlanNode) string {
+	var list []string
+	for _, c := range n.Cases {
+		list = append(list, c.Action+" if "+compactText(c.Text))
+	}
+	return strings.Join(list, ", ")
+}
+
+func edgesText(n *flow.PlanNode) string {
+	var edges []string
+	for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
+		edges = append(edges, action+" → "+n.Edges[action])
+	}
+	return strings.Join(edges, ", ")
+}
+
+// mappedText is what a mapped input is put together of.
+func mappedText(d *flow.PlanDag) string {
+	switch {
+	case d.Bindings == nil:
+		return celText(d.MapExpr) + refText(d.Map)
+	}
+	fields := make([]string, len(d.Bindings))
+	for i, b := range d.Bindings {
+		fields[i] = b.Name + ": " + refText(b.Ref) + compactText(b.Const)
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func refText(r *flow.PlanRef) string {
+	if r == nil {
+		return ""
+	}
+	return r.Text
+}
+
+func celText(c *expr.CEL) string {
+	if c == nil {
+		return ""
+	}
+	return c.Source()
+}
+
+func compactText(v json.RawMessage) string {
+	if c := expr.Compact(v); c != nil {
+		return string(c)
+	}
+	return string(v)
+}
+
+// asJSON is a value's JSON; "" if there is nothing in it.
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if string(b) == "{}" {
+		return ""
+	}
+	return string(b)
+}

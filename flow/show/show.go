@@ -1,0 +1,223 @@
+package show
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// View is a plan as people look at it: what the compiler made of a definition, the nodes it added included.
+type View struct {
+	Name    string       `json:"name,omitempty"`
+	Profile flow.Profile `json:"profile,omitempty"`
+	Result  string       `json:"result,omitempty"` // graph mode: the key of shared that is the task's result
+	Finally string       `json:"finally,omitempty"`
+	Root    Scope        `json:"root"`
+	Closing []*Node      `json:"closing,omitempty"` // nodes that run when everything else is over
+}
+
+// Scope is a scope of it.
+type Scope struct {
+	Mode    string  `json:"mode"`
+	OnError string  `json:"on_error,omitempty"`
+	Start   string  `json:"start,omitempty"`
+	Output  string  `json:"output,omitempty"` // dag mode: the node whose output is the scope's
+	Nodes   []*Node `json:"nodes"`            // dag mode: in the order of the definition; graph mode: as they are reached
+}
+
+// Node is a node of it.
+type Node struct {
+	Key        string        `json:"key"`
+	Kind       flow.Kind     `json:"kind"`
+	Handler    string        `json:"handler,omitempty"` // who carries out its jobs, such as queue:paint
+	For        string        `json:"for,omitempty"`     // the node that the compiler made it for
+	After      []string      `json:"after,omitempty"`   // dag mode: what it waits for
+	Always     bool          `json:"always,omitempty"`
+	When       string        `json:"when,omitempty"` // which conditions it has
+	SkipMode   flow.SkipMode `json:"skip_mode,omitempty"`
+	Exhausted  flow.SkipMode `json:"on_exhausted,omitempty"`
+	Items      string        `json:"items,omitempty"` // where the units come from
+	Window     int           `json:"concurrency,omitempty"`
+	Edges      []Edge        `json:"edges,omitempty"` // graph mode
+	Compensate string        `json:"compensate,omitempty"`
+	Times
+	Inside *Scope `json:"inside,omitempty"`
+
+	note string // what it runs for, of one that runs when everything else is over
+}
+
+// Edge leads to the next node; To "" ends the scope.
+type Edge struct {
+	Action string `json:"action"`
+	To     string `json:"to"`
+}
+
+// Ghost says whether the compiler made the node for another one.
+func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
+
+// Plan shows a plan under a name.
+func Plan(p *flow.Plan, name string) *View {
+	v := &View{Name: name, Profile: p.Profile, Result: p.Result, Finally: p.Finally, Root: *scopeOf(p.Root)}
+	if p.Closing != nil {
+		v.Closing = scopeOf(p.Closing).Nodes
+		for _, n := range v.Closing {
+			n.note = "compensation"
+			if n.Key == p.Finally {
+				n.note = "finally"
+			}
+		}
+	}
+	return v
+}
+
+func scopeOf(g *flow.Graph) *Scope {
+	if g.Dag != nil {
+		return viewOfDag(g)
+	}
+	v := &Scope{Mode: flow.ModeGraph, Start: g.Start, Nodes: []*Node{}}
+	for _, key := range reached(g) {
+		n := nodeOf(g.Nodes[key])
+		for _, action := range slices.Sorted(maps.Keys(g.Nodes[key].Edges)) {
+			n.Edges = append(n.Edges, Edge{action, g.Nodes[key].Edges[action]})
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	return v
+}
+
+// reached are the nodes in the order in which they can be reached, and then those that cannot.
+func reached(g *flow.Graph) []string {
+	var order []string
+	seen := map[string]bool{}
+	visit := func(key string) {
+		if g.Nodes[key] != nil && !seen[key] {
+			seen[key] = true
+			order = append(order, key)
+		}
+	}
+	visit(g.Start)
+	for i := 0; i < len(order); i++ {
+		n := g.Nodes[order[i]]
+		for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
+			visit(n.Edges[action])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(g.Nodes)) {
+		visit(key)
+	}
+	return order
+}
+
+func viewOfDag(g *flow.Graph) *Scope {
+	v := &Scope{Mode: flow.ModeDag, OnError: "continue", Nodes: []*Node{}}
+	if g.Dag.FailFast {
+		v.OnError = "fail_fast"
+	}
+	if g.Dag.Output >= 0 {
+		v.Output = g.Dag.List[g.Dag.Output].Key
+	}
+	for _, n := range g.Dag.List {
+		v.Nodes = append(v.Nodes, dagNodeOf(g, n))
+	}
+	return v
+}
+
+func dagNodeOf(g *flow.Graph, n *flow.PlanNode) *Node {
+	v, d := nodeOf(n), n.Dag
+	v.Always, v.When = d.Always && n.Kind != flow.KindJoin && n.Kind != flow.KindOutput, conditions(d)
+	for _, i := range d.Deps {
+		v.After = append(v.After, g.Dag.List[i].Key)
+	}
+	if d.For >= 0 {
+		v.For = g.Dag.List[d.For].Key
+	}
+	if d.Mode == flow.SkipOptional || d.Mode == flow.SkipFail {
+		v.SkipMode = d.Mode
+	}
+	if d.Exhausted == flow.SkipOptional || d.Exhausted == flow.SkipPropagate {
+		v.Exhausted = d.Exhausted
+	}
+	if n.Kind == flow.KindFanout {
+		v.Items = sourceOf(d)
+	}
+	return v
+}
+
+func conditions(d *flow.PlanDag) (text string) {
+	add := func(name string, there bool) {
+		if there && text != "" {
+			text += ", "
+		}
+		if there {
+			text += name
+		}
+	}
+	add("if "+string(d.If), d.If != nil)
+	add("if_not "+string(d.IfNot), d.IfNot != nil)
+	add("expr", d.Expr != nil)
+	return text
+}
+
+// sourceOf says what makes the units of a fanout.
+func sourceOf(d *flow.PlanDag) (text string) {
+	if d.Items != nil {
+		text = d.Items.Text
+	}
+	count := ""
+	switch {
+	case d.Count != nil:
+		count = d.Count.Text
+	case d.Repeats > 0:
+		count = strconv.Itoa(d.Repeats)
+	}
+	switch {
+	case text != "" && count != "":
+		return text + " × " + count
+	case count != "":
+		return count
+	}
+	return text
+}
+
+// nodeOf is what a node has in both modes.
+func nodeOf(n *flow.PlanNode) *Node {
+	v := &Node{Key: n.Key, Kind: n.Kind, Handler: handlerOf(n), Compensate: n.Undo, Times: timesOf(n)}
+	if n.Each != nil {
+		v.Window = n.Each.Window
+	}
+	if n.Sub != nil {
+		v.Inside = scopeOf(n.Sub)
+	}
+	return v
+}
+
+// handlerOf is who carries out a node's jobs; "" where there are none.
+func handlerOf(n *flow.PlanNode) string {
+	switch n.Kind {
+	case flow.KindExecutor, flow.KindParallel, flow.KindForeach, flow.KindFanout:
+	case flow.KindCond, flow.KindPrep, flow.KindOutput:
+		if !n.Single {
+			return ""
+		}
+	default:
+		return ""
+	}
+	switch x := &n.Exec; x.Type {
+	case flow.ExecDirect:
+		return flow.RouteDirect
+	case flow.ExecScript:
+		return string(x.Type)
+	default:
+		return string(x.Type) + ":" + cmp.Or(x.Service, x.Func)
+	}
+}
+
+// JSON is the view as data.
+func (v *View) JSON() []byte {
+	b, _ := json.MarshalIndent(v, "", "  ") // texts and numbers are always marshaled
+	return append(b, '\n')
+}

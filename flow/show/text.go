@@ -1,0 +1,97 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// Text is the view as a table for people.
+func (v *View) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(v.Root.Mode, prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	v.Root.text(t, 1)
+	if len(v.Closing) > 0 {
+		fmt.Fprint(t, "when it is over:\n")
+		for _, n := range v.Closing {
+			n.text(t, 1, n.note)
+		}
+	}
+	_ = t.Flush() // into a strings.Builder
+	return trimLines(b.String())
+}
+
+func (g *Scope) text(t *tabwriter.Writer, depth int) {
+	for _, n := range g.Nodes {
+		note := ""
+		if n.Key == g.Start {
+			note = "start"
+		}
+		if n.Key == g.Output {
+			note = "the output"
+		}
+		n.text(t, depth, note)
+	}
+}
+
+func (n *Node) text(t *tabwriter.Writer, depth int, note string) {
+	mark := ""
+	if n.Ghost() {
+		mark = "· "
+	}
+	fmt.Fprintf(t, "%s%s%s\t%s\t%s\t%s\n", strings.Repeat("  ", depth), mark, oneLineOf(n.Key), n.Kind, oneLineOf(n.Handler), oneLineOf(strings.Join(n.notes(note), "; ")))
+	if n.Inside != nil {
+		n.Inside.text(t, depth+1)
+	}
+}
+
+// notes is everything there is to say about a node.
+func (n *Node) notes(first string) []string {
+	notes := nonEmpty(first)
+	if len(n.After) > 0 {
+		notes = append(notes, "after "+strings.Join(n.After, ", "))
+	}
+	if n.Always {
+		notes = append(notes, "always")
+	}
+	for _, e := range n.Edges {
+		notes = append(notes, e.Action+" → "+cmp.Or(e.To, "end"))
+	}
+	notes = append(notes, nonEmpty(prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)), prefixed("exhausted: skip ", string(n.Exhausted)), prefixed("each ", n.Items))...)
+	if n.Window > 0 {
+		notes = append(notes, fmt.Sprintf("%d at once", n.Window))
+	}
+	notes = append(notes, n.Times.notes()...)
+	return append(notes, nonEmpty(prefixed("undone by ", n.Compensate))...)
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func nonEmpty(texts ...string) (list []string) {
+	for _, t := range texts {
+		if t != "" {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// oneLineOf keeps what users wrote from breaking a table.
+func oneLineOf(text string) string {
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func trimLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return strings.Join(lines, "\n")
+}
