@@ -29,63 +29,23 @@ const (
 	smallBody   = 64 << 10
 	largeMemory = 512 << 20
 	smallMemory = 128 << 20
-	// answerMemory is apart from that, so that answers nobody reads keep nobody from writing.
-	answerMemory = 384 << 20
+	// Large tasks that are read have memory of their own, so that answers nobody reads keep nobody from writing; and those
+	// that are followed have some, so that these, which may take for ever, keep nobody from reading.
+	readMemory   = 384 << 20
+	followMemory = 128 << 20
 	turnTime     = 3 * time.Second // how long one waits for its turn
 )
 
 // admission lets in as many requests with large bodies as there is memory for. One that is larger than all of that
 // is alone.
 type admission struct {
-	large, small *semaphore.Weighted
-	answers      *semaphore.Weighted // memory of large tasks that are read, and of the answers made of them
-	patience     time.Duration
+	large, small    *semaphore.Weighted
+	reads, followed *lane
+	patience        time.Duration
 }
 
 func newAdmission() *admission {
-	return &admission{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(smallMemory), semaphore.NewWeighted(answerMemory), turnTime}
-}
-
-// room is what one request has taken of the memory for answers: until it is over, or becomes a stream.
-type room struct {
-	in       *semaphore.Weighted
-	patience time.Duration
-
-	mu    sync.Mutex
-	taken int64
-	gone  bool
-}
-
-// take waits for its turn. A request that reads several tasks has them one after the other, so it takes the largest.
-func (m *room) take(ctx context.Context, bytes int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	more := min(bytes, answerMemory) - m.taken
-	if more <= 0 {
-		return nil
-	}
-	waiting, cancel := context.WithTimeout(ctx, m.patience)
-	defer cancel()
-	if m.in.Acquire(waiting, more) != nil {
-		return flow.Errorf(flow.Busy, "other large tasks are being read: try again in a moment")
-	}
-	m.taken += more
-	if m.gone {
-		m.release()
-	}
-	return nil
-}
-
-func (m *room) leave() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gone = true
-	m.release()
-}
-
-func (m *room) release() {
-	m.in.Release(m.taken)
-	m.taken = 0
+	return &admission{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(smallMemory), newLane(readMemory), newLane(followMemory), turnTime}
 }
 
 type leaveKey struct{}
@@ -93,12 +53,12 @@ type leaveKey struct{}
 // admitted has a request wait for its turn, and refuses it when that does not come soon.
 func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &room{in: a.answers, patience: a.patience}
-		defer answer.leave()
-		ctx := persistence.WithMemory(r.Context(), answer.take)
+		read := &room{in: a.reads, patience: a.patience}
+		defer read.leave()
+		ctx := persistence.InRoom(r.Context(), read)
 		lane, cost, err := a.price(r, most)
 		if err != nil || lane == nil { // what is wrong with a body is found by whoever reads it
-			serveWith(context.WithValue(ctx, leaveKey{}, answer.leave), next, w, r)
+			serveWith(context.WithValue(ctx, leaveKey{}, func() { read.move(a.followed) }), next, w, r)
 			return
 		}
 		waiting, cancel := context.WithTimeout(r.Context(), a.patience)
@@ -109,12 +69,13 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 				What: "other large requests are being read", Hint: "try again in a moment, or send less at once"})
 			return
 		}
-		leave := sync.OnceFunc(func() {
-			lane.Release(cost)
-			answer.leave()
-		})
+		leave := sync.OnceFunc(func() { lane.Release(cost) })
 		defer leave()
-		serveWith(context.WithValue(ctx, leaveKey{}, leave), next, w, r)
+		stay := func() {
+			leave()
+			read.move(a.followed)
+		}
+		serveWith(context.WithValue(ctx, leaveKey{}, stay), next, w, r)
 	})
 }
 

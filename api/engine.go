@@ -19,8 +19,8 @@ type Store interface {
 // Reader tells what tasks are like at this moment, on any member.
 type Reader interface {
 	View(ctx context.Context, task string) (*persistence.View, error)
-	// Views reads several tasks at once; an unknown one has a nil view.
-	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
+	// Each visits tasks in order. Unknown ones are left out; one that cannot be read says so.
+	Each(ctx context.Context, tasks []string, visit func(*persistence.View) error) error
 	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
 	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)
 	History(ctx context.Context, task string) (*flow.History, error)

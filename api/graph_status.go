@@ -135,7 +135,7 @@ func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bo
 	}
 	slices.Sort(tasks)
 	waits := map[string]bool{}
-	err = g.eachView(ctx, slices.Compact(tasks), func(v *persistence.View) error {
+	err = g.reader.Each(ctx, slices.Compact(tasks), func(v *persistence.View) error {
 		if waitsForQueue(v.State) && (version == "" || v.VersionID == version) {
 			waits[v.ID] = true
 		}

@@ -123,7 +123,7 @@ func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := listWriter{w: w, begin: `{"data":[`}
-	err = g.eachView(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.add(toGraphTask(v)) })
+	err = g.reader.Each(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.add(toGraphTask(v)) })
 	return list.end(r, err, fmt.Sprintf(`],"total":%d,"page":%d,"size":%d}`, total, page, size))
 }
 
@@ -133,41 +133,6 @@ func idsOf(rows []persistence.TaskRow) []string {
 		ids[i] = rows[i].ID
 	}
 	return ids
-}
-
-// Bounds of how many tasks of a list are in memory as a whole. How large tasks are is learned from those before.
-const (
-	firstViews  = 10
-	viewsAtOnce = 100
-	viewBytes   = 4 << 20
-)
-
-// eachView visits tasks in order. Those that were deleted since they were listed are left out.
-func (g *graph) eachView(ctx context.Context, tasks []string, visit func(*persistence.View) error) error {
-	for n := firstViews; len(tasks) > 0; {
-		n = min(n, len(tasks))
-		views, err := g.reader.Views(ctx, tasks[:n])
-		if err != nil {
-			return err
-		}
-		size, seen := 1, 0
-		for i, v := range views {
-			if v == nil {
-				continue
-			}
-			size += v.Size
-			seen++
-			views[i] = nil // it need not wait for the others
-			if err := visit(v); err != nil {
-				return err
-			}
-		}
-		tasks = tasks[n:]
-		if seen > 0 {
-			n = max(min(seen*viewBytes/size, viewsAtOnce), 1)
-		}
-	}
-	return nil
 }
 
 func (g *graph) order(r *http.Request, task string, cmd flow.Command) error {

@@ -1,58 +1,14 @@
 package api
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/troupe-engine/troupe/persistence"
 )
-
-// shelves is a reader of tasks of one size, which remembers how many it was asked for at once.
-type shelves struct {
-	Reader
-	size  int
-	asked []int
-}
-
-func (s *shelves) Views(_ context.Context, tasks []string) ([]*persistence.View, error) {
-	s.asked = append(s.asked, len(tasks))
-	views := make([]*persistence.View, len(tasks))
-	for i, id := range tasks {
-		views[i] = &persistence.View{TaskRow: persistence.TaskRow{ID: id}, Size: s.size}
-	}
-	views[0] = nil // it was deleted since it was listed
-	return views, nil
-}
-
-func TestOfAListAsManyTasksAreReadAtOnceAsTheirSizeAllows(t *testing.T) {
-	for name, tt := range map[string]struct {
-		size int
-		want []int // the first parts
-	}{
-		"small ones":            {1000, []int{10, 100, 100, 90}},
-		"some of 100 kilobytes": {100 << 10, []int{10, 40, 40, 40}},
-		"some of a megabyte":    {1 << 20, []int{10, 3, 3, 3}},
-		"some of 64 megabytes":  {64 << 20, []int{10, 1, 1, 1}}, // of one that is gone nothing is learned
-	} {
-		t.Run(name, func(t *testing.T) {
-			tasks := make([]string, 300)
-			for i := range tasks {
-				tasks[i] = fmt.Sprint(i)
-			}
-			s, seen := &shelves{size: tt.size}, 0
-			require.NoError(t, (&graph{reader: s}).eachView(t.Context(), tasks, func(v *persistence.View) error { seen++; return nil }))
-			require.Equal(t, tt.want, s.asked[:len(tt.want)])
-			require.Equal(t, 300-len(s.asked), seen)
-		})
-	}
-}
 
 func TestAListThatBreaksOffIsNotTakenForTheWholeOne(t *testing.T) {
 	var log lines

@@ -5,29 +5,46 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/troupe-engine/troupe/flow"
 )
 
 func TestLargeTasksAreReadAsMemoryAllows(t *testing.T) {
-	all := semaphore.NewWeighted(answerMemory)
+	all := newLane(100)
 	newRoom := func() *room { return &room{in: all, patience: 10 * time.Millisecond} }
-	first, second := newRoom(), newRoom()
-	require.NoError(t, first.take(t.Context(), answerMemory/2))
-	require.NoError(t, first.take(t.Context(), answerMemory/4), "one after the other")
-	require.NoError(t, second.take(t.Context(), answerMemory/2))
-	third := newRoom()
-	require.Equal(t, flow.Busy, flow.KindOf(third.take(t.Context(), 1)))
+	first, second, third := newRoom(), newRoom(), newRoom()
+	require.NoError(t, first.Take(t.Context(), 50))
+	require.NoError(t, first.Take(t.Context(), 25), "one after the other")
+	require.NoError(t, second.Take(t.Context(), 50))
+	require.Equal(t, flow.Busy, flow.KindOf(third.Take(t.Context(), 1)))
+	first.Keep(60)
+	first.Keep(49)
+	require.NoError(t, third.Take(t.Context(), 1))
 	first.leave()
-	require.NoError(t, third.take(t.Context(), answerMemory/2))
+	require.NoError(t, third.Take(t.Context(), 50))
 	second.leave()
 	third.leave()
 	third.leave()
 
 	alone := newRoom()
-	require.NoError(t, alone.take(t.Context(), 10*answerMemory), "one that is larger than all of it is alone")
+	require.NoError(t, alone.Take(t.Context(), 1000), "one that is larger than all of it is alone")
+	require.Equal(t, flow.Busy, flow.KindOf(newRoom().Take(t.Context(), 1)))
+	alone.Keep(1000)
 	alone.leave()
-	require.NoError(t, alone.take(t.Context(), 1), "what goes on as a stream only takes its turn")
-	require.True(t, all.TryAcquire(answerMemory))
+	require.NoError(t, alone.Take(t.Context(), 1), "it is over")
+	require.True(t, all.free.TryAcquire(100))
+}
+
+func TestWhoFollowsATaskTakesNothingFromWhoReads(t *testing.T) {
+	reads, followed := newLane(100), newLane(50)
+	newRoom := func() *room { return &room{in: reads, patience: 10 * time.Millisecond} }
+	waiting, late := newRoom(), newRoom()
+	require.NoError(t, waiting.Take(t.Context(), 100))
+	waiting.move(followed)
+	require.NoError(t, waiting.Take(t.Context(), 50))
+	require.True(t, reads.free.TryAcquire(100))
+	late.move(followed)
+	require.Equal(t, flow.Busy, flow.KindOf(late.Take(t.Context(), 1)), "what is followed is bounded, too")
+	waiting.leave()
+	require.NoError(t, late.Take(t.Context(), 1))
 }

@@ -5,35 +5,100 @@ import (
 	"fmt"
 )
 
-// Memory gives whoever reads for a caller room in memory, or refuses. It may wait.
-type Memory func(ctx context.Context, bytes int64) error
-
-type memoryKey struct{}
-
-// WithMemory has a Reader ask before it reads a large task.
-func WithMemory(ctx context.Context, m Memory) context.Context {
-	return context.WithValue(ctx, memoryKey{}, m)
+// Room is the memory in which one caller reads.
+type Room interface {
+	// Take has the caller hold so many bytes, if it does not hold more. It may wait, and it may refuse.
+	Take(ctx context.Context, bytes int64) error
+	// Keep gives back what the caller holds beyond so many bytes.
+	Keep(bytes int64)
 }
 
-// What reading a task takes: its snapshot as the driver has it and as we do, and an answer that is made of it. Of less
-// than largeState nobody is asked.
+type roomKey struct{}
+
+// InRoom has a Reader ask for room before it reads large tasks.
+func InRoom(ctx context.Context, room Room) context.Context {
+	return context.WithValue(ctx, roomKey{}, room)
+}
+
+// What tasks take by what the store holds of them: while they are read, since the driver has it, too, and a unit is ten
+// times as large as what is stored of it; and as long as they are looked at. Of less than largeTask nobody is asked.
 const (
-	stateCost  = 6
-	largeState = 1 << 20
+	readCost  = 6
+	keepCost  = 2
+	largeTask = 256 << 10
 )
 
-// takeMemory asks for what reading a task will take.
-func (r *Reader) takeMemory(ctx context.Context, task string) error {
-	take, ok := ctx.Value(memoryKey{}).(Memory)
-	if !ok {
-		return nil
+// inRoom reads tasks of so many bytes.
+func inRoom(ctx context.Context, bytes int64, read func() error) error {
+	room, ok := ctx.Value(roomKey{}).(Room)
+	if !ok || bytes < largeTask {
+		return read()
 	}
-	size, err := r.store.SnapshotSize(ctx, task)
+	if err := room.Take(ctx, bytes*readCost); err != nil {
+		return err
+	}
+	defer room.Keep(bytes * keepCost)
+	return read()
+}
+
+// measured reads a task when there is room for it.
+func (r *Reader) measured(ctx context.Context, task string, read func() error) error {
+	if ctx.Value(roomKey{}) == nil {
+		return read()
+	}
+	sizes, err := r.sizes(ctx, []string{task})
 	if err != nil {
-		return fmt.Errorf("measuring task %s: %w", task, err)
+		return err
 	}
-	if size < largeState {
-		return nil
+	return inRoom(ctx, sizes[0], read)
+}
+
+func (r *Reader) sizes(ctx context.Context, tasks []string) ([]int64, error) {
+	sizes, err := r.store.Sizes(ctx, tasks)
+	if err != nil {
+		return nil, fmt.Errorf("measuring tasks: %w", err)
 	}
-	return take(ctx, size*stateCost)
+	return sizes, nil
+}
+
+// Of a list as many tasks are in memory at once as have so many bytes together, or one that has more.
+const (
+	tasksAtOnce = 100
+	bytesAtOnce = 4 << 20
+)
+
+// Each visits tasks in order, when there is room for them, and tells of each what View would tell. Unknown ones are left
+// out. One that cannot be read is visited, too: it says so.
+func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) error) error {
+	sizes, err := r.sizes(ctx, tasks)
+	for len(tasks) > 0 && err == nil {
+		n, bytes := 1, sizes[0]
+		for n < min(len(tasks), tasksAtOnce) && bytes+sizes[n] <= bytesAtOnce {
+			bytes += sizes[n]
+			n++
+		}
+		err = r.together(ctx, tasks[:n], bytes, visit)
+		tasks, sizes = tasks[n:], sizes[n:]
+	}
+	return err
+}
+
+// together visits some tasks that are read at once. What they have taken is given back, so that nobody who has some waits for more.
+func (r *Reader) together(ctx context.Context, tasks []string, bytes int64, visit func(*View) error) error {
+	var views []*View
+	err := inRoom(ctx, bytes, func() (err error) {
+		views, err = r.views(ctx, tasks)
+		return err
+	})
+	if room, ok := ctx.Value(roomKey{}).(Room); ok {
+		defer room.Keep(0)
+	}
+	for i := 0; i < len(views) && err == nil; i++ {
+		v := views[i]
+		views[i] = nil // it need not wait for the others
+		if v != nil {
+			err = visit(v)
+		}
+	}
+	return err
 }

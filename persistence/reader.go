@@ -27,15 +27,15 @@ type View struct {
 	Seq   int64       // of the last journal row it holds
 
 	Unreadable error // why State is no more than what the row tells; nil = it is all there
-	Size       int   // of what the store holds of it, in bytes
 }
 
 // View reads one task. ErrNotFound when there is none.
 func (r *Reader) View(ctx context.Context, task string) (*View, error) {
-	if err := r.takeMemory(ctx, task); err != nil {
-		return nil, err
-	}
-	views, err := r.Views(ctx, []string{task})
+	var views []*View
+	err := r.measured(ctx, task, func() (err error) {
+		views, err = r.views(ctx, []string{task})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,8 @@ func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	}
 }
 
-// Views reads several tasks at once; an unknown one has a nil view, one that cannot be read says so.
-func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
-	if len(tasks) == 0 {
-		return nil, nil
-	}
+// views reads several tasks at once; an unknown one has a nil view, one that cannot be read says so.
+func (r *Reader) views(ctx context.Context, tasks []string) ([]*View, error) {
 	records, err := r.store.Load(ctx, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("reading tasks: %w", err)
@@ -72,9 +69,6 @@ func (r *Reader) Views(ctx context.Context, tasks []string) ([]*View, error) {
 			return nil, err
 		default:
 			views[i] = view
-		}
-		if views[i] != nil {
-			views[i].Size = rec.Size()
 		}
 	}
 	return views, nil
@@ -148,17 +142,16 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 		return err
 	}
 	plan, err := r.Plan(ctx, row.VersionID)
-	if err == nil {
-		err = r.takeMemory(ctx, task)
-	}
 	if err != nil {
 		return err
 	}
 	found := false
 	visit := apply(begin(plan))
-	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) {
-		found = true
-		visit(row, events)
+	err = r.measured(ctx, task, func() error {
+		return r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) {
+			found = true
+			visit(row, events)
+		})
 	})
 	if err == nil && !found {
 		return ErrNotFound

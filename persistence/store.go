@@ -75,9 +75,9 @@ type Journal interface {
 	// Load reads what is needed to fold tasks: the newest snapshot or checkpoint and the rows after it.
 	// The answer has the order of ids; an unknown task has a nil record.
 	Load(ctx context.Context, ids []string) ([]*Record, error)
-	// SnapshotSize tells how many bytes the newest snapshot or checkpoint of a task has, without reading it; 0 when there
-	// is none.
-	SnapshotSize(ctx context.Context, task string) (int64, error)
+	// Sizes tells how many bytes of snapshot and rows Load would read of tasks, without reading them. The answer has the
+	// order of ids; an unknown task has 0.
+	Sizes(ctx context.Context, ids []string) ([]int64, error)
 	// Rows reads a part of a task's journal after a sequence number.
 	Rows(ctx context.Context, task string, after int64, p Part) ([]Row, error)
 	// Checkpoints tells after which rows of a task's journal there is a checkpoint, in order.
@@ -152,15 +152,6 @@ type Record struct {
 	SnapshotSeq int64
 	Rows        []Row // after SnapshotSeq
 	Resting     bool
-}
-
-// Size is how many bytes of the task the store holds there.
-func (r *Record) Size() int {
-	n := len(r.Params) + len(r.Snapshot)
-	for i := range r.Rows {
-		n += len(r.Rows[i].Events)
-	}
-	return n
 }
 
 // Row is one commit of a task's journal.

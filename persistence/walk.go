@@ -43,18 +43,17 @@ func (r *Reader) walk(ctx context.Context, task string, w flow.Walker, begin fun
 	if err != nil {
 		return err
 	}
-	if err := r.takeMemory(ctx, task); err != nil {
-		return err
-	}
 	marks, err := r.store.Checkpoints(ctx, task)
 	if err != nil {
 		return err
 	}
 	x := &walk{r: r, task: task, plan: plan, marks: marks, w: w}
-	if err := begin(x); err != nil {
-		return err
-	}
-	return x.run(ctx)
+	return r.measured(ctx, task, func() error {
+		if err := begin(x); err != nil {
+			return err
+		}
+		return x.run(ctx)
+	})
 }
 
 // beginLate goes to the last checkpoint until which nothing concerns the walker. What is looked for is more often near

@@ -44,7 +44,7 @@ func (s *longTask) Rows(_ context.Context, _ string, after int64, p persistence.
 	return rows, nil
 }
 
-func (s *longTask) SnapshotSize(context.Context, string) (int64, error) { return s.size, nil }
+func (s *longTask) Sizes(context.Context, []string) ([]int64, error) { return []int64{s.size}, nil }
 
 func (s *longTask) Checkpoints(context.Context, string) (list []int64, err error) {
 	for seq := int64(100); seq <= s.rows; seq += 100 {
@@ -159,17 +159,28 @@ func TestTheHistoryOfATaskThatIsBeingDeletedIsNotFound(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrNotFound)
 }
 
-func TestReadingALargeTaskAsksForMemory(t *testing.T) {
+// room notes what is taken, unless it refuses.
+type room struct {
+	refusal error
+	taken   []int64
+}
+
+func (r *room) Take(_ context.Context, bytes int64) error {
+	if r.refusal == nil {
+		r.taken = append(r.taken, bytes)
+	}
+	return r.refusal
+}
+
+func (r *room) Keep(bytes int64) { r.taken = append(r.taken, bytes) }
+
+func TestReadingALargeTaskTakesRoom(t *testing.T) {
 	s, reader := newLongTask(10)
-	var asked []int64
 	refusal := errors.New("there is none")
-	ctx := persistence.WithMemory(t.Context(), func(_ context.Context, bytes int64) error {
-		asked = append(asked, bytes)
-		return refusal
-	})
+	full, free := &room{refusal: refusal}, &room{}
+	ctx := persistence.InRoom(t.Context(), full)
 	_, err := reader.Runs(ctx, "t", flow.Place{}, 10, 1<<20)
 	require.NoError(t, err)
-	require.Empty(t, asked, "a small one takes what it takes")
 	s.size = 5 << 20
 	_, err = reader.Runs(ctx, "t", flow.Place{}, 10, 1<<20)
 	require.ErrorIs(t, err, refusal)
@@ -177,8 +188,9 @@ func TestReadingALargeTaskAsksForMemory(t *testing.T) {
 	require.ErrorIs(t, err, refusal)
 	_, err = reader.History(ctx, "t")
 	require.ErrorIs(t, err, refusal)
-	require.Len(t, asked, 3)
-	require.Greater(t, asked[0], s.size)
 	_, err = reader.Runs(t.Context(), "t", flow.Place{}, 10, 1<<20)
 	require.NoError(t, err, "nobody limits the member itself")
+	_, err = reader.Runs(persistence.InRoom(t.Context(), free), "t", flow.Place{}, 10, 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, []int64{6 * s.size, 2 * s.size}, free.taken, "when it has been read it takes less")
 }

@@ -54,42 +54,43 @@ func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*body[wire.P
 
 // waitingJobs asks the tasks who has their jobs. What has ended since the rows were read is left out.
 func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
-	views, err := s.viewsOf(ctx, rows)
+	workers, err := s.workersOf(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
 	jobs := []wire.WaitingJob{}
 	for _, row := range rows {
-		_, address, err := flow.ParseJobID(row.JobID)
-		view := views[row.Task]
-		if err != nil || view == nil {
-			continue
-		}
-		live := view.State.Live(address)
-		if live == nil {
+		worker, open := workers[row.JobID]
+		if !open {
 			continue
 		}
 		job := wire.WaitingJob{ID: row.JobID, Task: row.Task, Service: row.Service, State: "pending", EnqueuedAt: wire.Millis(row.EnqueuedAt)}
-		if live.Worker != "" {
-			job.State, job.Worker = "claimed", live.Worker
+		if worker != "" {
+			job.State, job.Worker = "claimed", worker
 		}
 		jobs = append(jobs, job)
 	}
 	return jobs, nil
 }
 
-func (s *service) viewsOf(ctx context.Context, rows []persistence.QueueRow) (map[string]*persistence.View, error) {
-	tasks := map[string]*persistence.View{}
+// workersOf tells by job who has it, "" if nobody.
+func (s *service) workersOf(ctx context.Context, rows []persistence.QueueRow) (map[string]string, error) {
+	jobs := map[string][]string{}
 	for _, row := range rows {
-		tasks[row.Task] = nil
+		jobs[row.Task] = append(jobs[row.Task], row.JobID)
 	}
-	views, err := s.Reader.Views(ctx, slices.Sorted(maps.Keys(tasks)))
-	for _, v := range views {
-		if v != nil {
-			tasks[v.ID] = v
+	workers := map[string]string{}
+	err := s.Reader.Each(ctx, slices.Sorted(maps.Keys(jobs)), func(v *persistence.View) error {
+		for _, job := range jobs[v.ID] {
+			if _, address, err := flow.ParseJobID(job); err == nil {
+				if live := v.State.Live(address); live != nil {
+					workers[job] = live.Worker
+				}
+			}
 		}
-	}
-	return tasks, err
+		return nil
+	})
+	return workers, err
 }
 
 // JobPath names a job.

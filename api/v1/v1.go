@@ -41,7 +41,7 @@ type Store interface {
 // Reader tells what tasks are like at this moment, on any member.
 type Reader interface {
 	View(ctx context.Context, task string) (*persistence.View, error)
-	Views(ctx context.Context, tasks []string) ([]*persistence.View, error)
+	Each(ctx context.Context, tasks []string, visit func(*persistence.View) error) error
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
 	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)

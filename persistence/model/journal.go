@@ -140,17 +140,19 @@ func (s *store) Rows(ctx context.Context, id string, after int64, p persistence.
 	return rows, nil
 }
 
-func (s *store) SnapshotSize(ctx context.Context, id string) (int64, error) {
-	leave, err := s.enter(ctx)
-	if err != nil {
-		return 0, err
+func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
+	records, err := s.Load(ctx, ids)
+	sizes := make([]int64, len(records))
+	for i, r := range records {
+		if r == nil {
+			continue
+		}
+		sizes[i] = int64(len(r.Snapshot))
+		for _, row := range r.Rows {
+			sizes[i] += int64(len(row.Events))
+		}
 	}
-	defer leave()
-	t := s.tasks[id]
-	if t == nil {
-		return 0, nil
-	}
-	return int64(len(t.snapshot)), nil
+	return sizes, err
 }
 
 func (s *store) Checkpoints(ctx context.Context, id string) ([]int64, error) {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -15,9 +16,8 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
 	}
 	found, err := read(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
-		CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+listing.From+`
-		LEFT JOIN LATERAL (SELECT seq, snapshot FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true
-		WHERE t.id = ANY($1)`, ids)
+		CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+listing.From+
+		newestCheckpoint+` WHERE t.id = ANY($1)`, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,9 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	}
 	return records, nil
 }
+
+const newestCheckpoint = `
+		LEFT JOIN LATERAL (SELECT seq, snapshot FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true`
 
 func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID map[string]*persistence.Record) error {
 	if len(found) == 0 {
@@ -68,17 +71,27 @@ func (s *store) Rows(ctx context.Context, task string, after int64, p persistenc
 		WHERE before < $4 OR before = 0 ORDER BY seq`, task, after, p.Rows, p.Bytes)
 }
 
-func (s *store) SnapshotSize(ctx context.Context, task string) (int64, error) {
-	if !flow.IsText(task) {
-		return 0, nil
+func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
+	type size struct {
+		task  string
+		bytes int64
 	}
-	n, err := first(ctx, s, "measure a task", listing.ScanValue[int64], `SELECT coalesce(max(size), 0) FROM (
-		SELECT octet_length(snapshot)::bigint AS size FROM tasks WHERE id = $1
-		UNION ALL (SELECT octet_length(snapshot) FROM checkpoints WHERE task = $1 ORDER BY seq DESC LIMIT 1)) s`, task)
+	scan := func(row listing.Row, n *size) error { return row.Scan(&n.task, &n.bytes) }
+	found, err := read(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(octet_length(CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END), 0)
+		+ coalesce((SELECT sum(octet_length(events)) FROM task_events WHERE task = t.id AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
+		FROM tasks t`+newestCheckpoint+` WHERE t.id = ANY($1)`, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !flow.IsText(id) }))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return *n, nil
+	byID := make(map[string]int64, len(found))
+	for _, n := range found {
+		byID[n.task] = n.bytes
+	}
+	sizes := make([]int64, len(ids))
+	for i, id := range ids {
+		sizes[i] = byID[id]
+	}
+	return sizes, nil
 }
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {

@@ -28,8 +28,9 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 
 const (
 	loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting" + listing.From +
-		" LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq) WHERE t.id = ?"
-	rowsQuery = "SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
+		newestCheckpoint + " WHERE t.id = ?"
+	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
+	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
 )
 
 func load(ctx context.Context, t querier, id string) (*persistence.Record, error) {
@@ -57,15 +58,24 @@ func rows(ctx context.Context, q querier, task string, after int64, p persistenc
 	return readUntil(ctx, q, "read a journal", listing.ScanRow, enough, rowsQuery, task, after, p.Rows)
 }
 
-func (s *store) SnapshotSize(ctx context.Context, task string) (int64, error) {
-	n, err := first(ctx, &s.readers, "measure a task", listing.ScanValue[int64], `SELECT max(
-		coalesce((SELECT length(snapshot) FROM tasks WHERE id = ?1), 0),
-		coalesce((SELECT length(snapshot) FROM checkpoints WHERE task = ?1 ORDER BY seq DESC LIMIT 1), 0))`, task)
-	if err != nil {
-		return 0, err
+func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
+	sizes := make([]int64, len(ids))
+	for i, id := range ids {
+		n, err := first(ctx, &s.readers, "measure a task", listing.ScanValue[int64], sizeQuery, id)
+		switch {
+		case err == nil:
+			sizes[i] = *n
+		case !errors.Is(err, persistence.ErrNotFound):
+			return nil, err
+		}
 	}
-	return *n, nil
+	return sizes, nil
 }
+
+// sizeQuery measures columns: the length of anything else would be found by reading it.
+const sizeQuery = "SELECT coalesce(CASE WHEN c.seq IS NULL THEN length(t.snapshot) ELSE length(c.snapshot) END, 0)" +
+	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.id AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
+	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	return read(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? ORDER BY seq", task)

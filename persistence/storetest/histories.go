@@ -190,6 +190,11 @@ func (h *history) same(t *rapid.T) {
 	require.NoError(t, err)
 	want, err := h.model.Load(ctx, taskIDs)
 	require.NoError(t, err)
+	sizes, err := h.store.Sizes(ctx, taskIDs)
+	require.NoError(t, err)
+	wantSizes, err := h.model.Sizes(ctx, taskIDs)
+	require.NoError(t, err)
+	require.Equal(t, wantSizes, sizes)
 	for i, id := range taskIDs {
 		for _, r := range []*persistence.Record{got[i], want[i]} {
 			if r != nil && len(r.Rows) == 0 {

@@ -217,12 +217,6 @@ var journal = []behavior{
 		r := w.load("a")
 		require.Equal(w, []byte("3"), r.Snapshot)
 		require.EqualValues(w, 3, r.SnapshotSeq)
-		size, err := w.SnapshotSize(w.ctx(), "a")
-		require.NoError(w, err)
-		require.Positive(w, size)
-		size, err = w.SnapshotSize(w.ctx(), "x")
-		require.NoError(w, err)
-		require.Zero(w, size)
 		require.Equal(w, []int64{4}, sequence(r.Rows))
 		require.ErrorIs(w, w.commit(with(appended("a", 4), check))[0], persistence.ErrStale)
 		w.must(with(appended("a", 5), check))
@@ -234,8 +228,24 @@ var journal = []behavior{
 			require.NoError(w, err)
 			require.Equal(w, fmt.Append(nil, seq), snapshot)
 		}
-		_, err = w.Checkpoint(w.ctx(), "a", 2)
+		_, err := w.Checkpoint(w.ctx(), "a", 2)
 		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+	{"a task is measured without reading it", func(w *world) {
+		w.must(created("a"), created("b"))
+		before := got[int64](w)(w.Sizes(w.ctx(), []string{"b", "nobo\x00dy", "a", "b"}))
+		require.Equal(w, before[0], before[3])
+		require.Equal(w, before[0], before[2])
+		require.Positive(w, before[0])
+		require.Zero(w, before[1])
+		large := bytes.Repeat([]byte("x"), 100_000)
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Events = large }))
+		require.Equal(w, []int64{before[0] + 100_000}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Snapshot = []byte("small") }))
+		require.Equal(w, []int64{5}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})), "rows before a snapshot are not read")
+		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = large, true }))
+		require.Equal(w, []int64{100_000}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
+		require.Empty(w, got[int64](w)(w.Sizes(w.ctx(), nil)))
 	}},
 	{"checkpoints go with their task", func(w *world) {
 		w.must(with(created("a"), func(c *persistence.Commit) {
