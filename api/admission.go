@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -48,8 +49,6 @@ func newAdmission() *admission {
 	return &admission{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(smallMemory), newLane(readMemory), newLane(followMemory), turnTime}
 }
 
-type leaveKey struct{}
-
 // admitted has a request wait for its turn, and refuses it when that does not come soon.
 func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +57,7 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 		ctx := persistence.InRoom(r.Context(), read)
 		lane, cost, err := a.price(r, most)
 		if err != nil || lane == nil { // what is wrong with a body is found by whoever reads it
-			serveWith(context.WithValue(ctx, leaveKey{}, func() { read.move(a.followed) }), next, w, r)
+			serveWith(stream.OnStay(ctx, func() { read.move(a.followed) }), next, w, r)
 			return
 		}
 		waiting, cancel := context.WithTimeout(r.Context(), a.patience)
@@ -75,7 +74,7 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 			leave()
 			read.move(a.followed)
 		}
-		serveWith(context.WithValue(ctx, leaveKey{}, stay), next, w, r)
+		serveWith(stream.OnStay(ctx, stay), next, w, r)
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/stream"
 )
 
 // reading is a server whose /v1 reads what it gets and then waits until it may go on.
@@ -21,7 +23,7 @@ func startReading(t *testing.T) *reading {
 	r.serving = serve(t, Config{V1: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		_, _ = io.Copy(io.Discard, q.Body)
 		if q.URL.Path == "/v1/stay" {
-			_, leave := Stay(w, q)
+			_, leave := stream.Stay(w, q)
 			defer leave()
 		}
 		r.begun <- struct{}{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -108,7 +109,7 @@ func (g *graph) claim(w http.ResponseWriter, r *http.Request, q wire.QueuePoll) 
 	if len(q.Services) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := Stay(w, r)
+	ctx, cancel := stream.Stay(w, r)
 	defer cancel()
 	p := engine.Poll{Worker: q.WorkerID, Services: q.Services, FlowID: flowID, Labels: q.Labels, Max: max(q.Max, 1)}
 	if q.WaitMS > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/internal/printer"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -60,7 +61,7 @@ func (l *listWriter) add(v any) error {
 		err = printer.JSON(l.w, v, "")
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrGone, err)
+		return fmt.Errorf("%w: %w", stream.ErrGone, err)
 	}
 	return nil
 }
@@ -78,7 +79,7 @@ func (l *listWriter) end(r *http.Request, err error, rest string) error {
 		return err
 	}
 	if err != nil {
-		if !errors.Is(err, ErrGone) {
+		if !errors.Is(err, stream.ErrGone) {
 			noteError(r, err)
 		}
 		panic(http.ErrAbortHandler)

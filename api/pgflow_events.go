@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -19,7 +20,7 @@ const sseHeartbeat = 15 * time.Second
 // events streams what happens to a run as server-sent events.
 func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
-	opened, err := ServeSSE(w, r, sseHeartbeat, func(ctx context.Context, l Listener) error {
+	opened, err := stream.ServeSSE(w, r, sseHeartbeat, func(ctx context.Context, l stream.Listener) error {
 		return p.runs.Tell(ctx, run, r.Header.Get("Last-Event-ID"), l)
 	})
 	switch {
@@ -36,7 +37,7 @@ func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
 // Runs tells what happens to runs in the words of pgflow's clients.
 type Runs struct {
 	Engine interface {
-		Watcher
+		stream.Watcher
 		Appears(ctx context.Context, task string) error
 	}
 	Store interface {
@@ -51,17 +52,17 @@ type Runs struct {
 // Tell tells a run's events until it has ended: first a snapshot, then every event after it. Whoever names the last
 // event they have seen gets those behind it instead; whoever comes before the run has started, with the
 // id it will have, gets all. Before the stream is opened an error says what is wrong with the request.
-func (r Runs) Tell(ctx context.Context, run, last string, to Listener) error {
+func (r Runs) Tell(ctx context.Context, run, last string, to stream.Listener) error {
 	s := &pgStream{Runs: r, to: to, run: run}
 	if err := s.find(ctx, last); err != nil {
 		return noRun(run, err)
 	}
-	troubled := func(error) error { return to.Note(Trouble) }
-	err := Follow(ctx, r.Engine, run, s.read, troubled, func(row engine.Row) error {
+	troubled := func(error) error { return to.Note(stream.Trouble) }
+	err := stream.Follow(ctx, r.Engine, run, s.read, troubled, func(row engine.Row) error {
 		return s.feed.tell(row, s.after, to)
 	})
 	if err == nil && !s.feed.s.Status.Ended() {
-		return ErrBrokenOff
+		return stream.ErrBrokenOff
 	}
 	return err
 }
@@ -69,7 +70,7 @@ func (r Runs) Tell(ctx context.Context, run, last string, to Listener) error {
 // pgStream is one stream of a run's events.
 type pgStream struct {
 	Runs
-	to    Listener
+	to    stream.Listener
 	run   string
 	feed  pgFeed
 	read  int64 // rows up to here are part of the feed's state
@@ -124,7 +125,7 @@ func (s *pgStream) begin(ctx context.Context, last string) (err error) {
 		if err != nil {
 			return err
 		}
-		return s.to.Send([]Message{{ID: s.after.String(), Event: "snapshot", Data: data}})
+		return s.to.Send([]stream.Message{{ID: s.after.String(), Event: "snapshot", Data: data}})
 	}
 	s.feed.s = flow.NewState(s.run, v.State.Plan)
 	if v.State.Status.Ended() {

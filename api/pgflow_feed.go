@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -121,12 +122,12 @@ func parsePgSpot(text string) (pgSpot, error) {
 }
 
 // tell tells the events of a row behind a place.
-func (f *pgFeed) tell(row engine.Row, after pgSpot, to Listener) error {
+func (f *pgFeed) tell(row engine.Row, after pgSpot, to stream.Listener) error {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return err
 	}
-	batch := Batch{To: to}
+	batch := stream.Batch{To: to}
 	for i := range events {
 		at := pgSpot{row.Seq, i}
 		ev, ok := f.next(&events[i])
@@ -135,7 +136,7 @@ func (f *pgFeed) tell(row engine.Row, after pgSpot, to Listener) error {
 		}
 		data, err := json.Marshal(ev)
 		if err == nil {
-			err = batch.Add(Message{ID: at.String(), Event: ev.name(), Data: data})
+			err = batch.Add(stream.Message{ID: at.String(), Event: ev.name(), Data: data})
 		}
 		if err != nil {
 			return err

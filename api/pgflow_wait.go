@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -31,7 +32,7 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, leave := Stay(w, r)
+	ctx, leave := stream.Stay(w, r)
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

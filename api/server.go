@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -136,6 +137,20 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
+// timed ends what a request waits for before its connection is cut off: a store that hangs becomes an
+// answer. The limit is a timer, because a deadline could not be lifted when a request stays.
+func (s *Server) timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		limit := time.AfterFunc(s.cfg.ReadTimeout, cancel)
+		defer limit.Stop()
+		timed := r.WithContext(stream.OnStay(ctx, func() { limit.Stop() }))
+		defer func() { r.Pattern = timed.Pattern }() // logs and metrics ask the outer request for its route
+		next.ServeHTTP(w, timed)
+	})
+}
+
 // legible refuses addresses with what is no text: no store could look for it.
 func legible(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +200,7 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
-	stays := &departure{begun: leaving}
+	stays := stream.NewDeparture(leaving)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -200,7 +215,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Protocols:         &protocols,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context {
-			return context.WithValue(context.Background(), leavingKey{}, stays)
+			return stays.With(context.Background())
 		},
 	}
 	open := newConnections(l, s.cfg.Connections)
@@ -219,7 +234,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.log.Warn("requests were cut off by the end of the grace time", "error", err)
 		_ = srv.Close() // they had their time; what Close could say about their connections helps nobody
 	}
-	stays.wait(grace)
+	stays.Wait(grace)
 	<-failed
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -278,7 +279,7 @@ func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
 			s := serve(t, Config{ReadTimeout: 300 * time.Millisecond}, func(s *Server) {
 				s.Mount("/large", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if stays {
-						_, leave := Stay(w, r)
+						_, leave := stream.Stay(w, r)
 						defer leave()
 					}
 					_, err := w.Write(make([]byte, 64<<20)) // more than all buffers between here and there

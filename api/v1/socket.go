@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -53,7 +54,7 @@ func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 		p.complete().write(w)
 		return
 	}
-	leaving, leave := api.Stay(w, r)
+	leaving, leave := stream.Stay(w, r)
 	defer leave()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
@@ -127,7 +128,7 @@ func (k *socket) unsubscribe(channel string) {
 }
 
 // teller tells a listener what happens until nothing more will, or ctx ends.
-type teller func(ctx context.Context, to api.Listener) error
+type teller func(ctx context.Context, to stream.Listener) error
 
 const (
 	taskChannel = "task:"
@@ -137,7 +138,7 @@ const (
 // channel finds who tells about a channel. That there is no such task is found out when it begins to tell.
 func (s *service) channel(req *wire.Subscribe) (teller, error) {
 	if run, ok := strings.CutPrefix(req.Channel, runChannel); ok {
-		return func(ctx context.Context, to api.Listener) error {
+		return func(ctx context.Context, to stream.Listener) error {
 			return at("subscribe", s.pgflow.Tell(ctx, run, req.After, to))
 		}, nil
 	}
@@ -149,7 +150,7 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, to api.Listener) error {
+	return func(ctx context.Context, to stream.Listener) error {
 		if _, err := s.Store.Task(ctx, task); isMissing(err) {
 			return missing("subscribe.channel", kinds[flow.NotFound].hint, "there is no task %.80q", task)
 		} else if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -20,7 +21,7 @@ type socket struct {
 
 	leaving context.Context         // ends when the server leaves
 	ctx     context.Context         // of all that is done for the client
-	end     context.CancelCauseFunc // the cause is a *parting, or api.ErrGone
+	end     context.CancelCauseFunc // the cause is a *parting, or stream.ErrGone
 	alive   context.Context         // of the connection itself, which outlives ctx to say goodbye
 	cut     context.CancelFunc
 
@@ -87,7 +88,7 @@ func (k *socket) read() {
 	for {
 		kind, data, err := k.conn.Read(k.alive)
 		if err != nil {
-			k.end(api.ErrGone)
+			k.end(stream.ErrGone)
 			return
 		}
 		if k.ctx.Err() == nil {
@@ -121,13 +122,13 @@ func (k *socket) write(m wire.StreamMessage) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
 	if k.ctx.Err() != nil {
-		return api.ErrGone
+		return stream.ErrGone
 	}
 	slow := time.AfterFunc(k.s.Patience, func() { k.end(tooSlow) })
 	defer slow.Stop()
 	if err := k.conn.Write(k.alive, websocket.MessageText, line(&m)); err != nil {
-		k.end(api.ErrGone)
-		return api.ErrGone
+		k.end(stream.ErrGone)
+		return stream.ErrGone
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (k *socket) part() {
 		p = cause
 		k.s.Logger.Info("a stream is closed", "reason", p.reason, "request", api.RequestID(k.ctx))
 	default:
-		if cause == api.ErrGone {
+		if cause == stream.ErrGone {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -62,7 +63,7 @@ func (sub *subscription) close(ctx context.Context, err error) {
 	case !sub.opened:
 		k.refuse(sub.channel, err)
 		return
-	case !errors.Is(err, api.ErrBrokenOff):
+	case !errors.Is(err, stream.ErrBrokenOff):
 		k.s.Logger.Error("a stream broke off", "error", err, "channel", sub.channel, "request", api.RequestID(ctx))
 	}
 	sub.say(wire.StreamMessage{Event: wire.StreamClosed, Data: line(&wire.Closed{Reason: reason})})
@@ -80,7 +81,7 @@ func (k *socket) refuse(channel string, err error) {
 	_ = k.write(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: line(&p.Problem)}) // as with say
 }
 
-// Open implements api.Listener.
+// Open implements stream.Listener.
 func (sub *subscription) Open() error {
 	if sub.opened {
 		return nil
@@ -89,8 +90,8 @@ func (sub *subscription) Open() error {
 	return sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: wire.StreamSubscribed})
 }
 
-// Send implements api.Listener.
-func (sub *subscription) Send(list []api.Message) error {
+// Send implements stream.Listener.
+func (sub *subscription) Send(list []stream.Message) error {
 	for _, m := range list {
 		if err := sub.Open(); err != nil {
 			return err
@@ -105,10 +106,10 @@ func (sub *subscription) Send(list []api.Message) error {
 	return nil
 }
 
-// Note implements api.Listener: pings show that a silent connection is alive.
+// Note implements stream.Listener: pings show that a silent connection is alive.
 func (sub *subscription) Note(string) error {
 	if sub.k.ctx.Err() != nil {
-		return api.ErrGone
+		return stream.ErrGone
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -36,7 +37,7 @@ func (s *service) stream(ctx context.Context, in *streamInput) (*huma.StreamResp
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		x := c.Context().Value(exchangeKey{}).(exchange)
 		st := &streamer{s: s, task: in.Task, from: from}
-		_, err := api.ServeSSE(x.w, x.r, s.Heartbeat, st.tell)
+		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, st.tell)
 		if err != nil {
 			s.Logger.Error("a stream broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
 		}
@@ -54,20 +55,20 @@ type streamer struct {
 
 // tell ends when the task has ended. It does not end because the store does not answer for a while: browsers do
 // not come back to a server that then answers them with an error.
-func (st *streamer) tell(ctx context.Context, to api.Listener) error {
+func (st *streamer) tell(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
 	}
 	troubled := func(err error) error { return st.troubled(ctx, to, err) }
-	err := api.Follow(ctx, st.s.Engine, st.task, st.from.since(), troubled, func(row engine.Row) error {
+	err := stream.Follow(ctx, st.s.Engine, st.task, st.from.since(), troubled, func(row engine.Row) error {
 		st.inTrouble = false
 		events, err := eventsOf(row, st.from)
 		if err != nil {
 			return err
 		}
-		batch := api.Batch{To: to}
+		batch := stream.Batch{To: to}
 		for i := range events {
-			if err := batch.Add(api.Message{ID: events[i].ID, Data: line(&events[i])}); err != nil {
+			if err := batch.Add(stream.Message{ID: events[i].ID, Data: line(&events[i])}); err != nil {
 				return err
 			}
 		}
@@ -83,19 +84,19 @@ func (st *streamer) tell(ctx context.Context, to api.Listener) error {
 }
 
 // troubled tells the client why it hears nothing.
-func (st *streamer) troubled(ctx context.Context, to api.Listener, err error) error {
+func (st *streamer) troubled(ctx context.Context, to stream.Listener, err error) error {
 	if !st.inTrouble {
 		st.inTrouble = true
 		st.s.Logger.Warn("a stream waits for the store", "error", err, "task", st.task, "request", api.RequestID(ctx))
 	}
-	return to.Note(api.Trouble)
+	return to.Note(stream.Trouble)
 }
 
 // finish tells how the task ended, if that is why there are no more events.
-func (st *streamer) finish(ctx context.Context, to api.Listener, troubled func(error) error) error {
+func (st *streamer) finish(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := st.s.Reader.View(ctx, st.task)
 	for err != nil && !isMissing(err) {
-		if err := api.Outlast(ctx, err, troubled); err != nil {
+		if err := stream.Outlast(ctx, err, troubled); err != nil {
 			return err
 		}
 		view, err = st.s.Reader.View(ctx, st.task)
@@ -104,13 +105,13 @@ func (st *streamer) finish(ctx context.Context, to api.Listener, troubled func(e
 		return err
 	}
 	if !view.State.Status.Ended() {
-		return api.ErrBrokenOff
+		return stream.ErrBrokenOff
 	}
 	end := wire.End{Task: st.task, State: string(view.State.Status), Error: view.State.Error}
 	if view.State.Status == flow.TaskCompleted {
 		end.Result = view.State.Result()
 	}
-	return to.Send([]api.Message{{Event: "end", Data: line(&end)}})
+	return to.Send([]stream.Message{{Event: "end", Data: line(&end)}})
 }
 
 // line is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.

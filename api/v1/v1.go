@@ -23,6 +23,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -233,5 +234,5 @@ func isForm(r *http.Request) bool {
 // begins to leave.
 func stay(ctx context.Context) (context.Context, context.CancelFunc) {
 	x := ctx.Value(exchangeKey{}).(exchange)
-	return api.Stay(x.w, x.r)
+	return stream.Stay(x.w, x.r)
 }

@@ -47,10 +47,11 @@ var table = []row{
 	{"cluster", []string{"engine", "persistence", "flow"}},
 	{"api/wire", nil},
 	{"api/client", []string{"api/wire"}},
-	{"api/v1", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
+	{"api/stream", []string{"engine", "persistence", "flow"}},
+	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},
-	{"api", []string{"engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}},
+	{"api", []string{"api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}},
 	{"worker", []string{"api/client", "api/wire"}},
 	{"worker/demo", []string{"worker"}},
 	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/funcs", "actors/script", "actors/workers", "cluster", "api", "api/v1"}},

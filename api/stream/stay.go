@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -7,19 +7,30 @@ import (
 	"time"
 )
 
-type leavingKey struct{}
+type (
+	departureKey struct{}
+	onStayKey    struct{}
+)
 
-// departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own shutdown
+// Departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own shutdown
 // knows nothing of connections that have become something else.
-type departure struct {
+type Departure struct {
 	begun context.Context // ends when the server begins to leave
 	mu    sync.Mutex
 	over  bool // nobody may stay any longer
 	stays sync.WaitGroup
 }
 
+// NewDeparture is that of a server which begins to leave when begun ends.
+func NewDeparture(begun context.Context) *Departure { return &Departure{begun: begun} }
+
+// With has the requests of a context be those of a server.
+func (d *Departure) With(ctx context.Context) context.Context {
+	return context.WithValue(ctx, departureKey{}, d)
+}
+
 // join is false when it is too late to stay.
-func (d *departure) join() bool {
+func (d *Departure) join() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.over {
@@ -28,8 +39,8 @@ func (d *departure) join() bool {
 	return !d.over
 }
 
-// wait returns when nobody stays any longer, or ctx ends.
-func (d *departure) wait(ctx context.Context) {
+// Wait returns when nobody stays any longer, or ctx ends.
+func (d *Departure) Wait(ctx context.Context) {
 	d.mu.Lock()
 	d.over = true
 	d.mu.Unlock()
@@ -44,19 +55,14 @@ func (d *departure) wait(ctx context.Context) {
 	}
 }
 
-type limitKey struct{}
-
-// timed ends what a request waits for before its connection is cut off: a store that hangs becomes an
-// answer. The limit is a timer, because a deadline could not be lifted by Stay.
-func (s *Server) timed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		limit := time.AfterFunc(s.cfg.ReadTimeout, cancel)
-		defer limit.Stop()
-		timed := r.WithContext(context.WithValue(ctx, limitKey{}, limit))
-		defer func() { r.Pattern = timed.Pattern }() // logs and metrics ask the outer request for its route
-		next.ServeHTTP(w, timed)
+// OnStay has f called when the request of a context stays.
+func OnStay(ctx context.Context, f func()) context.Context {
+	before, _ := ctx.Value(onStayKey{}).(func())
+	return context.WithValue(ctx, onStayKey{}, func() {
+		if before != nil {
+			before()
+		}
+		f()
 	})
 }
 
@@ -68,14 +74,11 @@ func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.Canc
 	// Only connections without deadlines (a test's recorder) refuse, and those need no lifting.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
-	if limit, ok := r.Context().Value(limitKey{}).(*time.Timer); ok {
-		limit.Stop()
-	}
-	if leave, ok := r.Context().Value(leaveKey{}).(func()); ok {
-		leave() // what it has sent has been read
+	if lift, ok := r.Context().Value(onStayKey{}).(func()); ok {
+		lift()
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	d, ok := r.Context().Value(leavingKey{}).(*departure)
+	d, ok := r.Context().Value(departureKey{}).(*Departure)
 	if !ok {
 		return ctx, cancel
 	}

@@ -1,4 +1,9 @@
-package api
+// Package stream is how a member tells what happens as it happens: to whom (Listener), over what (server-sent events
+// here, a WebSocket in /v1), from where on, and for how long a request may stay.
+//
+// Promises: whoever listens slowly costs one row of a journal and delays nobody; a stream does not end because the
+// store does not answer for a while; whoever stays is told when the server begins to leave, and waited for.
+package stream
 
 import (
 	"context"
@@ -8,6 +13,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // Message is one of a stream. What tells a stream's messages does not know how they travel.
@@ -79,7 +85,7 @@ func Follow(ctx context.Context, w Watcher, task string, after int64, troubled f
 				return err
 			}
 		}
-		if trouble == nil || missing(trouble) {
+		if trouble == nil || flow.KindOf(trouble) == flow.NotFound {
 			return trouble
 		}
 		if err := Outlast(ctx, trouble, troubled); err != nil {
