@@ -74,7 +74,7 @@ type pgStream struct {
 	run   string
 	feed  pgFeed
 	read  int64 // rows up to here are part of the feed's state
-	after pgSpot
+	after stream.Position
 }
 
 // find waits for a run that has yet to be started.
@@ -112,15 +112,16 @@ func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
 // begin sends a snapshot, or finds the place behind the last event that was seen. That of a run that has
 // ended is not opened before there is something to tell.
 func (s *pgStream) begin(ctx context.Context, last string) (err error) {
-	if s.after, err = parsePgSpot(last); err != nil {
-		return err
+	known := false
+	if s.after, known = stream.ParsePosition(last); !known {
+		return flow.Errorf(flow.Invalid, "Last-Event-ID: %.40q is the id of no event", last)
 	}
 	v, err := s.Reader.View(ctx, s.run)
 	if err != nil {
 		return err
 	}
 	if last == "" {
-		s.feed.s, s.read, s.after = v.State, v.Seq, pgSpot{v.Seq, wholeRow}
+		s.feed.s, s.read, s.after = v.State, v.Seq, stream.After(v.Seq)
 		data, err := json.Marshal(statesOf(v.State))
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/stream"
@@ -87,51 +86,17 @@ func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
 	return ev
 }
 
-// pgSpot is a place in a run's events: a row of its journal and an event of it.
-type pgSpot struct {
-	seq   int64
-	index int
-}
-
-// wholeRow is behind all events of a row.
-const wholeRow = 1 << 30
-
-func (p pgSpot) String() string {
-	if p.index == wholeRow {
-		return strconv.FormatInt(p.seq, 10)
-	}
-	return strconv.FormatInt(p.seq, 10) + "." + strconv.Itoa(p.index)
-}
-
-func (p pgSpot) before(q pgSpot) bool { return p.seq < q.seq || p.seq == q.seq && p.index < q.index }
-
-func parsePgSpot(text string) (pgSpot, error) {
-	if text == "" {
-		return pgSpot{}, nil
-	}
-	row, place, cut := strings.Cut(text, ".")
-	seq, err := strconv.ParseInt(row, 10, 64)
-	index := wholeRow
-	if err == nil && cut {
-		index, err = strconv.Atoi(place)
-	}
-	if err != nil || seq < 0 || index < 0 {
-		return pgSpot{}, flow.Errorf(flow.Invalid, "Last-Event-ID: %.40q is the id of no event", text)
-	}
-	return pgSpot{seq, index}, nil
-}
-
 // tell tells the events of a row behind a place.
-func (f *pgFeed) tell(row engine.Row, after pgSpot, to stream.Listener) error {
+func (f *pgFeed) tell(row engine.Row, after stream.Position, to stream.Listener) error {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return err
 	}
 	batch := stream.Batch{To: to}
 	for i := range events {
-		at := pgSpot{row.Seq, i}
+		at := stream.Position{Seq: row.Seq, Index: i}
 		ev, ok := f.next(&events[i])
-		if !ok || !after.before(at) {
+		if !ok || after.Covers(row.Seq, i) {
 			continue
 		}
 		data, err := json.Marshal(ev)

@@ -3,11 +3,10 @@ package v1
 import (
 	"context"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -28,44 +27,13 @@ func (s *service) historyRoutes() {
 	s.describeStream()
 }
 
-// spot is a place in a task's history: everything up to it is known. index counts within the row;
-// wholeRow stands for all of it.
-type spot struct {
-	seq   int64
-	index int
-}
-
-const wholeRow = 1 << 30
-
-func (p spot) String() string { return strconv.FormatInt(p.seq, 10) + "." + strconv.Itoa(p.index) }
-
-// since is the row after which to read, so that nothing behind the spot is missed.
-func (p spot) since() int64 {
-	if p.index == wholeRow {
-		return p.seq
+// position reads the id of an event, or the number of a row for all of it; "" is the beginning.
+func position(where, text string) (stream.Position, error) {
+	p, ok := stream.ParsePosition(text)
+	if !ok {
+		return p, invalid(where, "send the id of an event, such as 12.0, or the seq of a row", "%.40q is no place in a history", text)
 	}
-	return max(p.seq-1, 0)
-}
-
-func (p spot) covers(seq int64, index int) bool {
-	return seq < p.seq || seq == p.seq && index <= p.index
-}
-
-// parseSpot reads the id of an event, or the number of a row for all of it; "" is the beginning.
-func parseSpot(where, text string) (spot, error) {
-	if text == "" {
-		return spot{0, wholeRow}, nil
-	}
-	row, place, cut := strings.Cut(text, ".")
-	seq, err := strconv.ParseInt(row, 10, 64)
-	index := wholeRow
-	if err == nil && cut {
-		index, err = strconv.Atoi(place)
-	}
-	if err != nil || seq < 0 || index < 0 {
-		return spot{}, invalid(where, "send the id of an event, such as 12.0, or the seq of a row", "%.40q is no place in a history", text)
-	}
-	return spot{seq, index}, nil
+	return p, nil
 }
 
 type eventsInput struct {
@@ -75,7 +43,7 @@ type eventsInput struct {
 }
 
 func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[wire.Event]], error) {
-	from, err := parseSpot("query.after", in.After)
+	from, err := position("query.after", in.After)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +67,10 @@ const pageBytes = 4 << 20
 var part = persistence.Part{Rows: 50, Bytes: pageBytes}
 
 // eventsAfter reads one page. It is shorter than asked for when its events are large.
-func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit int) (items []wire.Event, more bool, err error) {
+func (s *service) eventsAfter(ctx context.Context, task string, from stream.Position, limit int) (items []wire.Event, more bool, err error) {
 	items = []wire.Event{}
 	size := 0
-	for after := from.since(); ; {
+	for after := from.Since(); ; {
 		rows, err := s.Store.Rows(ctx, task, after, part)
 		if err != nil {
 			return nil, false, err
@@ -127,25 +95,25 @@ func (s *service) eventsAfter(ctx context.Context, task string, from spot, limit
 	}
 }
 
-// eventsOf are the events of a row behind a spot.
-func eventsOf(row engine.Row, from spot) ([]wire.Event, error) {
+// eventsOf are the events of a row behind a position.
+func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]wire.Event, 0, len(events))
 	for i := range events {
-		if !from.covers(row.Seq, i) {
-			list = append(list, toEvent(spot{row.Seq, i}, &events[i]))
+		if !from.Covers(row.Seq, i) {
+			list = append(list, toEvent(stream.Position{Seq: row.Seq, Index: i}, &events[i]))
 		}
 	}
 	return list, nil
 }
 
 // toEvent leaves out the token of a claim: who reads a history must not be able to report in a worker's name.
-func toEvent(at spot, e *flow.Event) wire.Event {
+func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
-		ID: at.String(), Seq: at.seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
+		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
 		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error, Reason: e.Reason,
 		Total: e.Total, Kept: e.Kept, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
 		Until: wire.Millis(e.Until), Note: e.Note, Key: e.Key, Version: e.Version, Params: e.Params, Request: e.Request,

@@ -146,7 +146,7 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 	if !ok {
 		return nil, missing("subscribe.channel", "channels are task:ID and pgflow:run:ID", "there is no channel %.80q", req.Channel)
 	}
-	from, err := parseSpot("subscribe.after", req.After)
+	from, err := position("subscribe.after", req.After)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (s *service) stream(ctx context.Context, in *streamInput) (*huma.StreamResp
 	if in.LastEventID != "" {
 		where, text = "header.Last-Event-ID", in.LastEventID
 	}
-	from, err := parseSpot(where, text)
+	from, err := position(where, text)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *service) stream(ctx context.Context, in *streamInput) (*huma.StreamResp
 type streamer struct {
 	s    *service
 	task string
-	from spot
+	from stream.Position
 
 	inTrouble bool // the store does not answer
 }
@@ -60,7 +60,7 @@ func (st *streamer) tell(ctx context.Context, to stream.Listener) error {
 		return err
 	}
 	troubled := func(err error) error { return st.troubled(ctx, to, err) }
-	err := stream.Follow(ctx, st.s.Engine, st.task, st.from.since(), troubled, func(row engine.Row) error {
+	err := stream.Follow(ctx, st.s.Engine, st.task, st.from.Since(), troubled, func(row engine.Row) error {
 		st.inTrouble = false
 		events, err := eventsOf(row, st.from)
 		if err != nil {

@@ -1,0 +1,53 @@
+package stream
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Position is a place in a task's history: everything up to it is known. It is a row of the journal and an event in it.
+type Position struct {
+	Seq   int64
+	Index int
+}
+
+// whole is the index that stands for all of a row.
+const whole = 1 << 30
+
+// After is the position behind a row.
+func After(seq int64) Position { return Position{seq, whole} }
+
+func (p Position) String() string {
+	row := strconv.FormatInt(p.Seq, 10)
+	if p.Index == whole {
+		return row
+	}
+	return row + "." + strconv.Itoa(p.Index)
+}
+
+// Since is the row after which to read, so that nothing behind the position is missed.
+func (p Position) Since() int64 {
+	if p.Index == whole {
+		return p.Seq
+	}
+	return max(p.Seq-1, 0)
+}
+
+// Covers says whether an event is known.
+func (p Position) Covers(seq int64, index int) bool {
+	return seq < p.Seq || seq == p.Seq && index <= p.Index
+}
+
+// ParsePosition reads the id of an event, or the number of a row for all of it; "" is the beginning.
+func ParsePosition(text string) (p Position, ok bool) {
+	if text == "" {
+		return After(0), true
+	}
+	row, place, cut := strings.Cut(text, ".")
+	seq, err := strconv.ParseInt(row, 10, 64)
+	p = After(seq)
+	if err == nil && cut {
+		p.Index, err = strconv.Atoi(place)
+	}
+	return p, err == nil && seq >= 0 && p.Index >= 0
+}
