@@ -6,64 +6,129 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// statusOf is the one place where errors become statuses. Families print the text in their dialect.
-func statusOf(err error) int {
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, persistence.ErrNotFound), errors.Is(err, persistence.ErrUnknown):
-		return http.StatusNotFound
-	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
-		return http.StatusConflict
-	case errors.Is(err, persistence.ErrRefused):
-		return http.StatusBadRequest
-	case errors.Is(err, persistence.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return http.StatusServiceUnavailable
-	}
-	switch flow.KindOf(err) {
-	case flow.Invalid:
-		return http.StatusBadRequest
-	case flow.NotFound:
-		return http.StatusNotFound
-	case flow.Conflict:
-		return http.StatusConflict
-	case flow.Limit:
-		return http.StatusUnprocessableEntity
-	case flow.Busy:
-		return http.StatusTooManyRequests
-	case flow.Denied:
-		return http.StatusForbidden
-	}
-	return http.StatusInternalServerError
+// Kinds of errors beside those of flow.
+const (
+	// Internal errors are those a caller can do nothing about.
+	Internal flow.ErrorKind = "internal"
+	// TimedOut: what was waited for did not happen in time.
+	TimedOut flow.ErrorKind = "timeout"
+)
+
+// kinds say what an error of a kind is answered with, and what can be done about it when it does not say so itself.
+var kinds = map[flow.ErrorKind]struct {
+	status int
+	hint   string
+}{
+	flow.Invalid:  {http.StatusBadRequest, "correct the request: as it is it will be refused again"},
+	flow.NotFound: {http.StatusNotFound, "check the name; ended tasks are deleted after the retention time"},
+	flow.Conflict: {http.StatusConflict, "look at the present state before you try again"},
+	flow.Limit:    {http.StatusUnprocessableEntity, "stay below the limit, or have it raised in the server's configuration"},
+	flow.Busy:     {http.StatusTooManyRequests, "try again in a moment"},
+	flow.Denied:   {http.StatusForbidden, "use the credentials or the token that belong to it"},
+	Internal:      {http.StatusInternalServerError, "look for the request's id in the server's log"},
+	TimedOut:      {http.StatusRequestTimeout, "wait for longer, or look at the present state"},
 }
 
-// textOf is what a caller may know about an error: everything he can act on, nothing about our inside.
-func textOf(err error, status int) string {
-	var e *flow.Error
-	if errors.As(err, &e) {
-		return e.Msg
+// Hint says what can be done about an error of a kind.
+func Hint(kind flow.ErrorKind) string { return kinds[kind].hint }
+
+// Refusal is an error whose status a dialect fixes.
+type Refusal struct {
+	Status int
+	Kind   flow.ErrorKind
+	Text   string
+}
+
+func (e *Refusal) Error() string { return e.Text }
+
+// Verdict is what an error comes to as an answer: everything the caller can act on, nothing about our inside.
+type Verdict struct {
+	Status int
+	Kind   flow.ErrorKind // what a program may decide by
+	What   string
+	Hint   string
+	Log    bool // it is ours to mend, and nobody has told the log of it yet
+
+	own bool // What is all that its maker had to say
+}
+
+// Judge is the one place where errors become answers. Families of routes print them in their dialect.
+func Judge(err error) Verdict {
+	v := judge(err)
+	away := errors.Is(err, persistence.ErrUnavailable) || errors.Is(err, engine.ErrUnavailable)
+	if away || timedOut(err) {
+		v.Status = http.StatusServiceUnavailable
 	}
-	if errors.Is(err, persistence.ErrUnavailable) {
-		return "the store is not available; try again in a moment"
-	}
+	v.Log = v.Status >= http.StatusInternalServerError && !away // the member tells of outages
+	return v
+}
+
+func judge(err error) Verdict {
+	var fixed *Refusal
+	var known *flow.Error
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return fmt.Sprintf("the body is larger than %d bytes: keep large data elsewhere and pass a reference, or have the member started with a larger --max-value", tooLarge.Limit)
+	switch {
+	case errors.As(err, &fixed):
+		return Verdict{Status: fixed.Status, Kind: fixed.Kind, What: fixed.Text, Hint: Hint(fixed.Kind), own: true}
+	case errors.As(err, &known):
+		v := verdict(known.Kind, known.Msg)
+		v.own = true
+		return v
+	case errors.As(err, &tooLarge):
+		return Verdict{Status: http.StatusRequestEntityTooLarge, Kind: flow.Limit, What: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit),
+			Hint: "keep large data elsewhere and pass a reference, or have the member started with a larger --max-value"}
+	case Missing(err):
+		return verdict(flow.NotFound, "there is no such thing")
+	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
+		return verdict(flow.Conflict, "it exists already")
+	case errors.Is(err, persistence.ErrRefused):
+		return verdict(flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000")
+	case errors.Is(err, persistence.ErrUnavailable), errors.Is(err, engine.ErrUnavailable):
+		return verdict(flow.Busy, "the store is not available")
+	case timedOut(err):
+		return verdict(flow.Busy, "the engine did not answer in time")
 	}
-	switch status {
-	case http.StatusBadRequest:
-		return "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000"
-	case http.StatusNotFound:
-		return "not found"
-	case http.StatusConflict:
-		return "exists already"
-	case http.StatusServiceUnavailable:
-		return "the engine did not answer in time; try again"
+	return verdict(Internal, "internal error")
+}
+
+func verdict(kind flow.ErrorKind, what string) Verdict {
+	k, ok := kinds[kind]
+	if !ok {
+		k, kind = kinds[Internal], Internal
 	}
-	return "internal error; the server's log has more under this request's id"
+	return Verdict{Status: k.status, Kind: kind, What: what, Hint: k.hint}
+}
+
+// Text is the verdict in one sentence.
+func (v Verdict) Text() string {
+	if v.own {
+		return v.What
+	}
+	return v.What + "; " + v.Hint
+}
+
+// Missing says whether an error means that there is no such thing.
+func Missing(err error) bool {
+	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) || flow.KindOf(err) == flow.NotFound
+}
+
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// Refuse answers a request with an error, as its dialect writes it.
+func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.ResponseWriter, Verdict)) {
+	v := Judge(err)
+	if v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	if v.Log {
+		NoteError(r, err)
+	}
+	write(w, v)
 }

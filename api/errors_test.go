@@ -1,17 +1,30 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestAnOutageOfTheStoreSaysToTryAgain(t *testing.T) {
 	err := fmt.Errorf("read a flow: %w", persistence.ErrUnavailable)
-	require.Equal(t, http.StatusServiceUnavailable, statusOf(err))
-	require.Equal(t, "the store is not available; try again in a moment", textOf(err, statusOf(err)))
+	require.Equal(t, http.StatusServiceUnavailable, Judge(err).Status)
+	require.Equal(t, "the store is not available; try again in a moment", Judge(err).Text())
+}
+
+func TestAnErrorOfAnotherMemberIsAnsweredLikeOurs(t *testing.T) {
+	for _, err := range []error{engine.ErrUnavailable, context.DeadlineExceeded, flow.Errorf(flow.Conflict, "it has ended")} {
+		b, wrong := engine.Marshal(&engine.Refusal{Err: err})
+		require.NoError(t, wrong)
+		m, wrong := engine.Unmarshal(b)
+		require.NoError(t, wrong)
+		require.Equal(t, Judge(err), Judge(m.(*engine.Refusal).Err))
+	}
 }

@@ -1,14 +1,12 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // graph serves the PocketFlow dialect: thin handlers that decode, call and encode.
@@ -105,50 +103,22 @@ func methods(otherwise string, by on) handler {
 		}
 		h, ok := by[method]
 		if !ok {
-			return &graphError{http.StatusMethodNotAllowed, otherwise}
+			return &Refusal{http.StatusMethodNotAllowed, flow.Invalid, otherwise}
 		}
 		return h(w, r)
 	}
 }
 
-// graphError is an answer whose status and text the dialect fixes.
-type graphError struct {
-	status int
-	text   string
-}
+func badRequest(text string) error { return &Refusal{http.StatusBadRequest, flow.Invalid, text} }
+func notFound(text string) error   { return &Refusal{http.StatusNotFound, flow.NotFound, text} }
 
-func (e *graphError) Error() string { return e.text }
-
-func badRequest(text string) error { return &graphError{http.StatusBadRequest, text} }
-func notFound(text string) error   { return &graphError{http.StatusNotFound, text} }
-
-// answered is the one place where errors become answers of this dialect.
+// answered has errors answered in this dialect.
 func answered(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := h(w, r)
-		if err == nil {
-			return
+		if err := h(w, r); err != nil {
+			Refuse(w, r, err, func(w http.ResponseWriter, v Verdict) { writeError(w, v.Status, v.Text()) })
 		}
-		var fixed *graphError
-		if errors.As(err, &fixed) {
-			writeError(w, fixed.status, fixed.text)
-			return
-		}
-		status := statusOf(err)
-		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
-		}
-		if status >= 500 && !errors.Is(err, persistence.ErrUnavailable) { // the member tells of outages
-			noteError(r, err)
-		}
-		writeError(w, status, textOf(err, status))
 	})
-}
-
-// missing says whether an error means that there is no such thing.
-func missing(err error) bool {
-	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) ||
-		flow.KindOf(err) == flow.NotFound
 }
 
 func writeOK(w http.ResponseWriter) error {

@@ -89,7 +89,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err := flow.CheckName("the status", v.Status); err != nil {
 		return err
 	}
-	if missing(unknown) {
+	if Missing(unknown) {
 		return notFound("flow not found")
 	} else if unknown != nil {
 		return unknown
@@ -112,7 +112,7 @@ func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {
 	list := listWriter{w: w, begin: "["}
 	for i := range versions {
 		v, unknown := g.store.Version(r.Context(), versions[i].ID)
-		if missing(unknown) {
+		if Missing(unknown) {
 			continue // it was deleted meanwhile
 		}
 		if err = unknown; err == nil {
@@ -131,7 +131,9 @@ func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("missing id")
 	}
 	v, err := g.store.Version(r.Context(), id)
-	if err != nil {
+	if Missing(err) {
+		return notFound("not found")
+	} else if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, toGraphVersion(v))

@@ -215,7 +215,7 @@ func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 		return notFound("queue entry not found")
 	}
 	v, err := g.reader.View(r.Context(), task)
-	if missing(err) {
+	if Missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
@@ -329,7 +329,7 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("token required: it is in the answer of the poll")
 		}
 	}
-	if err := engine.GiveBack(r.Context(), g.engine, claims); missing(err) {
+	if err := engine.GiveBack(r.Context(), g.engine, claims); Missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		err = g.order(r, task, flow.Note{Address: a, Text: q.Status})
 	}
-	if err != nil && !missing(err) && flow.KindOf(err) != flow.Conflict {
+	if err != nil && !Missing(err) && flow.KindOf(err) != flow.Conflict {
 		return err
 	}
 	return writeOK(w)

@@ -32,7 +32,7 @@ type graphRun struct {
 func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	task := r.URL.Query().Get("task_id")
 	v, err := g.reader.View(r.Context(), task)
-	if missing(err) {
+	if Missing(err) {
 		writeJSON(w, http.StatusOK, []graphRun{})
 		return nil
 	}
@@ -40,7 +40,7 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page, err := g.reader.Runs(r.Context(), task, flow.Place{}, runsAtOnce, runsBytes)
-	if err != nil && !missing(err) {
+	if err != nil && !Missing(err) {
 		return err
 	}
 	err = nil
@@ -207,7 +207,7 @@ func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 		return notFound("no log path")
 	}
 	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, runPrefix))
-	if missing(err) {
+	if Missing(err) {
 		return notFound("log file not found")
 	}
 	if err != nil {
@@ -223,7 +223,7 @@ func (g *graph) findRun(r *http.Request, id string) (*flow.NodeRun, error) {
 		return nil, notFound("run not found")
 	}
 	run, err := g.reader.Run(r.Context(), task, a)
-	if missing(err) {
+	if Missing(err) {
 		return nil, notFound("run not found")
 	}
 	return run, err

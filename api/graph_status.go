@@ -39,23 +39,6 @@ func waitsForQueue(s *flow.State) bool {
 	return true
 }
 
-// statusFilter turns a word of any dialect into the store's. ok is false for a word nobody uses.
-func statusFilter(word string) (stored string, ok bool) {
-	switch word {
-	case "pending", "running", "completed", "failed", "canceling", "canceled":
-		return word, true
-	case "success":
-		return "completed", true
-	case "cancelled":
-		return "canceled", true
-	case "cancelling":
-		return "canceling", true
-	case waitingQueue:
-		return "running", true
-	}
-	return "", false
-}
-
 // pageOfTasks lists tasks, newest change first. `running` and `waiting_queue` are one status in the
 // store: which of its tasks wait for a poller is told by the queue.
 func (g *graph) pageOfTasks(ctx context.Context, status, version string, offset, limit int) ([]persistence.TaskRow, int, error) {
@@ -63,12 +46,12 @@ func (g *graph) pageOfTasks(ctx context.Context, status, version string, offset,
 	if status == "" {
 		return g.plainPage(ctx, f)
 	}
-	stored, ok := statusFilter(status)
-	if !ok {
+	stored := StateOf(status)
+	if stored == "" { // nobody has it
 		return nil, 0, nil
 	}
-	f.Statuses = []string{stored}
-	if stored != string(flow.TaskRunning) {
+	f.Statuses = []string{string(stored)}
+	if stored != flow.TaskRunning {
 		return g.plainPage(ctx, f)
 	}
 	return g.runningPage(ctx, f, status == waitingQueue)

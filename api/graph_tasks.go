@@ -93,7 +93,7 @@ func (g *graph) versionFor(ctx context.Context, b *graphBody) (string, error) {
 		return "", badRequest("version must be 1 or more, or absent for the newest one")
 	}
 	v, err := g.store.FindVersion(ctx, flowID, min(number, persistence.MaxVersion))
-	if missing(err) {
+	if Missing(err) {
 		return "", notFound("no such flow, or no such published version of it")
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (g *graph) versionFor(ctx context.Context, b *graphBody) (string, error) {
 
 func (g *graph) getTask(w http.ResponseWriter, r *http.Request) error {
 	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
-	if missing(err) {
+	if Missing(err) {
 		return notFound("not found")
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func (g *graph) order(r *http.Request, task string, cmd flow.Command) error {
 }
 
 func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
-	if err := g.order(r, r.URL.Query().Get("id"), flow.Cancel{}); missing(err) {
+	if err := g.order(r, r.URL.Query().Get("id"), flow.Cancel{}); Missing(err) {
 		return notFound("not found")
 	} else if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("bad request")
 	}
 	err = g.order(r, task, flow.Signal{Key: key, Value: orNull(b.raw("value"))})
-	if missing(err) {
+	if Missing(err) {
 		return notFound("not found")
 	}
 	if err != nil {
@@ -171,14 +171,14 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 // runOnce is kept for its answers: every task here moves by itself as soon as it can.
 func (g *graph) runOnce(w http.ResponseWriter, r *http.Request) error {
 	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
-	if missing(err) {
+	if Missing(err) {
 		return notFound("not found")
 	}
 	if err != nil {
 		return err
 	}
 	if v.State.Status.Ended() {
-		return &graphError{http.StatusConflict, "the task has ended"}
+		return &Refusal{http.StatusConflict, flow.Conflict, "the task has ended"}
 	}
 	return writeOK(w)
 }

@@ -73,7 +73,7 @@ func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(workers) == 0 {
-		return &graphError{http.StatusInternalServerError, "no worker"}
+		return &Refusal{http.StatusInternalServerError, Internal, "no worker"}
 	}
 	writeJSON(w, http.StatusOK, slices.MinFunc(workers, func(a, b wire.Worker) int { return cmp.Compare(a.Load, b.Load) }))
 	return nil

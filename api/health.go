@@ -14,7 +14,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.cfg.Engine.Ready(); err != nil {
-		s.notReady(w, r, textOf(err, http.StatusServiceUnavailable), err)
+		s.notReady(w, r, Judge(err).Text(), err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
@@ -27,6 +27,6 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) notReady(w http.ResponseWriter, r *http.Request, why string, err error) {
-	noteError(r, err)
+	NoteError(r, err)
 	writeError(w, http.StatusServiceUnavailable, why)
 }

@@ -80,7 +80,7 @@ func (l *listWriter) end(r *http.Request, err error, rest string) error {
 	}
 	if err != nil {
 		if !errors.Is(err, stream.ErrGone) {
-			noteError(r, err)
+			NoteError(r, err)
 		}
 		panic(http.ErrAbortHandler)
 	}

@@ -31,8 +31,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// noteError puts an error that its answer keeps quiet about into the log line of the request.
-func noteError(r *http.Request, err error) {
+// NoteError puts an error that its answer keeps quiet about into the log line of the request.
+func NoteError(r *http.Request, err error) {
 	if n, ok := r.Context().Value(requestKey{}).(*requestNotes); ok {
 		n.err = err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run
@@ -72,7 +71,7 @@ type pgflowError struct {
 	Message string `json:"message"`
 }
 
-// answered is the one place where errors become answers of this dialect.
+// answered has errors answered in this dialect.
 func (p *pgflow) answered(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -82,43 +81,7 @@ func (p *pgflow) answered(h handler) http.Handler {
 }
 
 func (p *pgflow) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var fixed *graphError
-	status := statusOf(err)
-	if errors.As(err, &fixed) {
-		status = fixed.status
-	}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	if status >= 500 && !errors.Is(err, persistence.ErrUnavailable) { // the member tells of outages
-		noteError(r, err)
-	}
-	text := textOf(err, status)
-	if fixed != nil {
-		text = fixed.text
-	}
-	writeJSON(w, status, pgflowError{wordOf(status), text})
-}
-
-// wordOf names a status.
-func wordOf(status int) string {
-	switch status {
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:
-		return string(flow.Invalid)
-	case http.StatusNotFound:
-		return string(flow.NotFound)
-	case http.StatusConflict:
-		return string(flow.Conflict)
-	case http.StatusUnprocessableEntity:
-		return string(flow.Limit)
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return string(flow.Busy)
-	case http.StatusRequestTimeout:
-		return "timeout"
-	case http.StatusForbidden:
-		return string(flow.Denied)
-	}
-	return "internal"
+	Refuse(w, r, err, func(w http.ResponseWriter, v Verdict) { writeJSON(w, v.Status, pgflowError{string(v.Kind), v.Text()}) })
 }
 
 // decode reads a body, which must be a JSON object; none is an empty one.

@@ -25,7 +25,7 @@ func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
 	})
 	switch {
 	case opened && err != nil:
-		noteError(r, err)
+		NoteError(r, err)
 	case !opened && err != nil:
 		return err
 	case !opened:
@@ -80,7 +80,7 @@ type pgStream struct {
 // find waits for a run that has yet to be started.
 func (s *pgStream) find(ctx context.Context, last string) error {
 	_, err := s.Store.Task(ctx, s.run)
-	if missing(err) && uuid.Validate(s.run) == nil {
+	if Missing(err) && uuid.Validate(s.run) == nil {
 		if err := s.to.Open(); err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, ch
 	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: slug}
 	_, newest, err := p.newest(ctx, slug)
 	switch {
-	case missing(err):
+	case Missing(err):
 	case err != nil:
 		return nil, err
 	default:
@@ -147,7 +147,7 @@ func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 		return flow.Errorf(flow.Invalid, "a flow is deleted with all its runs: confirm that with ?data=true")
 	}
 	f, err := p.store.FlowBySlug(r.Context(), slug)
-	if missing(err) {
+	if Missing(err) {
 		return flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
 	}
 	if err == nil {
@@ -174,7 +174,7 @@ func (p *pgflow) cancelAll(ctx context.Context, flowID string) error {
 		}
 		for i := range rows {
 			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
-				if _, err := p.engine.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !missing(err) {
+				if _, err := p.engine.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !Missing(err) {
 					return err
 				}
 			}

@@ -53,21 +53,21 @@ func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
 // newest finds a flow and its newest published version.
 func (p *pgflow) newest(ctx context.Context, slug string) (*persistence.Flow, *persistence.Version, error) {
 	f, err := p.store.FlowBySlug(ctx, slug)
-	if missing(err) {
+	if Missing(err) {
 		return nil, nil, flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	v, err := p.store.FindVersion(ctx, f.ID, 0)
-	if missing(err) {
+	if Missing(err) {
 		return nil, nil, flow.Errorf(flow.NotFound, "flow %.140q has no published version", slug)
 	}
 	return f, v, err
 }
 
 func noRun(id string, err error) error {
-	if missing(err) {
+	if Missing(err) {
 		return flow.Errorf(flow.NotFound, "there is no run %.140q", id)
 	}
 	return err

@@ -93,7 +93,7 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 // it is, like any other.
 func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
-	if report.Scope == "" && missing(err) { // the step may be inside a branch
+	if report.Scope == "" && Missing(err) { // the step may be inside a branch
 		at, _, unknown := p.locate(r.Context(), run, report.Address)
 		if unknown != nil {
 			return unknown
@@ -107,9 +107,9 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 		}
 	}
 	switch {
-	case report.Scope != "" && missing(err): // the flow in which it was is over
+	case report.Scope != "" && Missing(err): // the flow in which it was is over
 		return p.writeUnchanged(w, r, run, report.Address, noTask(report.Address))
-	case err != nil && missing(err):
+	case err != nil && Missing(err):
 		return noTask(report.Address)
 	case err != nil:
 		return err
@@ -178,7 +178,7 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	at := flow.Address{Node: q.Step}
 	indexes, err := engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
-	if missing(err) { // the step may be inside a branch
+	if Missing(err) { // the step may be inside a branch
 		if at, _, err = p.locate(r.Context(), run, at); err == nil {
 			indexes, err = engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
 		}

@@ -46,7 +46,7 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case !reached && r.Context().Err() == nil && ctx.Err() != nil:
-		return &graphError{http.StatusRequestTimeout, "the run is " + shownAs(s) + "; it was not as wanted in time"}
+		return &Refusal{http.StatusRequestTimeout, TimedOut, "the run is " + shownAs(s) + "; it was not as wanted in time"}
 	case !reached:
 		return flow.Errorf(flow.Conflict, "%s", want.missed(s))
 	}

@@ -269,7 +269,7 @@ func TestWhatTakesTooLongIsAnswered(t *testing.T) {
 	resp, body := s.do(t, "GET", "/hang", "")
 	require.Equal(t, 503, resp.StatusCode)
 	require.Equal(t, "1", resp.Header.Get("Retry-After"))
-	require.JSONEq(t, `{"error":"the engine did not answer in time; try again"}`, body)
+	require.JSONEq(t, `{"error":"the engine did not answer in time; try again in a moment"}`, body)
 }
 
 func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
@@ -323,7 +323,7 @@ func TestErrorsBecomeStatuses(t *testing.T) {
 		{persistence.ErrNotFound, 404}, {persistence.ErrDuplicate, 409}, {context.DeadlineExceeded, 503},
 		{&http.MaxBytesError{}, 413}, {io.ErrUnexpectedEOF, 500},
 	} {
-		require.Equal(t, tt.want, statusOf(tt.err), "%v", tt.err)
+		require.Equal(t, tt.want, Judge(tt.err).Status, "%v", tt.err)
 	}
-	require.NotContains(t, textOf(io.ErrUnexpectedEOF, 500), "EOF", "what is inside stays inside")
+	require.NotContains(t, Judge(io.ErrUnexpectedEOF).Text(), "EOF", "what is inside stays inside")
 }

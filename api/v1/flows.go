@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -52,10 +53,10 @@ type FlowPath struct {
 // flowBy finds a flow by its slug, or by its id when no flow has that slug.
 func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.Flow, error) {
 	f, err := s.Store.FlowBySlug(ctx, name)
-	if isMissing(err) {
+	if api.Missing(err) {
 		f, err = s.Store.Flow(ctx, name)
 	}
-	if isMissing(err) {
+	if api.Missing(err) {
 		return nil, missing(where, "publish it first, or look for its name at /v1/flows", "there is no flow %.140q", name)
 	}
 	return f, err
@@ -170,7 +171,7 @@ func (s *service) getVersion(ctx context.Context, in *versionInput) (*body[wire.
 // version finds a flow's version by its number, 0 = the newest published one.
 func (s *service) version(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
 	v, err := s.Store.FindVersion(ctx, f.ID, number)
-	if !isMissing(err) {
+	if !api.Missing(err) {
 		return v, err
 	}
 	hint := "/v1/flows/" + nameOf(f) + "/versions lists what there is"

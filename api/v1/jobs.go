@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -138,7 +139,7 @@ func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.
 		return "", nil, gone
 	}
 	r, err = s.Reader.Run(ctx, task, address)
-	if isMissing(err) || err == nil && r.Kind != flow.RunAttempt {
+	if api.Missing(err) || err == nil && r.Kind != flow.RunAttempt {
 		return "", nil, gone
 	}
 	return task, r, err
@@ -150,7 +151,7 @@ func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], err
 		return nil, err
 	}
 	content, err := s.Store.Log(ctx, flow.JobID(task, r.Address))
-	if isMissing(err) {
+	if api.Missing(err) {
 		return nil, missing("path.job", "look for runs with log: true", "the job %.300q has no log", in.Job)
 	}
 	if err != nil {

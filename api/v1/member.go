@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -28,7 +29,7 @@ type forgetWorkerInput struct {
 
 func (s *service) forgetWorker(ctx context.Context, in *forgetWorkerInput) (*struct{}, error) {
 	err := s.Registry.Deregister(ctx, in.Worker)
-	if isMissing(err) {
+	if api.Missing(err) {
 		return nil, missing("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
 	}
 	return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 const problemType = "application/problem+json"
@@ -64,40 +63,13 @@ func missing(where, hint, format string, args ...any) error {
 	return &located{where: where, hint: hint, err: flow.Errorf(flow.NotFound, format, args...)}
 }
 
-// isMissing says whether an error means that there is no such thing.
-func isMissing(err error) bool {
-	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) || flow.KindOf(err) == flow.NotFound
-}
-
-// kinds are the statuses of errors and what can be done about them when they do not say it themselves.
-var kinds = map[flow.ErrorKind]struct {
-	status int
-	hint   string
-}{
-	flow.Invalid:  {http.StatusBadRequest, "correct the request: as it is it will be refused again"},
-	flow.NotFound: {http.StatusNotFound, "check the name; ended tasks are deleted after the retention time"},
-	flow.Conflict: {http.StatusConflict, "look at the present state before you try again"},
-	flow.Limit:    {http.StatusUnprocessableEntity, "stay below the limit, or have it raised in the server's configuration"},
-	flow.Busy:     {http.StatusTooManyRequests, "try again in a moment"},
-	flow.Denied:   {http.StatusForbidden, "use the credentials or the token that belong to it"},
-	internal:      {http.StatusInternalServerError, "look for the request's id in the server's log"},
-}
-
-// internal is the kind of errors a caller can do nothing about.
-const internal flow.ErrorKind = "internal"
-
-// problem makes the answer to an error: everything the caller can act on, nothing about our inside.
+// problem makes the answer to an error.
 func (s *service) problem(ctx context.Context, err error) *problem {
-	p := &problem{}
-	kind, what := classify(err)
-	p.Kind, p.What = string(kind), what
-	p.Status, p.Hint = kinds[kind].status, kinds[kind].hint
+	v := api.Judge(err)
+	p := &problem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
 	var l *located
 	if errors.As(err, &l) {
-		p.Where = l.where
-		if l.hint != "" {
-			p.Hint = l.hint
-		}
+		p.Where, p.Hint = l.where, orElse(l.hint, v.Hint)
 	}
 	var problems define.Problems
 	if errors.As(err, &problems) {
@@ -105,38 +77,10 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		p.Hint = "mend what problems lists"
 		p.Problems = toProblems(problems)
 	}
-	away := errors.Is(err, persistence.ErrUnavailable)
-	if timedOut(err) || away {
-		p.Status = http.StatusServiceUnavailable
-	}
-	p.Request = api.RequestID(ctx)
-	if p.Status >= http.StatusInternalServerError && !away && ctx.Err() == nil { // the member tells of outages; or else the client has gone
+	if v.Log && ctx.Err() == nil { // or else the client has gone
 		s.Logger.Error("a request failed", "error", err, "request", p.Request)
 	}
 	return p.complete()
-}
-
-func classify(err error) (kind flow.ErrorKind, what string) {
-	var e *flow.Error
-	switch {
-	case errors.As(err, &e):
-		return e.Kind, e.Msg
-	case isMissing(err):
-		return flow.NotFound, "there is no such thing"
-	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
-		return flow.Conflict, "it exists already"
-	case errors.Is(err, persistence.ErrRefused):
-		return flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000"
-	case errors.Is(err, persistence.ErrUnavailable):
-		return flow.Busy, "the store is not available"
-	case timedOut(err):
-		return flow.Busy, "the engine did not answer in time"
-	}
-	return internal, "internal error"
-}
-
-func timedOut(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 func (p *problem) complete() *problem {

@@ -106,7 +106,7 @@ func (p *problem) settle() {
 		p.Status, p.Where, p.Hint = http.StatusBadRequest, "body", "send the whole body"
 	}
 	if p.Hint == "" {
-		p.Hint = kinds[flow.Invalid].hint
+		p.Hint = api.Hint(flow.Invalid)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -75,29 +75,19 @@ func (s *service) filterOf(ctx context.Context, in *listTasksInput) (f persisten
 // ceilMillis is the first millisecond that is not before a time.
 func ceilMillis(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
 
-// states are the words for a task's state: ours, and those of the other API families.
-var states = map[string]flow.TaskStatus{
-	"pending": flow.TaskPending, "created": flow.TaskPending, "queued": flow.TaskPending,
-	"running": flow.TaskRunning, "started": flow.TaskRunning, "waiting_queue": flow.TaskRunning,
-	"completed": flow.TaskCompleted, "success": flow.TaskCompleted, "succeeded": flow.TaskCompleted,
-	"failed": flow.TaskFailed, "failure": flow.TaskFailed, "error": flow.TaskFailed,
-	"canceling": flow.TaskCanceling, "cancelling": flow.TaskCanceling,
-	"canceled": flow.TaskCanceled, "cancelled": flow.TaskCanceled,
-}
-
 // statesOf reads the filter. Words may be repeated or separated by commas.
 func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 	const hint = "known are: pending, running, completed, failed, canceling, canceled, paused"
 	words := strings.Split(strings.Join(sent, ","), ",")
 	for _, word := range words {
 		word = strings.ToLower(strings.TrimSpace(word))
-		state, ok := states[word]
+		state := api.StateOf(word)
 		switch {
 		case word == "":
 		case word == "paused":
 			yes := true
 			paused = &yes
-		case !ok:
+		case state == "":
 			return nil, nil, invalid("query.state", hint, "%.40q is no state of a task", word)
 		case !slices.Contains(statuses, string(state)):
 			statuses = append(statuses, string(state))

@@ -151,8 +151,8 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 		return nil, err
 	}
 	return func(ctx context.Context, to stream.Listener) error {
-		if _, err := s.Store.Task(ctx, task); isMissing(err) {
-			return missing("subscribe.channel", kinds[flow.NotFound].hint, "there is no task %.80q", task)
+		if _, err := s.Store.Task(ctx, task); api.Missing(err) {
+			return missing("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", task)
 		} else if err != nil {
 			return err
 		}

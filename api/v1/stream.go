@@ -77,7 +77,7 @@ func (st *streamer) tell(ctx context.Context, to stream.Listener) error {
 	if err == nil {
 		err = st.finish(ctx, to, troubled)
 	}
-	if isMissing(err) {
+	if api.Missing(err) {
 		return nil // it was deleted meanwhile
 	}
 	return err
@@ -95,7 +95,7 @@ func (st *streamer) troubled(ctx context.Context, to stream.Listener, err error)
 // finish tells how the task ended, if that is why there are no more events.
 func (st *streamer) finish(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := st.s.Reader.View(ctx, st.task)
-	for err != nil && !isMissing(err) {
+	for err != nil && !api.Missing(err) {
 		if err := stream.Outlast(ctx, err, troubled); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -89,7 +90,7 @@ func (s *service) do(ctx context.Context, name string, cmd flow.Command, in *Com
 
 func commandProblem(name, task string, err error) error {
 	switch {
-	case isMissing(err):
+	case api.Missing(err):
 		return noTask(task, err)
 	case name == "signal" && flow.KindOf(err) != flow.Busy:
 		return at("body", err)
@@ -99,7 +100,7 @@ func commandProblem(name, task string, err error) error {
 
 // noTask says so when that is what an error means.
 func noTask(task string, err error) error {
-	if isMissing(err) {
+	if api.Missing(err) {
 		return missing("path.task", "check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
 	}
 	return err
