@@ -17,11 +17,10 @@ type graph struct {
 	registry Registry
 	limits   flow.Limits
 	aliveFor time.Duration // after a worker's last sign of life
-	pgflow   *pgflow       // answers what that dialect sends to a path of both
 }
 
-func newGraph(cfg Config, p *pgflow) *graph {
-	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits, aliveFor: cfg.WorkerTTL, pgflow: p}
+func newGraph(cfg Config) *graph {
+	return &graph{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, limits: cfg.Limits, aliveFor: cfg.WorkerTTL}
 }
 
 type handler func(w http.ResponseWriter, r *http.Request) error
@@ -60,7 +59,7 @@ func (g *graph) table() map[string]handler {
 // bare paths, so a GET that asks for HTML gets the page.
 func (g *graph) mount(s *Server) {
 	for path, h := range g.table() {
-		served := compatible(graphMethods, s.needToken(answered(h)))
+		served := compatible(graphMethods, s.needToken(s.Shared(path, answered(h))))
 		s.MountOpen("/api"+path, served)
 		s.MountOpen(path, pageFirst(served))
 	}

@@ -30,17 +30,11 @@ type graphVersion struct {
 func seconds(ms int64) int64 { return ms / int64(time.Second/time.Millisecond) }
 
 func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	if b.has("definition") {
-		if err := g.pgflow.createFlow(w, r, b); err != nil {
-			g.pgflow.refuse(w, r, err)
-		}
-		return nil
-	}
-	f := persistence.Flow{ID: "flow-" + uuid.NewString(), Name: b.text("Name"), Description: b.text("Description"),
+	f := persistence.Flow{ID: "flow-" + uuid.NewString(), Name: b.Text("Name"), Description: b.Text("Description"),
 		CreatedAt: g.engine.Now().UnixMilli()}
 	if f.Name == "" {
 		return badRequest("name is missing")
@@ -68,11 +62,11 @@ func (g *graph) listFlows(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	of, unknown := g.store.Flow(r.Context(), b.text("FlowID"))
+	of, unknown := g.store.Flow(r.Context(), b.Text("FlowID"))
 	slug := ""
 	if unknown == nil {
 		slug = of.Slug
@@ -81,8 +75,8 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := persistence.Version{ID: "ver-" + uuid.NewString(), FlowID: b.text("FlowID"), Number: b.number("Version"),
-		Definition: definition, Status: b.text("Status"), CreatedAt: g.engine.Now().UnixMilli()}
+	v := persistence.Version{ID: "ver-" + uuid.NewString(), FlowID: b.Text("FlowID"), Number: b.Number("Version"),
+		Definition: definition, Status: b.Text("Status"), CreatedAt: g.engine.Now().UnixMilli()}
 	if v.Number < 0 || v.Number > persistence.MaxVersion {
 		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
 	}

@@ -64,12 +64,12 @@ const (
 )
 
 func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
-	id := runPrefix + flow.JobID(task, n.Address)
+	id := RunPrefix + flow.JobID(task, n.Address)
 	node, child := place(n.Address)
 	r := graphRun{
 		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
 		BranchID: joined(child, n.Branch), Prep: string(prepOf(n, params)),
-		ExecInput: string(orNull(n.Input)), ExecOutput: string(orNull(n.Output)), ErrorText: n.Error, Action: n.Action,
+		ExecInput: string(OrNull(n.Input)), ExecOutput: string(OrNull(n.Output)), ErrorText: n.Error, Action: n.Action,
 		StartedAt: seconds(n.StartedAt), FinishedAt: seconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {
@@ -143,9 +143,9 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	case flow.KindTimer:
 		prep["delay_ms"] = orZero(paramOf(n, params, "delay_ms"))
 	case flow.KindWaitEvent:
-		prep["signal_key"] = orNull(paramOf(n, params, "signal_key"))
+		prep["signal_key"] = OrNull(paramOf(n, params, "signal_key"))
 	case flow.KindApproval:
-		prep["approval_key"] = orNull(paramOf(n, params, "approval_key"))
+		prep["approval_key"] = OrNull(paramOf(n, params, "approval_key"))
 	case flow.KindForeach:
 		if n.Kind == flow.RunAttempt {
 			prep["branch"] = json.RawMessage(strconv.Itoa(n.Unit))
@@ -206,7 +206,7 @@ func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 	if !run.Log {
 		return notFound("no log path")
 	}
-	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, runPrefix))
+	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, RunPrefix))
 	if Missing(err) {
 		return notFound("log file not found")
 	}
@@ -218,7 +218,7 @@ func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) findRun(r *http.Request, id string) (*flow.NodeRun, error) {
-	_, task, a, err := jobOf(id, runPrefix)
+	_, task, a, err := JobOf(id, RunPrefix)
 	if err != nil {
 		return nil, notFound("run not found")
 	}

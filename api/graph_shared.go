@@ -85,7 +85,7 @@ func unitsProgress(st *flow.Step) rtUnits {
 	for i := range st.Units {
 		switch u := &st.Units[i]; u.Status {
 		case flow.UnitCompleted:
-			p.Done[st.UnitName(i)] = orNull(u.Output)
+			p.Done[st.UnitName(i)] = OrNull(u.Output)
 		case flow.UnitFailed:
 			p.Errs[st.UnitName(i)] = *u.Error
 		}

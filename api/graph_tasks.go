@@ -47,18 +47,18 @@ func toGraphTask(v *persistence.View) graphTask {
 	}
 	return graphTask{
 		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
-		Status: statusText(s), Params: string(orObject(t.Params)), Shared: shared,
+		Status: statusText(s), Params: string(OrObject(t.Params)), Shared: shared,
 		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
 		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
 	}
 }
 
 func (g *graph) createTask(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	params := b.document("ParamsJSON")
+	params := b.Document("ParamsJSON")
 	if params == "" {
 		params = "{}"
 	}
@@ -83,12 +83,12 @@ func isObject(text string) bool {
 
 // versionFor finds what is to be run: a flow's version by its number, else its newest published one.
 // The id of a version counts only when no flow is named; the first clients send both.
-func (g *graph) versionFor(ctx context.Context, b *graphBody) (string, error) {
-	flowID, versionID := b.text("FlowID"), b.text("FlowVersionID")
+func (g *graph) versionFor(ctx context.Context, b *Body) (string, error) {
+	flowID, versionID := b.Text("FlowID"), b.Text("FlowVersionID")
 	if flowID == "" && versionID != "" {
 		return versionID, nil
 	}
-	number := b.number("Version")
+	number := b.Number("Version")
 	if number < 0 {
 		return "", badRequest("version must be 1 or more, or absent for the newest one")
 	}
@@ -150,15 +150,15 @@ func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	task, key := b.text("task_id"), b.text("key")
-	if b.bad || task == "" || key == "" {
+	task, key := b.Text("task_id"), b.Text("key")
+	if b.Bad || task == "" || key == "" {
 		return badRequest("bad request")
 	}
-	err = g.order(r, task, flow.Signal{Key: key, Value: orNull(b.raw("value"))})
+	err = g.order(r, task, flow.Signal{Key: key, Value: OrNull(b.Raw("value"))})
 	if Missing(err) {
 		return notFound("not found")
 	}

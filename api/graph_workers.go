@@ -12,16 +12,16 @@ import (
 )
 
 func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	id := b.text("id")
+	id := b.Text("id")
 	if id == "" {
 		return badRequest("id is missing")
 	}
-	err = g.registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.text("url"),
-		Type: cmp.Or(b.text("type"), "http"), Services: b.texts("services"), Labels: b.texts("labels"), Secret: b.text("secret")})
+	err = g.registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.Text("url"),
+		Type: cmp.Or(b.Text("type"), "http"), Services: b.Texts("services"), Labels: b.Texts("labels"), Secret: b.Text("secret")})
 	if err != nil {
 		return err
 	}
@@ -30,11 +30,11 @@ func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 
 // beat answers 404 to a worker that is not known, so that it can tell it has to register again.
 func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	if err := g.registry.Heartbeat(r.Context(), b.text("id"), b.number("load")); err != nil {
+	if err := g.registry.Heartbeat(r.Context(), b.Text("id"), b.Number("load")); err != nil {
 		return err
 	}
 	return writeOK(w)
@@ -42,11 +42,11 @@ func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
 
 // deregister takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody knows the worker.
 func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(r)
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	if err := g.registry.Deregister(r.Context(), b.text("id")); err != nil {
+	if err := g.registry.Deregister(r.Context(), b.Text("id")); err != nil {
 		return err
 	}
 	return writeOK(w)

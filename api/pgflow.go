@@ -63,6 +63,12 @@ func (p *pgflow) mount(s *Server) {
 		s.MountOpen("/api"+path, served)
 		s.MountOpen(path, pageFirst(served))
 	}
+	inList := func(b *Body) bool { return b.Has("max") || b.Has("flow") || b.Has("labels") }
+	byID := func(b *Body) bool { return b.Has("id") && !b.Has("queue_id") }
+	s.Claim("/queue/poll", inList, p.answered(p.poll))
+	s.Claim("/queue/complete", byID, p.answered(p.completeByID))
+	s.Claim("/queue/heartbeat", byID, p.answered(p.extendByID))
+	s.Claim("/flows", func(b *Body) bool { return b.Has("definition") }, p.answered(p.createFlow))
 }
 
 // pgflowError is what a refusal looks like: a word for programs and a text for people.

@@ -50,14 +50,18 @@ func (p *pgflow) ensure(w http.ResponseWriter, r *http.Request) error {
 }
 
 // createFlow is ensure for those who name the flow in the body, or in the definition.
-func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request, b *graphBody) error {
-	sent, err := readDefinition(b.raw("definition"))
+func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	slug := b.text("slug")
+	sent, err := readDefinition(b.Raw("definition"))
+	if err != nil {
+		return err
+	}
+	slug := b.Text("slug")
 	if slug == "" {
-		slug = b.text("flow_slug")
+		slug = b.Text("flow_slug")
 	}
 	if d, _ := define.Parse(sent.text); slug == "" && d != nil {
 		slug = d.Name

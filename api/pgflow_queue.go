@@ -1,8 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,28 +14,74 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// writeTasks answers a poll in the list form.
-func writeTasks(w http.ResponseWriter, claimed []engine.Claimed) error {
-	tasks := make([]wire.QueueTask, len(claimed))
-	for i, c := range claimed {
+// What a poll asks for that does not say.
+const (
+	pollMax    = 10
+	pollWaitMS = 2000
+)
+
+// poll is in the list form.
+func (p *pgflow) poll(w http.ResponseWriter, r *http.Request) error {
+	q, err := readPoll(r)
+	if err != nil {
+		return err
+	}
+	flowID := ""
+	if q.Flow != "" {
+		if flowID, q.Services, err = p.servicesOf(r.Context(), q); err != nil {
+			return err
+		}
+	}
+	var jobs engine.Jobs
+	if len(q.Services) > 0 {
+		asked := engine.Poll{Worker: q.WorkerID, Services: q.Services, FlowID: flowID, Labels: q.Labels, Max: max(q.Max, 1)}
+		if jobs, err = Poll(w, r, p.engine, asked, q.WaitMS); err != nil {
+			return err
+		}
+	}
+	if len(jobs) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	tasks := make([]wire.QueueTask, len(jobs))
+	for i, c := range jobs {
 		tasks[i] = toQueueTask(c)
 	}
 	writeJSON(w, http.StatusOK, wire.QueueTasks{Tasks: tasks})
 	return nil
 }
 
+func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
+	b, err := ReadBody(r)
+	if err != nil {
+		return q, err
+	}
+	q = wire.QueuePoll{WorkerID: b.Text("worker_id"), Services: b.Texts("services"), Max: cmp.Or(b.Number("max"), pollMax), WaitMS: pollWaitMS,
+		Flow: b.Text("flow"), Labels: b.Texts("labels")}
+	if b.Has("wait_ms") {
+		q.WaitMS = int64(b.Number("wait_ms"))
+	}
+	switch {
+	case b.Bad:
+		return q, b.Problem()
+	case q.Flow == "" && len(q.Services) == 0:
+		return q, flow.Errorf(flow.Invalid, "flow or services is missing: say what you can do")
+	}
+	return q, nil
+}
+
 func toQueueTask(c engine.Claimed) wire.QueueTask {
 	j := &c.Job
 	t := wire.QueueTask{
 		ID: j.ID(), FlowSlug: j.Flow, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
-		Input: orNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
+		Input: OrNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
 		Service: j.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}
 	if t.ParamsKey = j.ParamsKey; j.ParamsKey == "" {
-		t.Params = orObject(j.Params)
+		t.Params = OrObject(j.Params)
 	}
 	if !j.RunApart {
-		t.FlowInput = orNull(j.Run)
+		t.FlowInput = OrNull(j.Run)
 	}
 	return t
 }
@@ -105,20 +151,52 @@ func (p *pgflow) allServices(ctx context.Context, flowID string) ([]string, erro
 }
 
 // completeByID ends a task by the id that a poll told.
-func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request, b *graphBody) error {
-	id := b.text("id")
-	report := flow.Report{Output: b.raw("result"), Error: b.text("error"), Token: b.text("token"), Worker: b.text("worker_id"), Poller: true}
-	b.into("fatal", &report.Fatal)
-	if b.bad {
-		return b.problem()
-	}
-	_, run, at, err := jobOf(id, queuePrefix)
+func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
+	b, err := ReadBody(r)
 	if err != nil {
 		return err
 	}
-	report.Address = at
-	if report.Output == nil {
-		report.Output = json.RawMessage("null")
+	id := b.Text("id")
+	report := flow.Report{Output: b.Raw("result"), Error: b.Text("error"), Token: b.Text("token"), Worker: b.Text("worker_id"), Poller: true}
+	b.Into("fatal", &report.Fatal)
+	if b.Bad {
+		return b.Problem()
 	}
+	_, run, at, err := JobOf(id, QueuePrefix)
+	if err != nil {
+		return err
+	}
+	report.Address, report.Output = at, OrNull(report.Output)
 	return p.report(w, r, run, report)
+}
+
+// extendByID prolongs the claim of such a task.
+func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
+	b, err := ReadBody(r)
+	if err != nil {
+		return err
+	}
+	id, token, worker, seconds := b.Text("id"), b.Text("token"), b.Text("worker_id"), 0.0
+	b.Into("extend", &seconds)
+	if b.Bad {
+		return b.Problem()
+	}
+	by, err := ExtendBy(seconds)
+	if err != nil {
+		return err
+	}
+	job, _, _, err := JobOf(id, QueuePrefix)
+	if err != nil {
+		return err
+	}
+	answer := wire.QueueHeartbeatAnswer{OK: "1", Canceled: []string{}}
+	over, err := engine.Extend(r.Context(), p.engine, worker, []engine.Claim{{Job: job, Token: token}}, by)
+	if err != nil {
+		return err
+	}
+	if len(over) > 0 {
+		answer.Canceled = append(answer.Canceled, id)
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
 }

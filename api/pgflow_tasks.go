@@ -130,7 +130,7 @@ func reportedBy(run string, e *flow.Event) pgReported {
 		LastWorkerID: textOrNull(e.Worker), Changed: true}
 	status := flow.AttemptStatus(e.Status)
 	if status == flow.AttemptOK {
-		r.Status, r.Output, r.CompletedAt = pgCompleted, orNull(e.Output), moment(e.At)
+		r.Status, r.Output, r.CompletedAt = pgCompleted, OrNull(e.Output), moment(e.At)
 		return r
 	}
 	reason := reasonOf(status)

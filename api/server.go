@@ -79,6 +79,7 @@ type Server struct {
 	turns   *admission
 	metrics *metrics
 	mux     *http.ServeMux
+	claims  map[string][]claim // by path
 }
 
 // New wires the routes. Nothing listens yet.
@@ -88,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("api: Config needs Engine, Store, Reader and Registry")
 	}
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(),
+		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
 		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts), turns: newAdmission(),
 	}
 	var err error
@@ -103,9 +104,8 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /healthz", s.healthz)
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.Mount("GET /metrics", s.metrics.handler())
-	runs := newPgflow(s.cfg)
-	runs.mount(s)
-	newGraph(s.cfg, runs).mount(s)
+	newPgflow(s.cfg).mount(s)
+	newGraph(s.cfg).mount(s)
 	if s.cfg.V1 != nil {
 		s.MountOpen("/v1/", forPages(s.needToken(s.cfg.V1)))
 		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {

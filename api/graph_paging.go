@@ -1,0 +1,47 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// queryNumber reads a number of the query; what is no number counts as absent.
+func queryNumber(r *http.Request, name string, otherwise int) int {
+	n, err := strconv.Atoi(r.URL.Query().Get(name))
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// paging reads which page is asked for. Nobody needs more than maxPageSize rows at once.
+func paging(r *http.Request) (page, size int) {
+	page, size = queryNumber(r, "page", 1), queryNumber(r, "page_size", 10)
+	if page < 1 || page > maxPages {
+		page = 1
+	}
+	if size < 1 {
+		size = 10
+	}
+	return page, min(size, maxPageSize)
+}
+
+const (
+	maxPageSize = 1_000
+	maxPages    = 1 << 40
+)
+
+type graphPage[T any] struct {
+	Data  []T `json:"data"`
+	Total int `json:"total"`
+	Page  int `json:"page"`
+	Size  int `json:"size"`
+}
+
+func writePage[T any](w http.ResponseWriter, rows []T, total, page, size int) error {
+	if rows == nil {
+		rows = []T{}
+	}
+	writeJSON(w, http.StatusOK, graphPage[T]{rows, total, page, size})
+	return nil
+}

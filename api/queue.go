@@ -1,0 +1,71 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// What the families of routes have in common about queue jobs.
+
+// Queue entries and runs are the same jobs under two names.
+const (
+	QueuePrefix = "q-"
+	RunPrefix   = "run-"
+)
+
+// JobOf finds the job behind an id of a dialect, or of /v1, which has no prefixes.
+func JobOf(id, prefix string) (job, task string, a flow.Address, err error) {
+	job = strings.TrimPrefix(id, prefix)
+	task, a, err = flow.ParseJobID(job)
+	return job, task, a, err
+}
+
+// longestPoll bounds a long poll, so that a client that is gone is noticed.
+const longestPoll = time.Minute
+
+// Poll claims jobs for a request, which stays for as long as it wants to wait. There are none for a client, or from a
+// server, that is about to go.
+func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll, waitMS int64) (engine.Jobs, error) {
+	ctx, cancel := stream.Stay(w, r)
+	defer cancel()
+	p.Wait = time.Duration(max(min(waitMS, longestPoll.Milliseconds()), 0)) * time.Millisecond
+	jobs, err := e.Poll(ctx, p)
+	if ctx.Err() != nil && len(jobs) == 0 {
+		return nil, nil
+	}
+	return jobs, err
+}
+
+// longestExtend bounds how long a claim may be prolonged at once.
+const longestExtend = 24 * time.Hour
+
+// ExtendBy reads for how long a claim is to be prolonged; 0 = as long as a claim holds.
+func ExtendBy(seconds float64) (time.Duration, error) {
+	if !(seconds >= 0 && seconds <= longestExtend.Seconds()) {
+		return 0, &Refusal{http.StatusBadRequest, flow.Invalid, fmt.Sprintf("extend must be between 0 and %d seconds", int(longestExtend.Seconds()))}
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// OrNull is a value as it is printed: none is null.
+func OrNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}
+
+// OrObject is a value as it is printed: none is {}.
+func OrObject(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("{}")
+	}
+	return v
+}
