@@ -32,7 +32,7 @@ func (f *pgFeed) next(e *flow.Event) (pgEvent, bool) {
 	}
 	switch e.Type {
 	case flow.StepEntered, flow.StepEnded, flow.UnitsAppended:
-		if f.s.Root.Graph.Dag == nil || f.s.Root.Graph.Nodes[e.Node] == nil {
+		if f.s.Root.Plan.Dag == nil || f.s.Root.Plan.Nodes[e.Node] == nil {
 			return nil, false
 		}
 		return f.stepEvent(e), true
@@ -65,7 +65,7 @@ func (f *pgFeed) runEvent(e *flow.Event) (pgEvent, bool) {
 }
 
 func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
-	st := toStep(f.s, f.s.Root.Graph.Nodes[e.Node].Dag.Index)
+	st := toStep(f.s, f.s.Root.Plan.Nodes[e.Node].Dag.Index)
 	ev := pgEvent{"run_id": f.s.Task, "step_slug": st.StepSlug, "status": st.Status, "event_type": "step:" + st.Status}
 	switch {
 	case e.Type == flow.UnitsAppended:

@@ -117,7 +117,7 @@ func toSteps(s *flow.State) []pgStep {
 }
 
 func toStep(s *flow.State, index int) pgStep {
-	n, plan := &s.Root.Nodes[index], s.Root.Graph.Dag.List[index]
+	n, plan := &s.Root.Nodes[index], s.Root.Plan.Dag.List[index]
 	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status), RemainingDeps: n.Waits,
 		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Error), CreatedAt: moment(s.CreatedAt), StartedAt: moment(n.StartedAt)}
 	if plan.Kind == flow.KindFanout {

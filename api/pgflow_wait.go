@@ -109,7 +109,7 @@ func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
 		status := shownAs(s)
 		return status == q.status, s.Status.Ended() || status == pgCancelled, nil
 	}
-	n := s.Root.Graph.Nodes[q.step]
+	n := s.Root.Plan.Nodes[q.step]
 	if n == nil || n.Dag == nil {
 		return false, true, flow.Errorf(flow.NotFound, "run %.140q has no step %.140q", s.Task, q.step)
 	}
@@ -121,7 +121,7 @@ func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
 func (q *pgWait) missed(s *flow.State) string {
 	text := "the run is " + shownAs(s)
 	if q.step != "" {
-		st := toStep(s, s.Root.Graph.Nodes[q.step].Dag.Index)
+		st := toStep(s, s.Root.Plan.Nodes[q.step].Dag.Index)
 		text += ", step " + q.step + " is " + st.Status
 	}
 	return text + ": it will not be " + q.status

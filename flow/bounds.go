@@ -14,7 +14,7 @@ func (d *decider) fits(st *Step, how ending) error {
 		return d.limits.tooDeep("the value")
 	}
 	size, err := d.limits.checkMade(st)
-	if err != nil || !how.post || st.scope.Graph.Dag != nil {
+	if err != nil || !how.post || st.scope.Plan.Dag != nil {
 		return err
 	}
 	return d.limits.checkPost(st, how, size)
@@ -78,8 +78,8 @@ func (m *made) add(key string, v json.RawMessage) {
 
 // made is the scope's result. What is one of its values as it is has been looked at before.
 func (sc *Scope) made(levels int) made {
-	switch d := sc.Graph.Dag; {
-	case d == nil && sc.Graph.Result == "":
+	switch d := sc.Plan.Dag; {
+	case d == nil && sc.Plan.Result == "":
 		return sc.allShared(levels)
 	case d == nil || d.Output >= 0:
 		return made{bytes: len(sc.Output())}

@@ -37,7 +37,7 @@ func (s *State) linkClosing() {
 		s.Root.Shared = map[string]json.RawMessage{}
 	}
 	sc := s.Closing.Scope
-	sc.Graph, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
+	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
 	s.scopes[sc.Path] = sc
 }
 
@@ -72,7 +72,7 @@ func (s *State) close(e *Event) {
 }
 
 // Dag is nil in graph mode.
-func (sc *Scope) Dag() *Dag { return sc.Graph.Dag }
+func (sc *Scope) Dag() *Dag { return sc.Plan.Dag }
 
 // cut drops the active steps of a scope and what is below them.
 func (sc *Scope) cut(s *State) {
@@ -80,7 +80,7 @@ func (sc *Scope) cut(s *State) {
 		s.forget(st)
 		sc.drop(st)
 		kept := s.keep(st)
-		if sc.Graph.Dag == nil {
+		if sc.Plan.Dag == nil {
 			sc.Kept = kept
 		} else {
 			n := sc.node(st.Node)
@@ -91,7 +91,7 @@ func (sc *Scope) cut(s *State) {
 
 // drop makes a step inactive.
 func (sc *Scope) drop(st *Step) {
-	if sc.Graph.Dag == nil {
+	if sc.Plan.Dag == nil {
 		sc.Step = nil
 		return
 	}
@@ -113,9 +113,9 @@ func (d *decider) closeNext() {
 	sc := c.Scope
 	switch {
 	case len(d.s.Done) > 0:
-		d.enterNext(sc, sc.Graph.Nodes[d.s.Done[len(d.s.Done)-1].By])
+		d.enterNext(sc, sc.Plan.Nodes[d.s.Done[len(d.s.Done)-1].By])
 	case d.s.Plan.Finally != "" && !c.Final:
-		d.enterNext(sc, sc.Graph.Nodes[d.s.Plan.Finally])
+		d.enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
 	default:
 		d.emit(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
 	}

@@ -158,8 +158,8 @@ func (d *decider) full() bool { return len(d.events) >= d.limits.Events || d.eff
 func (d *decider) next(sc *Scope) {
 	switch {
 	case d.s.canceling():
-	case sc.Graph.Dag != nil && sc.EnterAt > d.env.Now:
-	case sc.Graph.Dag != nil:
+	case sc.Plan.Dag != nil && sc.EnterAt > d.env.Now:
+	case sc.Plan.Dag != nil:
 		d.nextNode(sc)
 	case sc.Step != nil:
 		d.fill(sc.Step)
@@ -321,7 +321,7 @@ func (d *decider) afterCancel() {
 // busy says whether somebody is at work in a scope, or will be again.
 func busy(sc *Scope) bool {
 	active := sc.dag.active // in no order, which costs nothing
-	if sc.Graph.Dag == nil {
+	if sc.Plan.Dag == nil {
 		active = sc.Active()
 	}
 	for _, st := range active {
@@ -361,7 +361,7 @@ func (d *decider) retry() error {
 	switch c := d.s.Closing; {
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
-	case c != nil && len(c.Undone) > 0 && (d.s.Root.Graph.Dag == nil || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
+	case c != nil && len(c.Undone) > 0 && (d.s.Root.Plan.Dag == nil || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
 		return Errorf(Conflict, "the task has undone what it did: start a new one")
 	}
 	d.pruneAll(d.s.Root)

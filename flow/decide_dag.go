@@ -18,7 +18,7 @@ func (d *decider) nextNode(sc *Scope) {
 		return
 	}
 	d.later(sc) // for the one after it
-	n := sc.Graph.Dag.List[sc.dag.ready[0]]
+	n := sc.Plan.Dag.List[sc.dag.ready[0]]
 	switch {
 	case d.s.Steps >= d.limits.Steps:
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
@@ -70,7 +70,7 @@ func (sc *Scope) doom(n *PlanNode) string {
 func (sc *Scope) failedInside(join *PlanNode) bool {
 	return slices.ContainsFunc(join.Dag.Deps, func(i int) bool {
 		inner := &sc.Nodes[i]
-		return inner.Status == StepFailed || sc.Graph.Dag.List[i].Kind == KindJoin && inner.Reason == ReasonDependencyFailed
+		return inner.Status == StepFailed || sc.Plan.Dag.List[i].Kind == KindJoin && inner.Reason == ReasonDependencyFailed
 	})
 }
 
@@ -252,8 +252,8 @@ func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
 	d.emit(e)
-	if n.Dag.For >= 0 && sc.Graph.Dag.FailFast && n.Kind != KindGate {
-		target := sc.Graph.Dag.List[n.Dag.For]
+	if n.Dag.For >= 0 && sc.Plan.Dag.FailFast && n.Kind != KindGate {
+		target := sc.Plan.Dag.List[n.Dag.For]
 		if target.Kind != KindJoin && !sc.node(target).Ended() {
 			d.failNode(sc, target, reason, text)
 			return
@@ -266,7 +266,7 @@ func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 func (d *decider) afterNode(sc *Scope, n *PlanNode) {
 	switch {
 	case d.s.Status.Ended() || d.s.scopes[sc.Path] != sc:
-	case sc.Failed != "" && sc.Graph.Dag.FailFast:
+	case sc.Failed != "" && sc.Plan.Dag.FailFast:
 		d.failScope(sc)
 	case sc.dag.left == 0:
 		d.scopeEnded(sc)
@@ -363,11 +363,11 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 // append adds units to a fanout that has begun.
 func (d *decider) append(c Append) error {
 	sc := d.s.scopes[c.Scope]
-	if sc == nil || sc.Graph.Nodes[c.Node] == nil {
+	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
 	}
-	n := sc.Graph.Nodes[c.Node]
-	if sc.Graph.Dag == nil {
+	n := sc.Plan.Nodes[c.Node]
+	if sc.Plan.Dag == nil {
 		return Errorf(Conflict, "step %.80q is a %s in a flow of graph mode, which takes no further items: "+
 			"start another task for them, or write the flow in dag mode with a fanout", c.Node, n.Kind)
 	}

@@ -6,10 +6,10 @@ import "cmp"
 // they are 0, are those of the moment. A unit that is over stays as it is.
 func (d *decider) direct(c Report) error {
 	sc := d.s.scopes[c.Scope]
-	if sc == nil || sc.Graph.Nodes[c.Node] == nil {
+	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
 	}
-	n := sc.Graph.Nodes[c.Node]
+	n := sc.Plan.Nodes[c.Node]
 	if n.Exec.Type != ExecDirect {
 		return wrongRoute(n)
 	}
@@ -47,10 +47,10 @@ func (s *State) letGoOn(n *PlanNode) bool {
 // nobody holds stays as it is.
 func (d *decider) held(c Report) error {
 	sc := d.s.scopes[c.Scope]
-	if sc == nil || sc.Graph.Nodes[c.Node] == nil {
+	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
 	}
-	n := sc.Graph.Nodes[c.Node]
+	n := sc.Plan.Nodes[c.Node]
 	st := sc.visitOf(n)
 	switch {
 	case n.Exec.Type == ExecDirect:
@@ -73,7 +73,7 @@ func (d *decider) held(c Report) error {
 // directOver answers whoever finishes a unit of a step that is not active.
 func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
-	if sc.Graph.Dag != nil {
+	if sc.Plan.Dag != nil {
 		state := sc.node(n)
 		if state.Status == StepCompleted {
 			if c.Unit < 0 || c.Unit >= state.Total {
@@ -92,7 +92,7 @@ func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 // visitOf is the active visit of a node, nil when there is none.
 func (sc *Scope) visitOf(n *PlanNode) *Step {
 	switch {
-	case sc.Graph.Dag != nil:
+	case sc.Plan.Dag != nil:
 		return sc.node(n).Step
 	case sc.Step != nil && sc.Step.Node == n:
 		return sc.Step

@@ -10,7 +10,7 @@ import (
 
 // enter begins a visit of the node at a scope's cursor.
 func (d *decider) enter(sc *Scope) {
-	n := sc.Graph.Nodes[sc.Cursor]
+	n := sc.Plan.Nodes[sc.Cursor]
 	if d.s.Steps >= d.limits.Steps {
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
@@ -225,7 +225,7 @@ func (d *decider) finish(st *Step, how ending) {
 		how = ending{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
 	}
 	switch {
-	case sc.Graph.Dag != nil:
+	case sc.Plan.Dag != nil:
 		d.finishDag(st, how)
 		return
 	case d.s.closes(sc):
@@ -291,7 +291,7 @@ func (d *decider) scopeEnded(sc *Scope) {
 		}
 		return
 	}
-	if sc.Graph.Dag == nil || !d.retryDag(sc) {
+	if sc.Plan.Dag == nil || !d.retryDag(sc) {
 		d.endSubflow(sc.parent, sc.Failed)
 	}
 }
@@ -310,7 +310,7 @@ func (d *decider) finishClosing(st *Step, how ending) {
 // endSubflow ends a subflow, also a failed one, with what its shared state has become.
 func (d *decider) endSubflow(st *Step, failed string) {
 	how := ending{post: true}
-	if st.scope.Graph.Dag == nil {
+	if st.scope.Plan.Dag == nil {
 		how.action = st.Node.Post.action(st.Child.Output())
 	}
 	if st.Node.Strategy != Continue {
@@ -321,7 +321,7 @@ func (d *decider) endSubflow(st *Step, failed string) {
 
 func (d *decider) endExecutor(st *Step) {
 	u := &st.Units[0]
-	if st.scope.Graph.Dag != nil {
+	if st.scope.Plan.Dag != nil {
 		d.endSingle(st)
 		return
 	}

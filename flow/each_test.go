@@ -14,7 +14,7 @@ import (
 // rootNode is a node of the task's root.
 func (tb *table) rootNode(key string) *flow.NodeState {
 	root := tb.state.Root
-	return root.Node(root.Graph.Nodes[key])
+	return root.Node(root.Plan.Nodes[key])
 }
 
 // played starts a flow with an input and has its jobs carried out.

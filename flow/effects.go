@@ -18,7 +18,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		}
 	case StepEnded:
 		sc := s.scopes[e.Scope]
-		if sc != nil && sc.Graph.Nodes[e.Node].composite() && e.Visit > 0 && !(sc.Graph.Dag != nil && sc.node(sc.Graph.Nodes[e.Node]).StartedAt == 0) {
+		if sc != nil && sc.Plan.Nodes[e.Node].composite() && e.Visit > 0 && !(sc.Plan.Dag != nil && sc.node(sc.Plan.Nodes[e.Node]).StartedAt == 0) {
 			effects = append(effects, Prune{Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}})
 		}
 	case AttemptsStarted:
@@ -141,7 +141,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 	}
 	switch {
 	case len(active) > 0 || s.canceling() || s.Paused():
-	case sc.EnterAt > 0 && (sc.Cursor != "" || sc.Graph.Dag != nil):
+	case sc.EnterAt > 0 && (sc.Cursor != "" || sc.Plan.Dag != nil):
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
 	return effects

@@ -85,17 +85,17 @@ func (s *State) begin(e *Event) {
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
-	s.Root = &Scope{Graph: s.Plan.Root, Cursor: s.Plan.Root.Start}
+	s.Root = &Scope{Plan: s.Plan.Root, Cursor: s.Plan.Root.Start}
 	s.linkRoot()
-	if s.Root.Graph.Dag != nil {
+	if s.Root.Plan.Dag != nil {
 		s.Root.beginDag()
 	}
 }
 
 // linkRoot gives the root what follows from the task.
 func (s *State) linkRoot() {
-	s.Root.Graph, s.Root.Params = s.Plan.Root, s.Params
-	if s.Root.Graph.Dag != nil {
+	s.Root.Plan, s.Root.Params = s.Plan.Root, s.Params
+	if s.Root.Plan.Dag != nil {
 		s.Root.Params, s.Root.run = objectOr(s.Params), s.Params
 	}
 	s.Root.size = s.Root.weigh()
@@ -138,13 +138,13 @@ func (sc *Scope) growth(key string, v json.RawMessage) int {
 
 func (s *State) enter(e *Event) {
 	sc := s.scopes[e.Scope]
-	if sc == nil || sc.Graph.Nodes[e.Node] == nil {
+	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
 		return
 	}
 	if s.Status != TaskCanceling {
 		s.Status = TaskRunning
 	}
-	n := sc.Graph.Nodes[e.Node]
+	n := sc.Plan.Nodes[e.Node]
 	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.stepParams(n), Input: e.Input,
 		StartAt: e.Until, Initial: e.Total}
 	if e.InputRef != "" {
@@ -186,7 +186,7 @@ func (s *State) beginChild(st *Step) {
 
 // hold makes a step active in its scope.
 func (sc *Scope) hold(st *Step) {
-	if sc.Graph.Dag != nil {
+	if sc.Plan.Dag != nil {
 		sc.holdDag(st)
 		return
 	}
@@ -207,12 +207,12 @@ func (s *State) watch(st *Step) {
 // adopt gives a step's child what follows from the step.
 func (s *State) adopt(st *Step) {
 	c := st.Child
-	c.Graph, c.Params, c.run, c.parent, c.depth, c.overAt = st.Node.Sub, st.Params, st.Params, st, st.scope.depth+1, 0
+	c.Plan, c.Params, c.run, c.parent, c.depth, c.overAt = st.Node.Sub, st.Params, st.Params, st, st.scope.depth+1, 0
 	switch {
-	case st.scope.Graph.Dag != nil:
+	case st.scope.Plan.Dag != nil:
 		c.run = st.scope.branchRun(st.Node)
 		c.Params = objectOr(c.run)
-	case c.Graph.Dag != nil:
+	case c.Plan.Dag != nil:
 		if len(st.Input) > 0 {
 			c.run = st.Input
 		}
@@ -224,7 +224,7 @@ func (s *State) adopt(st *Step) {
 
 // leave ends a step: its output goes where post says, the cursor moves, what was below it is gone.
 func (s *State) leave(e *Event) {
-	if sc := s.scopes[e.Scope]; sc != nil && sc.Graph.Dag != nil {
+	if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Dag != nil {
 		s.leaveDag(sc, e)
 		return
 	}

@@ -31,7 +31,7 @@ func (sc *Scope) unready(index int) {
 
 // leaveDag ends a node, also one that never began.
 func (s *State) leaveDag(sc *Scope, e *Event) {
-	node := sc.Graph.Nodes[e.Node]
+	node := sc.Plan.Nodes[e.Node]
 	if node == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (sc *Scope) release(n *PlanNode) {
 		d := &sc.Nodes[i]
 		switch {
 		case d.Status != "":
-		case sc.passes(n.Dag.Index, sc.Graph.Dag.List[i]):
+		case sc.passes(n.Dag.Index, sc.Plan.Dag.List[i]):
 			if d.Waits--; d.Waits == 0 && !d.Doomed {
 				heap.Push(&sc.dag.ready, i)
 			}
@@ -124,7 +124,7 @@ func (sc *Scope) passes(index int, dependent *PlanNode) bool {
 // branchRun is what `run` means inside a branch that has a scope of its own.
 func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 	for _, g := range n.Dag.Guards {
-		if sc.Graph.Dag.List[g].Kind == KindPrep {
+		if sc.Plan.Dag.List[g].Kind == KindPrep {
 			return orNull(sc.Nodes[g].Output)
 		}
 	}

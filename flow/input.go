@@ -14,13 +14,13 @@ var null = json.RawMessage("null")
 // stepParams lays a node's params and those of its scope over each other: at the root the task wins,
 // in a subflow the child does.
 func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
-	if sc.Graph.Dag != nil {
+	if sc.Plan.Dag != nil {
 		return expr.Merge(sc.Params, n.Params)
 	}
 	if len(n.Params) == 0 {
 		return sc.Params
 	}
-	if sc.Graph.Flat {
+	if sc.Plan.Flat {
 		return expr.Merge(sc.Params, n.Params)
 	}
 	return expr.Merge(n.Params, sc.Params)
@@ -89,7 +89,7 @@ func (sc *Scope) inputMap(n *PlanNode, params json.RawMessage) json.RawMessage {
 		b = expr.AppendQuote(b, e.Key)
 		b = append(b, ':')
 		switch {
-		case sc.Graph.Flat:
+		case sc.Plan.Flat:
 			b = append(b, sc.flat(e.Text, params)...)
 		case strings.HasPrefix(e.Text, "$"):
 			b = append(b, orNull(e.Ref.Resolve(sc.env(params, nil)))...)
@@ -103,7 +103,7 @@ func (sc *Scope) inputMap(n *PlanNode, params json.RawMessage) json.RawMessage {
 // resolve says what the text of an input_key means at this moment.
 func (sc *Scope) resolve(text string, params json.RawMessage) json.RawMessage {
 	switch {
-	case sc.Graph.Flat:
+	case sc.Plan.Flat:
 		return sc.flat(text, params)
 	case strings.HasPrefix(text, "$"):
 		return orNull(expr.ParseRef(text).Resolve(sc.env(params, nil)))

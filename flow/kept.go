@@ -46,7 +46,7 @@ func (st *Step) completed() []Unit {
 
 // keptFor is what the last visit of a node has left to the next one.
 func (sc *Scope) keptFor(n *PlanNode) *Kept {
-	if sc.Graph.Dag != nil {
+	if sc.Plan.Dag != nil {
 		return sc.node(n).Kept
 	}
 	return sc.Kept
@@ -109,7 +109,7 @@ func (sc *Scope) again() *Scope {
 // retry has a scope that failed or was cut short go on where it was: what failed, and what could not run
 // because of that, is as if it had not been there; so is what was undone.
 func (sc *Scope) retry(undone map[string]bool) {
-	if sc.Graph.Dag == nil {
+	if sc.Plan.Dag == nil {
 		sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor)
 	} else {
 		sc.retryDag(undone)
@@ -120,7 +120,7 @@ func (sc *Scope) retry(undone map[string]bool) {
 // retryScope has a subflow try again what failed in its dag.
 func (s *State) retryScope(e *Event) {
 	sc := s.scopes[e.Scope]
-	if sc == nil || sc.Graph.Dag == nil {
+	if sc == nil || sc.Plan.Dag == nil {
 		return
 	}
 	sc.cut(s)
@@ -129,7 +129,7 @@ func (s *State) retryScope(e *Event) {
 }
 
 func (sc *Scope) retryDag(undone map[string]bool) {
-	list := sc.Graph.Dag.List
+	list := sc.Plan.Dag.List
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
 		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
@@ -161,7 +161,7 @@ func (sc *Scope) retryDag(undone map[string]bool) {
 func (sc *Scope) renew(index int) {
 	n := &sc.Nodes[index]
 	*n = NodeState{Visit: n.Visit, Extra: n.Extra, Kept: n.Kept}
-	list := sc.Graph.Dag.List
+	list := sc.Plan.Dag.List
 	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
 		i := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]

@@ -122,7 +122,7 @@ func playBy(t require.TestingT, plan *flow.Plan, next func(tb *table, open []flo
 
 func endOf(s *flow.State) ended {
 	e := ended{Status: s.Status, Result: oneLine(s.Result())}
-	for i, n := range s.Root.Graph.Dag.List {
+	for i, n := range s.Root.Plan.Dag.List {
 		e.Nodes = append(e.Nodes, fmt.Sprintf("%s %s %s", n.Key, s.Root.Nodes[i].Status, oneLine(flow.OrNull(s.Root.Nodes[i].Output))))
 	}
 	return e
@@ -133,11 +133,11 @@ func startedInTime(plan *flow.Plan, events []flow.Event) error {
 	s := flow.NewState("t", plan)
 	for i := range events {
 		e := &events[i]
-		if sc := s.Scope(e.Scope); e.Type == flow.StepEntered && sc.Graph.Dag != nil {
-			n := sc.Graph.Nodes[e.Node]
+		if sc := s.Scope(e.Scope); e.Type == flow.StepEntered && sc.Plan.Dag != nil {
+			n := sc.Plan.Nodes[e.Node]
 			for _, dep := range n.Dag.Deps {
 				if !sc.Nodes[dep].Ended() {
-					return fmt.Errorf("%s began before %s had ended", n.Key, sc.Graph.Dag.List[dep].Key)
+					return fmt.Errorf("%s began before %s had ended", n.Key, sc.Plan.Dag.List[dep].Key)
 				}
 			}
 		}

@@ -21,7 +21,7 @@ type Outline struct {
 // read either, it is of one that has no nodes.
 func (o Outline) State(plan *Plan) *State {
 	if plan == nil {
-		plan = &Plan{Root: &Graph{}}
+		plan = &Plan{Root: &PlanScope{}}
 	}
 	params := o.Params
 	if !expr.Valid(params) || expr.Deeper(params, DefaultLimits.Levels) {

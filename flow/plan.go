@@ -8,19 +8,19 @@ import (
 
 // Plan is a compiled, immutable definition. Tasks of one version share it.
 type Plan struct {
-	Root      *Graph
+	Root      *PlanScope
 	TimeoutMS int64
 	Window    int // attempts of one step in flight at once, at most
 	Result    string
 	Profile   Profile
-	Closing   *Graph // the nodes that compensate, and Finally; nil when there are none
-	Finally   string // its key there; "" = none
+	Closing   *PlanScope // the nodes that compensate, and Finally; nil when there are none
+	Finally   string     // its key there; "" = none
 
 	FlowID, FlowSlug string // of the flow that this is a version of; "" where nobody knows
 }
 
 // Graph is the compiled form of one scope: its nodes and where to begin.
-type Graph struct {
+type PlanScope struct {
 	Start string
 	Nodes map[string]*PlanNode
 	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
@@ -72,7 +72,7 @@ type PlanNode struct {
 	Each      *Each      // parallel, foreach
 	Cases     []PlanCase // choice
 	Default   string     // choice: default_action
-	Sub       *Graph     // subflow; nil when its start is empty
+	Sub       *PlanScope // subflow; nil when its start is empty
 	Single    bool       // it has one unit, and ends with it
 	Undo      string     // the key of the node in Plan.Closing that compensates this one; "" = none
 	Dag       *PlanDag   // nil in graph mode

@@ -27,7 +27,7 @@ type sizer struct {
 	seen  map[*expr.CEL]bool
 }
 
-func (s *sizer) graph(g *Graph) {
+func (s *sizer) graph(g *PlanScope) {
 	if g == nil {
 		return
 	}

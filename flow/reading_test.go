@@ -50,7 +50,7 @@ func read(s *flow.State) {
 		}
 		flow.OutstandingOf(s, at)
 	}
-	if s.Root.Graph.Dag != nil {
+	if s.Root.Plan.Dag != nil {
 		for i := range s.Root.Nodes {
 			s.NodeView(i)
 		}

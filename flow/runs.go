@@ -154,10 +154,10 @@ func (h *History) closeExecutor(st *Step, e *Event) {
 // decided adds the row of a node of dag mode that ended without having begun.
 func (h *History) decided(e *Event) {
 	sc := h.State.Scope(e.Scope)
-	if sc == nil || sc.Graph.Dag == nil || sc.Graph.Nodes[e.Node] == nil {
+	if sc == nil || sc.Plan.Dag == nil || sc.Plan.Nodes[e.Node] == nil {
 		return
 	}
-	r := NodeRun{Address: e.stepAddress(), Kind: RunSummary, Node: sc.Graph.Nodes[e.Node], Status: AttemptOK, Input: null, Output: orNull(e.Output),
+	r := NodeRun{Address: e.stepAddress(), Kind: RunSummary, Node: sc.Plan.Nodes[e.Node], Status: AttemptOK, Input: null, Output: orNull(e.Output),
 		Error: e.Error, Reason: e.Reason, Action: e.Action, StartedAt: e.At, EndedAt: e.At}
 	r.Attempt = 1
 	switch StepStatus(e.Status) {
@@ -231,7 +231,7 @@ func (h *History) taskEnded(e *Event) {
 	}
 	root := h.State.Root
 	h.add(NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
-		Node: root.Graph.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
+		Node: root.Plan.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
 }
 
 // Fold applies journal rows to a state.

@@ -14,7 +14,7 @@ func (p *Plan) QueueServices() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-func (g *Graph) addServices(all map[string]bool) {
+func (g *PlanScope) addServices(all map[string]bool) {
 	if g == nil {
 		return
 	}

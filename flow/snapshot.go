@@ -228,9 +228,9 @@ func (s *State) link(plan *Plan) error {
 
 // linkScope links a scope's active steps and everything below them.
 func (s *State) linkScope(sc *Scope) error {
-	if sc.Graph.Dag != nil {
-		if len(sc.Nodes) != len(sc.Graph.Dag.List) {
-			return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Graph.Dag.List))
+	if sc.Plan.Dag != nil {
+		if len(sc.Nodes) != len(sc.Plan.Dag.List) {
+			return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
 		}
 		sc.linkDag()
 		for i := range sc.Nodes {
@@ -249,7 +249,7 @@ func (s *State) linkScope(sc *Scope) error {
 }
 
 func (s *State) linkStep(sc *Scope, st *Step) error {
-	if st.Node = sc.Graph.Nodes[st.Key]; st.Node == nil {
+	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
 		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
 	}
 	st.scope, st.size = sc, 0

@@ -40,7 +40,7 @@ type State struct {
 // Scope is the space in which nodes see each other.
 type Scope struct {
 	Path       string                     `json:",omitempty"`
-	Graph      *Graph                     `json:"-"`
+	Plan       *PlanScope                 `json:"-"`
 	Params     json.RawMessage            `json:"-"` // the task's, or those of the step it belongs to
 	Shared     map[string]json.RawMessage `json:",omitempty"`
 	Cursor     string                     `json:",omitempty"` // the node that is active or to be entered next; "" when the scope has ended
@@ -158,8 +158,8 @@ func (s *State) step(a Address) *Step {
 		return nil
 	}
 	st := sc.Step
-	if sc.Graph.Dag != nil {
-		n := sc.Graph.Nodes[a.Node]
+	if sc.Plan.Dag != nil {
+		n := sc.Plan.Nodes[a.Node]
 		if n == nil {
 			return nil
 		}

@@ -57,7 +57,7 @@ func (h *readyHeap) Pop() any {
 
 // beginDag gives every node of a scope its counter.
 func (sc *Scope) beginDag() {
-	list := sc.Graph.Dag.List
+	list := sc.Plan.Dag.List
 	sc.Nodes = make([]NodeState, len(list))
 	for i, n := range list {
 		sc.Nodes[i].Waits = len(n.Dag.Deps)
@@ -98,7 +98,7 @@ func (sc *Scope) deactivate(st *Step) {
 
 // Active are the scope's steps that have begun and not ended, in the order of the definition.
 func (sc *Scope) Active() []*Step {
-	if sc.Graph.Dag == nil {
+	if sc.Plan.Dag == nil {
 		if sc.Step == nil {
 			return nil
 		}
@@ -125,10 +125,10 @@ func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 
 // Output is a scope's result: in dag mode its output node's, else that of the leaves that completed.
 func (sc *Scope) Output() json.RawMessage {
-	d := sc.Graph.Dag
+	d := sc.Plan.Dag
 	switch {
-	case d == nil && sc.Graph.Result != "":
-		return orNull(sc.Shared[sc.Graph.Result])
+	case d == nil && sc.Plan.Result != "":
+		return orNull(sc.Shared[sc.Plan.Result])
 	case d == nil:
 		return sc.SharedJSON()
 	case d.Output >= 0:

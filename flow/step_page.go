@@ -44,7 +44,7 @@ func NodePage(s *State, sc *Scope, q StepQuery) *StepPage {
 		return p
 	}
 	for i := q.After.Index; i < len(sc.Nodes) && !p.full; i++ {
-		if q.Node != "" && sc.Graph.Dag.List[i].Key != q.Node {
+		if q.Node != "" && sc.Plan.Dag.List[i].Key != q.Node {
 			continue
 		}
 		if v := s.viewOfNode(sc, i); q.takes(v.Status) {

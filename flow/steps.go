@@ -46,7 +46,7 @@ func (s *State) viewOf(st *Step) StepView {
 func (s *State) NodeView(index int) StepView { return s.viewOfNode(s.Root, index) }
 
 func (s *State) viewOfNode(sc *Scope, i int) StepView {
-	n, node := &sc.Nodes[i], sc.Graph.Dag.List[i]
+	n, node := &sc.Nodes[i], sc.Plan.Dag.List[i]
 	if n.Step != nil {
 		return s.viewOf(n.Step)
 	}
@@ -70,7 +70,7 @@ func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 			continue
 		}
 		if all++; all <= namedWaits {
-			names = append(names, sc.Graph.Dag.List[i].Key)
+			names = append(names, sc.Plan.Dag.List[i].Key)
 		}
 	}
 	return names, all
@@ -81,7 +81,7 @@ func (sc *Scope) madeFor(n *PlanNode) string {
 	if n.Dag == nil || n.Dag.For < 0 {
 		return ""
 	}
-	return sc.Graph.Dag.List[n.Dag.For].Key
+	return sc.Plan.Dag.List[n.Dag.For].Key
 }
 
 func (st *Step) count() UnitCount {
@@ -90,7 +90,7 @@ func (st *Step) count() UnitCount {
 
 // StepCounts counts the steps of the task's root by their status; nil in graph mode.
 func (s *State) StepCounts() map[StepStatus]int {
-	if s.Root == nil || s.Root.Graph.Dag == nil {
+	if s.Root == nil || s.Root.Plan.Dag == nil {
 		return nil
 	}
 	counts := map[StepStatus]int{}

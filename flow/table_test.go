@@ -146,11 +146,11 @@ func (tb *table) checkDags(sc *flow.Scope) {
 			tb.checkDags(st.Child)
 		}
 	}
-	if sc.Graph.Dag == nil {
+	if sc.Plan.Dag == nil {
 		return
 	}
 	left := 0
-	for i, n := range sc.Graph.Dag.List {
+	for i, n := range sc.Plan.Dag.List {
 		state := &sc.Nodes[i]
 		waits, doomed := 0, false
 		for _, dep := range n.Dag.Deps {

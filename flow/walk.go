@@ -84,11 +84,11 @@ func (s *State) closingPhase(path string) phase {
 
 // Entered is how often a node has been entered, or would have been.
 func (sc *Scope) Entered(node string) int {
-	n := sc.Graph.Nodes[node]
+	n := sc.Plan.Nodes[node]
 	switch {
 	case n == nil:
 		return 0
-	case sc.Graph.Dag != nil:
+	case sc.Plan.Dag != nil:
 		return sc.node(n).Visit
 	}
 	return sc.Visits[node]
@@ -141,13 +141,13 @@ func (w *ScopeWalk) Idle(later *State) bool { return later.phaseOf(w.path) != ph
 func (w *ScopeWalk) Done() bool { return w.Scope != nil && w.State.scopes[w.path] == nil }
 
 // Has says whether a scope has a node.
-func (sc *Scope) Has(node string) bool { return sc.Graph.Nodes[node] != nil }
+func (sc *Scope) Has(node string) bool { return sc.Plan.Nodes[node] != nil }
 
 // Busy is false: it waits for the end of its scope.
 func (w *ScopeWalk) Busy() bool { return false }
 
 // GraphOf is the graph of the scope with a path; nil if the plan has none.
-func (p *Plan) GraphOf(path string) *Graph {
+func (p *Plan) ScopeOf(path string) *PlanScope {
 	at, ok := ParentOf(path)
 	switch {
 	case path == "":
@@ -155,7 +155,7 @@ func (p *Plan) GraphOf(path string) *Graph {
 	case !ok:
 		return p.Closing
 	}
-	g := p.GraphOf(at.Scope)
+	g := p.ScopeOf(at.Scope)
 	if g == nil || g.Nodes[at.Node] == nil {
 		return nil
 	}

@@ -169,7 +169,7 @@ func (tb *table) stepPage(q flow.StepQuery, d flowtest.Dice) *flow.StepPage {
 	if d == nil {
 		d = never{}
 	}
-	if tb.state.Plan.GraphOf(q.Scope).Dag == nil {
+	if tb.state.Plan.ScopeOf(q.Scope).Dag == nil {
 		p := flow.NewStepPage(q, false)
 		tb.walk(d, q.After.Seq, p)
 		p.Finish()

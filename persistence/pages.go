@@ -35,7 +35,7 @@ func (r *Reader) Steps(ctx context.Context, task string, q flow.StepQuery) (*flo
 	if err != nil {
 		return nil, err
 	}
-	g := plan.GraphOf(q.Scope)
+	g := plan.ScopeOf(q.Scope)
 	switch {
 	case g == nil:
 		return nil, errNoScope(q.Scope)

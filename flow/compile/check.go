@@ -71,7 +71,7 @@ func (c *checker) profile(d *define.Definition, at *define.Place) {
 }
 
 // graph checks a scope of graph mode. SpecsAt is where subflow_execs are.
-func (c *checker) graph(s *scopeSource, g *flow.Graph, specsAt, at *define.Place) {
+func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.Place) {
 	nodes := at.Key("nodes")
 	c.childSpecs(s, specsAt)
 	special := c.specials(s.nodes, s.finally, s.prefix, c.closingNode, at)
@@ -90,7 +90,7 @@ func (c *checker) graph(s *scopeSource, g *flow.Graph, specsAt, at *define.Place
 	c.edges(g, s.edges, at.Key("edges"))
 }
 
-func (c *checker) edges(g *flow.Graph, edges []define.Edge, at *define.Place) {
+func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, at *define.Place) {
 	type turn struct{ from, action string }
 	taken := map[turn]bool{}
 	for i, e := range edges {
@@ -161,7 +161,7 @@ func (c *checker) waits(p *flow.PlanNode, at *define.Place) {
 }
 
 // subflow checks the scope inside a node, whose plan is nil if it has no start.
-func (c *checker) subflow(n *define.Node, g *flow.Graph, s *scopeSource, key string, at *define.Place) {
+func (c *checker) subflow(n *define.Node, g *flow.PlanScope, s *scopeSource, key string, at *define.Place) {
 	switch {
 	case n.Flow == nil && n.Subflow == nil:
 	case s.depth+1 > c.limits.Depth:
@@ -177,7 +177,7 @@ func (c *checker) subflow(n *define.Node, g *flow.Graph, s *scopeSource, key str
 }
 
 // inner checks a whole flow of either mode inside a node.
-func (c *checker) inner(n *define.Node, g *flow.Graph, s *scopeSource, key string, at *define.Place) {
+func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key string, at *define.Place) {
 	d := n.Flow.Definition
 	if d == nil {
 		c.Errorf(at, "unknown flow %.80q: publish it first", n.Flow.Name)

@@ -17,7 +17,7 @@ type dagChecker struct {
 }
 
 // dag checks a scope of dag mode.
-func (c *checker) dag(d *define.Definition, g *flow.Graph, at *define.Place) {
+func (c *checker) dag(d *define.Definition, g *flow.PlanScope, at *define.Place) {
 	s := c.lowered.scopes[g]
 	dc := &dagChecker{checker: c, by: s.by, keys: map[string]bool{}}
 	dc.defaults(d.Defaults, at.Key("defaults"))

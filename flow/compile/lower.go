@@ -21,12 +21,12 @@ type lowerer struct {
 
 	withoutCEL bool // no expression is compiled: it is known that there are too many
 
-	scopes map[*flow.Graph]*dagScope    // what scopes of dag mode were made from
-	unused map[*define.Node]*flow.Graph // the scopes of subflows without a start
+	scopes map[*flow.PlanScope]*dagScope    // what scopes of dag mode were made from
+	unused map[*define.Node]*flow.PlanScope // the scopes of subflows without a start
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
-	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, scopes: map[*flow.Graph]*dagScope{}, unused: map[*define.Node]*flow.Graph{}, known: map[knownCEL]*expr.CEL{},
+	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
 		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Result: d.Result, Finally: d.Finally, Profile: profileOf(d),
 			Window: limits.OrDefault().Window}}
 }
@@ -56,8 +56,8 @@ func profileOf(d *define.Definition) flow.Profile {
 }
 
 // graph lowers a scope of graph mode.
-func (l *lowerer) graph(s *scopeSource) *flow.Graph {
-	g := &flow.Graph{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.flat()}
+func (l *lowerer) graph(s *scopeSource) *flow.PlanScope {
+	g := &flow.PlanScope{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.flat()}
 	specs := childSpecs(s)
 	special := l.specials(s.nodes, s.finally, s.prefix, l.closingNode)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
@@ -73,7 +73,7 @@ func (l *lowerer) graph(s *scopeSource) *flow.Graph {
 
 // addEdge adds an edge. The first one of a node and an action counts; one that leads nowhere is kept, because it
 // ends the scope where `default` would go on.
-func addEdge(g *flow.Graph, e define.Edge) {
+func addEdge(g *flow.PlanScope, e define.Edge) {
 	from := g.Nodes[e.From]
 	if from == nil || e.Action == "" {
 		return
@@ -146,7 +146,7 @@ func graphKind(n *define.Node) (k flow.Kind, known bool) {
 }
 
 // subflow lowers the scope inside a node; nil if it has no start and so ends at once.
-func (l *lowerer) subflow(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *flow.Graph {
+func (l *lowerer) subflow(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *flow.PlanScope {
 	switch {
 	case n.Flow == nil && n.Subflow == nil, n.Flow != nil && n.Flow.Definition == nil:
 		return nil
@@ -252,7 +252,7 @@ func (l *lowerer) specials(nodes map[string]*define.Node, finally, prefix string
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; named[key] && n != nil {
 			if l.plan.Closing == nil {
-				l.plan.Closing = &flow.Graph{Nodes: map[string]*flow.PlanNode{}}
+				l.plan.Closing = &flow.PlanScope{Nodes: map[string]*flow.PlanNode{}}
 			}
 			l.plan.Closing.Nodes[prefix+key] = closing(prefix+key, n)
 		}

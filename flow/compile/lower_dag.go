@@ -11,7 +11,7 @@ import (
 // around them, under slugs such as `review/gate:legal`, so that one set of counters serves all.
 type dagLowerer struct {
 	*lowerer
-	g       *flow.Graph
+	g       *flow.PlanScope
 	profile flow.Profile
 	set     settings
 	depth   int
@@ -45,10 +45,10 @@ type dagSource struct {
 }
 
 // dag lowers a scope of dag mode.
-func (l *lowerer) dag(d *define.Definition, profile flow.Profile, depth int, under string) *flow.Graph {
+func (l *lowerer) dag(d *define.Definition, profile flow.Profile, depth int, under string) *flow.PlanScope {
 	dl := &dagLowerer{lowerer: l, profile: profile, depth: depth, under: under, set: settingsOf(d, profile)}
 	failFast, _ := failFastOf(d, profile)
-	dl.g = &flow.Graph{Nodes: map[string]*flow.PlanNode{}, Dag: &flow.Dag{Output: -1, FailFast: failFast}}
+	dl.g = &flow.PlanScope{Nodes: map[string]*flow.PlanNode{}, Dag: &flow.Dag{Output: -1, FailFast: failFast}}
 	s := dl.declare(d, &dagScope{run: -1, by: dl})
 	dl.connect(s)
 	dl.wire()

@@ -23,8 +23,8 @@ func Differences(old, new *flow.Plan) []string {
 }
 
 // graphDifferences are those of a scope; nil is one without nodes.
-func graphDifferences(prefix string, old, new *flow.Graph) (list []string) {
-	old, new = cmp.Or(old, &flow.Graph{}), cmp.Or(new, &flow.Graph{})
+func graphDifferences(prefix string, old, new *flow.PlanScope) (list []string) {
+	old, new = cmp.Or(old, &flow.PlanScope{}), cmp.Or(new, &flow.PlanScope{})
 	if prefix != "" {
 		list = appendDifferences(list, "the flow in "+strings.TrimSuffix(prefix, "/"), graphAspects, old, new)
 	}
@@ -53,7 +53,7 @@ func graphDifferences(prefix string, old, new *flow.Graph) (list []string) {
 }
 
 // keysOf are the keys of the nodes in the order that means something: of a graph it does not.
-func keysOf(g *flow.Graph) []string {
+func keysOf(g *flow.PlanScope) []string {
 	if g.Dag == nil {
 		return slices.Sorted(maps.Keys(g.Nodes))
 	}
@@ -86,7 +86,7 @@ func appendDifferences[T any](list []string, what string, aspects []aspect[T], w
 
 // shaped is a node in its graph.
 type shaped struct {
-	g *flow.Graph
+	g *flow.PlanScope
 	n *flow.PlanNode
 }
 
@@ -98,14 +98,14 @@ var planAspects = []aspect[*flow.Plan]{
 	{name: "last node", of: func(p *flow.Plan) string { return p.Finally }},
 }
 
-var graphAspects = []aspect[*flow.Graph]{
+var graphAspects = []aspect[*flow.PlanScope]{
 	{name: "mode", of: graphMode},
-	{name: "start", of: func(g *flow.Graph) string { return g.Start }},
+	{name: "start", of: func(g *flow.PlanScope) string { return g.Start }},
 	{name: "reaction to errors", of: reaction},
-	{name: "result", of: func(g *flow.Graph) string { return g.Result }},
+	{name: "result", of: func(g *flow.PlanScope) string { return g.Result }},
 }
 
-func graphMode(g *flow.Graph) string {
+func graphMode(g *flow.PlanScope) string {
 	switch {
 	case g.Dag != nil:
 		return flow.ModeDag
@@ -116,7 +116,7 @@ func graphMode(g *flow.Graph) string {
 }
 
 // reaction of a dag to a failed node.
-func reaction(g *flow.Graph) string {
+func reaction(g *flow.PlanScope) string {
 	switch {
 	case g.Dag == nil:
 		return ""
@@ -145,24 +145,24 @@ var nodeAspects = []aspect[shaped]{
 	{name: "compensation", of: func(s shaped) string { return s.n.Undo }},
 	{name: "set of edges", of: func(s shaped) string { return edgesText(s.n) }},
 	{name: "reaction to its failure", of: func(s shaped) string { return said(s.n.EndOnFail, "fail") }},
-	dagAspect("list of dependencies", func(g *flow.Graph, d *flow.PlanDag) string {
+	dagAspect("list of dependencies", func(g *flow.PlanScope, d *flow.PlanDag) string {
 		deps := make([]string, len(d.Deps))
 		for i, dep := range d.Deps {
 			deps[i] = g.Dag.List[dep].Key
 		}
 		return strings.Join(deps, ", ")
 	}),
-	dagAspect("run_on", func(_ *flow.Graph, d *flow.PlanDag) string { return said(d.Always, "always") }),
-	dagAspect("mode when skipped", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.Mode) }),
-	dagAspect("mode when exhausted", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.Exhausted) }),
-	asValue(dagAspect("pattern if", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.If) })),
-	asValue(dagAspect("pattern if_not", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.IfNot) })),
-	dagAspect("condition", func(_ *flow.Graph, d *flow.PlanDag) string { return celText(d.Expr) }),
-	dagAspect("shape of the input", func(_ *flow.Graph, d *flow.PlanDag) string { return string(d.Shape) }),
-	asValue(dagAspect("static input", func(_ *flow.Graph, d *flow.PlanDag) string { return compactText(d.Static) })),
-	dagAspect("input", func(_ *flow.Graph, d *flow.PlanDag) string { return mappedText(d) }),
-	dagAspect("source of its items", func(_ *flow.Graph, d *flow.PlanDag) string { return refText(d.Items) }),
-	dagAspect("number of units", func(_ *flow.Graph, d *flow.PlanDag) string {
+	dagAspect("run_on", func(_ *flow.PlanScope, d *flow.PlanDag) string { return said(d.Always, "always") }),
+	dagAspect("mode when skipped", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Mode) }),
+	dagAspect("mode when exhausted", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Exhausted) }),
+	asValue(dagAspect("pattern if", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.If) })),
+	asValue(dagAspect("pattern if_not", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.IfNot) })),
+	dagAspect("condition", func(_ *flow.PlanScope, d *flow.PlanDag) string { return celText(d.Expr) }),
+	dagAspect("shape of the input", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Shape) }),
+	asValue(dagAspect("static input", func(_ *flow.PlanScope, d *flow.PlanDag) string { return compactText(d.Static) })),
+	dagAspect("input", func(_ *flow.PlanScope, d *flow.PlanDag) string { return mappedText(d) }),
+	dagAspect("source of its items", func(_ *flow.PlanScope, d *flow.PlanDag) string { return refText(d.Items) }),
+	dagAspect("number of units", func(_ *flow.PlanScope, d *flow.PlanDag) string {
 		if d.Repeats > 0 {
 			return fmt.Sprint(d.Repeats)
 		}
@@ -170,7 +170,7 @@ var nodeAspects = []aspect[shaped]{
 	}),
 }
 
-func dagAspect(name string, of func(*flow.Graph, *flow.PlanDag) string) aspect[shaped] {
+func dagAspect(name string, of func(*flow.PlanScope, *flow.PlanDag) string) aspect[shaped] {
 	return aspect[shaped]{name: name, of: func(s shaped) string {
 		if s.n.Dag == nil {
 			return ""

@@ -37,7 +37,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Finally": {old: "finally: b\n" + graphOf("{service: s}"), new: graphOf("{service: s}")},
 		"FlowID":  {why: "not of the definition"}, "FlowSlug": {why: "not of the definition"},
 	},
-	reflect.TypeFor[flow.Graph](): {
+	reflect.TypeFor[flow.PlanScope](): {
 		"Start": {old: "start: a\nnodes: {a: {service: s}, b: {service: s}}", new: "start: b\nnodes: {a: {service: s}, b: {service: s}}"},
 		"Nodes": {old: "mode: dag\nnodes: {a: {service: s}}", new: "mode: dag\nnodes: {a: {service: s}, b: {service: s}}"},
 		"Flat":  {why: follows}, "Dag": {why: "below"},
@@ -111,7 +111,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 
 // TestTheShapeKnowsEveryField keeps a new field from being forgotten.
 func TestTheShapeKnowsEveryField(t *testing.T) {
-	for _, of := range []any{flow.Plan{}, flow.Graph{}, flow.Dag{}, flow.PlanNode{}, flow.PlanDag{}, flow.PlanPrep{}, flow.Post{}, flow.Exec{}, flow.Each{}, flow.PlanCase{}} {
+	for _, of := range []any{flow.Plan{}, flow.PlanScope{}, flow.Dag{}, flow.PlanNode{}, flow.PlanDag{}, flow.PlanPrep{}, flow.Post{}, flow.Exec{}, flow.Each{}, flow.PlanCase{}} {
 		typ := reflect.TypeOf(of)
 		for i := range typ.NumField() {
 			name := typ.Field(i).Name

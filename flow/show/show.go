@@ -74,7 +74,7 @@ func Plan(p *flow.Plan, name string) *View {
 	return v
 }
 
-func scopeOf(g *flow.Graph) *Scope {
+func scopeOf(g *flow.PlanScope) *Scope {
 	if g.Dag != nil {
 		return viewOfDag(g)
 	}
@@ -90,7 +90,7 @@ func scopeOf(g *flow.Graph) *Scope {
 }
 
 // reached are the nodes in the order in which they can be reached, and then those that cannot.
-func reached(g *flow.Graph) []string {
+func reached(g *flow.PlanScope) []string {
 	var order []string
 	seen := map[string]bool{}
 	visit := func(key string) {
@@ -112,7 +112,7 @@ func reached(g *flow.Graph) []string {
 	return order
 }
 
-func viewOfDag(g *flow.Graph) *Scope {
+func viewOfDag(g *flow.PlanScope) *Scope {
 	v := &Scope{Mode: flow.ModeDag, OnError: "continue", Nodes: []*Node{}}
 	if g.Dag.FailFast {
 		v.OnError = "fail_fast"
@@ -126,7 +126,7 @@ func viewOfDag(g *flow.Graph) *Scope {
 	return v
 }
 
-func dagNodeOf(g *flow.Graph, n *flow.PlanNode) *Node {
+func dagNodeOf(g *flow.PlanScope, n *flow.PlanNode) *Node {
 	v, d := nodeOf(n), n.Dag
 	v.Always, v.When = d.Always && n.Kind != flow.KindJoin && n.Kind != flow.KindOutput, conditions(d)
 	for _, i := range d.Deps {

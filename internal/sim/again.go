@@ -84,7 +84,7 @@ func (r *again) single(node string) bool {
 }
 
 // renewed says whether something ran again that a node depends on.
-func (r *again) renewed(g *flow.Graph, n *flow.PlanNode) bool {
+func (r *again) renewed(g *flow.PlanScope, n *flow.PlanNode) bool {
 	for _, i := range n.Dag.Deps {
 		if dep := g.Dag.List[i]; r.ran[dep.Key] || r.renewed(g, dep) {
 			return true

@@ -103,7 +103,7 @@ func (c *checker) inTime(t *shadow, e *flow.Event) {
 		return
 	}
 	st := sc.Step
-	if n := sc.Graph.Nodes[e.Node]; sc.Graph.Dag != nil && n != nil {
+	if n := sc.Plan.Nodes[e.Node]; sc.Plan.Dag != nil && n != nil {
 		st = sc.Nodes[n.Dag.Index].Step
 	}
 	if st == nil || st.Node.Kind != flow.KindTimer {
@@ -165,7 +165,7 @@ func (t *shadow) direct(e *flow.Event) bool {
 		return false
 	}
 	sc := t.state.Scope(e.Scope)
-	return sc != nil && sc.Graph.Nodes[e.Node] != nil && sc.Graph.Nodes[e.Node].Exec.Type == flow.ExecDirect
+	return sc != nil && sc.Plan.Nodes[e.Node] != nil && sc.Plan.Nodes[e.Node].Exec.Type == flow.ExecDirect
 }
 
 func (t *shadow) started(e *flow.Event) error {

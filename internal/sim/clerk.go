@@ -65,7 +65,7 @@ func (u *user) afterwards() {
 		return
 	}
 	ended := s.EndedAt
-	units := slices.DeleteFunc(directUnits(s), func(a flow.Address) bool { return s.Root.Graph.Nodes[a.Node].Undo != "" })
+	units := slices.DeleteFunc(directUnits(s), func(a flow.Address) bool { return s.Root.Plan.Nodes[a.Node].Undo != "" })
 	for _, a := range units {
 		if err := u.insist(flow.Report{Address: a, Output: direct(a.Unit), Direct: true}); err != nil {
 			u.w.fail("%s of %s is not completed after the cancel: %v", a, u.task, err)

@@ -261,7 +261,7 @@ func (w *dagWriter) choice(g object) {
 // dagOutcomeOf is how a task of dag mode has ended.
 func dagOutcomeOf(s *flow.State) outcome {
 	ends := map[string]*end{}
-	for i, n := range s.Root.Graph.Dag.List {
+	for i, n := range s.Root.Plan.Dag.List {
 		switch n.Kind {
 		case flow.KindGate, flow.KindCond, flow.KindPrep:
 		default:

@@ -20,7 +20,7 @@ func (t *shadow) compensations(e *flow.Event) error {
 	c := t.state.Closing
 	if c == nil || e.Scope != c.Scope.Path {
 		sc := t.state.Scope(e.Scope)
-		if n := sc.Graph.Nodes[e.Node]; e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && n.Undo != "" {
+		if n := sc.Plan.Nodes[e.Node]; e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && n.Undo != "" {
 			t.owed = append(t.owed, owed{e.Node, e.Visit, n.Undo})
 		}
 		return nil
