@@ -32,7 +32,7 @@ func (f *pgFeed) next(e *flow.Event) (pgEvent, bool) {
 	}
 	switch e.Type {
 	case flow.StepEntered, flow.StepEnded, flow.UnitsAppended:
-		if f.s.Root.Plan.Dag == nil || f.s.Root.Plan.Nodes[e.Node] == nil {
+		if f.s.Root.Plan.Mode() != flow.ModeDag || f.s.Root.Plan.Nodes[e.Node] == nil {
 			return nil, false
 		}
 		return f.stepEvent(e), true

@@ -14,7 +14,7 @@ func (d *decider) fits(st *Step, how ending) error {
 		return d.limits.tooDeep("the value")
 	}
 	size, err := d.limits.checkMade(st)
-	if err != nil || !how.post || st.scope.Plan.Dag != nil {
+	if err != nil || !how.post {
 		return err
 	}
 	return d.limits.checkPost(st, how, size)
@@ -32,7 +32,7 @@ func (l Limits) checkMade(st *Step) (size int, err error) {
 		}
 		return m.bytes, l.checkParts(m, "the list of outputs")
 	case st.Child != nil:
-		m := st.Child.made(l.Levels)
+		m := st.Child.mode.made(st.Child, l.Levels)
 		return m.bytes, l.checkParts(m, "the result of "+st.Key)
 	}
 	return len(st.Input), nil
@@ -64,7 +64,8 @@ func (l Limits) checkParts(m made, what string) error {
 	return nil
 }
 
-// made is an array or object as far as its limits go, without putting it together.
+// made is an array or object as far as its limits go, without putting it together. What is one of the values that
+// it would be made of, as it is, has been looked at before.
 type made struct {
 	levels int // that it may have, itself included
 	bytes  int
@@ -74,18 +75,6 @@ type made struct {
 func (m *made) add(key string, v json.RawMessage) {
 	m.bytes += len(key) + len(v)
 	m.deep = m.deep || expr.Deeper(v, m.levels-1)
-}
-
-// made is the scope's result. What is one of its values as it is has been looked at before.
-func (sc *Scope) made(levels int) made {
-	switch d := sc.Plan.Dag; {
-	case d == nil && sc.Plan.Result == "":
-		return sc.allShared(levels)
-	case d == nil || d.Output >= 0:
-		return made{bytes: len(sc.Output())}
-	default:
-		return sc.madeOf(d.Leaves, levels)
-	}
 }
 
 func (sc *Scope) allShared(levels int) made {
@@ -115,6 +104,9 @@ func (sc *Scope) madeOf(seen []Seen, levels int) made {
 // checkPost refuses to write a result of so many bytes into shared when that has no room for it.
 func (l Limits) checkPost(st *Step, how ending, size int) error {
 	sc, p := st.scope, &st.Node.Post
+	if p.OutputKey == "" && len(p.OutputMap) == 0 {
+		return nil
+	}
 	most := (size + len(how.output) + MaxName) * (1 + len(p.OutputMap))
 	if *sc.size+most <= l.Shared {
 		return nil

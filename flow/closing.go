@@ -38,6 +38,7 @@ func (s *State) linkClosing() {
 	}
 	sc := s.Closing.Scope
 	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
+	sc.mode = closingMode{}
 	s.scopes[sc.Path] = sc
 }
 
@@ -53,9 +54,7 @@ func objectOr(v json.RawMessage) json.RawMessage {
 func (s *State) close(e *Event) {
 	s.Root.cut(s)
 	s.Deadline = 0
-	if s.Root.Dag() == nil {
-		s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
-	}
+	s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	s.Closings++
 	path := closingScope
 	if s.Closings > 1 {
@@ -71,53 +70,19 @@ func (s *State) close(e *Event) {
 	s.linkClosing()
 }
 
-// Dag is nil in graph mode.
-func (sc *Scope) Dag() *Dag { return sc.Plan.Dag }
-
 // cut drops the active steps of a scope and what is below them.
 func (sc *Scope) cut(s *State) {
 	for _, st := range sc.Active() {
 		s.forget(st)
-		sc.drop(st)
-		kept := s.keep(st)
-		if sc.Plan.Dag == nil {
-			sc.Kept = kept
-		} else {
-			n := sc.node(st.Node)
-			n.Kept, n.EndedAt = kept, s.UpdatedAt
-		}
+		sc.mode.drop(sc, st, s.UpdatedAt)
+		*sc.mode.kept(sc, st.Node) = s.keep(st)
 	}
-}
-
-// drop makes a step inactive.
-func (sc *Scope) drop(st *Step) {
-	if sc.Plan.Dag == nil {
-		sc.Step = nil
-		return
-	}
-	sc.deactivate(st)
-	n := sc.node(st.Node)
-	n.Total, n.Left, n.Failures, n.Extra, n.Step = len(st.Units), st.Left(), st.Failures, st.Extra, nil
 }
 
 // remember notes a completed step that can be undone.
 func (s *State) remember(sc *Scope, n *PlanNode, visit int, input, output json.RawMessage) {
 	if n.Undo != "" {
 		s.Done = append(s.Done, Undo{Scope: sc.Path, Node: n.Key, Visit: visit, By: n.Undo, Input: input, Output: output})
-	}
-}
-
-// closeNext does what is next when a task is closing.
-func (d *decider) closeNext() {
-	c := d.s.Closing
-	sc := c.Scope
-	switch {
-	case len(d.s.Done) > 0:
-		d.enterNext(sc, sc.Plan.Nodes[d.s.Done[len(d.s.Done)-1].By])
-	case d.s.Plan.Finally != "" && !c.Final:
-		d.enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
-	default:
-		d.emit(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
 	}
 }
 
@@ -154,9 +119,54 @@ func (s *State) hasToClose(status TaskStatus) bool {
 	return s.Plan.Closing != nil && s.Closing == nil && (s.Plan.Finally != "" || status != TaskCompleted && len(s.Done) > 0)
 }
 
+// closingMode is that of the scope in which a task closes: steps follow each other in the order of what is to be
+// undone, finally comes last, and no edge leads anywhere.
+type closingMode struct{ graphMode }
+
+func (closingMode) next(d *decider, sc *Scope) {
+	c := d.s.Closing
+	switch {
+	case sc.Step != nil:
+		d.fill(sc.Step)
+	case len(d.s.Done) > 0:
+		d.enterNext(sc, sc.Plan.Nodes[d.s.Done[len(d.s.Done)-1].By])
+	case d.s.Plan.Finally != "" && !c.Final:
+		d.enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
+	default:
+		d.emit(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
+	}
+}
+
+func (closingMode) finish(d *decider, st *Step, how ending) {
+	d.emit(st.ended(how))
+	d.later(st.scope)
+}
+
+func (m closingMode) hold(sc *Scope, st *Step) {
+	m.graphMode.hold(sc, st)
+	sc.task.Closing.entered(sc.task)
+}
+
+func (closingMode) leave(s *State, sc *Scope, e *Event) {
+	if st := s.passed(sc, e); st != nil {
+		sc.Step = nil
+		s.Closing.closed(st, e)
+	}
+}
+
+// entered notes that a step of the closing scope has begun: what undoes the step that completed last,
+// or finally.
+func (c *Closing) entered(s *State) {
+	if last := len(s.Done) - 1; last >= 0 {
+		c.Undone = append(c.Undone, s.Done[last])
+		s.Done = s.Done[:last]
+		return
+	}
+	c.Final = true
+}
+
 // closed notes the end of a step of the closing scope. What failed is told in the task's error.
-func (s *State) closed(st *Step, e *Event) {
-	c := s.Closing
+func (c *Closing) closed(st *Step, e *Event) {
 	if e.Status != string(StepFailed) {
 		return
 	}

@@ -22,6 +22,7 @@ type decider struct {
 	expected int     // events, at a guess
 	effort   int     // of conditions and expressions
 	todo     []work  // where something may be able to start
+	room     [4]work // for todo: most decisions need no more
 	rest     Command // goes on with what this decision has no room for
 }
 
@@ -41,6 +42,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		return Decision{}, nil
 	}
 	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
+	d.todo = d.room[:0]
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
 	}
@@ -123,8 +125,9 @@ func (d *decider) emit(e Event) {
 		d.events = slices.Grow(d.events, d.expected)
 	}
 	d.events = append(d.events, e)
-	Evolve(d.s, &e)
-	d.effects = appendEffects(d.effects, d.s, &e)
+	now := &d.events[len(d.events)-1]
+	Evolve(d.s, now)
+	d.effects = appendEffects(d.effects, d.s, now)
 }
 
 // advance starts what may start, until nothing may or the decision is long enough.
@@ -154,21 +157,10 @@ const maxEffort = expr.Budget / 3
 // full says that the decision is long enough.
 func (d *decider) full() bool { return len(d.events) >= d.limits.Events || d.effort >= maxEffort }
 
-// next begins what is next in a scope.
+// next begins what is next in a scope, unless the task is being canceled: then nothing new begins.
 func (d *decider) next(sc *Scope) {
-	switch {
-	case d.s.canceling():
-	case sc.Plan.Dag != nil && sc.EnterAt > d.env.Now:
-	case sc.Plan.Dag != nil:
-		d.nextNode(sc)
-	case sc.Step != nil:
-		d.fill(sc.Step)
-	case d.s.closes(sc):
-		d.closeNext()
-	case sc.Cursor == "": // it had ended; a failed finally is what is tried again
-		d.scopeEnded(sc)
-	case sc.EnterAt <= d.env.Now:
-		d.enter(sc)
+	if !d.s.canceling() {
+		sc.mode.next(d, sc)
 	}
 }
 
@@ -211,9 +203,9 @@ func (c Start) params() json.RawMessage {
 func (c Start) Check(p *Plan, l Limits) error {
 	kind := expr.KindOf(c.params())
 	switch dag := p.Root.Dag; {
-	case dag == nil && kind != expr.KindObject:
+	case p.Root.Mode() == ModeGraph && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")
-	case dag != nil && dag.RootMap != "" && kind != expr.KindArray:
+	case p.Root.Mode() == ModeDag && dag.RootMap != "" && kind != expr.KindArray:
 		is := "it is " + kind.String()
 		if expr.KindOf(c.Params) == expr.KindNull {
 			is = "there is none"
@@ -313,23 +305,14 @@ func (d *decider) cancel(c Cancel) error {
 
 // afterCancel ends a canceled task when nothing is in flight any more.
 func (d *decider) afterCancel() {
-	if d.s.canceling() && !d.s.Status.Ended() && !busy(d.s.Root) {
+	if d.s.canceling() && !d.s.Status.Ended() && !d.s.Root.mode.busy(d.s.Root) {
 		d.endTask(TaskCanceled, "")
 	}
 }
 
-// busy says whether somebody is at work in a scope, or will be again.
-func busy(sc *Scope) bool {
-	active := sc.dag.active // in no order, which costs nothing
-	if sc.Plan.Dag == nil {
-		active = sc.Active()
-	}
-	for _, st := range active {
-		if st.Child != nil && busy(st.Child) || len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect {
-			return true
-		}
-	}
-	return false
+// busy says whether somebody is at work in a step, or will be again.
+func (st *Step) busy() bool {
+	return st.Child != nil && st.Child.mode.busy(st.Child) || len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
 }
 
 // endTask ends the task whatever it is doing: what is in flight is withdrawn. What is to be undone
@@ -361,7 +344,7 @@ func (d *decider) retry() error {
 	switch c := d.s.Closing; {
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
-	case c != nil && len(c.Undone) > 0 && (d.s.Root.Plan.Dag == nil || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
+	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.redoes() || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
 		return Errorf(Conflict, "the task has undone what it did: start a new one")
 	}
 	d.pruneAll(d.s.Root)

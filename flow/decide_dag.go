@@ -13,7 +13,7 @@ import (
 func (d *decider) nextNode(sc *Scope) {
 	if len(sc.dag.ready) == 0 {
 		if sc.dag.left == 0 { // there is nothing in it
-			d.scopeEnded(sc)
+			d.dagEnded(sc)
 		}
 		return
 	}
@@ -205,7 +205,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 			e.Input = v
 		}
 	}
-	e.Due = d.dueOf(n, sc.stepParams(n))
+	e.Due = d.dueOf(n, sc.mode.params(sc, n))
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
 		e.Until = d.in(n.Dag.StartDelayMS)
 	}
@@ -269,7 +269,7 @@ func (d *decider) afterNode(sc *Scope, n *PlanNode) {
 	case sc.Failed != "" && sc.Plan.Dag.FailFast:
 		d.failScope(sc)
 	case sc.dag.left == 0:
-		d.scopeEnded(sc)
+		d.dagEnded(sc)
 	case len(sc.dag.ready) > 0:
 		d.later(sc)
 	}
@@ -286,6 +286,13 @@ func (d *decider) failScope(sc *Scope) {
 		d.endTask(TaskCanceled, "")
 	default:
 		d.endTask(TaskFailed, sc.Failed)
+	}
+}
+
+// dagEnded ends a scope in which every node is over, unless what failed in it is tried again.
+func (d *decider) dagEnded(sc *Scope) {
+	if sc.parent == nil || !d.retryDag(sc) {
+		d.scopeEnded(sc)
 	}
 }
 
@@ -367,7 +374,7 @@ func (d *decider) append(c Append) error {
 		return errNoStep(c.Node)
 	}
 	n := sc.Plan.Nodes[c.Node]
-	if sc.Plan.Dag == nil {
+	if sc.Plan.Mode() == ModeGraph {
 		return Errorf(Conflict, "step %.80q is a %s in a flow of graph mode, which takes no further items: "+
 			"start another task for them, or write the flow in dag mode with a fanout", c.Node, n.Kind)
 	}

@@ -13,7 +13,7 @@ func (d *decider) direct(c Report) error {
 	if n.Exec.Type != ExecDirect {
 		return wrongRoute(n)
 	}
-	st := sc.visitOf(n)
+	st := sc.mode.step(sc, n.Key)
 	switch {
 	case st == nil || d.s.Status.Ended() && !d.s.letGoOn(n):
 		return d.directOver(sc, n, c)
@@ -51,7 +51,7 @@ func (d *decider) held(c Report) error {
 		return errNoStep(c.Node)
 	}
 	n := sc.Plan.Nodes[c.Node]
-	st := sc.visitOf(n)
+	st := sc.mode.step(sc, n.Key)
 	switch {
 	case n.Exec.Type == ExecDirect:
 		return wrongRoute(n)
@@ -73,8 +73,7 @@ func (d *decider) held(c Report) error {
 // directOver answers whoever finishes a unit of a step that is not active.
 func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
-	if sc.Plan.Dag != nil {
-		state := sc.node(n)
+	if state := sc.mode.node(sc, n); state != nil {
 		if state.Status == StepCompleted {
 			if c.Unit < 0 || c.Unit >= state.Total {
 				return errNoUnit(c, state.Total)
@@ -87,17 +86,6 @@ func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 		return Errorf(Conflict, "the task is %s: nobody waits for step %.80q any longer", d.s.Status, c.Node)
 	}
 	return Errorf(Conflict, "step %.80q is %s: its units can be finished while it is started", c.Node, status)
-}
-
-// visitOf is the active visit of a node, nil when there is none.
-func (sc *Scope) visitOf(n *PlanNode) *Step {
-	switch {
-	case sc.Plan.Dag != nil:
-		return sc.node(n).Step
-	case sc.Step != nil && sc.Step.Node == n:
-		return sc.Step
-	}
-	return nil
 }
 
 func errNoStep(key string) error { return Errorf(NotFound, "the task has no step %.80q", key) }

@@ -20,7 +20,7 @@ func (d *decider) enter(sc *Scope) {
 
 // enterNext begins a visit of a node of a scope of graph mode.
 func (d *decider) enterNext(sc *Scope, n *PlanNode) {
-	params := sc.stepParams(n)
+	params := sc.mode.params(sc, n)
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
 	e.Input, e.InputRef = sc.buildInput(n, params)
 	e.Due = d.dueOf(n, params)
@@ -218,64 +218,12 @@ type ending struct {
 	output json.RawMessage // when it cannot be recomputed
 }
 
-// finish ends a step and moves its scope's cursor, or ends the scope.
+// finish ends a step, as one that failed if what it made is too large.
 func (d *decider) finish(st *Step, how ending) {
-	sc := st.scope
 	if err := d.fits(st, how); err != nil {
 		how = ending{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
 	}
-	switch {
-	case sc.Plan.Dag != nil:
-		d.finishDag(st, how)
-		return
-	case d.s.closes(sc):
-		d.finishClosing(st, how)
-		return
-	}
-	e := st.event(StepEnded)
-	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
-	if how.failed != "" {
-		e.Status = string(StepFailed)
-	}
-	e.Next = route(sc, st.Node, how)
-	if e.Next == "" && how.failed != "" {
-		d.retryChild(st, &e)
-	}
-	d.emit(e)
-	switch {
-	case sc.Cursor == "":
-		d.scopeEnded(sc)
-	case e.Due > d.env.Now:
-		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path, Node: e.Next}, Kind: AlarmEnter})
-	default:
-		d.later(sc)
-	}
-}
-
-// route finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
-// no other, at the root those of success serve as well, as long as on_error does not say `fail`.
-func route(sc *Scope, n *PlanNode, how ending) string {
-	if how.failed != "" {
-		if next, ok := n.Edges["error"]; ok {
-			return next
-		}
-		if sc.parent != nil || n.EndOnFail {
-			return ""
-		}
-	}
-	if next, ok := n.Edges[how.action]; ok {
-		return next
-	}
-	return n.Edges["default"]
-}
-
-// retryChild has a subflow with strategy retry enter its failed child again.
-func (d *decider) retryChild(st *Step, e *Event) {
-	sc := st.scope
-	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
-		return
-	}
-	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.in(sc.parent.Node.Retry.WaitMS)
+	st.scope.mode.finish(d, st, how)
 }
 
 // scopeEnded ends what a scope belongs to: the task, or the subflow's step.
@@ -291,45 +239,19 @@ func (d *decider) scopeEnded(sc *Scope) {
 		}
 		return
 	}
-	if sc.Plan.Dag == nil || !d.retryDag(sc) {
-		d.endSubflow(sc.parent, sc.Failed)
-	}
-}
-
-// finishClosing ends a step of the closing scope: nothing leads on from it but what is to be done next.
-func (d *decider) finishClosing(st *Step, how ending) {
-	e := st.event(StepEnded)
-	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
-	if how.failed != "" {
-		e.Status = string(StepFailed)
-	}
-	d.emit(e)
-	d.later(st.scope)
+	d.endSubflow(sc.parent, sc.Failed)
 }
 
 // endSubflow ends a subflow, also a failed one, with what its shared state has become.
 func (d *decider) endSubflow(st *Step, failed string) {
-	how := ending{post: true}
-	if st.scope.Plan.Dag == nil {
+	how := ending{post: true, action: st.Node.Post.ActionStatic}
+	if st.Node.Post.ActionKey != "" {
 		how.action = st.Node.Post.action(st.Child.Output())
 	}
 	if st.Node.Strategy != Continue {
 		how.failed = failed
 	}
 	d.finish(st, how)
-}
-
-func (d *decider) endExecutor(st *Step) {
-	u := &st.Units[0]
-	if st.scope.Plan.Dag != nil {
-		d.endSingle(st)
-		return
-	}
-	if u.Status == UnitFailed {
-		d.finish(st, ending{failed: cmp.Or(*u.Error, "failed")})
-		return
-	}
-	d.finish(st, ending{post: true, action: st.Node.Post.action(u.Output)})
 }
 
 // endEach ends a step of many units; with fail_fast the others are withdrawn.

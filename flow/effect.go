@@ -86,7 +86,7 @@ func (j *Job) ParamsApart() bool { return len(j.Params) > maxAlong }
 // RunApart says that what the task was started with does not go along with the job. The jobs of a dag's plain steps
 // always have it.
 func (j *Job) RunApart() bool {
-	plain := j.Single && j.Plan != nil && j.Plan.Root.Dag != nil
+	plain := j.Single && j.Plan != nil && j.Plan.Root.Mode() == ModeDag
 	return len(j.Run) > maxAlong && !plain
 }
 

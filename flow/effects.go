@@ -17,9 +17,8 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 			effects = append(effects, Alarm{At: e.Until, Address: e.stepAddress(), Kind: AlarmStart})
 		}
 	case StepEnded:
-		sc := s.scopes[e.Scope]
-		if sc != nil && sc.Plan.Nodes[e.Node].composite() && e.Visit > 0 && !(sc.Plan.Dag != nil && sc.node(sc.Plan.Nodes[e.Node]).StartedAt == 0) {
-			effects = append(effects, Prune{Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}})
+		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].composite() && sc.began(e.Node) {
+			effects = append(effects, Prune{e.stepAddress()})
 		}
 	case AttemptsStarted:
 		st := s.step(e.Address())
@@ -53,6 +52,12 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 // composite nodes have units or a scope that are carried apart from the task itself.
 func (n *PlanNode) composite() bool {
 	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow || n.Kind == KindFanout
+}
+
+// began says whether a node that has ended had begun: in a dag it may have been skipped, or have failed, before that.
+func (sc *Scope) began(node string) bool {
+	n := sc.mode.node(sc, sc.Plan.Nodes[node])
+	return n == nil || n.StartedAt != 0
 }
 
 // appendOwed adds what is owed to a unit with an attempt in flight: its job to whoever can carry
@@ -141,7 +146,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 	}
 	switch {
 	case len(active) > 0 || s.canceling() || s.Paused():
-	case sc.EnterAt > 0 && (sc.Cursor != "" || sc.Plan.Dag != nil):
+	case sc.EnterAt > 0:
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
 	return effects

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -50,7 +49,9 @@ func Evolve(s *State, e *Event) {
 	case StepEntered:
 		s.enter(e)
 	case StepEnded:
-		s.leave(e)
+		if sc := s.scopes[e.Scope]; sc != nil {
+			sc.mode.leave(s, sc, e)
+		}
 	case AttemptsStarted:
 		s.launch(e)
 	case UnitsAppended:
@@ -85,19 +86,15 @@ func (s *State) begin(e *Event) {
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
-	s.Root = &Scope{Plan: s.Plan.Root, Cursor: s.Plan.Root.Start}
+	s.Root = &Scope{}
 	s.linkRoot()
-	if s.Root.Plan.Dag != nil {
-		s.Root.beginDag()
-	}
+	s.Root.mode.begin(s.Root)
 }
 
 // linkRoot gives the root what follows from the task.
 func (s *State) linkRoot() {
-	s.Root.Plan, s.Root.Params = s.Plan.Root, s.Params
-	if s.Root.Plan.Dag != nil {
-		s.Root.Params, s.Root.run = objectOr(s.Params), s.Params
-	}
+	s.Root.Plan, s.Root.mode = s.Plan.Root, modeOf(s.Plan.Root)
+	s.Root.mode.given(s.Root, s.Params, s.Params)
 	s.Root.size = s.Root.weigh()
 	s.scopes = map[string]*Scope{"": s.Root}
 }
@@ -145,7 +142,7 @@ func (s *State) enter(e *Event) {
 		s.Status = TaskRunning
 	}
 	n := sc.Plan.Nodes[e.Node]
-	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.stepParams(n), Input: e.Input,
+	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.mode.params(sc, n), Input: e.Input,
 		StartAt: e.Until, Initial: e.Total}
 	if e.InputRef != "" {
 		st.Input = sc.resolve(e.InputRef, st.Params)
@@ -154,8 +151,8 @@ func (s *State) enter(e *Event) {
 		st.Units = make([]Unit, e.Total)
 	}
 	st.unfold()
-	kept := sc.keptFor(n)
-	sc.hold(st)
+	kept := *sc.mode.kept(sc, n)
+	sc.mode.hold(sc, st)
 	if kept != nil && e.Kept > 0 {
 		st.goOn(kept)
 	}
@@ -163,38 +160,20 @@ func (s *State) enter(e *Event) {
 	if n.Kind == KindSubflow && n.Sub != nil {
 		s.beginChild(st)
 	}
-	if s.closes(sc) {
-		s.Closing.entered(s)
-	}
 }
 
 // beginChild gives a subflow's step its scope: a new one, or that of its last visit once more.
 func (s *State) beginChild(st *Step) {
-	sub, path := st.Node.Sub, childScope(st.scope.Path, st.Key, st.Visit)
+	path := childScope(st.scope.Path, st.Key, st.Visit)
 	if st.Child != nil {
 		st.Child.Path = path
 		s.adopt(st)
 		st.Child.retry(nil)
 		return
 	}
-	st.Child = &Scope{Path: path, Cursor: sub.Start}
+	st.Child = &Scope{Path: path}
 	s.adopt(st)
-	if sub.Dag != nil {
-		st.Child.beginDag()
-	}
-}
-
-// hold makes a step active in its scope.
-func (sc *Scope) hold(st *Step) {
-	if sc.Plan.Dag != nil {
-		sc.holdDag(st)
-		return
-	}
-	if sc.Visits == nil {
-		sc.Visits = map[string]int{}
-	}
-	sc.Visits[st.Key] = st.Visit
-	sc.Cursor, sc.EnterAt, sc.Step, sc.Kept = st.Key, 0, st, nil
+	st.Child.mode.begin(st.Child)
 }
 
 // watch notes a step that a signal may end.
@@ -207,55 +186,11 @@ func (s *State) watch(st *Step) {
 // adopt gives a step's child what follows from the step.
 func (s *State) adopt(st *Step) {
 	c := st.Child
-	c.Plan, c.Params, c.run, c.parent, c.depth, c.overAt = st.Node.Sub, st.Params, st.Params, st, st.scope.depth+1, 0
-	switch {
-	case st.scope.Plan.Dag != nil:
-		c.run = st.scope.branchRun(st.Node)
-		c.Params = objectOr(c.run)
-	case c.Plan.Dag != nil:
-		if len(st.Input) > 0 {
-			c.run = st.Input
-		}
-		c.Params = objectOr(c.run)
-	}
+	c.Plan, c.mode, c.parent, c.depth, c.overAt = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0
+	params, run := st.scope.mode.inside(st)
+	c.mode.given(c, params, run)
 	c.size = c.weigh()
 	s.scopes[c.Path] = c
-}
-
-// leave ends a step: its output goes where post says, the cursor moves, what was below it is gone.
-func (s *State) leave(e *Event) {
-	if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Dag != nil {
-		s.leaveDag(sc, e)
-		return
-	}
-	st := s.step(e.Address())
-	if st == nil {
-		return
-	}
-	sc := st.scope
-	if e.Post {
-		sc.post(st, e)
-	}
-	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
-		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
-	}
-	s.forget(st)
-	s.Steps++
-	if s.closes(sc) {
-		sc.Step = nil
-		s.closed(st, e)
-		return
-	}
-	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
-	if e.Attempt > 0 {
-		sc.Retries = e.Attempt
-	}
-	if e.Next == "" && e.Status == string(StepFailed) {
-		sc.Failed, sc.FailedAt = cmp.Or(e.Error, "failed"), e.Node
-	}
-	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
-		sc.Kept = s.keep(st)
-	}
 }
 
 // forget drops what the state keeps about a step and everything below it beside the step itself.

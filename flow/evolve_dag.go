@@ -4,13 +4,39 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// holdDag makes a step active in a scope of dag mode.
-func (sc *Scope) holdDag(st *Step) {
+// begin gives every node its counter.
+func (dagMode) begin(sc *Scope) {
+	list := sc.Plan.Dag.List
+	sc.Nodes = make([]NodeState, len(list))
+	for i, n := range list {
+		sc.Nodes[i].Waits = len(n.Dag.Deps)
+	}
+	sc.linkDag()
+}
+
+// link counts again what follows from the nodes, and links their steps and everything below them.
+func (dagMode) link(s *State, sc *Scope) error {
+	if len(sc.Nodes) != len(sc.Plan.Dag.List) {
+		return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
+	}
+	sc.linkDag()
+	for i := range sc.Nodes {
+		if st := sc.Nodes[i].Step; st != nil {
+			if err := s.linkStep(sc, st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (dagMode) hold(sc *Scope, st *Step) {
 	n := sc.node(st.Node)
 	sc.unready(st.Node.Dag.Index)
 	if n.Step != nil { // an event that does not fit
@@ -29,8 +55,8 @@ func (sc *Scope) unready(index int) {
 	}
 }
 
-// leaveDag ends a node, also one that never began.
-func (s *State) leaveDag(sc *Scope, e *Event) {
+// leave ends a node, also one that never began.
+func (dagMode) leave(s *State, sc *Scope, e *Event) {
 	node := sc.Plan.Nodes[e.Node]
 	if node == nil {
 		return
@@ -57,7 +83,7 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 	}
 	if st != nil {
 		s.forget(st)
-		sc.drop(st)
+		sc.mode.drop(sc, st, e.At)
 		if n.Status == StepFailed {
 			n.Kept = s.keep(st)
 		}
@@ -65,6 +91,12 @@ func (s *State) leaveDag(sc *Scope, e *Event) {
 	s.Steps++
 	sc.dag.left--
 	sc.release(node)
+}
+
+func (dagMode) drop(sc *Scope, st *Step, at int64) {
+	sc.deactivate(st)
+	n := sc.node(st.Node)
+	n.Total, n.Left, n.Failures, n.Extra, n.EndedAt, n.Step = len(st.Units), st.Left(), st.Failures, st.Extra, at, nil
 }
 
 // inputOf is what a node worked on. A branch that is laid out in its scope has none of its own.
@@ -131,6 +163,50 @@ func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 	return sc.runOf(n)
 }
 
+func (dagMode) retry(sc *Scope, undone map[string]bool) {
+	list := sc.Plan.Dag.List
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
+			continue
+		}
+		sc.renew(i)
+	}
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if n.Status != "" {
+			continue
+		}
+		n.Waits, n.Doomed = 0, false
+		for _, dep := range list[i].Dag.Deps {
+			switch {
+			case !sc.Nodes[dep].Ended():
+				n.Waits++
+			case !sc.passes(dep, list[i]):
+				n.Doomed = true
+			}
+		}
+	}
+	sc.linkDag()
+}
+
+// renew has a node run again, with what it keeps. Those that ran although it had not completed, or with
+// what has been undone (outputs, what runs always, and what follows from them) keep nothing: they
+// would work on something else.
+func (sc *Scope) renew(index int) {
+	n := &sc.Nodes[index]
+	*n = NodeState{Visit: n.Visit, Extra: n.Extra, Kept: n.Kept}
+	list := sc.Plan.Dag.List
+	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n := &sc.Nodes[i]; n.Status != "" || n.Kept != nil {
+			*n = NodeState{Visit: n.Visit, Extra: n.Extra}
+			todo = append(todo, list[i].Dag.Dependents...)
+		}
+	}
+}
+
 // extend adds units to a fanout.
 func (s *State) extend(e *Event) {
 	st := s.step(e.Address())
@@ -141,24 +217,10 @@ func (s *State) extend(e *Event) {
 	from := len(st.Units)
 	st.Units = append(st.Units, make([]Unit, len(items))...)
 	st.Extra = append(st.Extra, items...)
-	if st.Node.Dag == nil {
-		return
+	if kept := st.scope.mode.kept(st.scope, st.Node); *kept != nil {
+		st.take((*kept).Units, from)
+		*kept = nil
 	}
-	if n := st.scope.node(st.Node); n.Kept != nil {
-		st.take(n.Kept.Units, from)
-		n.Kept = nil
-	}
-}
-
-// entered notes that a step of the closing scope has begun: what undoes the step that completed last,
-// or finally.
-func (c *Closing) entered(s *State) {
-	if last := len(s.Done) - 1; last >= 0 {
-		c.Undone = append(c.Undone, s.Done[last])
-		s.Done = s.Done[:last]
-		return
-	}
-	c.Final = true
 }
 
 // retry has a failed task go on: what failed, and what could not run because of that, is as if it had

@@ -11,21 +11,6 @@ import (
 
 var null = json.RawMessage("null")
 
-// stepParams lays a node's params and those of its scope over each other: at the root the task wins,
-// in a subflow the child does.
-func (sc *Scope) stepParams(n *PlanNode) json.RawMessage {
-	if sc.Plan.Dag != nil {
-		return expr.Merge(sc.Params, n.Params)
-	}
-	if len(n.Params) == 0 {
-		return sc.Params
-	}
-	if sc.Plan.Flat {
-		return expr.Merge(sc.Params, n.Params)
-	}
-	return expr.Merge(n.Params, sc.Params)
-}
-
 // env is what references mean in a scope.
 func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
 	if input == nil {
@@ -198,19 +183,11 @@ func (n *PlanNode) branches(params json.RawMessage) (names []string, execs []Exe
 	return names, execs
 }
 
-// unitInput is what a unit works on: an item of a foreach, else the step's input.
-func (st *Step) unitInput(i int) json.RawMessage {
-	if st.Node.Dag != nil {
-		return st.dagUnitInput(i)
-	}
-	if st.Node.Kind == KindForeach {
-		if i < len(st.items) {
-			return st.items[i]
-		}
-		return null
-	}
-	return orNull(st.Input)
-}
+// unitInput is what a unit works on.
+func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInput(st, i) }
+
+// stepInput is what a step works on.
+func (st *Step) stepInput() json.RawMessage { return st.scope.mode.input(st) }
 
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
 	if len(exec.Params) == 0 || st.Node.Single {

@@ -137,37 +137,6 @@ func describe(v json.RawMessage) string {
 	return kind.String() + ": " + string(short)
 }
 
-// stepInput is what a step works on. What the state keeps of a fanout with items are those.
-func (st *Step) stepInput() json.RawMessage {
-	if st.Node.Dag == nil || len(st.Input) > 0 && st.Node.Dag.Items == nil {
-		return st.Input
-	}
-	if st.whole != nil {
-		return st.whole
-	}
-	v, err := st.scope.dagInput(st.Node)
-	if err != nil {
-		return null
-	}
-	return v
-}
-
-// dagUnitInput is what a unit works on: the bare item of a fanout, or the step's input with the item in it.
-func (st *Step) dagUnitInput(i int) json.RawMessage {
-	d := st.Node.Dag
-	if st.Node.Kind != KindFanout {
-		return orNull(st.stepInput())
-	}
-	item := st.item(i)
-	switch {
-	case item == nil:
-		return orNull(st.stepInput())
-	case d.Shape == ShapeMerged:
-		return expr.Merge(st.stepInput(), fieldOf("item", item))
-	}
-	return item
-}
-
 // item is what a unit of a fanout is about; nil when there are only so many of them.
 func (st *Step) item(i int) json.RawMessage {
 	if i >= st.Initial {

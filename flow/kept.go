@@ -2,7 +2,6 @@ package flow
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -44,24 +43,16 @@ func (st *Step) completed() []Unit {
 	return units
 }
 
-// keptFor is what the last visit of a node has left to the next one.
-func (sc *Scope) keptFor(n *PlanNode) *Kept {
-	if sc.Plan.Dag != nil {
-		return sc.node(n).Kept
-	}
-	return sc.Kept
-}
-
 // keeps says of how many units, or of a scope, a step that is about to be entered has the results: its
 // last visit has left them, and it works on the same.
 func (sc *Scope) keeps(n *PlanNode, e *Event) int {
-	k := sc.keptFor(n)
+	k := *sc.mode.kept(sc, n)
 	if k == nil || k.Units == nil && k.Child == nil || k.Initial != e.Total {
 		return 0
 	}
 	input := e.Input
 	if e.InputRef != "" {
-		input = sc.resolve(e.InputRef, sc.stepParams(n))
+		input = sc.resolve(e.InputRef, sc.mode.params(sc, n))
 	}
 	if !bytes.Equal(expr.Compact(k.Input), expr.Compact(input)) {
 		return 0
@@ -79,8 +70,8 @@ func (sc *Scope) keeps(n *PlanNode, e *Event) int {
 // to that one are appended again, and only then have their results.
 func (st *Step) goOn(k *Kept) {
 	st.take(k.Units, 0)
-	if len(k.Units) > len(st.Units) && st.Node.Dag != nil {
-		st.scope.node(st.Node).Kept = &Kept{Units: k.Units}
+	if len(k.Units) > len(st.Units) {
+		*st.scope.mode.kept(st.scope, st.Node) = &Kept{Units: k.Units}
 	}
 	if k.Child != nil {
 		st.Child = k.Child.again()
@@ -109,65 +100,17 @@ func (sc *Scope) again() *Scope {
 // retry has a scope that failed or was cut short go on where it was: what failed, and what could not run
 // because of that, is as if it had not been there; so is what was undone.
 func (sc *Scope) retry(undone map[string]bool) {
-	if sc.Plan.Dag == nil {
-		sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor)
-	} else {
-		sc.retryDag(undone)
-	}
+	sc.mode.retry(sc, undone)
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
 // retryScope has a subflow try again what failed in its dag.
 func (s *State) retryScope(e *Event) {
 	sc := s.scopes[e.Scope]
-	if sc == nil || sc.Plan.Dag == nil {
+	if sc == nil {
 		return
 	}
 	sc.cut(s)
 	sc.retry(nil)
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
-}
-
-func (sc *Scope) retryDag(undone map[string]bool) {
-	list := sc.Plan.Dag.List
-	for i := range sc.Nodes {
-		n := &sc.Nodes[i]
-		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
-			continue
-		}
-		sc.renew(i)
-	}
-	for i := range sc.Nodes {
-		n := &sc.Nodes[i]
-		if n.Status != "" {
-			continue
-		}
-		n.Waits, n.Doomed = 0, false
-		for _, dep := range list[i].Dag.Deps {
-			switch {
-			case !sc.Nodes[dep].Ended():
-				n.Waits++
-			case !sc.passes(dep, list[i]):
-				n.Doomed = true
-			}
-		}
-	}
-	sc.linkDag()
-}
-
-// renew has a node run again, with what it keeps. Those that ran although it had not completed, or with
-// what has been undone (outputs, what runs always, and what follows from them) keep nothing: they
-// would work on something else.
-func (sc *Scope) renew(index int) {
-	n := &sc.Nodes[index]
-	*n = NodeState{Visit: n.Visit, Extra: n.Extra, Kept: n.Kept}
-	list := sc.Plan.Dag.List
-	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
-		i := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if n := &sc.Nodes[i]; n.Status != "" || n.Kept != nil {
-			*n = NodeState{Visit: n.Visit, Extra: n.Extra}
-			todo = append(todo, list[i].Dag.Dependents...)
-		}
-	}
 }

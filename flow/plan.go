@@ -11,7 +11,6 @@ type Plan struct {
 	Root      *PlanScope
 	TimeoutMS int64
 	Window    int // attempts of one step in flight at once, at most
-	Result    string
 	Profile   Profile
 	Closing   *PlanScope // the nodes that compensate, and Finally; nil when there are none
 	Finally   string     // its key there; "" = none
@@ -26,7 +25,7 @@ type PlanScope struct {
 	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
 	Dag   *Dag // nil in graph mode
 
-	Result string // of a flow inside another: the key of shared that is its value; "" = all of shared
+	Result string // graph mode: the key of shared that is its value; "" = all of shared
 }
 
 // Kind says which arrangement of the six mechanisms a node is.
@@ -192,9 +191,3 @@ type Script struct {
 	StdinMode  string            `json:"stdin_mode,omitempty"`  // json: the input is written to its stdin
 	OutputMode string            `json:"output_mode,omitempty"` // json: what it prints is read as JSON
 }
-
-// Words of mode.
-const (
-	ModeGraph = "graph"
-	ModeDag   = "dag"
-)

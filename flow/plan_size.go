@@ -18,7 +18,7 @@ func (p *Plan) Size() int {
 	s := sizer{}
 	s.graph(p.Root)
 	s.graph(p.Closing)
-	return s.bytes + int(unsafe.Sizeof(*p)) + len(p.Result) + len(p.Finally) + len(p.FlowID) + len(p.FlowSlug)
+	return s.bytes + int(unsafe.Sizeof(*p)) + len(p.Finally) + len(p.FlowID) + len(p.FlowSlug)
 }
 
 // sizer counts bytes. An expression that is used many times is there once.

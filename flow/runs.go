@@ -154,7 +154,7 @@ func (h *History) closeExecutor(st *Step, e *Event) {
 // decided adds the row of a node of dag mode that ended without having begun.
 func (h *History) decided(e *Event) {
 	sc := h.State.Scope(e.Scope)
-	if sc == nil || sc.Plan.Dag == nil || sc.Plan.Nodes[e.Node] == nil {
+	if sc == nil || sc.Plan.Mode() != ModeDag || sc.Plan.Nodes[e.Node] == nil {
 		return
 	}
 	r := NodeRun{Address: e.stepAddress(), Kind: RunSummary, Node: sc.Plan.Nodes[e.Node], Status: AttemptOK, Input: null, Output: orNull(e.Output),

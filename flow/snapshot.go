@@ -213,7 +213,7 @@ func codeUndo(c *codec, u *Undo) {
 func (s *State) link(plan *Plan) error {
 	s.Plan = plan
 	s.linkRoot()
-	if err := s.linkScope(s.Root); err != nil {
+	if err := s.Root.mode.link(s, s.Root); err != nil {
 		return err
 	}
 	if s.Closing == nil {
@@ -223,29 +223,7 @@ func (s *State) link(plan *Plan) error {
 		return fmt.Errorf("flow: a snapshot of task %s compensates, which its flow does not", s.Task)
 	}
 	s.linkClosing()
-	return s.linkScope(s.Closing.Scope)
-}
-
-// linkScope links a scope's active steps and everything below them.
-func (s *State) linkScope(sc *Scope) error {
-	if sc.Plan.Dag != nil {
-		if len(sc.Nodes) != len(sc.Plan.Dag.List) {
-			return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
-		}
-		sc.linkDag()
-		for i := range sc.Nodes {
-			if st := sc.Nodes[i].Step; st != nil {
-				if err := s.linkStep(sc, st); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	if sc.Step == nil {
-		return nil
-	}
-	return s.linkStep(sc, sc.Step)
+	return s.Closing.Scope.mode.link(s, s.Closing.Scope)
 }
 
 func (s *State) linkStep(sc *Scope, st *Step) error {
@@ -264,5 +242,5 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 		return nil
 	}
 	s.adopt(st)
-	return s.linkScope(st.Child)
+	return st.Child.mode.link(s, st.Child)
 }

@@ -54,6 +54,7 @@ type Scope struct {
 	Kept       *Kept                      `json:",omitempty"` // of graph mode: what the node at Cursor has left to its next visit
 	Nodes      []NodeState                `json:",omitempty"` // of dag mode, by index
 
+	mode   mode            // by its plan; closingMode in the scope in which the task closes
 	run    json.RawMessage // of dag mode: what `run` means
 	task   *State          // that closes in it; nil in any other scope
 	dag    dagState
@@ -157,15 +158,8 @@ func (s *State) step(a Address) *Step {
 	if sc == nil {
 		return nil
 	}
-	st := sc.Step
-	if sc.Plan.Dag != nil {
-		n := sc.Plan.Nodes[a.Node]
-		if n == nil {
-			return nil
-		}
-		st = sc.node(n).Step
-	}
-	if st == nil || st.Node.Key != a.Node || st.Visit != a.Visit {
+	st := sc.mode.step(sc, a.Node)
+	if st == nil || st.Visit != a.Visit {
 		return nil
 	}
 	return st
@@ -205,16 +199,10 @@ func (s *State) held() bool { return s.Paused() && s.Plan.Profile != ProfilePgfl
 // canceling says that nothing new may start, but what is in flight goes on.
 func (s *State) canceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
-// Result is a task's result: the key of shared that its flow names, else all of shared.
+// Result is a task's result.
 func (s *State) Result() json.RawMessage {
 	if s.Root == nil {
 		return null
 	}
-	if s.Plan.Root.Dag != nil {
-		return s.Root.Output()
-	}
-	if key := s.Plan.Result; key != "" {
-		return orNull(s.Root.Shared[key])
-	}
-	return s.Root.SharedJSON()
+	return s.Root.Output()
 }

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -55,16 +54,6 @@ func (h *readyHeap) Pop() any {
 	return x
 }
 
-// beginDag gives every node of a scope its counter.
-func (sc *Scope) beginDag() {
-	list := sc.Plan.Dag.List
-	sc.Nodes = make([]NodeState, len(list))
-	for i, n := range list {
-		sc.Nodes[i].Waits = len(n.Dag.Deps)
-	}
-	sc.linkDag()
-}
-
 // linkDag restores what follows from the nodes.
 func (sc *Scope) linkDag() {
 	sc.dag = dagState{}
@@ -97,45 +86,21 @@ func (sc *Scope) deactivate(st *Step) {
 }
 
 // Active are the scope's steps that have begun and not ended, in the order of the definition.
-func (sc *Scope) Active() []*Step {
-	if sc.Plan.Dag == nil {
-		if sc.Step == nil {
-			return nil
-		}
-		return []*Step{sc.Step}
-	}
-	list := slices.Clone(sc.dag.active)
-	slices.SortFunc(list, func(a, b *Step) int { return a.Node.Dag.Index - b.Node.Dag.Index })
-	return list
-}
+func (sc *Scope) Active() []*Step { return sc.mode.active(sc) }
 
 // node is the state of a node of dag mode.
 func (sc *Scope) node(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }
-
-// RunInput is what `run` means in a scope of dag mode.
-func (sc *Scope) RunInput() json.RawMessage { return orNull(sc.run) }
 
 // runOf is what `run` means to a node: what a prep of the branch around it returned, or the scope's.
 func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	if n.Dag.Run >= 0 {
 		return orNull(sc.Nodes[n.Dag.Run].Output)
 	}
-	return sc.RunInput()
+	return orNull(sc.run)
 }
 
-// Output is a scope's result: in dag mode its output node's, else that of the leaves that completed.
-func (sc *Scope) Output() json.RawMessage {
-	d := sc.Plan.Dag
-	switch {
-	case d == nil && sc.Plan.Result != "":
-		return orNull(sc.Shared[sc.Plan.Result])
-	case d == nil:
-		return sc.SharedJSON()
-	case d.Output >= 0:
-		return orNull(sc.Nodes[d.Output].Output)
-	}
-	return sc.leaves(d.Leaves)
-}
+// Output is the scope's result.
+func (sc *Scope) Output() json.RawMessage { return sc.mode.output(sc) }
 
 // leaves are the outputs of those nodes that completed, by name; null when there are none.
 func (sc *Scope) leaves(seen []Seen) json.RawMessage {

@@ -90,7 +90,7 @@ func (st *Step) count() UnitCount {
 
 // StepCounts counts the steps of the task's root by their status; nil in graph mode.
 func (s *State) StepCounts() map[StepStatus]int {
-	if s.Root == nil || s.Root.Plan.Dag == nil {
+	if s.Root == nil || s.Root.Plan.Mode() != ModeDag {
 		return nil
 	}
 	counts := map[StepStatus]int{}

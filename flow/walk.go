@@ -84,14 +84,10 @@ func (s *State) closingPhase(path string) phase {
 
 // Entered is how often a node has been entered, or would have been.
 func (sc *Scope) Entered(node string) int {
-	n := sc.Plan.Nodes[node]
-	switch {
-	case n == nil:
-		return 0
-	case sc.Plan.Dag != nil:
-		return sc.node(n).Visit
+	if n := sc.Plan.Nodes[node]; n != nil {
+		return sc.mode.visits(sc, n)
 	}
-	return sc.Visits[node]
+	return 0
 }
 
 // begun says whether an attempt has begun by now.

@@ -39,7 +39,7 @@ func (r *Reader) Steps(ctx context.Context, task string, q flow.StepQuery) (*flo
 	switch {
 	case g == nil:
 		return nil, errNoScope(q.Scope)
-	case g.Dag != nil:
+	case g.Mode() == flow.ModeDag:
 		return r.dagSteps(ctx, task, q)
 	}
 	return r.graphSteps(ctx, task, q, false)

@@ -20,7 +20,7 @@ func toSummary(t *persistence.TaskRow) wire.TaskSummary {
 func toTask(v *persistence.View) wire.Task {
 	state := v.State
 	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(v.ID, state),
-		Mode: modeOf(state.Plan), Counts: toCounts(state.StepCounts())}
+		Mode: string(state.Plan.Root.Mode()), Counts: toCounts(state.StepCounts())}
 	t.State, t.Paused, t.Error, t.Steps = string(state.Status), state.Paused(), state.Error, state.Steps
 	if t.Paused {
 		t.PausedAt = wire.Millis(state.PausedAt)
@@ -94,13 +94,6 @@ func toWait(task string, w *flow.Wait) wire.Wait {
 		wait.Job = flow.JobID(task, w.Address)
 	}
 	return wait
-}
-
-func modeOf(p *flow.Plan) string {
-	if p.Root.Dag != nil {
-		return "dag"
-	}
-	return "graph"
 }
 
 func toPlace(a flow.Address) wire.Place {

@@ -45,10 +45,10 @@ func Lower(d *define.Definition, limits flow.Limits) *flow.Plan {
 
 // modeOf is a definition's mode: what it says, else what it has of one mode alone: a start or edges, a
 // dependency, or anything else of graph mode. Nodes that could be of either are a dag.
-func modeOf(d *define.Definition) string {
+func modeOf(d *define.Definition) flow.Mode {
 	switch {
 	case d.Mode != "":
-		return d.Mode
+		return flow.Mode(d.Mode)
 	case d.Profile != "":
 		return flow.ModeDag
 	case d.Start != "" || len(d.Edges) > 0 || len(d.Nodes) == 0:

@@ -200,7 +200,7 @@ nodes:
   b: {service: s, on_error: follow}
   c: {kind: subflow, subflow: {start: d, nodes: {d: {service: s}}}}`)
 	require.Equal(t, int64(9), g.TimeoutMS)
-	require.Equal(t, "r", g.Result)
+	require.Equal(t, "r", g.Root.Result)
 	require.True(t, g.Root.Nodes["a"].EndOnFail)
 	require.False(t, g.Root.Nodes["b"].EndOnFail)
 	require.True(t, g.Root.Nodes["c"].Sub.Nodes["d"].EndOnFail)

@@ -27,7 +27,7 @@ type lowerer struct {
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
 	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
-		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Result: d.Result, Finally: d.Finally, Profile: profileOf(d),
+		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d),
 			Window: limits.OrDefault().Window}}
 }
 
@@ -36,6 +36,7 @@ func (l *lowerer) whole(d *define.Definition) {
 		l.plan.Root = l.dag(d, l.plan.Profile, 0, "")
 	} else {
 		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally})
+		l.plan.Root.Result = d.Result
 	}
 }
 

@@ -22,13 +22,15 @@ type Builder struct {
 
 // NewDag begins a flow whose nodes wait for each other.
 func NewDag(name string) *Builder {
-	return &Builder{d: &Definition{Name: name, Mode: flow.ModeDag, Nodes: map[string]*Node{}}}
+	return &Builder{d: &Definition{Name: name, Mode: string(flow.ModeDag), Nodes: map[string]*Node{}}}
 }
 
 // NewGraph begins a flow whose nodes are joined by edges.
 func NewGraph(name string) *Builder {
-	return &Builder{d: &Definition{Name: name, Mode: flow.ModeGraph, Nodes: map[string]*Node{}}}
+	return &Builder{d: &Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*Node{}}}
 }
+
+func (b *Builder) isDag() bool { return b.d.Mode == string(flow.ModeDag) }
 
 // Describe says what the flow is for.
 func (b *Builder) Describe(text string) *Builder { b.d.Description = text; return b }
@@ -39,7 +41,7 @@ func (b *Builder) Profile(p flow.Profile) *Builder { b.d.Profile = string(p); re
 // FailFast ends the task, or in graph mode the scope, at the first failed step.
 func (b *Builder) FailFast() *Builder {
 	b.d.OnError = OnErrorFail
-	if b.d.Mode == flow.ModeDag {
+	if b.isDag() {
 		b.d.OnError = OnErrorFailFast
 	}
 	return b
@@ -74,7 +76,7 @@ func (b *Builder) Node(key string) *NodeBuilder {
 func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	n := b.Node(key)
 	n.n.Kind = string(flow.KindSubflow)
-	if b.d.Mode == flow.ModeDag {
+	if b.isDag() {
 		n.n.Kind = string(flow.KindBranch)
 	}
 	switch {

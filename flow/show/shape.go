@@ -54,7 +54,7 @@ func graphDifferences(prefix string, old, new *flow.PlanScope) (list []string) {
 
 // keysOf are the keys of the nodes in the order that means something: of a graph it does not.
 func keysOf(g *flow.PlanScope) []string {
-	if g.Dag == nil {
+	if g.Mode() == flow.ModeGraph {
 		return slices.Sorted(maps.Keys(g.Nodes))
 	}
 	keys := make([]string, len(g.Dag.List))
@@ -91,34 +91,32 @@ type shaped struct {
 }
 
 var planAspects = []aspect[*flow.Plan]{
-	{name: "mode", of: func(p *flow.Plan) string { return graphMode(p.Root) }},
+	{name: "mode", of: func(p *flow.Plan) string { return modeOf(p.Root) }},
 	{name: "start", of: func(p *flow.Plan) string { return p.Root.Start }},
 	{name: "reaction to errors", of: func(p *flow.Plan) string { return reaction(p.Root) }},
-	{name: "result", of: func(p *flow.Plan) string { return p.Result }},
+	{name: "result", of: func(p *flow.Plan) string { return p.Root.Result }},
 	{name: "last node", of: func(p *flow.Plan) string { return p.Finally }},
 }
 
 var graphAspects = []aspect[*flow.PlanScope]{
-	{name: "mode", of: graphMode},
+	{name: "mode", of: modeOf},
 	{name: "start", of: func(g *flow.PlanScope) string { return g.Start }},
 	{name: "reaction to errors", of: reaction},
 	{name: "result", of: func(g *flow.PlanScope) string { return g.Result }},
 }
 
-func graphMode(g *flow.PlanScope) string {
-	switch {
-	case g.Dag != nil:
-		return flow.ModeDag
-	case g.Nodes == nil:
+// modeOf is "" for a scope without nodes.
+func modeOf(g *flow.PlanScope) string {
+	if g.Nodes == nil {
 		return ""
 	}
-	return flow.ModeGraph
+	return string(g.Mode())
 }
 
 // reaction of a dag to a failed node.
 func reaction(g *flow.PlanScope) string {
 	switch {
-	case g.Dag == nil:
+	case g.Mode() == flow.ModeGraph:
 		return ""
 	case g.Dag.FailFast:
 		return "fail_fast"

@@ -22,11 +22,11 @@ type View struct {
 
 // Scope is a scope of it.
 type Scope struct {
-	Mode    string  `json:"mode"`
-	OnError string  `json:"on_error,omitempty"`
-	Start   string  `json:"start,omitempty"`
-	Output  string  `json:"output,omitempty"` // dag mode: the node whose output is the scope's
-	Nodes   []*Node `json:"nodes"`            // dag mode: in the order of the definition; graph mode: as they are reached
+	Mode    flow.Mode `json:"mode"`
+	OnError string    `json:"on_error,omitempty"`
+	Start   string    `json:"start,omitempty"`
+	Output  string    `json:"output,omitempty"` // dag mode: the node whose output is the scope's
+	Nodes   []*Node   `json:"nodes"`            // dag mode: in the order of the definition; graph mode: as they are reached
 }
 
 // Node is a node of it.
@@ -61,7 +61,7 @@ func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
 
 // Plan shows a plan under a name.
 func Plan(p *flow.Plan, name string) *View {
-	v := &View{Name: name, Profile: p.Profile, Result: p.Result, Finally: p.Finally, Root: *scopeOf(p.Root)}
+	v := &View{Name: name, Profile: p.Profile, Result: p.Root.Result, Finally: p.Finally, Root: *scopeOf(p.Root)}
 	if p.Closing != nil {
 		v.Closing = scopeOf(p.Closing).Nodes
 		for _, n := range v.Closing {
@@ -75,7 +75,7 @@ func Plan(p *flow.Plan, name string) *View {
 }
 
 func scopeOf(g *flow.PlanScope) *Scope {
-	if g.Dag != nil {
+	if g.Mode() == flow.ModeDag {
 		return viewOfDag(g)
 	}
 	v := &Scope{Mode: flow.ModeGraph, Start: g.Start, Nodes: []*Node{}}

@@ -10,7 +10,7 @@ import (
 // Text is the view as a table for people.
 func (v *View) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(v.Root.Mode, prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
+	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	v.Root.text(t, 1)
 	if len(v.Closing) > 0 {

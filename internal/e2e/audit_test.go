@@ -45,7 +45,7 @@ func audit(t *testing.T, setting string, want map[string]outcome) figures {
 		story := l.read(ctx, t, store, row.ID)
 		view, err := reader.View(ctx, row.ID)
 		require.NoError(t, err)
-		got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(), view.State.Root.Plan.Dag != nil, view.State.Result())
+		got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(), view.State.Root.Plan.Mode() == flow.ModeDag, view.State.Result())
 		ok := assert.Equal(t, want[row.ID], got, "task %s as its journal has it", row.ID)
 		ok = assert.Equal(t, got.State, row.Status, "task %s in listings", row.ID) && ok
 		ok = assert.Empty(t, l.problems, "task %s", row.ID) && ok

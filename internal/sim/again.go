@@ -71,7 +71,7 @@ func (r *again) event(e *flow.Event) {
 func (r *again) inVain() (piece, bool) {
 	g := r.plan.Root
 	for p := range r.twice {
-		if n := g.Nodes[p.root]; g.Dag != nil && n.Undo == "" && !r.renewed(g, n) {
+		if n := g.Nodes[p.root]; g.Mode() == flow.ModeDag && n.Undo == "" && !r.renewed(g, n) {
 			return p, true
 		}
 	}

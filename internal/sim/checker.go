@@ -103,7 +103,7 @@ func (c *checker) inTime(t *shadow, e *flow.Event) {
 		return
 	}
 	st := sc.Step
-	if n := sc.Plan.Nodes[e.Node]; sc.Plan.Dag != nil && n != nil {
+	if n := sc.Plan.Nodes[e.Node]; sc.Plan.Mode() == flow.ModeDag && n != nil {
 		st = sc.Nodes[n.Dag.Index].Step
 	}
 	if st == nil || st.Node.Kind != flow.KindTimer {

@@ -1,0 +1,218 @@
+package flow
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// graphMode has a cursor, which follows the edges.
+type graphMode struct{}
+
+func (graphMode) next(d *decider, sc *Scope) {
+	switch {
+	case sc.Step != nil:
+		d.fill(sc.Step)
+	case sc.Cursor == "": // it had ended; a failed finally is what is tried again
+		d.scopeEnded(sc)
+	case sc.EnterAt <= d.env.Now:
+		d.enter(sc)
+	}
+}
+
+// finish moves the scope's cursor, or ends the scope.
+func (graphMode) finish(d *decider, st *Step, how ending) {
+	sc := st.scope
+	e := st.ended(how)
+	e.Next = route(sc, st.Node, how)
+	if e.Next == "" && how.failed != "" {
+		d.retryChild(st, &e)
+	}
+	d.emit(e)
+	switch {
+	case sc.Cursor == "":
+		d.scopeEnded(sc)
+	case e.Due > d.env.Now:
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path, Node: e.Next}, Kind: AlarmEnter})
+	default:
+		d.later(sc)
+	}
+}
+
+// ended is the event that ends a step in a scope of graph mode.
+func (st *Step) ended(how ending) Event {
+	e := st.event(StepEnded)
+	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
+	if how.failed != "" {
+		e.Status = string(StepFailed)
+	}
+	return e
+}
+
+// route finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
+// no other, at the root those of success serve as well, as long as on_error does not say `fail`.
+func route(sc *Scope, n *PlanNode, how ending) string {
+	if how.failed != "" {
+		if next, ok := n.Edges["error"]; ok {
+			return next
+		}
+		if sc.parent != nil || n.EndOnFail {
+			return ""
+		}
+	}
+	if next, ok := n.Edges[how.action]; ok {
+		return next
+	}
+	return n.Edges["default"]
+}
+
+// retryChild has a subflow with strategy retry enter its failed child again.
+func (d *decider) retryChild(st *Step, e *Event) {
+	sc := st.scope
+	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
+		return
+	}
+	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.in(sc.parent.Node.Retry.WaitMS)
+}
+
+func (graphMode) endSingle(d *decider, st *Step) {
+	u := &st.Units[0]
+	if u.Status == UnitFailed {
+		d.finish(st, ending{failed: cmp.Or(*u.Error, "failed")})
+		return
+	}
+	d.finish(st, ending{post: true, action: st.Node.Post.action(u.Output)})
+}
+
+func (graphMode) redoes() bool { return false }
+
+// params lays those of the node and those of its scope over each other: at the root the task wins, in a subflow
+// the child does.
+func (graphMode) params(sc *Scope, n *PlanNode) json.RawMessage {
+	switch {
+	case len(n.Params) == 0:
+		return sc.Params
+	case sc.Plan.Flat:
+		return expr.Merge(sc.Params, n.Params)
+	}
+	return expr.Merge(n.Params, sc.Params)
+}
+
+func (graphMode) begin(sc *Scope) { sc.Cursor = sc.Plan.Start }
+
+func (graphMode) given(sc *Scope, params, _ json.RawMessage) { sc.Params = params }
+
+func (graphMode) hold(sc *Scope, st *Step) {
+	if sc.Visits == nil {
+		sc.Visits = map[string]int{}
+	}
+	sc.Visits[st.Key] = st.Visit
+	sc.Cursor, sc.EnterAt, sc.Step, sc.Kept = st.Key, 0, st, nil
+}
+
+// leave moves the cursor.
+func (graphMode) leave(s *State, sc *Scope, e *Event) {
+	st := s.passed(sc, e)
+	if st == nil {
+		return
+	}
+	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
+	if e.Attempt > 0 {
+		sc.Retries = e.Attempt
+	}
+	if e.Next == "" && e.Status == string(StepFailed) {
+		sc.Failed, sc.FailedAt = cmp.Or(e.Error, "failed"), e.Node
+	}
+	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
+		sc.Kept = s.keep(st)
+	}
+}
+
+// passed has the output of a step that ends go where its post says, and forgets what is below it. Nil is a step
+// that is not active.
+func (s *State) passed(sc *Scope, e *Event) *Step {
+	st := s.step(e.Address())
+	if st == nil {
+		return nil
+	}
+	if e.Post {
+		sc.post(st, e)
+	}
+	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
+		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
+	}
+	s.forget(st)
+	s.Steps++
+	return st
+}
+
+func (graphMode) drop(sc *Scope, _ *Step, _ int64) { sc.Step = nil }
+
+func (graphMode) retry(sc *Scope, _ map[string]bool) { sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor) }
+
+func (graphMode) link(s *State, sc *Scope) error {
+	if sc.Step == nil {
+		return nil
+	}
+	return s.linkStep(sc, sc.Step)
+}
+
+func (graphMode) active(sc *Scope) []*Step {
+	if sc.Step == nil {
+		return nil
+	}
+	return []*Step{sc.Step}
+}
+
+func (graphMode) busy(sc *Scope) bool { return sc.Step != nil && sc.Step.busy() }
+
+func (graphMode) step(sc *Scope, node string) *Step {
+	if sc.Step == nil || sc.Step.Key != node {
+		return nil
+	}
+	return sc.Step
+}
+
+// node is nil: of a graph nothing is kept about nodes that are not active.
+func (graphMode) node(*Scope, *PlanNode) *NodeState { return nil }
+
+func (graphMode) visits(sc *Scope, n *PlanNode) int { return sc.Visits[n.Key] }
+
+// kept is that of the node at the cursor, the only one that can be next.
+func (graphMode) kept(sc *Scope, _ *PlanNode) **Kept { return &sc.Kept }
+
+// output is the key of shared that the scope's plan names, else all of shared.
+func (graphMode) output(sc *Scope) json.RawMessage {
+	if sc.Plan.Result != "" {
+		return orNull(sc.Shared[sc.Plan.Result])
+	}
+	return sc.SharedJSON()
+}
+
+func (graphMode) made(sc *Scope, levels int) made {
+	if sc.Plan.Result == "" {
+		return sc.allShared(levels)
+	}
+	return made{bytes: len(sc.Output())}
+}
+
+func (graphMode) input(st *Step) json.RawMessage { return st.Input }
+
+// unitInput is an item of a foreach, else the step's input.
+func (graphMode) unitInput(st *Step, unit int) json.RawMessage {
+	switch {
+	case st.Node.Kind != KindForeach:
+		return orNull(st.Input)
+	case unit < len(st.items):
+		return st.items[unit]
+	}
+	return null
+}
+
+func (graphMode) inside(st *Step) (params, run json.RawMessage) {
+	if len(st.Input) > 0 {
+		return st.Params, st.Input
+	}
+	return st.Params, st.Params
+}
