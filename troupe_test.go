@@ -49,7 +49,7 @@ func TestADeletedFlowIsForgotten(t *testing.T) {
 
 	_, err = e.Start(t.Context(), "f", nil)
 	require.ErrorIs(t, err, persistence.ErrNotFound, "a deleted flow cannot be started")
-	require.Equal(t, flow.NotFound, flow.KindOf(e.Cancel(t.Context(), old)), "its tasks are gone")
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(e.Cancel(t.Context(), old)), "its tasks are gone")
 
 	require.NoError(t, e.Publish(t.Context(), "f", waitsFor("new")))
 	id, err := e.Start(t.Context(), "f", nil)
@@ -58,6 +58,6 @@ func TestADeletedFlowIsForgotten(t *testing.T) {
 
 	require.NoError(t, e.Close())
 	e = open(t, store)
-	require.Equal(t, flow.NotFound, flow.KindOf(e.Cancel(t.Context(), old)))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(e.Cancel(t.Context(), old)))
 	require.NoError(t, e.Cancel(t.Context(), id))
 }

@@ -52,7 +52,7 @@ func TestCommandsAreRefusedBeyondTheBoundAndWhatFreesWorkIsNot(t *testing.T) {
 	var all sync.WaitGroup
 	tell := func(cmd flow.Command) {
 		before := th.Stats().Messages
-		all.Go(func() { assert.NotEqual(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, cmd, ""))) })
+		all.Go(func() { assert.NotEqual(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, cmd, ""))) })
 		require.Eventually(t, func() bool { return th.Stats().Messages > before }, patience, time.Millisecond)
 	}
 	for range 6 {
@@ -60,10 +60,10 @@ func TestCommandsAreRefusedBeyondTheBoundAndWhatFreesWorkIsNot(t *testing.T) {
 	}
 	for _, cmd := range []flow.Command{flow.Signal{Key: "k"}, flow.Resume{}, flow.RetryTask{}} {
 		err := th.Do(t.Context(), id, cmd, "")
-		require.Equal(t, flow.Busy, flow.KindOf(err), "%T: %v", cmd, err)
+		require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "%T: %v", cmd, err)
 	}
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
-	require.Equal(t, flow.Busy, flow.KindOf(err))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(err))
 	tell(flow.Report{Address: flow.Address{Node: "wait", Visit: 1, Attempt: 1}})
 	for range 14 {
 		tell(flow.Extend{Address: flow.Address{Node: "wait", Visit: 1, Attempt: 1}})
@@ -86,9 +86,9 @@ func TestValuesThatWaitAreBoundedInBytes(t *testing.T) {
 		all.Go(func() { assert.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "k", Value: value}, "")) })
 		require.Eventually(t, func() bool { return th.Stats().Messages > int64(n) }, patience, time.Millisecond)
 	}
-	require.Equal(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, flow.Signal{Key: "k"}, "")))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, flow.Signal{Key: "k"}, "")))
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
-	require.Equal(t, flow.Busy, flow.KindOf(err))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(err))
 	store.shut.Unlock()
 	all.Wait()
 	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "k"}, ""))

@@ -38,11 +38,11 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return th.Stats().Messages == n }, patience, time.Millisecond)
 	// Behind them through the mailbox of all tasks: when this is answered they are in that of theirs.
-	require.Equal(t, flow.NotFound, flow.KindOf(th.Do(ctx, "nobody", flow.Cancel{}, "")))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(ctx, "nobody", flow.Cancel{}, "")))
 	close(crash)
 	for range n {
 		if err := <-answers; err != nil {
-			require.Equal(t, flow.Busy, flow.KindOf(err), "%v", err)
+			require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "%v", err)
 		}
 	}
 	require.NoError(t, th.Do(ctx, id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
@@ -68,7 +68,7 @@ func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
 	require.Eventually(t, func() bool { return calls.Load() == 1 }, patience, time.Millisecond)
 	crash.Store(true)
 	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
-	require.Equal(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, note, "")))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, note, "")))
 	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, patience, time.Millisecond)
 	close(release)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)

@@ -38,8 +38,8 @@ func TestOrdersAreAnsweredEachInItsPlace(t *testing.T) {
 		{Task: id, Command: flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, Request: "r"},
 	})
 	require.NoError(t, err)
-	require.Equal(t, flow.NotFound, flow.KindOf(outcomes[0].Err))
-	require.Equal(t, flow.Invalid, flow.KindOf(outcomes[1].Err))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(outcomes[0].Err))
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(outcomes[1].Err))
 	require.NoError(t, outcomes[2].Err)
 	require.Equal(t, flow.SignalReceived, outcomes[2].Events[0].Type)
 }

@@ -104,7 +104,7 @@ func TestTooManyOrTooLongNamesInAPollAreRefused(t *testing.T) {
 		"257 bytes":     {Worker: "w", Services: []string{strings.Repeat("x", 257)}},
 	} {
 		_, err := th.Poll(t.Context(), p)
-		require.Equal(t, flow.Invalid, flow.KindOf(err))
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -76,5 +76,5 @@ func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	require.Contains(t, canceled[0], tasks[1])
 
 	_, err = th.Heartbeat(ctx, "w", append(jobs, "nope"), "")
-	require.Equal(t, flow.NotFound, flow.KindOf(err), "%v", err)
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(err), "%v", err)
 }

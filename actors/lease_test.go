@@ -133,12 +133,12 @@ func TestALateRenewalDoesNotLoseAStoreThatNobodyElseCanOpen(t *testing.T) {
 
 func TestALateRenewalLosesAStoreThatOthersMayJoin(t *testing.T) {
 	th := late(t, model.New(model.Options{}), nil)
-	require.Equal(t, flow.Busy, flow.KindOf(th.Ready()))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Ready()))
 }
 
 func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	th := late(t, store, faulty.ErrFailed)
-	require.Eventually(t, func() bool { return flow.KindOf(th.Ready()) == flow.Busy }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return flow.ErrorKindOf(th.Ready()) == flow.Busy }, patience, time.Millisecond)
 }

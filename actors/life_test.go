@@ -163,7 +163,7 @@ func TestAPausedTaskStartsNothingNew(t *testing.T) {
 		return err == nil && view.State.Steps == 1
 	}, patience, time.Millisecond)
 	require.EqualValues(t, 1, calls.Load())
-	require.Equal(t, flow.Conflict, flow.KindOf(th.Do(t.Context(), id, flow.Pause{}, "")))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(th.Do(t.Context(), id, flow.Pause{}, "")))
 	require.NoError(t, th.Do(t.Context(), id, flow.Resume{}, ""))
 	require.JSONEq(t, `{"x":4}`, string(th.ended(t, id).State.Root.SharedJSON()))
 }
@@ -224,7 +224,7 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	taken.Store(true)
 	select {
 	case err := <-answered:
-		require.Equal(t, flow.Busy, flow.KindOf(err), "%v", err)
+		require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "%v", err)
 	case <-time.After(patience):
 		require.Fail(t, "the start was not answered")
 	}
@@ -251,9 +251,9 @@ func TestWorkGoesOnWhenTheStoreIsBack(t *testing.T) {
 
 func TestAnUnknownTaskIsAnError(t *testing.T) {
 	th := start(t, actors.Config{})
-	require.Equal(t, flow.NotFound, flow.KindOf(th.Do(t.Context(), "task-none", flow.Cancel{}, "")))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(t.Context(), "task-none", flow.Cancel{}, "")))
 	_, err := th.Await(t.Context(), "task-none")
-	require.Equal(t, flow.NotFound, flow.KindOf(err))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(err))
 }
 
 func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
@@ -265,7 +265,7 @@ func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
 		all.Go(func() {
 			for range 200 {
 				err := th.Do(ctx, "task-nobody", flow.Cancel{}, "")
-				assert.Equal(t, flow.NotFound, flow.KindOf(err), "%v", err)
+				assert.Equal(t, flow.NotFound, flow.ErrorKindOf(err), "%v", err)
 			}
 		})
 	}
@@ -300,7 +300,7 @@ func TestAnIdempotencyKeyIsOneTask(t *testing.T) {
 	require.Equal(t, 1, created)
 	n.Params = json.RawMessage(`{"a":2}`)
 	_, _, err := th.StartTask(t.Context(), n)
-	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
 func TestSmallerLimitsDoNotWedgeRunningTasks(t *testing.T) {

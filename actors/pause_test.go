@@ -80,7 +80,7 @@ func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
 	id := th.begin(t, th.publish(t, queueOf("s")), `{}`)
 	p.task.Store(id)
 	crash := flow.Signal{Key: "k", Value: []byte(`1`)}
-	require.Equal(t, flow.Busy, flow.KindOf(th.Do(t.Context(), id, crash, "")))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, crash, "")))
 	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, patience, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
@@ -89,7 +89,7 @@ func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return th.Stats().Messages == 50 }, patience, time.Millisecond)
 	// Behind them through the mailbox of all tasks: when this is answered they have been there.
-	require.Equal(t, flow.NotFound, flow.KindOf(th.Do(t.Context(), "nobody", flow.Cancel{}, "")))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(t.Context(), "nobody", flow.Cancel{}, "")))
 	require.EqualValues(t, 1, p.crashes.Load())
 	cancel()
 	asking.Wait()

@@ -155,7 +155,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 		p.got = append(p.got, claimed(a.answer.job, a.claim.Token, a.at))
 	} else {
 		p.lack(a.ref)
-		if flow.KindOf(a.answer.err) == flow.Busy {
+		if flow.ErrorKindOf(a.answer.err) == flow.Busy {
 			q.later(a.ref) // its actor crashed or is leaving; the job is still there
 		}
 	}

@@ -187,7 +187,7 @@ func TestAPollForWhatIsNoTextIsRefused(t *testing.T) {
 		{Worker: "w", Services: []string{"x"}, Labels: []string{"\xff"}},
 	} {
 		_, err := th.Poll(t.Context(), p)
-		require.Equal(t, flow.Invalid, flow.KindOf(err))
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 		require.ErrorContains(t, err, "U+0000")
 	}
 }

@@ -91,7 +91,7 @@ func (t *task) loadAgain(c actor.Context, err error) {
 		return
 	}
 	t.m.log.Warn("a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
-	if kind := flow.KindOf(err); kind != "" {
+	if kind := flow.ErrorKindOf(err); kind != "" {
 		for _, cmd := range t.waiting {
 			cmd.answer(answer{err: err})
 		}

@@ -193,7 +193,7 @@ func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 		if err != nil {
 			return false
 		}
-		switch flow.KindOf(a.err) {
+		switch flow.ErrorKindOf(a.err) {
 		case flow.Busy: // the task's actor crashed
 			if !m.pause(storePause(try)) {
 				return false

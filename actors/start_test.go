@@ -20,7 +20,7 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	th := start(t, actors.Config{IdleAfter: 20 * time.Millisecond})
 	version := th.publish(t, untilApproved)
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`[1]`)})
-	require.Equal(t, flow.Invalid, flow.KindOf(err))
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 	id, created, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{"n":1}`)})
 	require.NoError(t, err)
 	require.True(t, created)
@@ -44,14 +44,14 @@ func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
 	other := n
 	other.Params = json.RawMessage(`{"a":2}`)
 	_, _, err = th.StartTask(t.Context(), other)
-	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 	other = n
 	other.VersionID, other.Newest = th.publish(t, untilApproved), true
 	_, _, err = th.StartTask(t.Context(), other)
-	require.Equal(t, flow.Conflict, flow.KindOf(err), "of another flow")
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err), "of another flow")
 	n.ID = "mine"
 	_, _, err = th.StartTask(t.Context(), n)
-	require.Equal(t, flow.Invalid, flow.KindOf(err))
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }
 
 func TestACommandTellsWhetherItChangedAnything(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAStartThatTheDeletionOfItsFlowOvertakesIsRefused(t *testing.T) {
 	version := th.publish(t, untilApproved)
 	for range 2 {
 		_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
-		require.Equal(t, flow.NotFound, flow.KindOf(err))
+		require.Equal(t, flow.NotFound, flow.ErrorKindOf(err))
 		require.ErrorContains(t, err, version)
 	}
 }

@@ -39,7 +39,7 @@ func TestAFailedTaskThatIsRetriedGoesOnToItsEnd(t *testing.T) {
 	view = th.ended(t, view.ID)
 	require.Equal(t, flow.TaskCompleted, view.State.Status)
 	require.JSONEq(t, `{"x":2}`, string(view.State.Root.SharedJSON()))
-	require.Equal(t, flow.Conflict, flow.KindOf(th.RetryTask(t.Context(), view.ID, "")))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(th.RetryTask(t.Context(), view.ID, "")))
 }
 
 func TestARetriedTaskIsUnfinishedInTheStoreUntilItEndsAgain(t *testing.T) {
@@ -146,7 +146,7 @@ func TestWhatIsAppendedHasTheSameIndexesWhenItIsAskedForAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, changed, "a second time changes nothing")
 	_, err = th.Append(t.Context(), id, flow.Address{Node: "list"}, more, "", "")
-	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
 func TestADirectUnitThatFailsIsNotTriedAgain(t *testing.T) {

@@ -212,7 +212,7 @@ func (t *tasks) create(c actor.Context, m *create) {
 
 // second is the answer to a start that found another one under way, from what that one came to.
 func second(err error) error {
-	switch flow.KindOf(err) {
+	switch flow.ErrorKindOf(err) {
 	case flow.Busy:
 		return err
 	case flow.NotFound:

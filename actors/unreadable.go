@@ -66,7 +66,7 @@ func (t *task) abandon(c actor.Context, cmd *command) {
 		ctx, cancel := m.storeCall()
 		defer cancel()
 		a := abandonment{unread: u}
-		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err, persistence.ErrUnreadable) || flow.KindOf(a.err) == flow.NotFound {
+		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err, persistence.ErrUnreadable) || flow.ErrorKindOf(a.err) == flow.NotFound {
 			a.plan, a.err = nil, nil
 		}
 		if a.err == nil {

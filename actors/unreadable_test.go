@@ -34,7 +34,7 @@ func TestATaskThatCannotBeReadSaysSoAndCanBeCanceled(t *testing.T) {
 	id := th.unreadable(t, th.publish(t, "start: a\nnodes: {a: {service: s, exec_type: queue}}"))
 
 	err := th.Do(t.Context(), id, flow.Signal{Key: "k", Value: json.RawMessage("1")}, "")
-	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 	require.ErrorContains(t, err, "task task-unreadable: the task cannot be read: journal row 1: flow: a journal row has format 99")
 	require.ErrorContains(t, err, "it can be canceled")
 
@@ -67,7 +67,7 @@ func TestATaskWhoseVersionCannotBeReadCanBeCanceled(t *testing.T) {
 	require.NotZero(t, row.EndedAt)
 	require.NoError(t, th.Cancel(t.Context(), id, flow.Cancel{}), "it has ended")
 	err = th.Do(t.Context(), id, flow.Signal{Key: "k", Value: json.RawMessage("1")}, "")
-	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
 func TestOneTaskThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
@@ -86,7 +86,7 @@ func TestOneTaskThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	require.Contains(t, views[0].Error, "the task cannot be read: journal row 1")
 	require.True(t, views[1].Readable())
 	_, err = th.reader.View(t.Context(), bad)
-	require.Equal(t, flow.Conflict, flow.KindOf(err))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 	require.ErrorIs(t, err, persistence.ErrUnreadable)
 	_, err = th.reader.Runs(t.Context(), bad, flow.Place{}, 10, 1<<20)
 	require.ErrorIs(t, err, persistence.ErrUnreadable)

@@ -114,7 +114,7 @@ func (v Verdict) Text() string {
 
 // Missing says whether an error means that there is no such thing.
 func Missing(err error) bool {
-	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) || flow.KindOf(err) == flow.NotFound
+	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) || flow.ErrorKindOf(err) == flow.NotFound
 }
 
 func timedOut(err error) bool {

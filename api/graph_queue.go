@@ -144,7 +144,7 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	canceled, err := g.prolong(r, q)
-	if flow.KindOf(err) == flow.NotFound {
+	if flow.ErrorKindOf(err) == flow.NotFound {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		err = g.order(r, task, flow.Note{Address: a, Text: q.Status})
 	}
-	if err != nil && !Missing(err) && flow.KindOf(err) != flow.Conflict {
+	if err != nil && !Missing(err) && flow.ErrorKindOf(err) != flow.Conflict {
 		return err
 	}
 	return writeOK(w)

@@ -130,7 +130,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
 	run := runID(r)
 	_, refused := p.engine.Do(r.Context(), engine.Order{Task: run, Command: cmd})
-	if refused != nil && flow.KindOf(refused) != flow.Conflict {
+	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {
 		return noRun(run, refused)
 	}
 	v, err := p.reader.View(r.Context(), run)

@@ -101,7 +101,7 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 		report.Address = at
 		out, err = p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
 	}
-	if report.Direct && flow.KindOf(err) == flow.Conflict {
+	if report.Direct && flow.ErrorKindOf(err) == flow.Conflict {
 		if _, n, unknown := p.locate(r.Context(), run, report.Address); unknown == nil && n.Exec.Type == flow.ExecDirect {
 			return p.writeUnchanged(w, r, run, report.Address, err)
 		}

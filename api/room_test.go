@@ -16,7 +16,7 @@ func TestLargeTasksAreReadAsMemoryAllows(t *testing.T) {
 	require.NoError(t, first.Take(t.Context(), 50))
 	require.NoError(t, first.Take(t.Context(), 25), "one after the other")
 	require.NoError(t, second.Take(t.Context(), 50))
-	require.Equal(t, flow.Busy, flow.KindOf(third.Take(t.Context(), 1)))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(third.Take(t.Context(), 1)))
 	first.Keep(60)
 	first.Keep(49)
 	require.NoError(t, third.Take(t.Context(), 1))
@@ -28,7 +28,7 @@ func TestLargeTasksAreReadAsMemoryAllows(t *testing.T) {
 
 	alone := newRoom()
 	require.NoError(t, alone.Take(t.Context(), 1000), "one that is larger than all of it is alone")
-	require.Equal(t, flow.Busy, flow.KindOf(newRoom().Take(t.Context(), 1)))
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(newRoom().Take(t.Context(), 1)))
 	alone.Keep(1000)
 	alone.leave()
 	require.NoError(t, alone.Take(t.Context(), 1), "it is over")
@@ -44,7 +44,7 @@ func TestWhoFollowsATaskTakesNothingFromWhoReads(t *testing.T) {
 	require.NoError(t, waiting.Take(t.Context(), 50))
 	require.True(t, reads.free.TryAcquire(100))
 	late.move(followed)
-	require.Equal(t, flow.Busy, flow.KindOf(late.Take(t.Context(), 1)), "what is followed is bounded, too")
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(late.Take(t.Context(), 1)), "what is followed is bounded, too")
 	waiting.leave()
 	require.NoError(t, late.Take(t.Context(), 1))
 }

@@ -152,7 +152,7 @@ func TestEveryCommandIsKnownToTravelOrToStay(t *testing.T) {
 func TestAMembersOwnCommandsAreNotSent(t *testing.T) {
 	for _, cmd := range append(stay, nil) {
 		_, err := Marshal(&Orders{{Task: "t", Command: cmd}})
-		require.Equal(t, flow.Invalid, flow.KindOf(err), "%T", cmd)
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), "%T", cmd)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 			require.NoError(t, err)
 			got := m.(*Refusal).Err
 			require.Error(t, got)
-			require.Equal(t, tt.kind, flow.KindOf(got))
+			require.Equal(t, tt.kind, flow.ErrorKindOf(got))
 			if tt.is != nil {
 				require.ErrorIs(t, got, tt.is)
 			}
@@ -220,7 +220,7 @@ func TestGarbageIsRefused(t *testing.T) {
 		"a value that was not sent": {version, (*NewTask)(nil).kind(), 0, 0, 1, 0, 0, 0},
 	} {
 		_, err := Unmarshal(b)
-		require.Equal(t, flow.Invalid, flow.KindOf(err), name)
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), name)
 	}
 	_, err = Unmarshal([]byte{version + 1, 1})
 	require.ErrorContains(t, err, "run the same release")

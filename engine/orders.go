@@ -52,7 +52,7 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 		return nil, err
 	}
 	for i, out := range outcomes {
-		switch kind := flow.KindOf(out.Err); {
+		switch kind := flow.ErrorKindOf(out.Err); {
 		case kind == flow.Conflict || kind == flow.NotFound:
 			canceled = append(canceled, claims[i].Job)
 		case out.Err != nil:

@@ -42,6 +42,6 @@ func TestOtherJobIDsAreUnknown(t *testing.T) {
 	require.Equal(t, "t.1.0.1.CmE", good)
 	for _, id := range []string{"", "t", "t.1.0.1", "t.1.0.1.!", "t.1.0.1.YQ", "t.-1.0.1.CmE", "t.+1.0.1.CmE", "t.01.0.1.CmE", ".1.0.1.CmE", good + "=", good + ".x"} {
 		_, _, err := ParseJobID(id)
-		require.Equal(t, NotFound, KindOf(err), id)
+		require.Equal(t, NotFound, ErrorKindOf(err), id)
 	}
 }

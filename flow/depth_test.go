@@ -22,7 +22,7 @@ func TestValuesNestedTooDeepAreRefused(t *testing.T) {
 	plan := flowtest.Plan(t, "start: a\nnodes: {a: {service: s, exec_type: queue}}")
 	deep := json.RawMessage(`{"v":` + string(nestedArrays(1_000)) + `}`)
 	_, err := newTable(t, plan).do(flow.Start{Params: deep})
-	require.Equal(t, flow.Limit, flow.KindOf(err))
+	require.Equal(t, flow.Limit, flow.ErrorKindOf(err))
 	require.ErrorContains(t, err, "params nests arrays and objects deeper than 1000 levels")
 
 	tb := newTable(t, plan)

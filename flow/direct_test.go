@@ -120,7 +120,7 @@ func TestWhatNothingWouldUndoIsNotCompletedAfterACancel(t *testing.T) {
 	_, err := tb.do(flow.Cancel{Gently: true})
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
-	require.Equal(t, flow.Conflict, flow.KindOf(tb.complete("a", 0)))
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(tb.complete("a", 0)))
 	require.Empty(t, tb.state.Done)
 	require.NoError(t, tb.complete("b", 0))
 }
@@ -131,7 +131,7 @@ func TestWhatIsCanceledForGoodTakesNoCompletions(t *testing.T) {
 			tb := played(t, `{"mode":"dag","profile":"pgflow","nodes":{"a":{"route":"direct"},"x":{"route":"direct"}}}`, `{}`)
 			_, err := tb.do(cancel)
 			require.NoError(t, err)
-			require.Equal(t, flow.Conflict, flow.KindOf(tb.complete("a", 0)))
+			require.Equal(t, flow.Conflict, flow.ErrorKindOf(tb.complete("a", 0)))
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Kind of an Error decides its status at a border.
+// ErrorKind of an Error decides its status at a border.
 type ErrorKind string
 
 // Kinds of errors a caller can act on. Every other error is internal.
@@ -31,8 +31,8 @@ func Errorf(kind ErrorKind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }
 
-// KindOf returns the kind of an error a caller can act on, "" for any other.
-func KindOf(err error) ErrorKind {
+// ErrorKindOf returns the kind of an error a caller can act on, "" for any other.
+func ErrorKindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Kind

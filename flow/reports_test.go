@@ -54,5 +54,5 @@ func TestReportsInADecisionAreBounded(t *testing.T) {
 	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[1]}`)})
 	require.NoError(t, err)
 	_, err = tb.do(make(flow.Reports, flow.MaxReports+1))
-	require.Equal(t, flow.Limit, flow.KindOf(err))
+	require.Equal(t, flow.Limit, flow.ErrorKindOf(err))
 }

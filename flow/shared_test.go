@@ -26,7 +26,7 @@ func TestSignalsCannotFillSharedWithoutEnd(t *testing.T) {
 		require.NoError(t, signal(fmt.Sprintf("key%d", i), 100))
 	}
 	err = signal("key9", 100)
-	require.Equal(t, flow.Limit, flow.KindOf(err))
+	require.Equal(t, flow.Limit, flow.ErrorKindOf(err))
 	require.ErrorContains(t, err, "shared would have 1040 bytes, more than the limit of 1000")
 	require.NoError(t, signal("key1", 10), "a shorter value makes room …")
 	require.NoError(t, signal("key9", 100), "… for another key")

@@ -65,7 +65,7 @@ func (tb *table) decide(request string, c flow.Command) (flow.Decision, error) {
 	twin := tb.twin(flow.EncodeSnapshot(tb.state))
 	d, err := flow.Decide(tb.state, c, env)
 	if err != nil {
-		require.NotEmpty(tb.t, flow.KindOf(err), "a refusal is an Error: %v", err)
+		require.NotEmpty(tb.t, flow.ErrorKindOf(err), "a refusal is an Error: %v", err)
 		require.Equal(tb.t, before, stateText(tb.t, tb.state), "a refusal of %+v changed the state", c)
 		require.Empty(tb.t, d)
 	}

@@ -93,7 +93,7 @@ func (s *stage) line(line string) {
 		s.print("→ %s", effectText(e))
 	}
 	if err != nil {
-		s.print("refused (%s): %v", flow.KindOf(err), err)
+		s.print("refused (%s): %v", flow.ErrorKindOf(err), err)
 	}
 	if s.state.Status.Ended() && (!ended || len(d.Events) > 0) {
 		s.print("= %s %s%s%s", s.state.Status, oneLine(s.state.Root.Output()), quoted(" action=", s.state.Root.LastAction), quoted(" error=", s.state.Error))

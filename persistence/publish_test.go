@@ -64,5 +64,5 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	_, err = store.FlowBySlug(t.Context(), "orders")
 	require.ErrorIs(t, err, persistence.ErrNotFound, "nothing is half-applied")
 	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "No Slug", Definition: []byte("{}")})
-	require.Equal(t, flow.Invalid, flow.KindOf(err))
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }

@@ -77,7 +77,7 @@ func (r *Reader) views(ctx context.Context, tasks []string) ([]*View, error) {
 // Fold makes a view of a record. ErrNotFound when the task has lost its journal, because it is being deleted.
 func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	plan, err := r.Plan(ctx, rec.VersionID)
-	if flow.KindOf(err) == flow.NotFound {
+	if flow.ErrorKindOf(err) == flow.NotFound {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if err != nil {

@@ -56,7 +56,7 @@ func New(opts Options) *Carrier {
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	cmd, cleanup, err := c.prepare(ctx, &job)
 	if err != nil {
-		hopeless := flow.KindOf(err) != ""
+		hopeless := flow.ErrorKindOf(err) != ""
 		return flow.Report{Error: failure(err, ""), Fatal: hopeless}
 	}
 	defer cleanup()

@@ -122,7 +122,7 @@ func TestANameIsNotCalledWhereWorkersMayNotBe(t *testing.T) {
 				strings.Contains(refused.String(), "connect to "+addr+":9: workers are not allowed there")
 		}, patience, time.Millisecond, addr)
 		require.Eventually(t, func() bool {
-			return flow.KindOf(registry.Register(t.Context(), w)) == flow.Invalid
+			return flow.ErrorKindOf(registry.Register(t.Context(), w)) == flow.Invalid
 		}, patience, time.Millisecond, addr)
 	}
 }
@@ -147,7 +147,7 @@ func TestAnAddressInsideAnotherDecides(t *testing.T) {
 		"NAT64 of a group":               "64:ff9b::224.0.0.1",
 		"link-local":                     "fe80::1",
 	} {
-		require.Equal(t, flow.Invalid, flow.KindOf(register(host)), name)
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(register(host)), name)
 	}
 	for _, host := range []string{"64:ff9b::192.0.2.7", "2002:c000:207::1", "2001:db8::1", "fd12::7", "::1"} {
 		require.NoError(t, register(host), host)
@@ -158,7 +158,7 @@ func TestAnAddressInsideAnotherMustBeAllowedToo(t *testing.T) {
 	narrow := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("::/0")}})
 	for _, host := range []string{"64:ff9b::192.0.2.7", "2002:c000:207::1", "64:ff9b::127.0.0.1"} {
 		err := narrow.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://[" + host + "]:9", Services: []string{"s"}})
-		require.Equal(t, flow.Invalid, flow.KindOf(err), host)
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), host)
 	}
 }
 

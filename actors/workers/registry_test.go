@@ -84,9 +84,9 @@ func TestAWorkerThatSaysGoodbyeIsForgottenAtOnce(t *testing.T) {
 	require.NoError(t, r.Deregister(t.Context(), "a"))
 	require.Equal(t, []string{"here", "b"}, ids(list(t, r)))
 	for _, id := range []string{"a", "x", "here"} {
-		require.Equal(t, flow.NotFound, flow.KindOf(r.Deregister(t.Context(), id)), id)
+		require.Equal(t, flow.NotFound, flow.ErrorKindOf(r.Deregister(t.Context(), id)), id)
 	}
-	require.Equal(t, flow.NotFound, flow.KindOf(r.Heartbeat(t.Context(), "a", 1)))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(r.Heartbeat(t.Context(), "a", 1)))
 	require.NoError(t, r.Close(t.Context()))
 	require.Equal(t, []string{"b"}, ids(list(t, open(t, store, workers.Options{}))))
 }
@@ -102,7 +102,7 @@ func TestAHeartbeatCountsAtOnceAndForItsWorkerAlone(t *testing.T) {
 	l := list(t, r)
 	require.Equal(t, []int64{0, 60_000}, []int64{l[0].LastHeartbeat, l[1].LastHeartbeat})
 	require.Equal(t, []int{0, 3}, []int{l[0].Load, l[1].Load})
-	require.Equal(t, flow.NotFound, flow.KindOf(r.Heartbeat(t.Context(), "c", 0)))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(r.Heartbeat(t.Context(), "c", 0)))
 }
 
 func TestAMembersOwnFunctionsAreListed(t *testing.T) {
@@ -216,7 +216,7 @@ func TestWhatARegistrationMayBe(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, tt.want)
-			require.Equal(t, flow.Invalid, flow.KindOf(err))
+			require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 			require.NotContains(t, err.Error(), "secret")
 		})
 	}
@@ -236,7 +236,7 @@ func TestLabelsAreKeptInOrder(t *testing.T) {
 	require.Nil(t, list(t, r)[0].Labels)
 	for _, labels := range [][]string{{""}, {strings.Repeat("x", 257)}, make([]string, 101)} {
 		w.Labels = labels
-		require.Equal(t, flow.Invalid, flow.KindOf(r.Register(t.Context(), w)))
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(r.Register(t.Context(), w)))
 	}
 }
 
@@ -244,7 +244,7 @@ func TestWhoeverLooksForAWorkerFindsWhyItIsNotRegistered(t *testing.T) {
 	var logged bytes.Buffer
 	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	err := r.Register(t.Context(), persistence.Worker{ID: "far-away", URL: "http://192.0.2.1:9", Services: []string{"s"}})
-	require.Equal(t, flow.Invalid, flow.KindOf(err), "%v", err)
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), "%v", err)
 	require.Contains(t, logged.String(), "level=INFO")
 	require.Contains(t, logged.String(), "worker=far-away")
 	require.Contains(t, logged.String(), "192.0.2.1")

@@ -61,7 +61,7 @@ func TestASecretIsOneWord(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	for _, secret := range []string{"two words", "line\nbreak", "grün", strings.Repeat("x", 257)} {
 		err := r.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://127.0.0.1:9", Secret: secret})
-		require.Equal(t, flow.Invalid, flow.KindOf(err))
+		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 		require.NotContains(t, err.Error(), secret)
 	}
 }

@@ -85,7 +85,7 @@ func Follow(ctx context.Context, w Watcher, task string, after int64, troubled f
 				return err
 			}
 		}
-		if trouble == nil || flow.KindOf(trouble) == flow.NotFound {
+		if trouble == nil || flow.ErrorKindOf(trouble) == flow.NotFound {
 			return trouble
 		}
 		if err := Outlast(ctx, trouble, troubled); err != nil {

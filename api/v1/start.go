@@ -49,7 +49,7 @@ func startProblem(err error, start *wire.Start) error {
 	if len(start.Params) == 0 {
 		where = "body.input"
 	}
-	switch flow.KindOf(err) {
+	switch flow.ErrorKindOf(err) {
 	case flow.Conflict:
 		return &located{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
 	case flow.Invalid:

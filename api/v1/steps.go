@@ -35,7 +35,7 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 		q.States = append(q.States, flow.StepStatus(state))
 	}
 	steps, err := s.Reader.Steps(ctx, in.Task, q)
-	if flow.KindOf(err) == flow.NotFound {
+	if flow.ErrorKindOf(err) == flow.NotFound {
 		return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 		return nil, err
 	}
 	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
-	if flow.KindOf(err) == flow.NotFound {
+	if flow.ErrorKindOf(err) == flow.NotFound {
 		return nil, missing("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
 	}
 	if err != nil {

@@ -92,7 +92,7 @@ func commandProblem(name, task string, err error) error {
 	switch {
 	case api.Missing(err):
 		return noTask(task, err)
-	case name == "signal" && flow.KindOf(err) != flow.Busy:
+	case name == "signal" && flow.ErrorKindOf(err) != flow.Busy:
 		return at("body", err)
 	}
 	return at("path.task", err)
@@ -147,7 +147,7 @@ func addressOf(n wire.StepName) flow.Address { return flow.Address{Scope: n.Scop
 
 // stepProblem tells a step that is not there from a task that is not.
 func (s *service) stepProblem(ctx context.Context, task string, err error) error {
-	if flow.KindOf(err) != flow.NotFound {
+	if flow.ErrorKindOf(err) != flow.NotFound {
 		return commandProblem("signal", task, err)
 	}
 	if _, missing := s.Store.Task(ctx, task); missing != nil {

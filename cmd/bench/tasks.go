@@ -100,7 +100,7 @@ func (b *bench) each(n, concurrency int, f func(i int) error) error {
 func (b *bench) start(slug string, params any) (id string, err error) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		id, err = b.engine.Start(b.ctx, slug, params)
-		if flow.KindOf(err) != flow.Busy {
+		if flow.ErrorKindOf(err) != flow.Busy {
 			return id, err
 		}
 		b.refused.Add(1)

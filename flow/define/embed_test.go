@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// shelf of published flows.
-type shelf map[string]string
+// library of published flows.
+type library map[string]string
 
-func (s shelf) embed(t *testing.T, self, text string) (string, define.Problems) {
+func (s library) embed(t *testing.T, self, text string) (string, define.Problems) {
 	t.Helper()
 	d, err := define.Parse([]byte(text))
 	require.NotNil(t, d, "%v", err)
@@ -42,11 +42,11 @@ const step = `{ "mode": "dag", "nodes": { "z": {"service": "s"}, "a": {"service"
 
 func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
 	text := `{"mode": "dag", "nodes": {"b" : {"flow":  "step" , "kind":"branch","prep":{"service":"p"}}, "a": {"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`
-	kept, problems := shelf{"step": step}.embed(t, "mine", text)
+	kept, problems := library{"step": step}.embed(t, "mine", text)
 	require.NoError(t, problems.Err())
 	whole := strings.TrimSuffix(step, "}") + `,"embedded":"step"}`
 	require.Equal(t, strings.ReplaceAll(text, `"step"`, whole), kept, "the rest stays byte for byte")
-	again, problems := shelf{}.embed(t, "mine", kept)
+	again, problems := library{}.embed(t, "mine", kept)
 	require.NoError(t, problems.Err())
 	require.Equal(t, kept, again, "it says all by itself")
 	plan, problems := compile.Text([]byte(kept), flow.Limits{})
@@ -57,7 +57,7 @@ func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
 
 func TestAFlowThatSaysItIsEmbeddedGetsTheNameItIsEmbeddedBy(t *testing.T) {
 	for _, text := range []string{`{"embedded":"x","mode":"dag","nodes":{"z":{"service":"s"}}}`, `{"mode":"dag","nodes":{"z":{"service":"s"}} , "Embedded" : "x" }`, `{"embedded":"x"}`} {
-		kept, _ := shelf{"step": text}.embed(t, "mine", `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`)
+		kept, _ := library{"step": text}.embed(t, "mine", `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`)
 		require.Contains(t, kept, `"embedded":"step"}`)
 		_, err := define.Parse([]byte(kept))
 		require.NoError(t, err, kept)
@@ -65,7 +65,7 @@ func TestAFlowThatSaysItIsEmbeddedGetsTheNameItIsEmbeddedBy(t *testing.T) {
 }
 
 func TestFlowsAreEmbeddedInSubflowsAndInsideOthers(t *testing.T) {
-	kept, problems := shelf{"step": step}.embed(t, "", `
+	kept, problems := library{"step": step}.embed(t, "", `
 start: s
 nodes:
   s: {kind: subflow, subflow: {start: x, nodes: {x: {kind: subflow, flow: {nodes: {y: {kind: subflow, flow: step, prep: {service: p}}}}}}}}
@@ -76,7 +76,7 @@ nodes:
 
 func TestAFlowThatIsNotThereIsAProblemAtItsName(t *testing.T) {
 	text := "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: nobody\n  b: {kind: subflow, flow: {nodes: {c: {kind: subflow, flow: no one}}}}\n"
-	kept, problems := shelf{}.embed(t, "", text)
+	kept, problems := library{}.embed(t, "", text)
 	require.Equal(t, []string{
 		`5:11: nodes.a.flow: unknown flow "nobody": publish it first`,
 		`6:62: nodes.b.flow.nodes.c.flow: unknown flow "no one": publish it first`,
@@ -92,7 +92,7 @@ func texts(problems define.Problems) (list []string) {
 }
 
 func TestAFlowThatEmbedsItselfIsRefusedWithTheWayToItself(t *testing.T) {
-	flows := shelf{}
+	flows := library{}
 	flows["a"] = `{"mode":"dag","nodes":{"x":{"service":"s"}}}`
 	flows["b"], _ = flows.embed(t, "b", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"a"}}}`)
 	flows["c"], _ = flows.embed(t, "c", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":{"mode":"dag","nodes":{"y":{"kind":"subflow","flow":"b"}}}}}}`)
@@ -104,7 +104,7 @@ func TestAFlowThatEmbedsItselfIsRefusedWithTheWayToItself(t *testing.T) {
 }
 
 func TestWhatIsWrongInsideAnEmbeddedFlowIsToldAtItsName(t *testing.T) {
-	flows := shelf{"ends": `{"start":"a","finally":"f","nodes":{"a":{"service":"s"},"f":{"service":"s"}}}`}
+	flows := library{"ends": `{"start":"a","finally":"f","nodes":{"a":{"service":"s"},"f":{"service":"s"}}}`}
 	_, problems := flows.embed(t, "", "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: ends\n    prep: {service: p}\n")
 	require.Equal(t, []string{"5:11: nodes.a.flow.finally: only the whole flow has one"}, texts(problems))
 }
@@ -113,17 +113,17 @@ func TestHowDeepFlowsAreEmbeddedHasALimit(t *testing.T) {
 	deep, next := step, `{"mode":"dag","nodes":{"n":{"kind":"subflow","flow":"deep","prep":{"service":"p"}}}}`
 	var problems define.Problems
 	for range 16 {
-		deep, problems = shelf{"deep": deep}.embed(t, "", next)
+		deep, problems = library{"deep": deep}.embed(t, "", next)
 		require.NoError(t, problems.Err())
 	}
-	_, problems = shelf{"deep": deep}.embed(t, "", next)
+	_, problems = library{"deep": deep}.embed(t, "", next)
 	require.ErrorContains(t, problems.Err(), "nodes.n.flow: flows are embedded 17 deep, more than the limit of 16")
 }
 
 func TestWhatGrowsByEmbeddingHasABound(t *testing.T) {
 	large := `{"mode":"dag","nodes":{"x":{"service":"s","params":{"p":"` + strings.Repeat("x", define.MaxEmbedded/3) + `"}}}}`
 	text := `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"l"},"b":{"kind":"subflow","flow":"l"},"c":{"kind":"subflow","flow":"l"}}}`
-	_, problems := shelf{"l": large}.embed(t, "", text)
+	_, problems := library{"l": large}.embed(t, "", text)
 	require.ErrorContains(t, problems.Err(), "with what it embeds the definition is larger than")
 }
 
@@ -154,7 +154,7 @@ func TestEmbeddingIsBoundedBeforeMemoryIs(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			kept, problems := shelf{"large": tt.flow}.embed(t, "mine", `{"mode":"dag","nodes":{`+strings.Join(names, ",")+`}}`)
+			kept, problems := library{"large": tt.flow}.embed(t, "mine", `{"mode":"dag","nodes":{`+strings.Join(names, ",")+`}}`)
 			runtime.ReadMemStats(&after)
 			require.Len(t, problems, 1, "told once, and early")
 			require.Contains(t, problems[0].Msg, tt.want)

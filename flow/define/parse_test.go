@@ -243,7 +243,7 @@ func TestYAMLToJSONTellsWhere(t *testing.T) {
 
 func TestProblemsAreAnErrorTheCallerCanActOn(t *testing.T) {
 	_, err := define.Parse([]byte("{"))
-	require.Equal(t, flow.Invalid, flow.KindOf(err))
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 	var problems define.Problems
 	require.True(t, errors.As(err, &problems))
 	require.NoError(t, define.Problems{{Severity: define.SeverityWarning}}.Err())

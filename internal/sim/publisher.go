@@ -176,7 +176,7 @@ func (p *publisher) tryStart(version string, n engine.NewTask) (answered bool) {
 	started, err := p.anyMember().StartTask(ctx, n)
 	id := started.Task
 	p.w.say("a start of %s is answered: %s %v", version, id, err)
-	kind := flow.KindOf(err)
+	kind := flow.ErrorKindOf(err)
 	switch {
 	case err == nil && gone:
 		p.w.fail("task %s of %s was started, which was deleted before", id, version)
@@ -209,7 +209,7 @@ func (p *publisher) endAll() {
 		}
 	}
 	for _, task := range gone {
-		if err := p.tell(task, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}); flow.KindOf(err) != flow.NotFound {
+		if err := p.tell(task, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}); flow.ErrorKindOf(err) != flow.NotFound {
 			p.w.fail("a signal to %s, which was deleted, is answered with %v", task, err)
 		}
 	}
@@ -221,7 +221,7 @@ func (p *publisher) tell(task string, cmd flow.Command) error {
 		ctx, stop := p.patience()
 		err := tell(ctx, p.anyMember(), task, cmd, "")
 		stop()
-		if err == nil || flow.KindOf(err) != "" && flow.KindOf(err) != flow.Busy {
+		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
 			return err
 		}
 		p.w.sleep(50*time.Millisecond + p.w.upTo(time.Second))

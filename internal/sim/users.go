@@ -87,7 +87,7 @@ func (u *user) start() {
 			u.w.say("%s has started %s", u.name, id)
 			break
 		}
-		if kind := flow.KindOf(err); kind != "" && kind != flow.Busy {
+		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy {
 			u.w.fail("%s could not start: %v", u.name, err)
 		}
 		u.w.sleep(50*time.Millisecond + u.w.upTo(time.Second))
@@ -110,7 +110,7 @@ func (u *user) startAgain(n engine.NewTask) {
 	switch {
 	case err == nil && (other || created || id != u.task):
 		u.w.fail("%s was started twice: %s (created: %v)", u.task, id, created)
-	case flow.KindOf(err) == flow.Conflict && !other:
+	case flow.ErrorKindOf(err) == flow.Conflict && !other:
 		u.w.fail("a repeated start of %s is refused: %v", u.task, err)
 	}
 }
@@ -121,7 +121,7 @@ func (u *user) insist(cmd flow.Command) error {
 	request := fmt.Sprintf("%s/%d", u.name, u.requests)
 	for {
 		err := u.ask(cmd, request)
-		if err == nil || flow.KindOf(err) != "" && flow.KindOf(err) != flow.Busy {
+		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
 			if err == nil && u.w.chance(100) { // a client may not have heard it
 				u.w.sleep(u.w.upTo(time.Second))
 				_ = u.ask(cmd, request)
@@ -171,25 +171,25 @@ func (u *user) cancel() {
 // nonsense must be refused and leave no trace.
 func (u *user) nonsense() {
 	u.w.sleep(u.w.upTo(5 * time.Second))
-	if err := u.insist(flow.Signal{Key: "_rt", Value: json.RawMessage(`1`)}); flow.KindOf(err) != flow.Invalid {
+	if err := u.insist(flow.Signal{Key: "_rt", Value: json.RawMessage(`1`)}); flow.ErrorKindOf(err) != flow.Invalid {
 		u.w.fail("a signal to _rt is answered with %v", err)
 	}
-	if err := u.insist(flow.Signal{Key: "x", Value: json.RawMessage(`"` + poison + `"`)}); flow.KindOf(err) != flow.Invalid {
+	if err := u.insist(flow.Signal{Key: "x", Value: json.RawMessage(`"` + poison + `"`)}); flow.ErrorKindOf(err) != flow.Invalid {
 		u.w.fail("a signal that the store refuses is answered with %v", err)
 	}
 	deep := json.RawMessage(strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000))
-	if err := u.insist(flow.Signal{Key: "x", Value: deep}); flow.KindOf(err) != flow.Limit {
+	if err := u.insist(flow.Signal{Key: "x", Value: deep}); flow.ErrorKindOf(err) != flow.Limit {
 		u.w.fail("a signal that nests too deep is answered with %v", err)
 	}
 	ctx, stop := u.patience()
 	defer stop()
 	poisoned := engine.NewTask{VersionID: u.version, Params: json.RawMessage(`{"x":"` + poison + `"}`), Key: u.name + " poisoned"}
 	_, err := u.anyMember().StartTask(ctx, poisoned)
-	if kind := flow.KindOf(err); err == nil || kind != "" && kind != flow.Invalid && kind != flow.Busy {
+	if kind := flow.ErrorKindOf(err); err == nil || kind != "" && kind != flow.Invalid && kind != flow.Busy {
 		u.w.fail("a start that the store refuses is answered with %v", err)
 	}
 	err = tell(ctx, u.anyMember(), "task-of-nobody", flow.Cancel{}, "")
-	if kind := flow.KindOf(err); err == nil || kind != "" && kind != flow.NotFound && kind != flow.Busy {
+	if kind := flow.ErrorKindOf(err); err == nil || kind != "" && kind != flow.NotFound && kind != flow.Busy {
 		u.w.fail("a command to a task that does not exist is answered with %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func (u *user) await() {
 			u.w.say("%s knows that %s is %s", u.name, u.task, status)
 			return
 		}
-		if flow.KindOf(err) == flow.NotFound {
+		if flow.ErrorKindOf(err) == flow.NotFound {
 			u.w.fail("nobody knows task %s: %v", u.task, err)
 		}
 		u.w.sleep(50*time.Millisecond + u.w.upTo(time.Second))

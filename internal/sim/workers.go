@@ -108,7 +108,7 @@ func (p *poller) note(c engine.Claimed) {
 	ctx, stop := p.patience()
 	defer stop()
 	err := tell(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
-	if kind := flow.KindOf(err); kind == flow.Invalid || kind == flow.NotFound && !p.check.tasks[c.Job.Task].gone {
+	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && !p.check.tasks[c.Job.Task].gone {
 		p.w.fail("a note is answered with %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func (p *poller) report(c engine.Claimed, r flow.Report) {
 			r.Address = c.Job.Address
 			p.check.answered(c.Job.Task, r, "")
 		}
-		if err == nil || flow.KindOf(err) != "" && flow.KindOf(err) != flow.Busy {
+		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
 			return
 		}
 		p.w.sleep(50*time.Millisecond + p.w.upTo(time.Second))
