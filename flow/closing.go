@@ -138,7 +138,7 @@ func (closingMode) next(d *decider, sc *Scope) {
 }
 
 func (closingMode) finish(d *decider, st *Step, how ending) {
-	d.emit(st.ended(how))
+	d.emit(st.endEvent(how))
 	d.later(st.scope)
 }
 
@@ -147,7 +147,7 @@ func (m closingMode) hold(sc *Scope, st *Step) {
 	sc.task.Closing.entered(sc.task)
 }
 
-func (closingMode) leave(s *State, sc *Scope, e *Event) {
+func (closingMode) ended(s *State, sc *Scope, e *Event) {
 	if st := s.passed(sc, e); st != nil {
 		sc.Step = nil
 		s.Closing.closed(st, e)

@@ -70,7 +70,7 @@ func (d *decider) handle(c Command) error {
 	case Cancel:
 		return d.cancel(c)
 	case RetryTask:
-		return d.retry()
+		return d.retryTask()
 	case Append:
 		return d.append(c)
 	case Pause:
@@ -99,7 +99,7 @@ func (d *decider) handle(c Command) error {
 			d.wake()
 		}
 	case Begin:
-		return d.begun(c.Address)
+		return d.noteBegun(c.Address)
 	case Leave:
 		d.leave(c)
 	case Recover:
@@ -340,7 +340,7 @@ func (d *decider) pruneAll(sc *Scope) {
 	}
 }
 
-func (d *decider) retry() error {
+func (d *decider) retryTask() error {
 	switch c := d.s.Closing; {
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)

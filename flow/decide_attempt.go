@@ -191,10 +191,10 @@ func (d *decider) reports(c Reports) error {
 // report ends an attempt. A stale one changes nothing.
 func (d *decider) report(c Report) error {
 	if c.Direct {
-		return d.direct(c)
+		return d.reportDirect(c)
 	}
 	if c.Poller && c.Visit == 0 && c.Attempt == 0 {
-		return d.held(c)
+		return d.reportHeld(c)
 	}
 	st, u := d.attempt(c.Address)
 	if u == nil {
@@ -368,7 +368,7 @@ func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
 	d.emit(e)
 }
 
-func (d *decider) begun(a Address) error {
+func (d *decider) noteBegun(a Address) error {
 	st, u := d.attempt(a)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != d.env.Member {
 		return ErrOver

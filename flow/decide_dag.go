@@ -278,7 +278,7 @@ func (d *decider) afterNode(sc *Scope, n *PlanNode) {
 // failScope ends a scope at once.
 func (d *decider) failScope(sc *Scope) {
 	switch {
-	case sc.parent != nil && d.retryDag(sc):
+	case sc.parent != nil && d.reopenDag(sc):
 	case sc.parent != nil:
 		d.withdrawAll(sc)
 		d.endSubflow(sc.parent, sc.Failed)
@@ -291,13 +291,13 @@ func (d *decider) failScope(sc *Scope) {
 
 // dagEnded ends a scope in which every node is over, unless what failed in it is tried again.
 func (d *decider) dagEnded(sc *Scope) {
-	if sc.parent == nil || !d.retryDag(sc) {
+	if sc.parent == nil || !d.reopenDag(sc) {
 		d.scopeEnded(sc)
 	}
 }
 
-// retryDag has a subflow with strategy retry try again what failed in its dag, as often as it may.
-func (d *decider) retryDag(sc *Scope) bool {
+// reopenDag has a subflow with strategy retry try again what failed in its dag, as often as it may.
+func (d *decider) reopenDag(sc *Scope) bool {
 	n := sc.parent.Node
 	if sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max {
 		return false

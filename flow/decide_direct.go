@@ -2,9 +2,9 @@ package flow
 
 import "cmp"
 
-// direct ends a unit that somebody outside finishes. They name step and unit; visit and attempt, when
+// reportDirect ends a unit that somebody outside finishes. They name step and unit; visit and attempt, when
 // they are 0, are those of the moment. A unit that is over stays as it is.
-func (d *decider) direct(c Report) error {
+func (d *decider) reportDirect(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
@@ -43,9 +43,9 @@ func (s *State) letGoOn(n *PlanNode) bool {
 	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil && n.Undo == ""
 }
 
-// held ends the attempt of a unit that a poller holds at the moment: it names step and unit alone. What
+// reportHeld ends the attempt of a unit that a poller holds at the moment: it names step and unit alone. What
 // nobody holds stays as it is.
-func (d *decider) held(c Report) error {
+func (d *decider) reportHeld(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)

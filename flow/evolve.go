@@ -38,11 +38,11 @@ func Evolve(s *State, e *Event) {
 	case TaskClosing:
 		s.close(e)
 	case TaskRetried:
-		s.retry(e)
+		s.retryTask(e)
 	case TaskEnded:
 		s.end(e)
 	case ScopeRetried:
-		s.retryScope(e)
+		s.reopenScope(e)
 	case SignalReceived:
 		s.Root.set(e.Key, e.Output)
 		s.Root.LastAction = ""
@@ -50,12 +50,12 @@ func Evolve(s *State, e *Event) {
 		s.enter(e)
 	case StepEnded:
 		if sc := s.scopes[e.Scope]; sc != nil {
-			sc.mode.leave(s, sc, e)
+			sc.mode.ended(s, sc, e)
 		}
 	case AttemptsStarted:
 		s.launch(e)
 	case UnitsAppended:
-		s.extend(e)
+		s.grow(e)
 	default:
 		if st, u := s.attempt(e.Address()); u != nil {
 			st.evolve(u, e)
@@ -168,7 +168,7 @@ func (s *State) beginChild(st *Step) {
 	if st.Child != nil {
 		st.Child.Path = path
 		s.adopt(st)
-		st.Child.retry(nil)
+		st.Child.reopen(nil)
 		return
 	}
 	st.Child = &Scope{Path: path}

@@ -55,8 +55,8 @@ func (sc *Scope) unready(index int) {
 	}
 }
 
-// leave ends a node, also one that never began.
-func (dagMode) leave(s *State, sc *Scope, e *Event) {
+// ended ends a node, also one that never began.
+func (dagMode) ended(s *State, sc *Scope, e *Event) {
 	node := sc.Plan.Nodes[e.Node]
 	if node == nil {
 		return
@@ -163,7 +163,7 @@ func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 	return sc.runOf(n)
 }
 
-func (dagMode) retry(sc *Scope, undone map[string]bool) {
+func (dagMode) reopen(sc *Scope, undone map[string]bool) {
 	list := sc.Plan.Dag.List
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
@@ -207,8 +207,8 @@ func (sc *Scope) renew(index int) {
 	}
 }
 
-// extend adds units to a fanout.
-func (s *State) extend(e *Event) {
+// grow adds units to a fanout.
+func (s *State) grow(e *Event) {
 	st := s.step(e.Address())
 	items, _ := expr.Elements(e.Input)
 	if st == nil || len(items) == 0 {
@@ -223,9 +223,9 @@ func (s *State) extend(e *Event) {
 	}
 }
 
-// retry has a failed task go on: what failed, and what could not run because of that, is as if it had
+// retryTask has a failed task go on: what failed, and what could not run because of that, is as if it had
 // not been there; so is what was undone.
-func (s *State) retry(e *Event) {
+func (s *State) retryTask(e *Event) {
 	undone := map[string]bool{}
 	if s.Closing != nil {
 		for _, u := range s.Closing.Undone {
@@ -238,7 +238,7 @@ func (s *State) retry(e *Event) {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
 	s.Root.cut(s)
-	s.Root.retry(undone)
+	s.Root.reopen(undone)
 }
 
 // Reasons why a step failed or was skipped.

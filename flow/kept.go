@@ -97,20 +97,20 @@ func (sc *Scope) again() *Scope {
 	return &next
 }
 
-// retry has a scope that failed or was cut short go on where it was: what failed, and what could not run
+// reopen has a scope that failed or was cut short go on where it was: what failed, and what could not run
 // because of that, is as if it had not been there; so is what was undone.
-func (sc *Scope) retry(undone map[string]bool) {
-	sc.mode.retry(sc, undone)
+func (sc *Scope) reopen(undone map[string]bool) {
+	sc.mode.reopen(sc, undone)
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
-// retryScope has a subflow try again what failed in its dag.
-func (s *State) retryScope(e *Event) {
+// reopenScope has a subflow try again what failed in its dag.
+func (s *State) reopenScope(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil {
 		return
 	}
 	sc.cut(s)
-	sc.retry(nil)
+	sc.reopen(nil)
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
 }

@@ -34,9 +34,9 @@ type mode interface {
 	begin(sc *Scope)
 	given(sc *Scope, params, run json.RawMessage) // what the scope sees of the world around it
 	hold(sc *Scope, st *Step)                     // makes a step active
-	leave(s *State, sc *Scope, e *Event)          // ends a step
+	ended(s *State, sc *Scope, e *Event)          // ends a step
 	drop(sc *Scope, st *Step, at int64)           // makes a step inactive
-	retry(sc *Scope, undone map[string]bool)      // goes on with what failed
+	reopen(sc *Scope, undone map[string]bool)     // goes on with what failed
 	link(s *State, sc *Scope) error               // the same again of a snapshot
 
 	// Reading.

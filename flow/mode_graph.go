@@ -24,10 +24,10 @@ func (graphMode) next(d *decider, sc *Scope) {
 // finish moves the scope's cursor, or ends the scope.
 func (graphMode) finish(d *decider, st *Step, how ending) {
 	sc := st.scope
-	e := st.ended(how)
-	e.Next = route(sc, st.Node, how)
+	e := st.endEvent(how)
+	e.Next = follow(sc, st.Node, how)
 	if e.Next == "" && how.failed != "" {
-		d.retryChild(st, &e)
+		d.enterAgain(st, &e)
 	}
 	d.emit(e)
 	switch {
@@ -40,8 +40,8 @@ func (graphMode) finish(d *decider, st *Step, how ending) {
 	}
 }
 
-// ended is the event that ends a step in a scope of graph mode.
-func (st *Step) ended(how ending) Event {
+// endEvent is the event that ends a step in a scope of graph mode.
+func (st *Step) endEvent(how ending) Event {
 	e := st.event(StepEnded)
 	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
 	if how.failed != "" {
@@ -50,9 +50,9 @@ func (st *Step) ended(how ending) Event {
 	return e
 }
 
-// route finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
+// follow finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
 // no other, at the root those of success serve as well, as long as on_error does not say `fail`.
-func route(sc *Scope, n *PlanNode, how ending) string {
+func follow(sc *Scope, n *PlanNode, how ending) string {
 	if how.failed != "" {
 		if next, ok := n.Edges["error"]; ok {
 			return next
@@ -67,8 +67,8 @@ func route(sc *Scope, n *PlanNode, how ending) string {
 	return n.Edges["default"]
 }
 
-// retryChild has a subflow with strategy retry enter its failed child again.
-func (d *decider) retryChild(st *Step, e *Event) {
+// enterAgain has a subflow with strategy retry enter its failed child again.
+func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
 	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
 		return
@@ -111,8 +111,8 @@ func (graphMode) hold(sc *Scope, st *Step) {
 	sc.Cursor, sc.EnterAt, sc.Step, sc.Kept = st.Key, 0, st, nil
 }
 
-// leave moves the cursor.
-func (graphMode) leave(s *State, sc *Scope, e *Event) {
+// ended moves the cursor.
+func (graphMode) ended(s *State, sc *Scope, e *Event) {
 	st := s.passed(sc, e)
 	if st == nil {
 		return
@@ -149,7 +149,7 @@ func (s *State) passed(sc *Scope, e *Event) *Step {
 
 func (graphMode) drop(sc *Scope, _ *Step, _ int64) { sc.Step = nil }
 
-func (graphMode) retry(sc *Scope, _ map[string]bool) { sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor) }
+func (graphMode) reopen(sc *Scope, _ map[string]bool) { sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor) }
 
 func (graphMode) link(s *State, sc *Scope) error {
 	if sc.Step == nil {
