@@ -135,10 +135,27 @@ const (
 	runChannel  = "pgflow:run:"
 )
 
+// lookupsAtOnce is how many subscriptions of all connections look for their tasks at once: a flood of them leaves
+// room at the store for everybody else.
+const lookupsAtOnce = 4
+
+// lookUp finds out whether there is a task.
+func (s *service) lookUp(ctx context.Context, task string) error {
+	if err := s.lookups.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer s.lookups.Release(1)
+	_, err := s.Store.Task(ctx, task)
+	return err
+}
+
 // channel finds who tells about a channel. That there is no such task is found out when it begins to tell.
 func (s *service) channel(req *wire.Subscribe) (teller, error) {
 	if run, ok := strings.CutPrefix(req.Channel, runChannel); ok {
 		return func(ctx context.Context, to stream.Listener) error {
+			if err := s.lookUp(ctx, run); err != nil && !api.Missing(err) { // a run may be followed before it begins
+				return err
+			}
 			return at("subscribe", s.pgflow.Tell(ctx, run, req.After, to))
 		}, nil
 	}
@@ -151,7 +168,7 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 		return nil, err
 	}
 	return func(ctx context.Context, to stream.Listener) error {
-		if _, err := s.Store.Task(ctx, task); api.Missing(err) {
+		if err := s.lookUp(ctx, task); api.Missing(err) {
 			return missing("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", task)
 		} else if err != nil {
 			return err

@@ -374,6 +374,53 @@ func TestABugCostsItsSocketAndNobodyElse(t *testing.T) {
 	require.Equal(t, s.eventIDs(task), eventIDs(k.untilClosed(1)["task:"+task]))
 }
 
+// desk is a store whose readers wait until they are let go on.
+type desk struct {
+	persistence.Store
+	entered, goOn chan struct{}
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func (d *desk) Task(context.Context, string) (*persistence.TaskRow, error) {
+	d.count(1)
+	defer d.count(-1)
+	d.entered <- struct{}{}
+	<-d.goOn
+	return nil, persistence.ErrNotFound
+}
+
+func (d *desk) count(more int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now += more
+	d.most = max(d.most, d.now)
+}
+
+func TestAFloodOfSubscriptionsLeavesTheStoreToOthers(t *testing.T) {
+	const flood = 60
+	d := &desk{entered: make(chan struct{}, flood), goOn: make(chan struct{}, flood)}
+	s := start(t, func(set *settings) {
+		set.wrap = func(store persistence.Store) persistence.Store {
+			d.Store = store
+			return d
+		}
+	})
+	sockets := []*socket{s.socket(), s.socket()}
+	for i := range flood {
+		sockets[i%2].subscribe("task:"+fmt.Sprint(i), "")
+	}
+	for range flood {
+		<-d.entered
+		d.goOn <- struct{}{}
+	}
+	for i := range flood {
+		require.Equal(t, wire.StreamRefused, sockets[i%2].next().Event)
+	}
+	require.LessOrEqual(t, d.most, 4)
+}
+
 func TestASocketHearsThatTheServerLeaves(t *testing.T) {
 	closed := make(chan error, 1)
 	t.Run("serving", func(inner *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
@@ -101,6 +102,8 @@ type service struct {
 	huma   huma.API
 	values userValues
 	pgflow api.Runs
+
+	lookups *semaphore.Weighted // of subscriptions
 }
 
 // New makes the handler of everything below /v1/.
@@ -113,7 +116,8 @@ func New(cfg Config) (http.Handler, error) {
 
 func newService(cfg Config) *service {
 	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux(),
-		values: userValues{}, pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
+		lookups: semaphore.NewWeighted(lookupsAtOnce),
+		values:  userValues{}, pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
