@@ -9,6 +9,25 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
+// arm sets the timer to the earliest alarm.
+func (h *hands) arm() {
+	at := int64(0)
+	if len(h.alarms) > 0 {
+		at = h.alarms[0].At
+	}
+	h.m.timers.set(h.timer, at)
+}
+
+// due takes the alarms whose time has come.
+func (h *hands) due(now int64) []flow.Alarm {
+	var due []flow.Alarm
+	for len(h.alarms) > 0 && h.alarms[0].At <= now {
+		due = append(due, heap.Pop(&h.alarms).(flow.Alarm))
+	}
+	h.arm()
+	return due
+}
+
 // manyAlarms is from how many on somebody looks which of them still have a reason: a long task, or a step of many
 // units, with long timeouts would gather millions.
 const manyAlarms = 1024
@@ -40,4 +59,19 @@ func (h *hands) drop(idle alarmHeap) {
 	h.alarms = slices.DeleteFunc(h.alarms, func(a flow.Alarm) bool { return gone[a] })
 	heap.Init(&h.alarms)
 	h.tidyAt = 2 * len(h.alarms)
+}
+
+type alarmHeap []flow.Alarm
+
+func (h *alarmHeap) add(a flow.Alarm) { heap.Push(h, a) }
+
+func (h alarmHeap) Len() int           { return len(h) }
+func (h alarmHeap) Less(i, j int) bool { return h[i].At < h[j].At }
+func (h alarmHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *alarmHeap) Push(x any)        { *h = append(*h, x.(flow.Alarm)) }
+func (h *alarmHeap) Pop() any {
+	old := *h
+	a := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return a
 }

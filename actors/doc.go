@@ -3,7 +3,8 @@
 //
 //	tasks        finds, starts and retires task actors; the crash of one is nobody else's
 //	 └─ task     one per running task: Decide → commit → effects; supervisor of its steps
-//	     └─ step one per active parallel, foreach or subflow: carries its jobs and deadlines
+//	     └─ step one per active parallel, foreach, fan-out or subflow, steps inside below it: dispatches and
+//	             withdraws its jobs, keeps their deadlines, hands their reports to the task together
 //	lanes        group commit; a task has one row under way at a time
 //	sessions     ready jobs meet credits: pollers, push workers, local functions, scripts
 //

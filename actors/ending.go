@@ -39,7 +39,7 @@ func (m *Member) stragglers() []string {
 	}
 	var jobs []string
 	for key, f := range *flights {
-		if f.off != nil && !f.over.Load() && len(jobs) < namedStragglers {
+		if f.stage.Load() == underWay && len(jobs) < namedStragglers {
 			jobs = append(jobs, flow.JobID(key.task, key.at))
 		}
 	}

@@ -1,7 +1,8 @@
 package actors
 
 import (
-	"container/heap"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,15 +10,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// hands perform effects once they are stored. A task and its step actors have them: alarms go into a
-// heap of their own, what belongs to a step below goes to its actor. Jobs go to the sessions straight
-// from the task: what is withdrawn must not be overtaken, or lost with a step actor that is stopped.
+// hands perform effects once they are stored. A task and its step actors have them: they dispatch and withdraw jobs, keep
+// alarms, and pass on what belongs to a step that has an actor of its own.
 type hands struct {
 	m        *Member
 	task     string
-	owner    *actor.PID // whose hands they are
+	self     *actor.PID // whose hands they are
 	scope    string     // the scope whose steps they carry directly
-	children []*child
+	basket   *basket    // where their jobs land
+	children map[flow.Address]*child
+	inside   map[string]*child // the same by the scope of what is below them
 	alarms   alarmHeap
 	tidyAt   int // how many alarms there are when they are looked through the next time
 	timer    *timer
@@ -26,10 +28,12 @@ type hands struct {
 
 // child is a step actor.
 type child struct {
-	at      flow.Address
-	scope   string // of what is below it
-	pid     *actor.PID
-	crashes int
+	at        flow.Address
+	basket    *basket
+	pid       *actor.PID // nil while it is away after a crash
+	crashes   int        // in a row
+	crashedAt int64
+	share     share
 }
 
 // Messages to step actors and from them.
@@ -37,61 +41,149 @@ type (
 	carry   struct{ effects []flow.Effect }
 	ring    struct{}
 	respawn struct{ at flow.Address }
-	// outstanding asks a task what a step and everything below it is owed.
-	outstanding struct {
-		at    flow.Address
-		reply *actor.PID
-	}
+	// outstanding asks a task what a step and everything below it is owed. Its answer is an effect, owed.
+	outstanding struct{ at flow.Address }
 )
 
-func (h *hands) begin(m *Member, task, scope string, owner *actor.PID) {
-	h.m, h.task, h.scope, h.owner = m, task, scope, owner
-	h.timer = newTimer(func() { m.tell(owner, ring{}) })
+// owed is everything that a step and what is below it is owed; whatever else was asked for there is void. It has its
+// place among the effects that a task releases, because it tells of the state between them.
+type owed struct {
+	flow.Spawn // of the step
+	effects    []flow.Effect
 }
 
-// perform does what effects ask for, in order.
+func (h *hands) begin(self *actor.PID, scope string, b *basket) {
+	h.self, h.scope, h.basket = self, scope, b
+	h.timer = newTimer(func() { h.m.tell(self, ring{}) })
+	b.belongs(self)
+}
+
+// perform does what effects ask for, in order. Those for a child go to it together.
 func (h *hands) perform(c actor.Context, effects []flow.Effect) {
-	for i := 0; i < len(effects); {
-		below, n := h.below(effects[i:])
-		if below == nil {
-			h.do(c, effects[i])
-			i++
-			continue
+	last := h.letGo(c, effects)
+	var own share
+	var touched []*child
+	for i, e := range effects {
+		k := h.carrierOf(e)
+		switch {
+		case k == nil && aboutJob(e):
+			own.add(effects, i)
+		case k == nil:
+			h.do(c, e, i < last.end || i < last.of[spawned(e)])
+		case k.pid != nil || aboutJob(e):
+			if k.share.effects == nil {
+				touched = append(touched, k)
+			}
+			k.share.add(effects, i)
 		}
-		if below.pid != nil { // else it has crashed and asks for everything when it is back
-			c.Send(below.pid, carry{effects[i : i+n]})
-		}
-		i += n
+	}
+	h.send(c, own.effects)
+	for _, k := range touched {
+		h.pass(c, k)
 	}
 	h.arm()
 }
 
-// below finds the child that carries the first effects, and how many of them in a row.
-func (h *hands) below(effects []flow.Effect) (*child, int) {
-	if len(h.children) == 0 {
-		return nil, 0
+// pass gives a child its share of effects. One that is away asks for everything when it is back, but what is to be
+// withdrawn does not wait for it.
+func (h *hands) pass(c actor.Context, k *child) {
+	effects := k.share.effects
+	k.share = share{}
+	if k.pid != nil {
+		c.Send(k.pid, carry{effects})
+		return
 	}
-	first := h.carrierOf(effects[0])
-	if first == nil {
-		return nil, 0
+	for i, e := range effects {
+		if _, ok := e.(flow.Dispatch); !ok {
+			h.send(c, effects[i:i+1])
+		}
 	}
-	n := 1
-	for n < len(effects) && h.carrierOf(effects[n]) == first {
-		n++
-	}
-	return first, n
 }
 
+// send has the sessions dispatch and withdraw jobs.
+func (h *hands) send(c actor.Context, effects []flow.Effect) {
+	if concernsSessions(effects) {
+		c.Send(h.m.sessions, errand{task: h.task, effects: effects, basket: h.basket})
+	}
+}
+
+// concernsSessions says whether there is anything to dispatch or withdraw: most ends of attempts are only noted.
+func concernsSessions(effects []flow.Effect) bool {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case flow.Dispatch, flow.Withdraw:
+			return true
+		case flow.Over:
+			if e.Queue {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// share is a part of some effects, in their order. A run of them is not copied.
+type share struct {
+	effects []flow.Effect
+	end     int // of the run; 0 = it is a copy
+}
+
+func (s *share) add(all []flow.Effect, i int) {
+	switch {
+	case s.effects == nil:
+		s.effects, s.end = all[i:i+1:i+1], i+1
+	case s.end == i:
+		s.effects, s.end = all[i-len(s.effects):i+1:i+1], i+1
+	default:
+		s.effects, s.end = append(s.effects, all[i]), 0
+	}
+}
+
+// ends says which steps end where in a list of effects.
+type ends struct {
+	of  map[flow.Address]int // the last Prune of each
+	end int                  // of the task
+}
+
+// letGo stops the actors of the steps that end with these effects, before they are performed: a child that is stopped
+// may never come to what is in its mailbox, so what is to be withdrawn there goes straight to the sessions. Those take
+// nothing from a basket that is closed, so no job overtakes its withdrawal.
+func (h *hands) letGo(c actor.Context, effects []flow.Effect) (last ends) {
+	for i, e := range effects {
+		switch e := e.(type) {
+		case flow.Prune:
+			if last.of == nil {
+				last.of = map[flow.Address]int{}
+			}
+			last.of[e.Address] = i
+			h.prune(c, e.Address)
+		case flow.Ended:
+			last.end = i
+			h.pruneAll(c)
+		}
+	}
+	return last
+}
+
+// carrierOf an effect is the child whose step it is about, or is inside of. Jobs for pollers have none: they are in the
+// store already, and who is answered now is to find them.
 func (h *hands) carrierOf(e flow.Effect) *child {
-	if aboutJob(e) {
+	if len(h.children) == 0 || aboutQueue(e) {
 		return nil
 	}
 	a, unit := addressOf(e)
-	for _, k := range h.children {
-		if unit && a.Scope == k.at.Scope && a.Node == k.at.Node && a.Visit == k.at.Visit {
+	if unit {
+		if k := h.children[flow.Address{Scope: a.Scope, Node: a.Node, Visit: a.Visit}]; k != nil {
 			return k
 		}
-		if a.Scope == k.scope || strings.HasPrefix(a.Scope, k.scope) && a.Scope[len(k.scope)] == '/' {
+	}
+	for i := len(h.scope) + 1; i < len(a.Scope); i++ {
+		n := strings.IndexByte(a.Scope[i:], '/')
+		if n < 0 {
+			return h.inside[a.Scope]
+		}
+		i += n
+		if k := h.inside[a.Scope[:i]]; k != nil {
 			return k
 		}
 	}
@@ -106,11 +198,31 @@ func aboutJob(e flow.Effect) bool {
 	return false
 }
 
-// addressOf an effect; unit says that it is about a unit, not about the step itself.
+func aboutQueue(e flow.Effect) bool {
+	switch e := e.(type) {
+	case flow.Dispatch:
+		return e.Job.Exec.Type == flow.ExecQueue
+	case flow.Over:
+		return e.Queue
+	case flow.Withdraw:
+		return e.Queue
+	}
+	return false
+}
+
+// addressOf an effect; unit says that it is about a unit, or what is inside the step, not about the step itself.
 func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	switch e := e.(type) {
+	case flow.Dispatch:
+		return e.Job.Address, true
+	case flow.Over:
+		return e.Address, true
+	case flow.Withdraw:
+		return e.Address, true
 	case flow.Alarm:
-		return e.Address, e.Kind == flow.AlarmAttempt || e.Kind == flow.AlarmClaim || e.Kind == flow.AlarmRetry
+		return e.Address, e.Kind == flow.AlarmAttempt || e.Kind == flow.AlarmClaim || e.Kind == flow.AlarmRetry || e.Kind == flow.AlarmUnclaimed
+	case owed:
+		return e.Address, true
 	case flow.Spawn:
 		return e.Address, false
 	case flow.Prune:
@@ -119,22 +231,22 @@ func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	return flow.Address{}, false
 }
 
-func (h *hands) do(c actor.Context, e flow.Effect) {
+func spawned(e flow.Effect) flow.Address {
+	if e, ok := e.(flow.Spawn); ok {
+		return e.Address
+	}
+	return flow.Address{}
+}
+
+// do performs an effect that is not about a job. Brief is what ends again further on.
+func (h *hands) do(c actor.Context, e flow.Effect, brief bool) {
 	switch e := e.(type) {
-	case flow.Dispatch:
-		c.Send(h.m.sessions, &flight{job: e.Job, owner: h.owner})
-	case flow.Over:
-		if e.Queue {
-			c.Send(h.m.sessions, withdraw{jobKey{h.task, e.Address}})
-		}
-	case flow.Withdraw:
-		c.Send(h.m.sessions, withdraw{jobKey{h.task, e.Address}})
 	case flow.Alarm:
-		heap.Push(&h.alarms, e)
+		h.alarms.add(e)
 	case flow.Spawn:
-		h.spawn(c, e.Address)
-	case flow.Prune:
-		h.prune(c, e.Address)
+		if !brief {
+			h.spawn(c, e.Address)
+		}
 	}
 }
 
@@ -142,37 +254,29 @@ func (h *hands) spawn(c actor.Context, at flow.Address) {
 	if h.closed {
 		return
 	}
-	k := h.child(at)
+	k := h.children[at]
 	if k == nil {
-		k = &child{at: at, scope: flow.ChildScope(at)}
-		h.children = append(h.children, k)
+		k = &child{at: at, basket: h.basket.inside()}
+		if h.children == nil {
+			h.children, h.inside = map[flow.Address]*child{}, map[string]*child{}
+		}
+		h.children[at], h.inside[flow.ChildScope(at)] = k, k
 	}
 	if k.pid == nil {
-		s := &step{at: at, crashes: k.crashes, parent: c.Self()}
-		s.m, s.task = h.m, h.task
+		s := &step{at: at, hands: hands{m: h.m, task: h.task, basket: k.basket}}
 		k.pid = c.Spawn(h.m.props(func() actor.Actor { return s }))
 	}
 }
 
-// respawn brings a crashed step actor back, with all it is owed.
+// respawn brings a crashed step actor back, with all it is owed. What has landed meanwhile is told first.
 func (h *hands) respawn(c actor.Context, at flow.Address) {
-	k := h.child(at)
+	k := h.children[at]
 	if k == nil || k.pid != nil {
 		return
 	}
+	k.basket.drain(func(landed []*flight) { h.m.tell(h.basket.owner, reportsOf(h.task, landed)) }, true)
 	h.spawn(c, at)
-	if k.pid != nil {
-		h.m.tell(h.m.tasks, &ask{task: h.task, message: outstanding{at, k.pid}})
-	}
-}
-
-func (h *hands) child(at flow.Address) *child {
-	for _, k := range h.children {
-		if k.at == at {
-			return k
-		}
-	}
-	return nil
+	h.m.tell(h.basket.owner, outstanding{at})
 }
 
 func (h *hands) childOf(pid *actor.PID) *child {
@@ -184,23 +288,30 @@ func (h *hands) childOf(pid *actor.PID) *child {
 	return nil
 }
 
+// prune stops the actor of a step that is over.
 func (h *hands) prune(c actor.Context, at flow.Address) {
-	for i, k := range h.children {
-		if k.at == at {
-			if k.pid != nil {
-				c.Stop(k.pid)
-			}
-			h.children = append(h.children[:i], h.children[i+1:]...)
-			return
-		}
+	k := h.children[at]
+	if k == nil {
+		return
+	}
+	k.basket.close()
+	if k.pid != nil {
+		c.Stop(k.pid)
+	}
+	delete(h.children, at)
+	delete(h.inside, flow.ChildScope(at))
+}
+
+func (h *hands) pruneAll(c actor.Context) {
+	for _, at := range slices.SortedFunc(maps.Keys(h.children), flow.Address.Compare) {
+		h.prune(c, at)
 	}
 }
 
-// reset lets go of everything: the actor has forgotten its state.
-func (h *hands) reset(c actor.Context) {
-	for len(h.children) > 0 {
-		h.prune(c, h.children[0].at)
-	}
+// reset lets go of everything but what has landed: the actor has forgotten its state.
+func (h *hands) reset(c actor.Context, landed func([]*flight)) {
+	h.basket.drain(landed, true)
+	h.pruneAll(c)
 	h.alarms = nil
 	h.arm()
 }
@@ -208,36 +319,4 @@ func (h *hands) reset(c actor.Context) {
 func (h *hands) close() {
 	h.closed = true
 	h.m.timers.set(h.timer, 0)
-}
-
-// arm sets the timer to the earliest alarm.
-func (h *hands) arm() {
-	at := int64(0)
-	if len(h.alarms) > 0 {
-		at = h.alarms[0].At
-	}
-	h.m.timers.set(h.timer, at)
-}
-
-// due takes the alarms whose time has come.
-func (h *hands) due(now int64) []flow.Alarm {
-	var due []flow.Alarm
-	for len(h.alarms) > 0 && h.alarms[0].At <= now {
-		due = append(due, heap.Pop(&h.alarms).(flow.Alarm))
-	}
-	h.arm()
-	return due
-}
-
-type alarmHeap []flow.Alarm
-
-func (h alarmHeap) Len() int           { return len(h) }
-func (h alarmHeap) Less(i, j int) bool { return h[i].At < h[j].At }
-func (h alarmHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *alarmHeap) Push(x any)        { *h = append(*h, x.(flow.Alarm)) }
-func (h *alarmHeap) Pop() any {
-	old := *h
-	a := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return a
 }

@@ -116,22 +116,6 @@ nodes:
   each: {kind: foreach, exec_type: local_func, func: inc, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}
 `
 
-func TestAStepActorThatKeepsCrashingFailsItsStep(t *testing.T) {
-	cfg := withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
-		<-ctx.Done()
-		return flow.Report{}
-	})
-	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "step" && fmt.Sprintf("%T", message) == "*actor.Started" {
-			panic("a planted crash")
-		}
-	}
-	th := start(t, cfg)
-	view := th.run(t, th.publish(t, overAList), `{"list":[1]}`)
-	require.Equal(t, flow.TaskFailed, view.State.Status)
-	require.Contains(t, view.State.Error, "internal")
-}
-
 func TestATaskActorThatCrashesStartsAgainFromTheStore(t *testing.T) {
 	var crashes atomic.Int64
 	cfg := withFunc(increment)

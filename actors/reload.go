@@ -41,13 +41,13 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.journal, t.snapshot = l.journal, l.snap
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
 	t.create = nil
-	t.reset(c)
+	t.letGoOfAll(c)
 	t.m.hub.notify(t.id) // of what was written without an answer
 	if t.state.Status.Ended() {
 		c.Send(t.m.tasks, ended{t, t.state.Status, false})
 	}
 	owed := flow.OutstandingTo(t.state, t.m.incarnation)
-	c.Send(t.m.sessions, only{t.id, owed})
+	c.Send(t.m.sessions, only{task: t.id, owed: owed})
 	t.perform(c, owed)
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
@@ -85,6 +85,11 @@ func (t *task) goOn(c actor.Context) {
 	}
 }
 
+// letGoOfAll is for a state that is forgotten. What has landed is decided with the next one.
+func (t *task) letGoOfAll(c actor.Context) {
+	t.reset(c, func(landed []*flight) { t.waiting = append(t.waiting, reportsOf(t.id, landed)) })
+}
+
 func (t *task) loadAgain(c actor.Context, err error) {
 	t.tries++
 	if t.m.ctx.Err() != nil {
@@ -116,7 +121,7 @@ func (t *task) forget(c actor.Context, err error) {
 	created := t.create != nil
 	t.inflight, t.open, t.more, t.going = nil, nil, nil, false
 	t.gen++
-	t.reset(c)
+	t.letGoOfAll(c)
 	switch {
 	case errors.Is(err, persistence.ErrRefused):
 		t.alone = append(t.suspects(sent, err), t.alone...)
@@ -150,7 +155,7 @@ func (t *task) answerStarts(commands []*command, err error) (rest []*command) {
 // suspects are the commands one of which led to what the store refuses; it would refuse it again. Each
 // is tried alone then, so that no other suffers. When there is only one, it is changed.
 func (t *task) suspects(commands []*command, err error) []*command {
-	commands = slices.DeleteFunc(commands, func(cmd *command) bool {
+	commands = slices.DeleteFunc(apart(commands), func(cmd *command) bool {
 		switch cmd.cmd.(type) {
 		case flow.Proceed, flow.Recover: // follow from what is stored: done after every load
 			return true
@@ -165,6 +170,21 @@ func (t *task) suspects(commands []*command, err error) []*command {
 		return t.blame(commands[0], err)
 	}
 	return commands
+}
+
+// apart has each report by itself.
+func apart(commands []*command) (all []*command) {
+	for _, cmd := range commands {
+		reports, ok := cmd.cmd.(flow.Reports)
+		if !ok {
+			all = append(all, cmd)
+			continue
+		}
+		for _, r := range reports {
+			all = append(all, &command{task: cmd.task, cmd: r})
+		}
+	}
+	return all
 }
 
 // blame makes of a command whose consequences the store refuses one that it takes: an attempt fails,

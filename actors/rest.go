@@ -19,14 +19,23 @@ const (
 )
 
 // restRequest asks a task whether it may be retired.
-type restRequest struct{ force bool }
+type restRequest struct {
+	force bool // the member goes
+	again bool // what had landed by then was told before
+}
 
 // rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
 // soon as nothing is on its way to the store.
-func (t *task) rest(c actor.Context, force bool) {
+func (t *task) rest(c actor.Context, m restRequest) {
+	force := m.force
 	if t.unread != nil && len(t.unread.cancels) == 0 {
 		t.resting = gone
 		c.Send(t.m.tasks, rested{t})
+		return
+	}
+	if force && !m.again {
+		t.decideLanded(c)
+		c.Send(c.Self(), restRequest{force: true, again: true})
 		return
 	}
 	if force {
@@ -39,7 +48,7 @@ func (t *task) rest(c actor.Context, force bool) {
 	switch {
 	case force && !t.idleNow():
 		self := c.Self()
-		t.m.cfg.Host.Clock.AfterFunc(10*time.Millisecond, func() { t.m.tell(self, restRequest{force}) })
+		t.m.cfg.Host.Clock.AfterFunc(10*time.Millisecond, func() { t.m.tell(self, restRequest{force: force}) })
 		return
 	case !quiet && !force:
 		c.Send(t.m.tasks, restable{t, false})
@@ -56,6 +65,18 @@ func (t *task) rest(c actor.Context, force bool) {
 		commit.Columns = &col
 	}
 	t.send(c, commit)
+}
+
+// decideLanded decides what all jobs of the task have reported: nobody is to do that work again. What a step's actor
+// has taken before is in the task's mailbox.
+func (t *task) decideLanded(c actor.Context) {
+	var cmds []*command
+	t.basket.drain(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
+	for _, cmd := range cmds {
+		if !t.hold(cmd) {
+			t.decide(c, cmd)
+		}
+	}
 }
 
 // idleNow says whether nothing is on its way to the store.

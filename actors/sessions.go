@@ -1,10 +1,8 @@
 package actors
 
 import (
-	"context"
 	"fmt"
-	"runtime/debug"
-	"sync/atomic"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,13 +11,18 @@ import (
 
 // Messages to the sessions actor.
 type (
-	withdraw struct{ key jobKey }
-	landed   struct{ flight *flight }
-	// only says what a task is owed: its actor has started anew, and what was to be withdrawn before
-	// may have been lost.
+	// errand dispatches and withdraws jobs of a task; they land in a basket.
+	errand struct {
+		task    string
+		effects []flow.Effect // others than those about jobs mean nothing here
+		basket  *basket
+	}
+	// only says what a task is owed, or a step and what is below it: the actor has started anew, and what was to be
+	// withdrawn before may have been lost.
 	only struct {
-		task string
-		owed []flow.Effect
+		task  string
+		under flow.Address // of the step; zero = the whole task
+		owed  []flow.Effect
 	}
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
@@ -44,29 +47,6 @@ type sessions struct {
 	stopped  bool
 }
 
-// pool is a carrier and its places.
-type pool struct {
-	carrier Carrier
-	limit   int
-	running int
-	ready   []*flight // in line, first one first
-}
-
-// flight is a job on its way: in line, or being carried out. It is also the message that asks for it.
-type flight struct {
-	job   flow.Job
-	owner *actor.PID // the task's actor
-	pool  *pool
-	off   *callOff    // nil while in line
-	dead  bool        // withdrawn while in line
-	over  atomic.Bool // carried out
-
-	told   *actor.PID // whom the report went to: the owner when the job was begun
-	report *command   // nil = there is none
-}
-
-func (f *flight) key() jobKey { return jobKey{f.job.Task, f.job.Address} }
-
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
@@ -76,7 +56,7 @@ func newSessions(m *Member) *sessions {
 		if limit <= 0 {
 			limit = defaultConcurrency
 		}
-		s.pools[t] = &pool{carrier: carrier, limit: limit}
+		s.pools[t] = &pool{m: m, carrier: carrier, limit: limit}
 	}
 	s.queue = newQueue(m)
 	return s
@@ -84,14 +64,12 @@ func newSessions(m *Member) *sessions {
 
 func (s *sessions) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *flight:
-		s.dispatch(c, m)
-	case withdraw:
-		s.withdraw(m.key)
+	case errand:
+		s.run(c, m)
 	case only:
 		s.only(m)
 	case landed:
-		s.landed(m.flight)
+		s.landed(m.pool)
 	case *poller:
 		s.queue.poll(c, m)
 	case stopPoll:
@@ -115,158 +93,100 @@ func (s *sessions) Receive(c actor.Context) {
 	}
 }
 
-// dispatch takes a job. One that is known already goes on as it is: a task that has reloaded asks again
-// for what it is owed, perhaps as another actor.
-func (s *sessions) dispatch(c actor.Context, f *flight) {
-	key := f.key()
-	if f.job.Exec.Type == flow.ExecQueue {
-		j := &f.job
+// run does an errand. Of a step that is over meanwhile nothing is dispatched any more.
+func (s *sessions) run(c actor.Context, m errand) {
+	over := m.basket.over()
+	var flights []*flight
+	for _, e := range m.effects {
+		switch e := e.(type) {
+		case flow.Dispatch:
+			if over {
+				continue
+			}
+			if f := s.dispatch(c, e, m.basket); f != nil {
+				flights = append(flights, f)
+			}
+		case flow.Over:
+			if e.Queue {
+				s.queue.withdraw(jobKey{m.task, e.Address})
+			}
+		case flow.Withdraw:
+			s.lineUp(flights, m.basket) // it may be one of them
+			flights = nil
+			s.withdraw(jobKey{m.task, e.Address})
+		}
+	}
+	s.lineUp(flights, m.basket)
+}
+
+// dispatch takes a job, and returns it if a carrier of this member is to be found for it. One that is known already goes
+// on as it is: a task that has reloaded asks again for what it is owed, perhaps as another actor.
+func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight {
+	key := jobKey{e.Job.Task, e.Job.Address}
+	if j := &e.Job; j.Exec.Type == flow.ExecQueue {
 		s.queue.offer(c, &ref{key: key, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()})
-		return
+		return nil
 	}
 	if known := s.flights[key]; known != nil {
-		known.owner = f.owner
-		return
+		if was := known.basket.Swap(b); was != b {
+			b.expect(1)
+			was.miss(1)
+		}
+		return nil
 	}
 	if s.stopped {
-		return
+		return nil
 	}
-	if f.pool = s.pools[f.job.Exec.Type]; f.pool == nil {
-		c.Send(f.owner, f.reported(flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", f.job.Exec.Type)}))
-		return
+	f := &flight{key: key, dispatch: e, pool: s.pools[e.Job.Exec.Type]}
+	f.off.member = s.m.ctx
+	f.basket.Store(b)
+	if f.pool == nil {
+		f.report = reported(key.at, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
+		b.expect(1)
+		b.land(f)
+		return nil
 	}
 	s.flights[key] = f
 	s.tasks[key.task]++
-	s.m.ready.Add(1)
-	f.pool.ready = append(f.pool.ready, f)
-	s.fill(f.pool)
+	return f
 }
 
-// fill gives free places to those in line.
-func (s *sessions) fill(p *pool) {
-	for p.running < p.limit && len(p.ready) > 0 && s.draining == nil && !s.stopped {
-		f := p.ready[0]
-		p.ready[0] = nil
-		p.ready = p.ready[1:]
-		s.m.ready.Add(-1)
-		if !f.dead {
-			s.launch(f)
+// lineUp gives jobs to those who carry them out, in their order.
+func (s *sessions) lineUp(flights []*flight, b *basket) {
+	b.expect(len(flights))
+	for len(flights) > 0 {
+		p, n := flights[0].pool, 1
+		for n < len(flights) && flights[n].pool == p {
+			n++
 		}
+		p.add(flights[:n])
+		flights = flights[n:]
 	}
 }
 
-func (s *sessions) launch(f *flight) {
-	f.pool.running++
-	f.told = f.owner
-	f.off = &callOff{member: s.m.ctx}
-	s.m.metrics.dispatched(s.m.now() - f.job.EnqueuedAt)
-	s.m.background(func() {
-		defer f.off.now()
-		defer f.over.Store(true)
-		s.m.carry(f.off, f)
-		s.m.tell(s.m.sessions, landed{f})
-	})
-}
-
-// carry has a job carried out and tells its task at once.
-func (m *Member) carry(ctx context.Context, f *flight) {
-	if f.job.Again && !m.begin(ctx, &f.job) {
-		return
-	}
-	report := carryOut(ctx, f)
-	// A job that was called off may have failed only because of that: its attempt is over, or it is
-	// carried out again after the next start.
-	if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
-		f.report = f.reported(report)
-		m.tell(f.told, f.report)
-	}
-}
-
-// begin has it stored that a job which was returned before begins now: so one that ends its member each
-// time is not carried out for ever. It is false when nobody waits for the job any longer.
-func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
-	for try := 1; ; try++ {
-		begin := flow.Begin{Address: job.Address}
-		a, err := m.call(ctx, begin, func(reply func(answer)) {
-			m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
-		})
-		if err != nil {
-			return false
+// landed forgets jobs that were carried out. One's task may have got another actor meanwhile, which relies on this
+// flight: then it is told, too.
+func (s *sessions) landed(p *pool) {
+	for _, f := range p.takeLanded() {
+		if now := f.basket.Load(); now != f.told {
+			now.land(f)
 		}
-		switch flow.ErrorKindOf(a.err) {
-		case flow.Busy: // the task's actor crashed
-			if !m.pause(storePause(try)) {
-				return false
-			}
-		case flow.Conflict, flow.NotFound:
-			return false
-		default:
-			return true
-		}
+		s.forget(f.key)
 	}
-}
-
-// carryOut has the carrier do the job; its panic is the attempt's error.
-func carryOut(ctx context.Context, f *flight) (r flow.Report) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			r = flow.Report{Error: fmt.Sprintf("panic: %v\n%s", reason, firstLines(debug.Stack(), 12))}
-		}
-	}()
-	return f.pool.carrier.Carry(ctx, f.job)
-}
-
-func firstLines(b []byte, n int) []byte {
-	for i := range b {
-		if b[i] == '\n' {
-			if n--; n == 0 {
-				return b[:i]
-			}
-		}
-	}
-	return b
-}
-
-// reported is a report as a command to the task.
-func (f *flight) reported(r flow.Report) *command {
-	r.Address = f.job.Address
-	if err := checkJSON(r.Output); err != nil {
-		r.Output, r.Error = nil, orElse(r.Error, err.Error())
-	}
-	return &command{task: f.job.Task, cmd: r}
-}
-
-func orElse(text, other string) string {
-	if text != "" {
-		return text
-	}
-	return other
-}
-
-// landed gives a job's place to the next. Its task may have got another actor meanwhile, which relies on
-// this flight: then that one is told, too.
-func (s *sessions) landed(f *flight) {
-	if f.report != nil && f.owner != f.told {
-		again := *f.report
-		s.m.tell(f.owner, &again)
-	}
-	s.forget(f.key())
-	f.pool.running--
-	s.fill(f.pool)
 	s.drained()
 }
 
 func (s *sessions) withdraw(key jobKey) {
-	if f := s.flights[key]; f != nil {
-		if f.off != nil {
-			f.off.now() // it lands by itself
-			return
-		}
-		f.dead = true
-		s.forget(key)
+	f := s.flights[key]
+	if f == nil {
+		s.queue.withdraw(key)
 		return
 	}
-	s.queue.withdraw(key)
+	f.off.now() // under way it lands by itself
+	if f.stage.CompareAndSwap(inLine, dropped) {
+		f.basket.Load().miss(1)
+		s.forget(key)
+	}
 }
 
 func (s *sessions) forget(key jobKey) {
@@ -288,14 +208,26 @@ func (s *sessions) only(m only) {
 		}
 	}
 	for key := range s.flights {
-		if key.task == m.task && !owed[key.at] {
+		if key.task == m.task && !owed[key.at] && within(key.at, m.under) {
 			s.withdraw(key)
 		}
 	}
 }
 
+// within says whether a place is in a step or below it; every place is within none.
+func within(at, step flow.Address) bool {
+	if step.Node == "" || at.Scope == step.Scope && at.Node == step.Node && at.Visit == step.Visit {
+		return true
+	}
+	scope := flow.ChildScope(step)
+	return at.Scope == scope || strings.HasPrefix(at.Scope, scope+"/")
+}
+
 func (s *sessions) drain(c actor.Context, done func()) {
 	s.draining = done
+	for _, p := range s.pools {
+		p.close()
+	}
 	s.queue.close(c)
 	s.drained()
 }
@@ -305,7 +237,7 @@ func (s *sessions) drained() {
 		return
 	}
 	for _, p := range s.pools {
-		if p.running > 0 {
+		if !p.idle() {
 			return
 		}
 	}
@@ -316,9 +248,10 @@ func (s *sessions) drained() {
 // dropAll lets go of what did not finish in time: it is carried out again after the next start.
 func (s *sessions) dropAll() {
 	s.stopped = true
+	for _, p := range s.pools {
+		p.close()
+	}
 	for _, f := range s.flights {
-		if f.off != nil {
-			f.off.now()
-		}
+		f.off.now()
 	}
 }

@@ -8,14 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// step carries one active parallel, foreach or subflow: its units' jobs, their deadlines, and the
-// step actors below it. It decides nothing: what its alarms say goes to the task.
+// step carries one active parallel, foreach, fan-out, subflow or branch: it dispatches its units' jobs and those of the
+// plain steps inside it, keeps their deadlines, withdraws them, and hands what they report to the task together. Steps
+// inside that have actors of their own are its children. It decides nothing.
 type step struct {
 	hands
-	at      flow.Address
-	parent  *actor.PID
-	crashes int
-	asking  bool // which of its alarms are idle
+	at     flow.Address
+	asking bool // which of its alarms are idle
 }
 
 func (s *step) Receive(c actor.Context) {
@@ -23,10 +22,12 @@ func (s *step) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.m.actorCount[1].Add(1)
-		s.begin(s.m, s.task, flow.ChildScope(s.at), c.Self())
+		s.begin(c.Self(), flow.ChildScope(s.at), s.basket)
 	case carry:
-		s.perform(c, m.effects)
+		s.carry(c, m.effects)
 		s.tidy(c)
+	case gather:
+		s.basket.empty(func(landed []*flight) { c.Send(s.basket.owner, reportsOf(s.task, landed)) })
 	case idleAlarms:
 		s.drop(m.among)
 		s.asking = false
@@ -43,6 +44,26 @@ func (s *step) Receive(c actor.Context) {
 	case *actor.Stopped:
 		s.m.actorCount[1].Add(-1)
 	}
+}
+
+// carry performs effects, and begins anew with what the step is owed where that is among them.
+func (s *step) carry(c actor.Context, effects []flow.Effect) {
+	i := slices.IndexFunc(effects, func(e flow.Effect) bool {
+		o, ok := e.(owed)
+		return ok && o.Address == s.at
+	})
+	if i < 0 {
+		s.perform(c, effects)
+		return
+	}
+	s.perform(c, effects[:i])
+	s.alarms = nil
+	all := effects[i].(owed).effects
+	c.Send(s.m.sessions, only{task: s.task, under: s.at, owed: all})
+	if len(all) > 0 {
+		s.perform(c, all[1:]) // the first one is that the step has an actor
+	}
+	s.carry(c, effects[i+1:])
 }
 
 // tidy asks the task which alarms have no reason any more: a step knows no state.

@@ -114,19 +114,26 @@ func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, 
 	s.hands.failed(supervisor, child, reason)
 }
 
+// soundFor is how long a step actor must go without a crash for the next one to count as the first.
+const soundFor = time.Minute
+
 func (h *hands) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) {
 	supervisor.StopChildren(pid)
-	child := h.childOf(pid)
-	if child == nil {
+	k := h.childOf(pid)
+	if k == nil {
 		return
 	}
-	child.pid = nil
-	child.crashes++
-	h.m.log.Error("a step actor crashed", "task", h.task, "step", child.at.String(), "crashes", child.crashes, "reason", reason)
-	owner, at := h.owner, child.at
+	now := h.m.now()
+	if now-k.crashedAt > soundFor.Milliseconds() {
+		k.crashes = 0
+	}
+	k.crashes, k.crashedAt, k.pid = k.crashes+1, now, nil
+	k.basket.belongs(nil)
+	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
+	self, at := h.self, k.at
 	message := any(respawn{at})
-	if child.crashes >= manyCrashes {
+	if k.crashes >= manyCrashes {
 		message = &command{task: h.task, cmd: flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}}
 	}
-	h.m.cfg.Host.Clock.AfterFunc(backOff(child.crashes), func() { h.m.tell(owner, message) })
+	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.tell(self, message) })
 }

@@ -78,14 +78,13 @@ func (t *task) Receive(c actor.Context) {
 	case proceed:
 		t.proceed(c, m)
 	case restRequest:
-		t.rest(c, m.force)
+		t.rest(c, m)
+	case gather:
+		t.gather(c)
 	case respawn:
 		t.respawn(c, m.at)
 	case outstanding:
-		if !t.loading {
-			// Its jobs are in the sessions' hands, whoever carries the step.
-			c.Send(m.reply, carry{slices.DeleteFunc(flow.OutstandingOf(t.state, m.at), aboutJob)})
-		}
+		t.outstanding(c, m.at)
 	case idleAlarms:
 		m.among = t.idle(m.among)
 		c.Send(m.reply, m)
@@ -126,7 +125,7 @@ func (t *task) refuse(message any) {
 
 func (t *task) start(c actor.Context) {
 	t.m.actorCount[0].Add(1)
-	t.begin(t.m, t.id, "", c.Self())
+	t.begin(c.Self(), "", &basket{m: t.m, owner: c.Self()})
 	if t.loading {
 		t.load(c)
 	}
@@ -176,6 +175,30 @@ func (t *task) ring(c actor.Context) {
 			t.decide(c, cmd)
 		}
 	}
+}
+
+// gather decides what its own jobs report.
+func (t *task) gather(c actor.Context) {
+	var cmds []*command
+	t.basket.empty(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) })
+	for _, cmd := range cmds {
+		t.command(c, cmd)
+	}
+}
+
+// outstanding tells the actor of a step what that is owed, once everything before is stored. One that is being loaded
+// has no children any more.
+func (t *task) outstanding(c actor.Context, at flow.Address) {
+	if t.loading {
+		return
+	}
+	below := slices.DeleteFunc(flow.OutstandingOf(t.state, at, t.m.incarnation), aboutQueue)
+	all := []flow.Effect{owed{flow.Spawn{Address: at}, below}}
+	if p := t.parcelFor(flow.Decision{}); p != nil {
+		p.effects = append(p.effects, all...)
+		return
+	}
+	t.perform(c, all)
 }
 
 // decide lets the core decide a command, keeps what follows from it and sends it to the store.

@@ -164,7 +164,7 @@ func (t *tasks) deliver(c actor.Context, id string, message any) {
 		return
 	}
 	if e == nil {
-		e = t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
+		e = t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true})
 	}
 	t.hand(c, e, message)
 }
@@ -205,7 +205,7 @@ func (t *tasks) create(c actor.Context, m *create) {
 		m.reply(answer{err: errCrashed})
 		return
 	}
-	child := &task{hands: hands{m: t.m}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
+	child := &task{hands: hands{m: t.m, task: m.task}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
 	e := t.open(c, m.task, child)
 	t.hand(c, e, &command{task: m.task, cmd: m.start, reply: m.reply})
 }
@@ -224,7 +224,7 @@ func second(err error) error {
 func (t *tasks) wake(c actor.Context, m wakeUp) {
 	for _, id := range m.tasks {
 		if t.entries[id] == nil && t.pauses[id] == nil && !t.resting {
-			t.open(c, id, &task{hands: hands{m: t.m}, id: id, loading: true})
+			t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true})
 		}
 	}
 }
@@ -400,7 +400,7 @@ func (t *tasks) rest(c actor.Context, e *entry, force bool) {
 	if !e.retiring {
 		e.retiring = true
 		t.asked++
-		c.Send(e.pid, restRequest{force})
+		c.Send(e.pid, restRequest{force: force})
 	}
 }
 

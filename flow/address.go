@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -15,6 +16,11 @@ type Address struct {
 	Visit   int // from 1
 	Unit    int // from 0
 	Attempt int // from 1
+}
+
+// Compare puts addresses in an order.
+func (a Address) Compare(b Address) int {
+	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
 }
 
 // childScope is the path of the scope inside a visit of a node: "order#1", "order#1/ship#2".

@@ -194,19 +194,23 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 // OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another one
 // carried is dispatched only after Recover has taken it over.
 func OutstandingTo(s *State, member string) []Effect {
-	return slices.DeleteFunc(Outstanding(s), func(e Effect) bool {
+	return to(member, Outstanding(s))
+}
+
+func to(member string, effects []Effect) []Effect {
+	return slices.DeleteFunc(effects, func(e Effect) bool {
 		d, ok := e.(Dispatch)
 		return ok && d.Job.Carrier != "" && d.Job.Carrier != member
 	})
 }
 
-// OutstandingOf is Outstanding for one step and what is below it.
-func OutstandingOf(s *State, a Address) []Effect {
+// OutstandingOf is OutstandingTo for one step and what is below it. The first is that it has begun, if it is still active.
+func OutstandingOf(s *State, a Address, member string) []Effect {
 	st := s.step(a)
 	if st == nil || s.Status.Ended() {
 		return nil
 	}
-	return st.appendOutstanding(nil, s)
+	return to(member, st.appendOutstanding(nil, s))
 }
 
 // String makes an address readable in logs.

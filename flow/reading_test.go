@@ -48,7 +48,7 @@ func read(s *flow.State) {
 		for i := range l.Len() {
 			l.At(i)
 		}
-		flow.OutstandingOf(s, at)
+		flow.OutstandingOf(s, at, "m")
 	}
 	if s.Root.Plan.Dag != nil {
 		for i := range s.Root.Nodes {

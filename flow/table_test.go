@@ -2,7 +2,6 @@ package flow_test
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -250,7 +249,7 @@ func (tb *table) checkReaders(outstanding []flow.Effect) {
 		}
 	}
 	if root := tb.state.Root; root != nil && root.Step != nil {
-		require.Subset(tb.t, effectTexts(outstanding), effectTexts(flow.OutstandingOf(tb.state, root.Step.Address())))
+		require.Subset(tb.t, effectTexts(outstanding), effectTexts(flow.OutstandingOf(tb.state, root.Step.Address(), tb.env.Member)))
 	}
 	for _, w := range flow.Waiting(tb.state) {
 		require.NotEmpty(tb.t, w.For+w.Text)
@@ -319,11 +318,7 @@ func (tb *table) crash(member string, visibility int64) flow.Decision {
 
 // open lists the jobs in flight in a fixed order.
 func (tb *table) open() []flow.Address {
-	return slices.SortedFunc(maps.Keys(tb.jobs), compareAddress)
-}
-
-func compareAddress(a, b flow.Address) int {
-	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
+	return slices.SortedFunc(maps.Keys(tb.jobs), flow.Address.Compare)
 }
 
 // direct lists the units that somebody has to finish through the API, in a fixed order.

@@ -48,7 +48,7 @@ func (h *host) probe(actor string, message any) {
 	if at, crashed := h.at[task]; crashed && actor == "task" && h.w.now < at+shortestPause {
 		h.w.fail("%s: %T reaches a task %s after its actor crashed", h.name, message, h.w.now-at)
 	}
-	if h.curses.crashes >= maxCrashes || !h.strikes(task, claim) {
+	if h.curses.crashes >= maxCrashes || !h.strikes(task, claim) && !h.trips(actor, message) {
 		return
 	}
 	h.curses.crashes++
@@ -57,6 +57,18 @@ func (h *host) probe(actor string, message any) {
 		h.at[task] = h.w.now
 	}
 	panic("sim: an actor crashes")
+}
+
+// gather is the message at which a step's actor takes what its jobs have reported.
+const gather = "actors.gather"
+
+// trips says whether a step's actor crashes now, in the middle of a fan-out.
+func (h *host) trips(actor string, message any) bool {
+	if actor != "step" || fmt.Sprintf("%T", message) != gather || !h.w.mishap(h.w.weather.trips) {
+		return false
+	}
+	h.w.trips++
+	return true
 }
 
 // strikes says whether an actor crashes now. In some weather the first task that is claimed does so every time.

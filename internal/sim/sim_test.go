@@ -54,6 +54,15 @@ func TestChainsInFineWeather(t *testing.T) { perform(t, Options{Plain: true}, 50
 
 func TestStorms(t *testing.T) { perform(t, Options{}, 200) }
 
+func TestActorsOfStepsCrashInTheMiddleOfAFanOut(t *testing.T) {
+	for seed := range uint64(200) {
+		if Run(seed, Options{}).Trips > 0 {
+			return
+		}
+	}
+	t.Fatal("none did in 200 seeds")
+}
+
 func TestASeedGivesTheSameRunEveryTime(t *testing.T) {
 	for seed := range uint64(30) {
 		first, second := Run(seed, Options{}), Run(seed, Options{})

@@ -58,6 +58,7 @@ type Result struct {
 	Steps   int      // scheduled
 	Tasks   int      //
 	Members int      // started
+	Trips   int      // of step actors in the middle of a fan-out
 	Trace   []string // the last lines
 }
 
@@ -82,7 +83,7 @@ func Run(seed uint64, o Options) Result {
 	st := newStage(w, o)
 	st.run()
 	w.end()
-	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Trace: w.trace}
+	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Trips: w.trips, Trace: w.trace}
 }
 
 // generator is where ids and tokens come from.

@@ -15,6 +15,7 @@ type weather struct {
 	unknown int           // answers that do not come back
 	strays  int           // commits that are given up and written later
 	crashes int           // of task and step actors, at a message
+	trips   int           // of step actors, when some of their jobs have reported
 	cursed  int           // tasks that crash on every claim, at the first of them
 	sloppy  int           // workers that report late, twice, wrongly or never
 	trouble time.Duration // between two misfortunes of members; 0 = none
@@ -34,6 +35,7 @@ func drawWeather(rng *rand.Rand) weather {
 	w.calmAt = time.Duration(2+rng.IntN(25)) * time.Second
 	w.jumps, w.stalls, w.lost, w.unknown, w.strays = some(3), some(40), some(100), some(100), some(60)
 	w.crashes, w.cursed, w.sloppy = some(20), some(300), some(600)
+	w.trips = some(200)
 	if rng.IntN(3) > 0 {
 		w.trouble = time.Duration(500+rng.IntN(5000)) * time.Millisecond
 	}

@@ -1,0 +1,222 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// pool is a carrier of this member, its places, and the jobs that wait in line for one. Who has a place carries out one
+// job after the other: short ones cost no change of goroutines.
+type pool struct {
+	m       *Member
+	carrier Carrier
+	limit   int
+
+	mu      sync.Mutex
+	line    []*flight // first one first
+	running int       // places that are taken
+	waking  bool      // by one that has not begun yet
+	shut    bool      // nothing new begins
+	landed  []*flight // that the sessions have not been told of …
+	called  bool      // … but will be
+}
+
+// landed tells the sessions that jobs of a pool have landed.
+type landed struct{ pool *pool }
+
+// flight is a job on its way: in line, or being carried out.
+type flight struct {
+	key      jobKey
+	dispatch flow.Effect // with the job, which is large
+	pool     *pool
+	off      callOff
+	stage    atomic.Int32
+	basket   atomic.Pointer[basket] // where it will land
+	told     *basket                // where it has landed
+	report   flow.Command           // nil = there is none
+}
+
+// Stages of a flight.
+const (
+	inLine int32 = iota
+	underWay
+	dropped // withdrawn while in line
+	over
+)
+
+func (f *flight) job() flow.Job { return f.dispatch.(flow.Dispatch).Job }
+
+// add puts jobs in line.
+func (p *pool) add(flights []*flight) {
+	p.m.ready.Add(int64(len(flights)))
+	p.mu.Lock()
+	p.line = append(p.line, flights...)
+	wake := p.wake()
+	p.mu.Unlock()
+	p.begin(wake)
+}
+
+// wake takes a place for somebody to begin, one at a time: whoever has begun wakes the next.
+func (p *pool) wake() bool {
+	if p.shut || p.waking || p.running >= p.limit || len(p.line) == 0 {
+		return false
+	}
+	p.running++
+	p.waking = true
+	return true
+}
+
+func (p *pool) begin(wake bool) {
+	if wake {
+		p.m.background(p.work)
+	}
+}
+
+// work carries out what is in line until there is nothing more.
+func (p *pool) work() {
+	for f := p.next(nil); f != nil; f = p.next(f) {
+		p.m.carry(f)
+	}
+}
+
+// next notes that a job has landed and takes another one, or gives up the place.
+func (p *pool) next(done *flight) *flight {
+	p.mu.Lock()
+	tell := done != nil && !p.called
+	if done != nil {
+		p.landed = append(p.landed, done)
+		p.called = true
+	} else {
+		p.waking = false
+	}
+	f := p.pop()
+	if f == nil {
+		p.running--
+	}
+	wake := p.wake()
+	p.mu.Unlock()
+	if tell {
+		p.m.tell(p.m.sessions, landed{p})
+	}
+	p.begin(wake)
+	return f
+}
+
+func (p *pool) pop() *flight {
+	for len(p.line) > 0 && !p.shut && p.m.ctx.Err() == nil {
+		f := p.line[0]
+		p.line[0] = nil
+		p.line = p.line[1:]
+		p.m.ready.Add(-1)
+		if f.stage.CompareAndSwap(inLine, underWay) {
+			return f
+		}
+	}
+	return nil
+}
+
+// takeLanded are the jobs that have landed since the last time.
+func (p *pool) takeLanded() []*flight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.landed
+	p.landed, p.called = nil, false
+	return all
+}
+
+// close has nothing new begin.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shut = true
+}
+
+func (p *pool) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running == 0
+}
+
+// carry has a job carried out, and its report put where its actor looks for it.
+func (m *Member) carry(f *flight) {
+	defer f.stage.Store(over)
+	defer f.off.now()
+	job, ctx := f.job(), &f.off
+	m.metrics.dispatched(m.now() - job.EnqueuedAt)
+	if !job.Again || m.begin(ctx, &job) {
+		report := carryOut(ctx, f.pool.carrier, job)
+		// A job that was called off may have failed only because of that: its attempt is over, or it is
+		// carried out again after the next start.
+		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
+			f.report = reported(f.key.at, report)
+		}
+	}
+	f.told = f.basket.Load()
+	f.told.land(f)
+}
+
+// begin has it stored that a job which was returned before begins now: so one that ends its member each
+// time is not carried out for ever. It is false when nobody waits for the job any longer.
+func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
+	for try := 1; ; try++ {
+		begin := flow.Begin{Address: job.Address}
+		a, err := m.call(ctx, begin, func(reply func(answer)) {
+			m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
+		})
+		if err != nil {
+			return false
+		}
+		switch flow.ErrorKindOf(a.err) {
+		case flow.Busy: // the task's actor crashed
+			if !m.pause(storePause(try)) {
+				return false
+			}
+		case flow.Conflict, flow.NotFound:
+			return false
+		default:
+			return true
+		}
+	}
+}
+
+// carryOut has the carrier do the job; its panic is the attempt's error.
+func carryOut(ctx context.Context, carrier Carrier, job flow.Job) (r flow.Report) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			r = flow.Report{Error: fmt.Sprintf("panic: %v\n%s", reason, firstLines(debug.Stack(), 12))}
+		}
+	}()
+	return carrier.Carry(ctx, job)
+}
+
+func firstLines(b []byte, n int) []byte {
+	for i := range b {
+		if b[i] == '\n' {
+			if n--; n == 0 {
+				return b[:i]
+			}
+		}
+	}
+	return b
+}
+
+// reported is a report as the task takes it.
+func reported(at flow.Address, r flow.Report) flow.Report {
+	r.Address = at
+	if err := checkJSON(r.Output); err != nil {
+		r.Output, r.Error = nil, orElse(r.Error, err.Error())
+	}
+	return r
+}
+
+func orElse(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}
