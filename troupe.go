@@ -29,6 +29,8 @@ import (
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/graph"
+	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -164,17 +166,18 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (e *Engine) server(member *actors.Member) (*api.Server, error) {
+	from := api.Member{Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers,
+		Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 	typed, err := v1.New(v1.Config{
-		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, Limits: e.cfg.Limits,
-		Version: Version(), StoreKind: storeKind(e.cfg.Store), Member: e.cfg.Name, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger,
+		Member: from, Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name,
+		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: member, Store: e.store, Reader: e.reader}.Tell},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return api.New(api.Config{
-		Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers, V1: typed, Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL,
-		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts,
-		Logger: e.cfg.Logger, Collectors: member.Collectors(),
+		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed},
+		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts, Collectors: member.Collectors(),
 	})
 }
 

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"io"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 )
 
@@ -20,7 +21,7 @@ type reading struct {
 
 func startReading(t *testing.T) *reading {
 	r := &reading{begun: make(chan struct{}, 100), goOn: make(chan struct{})}
-	r.serving = serve(t, Config{V1: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	r.serving = serve(t, api.Config{Families: []api.Family{v1{http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		_, _ = io.Copy(io.Discard, q.Body)
 		if q.URL.Path == "/v1/stay" {
 			_, leave := stream.Stay(w, q)
@@ -28,7 +29,7 @@ func startReading(t *testing.T) *reading {
 		}
 		r.begun <- struct{}{}
 		<-r.goOn
-	})}, func(s *Server) { s.turns.patience = 50 * time.Millisecond })
+	})}}}, func(s *api.Server) { api.Patience(s, 50*time.Millisecond) })
 	t.Cleanup(func() { close(r.goOn) })
 	return r
 }

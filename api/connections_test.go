@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api"
 )
 
 func (s *serving) dial(t *testing.T) net.Conn {
@@ -41,7 +43,7 @@ func answer(t *testing.T, conn net.Conn) int {
 }
 
 func TestHalfOpenConnectionsMakeRoomForOthers(t *testing.T) {
-	s := serve(t, Config{Connections: 4})
+	s := serve(t, api.Config{Connections: 4})
 	for i := range 20 {
 		conn := s.dial(t)
 		if i%2 == 0 {
@@ -53,7 +55,7 @@ func TestHalfOpenConnectionsMakeRoomForOthers(t *testing.T) {
 }
 
 func TestConnectionsThatWaitForTheirNextRequestMakeRoomToo(t *testing.T) {
-	s := serve(t, Config{Connections: 2})
+	s := serve(t, api.Config{Connections: 2})
 	for range 5 {
 		require.Equal(t, 200, ask(t, s.dial(t), "/healthz"))
 	}
@@ -61,7 +63,7 @@ func TestConnectionsThatWaitForTheirNextRequestMakeRoomToo(t *testing.T) {
 
 func TestConnectionsAtWorkAreNotCutForOthers(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
-	s := serve(t, Config{Connections: 2}, func(s *Server) {
+	s := serve(t, api.Config{Connections: 2}, func(s *api.Server) {
 		s.MountOpen("GET /work", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			begun <- struct{}{}
 			<-end
@@ -86,7 +88,7 @@ func TestConnectionsAtWorkAreNotCutForOthers(t *testing.T) {
 
 func TestAServerLeavesWhileSomebodyWaitsForRoom(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
-	s := serve(t, Config{Connections: 1, Grace: time.Minute}, func(s *Server) {
+	s := serve(t, api.Config{Connections: 1, Grace: time.Minute}, func(s *api.Server) {
 		s.MountOpen("GET /work", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			begun <- struct{}{}
 			<-end

@@ -1,23 +1,18 @@
 package api
 
-import (
-	"maps"
-	"net/http"
-	"slices"
-	"strings"
-)
+import "net/http"
 
-// What browsers are told about the routes of the graph dialect, whose clients know these very words.
+// What browsers are told about the routes of the compatible dialects, whose clients know these very words.
 const (
-	graphMethods = "GET,POST,OPTIONS"
-	graphHeaders = "Content-Type, Authorization"
+	CommonMethods = "GET,POST,OPTIONS"
+	commonHeaders = "Content-Type, Authorization"
 )
 
 // compatible gives every answer the headers of the original, and answers OPTIONS. Browsers are told that
 // all may call; who really may is the guard's to say.
 func compatible(methods string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		allow(w.Header(), "*", methods, graphHeaders)
+		allow(w.Header(), "*", methods, commonHeaders)
 		if r.Method == http.MethodOptions {
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -33,9 +28,9 @@ const (
 	v1Tells   = "Retry-After, X-Request-Id"
 )
 
-// forPages lets web pages read the answers of /v1, those pages that the guard has let in. What a browser
+// ForPages lets web pages read the answers of /v1, those pages that the guard has let in. What a browser
 // asks beforehand is answered without a token, because it has none to send.
-func forPages(next http.Handler) http.Handler {
+func ForPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, h := r.Header.Get("Origin"), w.Header()
 		h.Add("Vary", "Origin")
@@ -57,9 +52,4 @@ func allow(h http.Header, origin, methods, headers string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", methods)
 	h.Set("Access-Control-Allow-Headers", headers)
-}
-
-// allowed lists the methods of a route for browsers.
-func (o on) allowed() string {
-	return strings.Join(append(slices.Sorted(maps.Keys(o)), http.MethodOptions), ",")
 }

@@ -8,7 +8,7 @@ import (
 
 // healthz says that the process answers.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // readyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
@@ -23,10 +23,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		s.notReady(w, r, "the store does not answer", err)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
 func (s *Server) notReady(w http.ResponseWriter, r *http.Request, why string, err error) {
 	NoteError(r, err)
-	writeError(w, http.StatusServiceUnavailable, why)
+	WriteError(w, http.StatusServiceUnavailable, why)
 }

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"net/http"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -18,7 +19,9 @@ func (unready) Ready() error {
 }
 
 func TestReadyzSaysWhyAMemberIsNotReady(t *testing.T) {
-	s := serve(t, Config{}, func(s *Server) { s.cfg.Engine = unready{s.cfg.Engine} })
+	s := serve(t, api.Config{}, func(s *api.Server) {
+		api.Instead(s, func(e engine.Engine) engine.Engine { return unready{e} })
+	})
 	resp, body := s.do(t, http.MethodGet, "/readyz", "")
 	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 	require.Contains(t, body, "the member cannot write to its store")

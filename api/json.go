@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// writeJSON answers one JSON value and a newline. A client that is gone needs no answer.
-func writeJSON(w http.ResponseWriter, status int, v any) {
+// WriteJSON answers one JSON value and a newline. A client that is gone needs no answer.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
 	writeAs(w, "application/json", status, v)
 }
 
@@ -25,14 +25,15 @@ func writeAs(w http.ResponseWriter, kind string, status int, v any) {
 	}
 }
 
-func writeError(w http.ResponseWriter, status int, text string) {
-	writeJSON(w, status, map[string]string{"error": text})
+// WriteError answers an error in the form that all families but /v1 have in common.
+func WriteError(w http.ResponseWriter, status int, text string) {
+	WriteJSON(w, status, map[string]string{"error": text})
 }
 
 // refuse answers a request that no family of routes has seen, in the dialect of the family it is for.
 func refuse(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	if !strings.HasPrefix(r.URL.Path, "/v1/") {
-		writeError(w, p.Status, p.What+": "+p.Hint)
+		WriteError(w, p.Status, p.What+": "+p.Hint)
 		return
 	}
 	p.Title, p.Request = http.StatusText(p.Status), RequestID(r.Context())
@@ -44,21 +45,22 @@ func denied(status int, where, what, hint string) wire.Problem {
 	return wire.Problem{Status: status, Kind: "denied", Where: where, What: what, Hint: hint}
 }
 
-// listWriter writes an answer with a list in it while the list is read: no more of it than an element is in memory.
-type listWriter struct {
-	w     http.ResponseWriter
-	begin string // what comes before the first element
+// ListWriter writes an answer with a list in it while the list is read: no more of it than an element is in memory.
+type ListWriter struct {
+	To    http.ResponseWriter
+	Begin string // what comes before the first element
 	begun bool
 }
 
-func (l *listWriter) add(v any) error {
+// Add writes an element.
+func (l *ListWriter) Add(v any) error {
 	before := ","
 	if !l.begun {
 		before = l.open()
 	}
-	_, err := io.WriteString(l.w, before)
+	_, err := io.WriteString(l.To, before)
 	if err == nil {
-		err = printer.JSON(l.w, v, "")
+		err = printer.JSON(l.To, v, "")
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", stream.ErrGone, err)
@@ -66,15 +68,15 @@ func (l *listWriter) add(v any) error {
 	return nil
 }
 
-func (l *listWriter) open() string {
+func (l *ListWriter) open() string {
 	l.begun = true
-	l.w.Header().Set("Content-Type", "application/json")
-	return l.begin
+	l.To.Header().Set("Content-Type", "application/json")
+	return l.Begin
 }
 
-// end writes what comes behind the last element. After an error an answer that has begun breaks off, so that nobody
+// End writes what comes behind the last element. After an error an answer that has begun breaks off, so that nobody
 // takes it for the whole list; another one becomes that of the error.
-func (l *listWriter) end(r *http.Request, err error, rest string) error {
+func (l *ListWriter) End(r *http.Request, err error, rest string) error {
 	if err != nil && !l.begun {
 		return err
 	}
@@ -87,6 +89,6 @@ func (l *listWriter) end(r *http.Request, err error, rest string) error {
 	if !l.begun {
 		rest = l.open() + rest
 	}
-	_, _ = io.WriteString(l.w, rest+"\n") // a client that is gone needs no answer
+	_, _ = io.WriteString(l.To, rest+"\n") // a client that is gone needs no answer
 	return nil
 }

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"errors"
@@ -8,29 +8,40 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api"
 )
+
+// answered answers errors as most families do.
+func answered(h api.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) { api.WriteError(w, v.Status, v.Text()) })
+		}
+	})
+}
 
 func TestAListThatBreaksOffIsNotTakenForTheWholeOne(t *testing.T) {
 	var log lines
 	broken := errors.New("the store is on fire")
-	s := serve(t, Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))}, func(s *Server) {
+	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewJSONHandler(&log, nil))}}, func(s *api.Server) {
 		for path, n := range map[string]int{"/none": 0, "/some": 3} {
 			s.Mount(path, answered(func(w http.ResponseWriter, r *http.Request) error {
-				list := listWriter{w: w, begin: "["}
+				list := api.ListWriter{To: w, Begin: "["}
 				for i := range n {
-					require.NoError(t, list.add(i))
+					require.NoError(t, list.Add(i))
 				}
-				return list.end(r, broken, "]")
+				return list.End(r, broken, "]")
 			}))
 		}
 		s.Mount("/all", answered(func(w http.ResponseWriter, r *http.Request) error {
-			list := listWriter{w: w, begin: `{"data":[`}
-			require.NoError(t, list.add("x"))
-			require.NoError(t, list.add(2))
-			return list.end(r, nil, `],"total":2}`)
+			list := api.ListWriter{To: w, Begin: `{"data":[`}
+			require.NoError(t, list.Add("x"))
+			require.NoError(t, list.Add(2))
+			return list.End(r, nil, `],"total":2}`)
 		}))
 		s.Mount("/empty", answered(func(w http.ResponseWriter, r *http.Request) error {
-			return (&listWriter{w: w, begin: "["}).end(r, nil, "]")
+			return (&api.ListWriter{To: w, Begin: "["}).End(r, nil, "]")
 		}))
 	})
 	resp, _ := s.do(t, "GET", "/none", "")

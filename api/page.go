@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 	"net/http"
+	"strings"
 )
 
 //go:embed index.html
@@ -19,4 +20,19 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	_, _ = w.Write(indexPage) // a browser that is gone needs no page
+}
+
+func pageFirst(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asksForPage(r) {
+			servePage(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func asksForPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/html")
 }

@@ -1,8 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,60 +14,31 @@ import (
 
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // Config says what a Server serves and to whom. Zero fields have useful defaults.
 type Config struct {
-	Engine   engine.Engine
-	Store    Store
-	Reader   Reader
-	Registry Registry
-	V1       http.Handler // serves /v1/; nil = not served
-	Limits   flow.Limits  // of definitions
-
-	WorkerTTL time.Duration // how old a live worker's last sign of life may be; 15 s
+	Member
+	Families []Family // of routes, beside the shell's own
 
 	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
 
 	Connections int           // open ones at once; half of the file descriptors that this process may have
-	MaxBody     int64         // bytes of one request; what BodyLimit says
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
 	ReadTimeout time.Duration // for one whole request, and for each part of its answer to be read; streams and long polls lift the first; 30 s
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
 
-	Logger     *slog.Logger
 	Collectors []prometheus.Collector // what /metrics shows beside the shell's own
 }
 
-// BodyLimit is how many bytes a request may have: 8 MiB, or what a value may have with room for all that comes
-// with it, such as a log.
-func BodyLimit(l flow.Limits) int64 {
-	return max(8<<20, int64(l.OrDefault().Value)+2<<20)
-}
-
-func (c Config) withDefaults() Config {
-	if c.MaxBody <= 0 {
-		c.MaxBody = BodyLimit(c.Limits)
-	}
-	if c.IdleTimeout <= 0 {
-		c.IdleTimeout = 2 * time.Minute
-	}
-	if c.ReadTimeout <= 0 {
-		c.ReadTimeout = 30 * time.Second
-	}
-	if c.Grace <= 0 {
-		c.Grace = 10 * time.Second
-	}
-	if c.WorkerTTL <= 0 {
-		c.WorkerTTL = 15 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+func (c Config) orDefault() Config {
+	c.Member = c.Member.OrDefault()
+	c.IdleTimeout = cmp.Or(max(c.IdleTimeout, 0), 2*time.Minute)
+	c.ReadTimeout = cmp.Or(max(c.ReadTimeout, 0), 30*time.Second)
+	c.Grace = cmp.Or(max(c.Grace, 0), 10*time.Second)
 	return c
 }
 
@@ -84,10 +55,10 @@ type Server struct {
 
 // New wires the routes. Nothing listens yet.
 func New(cfg Config) (*Server, error) {
-	cfg = cfg.withDefaults()
-	if cfg.Engine == nil || cfg.Store == nil || cfg.Reader == nil || cfg.Registry == nil {
-		return nil, errors.New("api: Config needs Engine, Store, Reader and Registry")
+	if err := cfg.Check(); err != nil {
+		return nil, err
 	}
+	cfg = cfg.orDefault()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
 		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts), turns: newAdmission(),
@@ -104,24 +75,11 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /healthz", s.healthz)
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.Mount("GET /metrics", s.metrics.handler())
-	newPgflow(s.cfg).mount(s)
-	newGraph(s.cfg).mount(s)
-	if s.cfg.V1 != nil {
-		s.MountOpen("/v1/", forPages(s.needToken(s.cfg.V1)))
-		for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
-			s.MountOpen(page, forPages(s.cfg.V1)) // a browser cannot send a token before it has a page, an editor never does
-		}
+	s.MountOpen("/api/", http.HandlerFunc(unknownRoute))
+	s.MountOpen("/", http.HandlerFunc(servePage))
+	for _, f := range s.cfg.Families {
+		f.Mount(s)
 	}
-}
-
-// Mount adds a family of routes behind the tokens.
-func (s *Server) Mount(pattern string, h http.Handler) {
-	s.mux.Handle(pattern, s.needToken(h))
-}
-
-// MountOpen adds routes that need no token: pages, and services that check credentials themselves.
-func (s *Server) MountOpen(pattern string, h http.Handler) {
-	s.mux.Handle(pattern, h)
 }
 
 // Handler is everything together, for a listener of the caller's.
@@ -182,8 +140,8 @@ func (s *Server) known(next http.Handler) http.Handler {
 	})
 }
 
-// needToken lets in who has a token, and of them as many at once as there is memory for what they send.
-func (s *Server) needToken(next http.Handler) http.Handler {
+// NeedToken lets in who has a token, and of them as many at once as there is memory for what they send.
+func (s *Server) NeedToken(next http.Handler) http.Handler {
 	next = s.turns.admitted(next, s.cfg.MaxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.guard.hasToken(r) {

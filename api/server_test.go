@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bytes"
@@ -19,6 +19,9 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/graph"
+	"github.com/troupe-engine/troupe/api/pgflow"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
@@ -28,14 +31,14 @@ import (
 
 // serving is a server on a real member, and how to end it.
 type serving struct {
-	*Server
+	*api.Server
 	url   string
 	leave context.CancelFunc
 	left  chan error
 	store persistence.Store
 }
 
-func serve(t *testing.T, cfg Config, prepare ...func(*Server)) *serving {
+func serve(t *testing.T, cfg api.Config, prepare ...func(*api.Server)) *serving {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
@@ -49,8 +52,9 @@ func serve(t *testing.T, cfg Config, prepare ...func(*Server)) *serving {
 
 	cfg.Engine, cfg.Store, cfg.Registry, cfg.Collectors = member, store, registry, member.Collectors()
 	cfg.Reader = persistence.NewReader(store, flow.Limits{})
+	cfg.Families = append(cfg.Families, graph.New(cfg.Member), pgflow.New(cfg.Member))
 	s := &serving{left: make(chan error, 1), store: store}
-	s.Server, err = New(cfg)
+	s.Server, err = api.New(cfg)
 	require.NoError(t, err)
 	for _, p := range prepare {
 		p(s.Server)
@@ -84,7 +88,7 @@ func (s *serving) do(t *testing.T, method, path, body string, header ...string) 
 }
 
 func TestRequestsHaveIDs(t *testing.T) {
-	s := serve(t, Config{})
+	s := serve(t, api.Config{})
 	resp, _ := s.do(t, "GET", "/healthz", "")
 	require.NotEmpty(t, resp.Header.Get("X-Request-Id"))
 	resp, _ = s.do(t, "GET", "/healthz", "", "X-Request-Id", "mine-1")
@@ -92,6 +96,11 @@ func TestRequestsHaveIDs(t *testing.T) {
 	resp, _ = s.do(t, "GET", "/healthz", "", "X-Request-Id", strings.Repeat("x", 200))
 	require.Less(t, len(resp.Header.Get("X-Request-Id")), 100)
 }
+
+// v1 serves everything below /v1/ in the place of the real routes.
+type v1 struct{ http.Handler }
+
+func (v v1) Mount(s *api.Server) { s.MountOpen("/v1/", api.ForPages(s.NeedToken(v))) }
 
 // lines is a log that may be read while it is written.
 type lines struct {
@@ -113,7 +122,7 @@ func (l *lines) text() string {
 
 func TestLogsSayWhatWasAskedWithoutPayloads(t *testing.T) {
 	var log lines
-	s := serve(t, Config{Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
 	s.do(t, "POST", "/api/flows?secret=query", `{"Name":"secret body"}`, "X-Request-Id", "r-1", "Authorization", "Bearer secret")
 	require.Contains(t, log.text(), `"method":"POST","route":"/api/flows","status":200`)
 	require.Contains(t, log.text(), `"request":"r-1"`)
@@ -122,7 +131,7 @@ func TestLogsSayWhatWasAskedWithoutPayloads(t *testing.T) {
 
 func TestAPanicHarmsNobodyElse(t *testing.T) {
 	var log lines
-	s := serve(t, Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))}, func(s *Server) {
+	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewJSONHandler(&log, nil))}}, func(s *api.Server) {
 		s.Mount("/panic", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }))
 	})
 	resp, body := s.do(t, "GET", "/panic", "")
@@ -134,7 +143,7 @@ func TestAPanicHarmsNobodyElse(t *testing.T) {
 }
 
 func TestBodiesAreBounded(t *testing.T) {
-	s := serve(t, Config{MaxBody: 1000})
+	s := serve(t, api.Config{Member: api.Member{MaxBody: 1000}})
 	resp, body := s.do(t, "POST", "/api/flows", `{"Name":"`+strings.Repeat("x", 2000)+`"}`)
 	require.Equal(t, 413, resp.StatusCode)
 	require.Contains(t, body, "the body is larger than 1000 bytes")
@@ -143,7 +152,7 @@ func TestBodiesAreBounded(t *testing.T) {
 
 func TestAResultMayBeAsLargeAsAValueMay(t *testing.T) {
 	limits := flow.Limits{Value: 12 << 20}
-	s := serve(t, Config{Limits: limits})
+	s := serve(t, api.Config{Member: api.Member{Limits: limits}})
 	result := `"` + strings.Repeat("x", limits.Value-2) + `"`
 	log := strings.Repeat("l", 256<<10)
 	resp, body := s.do(t, "POST", "/api/queue/complete", `{"queue_id":"q-task.1.0.1.CmE","result":`+result+`,"log":"`+log+`"}`)
@@ -154,7 +163,7 @@ func TestAResultMayBeAsLargeAsAValueMay(t *testing.T) {
 }
 
 func TestTokensOpenEverythingButTheProbes(t *testing.T) {
-	s := serve(t, Config{Tokens: []string{"open sesame"}})
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
 	for path, want := range map[string]int{"/api/flows": 401, "/flows": 401, "/metrics": 401, "/healthz": 200, "/readyz": 200, "/": 200} {
 		resp, _ := s.do(t, "GET", path, "")
 		require.Equal(t, want, resp.StatusCode, path)
@@ -166,7 +175,7 @@ func TestTokensOpenEverythingButTheProbes(t *testing.T) {
 }
 
 func TestForeignPagesAreRefused(t *testing.T) {
-	s := serve(t, Config{})
+	s := serve(t, api.Config{})
 	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Host", "evil.example"}} {
 		resp, body := s.do(t, "POST", "/api/flows", `{"Name":"x"}`, header[0], header[1])
 		require.Equal(t, 403, resp.StatusCode)
@@ -177,7 +186,7 @@ func TestForeignPagesAreRefused(t *testing.T) {
 }
 
 func TestRefusalsAtTheDoorSpeakTheDialectOfTheRoute(t *testing.T) {
-	s := serve(t, Config{Tokens: []string{"open sesame"}, V1: http.NotFoundHandler()}, func(s *Server) {
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}, Families: []api.Family{v1{http.NotFoundHandler()}}}, func(s *api.Server) {
 		s.Mount("/v1/panic", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }))
 	})
 	for name, tt := range map[string]struct {
@@ -209,7 +218,7 @@ func TestRefusalsAtTheDoorSpeakTheDialectOfTheRoute(t *testing.T) {
 func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
 	inner := http.NewServeMux()
 	inner.HandleFunc("GET /v1/tasks/{task}", func(http.ResponseWriter, *http.Request) {})
-	s := serve(t, Config{V1: inner})
+	s := serve(t, api.Config{Families: []api.Family{v1{inner}}})
 	s.do(t, "GET", "/api/flows", "")
 	s.do(t, "GET", "/healthz", "")
 	s.do(t, "GET", "/v1/tasks/one", "")
@@ -242,7 +251,7 @@ func (s *serving) longPoll(t *testing.T) <-chan int {
 }
 
 func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
-	s := serve(t, Config{ReadTimeout: 500 * time.Millisecond})
+	s := serve(t, api.Config{ReadTimeout: 500 * time.Millisecond})
 	status := s.longPoll(t)
 	select {
 	case got := <-status:
@@ -260,7 +269,7 @@ func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
 }
 
 func TestWhatTakesTooLongIsAnswered(t *testing.T) {
-	s := serve(t, Config{ReadTimeout: time.Second}, func(s *Server) {
+	s := serve(t, api.Config{ReadTimeout: time.Second}, func(s *api.Server) {
 		s.Mount("/hang", answered(func(_ http.ResponseWriter, r *http.Request) error {
 			<-r.Context().Done() // as a store does that does not answer
 			return r.Context().Err()
@@ -276,7 +285,7 @@ func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
 	for name, stays := range map[string]bool{"of a long poll": true, "of any other request": false} {
 		t.Run(name, func(t *testing.T) {
 			written := make(chan error, 1)
-			s := serve(t, Config{ReadTimeout: 300 * time.Millisecond}, func(s *Server) {
+			s := serve(t, api.Config{ReadTimeout: 300 * time.Millisecond}, func(s *api.Server) {
 				s.Mount("/large", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if stays {
 						_, leave := stream.Stay(w, r)
@@ -302,7 +311,7 @@ func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
 }
 
 func TestSlowRequestsAreCutOff(t *testing.T) {
-	s := serve(t, Config{ReadTimeout: 100 * time.Millisecond})
+	s := serve(t, api.Config{ReadTimeout: 100 * time.Millisecond})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	_, err = io.WriteString(conn, "POST /api/flows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
@@ -323,7 +332,7 @@ func TestErrorsBecomeStatuses(t *testing.T) {
 		{persistence.ErrNotFound, 404}, {persistence.ErrDuplicate, 409}, {context.DeadlineExceeded, 503},
 		{&http.MaxBytesError{}, 413}, {io.ErrUnexpectedEOF, 500},
 	} {
-		require.Equal(t, tt.want, Judge(tt.err).Status, "%v", tt.err)
+		require.Equal(t, tt.want, api.Judge(tt.err).Status, "%v", tt.err)
 	}
-	require.NotContains(t, Judge(io.ErrUnexpectedEOF).Text(), "EOF", "what is inside stays inside")
+	require.NotContains(t, api.Judge(io.ErrUnexpectedEOF).Text(), "EOF", "what is inside stays inside")
 }

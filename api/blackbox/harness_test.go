@@ -25,6 +25,8 @@ import (
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/graph"
+	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
@@ -125,13 +127,13 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 }
 
 func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
-	typed, err := v1.New(v1.Config{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry,
-		Version: "1.2.3", StoreKind: "any", Member: "blackbox", Logger: log})
+	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logger: log}
+	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
+		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry,
-		V1: typed, Logger: log, Grace: time.Second})
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed}, Grace: time.Second})
 	if err != nil {
 		return err
 	}

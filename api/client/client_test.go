@@ -67,9 +67,10 @@ func startServer(t *testing.T, inFront func(http.Handler) http.Handler) *server 
 		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Stop(context.Background())) })
-	routes, err := v1.New(v1.Config{Engine: engine, Store: store, Reader: reader, Registry: registry, StoreKind: "sqlite", Member: "here"})
+	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry}
+	routes, err := v1.New(v1.Config{Member: from, StoreKind: "sqlite", Name: "here"})
 	require.NoError(t, err)
-	shell, err := api.New(api.Config{Engine: engine, Store: store, Reader: reader, Registry: registry, V1: routes, Tokens: []string{token}})
+	shell, err := api.New(api.Config{Member: from, Families: []api.Family{routes}, Tokens: []string{token}})
 	require.NoError(t, err)
 	handler := shell.Handler()
 	if inFront != nil {

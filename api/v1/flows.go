@@ -2,7 +2,6 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -197,12 +196,4 @@ func toFlow(f *persistence.Flow) wire.Flow {
 
 func toVersion(f *persistence.Flow, v *persistence.Version) wire.Version {
 	return wire.Version{ID: v.ID, Flow: nameOf(f), Number: v.Number, Status: v.Status, Hash: v.Hash, CreatedAt: wire.Millis(v.CreatedAt)}
-}
-
-// raw is a value that is printed as it is; no value is null.
-func raw(v json.RawMessage) json.RawMessage {
-	if len(v) == 0 {
-		return json.RawMessage("null")
-	}
-	return v
 }

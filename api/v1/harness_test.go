@@ -24,6 +24,8 @@ import (
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/graph"
+	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
@@ -115,11 +117,12 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	})
 	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: 2 * deadline}}
 	t.Cleanup(s.http.CloseIdleConnections)
-	routes, err := v1.New(v1.Config{Engine: engine, Store: store, Reader: reader, Registry: registry,
-		Version: "1.2.3", StoreKind: "sqlite", Member: "here", Heartbeat: set.heartbeat,
-		Patience: set.patience, Logger: set.v1Logger})
+	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry, Logger: set.v1Logger}
+	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Heartbeat: set.heartbeat, Patience: set.patience,
+		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
 	require.NoError(t, err)
-	set.Engine, set.Store, set.Reader, set.Registry, set.V1 = engine, store, reader, registry, routes
+	from.Logger = set.Logger
+	set.Member, set.Families = from, []api.Family{graph.New(from), pgflow.New(from), routes}
 	shell, err := api.New(set.Config)
 	require.NoError(t, err)
 	s.serve(shell, set.listen)

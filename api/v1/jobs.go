@@ -109,7 +109,7 @@ func (s *service) getJob(ctx context.Context, in *JobPath) (*body[wire.Job], err
 
 // parseJob knows the ids of this API, and those that pollers know jobs and their runs by.
 func parseJob(id string) (task string, address flow.Address, err error) {
-	for _, prefix := range []string{"q-", "run-"} {
+	for _, prefix := range []string{api.QueuePrefix, api.RunPrefix} {
 		id = strings.TrimPrefix(id, prefix)
 	}
 	return flow.ParseJobID(id)

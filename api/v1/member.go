@@ -20,7 +20,7 @@ func (s *service) memberRoutes() {
 }
 
 func (s *service) info(context.Context, *struct{}) (*body[wire.Info], error) {
-	return &body[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Member, Now: wire.Time{Time: s.Engine.Now()}}}, nil
+	return &body[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Name, Now: wire.Time{Time: s.Engine.Now()}}}, nil
 }
 
 type forgetWorkerInput struct {

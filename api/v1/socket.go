@@ -130,10 +130,7 @@ func (k *socket) unsubscribe(channel string) {
 // teller tells a listener what happens until nothing more will, or ctx ends.
 type teller func(ctx context.Context, to stream.Listener) error
 
-const (
-	taskChannel = "task:"
-	runChannel  = "pgflow:run:"
-)
+const taskChannel = "task:"
 
 // lookupsAtOnce is how many subscriptions of all connections look for their tasks at once: a flood of them leaves
 // room at the store for everybody else.
@@ -151,13 +148,15 @@ func (s *service) lookUp(ctx context.Context, task string) error {
 
 // channel finds who tells about a channel. That there is no such task is found out when it begins to tell.
 func (s *service) channel(req *wire.Subscribe) (teller, error) {
-	if run, ok := strings.CutPrefix(req.Channel, runChannel); ok {
-		return func(ctx context.Context, to stream.Listener) error {
-			if err := s.lookUp(ctx, run); err != nil && !api.Missing(err) { // a run may be followed before it begins
-				return err
-			}
-			return at("subscribe", s.pgflow.Tell(ctx, run, req.After, to))
-		}, nil
+	for prefix, tell := range s.Channels {
+		if id, ok := strings.CutPrefix(req.Channel, prefix+":"); ok {
+			return func(ctx context.Context, to stream.Listener) error {
+				if err := s.lookUp(ctx, id); err != nil && !api.Missing(err) { // it may be followed before it begins
+					return err
+				}
+				return at("subscribe", tell(ctx, id, req.After, to))
+			}, nil
+		}
 	}
 	task, ok := strings.CutPrefix(req.Channel, taskChannel)
 	if !ok {

@@ -134,7 +134,7 @@ func (s *service) append(ctx context.Context, in *appendInput) (*body[wire.Appen
 	}
 	items := make([]json.RawMessage, len(in.Body.Items))
 	for i, item := range in.Body.Items {
-		items[i] = raw(item)
+		items[i] = api.OrNull(item)
 	}
 	units, err := engine.Append(ctx, s.Engine, in.Task, flow.Append{Address: addressOf(in.Body.StepName), Items: items, Route: in.Body.Route}, request)
 	if err != nil {
@@ -184,7 +184,7 @@ type signalInput struct {
 }
 
 func (s *service) signal(ctx context.Context, in *signalInput) (*body[wire.TaskSummary], error) {
-	return s.do(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: raw(in.Body.Value)}, &in.CommandInput)
+	return s.do(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value)}, &in.CommandInput)
 }
 
 type getTaskInput struct {

@@ -11,9 +11,8 @@
 package v1
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"log/slog"
 	"mime"
 	"net/http"
 	"reflect"
@@ -26,72 +25,31 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/engine"
-	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Store is what it reads and keeps without asking the engine.
-type Store interface {
-	persistence.Flows
-	persistence.Tasks
-	persistence.Queue
-	Log(ctx context.Context, job string) ([]byte, error)
-	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
-}
-
-// Reader tells what tasks are like at this moment, on any member.
-type Reader interface {
-	View(ctx context.Context, task string) (*persistence.View, error)
-	Each(ctx context.Context, tasks []string, visit func(*persistence.View) error) error
-	Plan(ctx context.Context, version string) (*flow.Plan, error)
-	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
-	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)
-	Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error)
-	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
-}
-
-// Registry knows the workers, in the order of their first registration.
-type Registry interface {
-	Deregister(ctx context.Context, id string) error // flow.NotFound for an unknown id
-	List(ctx context.Context) ([]persistence.Worker, error)
-}
-
-// Config says what is served. Zero fields below the first four have useful defaults.
+// Config says what is served. Zero fields have useful defaults.
 type Config struct {
-	Engine   engine.Engine
-	Store    Store
-	Reader   Reader
-	Registry Registry
-	Limits   flow.Limits // of definitions
+	api.Member
 
 	Version   string // of Troupe
 	StoreKind string // sqlite, postgres
-	Member    string // the member's name
+	Name      string // the member's
 
-	MaxBody   int64         // bytes of one request; what api.BodyLimit says
 	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
 	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
-	WorkerTTL time.Duration // how old a worker's last heartbeat may be before it counts as offline; 15 s
-	Logger    *slog.Logger  // hears what went wrong inside, never what was sent
+
+	// Channels of other families, by what their names begin with up to the colon before an id: who tells what happens to
+	// that, behind the last message that is known.
+	Channels map[string]Channel
 }
 
-func (c Config) withDefaults() Config {
-	if c.MaxBody <= 0 {
-		c.MaxBody = api.BodyLimit(c.Limits)
-	}
-	if c.Heartbeat <= 0 {
-		c.Heartbeat = 15 * time.Second
-	}
-	if c.Patience <= 0 {
-		c.Patience = 10 * time.Second
-	}
-	if c.WorkerTTL <= 0 {
-		c.WorkerTTL = 15 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+// Channel tells a listener what happens to something until nothing more will, or ctx ends.
+type Channel func(ctx context.Context, id, last string, to stream.Listener) error
+
+func (c Config) orDefault() Config {
+	c.Member = c.Member.OrDefault()
+	c.Heartbeat = cmp.Or(max(c.Heartbeat, 0), 15*time.Second)
+	c.Patience = cmp.Or(max(c.Patience, 0), 10*time.Second)
 	return c
 }
 
@@ -101,23 +59,26 @@ type service struct {
 	mux    *http.ServeMux
 	huma   huma.API
 	values userValues
-	pgflow api.Runs
 
 	lookups *semaphore.Weighted // of subscriptions
 }
 
-// New makes the handler of everything below /v1/.
-func New(cfg Config) (http.Handler, error) {
-	if cfg.Engine == nil || cfg.Store == nil || cfg.Reader == nil || cfg.Registry == nil {
-		return nil, errors.New("v1: Config needs Engine, Store, Reader and Registry")
+// Routes are everything below /v1/.
+type Routes interface {
+	api.Family
+	http.Handler
+}
+
+// New makes the routes.
+func New(cfg Config) (Routes, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
 	}
 	return newService(cfg), nil
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.withDefaults(), mux: http.NewServeMux(),
-		lookups: semaphore.NewWeighted(lookupsAtOnce),
-		values:  userValues{}, pgflow: api.Runs{Engine: cfg.Engine, Store: cfg.Store, Reader: cfg.Reader}}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
@@ -131,6 +92,15 @@ func newService(cfg Config) *service {
 	s.pages()
 	s.mux.HandleFunc("/", s.noRoute)
 	return s
+}
+
+// Mount lets web pages read the answers. The description needs no token: a browser cannot send one before it has a page, an
+// editor never does.
+func (s *service) Mount(shell *api.Server) {
+	shell.MountOpen("/v1/", api.ForPages(shell.NeedToken(s)))
+	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
+		shell.MountOpen(page, api.ForPages(s))
+	}
 }
 
 // describe is the OpenAPI document before its operations.

@@ -1,8 +1,10 @@
-package api
+package graph
 
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/troupe-engine/troupe/api"
 )
 
 // queryNumber reads a number of the query; what is no number counts as absent.
@@ -42,6 +44,6 @@ func writePage[T any](w http.ResponseWriter, rows []T, total, page, size int) er
 	if rows == nil {
 		rows = []T{}
 	}
-	writeJSON(w, http.StatusOK, graphPage[T]{rows, total, page, size})
+	api.WriteJSON(w, http.StatusOK, graphPage[T]{rows, total, page, size})
 	return nil
 }

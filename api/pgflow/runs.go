@@ -1,4 +1,4 @@
-package api
+package pgflow
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -53,21 +54,21 @@ func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
 // newest finds a flow and its newest published version.
 func (p *pgflow) newest(ctx context.Context, slug string) (*persistence.Flow, *persistence.Version, error) {
 	f, err := p.store.FlowBySlug(ctx, slug)
-	if Missing(err) {
+	if api.Missing(err) {
 		return nil, nil, flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	v, err := p.store.FindVersion(ctx, f.ID, 0)
-	if Missing(err) {
+	if api.Missing(err) {
 		return nil, nil, flow.Errorf(flow.NotFound, "flow %.140q has no published version", slug)
 	}
 	return f, v, err
 }
 
 func noRun(id string, err error) error {
-	if Missing(err) {
+	if api.Missing(err) {
 		return flow.Errorf(flow.NotFound, "there is no run %.140q", id)
 	}
 	return err
@@ -78,7 +79,7 @@ func (p *pgflow) writeStates(w http.ResponseWriter, r *http.Request, run string)
 	if err != nil {
 		return noRun(run, err)
 	}
-	writeJSON(w, http.StatusOK, statesOf(v.State))
+	api.WriteJSON(w, http.StatusOK, statesOf(v.State))
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
 	for i, tasks := range tasksOf(h) {
 		answer.Steps[i].Tasks = tasks
 	}
-	writeJSON(w, http.StatusOK, answer)
+	api.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
 
@@ -122,7 +123,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 	if status := shownAs(v.State); len(out.Events) == 0 && status != pgCancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
-	writeJSON(w, http.StatusOK, statesOf(v.State))
+	api.WriteJSON(w, http.StatusOK, statesOf(v.State))
 	return nil
 }
 
@@ -140,6 +141,6 @@ func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command,
 	if status := shownAs(v.State); refused != nil && (v.State.Status.Ended() || status == pgCancelled || !is(v.State)) {
 		return refused
 	}
-	writeJSON(w, http.StatusOK, statesOf(v.State))
+	api.WriteJSON(w, http.StatusOK, statesOf(v.State))
 	return nil
 }

@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -32,29 +33,29 @@ type graphRun struct {
 func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	task := r.URL.Query().Get("task_id")
 	v, err := g.reader.View(r.Context(), task)
-	if Missing(err) {
-		writeJSON(w, http.StatusOK, []graphRun{})
+	if api.Missing(err) {
+		api.WriteJSON(w, http.StatusOK, []graphRun{})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	page, err := g.reader.Runs(r.Context(), task, flow.Place{}, runsAtOnce, runsBytes)
-	if err != nil && !Missing(err) {
+	if err != nil && !api.Missing(err) {
 		return err
 	}
 	err = nil
-	list := listWriter{w: w, begin: "["}
+	list := api.ListWriter{To: w, Begin: "["}
 	for page != nil && err == nil {
 		for i := 0; i < len(page.Runs) && err == nil; i++ {
-			err = list.add(toGraphRun(task, v.State.Params, &page.Runs[i]))
+			err = list.Add(toGraphRun(task, v.State.Params, &page.Runs[i]))
 		}
 		if !page.More || err != nil {
 			break
 		}
 		page, err = g.reader.Runs(r.Context(), task, page.Next, runsAtOnce, runsBytes)
 	}
-	return list.end(r, err, "]")
+	return list.End(r, err, "]")
 }
 
 // This dialect has no pages: all runs of a task are one answer, which is put together of parts.
@@ -64,12 +65,12 @@ const (
 )
 
 func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
-	id := RunPrefix + flow.JobID(task, n.Address)
+	id := api.RunPrefix + flow.JobID(task, n.Address)
 	node, child := place(n.Address)
 	r := graphRun{
 		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
 		BranchID: joined(child, n.Branch), Prep: string(prepOf(n, params)),
-		ExecInput: string(OrNull(n.Input)), ExecOutput: string(OrNull(n.Output)), ErrorText: n.Error, Action: n.Action,
+		ExecInput: string(api.OrNull(n.Input)), ExecOutput: string(api.OrNull(n.Output)), ErrorText: n.Error, Action: n.Action,
 		StartedAt: seconds(n.StartedAt), FinishedAt: seconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {
@@ -143,9 +144,9 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	case flow.KindTimer:
 		prep["delay_ms"] = orZero(paramOf(n, params, "delay_ms"))
 	case flow.KindWaitEvent:
-		prep["signal_key"] = OrNull(paramOf(n, params, "signal_key"))
+		prep["signal_key"] = api.OrNull(paramOf(n, params, "signal_key"))
 	case flow.KindApproval:
-		prep["approval_key"] = OrNull(paramOf(n, params, "approval_key"))
+		prep["approval_key"] = api.OrNull(paramOf(n, params, "approval_key"))
 	case flow.KindForeach:
 		if n.Kind == flow.RunAttempt {
 			prep["branch"] = json.RawMessage(strconv.Itoa(n.Unit))
@@ -206,24 +207,24 @@ func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 	if !run.Log {
 		return notFound("no log path")
 	}
-	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, RunPrefix))
-	if Missing(err) {
+	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, api.RunPrefix))
+	if api.Missing(err) {
 		return notFound("log file not found")
 	}
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"content": string(content)})
+	api.WriteJSON(w, http.StatusOK, map[string]string{"content": string(content)})
 	return nil
 }
 
 func (g *graph) findRun(r *http.Request, id string) (*flow.NodeRun, error) {
-	_, task, a, err := JobOf(id, RunPrefix)
+	_, task, a, err := api.JobOf(id, api.RunPrefix)
 	if err != nil {
 		return nil, notFound("run not found")
 	}
 	run, err := g.reader.Run(r.Context(), task, a)
-	if Missing(err) {
+	if api.Missing(err) {
 		return nil, notFound("run not found")
 	}
 	return run, err

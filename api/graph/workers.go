@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"cmp"
@@ -7,12 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 
 // beat answers 404 to a worker that is not known, so that it can tell it has to register again.
 func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
 
 // deregister takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody knows the worker.
 func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, workers)
+	api.WriteJSON(w, http.StatusOK, workers)
 	return nil
 }
 
@@ -73,9 +74,9 @@ func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(workers) == 0 {
-		return &Refusal{http.StatusInternalServerError, Internal, "no worker"}
+		return &api.Refusal{Status: http.StatusInternalServerError, Kind: api.Internal, Text: "no worker"}
 	}
-	writeJSON(w, http.StatusOK, slices.MinFunc(workers, func(a, b wire.Worker) int { return cmp.Compare(a.Load, b.Load) }))
+	api.WriteJSON(w, http.StatusOK, slices.MinFunc(workers, func(a, b wire.Worker) int { return cmp.Compare(a.Load, b.Load) }))
 	return nil
 }
 

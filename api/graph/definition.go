@@ -1,10 +1,11 @@
-package api
+package graph
 
 import (
 	"bytes"
 	"context"
 	"slices"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -12,7 +13,7 @@ import (
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML. The slug
 // is that of the flow it is a version of, "" if that has none.
-func (g *graph) definitionOf(ctx context.Context, b *Body, slug string) ([]byte, error) {
+func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]byte, error) {
 	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.limits, Parse: define.ParseJSON}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {

@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"encoding/json"
@@ -8,14 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestValuesThatNestTooDeepAreRefused(t *testing.T) {
-	s := serve(t, Config{})
+	s := serve(t)
 	require.NoError(t, s.store.CreateFlow(t.Context(), persistence.Flow{ID: "flow-1", Name: "f"}))
 	require.NoError(t, s.store.CreateVersion(t.Context(), persistence.Version{ID: "v-1", FlowID: "flow-1", Number: 1, Status: "published",
 		Definition: []byte(`{"start":"a","nodes":{"a":{"service":"s","exec_type":"queue","post":{"output_key":"o"}}}}`)}))
@@ -27,7 +26,7 @@ func TestValuesThatNestTooDeepAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, resp.StatusCode)
 	require.Contains(t, body, "params nests arrays and objects deeper than 1000 levels")
 
-	member := s.Server.cfg.Engine.(*actors.Member)
+	member := s.member
 	started, err := member.StartTask(t.Context(), engine.NewTask{VersionID: "v-1"})
 	id := started.Task
 	require.NoError(t, err)

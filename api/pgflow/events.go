@@ -1,4 +1,4 @@
-package api
+package pgflow
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -25,7 +26,7 @@ func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
 	})
 	switch {
 	case opened && err != nil:
-		NoteError(r, err)
+		api.NoteError(r, err)
 	case !opened && err != nil:
 		return err
 	case !opened:
@@ -80,7 +81,7 @@ type pgStream struct {
 // find waits for a run that has yet to be started.
 func (s *pgStream) find(ctx context.Context, last string) error {
 	_, err := s.Store.Task(ctx, s.run)
-	if Missing(err) && uuid.Validate(s.run) == nil {
+	if api.Missing(err) && uuid.Validate(s.run) == nil {
 		if err := s.to.Open(); err != nil {
 			return err
 		}

@@ -1,8 +1,9 @@
-package api
+package graph
 
 import (
 	"encoding/json"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -85,7 +86,7 @@ func unitsProgress(st *flow.Step) rtUnits {
 	for i := range st.Units {
 		switch u := &st.Units[i]; u.Status {
 		case flow.UnitCompleted:
-			p.Done[st.UnitName(i)] = OrNull(u.Output)
+			p.Done[st.UnitName(i)] = api.OrNull(u.Output)
 		case flow.UnitFailed:
 			p.Errs[st.UnitName(i)] = *u.Error
 		}

@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"net/http/httptest"

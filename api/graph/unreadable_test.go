@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"encoding/json"
@@ -7,14 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestAListShowsWhatItCanOfATaskThatCannotBeRead(t *testing.T) {
-	s := serve(t, Config{})
-	member := s.Server.cfg.Engine.(*actors.Member)
+	s := serve(t)
+	member := s.member
 	require.NoError(t, s.store.CreateFlow(t.Context(), persistence.Flow{ID: "flow-1", Name: "f"}))
 	require.NoError(t, s.store.CreateVersion(t.Context(), persistence.Version{ID: "v-1", FlowID: "flow-1", Number: 1, Status: "published",
 		Definition: []byte(`{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)}))

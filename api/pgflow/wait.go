@@ -1,4 +1,4 @@
-package api
+package pgflow
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -46,11 +47,11 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case !reached && r.Context().Err() == nil && ctx.Err() != nil:
-		return &Refusal{http.StatusRequestTimeout, TimedOut, "the run is " + shownAs(s) + "; it was not as wanted in time"}
+		return &api.Refusal{Status: http.StatusRequestTimeout, Kind: api.TimedOut, Text: "the run is " + shownAs(s) + "; it was not as wanted in time"}
 	case !reached:
 		return flow.Errorf(flow.Conflict, "%s", want.missed(s))
 	}
-	writeJSON(w, http.StatusOK, statesOf(s))
+	api.WriteJSON(w, http.StatusOK, statesOf(s))
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package api
+package pgflow
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
@@ -51,7 +52,7 @@ func (p *pgflow) ensure(w http.ResponseWriter, r *http.Request) error {
 
 // createFlow is ensure for those who name the flow in the body, or in the definition.
 func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug strin
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, answer)
+	api.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, ch
 	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: slug}
 	_, newest, err := p.newest(ctx, slug)
 	switch {
-	case Missing(err):
+	case api.Missing(err):
 	case err != nil:
 		return nil, err
 	default:
@@ -151,7 +152,7 @@ func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 		return flow.Errorf(flow.Invalid, "a flow is deleted with all its runs: confirm that with ?data=true")
 	}
 	f, err := p.store.FlowBySlug(r.Context(), slug)
-	if Missing(err) {
+	if api.Missing(err) {
 		return flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
 	}
 	if err == nil {
@@ -164,7 +165,7 @@ func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"flow_slug": slug, "deleted_runs": deleted})
+	api.WriteJSON(w, http.StatusOK, map[string]any{"flow_slug": slug, "deleted_runs": deleted})
 	return nil
 }
 
@@ -178,7 +179,7 @@ func (p *pgflow) cancelAll(ctx context.Context, flowID string) error {
 		}
 		for i := range rows {
 			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
-				if _, err := p.engine.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !Missing(err) {
+				if _, err := p.engine.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !api.Missing(err) {
 					return err
 				}
 			}

@@ -1,4 +1,4 @@
-package api
+package pgflow
 
 import (
 	"encoding/json"

@@ -1,4 +1,6 @@
-package api
+// Package pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run (task), step,
+// task (unit) and cancelled.
+package pgflow
 
 import (
 	"bytes"
@@ -10,6 +12,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -18,8 +21,8 @@ import (
 // (task), step, task (unit) and cancelled. Thin handlers that decode, call and encode.
 type pgflow struct {
 	engine engine.Engine
-	store  Store
-	reader Reader
+	store  api.Store
+	reader api.Reader
 	limits flow.Limits
 
 	runs     Runs
@@ -29,18 +32,19 @@ type pgflow struct {
 	seed     maphash.Seed
 }
 
-func newPgflow(cfg Config) *pgflow {
-	return &pgflow{engine: cfg.Engine, store: cfg.Store, reader: cfg.Reader, limits: cfg.Limits,
-		runs:     Runs{cfg.Engine, cfg.Store, cfg.Reader},
+// New serves the dialect from a member.
+func New(m api.Member) api.Family {
+	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits,
+		runs:     Runs{m.Engine, m.Store, m.Reader},
 		services: flowServices{byFlow: map[string]knownServices{}}, seed: maphash.MakeSeed()}
 }
 
 const notAllowed = "method not allowed"
 
-func (p *pgflow) table() map[string]on {
-	post := func(h handler) on { return on{"POST": h} }
-	get := func(h handler) on { return on{"GET": h} }
-	return map[string]on{
+func (p *pgflow) table() map[string]api.On {
+	post := func(h api.Handler) api.On { return api.On{"POST": h} }
+	get := func(h api.Handler) api.On { return api.On{"GET": h} }
+	return map[string]api.On{
 		"/flows/{slug}":                     {"DELETE": p.deleteFlow},
 		"/flows/{slug}/ensure":              post(p.ensure),
 		"/flows/{slug}/runs":                post(p.start),
@@ -57,18 +61,17 @@ func (p *pgflow) table() map[string]on {
 	}
 }
 
-func (p *pgflow) mount(s *Server) {
+// Mount serves every route, and claims what is for this dialect on paths that the graph dialect owns.
+func (p *pgflow) Mount(s *api.Server) {
 	for path, route := range p.table() {
-		served := compatible(route.allowed(), s.needToken(p.answered(methods(notAllowed, route))))
-		s.MountOpen("/api"+path, served)
-		s.MountOpen(path, pageFirst(served))
+		s.MountCompatible(path, route.Allowed(), p.answered(api.Methods(notAllowed, route)))
 	}
-	inList := func(b *Body) bool { return b.Has("max") || b.Has("flow") || b.Has("labels") }
-	byID := func(b *Body) bool { return b.Has("id") && !b.Has("queue_id") }
+	inList := func(b *api.Body) bool { return b.Has("max") || b.Has("flow") || b.Has("labels") }
+	byID := func(b *api.Body) bool { return b.Has("id") && !b.Has("queue_id") }
 	s.Claim("/queue/poll", inList, p.answered(p.poll))
 	s.Claim("/queue/complete", byID, p.answered(p.completeByID))
 	s.Claim("/queue/heartbeat", byID, p.answered(p.extendByID))
-	s.Claim("/flows", func(b *Body) bool { return b.Has("definition") }, p.answered(p.createFlow))
+	s.Claim("/flows", func(b *api.Body) bool { return b.Has("definition") }, p.answered(p.createFlow))
 }
 
 // pgflowError is what a refusal looks like: a word for programs and a text for people.
@@ -78,7 +81,7 @@ type pgflowError struct {
 }
 
 // answered has errors answered in this dialect.
-func (p *pgflow) answered(h handler) http.Handler {
+func (p *pgflow) answered(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
 			p.refuse(w, r, err)
@@ -87,7 +90,9 @@ func (p *pgflow) answered(h handler) http.Handler {
 }
 
 func (p *pgflow) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	Refuse(w, r, err, func(w http.ResponseWriter, v Verdict) { writeJSON(w, v.Status, pgflowError{string(v.Kind), v.Text()}) })
+	api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) {
+		api.WriteJSON(w, v.Status, pgflowError{string(v.Kind), v.Text()})
+	})
 }
 
 // decode reads a body, which must be a JSON object; none is an empty one.

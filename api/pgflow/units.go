@@ -1,8 +1,9 @@
-package api
+package pgflow
 
 import (
 	"encoding/json"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -98,7 +99,7 @@ func originOf(plan *flow.PlanNode, unit, initial int) string {
 // add tells of one more attempt. They come in order.
 func (t *pgTask) add(run string, n *flow.NodeRun) {
 	if n.Attempt == 1 {
-		t.QueuedAt, t.Input = moment(n.StartedAt), OrNull(n.Input)
+		t.QueuedAt, t.Input = moment(n.StartedAt), api.OrNull(n.Input)
 	}
 	waits := n.Queue || n.Node.Exec.Type == flow.ExecDirect
 	if begun := n.ClaimedAt != 0 || n.Lost > 0 || !waits || ended(n); begun {
@@ -132,7 +133,7 @@ func (t *pgTask) end(n *flow.NodeRun) {
 	case !ended(n):
 		return
 	case n.Status == flow.AttemptOK:
-		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted, OrNull(n.Output), moment(n.EndedAt), nil, nil
+		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted, api.OrNull(n.Output), moment(n.EndedAt), nil, nil
 		return
 	case n.RetryAt != 0:
 		t.Status, t.StartedAt = pgQueued, nil

@@ -1,4 +1,4 @@
-package api
+package pgflow
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -35,7 +36,7 @@ func (p *pgflow) poll(w http.ResponseWriter, r *http.Request) error {
 	var jobs engine.Jobs
 	if len(q.Services) > 0 {
 		asked := engine.Poll{Worker: q.WorkerID, Services: q.Services, FlowID: flowID, Labels: q.Labels, Max: max(q.Max, 1)}
-		if jobs, err = Poll(w, r, p.engine, asked, q.WaitMS); err != nil {
+		if jobs, err = api.Poll(w, r, p.engine, asked, q.WaitMS); err != nil {
 			return err
 		}
 	}
@@ -47,12 +48,12 @@ func (p *pgflow) poll(w http.ResponseWriter, r *http.Request) error {
 	for i, c := range jobs {
 		tasks[i] = toQueueTask(c)
 	}
-	writeJSON(w, http.StatusOK, wire.QueueTasks{Tasks: tasks})
+	api.WriteJSON(w, http.StatusOK, wire.QueueTasks{Tasks: tasks})
 	return nil
 }
 
 func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return q, err
 	}
@@ -74,14 +75,14 @@ func toQueueTask(c engine.Claimed) wire.QueueTask {
 	j := &c.Job
 	t := wire.QueueTask{
 		ID: j.ID(), FlowSlug: j.Flow, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
-		Input: OrNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
+		Input: api.OrNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
 		Service: j.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}
 	if t.ParamsKey = j.ParamsKey; j.ParamsKey == "" {
-		t.Params = OrObject(j.Params)
+		t.Params = api.OrObject(j.Params)
 	}
 	if !j.RunApart {
-		t.FlowInput = OrNull(j.Run)
+		t.FlowInput = api.OrNull(j.Run)
 	}
 	return t
 }
@@ -152,7 +153,7 @@ func (p *pgflow) allServices(ctx context.Context, flowID string) ([]string, erro
 
 // completeByID ends a task by the id that a poll told.
 func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -162,17 +163,17 @@ func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 	if b.Bad {
 		return b.Problem()
 	}
-	_, run, at, err := JobOf(id, QueuePrefix)
+	_, run, at, err := api.JobOf(id, api.QueuePrefix)
 	if err != nil {
 		return err
 	}
-	report.Address, report.Output = at, OrNull(report.Output)
+	report.Address, report.Output = at, api.OrNull(report.Output)
 	return p.report(w, r, run, report)
 }
 
 // extendByID prolongs the claim of such a task.
 func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -181,11 +182,11 @@ func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
 	if b.Bad {
 		return b.Problem()
 	}
-	by, err := ExtendBy(seconds)
+	by, err := api.ExtendBy(seconds)
 	if err != nil {
 		return err
 	}
-	job, _, _, err := JobOf(id, QueuePrefix)
+	job, _, _, err := api.JobOf(id, api.QueuePrefix)
 	if err != nil {
 		return err
 	}
@@ -197,6 +198,6 @@ func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
 	if len(over) > 0 {
 		answer.Canceled = append(answer.Canceled, id)
 	}
-	writeJSON(w, http.StatusOK, answer)
+	api.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }

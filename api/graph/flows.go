@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -30,7 +31,7 @@ type graphVersion struct {
 func seconds(ms int64) int64 { return ms / int64(time.Second/time.Millisecond) }
 
 func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (g *graph) listFlows(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err := flow.CheckName("the status", v.Status); err != nil {
 		return err
 	}
-	if Missing(unknown) {
+	if api.Missing(unknown) {
 		return notFound("flow not found")
 	} else if unknown != nil {
 		return unknown
@@ -103,20 +104,20 @@ func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := listWriter{w: w, begin: "["}
+	list := api.ListWriter{To: w, Begin: "["}
 	for i := range versions {
 		v, unknown := g.store.Version(r.Context(), versions[i].ID)
-		if Missing(unknown) {
+		if api.Missing(unknown) {
 			continue // it was deleted meanwhile
 		}
 		if err = unknown; err == nil {
-			err = list.add(toGraphVersion(v))
+			err = list.Add(toGraphVersion(v))
 		}
 		if err != nil {
 			break
 		}
 	}
-	return list.end(r, err, "]")
+	return list.End(r, err, "]")
 }
 
 func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
@@ -125,12 +126,12 @@ func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("missing id")
 	}
 	v, err := g.store.Version(r.Context(), id)
-	if Missing(err) {
+	if api.Missing(err) {
 		return notFound("not found")
 	} else if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, toGraphVersion(v))
+	api.WriteJSON(w, http.StatusOK, toGraphVersion(v))
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package api
+package graph
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/internal/printer"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -47,14 +48,14 @@ func toGraphTask(v *persistence.View) graphTask {
 	}
 	return graphTask{
 		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
-		Status: statusText(s), Params: string(OrObject(t.Params)), Shared: shared,
+		Status: statusText(s), Params: string(api.OrObject(t.Params)), Shared: shared,
 		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
 		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
 	}
 }
 
 func (g *graph) createTask(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func isObject(text string) bool {
 
 // versionFor finds what is to be run: a flow's version by its number, else its newest published one.
 // The id of a version counts only when no flow is named; the first clients send both.
-func (g *graph) versionFor(ctx context.Context, b *Body) (string, error) {
+func (g *graph) versionFor(ctx context.Context, b *api.Body) (string, error) {
 	flowID, versionID := b.Text("FlowID"), b.Text("FlowVersionID")
 	if flowID == "" && versionID != "" {
 		return versionID, nil
@@ -93,7 +94,7 @@ func (g *graph) versionFor(ctx context.Context, b *Body) (string, error) {
 		return "", badRequest("version must be 1 or more, or absent for the newest one")
 	}
 	v, err := g.store.FindVersion(ctx, flowID, min(number, persistence.MaxVersion))
-	if Missing(err) {
+	if api.Missing(err) {
 		return "", notFound("no such flow, or no such published version of it")
 	}
 	if err != nil {
@@ -104,14 +105,14 @@ func (g *graph) versionFor(ctx context.Context, b *Body) (string, error) {
 
 func (g *graph) getTask(w http.ResponseWriter, r *http.Request) error {
 	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
-	if Missing(err) {
+	if api.Missing(err) {
 		return notFound("not found")
 	}
 	if err != nil {
 		return err
 	}
 	t := toGraphTask(v)
-	writeJSON(w, http.StatusOK, graphTaskDetail{t, t.Shared, t.CurrentNodeKey})
+	api.WriteJSON(w, http.StatusOK, graphTaskDetail{t, t.Shared, t.CurrentNodeKey})
 	return nil
 }
 
@@ -122,9 +123,9 @@ func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := listWriter{w: w, begin: `{"data":[`}
-	err = g.reader.Each(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.add(toGraphTask(v)) })
-	return list.end(r, err, fmt.Sprintf(`],"total":%d,"page":%d,"size":%d}`, total, page, size))
+	list := api.ListWriter{To: w, Begin: `{"data":[`}
+	err = g.reader.Each(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.Add(toGraphTask(v)) })
+	return list.End(r, err, fmt.Sprintf(`],"total":%d,"page":%d,"size":%d}`, total, page, size))
 }
 
 func idsOf(rows []persistence.TaskRow) []string {
@@ -141,7 +142,7 @@ func (g *graph) order(r *http.Request, task string, cmd flow.Command) error {
 }
 
 func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
-	if err := g.order(r, r.URL.Query().Get("id"), flow.Cancel{}); Missing(err) {
+	if err := g.order(r, r.URL.Query().Get("id"), flow.Cancel{}); api.Missing(err) {
 		return notFound("not found")
 	} else if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -158,8 +159,8 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 	if b.Bad || task == "" || key == "" {
 		return badRequest("bad request")
 	}
-	err = g.order(r, task, flow.Signal{Key: key, Value: OrNull(b.Raw("value"))})
-	if Missing(err) {
+	err = g.order(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value"))})
+	if api.Missing(err) {
 		return notFound("not found")
 	}
 	if err != nil {
@@ -171,14 +172,14 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 // runOnce is kept for its answers: every task here moves by itself as soon as it can.
 func (g *graph) runOnce(w http.ResponseWriter, r *http.Request) error {
 	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
-	if Missing(err) {
+	if api.Missing(err) {
 		return notFound("not found")
 	}
 	if err != nil {
 		return err
 	}
 	if v.State.Status.Ended() {
-		return &Refusal{http.StatusConflict, flow.Conflict, "the task has ended"}
+		return &api.Refusal{Status: http.StatusConflict, Kind: flow.Conflict, Text: "the task has ended"}
 	}
 	return writeOK(w)
 }

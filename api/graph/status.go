@@ -1,9 +1,10 @@
-package api
+package graph
 
 import (
 	"context"
 	"slices"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -46,7 +47,7 @@ func (g *graph) pageOfTasks(ctx context.Context, status, version string, offset,
 	if status == "" {
 		return g.plainPage(ctx, f)
 	}
-	stored := StateOf(status)
+	stored := api.StateOf(status)
 	if stored == "" { // nobody has it
 		return nil, 0, nil
 	}

@@ -1,9 +1,10 @@
-package api
+package graph
 
 import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -11,7 +12,7 @@ import (
 
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueuePoll
-	err := ReadStrict(r, func(b *Body) {
+	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueuePoll{WorkerID: b.Text("worker_id"), Services: b.Texts("services"), WaitMS: int64(b.Number("wait_ms"))}
 	})
 	if err != nil {
@@ -19,7 +20,7 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	}
 	var jobs engine.Jobs
 	if len(q.Services) > 0 {
-		if jobs, err = Poll(w, r, g.engine, engine.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}, q.WaitMS); err != nil {
+		if jobs, err = api.Poll(w, r, g.engine, engine.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}, q.WaitMS); err != nil {
 			return err
 		}
 	}
@@ -40,7 +41,7 @@ func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
 	if c.Job.ParamsKey != "" {
 		job.Params = nil // they are in there
 	}
-	writeJSON(w, http.StatusOK, job)
+	api.WriteJSON(w, http.StatusOK, job)
 	return nil
 }
 
@@ -48,9 +49,9 @@ func toQueueJob(worker string, c engine.Claimed) wire.QueueJob {
 	id := c.Job.ID()
 	node, _ := place(c.Job.Address)
 	return wire.QueueJob{
-		ID: QueuePrefix + id, TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Service, Status: "claimed",
+		ID: api.QueuePrefix + id, TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Service, Status: "claimed",
 		WorkerID: worker, CreatedAt: seconds(c.Job.EnqueuedAt), StartedAt: seconds(c.ClaimedAt), TimeoutAt: seconds(c.Until),
-		Input: OrNull(c.Job.Input), Params: OrObject(c.Job.Params), RunID: RunPrefix + id, Token: c.Token,
+		Input: api.OrNull(c.Job.Input), Params: api.OrObject(c.Job.Params), RunID: api.RunPrefix + id, Token: c.Token,
 		VisibilityMS: c.Until - c.ClaimedAt,
 	}
 }
@@ -58,7 +59,7 @@ func toQueueJob(worker string, c engine.Claimed) wire.QueueJob {
 func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueComplete
 	var worker string
-	b, err := ReadBody(r)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job, task, a, err := JobOf(q.QueueID, QueuePrefix)
+	job, task, a, err := api.JobOf(q.QueueID, api.QueuePrefix)
 	if err != nil {
 		return notFound("queue entry not found")
 	}
@@ -106,18 +107,18 @@ func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wir
 // params tells a worker what was too large to go along with each job.
 func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueParams
-	err := ReadStrict(r, func(b *Body) {
+	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueParams{QueueID: b.Text("queue_id"), Token: b.Text("token")}
 	})
 	if err != nil {
 		return err
 	}
-	_, task, a, err := JobOf(q.QueueID, QueuePrefix)
+	_, task, a, err := api.JobOf(q.QueueID, api.QueuePrefix)
 	if err != nil {
 		return notFound("queue entry not found")
 	}
 	v, err := g.reader.View(r.Context(), task)
-	if Missing(err) {
+	if api.Missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
@@ -129,14 +130,14 @@ func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 	case q.Token != "" && !v.State.Holds(a, q.Token):
 		return flow.Errorf(flow.Conflict, "the token is not that of the newest claim: another worker holds the job")
 	}
-	writeJSON(w, http.StatusOK, wire.QueueParamsAnswer{Params: OrObject(job.Params), FlowInput: OrNull(job.Run)})
+	api.WriteJSON(w, http.StatusOK, wire.QueueParamsAnswer{Params: api.OrObject(job.Params), FlowInput: api.OrNull(job.Run)})
 	return nil
 }
 
 // extend prolongs claims.
 func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueHeartbeat
-	err := ReadStrict(r, func(b *Body) {
+	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueHeartbeat{QueueID: b.Text("queue_id"), QueueIDs: b.Texts("queue_ids"), Token: b.Text("token"), WorkerID: b.Text("worker_id")}
 		b.Into("extend", &q.Extend)
 	})
@@ -149,13 +150,13 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	} else if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
+	api.WriteJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
 	return nil
 }
 
 // prolong answers with the ids of those jobs that nobody waits for any longer, as they were asked for.
 func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []string, err error) {
-	by, err := ExtendBy(q.Extend)
+	by, err := api.ExtendBy(q.Extend)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []stri
 	claims := make([]engine.Claim, len(ids))
 	for i, id := range ids {
 		claims[i].Token = q.Token
-		if claims[i].Job, _, _, err = JobOf(id, QueuePrefix); err != nil {
+		if claims[i].Job, _, _, err = api.JobOf(id, api.QueuePrefix); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +190,7 @@ func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []stri
 
 func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueRelease
-	err := ReadStrict(r, func(b *Body) {
+	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueRelease{QueueID: b.Text("queue_id"), Token: b.Text("token")}
 		b.Into("claims", &q.Claims)
 	})
@@ -202,14 +203,14 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 	}
 	claims := make([]engine.Claim, len(all))
 	for i, c := range all {
-		if claims[i].Job, _, _, err = JobOf(c.QueueID, QueuePrefix); err != nil {
+		if claims[i].Job, _, _, err = api.JobOf(c.QueueID, api.QueuePrefix); err != nil {
 			return notFound("queue entry not found")
 		}
 		if claims[i].Token = c.Token; c.Token == "" {
 			return badRequest("token required: it is in the answer of the poll")
 		}
 	}
-	if err := engine.GiveBack(r.Context(), g.engine, claims); Missing(err) {
+	if err := engine.GiveBack(r.Context(), g.engine, claims); api.Missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
@@ -220,7 +221,7 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 // updateRun answers 200 for runs that are over or were never there, as workers expect.
 func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueUpdateRun
-	err := ReadStrict(r, func(b *Body) {
+	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueUpdateRun{RunID: b.Text("run_id"), Status: b.Text("status")}
 	})
 	if err != nil {
@@ -229,11 +230,11 @@ func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	if q.RunID == "" {
 		return badRequest("run_id required")
 	}
-	_, task, a, err := JobOf(q.RunID, RunPrefix)
+	_, task, a, err := api.JobOf(q.RunID, api.RunPrefix)
 	if err == nil {
 		err = g.order(r, task, flow.Note{Address: a, Text: q.Status})
 	}
-	if err != nil && !Missing(err) && flow.ErrorKindOf(err) != flow.Conflict {
+	if err != nil && !api.Missing(err) && flow.ErrorKindOf(err) != flow.Conflict {
 		return err
 	}
 	return writeOK(w)

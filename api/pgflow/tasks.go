@@ -1,9 +1,10 @@
-package api
+package pgflow
 
 import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -93,7 +94,7 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 // it is, like any other.
 func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
-	if report.Scope == "" && Missing(err) { // the step may be inside a branch
+	if report.Scope == "" && api.Missing(err) { // the step may be inside a branch
 		at, _, unknown := p.locate(r.Context(), run, report.Address)
 		if unknown != nil {
 			return unknown
@@ -107,16 +108,16 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 		}
 	}
 	switch {
-	case report.Scope != "" && Missing(err): // the flow in which it was is over
+	case report.Scope != "" && api.Missing(err): // the flow in which it was is over
 		return p.writeUnchanged(w, r, run, report.Address, noTask(report.Address))
-	case err != nil && Missing(err):
+	case err != nil && api.Missing(err):
 		return noTask(report.Address)
 	case err != nil:
 		return err
 	}
 	for i := range out.Events {
 		if e := &out.Events[i]; e.Type == flow.AttemptEnded {
-			writeJSON(w, http.StatusOK, reportedBy(run, e))
+			api.WriteJSON(w, http.StatusOK, reportedBy(run, e))
 			return nil
 		}
 	}
@@ -130,7 +131,7 @@ func reportedBy(run string, e *flow.Event) pgReported {
 		LastWorkerID: textOrNull(e.Worker), Changed: true}
 	status := flow.AttemptStatus(e.Status)
 	if status == flow.AttemptOK {
-		r.Status, r.Output, r.CompletedAt = pgCompleted, OrNull(e.Output), moment(e.At)
+		r.Status, r.Output, r.CompletedAt = pgCompleted, api.OrNull(e.Output), moment(e.At)
 		return r
 	}
 	reason := reasonOf(status)
@@ -151,7 +152,7 @@ func (p *pgflow) writeUnchanged(w http.ResponseWriter, r *http.Request, run stri
 	if !found {
 		return refusal
 	}
-	writeJSON(w, http.StatusOK, pgReported{RunID: run, StepSlug: t.StepSlug, TaskIndex: t.TaskIndex, Status: t.Status, Attempts: t.Attempts,
+	api.WriteJSON(w, http.StatusOK, pgReported{RunID: run, StepSlug: t.StepSlug, TaskIndex: t.TaskIndex, Status: t.Status, Attempts: t.Attempts,
 		Output: t.Output, ErrorMessage: t.ErrorMessage, FailureReason: t.FailureReason, CompletedAt: t.CompletedAt, FailedAt: t.FailedAt,
 		LastWorkerID: t.LastWorkerID})
 	return nil
@@ -178,7 +179,7 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	at := flow.Address{Node: q.Step}
 	indexes, err := engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
-	if Missing(err) { // the step may be inside a branch
+	if api.Missing(err) { // the step may be inside a branch
 		if at, _, err = p.locate(r.Context(), run, at); err == nil {
 			indexes, err = engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
 		}
@@ -186,6 +187,6 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusCreated, map[string][]int{"task_indexes": indexes})
+	api.WriteJSON(w, http.StatusCreated, map[string][]int{"task_indexes": indexes})
 	return nil
 }

@@ -1,9 +1,10 @@
-package api
+package pgflow
 
 import (
 	"cmp"
 	"encoding/json"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -59,7 +60,7 @@ func runStatusOf(s *flow.State) string {
 }
 
 func toRun(s *flow.State) pgRun {
-	r := pgRun{RunID: s.Task, FlowSlug: s.Plan.FlowSlug, Status: runStatusOf(s), Input: OrNull(s.Params), Output: json.RawMessage("null"),
+	r := pgRun{RunID: s.Task, FlowSlug: s.Plan.FlowSlug, Status: runStatusOf(s), Input: api.OrNull(s.Params), Output: json.RawMessage("null"),
 		ErrorMessage: textOrNull(s.Error), RemainingSteps: remainingSteps(s),
 		StartedAt: moment(s.CreatedAt), PausedAt: moment(s.PausedAt), ResumedAt: moment(s.ResumedAt)}
 	switch shownAs(s) {
@@ -132,7 +133,7 @@ func toStep(s *flow.State, index int) pgStep {
 	case "":
 		r.Status = string(flow.StepCreated)
 	case flow.StepCompleted:
-		r.Output, r.CompletedAt = OrNull(n.Output), moment(n.EndedAt)
+		r.Output, r.CompletedAt = api.OrNull(n.Output), moment(n.EndedAt)
 		r.StartedAt = moment(cmp.Or(n.StartedAt, n.EndedAt)) // one without tasks starts and ends at once
 	case flow.StepFailed:
 		r.FailureReason, r.FailedAt = textOrNull(n.Reason), moment(n.EndedAt)

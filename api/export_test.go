@@ -1,0 +1,13 @@
+package api
+
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+)
+
+// Patience has requests wait for their turn no longer than that.
+func Patience(s *Server, d time.Duration) { s.turns.patience = d }
+
+// Instead has a server ask another engine.
+func Instead(s *Server, of func(engine.Engine) engine.Engine) { s.cfg.Engine = of(s.cfg.Engine) }

@@ -1,0 +1,92 @@
+// Package graph serves the PocketFlow dialect: flows in graph mode, their tasks and runs, workers, and the queue. Its words
+// are task, run (an attempt) and waiting_queue; fields are found whatever the case of their names, and bodies that cannot be
+// read count as empty, as its first clients need it.
+package graph
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// graph serves the PocketFlow dialect: thin handlers that decode, call and encode.
+type graph struct {
+	engine   engine.Engine
+	store    api.Store
+	reader   api.Reader
+	registry api.Registry
+	limits   flow.Limits
+	aliveFor time.Duration // after a worker's last sign of life
+}
+
+// New serves the dialect from a member.
+func New(m api.Member) api.Family {
+	m = m.OrDefault()
+	return &graph{engine: m.Engine, store: m.Store, reader: m.Reader, registry: m.Registry, limits: m.Limits, aliveFor: m.WorkerTTL}
+}
+
+func (g *graph) table() map[string]api.Handler {
+	return map[string]api.Handler{
+		"/workers/register":   g.register,
+		"/workers/heartbeat":  g.beat,
+		"/workers/deregister": g.deregister,
+		"/workers/list":       g.listWorkers,
+		"/workers/allocate":   g.allocate,
+		"/register":           g.register,
+		"/heartbeat":          g.beat,
+		"/list":               g.listWorkers,
+		"/allocate":           g.allocate,
+		"/flows":              api.Methods("method", api.On{"POST": g.createFlow, "GET": g.listFlows}),
+		"/flows/version":      api.Methods("method", api.On{"POST": g.createVersion, "GET": g.listVersions}),
+		"/flows/version/get":  g.getVersion,
+		"/tasks":              api.Methods("method", api.On{"POST": g.createTask, "GET": g.listTasks}),
+		"/tasks/get":          g.getTask,
+		"/tasks/runs":         g.listRuns,
+		"/tasks/logs":         g.getLog,
+		"/tasks/cancel":       api.Methods("method", api.On{"POST": g.cancel}),
+		"/tasks/signal":       api.Methods("method", api.On{"POST": g.signal}),
+		"/tasks/run_once":     api.Methods("method", api.On{"POST": g.runOnce}),
+		"/queue/poll":         api.Methods("method not allowed", api.On{"POST": g.poll}),
+		"/queue/complete":     api.Methods("method not allowed", api.On{"POST": g.complete}),
+		"/queue/heartbeat":    api.Methods("method not allowed", api.On{"POST": g.extend}),
+		"/queue/release":      api.Methods("method not allowed", api.On{"POST": g.release}),
+		"/queue/params":       api.Methods("method not allowed", api.On{"POST": g.params}),
+		"/queue/update_run":   api.Methods("method not allowed", api.On{"POST": g.updateRun}),
+	}
+}
+
+// Mount serves every route.
+func (g *graph) Mount(s *api.Server) {
+	for path, h := range g.table() {
+		s.MountCompatible(path, api.CommonMethods, s.Shared(path, answered(h)))
+	}
+}
+
+func badRequest(text string) error {
+	return &api.Refusal{Status: http.StatusBadRequest, Kind: flow.Invalid, Text: text}
+}
+func notFound(text string) error {
+	return &api.Refusal{Status: http.StatusNotFound, Kind: flow.NotFound, Text: text}
+}
+
+// answered has errors answered in this dialect.
+func answered(h api.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) { api.WriteError(w, v.Status, v.Text()) })
+		}
+	})
+}
+
+func writeOK(w http.ResponseWriter) error {
+	api.WriteJSON(w, http.StatusOK, map[string]string{"ok": "1"})
+	return nil
+}
+
+func writeID(w http.ResponseWriter, id string) error {
+	api.WriteJSON(w, http.StatusOK, map[string]string{"id": id})
+	return nil
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Member is what all families of routes are served from. The fields below the first four have useful defaults.
+type Member struct {
+	Engine   engine.Engine
+	Store    Store
+	Reader   Reader
+	Registry Registry
+
+	Limits    flow.Limits   // of definitions
+	WorkerTTL time.Duration // how old a live worker's last sign of life may be; 15 s
+	MaxBody   int64         // bytes of one request; what BodyLimit says
+	Logger    *slog.Logger  // hears what went wrong inside, never what was sent
+}
+
+// Check says what is missing.
+func (m Member) Check() error {
+	if m.Engine == nil || m.Store == nil || m.Reader == nil || m.Registry == nil {
+		return errors.New("api: Member needs Engine, Store, Reader and Registry")
+	}
+	return nil
+}
+
+// OrDefault fills in what was not said.
+func (m Member) OrDefault() Member {
+	m.MaxBody = cmp.Or(max(m.MaxBody, 0), BodyLimit(m.Limits))
+	m.WorkerTTL = cmp.Or(max(m.WorkerTTL, 0), 15*time.Second)
+	if m.Logger == nil {
+		m.Logger = slog.New(slog.DiscardHandler)
+	}
+	return m
+}
+
+// BodyLimit is how many bytes a request may have: 8 MiB, or what a value may have with room for all that comes
+// with it, such as a log.
+func BodyLimit(l flow.Limits) int64 {
+	return max(8<<20, int64(l.OrDefault().Value)+2<<20)
+}
+
+// Store is what they read and keep without asking the engine.
+type Store interface {
+	persistence.Flows
+	persistence.Tasks
+	persistence.Queue
+	persistence.Logs
+	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
+	Ping(ctx context.Context) error
+}
+
+// Reader tells what tasks are like at this moment, on any member.
+type Reader interface {
+	View(ctx context.Context, task string) (*persistence.View, error)
+	// Each visits tasks in order. Unknown ones are left out; one that cannot be read says so.
+	Each(ctx context.Context, tasks []string, visit func(*persistence.View) error) error
+	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
+	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)
+	History(ctx context.Context, task string) (*flow.History, error)
+	Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error)
+	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
+	Plan(ctx context.Context, version string) (*flow.Plan, error)
+}
+
+// Registry knows the workers.
+type Registry interface {
+	Register(ctx context.Context, w persistence.Worker) error
+	// Heartbeat is flow.NotFound for an id that never registered.
+	Heartbeat(ctx context.Context, id string, load int) error
+	// Deregister is flow.NotFound for an id that is not registered.
+	Deregister(ctx context.Context, id string) error
+	// List tells all workers in the order of their first registration.
+	List(ctx context.Context) ([]persistence.Worker, error)
+}

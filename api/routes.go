@@ -1,0 +1,67 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Family is a family of routes.
+type Family interface{ Mount(s *Server) }
+
+// Handler is a route of a dialect, which answers its errors in its own way.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// On says which method does what on a route. HEAD is a GET whose body nobody reads.
+type On map[string]Handler
+
+// Methods are a route. What no method does is refused with a text.
+func Methods(otherwise string, by On) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		h, ok := by[method]
+		if !ok {
+			return &Refusal{http.StatusMethodNotAllowed, flow.Invalid, otherwise}
+		}
+		return h(w, r)
+	}
+}
+
+// Allowed lists the methods of a route for browsers.
+func (o On) Allowed() string {
+	return strings.Join(append(slices.Sorted(maps.Keys(o)), http.MethodOptions), ",")
+}
+
+// Mount adds a family of routes behind the tokens.
+func (s *Server) Mount(pattern string, h http.Handler) {
+	s.mux.Handle(pattern, s.NeedToken(h))
+}
+
+// MountOpen adds routes that need no token: pages, and services that check credentials themselves.
+func (s *Server) MountOpen(pattern string, h http.Handler) {
+	s.mux.Handle(pattern, h)
+}
+
+// MountCompatible serves a route behind the tokens as clients of the original know it: under /api and, for those without
+// that prefix, bare. Pages share some bare paths, so a GET that asks for HTML gets the page. Browsers are told of
+// the methods.
+func (s *Server) MountCompatible(path, methods string, h http.Handler) {
+	served := compatible(methods, s.NeedToken(h))
+	s.MountOpen("/api"+path, served)
+	s.MountOpen(path, pageFirst(served))
+}
+
+// unknownRoute has the headers for OPTIONS alone, as the original.
+func unknownRoute(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodOptions {
+		compatible(CommonMethods, nil).ServeHTTP(w, r)
+		return
+	}
+	http.NotFound(w, r)
+}
