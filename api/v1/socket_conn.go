@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -94,6 +95,7 @@ func (k *socket) read() {
 		if k.ctx.Err() == nil {
 			k.heard(kind, data)
 		}
+		runtime.Gosched() // one that has much to say lets everybody else have a word in between
 	}
 }
 
