@@ -6,7 +6,7 @@ SEEDS ?= 10000
 KILLS ?= 100
 BENCHFLAGS ?=
 
-.PHONY: test race lint generate generated fuzz sim crash attack bench postgres
+.PHONY: test race lint cross generate generated fuzz sim crash attack bench postgres
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -22,6 +22,12 @@ lint:
 	[ -z "$$files" ] || { echo "Not formatted (gofmt -w):"; echo "$$files"; exit 1; }
 	@go vet ./...
 	@go tool staticcheck ./...
+
+## Does it build where it is not tested? The files for Windows alone are vetted where their tests run there, too.
+cross:
+	@GOOS=windows GOARCH=amd64 go build ./...
+	@GOOS=windows GOARCH=amd64 go vet ./api ./internal/child ./persistence/sqlite
+	@GOOS=darwin GOARCH=arm64 go build ./...
 
 generate:
 	@go generate ./...

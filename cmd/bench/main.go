@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command bench measures a member: one JSON line a run.
 //
 //	go run ./cmd/bench -workload chain -store postgres -worker func -concurrency 64 -n 2000

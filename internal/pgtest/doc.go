@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgtest gives tests and benchmarks a real PostgreSQL server of their own.
 //
 // What it promises:

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package process runs programs beside a test: they end with it, whatever happens, can be killed, frozen
 // and stopped, and what they say goes to a log of their name.
 package process
