@@ -6,7 +6,7 @@ SEEDS ?= 10000
 KILLS ?= 100
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross generate generated fuzz sim crash attack bench postgres
+.PHONY: test race lint cross vuln generate generated fuzz sim crash attack bench postgres
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -28,6 +28,10 @@ cross:
 	@GOOS=windows GOARCH=amd64 go build ./...
 	@GOOS=windows GOARCH=amd64 go vet ./api ./internal/child ./persistence/sqlite
 	@GOOS=darwin GOARCH=arm64 go build ./...
+
+## Known vulnerabilities in what we use and reach.
+vuln:
+	@scripts/vuln.sh
 
 generate:
 	@go generate ./...
