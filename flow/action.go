@@ -3,7 +3,6 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -95,38 +94,4 @@ func (st *Step) approvalAction(value json.RawMessage) string {
 	default:
 		return p.ActionStatic
 	}
-}
-
-// UnitName is a unit's name in history: a parallel's branch or an item's index.
-func (st *Step) UnitName(i int) string {
-	switch st.Node.Kind {
-	case KindParallel:
-		if i < len(st.names) {
-			return st.names[i]
-		}
-	case KindForeach, KindFanout:
-		return strconv.Itoa(i)
-	}
-	return ""
-}
-
-// errorsJSON is the object {"<unit's name>":"<error>"} of the failed units.
-func (st *Step) errorsJSON() string {
-	b := []byte{'{'}
-	for i := range st.Units {
-		u := &st.Units[i]
-		if u.Status != UnitFailed {
-			continue
-		}
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(expr.AppendQuote(b, st.UnitName(i)), ':')
-		b = expr.AppendQuote(b, *u.Error)
-		if len(b) > maxErrorText {
-			b = append(b, `,"…":"more errors"`...)
-			break
-		}
-	}
-	return string(append(b, '}'))
 }

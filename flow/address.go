@@ -110,3 +110,19 @@ func ParseJobID(id string) (task string, a Address, err error) {
 	}
 	return parts[0], a, nil
 }
+
+// String makes an address readable in logs.
+func (a Address) String() string {
+	b := []byte(a.Scope)
+	if len(b) > 0 {
+		b = append(b, '/')
+	}
+	b = append(b, a.Node...)
+	for _, part := range []struct {
+		mark byte
+		n    int
+	}{{'#', a.Visit}, {'.', a.Unit}, {'!', a.Attempt}} {
+		b = strconv.AppendInt(append(b, part.mark), int64(part.n), 10)
+	}
+	return string(b)
+}

@@ -32,24 +32,6 @@ type Undo struct {
 // may close again. No other path is like these, because those name the visit they belong to.
 const closingScope = "~"
 
-func (s *State) linkClosing() {
-	if s.Root.Shared == nil {
-		s.Root.Shared = map[string]json.RawMessage{}
-	}
-	sc := s.Closing.Scope
-	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
-	sc.mode = closingMode{}
-	s.scopes[sc.Path] = sc
-}
-
-// objectOr is a value if it is an object.
-func objectOr(v json.RawMessage) json.RawMessage {
-	if expr.KindOf(v) == expr.KindObject {
-		return v
-	}
-	return nil
-}
-
 // close begins to close: everything else is over.
 func (s *State) close(e *Event) {
 	s.Root.cut(s)
@@ -68,15 +50,6 @@ func (s *State) close(e *Event) {
 		s.Done = nil
 	}
 	s.linkClosing()
-}
-
-// cut drops the active steps of a scope and what is below them.
-func (sc *Scope) cut(s *State) {
-	for _, st := range sc.Active() {
-		s.forget(st)
-		sc.mode.drop(sc, st, s.UpdatedAt)
-		*sc.mode.kept(sc, st.Node) = s.keep(st)
-	}
 }
 
 // remember notes a completed step that can be undone.

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -10,7 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// fill starts units while the window has room, and looks at the scope below.
+// fill starts units of a step while its window has room: first those whose next try is due, then those that have not been
+// started yet. Units without room are started when others land (see landed); for a try that is not due yet it sets an
+// alarm. A step with a scope inside has no units: that scope is looked at instead.
 func (d *decider) fill(st *Step) {
 	if st.Child != nil {
 		d.later(st.Child)
@@ -109,67 +110,6 @@ func (d *decider) attempt(a Address) (*Step, *Unit) {
 		return nil, nil
 	}
 	return d.s.attempt(a)
-}
-
-func (d *decider) claim(c Claim) error {
-	st, u := d.attempt(c.Address)
-	if u == nil || st.exec(c.Unit).Type != ExecQueue {
-		return ErrOver
-	}
-	switch {
-	case u.Live.Worker != "" && c.Token != "" && c.Token == u.Live.Token:
-		return nil // it is this claim that has it
-	case u.Live.Worker != "":
-		return Errorf(Conflict, "the job is claimed by another worker")
-	}
-	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: cmp.Or(text(c.Worker, MaxName), "anonymous"), Token: text(c.Token, MaxName), Until: d.until(st, c.Unit, c.Until)}
-	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
-		e.Due = d.in(st.Node.TimeoutMS)
-	}
-	d.emit(e)
-	return nil
-}
-
-// extend prolongs a claim. It is written down only when that gains a good part of the claim's time,
-// so frequent heartbeats cost nothing.
-func (d *decider) extend(c Extend) error {
-	st, u := d.attempt(c.Address)
-	if u == nil || u.Live.Worker == "" {
-		return ErrOver
-	}
-	if c.Token != "" && c.Token != u.Live.Token || c.Token == "" && c.Worker != "" && c.Worker != u.Live.Worker {
-		return Errorf(Conflict, "the job is claimed by another worker")
-	}
-	until := d.until(st, c.Unit, c.Until)
-	if c.MS > 0 {
-		until = d.in(c.MS)
-	}
-	if gain := until - u.Live.Until; gain*2 >= until-d.env.Now {
-		d.emit(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: until})
-	}
-	return nil
-}
-
-// until is how long a claim holds: the node's own visibility before what the claim asks for.
-func (d *decider) until(st *Step, unit int, asked int64) int64 {
-	x := st.exec(unit)
-	if ms := max(x.VisibilityMS, x.HeartbeatMS); ms > 0 {
-		return d.in(ms)
-	}
-	return asked
-}
-
-func (d *decider) note(c Note) error {
-	_, u := d.attempt(c.Address)
-	if u == nil || u.Live.Note == c.Text {
-		return nil
-	}
-	if len(c.Text) > MaxName {
-		return Errorf(Invalid, "status has %d bytes, more than the limit of %d", len(c.Text), MaxName)
-	}
-	d.emit(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: text(c.Text, MaxName)})
-	return nil
 }
 
 // reports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
@@ -299,165 +239,6 @@ func (d *decider) landed(st *Step) {
 	default:
 		d.refill(st)
 	}
-}
-
-// unclaimed ends an attempt that nobody has taken in time.
-func (d *decider) unclaimed(a Address) {
-	st, _ := d.s.attempt(a)
-	d.expire(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.exec(a.Unit).StartMS))
-}
-
-// silent deals with a claim that has run out: a heartbeat_timeout ends the attempt, else somebody else
-// gets the job, unless its worker shows that it lives and has it.
-func (d *decider) silent(c Lapse) {
-	a := c.Address
-	st, u := d.s.attempt(a)
-	if st.exec(a.Unit).HeartbeatMS > 0 {
-		d.expire(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms", u.Live.Worker, st.exec(a.Unit).HeartbeatMS))
-		return
-	}
-	visibility := d.until(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
-	if until := c.Signs.Heard + visibility; until > d.env.Now && u.Live.keptBy(c.Signs) {
-		e := st.event(AttemptExtended)
-		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
-		d.emit(e)
-		return
-	}
-	d.lost(a, "")
-}
-
-// keptBy says whether a worker that lives can still have a claim. One that began anew since, or that asks for other
-// jobs and has never noted what this one's state is, may not have got the answer that gave it the job.
-func (l *Live) keptBy(s Signs) bool {
-	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
-}
-
-func (d *decider) timeOut(a Address) {
-	st, _ := d.s.attempt(a)
-	d.expire(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))
-}
-
-// expire ends an attempt whose time is up.
-func (d *decider) expire(a Address, text string) {
-	st, u := d.s.attempt(a)
-	d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
-	d.settle(st, u, Report{Address: a, TimedOut: true, Error: text})
-}
-
-// giveBack returns a claimed attempt. Nobody worked on it, so that is no delivery in vain.
-func (d *decider) giveBack(c GiveBack) {
-	if st, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
-		d.again(st, c.Address, "", u.Live.Deliveries)
-	}
-}
-
-// lost takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
-func (d *decider) lost(a Address, carrier string) {
-	st, u := d.s.attempt(a)
-	if u.Live.Deliveries+1 >= d.limits.Deliveries {
-		d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
-		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
-		return
-	}
-	d.again(st, a, carrier, u.Live.Deliveries+1)
-}
-
-func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
-	e := st.event(AttemptReturned)
-	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
-	d.emit(e)
-}
-
-func (d *decider) noteBegun(a Address) error {
-	st, u := d.attempt(a)
-	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != d.env.Member {
-		return ErrOver
-	}
-	if u.Status != UnitRunning {
-		e := st.event(AttemptBegun)
-		e.Unit, e.Attempt = a.Unit, a.Attempt
-		d.emit(e)
-	}
-	return nil
-}
-
-// leave returns to the member itself, which nobody waits for, what it has begun: the next one takes over
-// what was not.
-func (d *decider) leave(c Leave) {
-	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
-		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning {
-			d.again(st, a, d.env.Member, u.Live.Deliveries)
-		}
-	})
-	if !all {
-		d.rest = c
-	}
-}
-
-// recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
-// which that is not known because it was never returned before, was not lost with it.
-func (d *decider) recover(c Recover) {
-	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
-		switch {
-		case u.Live.Worker != "":
-			d.reprieve(st, u, a, c)
-		case u.Live.Carrier == d.env.Member:
-		case u.Status == UnitRunning:
-			d.lost(a, d.env.Member)
-		default:
-			d.again(st, a, d.env.Member, u.Live.Deliveries)
-		}
-	})
-	switch {
-	case !all:
-		d.rest = c // what was taken over stays so
-	case !d.s.Status.Ended():
-		d.everywhere()
-		d.wake() // a signal may have come for which there was no room
-	}
-}
-
-// reprieve prolongs a claim whose holder may have had nobody to tell that it is alive. One of the member's
-// own time is never touched: it holds for all of its time.
-func (d *decider) reprieve(st *Step, u *Unit, a Address, c Recover) {
-	visibility := d.until(st, a.Unit, d.in(c.Visibility)) - d.env.Now
-	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
-		e := st.event(AttemptExtended)
-		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
-		d.emit(e)
-	}
-}
-
-// eachCarried calls f for every attempt that a member carries or a worker has claimed, as long as the
-// decision has room; else it is false. f may end the attempt, its step and the task.
-func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
-	if d.s.Status.Ended() {
-		return true
-	}
-	return d.carriedIn(d.s.stage(), f)
-}
-
-func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
-	for _, st := range sc.Active() {
-		at := st.Address()
-		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
-			if d.s.step(at) != st {
-				break // giving up on a unit ended the step, or the task
-			}
-			if u := &st.Units[i]; u.Live != nil && (u.Live.Carrier != "" || u.Live.Worker != "") {
-				if d.full() {
-					return false
-				}
-				a := at
-				a.Unit, a.Attempt = i, int(u.Attempt)
-				f(st, u, a)
-			}
-		}
-		if st.Child != nil && d.s.step(at) == st && !d.carriedIn(st.Child, f) {
-			return false
-		}
-	}
-	return true
 }
 
 // withdraw takes back everything in flight in a step and below it.

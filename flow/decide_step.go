@@ -274,3 +274,24 @@ func (d *decider) failStep(c FailStep) {
 	d.withdraw(st)
 	d.finish(st, ending{failed: "internal: " + text(c.Error, maxErrorText)})
 }
+
+// errorsJSON is the object {"<unit's name>":"<error>"} of the failed units.
+func (st *Step) errorsJSON() string {
+	b := []byte{'{'}
+	for i := range st.Units {
+		u := &st.Units[i]
+		if u.Status != UnitFailed {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, st.UnitName(i)), ':')
+		b = expr.AppendQuote(b, *u.Error)
+		if len(b) > maxErrorText {
+			b = append(b, `,"…":"more errors"`...)
+			break
+		}
+	}
+	return string(append(b, '}'))
+}

@@ -1,17 +1,36 @@
-// Package flow is the pure core of Troupe: what a flow is and what a task of it does next.
+// Package flow is the pure core of Troupe: what a task of a flow is, and what it does next.
 //
 // It has no clock, does no I/O and starts no goroutine; time and chance arrive inside commands, so
 // equal inputs give equal outputs and any failure replays.
 //
-//	Definition ──Compile──► Plan                    every problem reported at once
 //	State + Command ──Decide──► Decision            the events that happen and the effects they have
 //	State + Event   ──Evolve──► State               what an event means; never fails, never decides
 //	State           ──Outstanding──► []Effect       what the world still owes after a crash
 //
+// What a task follows is a Plan, which package compile makes of a definition (package define); package show renders it.
+//
 // Decide evolves the state as it goes, through Evolve alone: folding the events of all decisions
-// over an empty State gives the very same state. Decide refuses before it changes anything.
+// over an empty State gives the very same state. Decide refuses before it changes anything. Whoever reads a State
+// changes nothing in it, so any number may read at once.
 //
 // Promises: values (params, inputs, outputs, shared) stay the JSON bytes they came as; the cost of a
 // decision depends on what changed, not on the size of the task; nothing that a user sends makes
 // Decide panic or a task get stuck; a report about an attempt that has ended changes nothing.
+//
+// # Reading order
+//
+// What there is: plan.go and plan_dag.go, state.go and state_dag.go; command.go, event.go and effect.go.
+//
+// What happens: decide.go takes a command through its decision. From there it goes to decide_task.go (a task as a whole),
+// decide_step.go (a visit of a node, from enter to finish), decide_attempt.go (its units, from fill to landed),
+// decide_claim.go and decide_lost.go (who carries them), decide_alarm.go (time that has passed), decide_direct.go and
+// decide_append.go (what comes from outside). What differs between graphs and dags is the interface in mode.go: mode_graph.go,
+// and mode_dag.go with decide_dag.go and evolve_dag.go. closing.go is what a task does when everything else is over.
+//
+// What it means: evolve.go, event by event; kept.go, what a retry finds again; link.go, what follows from the rest of a
+// state. What the world must do: effects.go. What a step works on: input.go, input_dag.go, each.go; what it ends with:
+// action.go. What is refused: limits.go, bounds.go, text.go.
+//
+// What is stored: encode.go and decode.go (journals), snapshot.go and codec.go. What people see: runs.go, steps.go, units.go,
+// waiting.go, and pages of them by walkers, walk.go.
 package flow

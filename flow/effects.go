@@ -2,7 +2,6 @@ package flow
 
 import (
 	"slices"
-	"strconv"
 )
 
 // appendEffects adds what an event asks of the world once it is stored. The state is the one
@@ -17,6 +16,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 			effects = append(effects, Alarm{At: e.Until, Address: e.stepAddress(), Kind: AlarmStart})
 		}
 	case StepEnded:
+		// What was spawned is pruned. A node that was decided about without having begun was never spawned.
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].composite() && sc.began(e.Node) {
 			effects = append(effects, Prune{e.stepAddress()})
 		}
@@ -211,20 +211,4 @@ func OutstandingOf(s *State, a Address, member string) []Effect {
 		return nil
 	}
 	return to(member, st.appendOutstanding(nil, s))
-}
-
-// String makes an address readable in logs.
-func (a Address) String() string {
-	b := []byte(a.Scope)
-	if len(b) > 0 {
-		b = append(b, '/')
-	}
-	b = append(b, a.Node...)
-	for _, part := range []struct {
-		mark byte
-		n    int
-	}{{'#', a.Visit}, {'.', a.Unit}, {'!', a.Attempt}} {
-		b = strconv.AppendInt(append(b, part.mark), int64(part.n), 10)
-	}
-	return string(b)
 }

@@ -63,6 +63,20 @@ func Evolve(s *State, e *Event) {
 	}
 }
 
+// Fold applies journal rows to a state.
+func Fold(s *State, rows ...[]byte) error {
+	for _, row := range rows {
+		events, err := DecodeEvents(row)
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			Evolve(s, &events[i])
+		}
+	}
+	return nil
+}
+
 // answered remembers a request, and the answer of one that appended.
 func (s *State) answered(e *Event) {
 	s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
@@ -89,23 +103,6 @@ func (s *State) begin(e *Event) {
 	s.Root = &Scope{}
 	s.linkRoot()
 	s.Root.mode.begin(s.Root)
-}
-
-// linkRoot gives the root what follows from the task.
-func (s *State) linkRoot() {
-	s.Root.Plan, s.Root.mode = s.Plan.Root, modeOf(s.Plan.Root)
-	s.Root.mode.given(s.Root, s.Params, s.Params)
-	s.Root.size = s.Root.weigh()
-	s.scopes = map[string]*Scope{"": s.Root}
-}
-
-// weigh counts the bytes of a scope's shared.
-func (sc *Scope) weigh() *int {
-	size := 0
-	for key, v := range sc.Shared {
-		size += len(key) + len(v)
-	}
-	return &size
 }
 
 func (s *State) end(e *Event) {
@@ -181,16 +178,6 @@ func (s *State) watch(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
 		s.waiting = append(s.waiting, st)
 	}
-}
-
-// adopt gives a step's child what follows from the step.
-func (s *State) adopt(st *Step) {
-	c := st.Child
-	c.Plan, c.mode, c.parent, c.depth, c.overAt = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0
-	params, run := st.scope.mode.inside(st)
-	c.mode.given(c, params, run)
-	c.size = c.weigh()
-	s.scopes[c.Path] = c
 }
 
 // forget drops what the state keeps about a step and everything below it beside the step itself.
@@ -285,6 +272,22 @@ func (s *State) launch(e *Event) {
 	}
 	if i := slices.Index(st.Retrying, e.Unit); e.Attempt > 1 && i >= 0 {
 		st.Retrying = slices.Delete(st.Retrying, i, i+1)
+	}
+}
+
+// grow adds units to a fanout.
+func (s *State) grow(e *Event) {
+	st := s.step(e.Address())
+	items, _ := expr.Elements(e.Input)
+	if st == nil || len(items) == 0 {
+		return
+	}
+	from := len(st.Units)
+	st.Units = append(st.Units, make([]Unit, len(items))...)
+	st.Extra = append(st.Extra, items...)
+	if kept := st.scope.mode.kept(st.scope, st.Node); *kept != nil {
+		st.take((*kept).Units, from)
+		*kept = nil
 	}
 }
 

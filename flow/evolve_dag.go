@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-
-	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 // begin gives every node its counter.
@@ -206,50 +204,3 @@ func (sc *Scope) renew(index int) {
 		}
 	}
 }
-
-// grow adds units to a fanout.
-func (s *State) grow(e *Event) {
-	st := s.step(e.Address())
-	items, _ := expr.Elements(e.Input)
-	if st == nil || len(items) == 0 {
-		return
-	}
-	from := len(st.Units)
-	st.Units = append(st.Units, make([]Unit, len(items))...)
-	st.Extra = append(st.Extra, items...)
-	if kept := st.scope.mode.kept(st.scope, st.Node); *kept != nil {
-		st.take((*kept).Units, from)
-		*kept = nil
-	}
-}
-
-// retryTask has a failed task go on: what failed, and what could not run because of that, is as if it had
-// not been there; so is what was undone.
-func (s *State) retryTask(e *Event) {
-	undone := map[string]bool{}
-	if s.Closing != nil {
-		for _, u := range s.Closing.Undone {
-			undone[u.Node] = true
-		}
-		delete(s.scopes, s.Closing.Scope.Path)
-	}
-	s.Status, s.Error, s.EndedAt, s.Closing, s.Deadline = TaskRunning, "", 0, nil, 0
-	if s.Plan.TimeoutMS > 0 {
-		s.Deadline = e.At + s.Plan.TimeoutMS
-	}
-	s.Root.cut(s)
-	s.Root.reopen(undone)
-}
-
-// Reasons why a step failed or was skipped.
-const (
-	ReasonTaskError        = "task_error"
-	ReasonTaskTimeout      = "task_timeout"
-	ReasonCondition        = "condition_error"
-	ReasonPreprocessing    = "preprocessing_error"
-	ReasonSkipped          = "skipped"
-	ReasonUnmet            = "condition_unmet"
-	ReasonDependency       = "dependency_skipped"
-	ReasonDependencyFailed = "dependency_failed"
-	ReasonHandlerFailed    = "handler_failed"
-)

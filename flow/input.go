@@ -135,34 +135,6 @@ func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool)
 	return value, true
 }
 
-// unfold makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
-// reads a state need not change it.
-func (st *Step) unfold() {
-	switch st.Node.Kind {
-	case KindParallel:
-		st.names, st.execs = st.Node.branches(st.Params)
-	case KindForeach:
-		st.items, _ = expr.Elements(st.Input)
-	case KindFanout:
-		st.unfoldEach()
-	}
-}
-
-// unfoldEach keeps what the units of a fanout work on. An input that cannot be made is none.
-func (st *Step) unfoldEach() {
-	n := st.Node
-	switch d := n.Dag; {
-	case d.Items == nil:
-	case len(st.Input) > 0:
-		st.items, _ = expr.Elements(st.Input)
-	default:
-		st.items, _ = st.scope.itemsOfEach(n)
-	}
-	if d := n.Dag; (d.Items == nil || d.Shape == ShapeMerged) && (d.Shape != ShapeMapped || d.Fixed) {
-		st.whole, _ = st.scope.dagInput(n)
-	}
-}
-
 // branches are a parallel's: those of the definition, else the strings of params.services.
 func (n *PlanNode) branches(params json.RawMessage) (names []string, execs []Exec) {
 	for _, b := range n.Each.Branches {
@@ -194,4 +166,12 @@ func mergeParams(st *Step, exec *Exec) json.RawMessage {
 		return st.Params
 	}
 	return expr.Merge(st.Params, exec.Params)
+}
+
+// objectOr is a value if it is an object.
+func objectOr(v json.RawMessage) json.RawMessage {
+	if expr.KindOf(v) == expr.KindObject {
+		return v
+	}
+	return nil
 }

@@ -28,6 +28,15 @@ func (s *State) keep(st *Step) *Kept {
 	return k
 }
 
+// cut drops the active steps of a scope and what is below them.
+func (sc *Scope) cut(s *State) {
+	for _, st := range sc.Active() {
+		s.forget(st)
+		sc.mode.drop(sc, st, s.UpdatedAt)
+		*sc.mode.kept(sc, st.Node) = s.keep(st)
+	}
+}
+
 // completed are the units of a step with nothing but the results of those that completed; nil when
 // none has.
 func (st *Step) completed() []Unit {
@@ -113,4 +122,22 @@ func (s *State) reopenScope(e *Event) {
 	sc.cut(s)
 	sc.reopen(nil)
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
+}
+
+// retryTask has a failed task go on: what failed, and what could not run because of that, is as if it had
+// not been there; so is what was undone.
+func (s *State) retryTask(e *Event) {
+	undone := map[string]bool{}
+	if s.Closing != nil {
+		for _, u := range s.Closing.Undone {
+			undone[u.Node] = true
+		}
+		delete(s.scopes, s.Closing.Scope.Path)
+	}
+	s.Status, s.Error, s.EndedAt, s.Closing, s.Deadline = TaskRunning, "", 0, nil, 0
+	if s.Plan.TimeoutMS > 0 {
+		s.Deadline = e.At + s.Plan.TimeoutMS
+	}
+	s.Root.cut(s)
+	s.Root.reopen(undone)
 }

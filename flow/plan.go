@@ -191,3 +191,14 @@ type Script struct {
 	StdinMode  string            `json:"stdin_mode,omitempty"`  // json: the input is written to its stdin
 	OutputMode string            `json:"output_mode,omitempty"` // json: what it prints is read as JSON
 }
+
+// Route is how jobs reach whoever carries them out, in the words of dag mode.
+func (x *Exec) Route() string {
+	switch x.Type {
+	case ExecQueue:
+		return RouteQueue
+	case ExecDirect:
+		return RouteDirect
+	}
+	return RoutePush
+}

@@ -233,17 +233,3 @@ func (h *History) taskEnded(e *Event) {
 	h.add(NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
 		Node: root.Plan.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
 }
-
-// Fold applies journal rows to a state.
-func Fold(s *State, rows ...[]byte) error {
-	for _, row := range rows {
-		events, err := DecodeEvents(row)
-		if err != nil {
-			return err
-		}
-		for i := range events {
-			Evolve(s, &events[i])
-		}
-	}
-	return nil
-}

@@ -1,7 +1,5 @@
 package flow
 
-import "fmt"
-
 // snapshotFormat names how snapshots are written, in their first byte. One of another format is of no use: the
 // caller folds the whole journal instead. It changes with every field that is added below.
 const snapshotFormat = 2
@@ -207,40 +205,4 @@ func codeUndo(c *codec, u *Undo) {
 	codeText(c, &u.By)
 	c.raw(&u.Input)
 	c.raw(&u.Output)
-}
-
-// link restores what follows from the exported fields and the plan.
-func (s *State) link(plan *Plan) error {
-	s.Plan = plan
-	s.linkRoot()
-	if err := s.Root.mode.link(s, s.Root); err != nil {
-		return err
-	}
-	if s.Closing == nil {
-		return nil
-	}
-	if plan.Closing == nil || s.Closing.Scope == nil {
-		return fmt.Errorf("flow: a snapshot of task %s compensates, which its flow does not", s.Task)
-	}
-	s.linkClosing()
-	return s.Closing.Scope.mode.link(s, s.Closing.Scope)
-}
-
-func (s *State) linkStep(sc *Scope, st *Step) error {
-	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
-		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
-	}
-	st.scope, st.size = sc, 0
-	for i := range st.Units {
-		st.size += len(st.Units[i].Output)
-	}
-	st.unfold()
-	if !s.Status.Ended() {
-		s.watch(st)
-	}
-	if st.Child == nil {
-		return nil
-	}
-	s.adopt(st)
-	return st.Child.mode.link(s, st.Child)
 }

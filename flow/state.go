@@ -206,3 +206,9 @@ func (s *State) Result() json.RawMessage {
 	}
 	return s.Root.Output()
 }
+
+// Active are the scope's steps that have begun and not ended, in the order of the definition.
+func (sc *Scope) Active() []*Step { return sc.mode.active(sc) }
+
+// Output is the scope's result.
+func (sc *Scope) Output() json.RawMessage { return sc.mode.output(sc) }

@@ -33,7 +33,7 @@ func (n *NodeState) Ended() bool {
 	return n.Status == StepCompleted || n.Status == StepFailed || n.Status == StepSkipped
 }
 
-// dagScope is what follows from a scope's nodes; see link.
+// dagState is what follows from a scope's nodes; see link.
 type dagState struct {
 	ready  readyHeap
 	active []*Step // in no order
@@ -54,23 +54,6 @@ func (h *readyHeap) Pop() any {
 	return x
 }
 
-// linkDag restores what follows from the nodes.
-func (sc *Scope) linkDag() {
-	sc.dag = dagState{}
-	for i := range sc.Nodes {
-		n := &sc.Nodes[i]
-		if !n.Ended() {
-			sc.dag.left++
-		}
-		switch {
-		case n.Step != nil:
-			sc.activate(n.Step)
-		case n.Status == "" && (n.Waits == 0 || n.Doomed):
-			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
-		}
-	}
-}
-
 func (sc *Scope) activate(st *Step) {
 	st.position = len(sc.dag.active)
 	sc.dag.active = append(sc.dag.active, st)
@@ -85,9 +68,6 @@ func (sc *Scope) deactivate(st *Step) {
 	sc.dag.active = sc.dag.active[:last]
 }
 
-// Active are the scope's steps that have begun and not ended, in the order of the definition.
-func (sc *Scope) Active() []*Step { return sc.mode.active(sc) }
-
 // node is the state of a node of dag mode.
 func (sc *Scope) node(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }
 
@@ -98,9 +78,6 @@ func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	}
 	return orNull(sc.run)
 }
-
-// Output is the scope's result.
-func (sc *Scope) Output() json.RawMessage { return sc.mode.output(sc) }
 
 // leaves are the outputs of those nodes that completed, by name; null when there are none.
 func (sc *Scope) leaves(seen []Seen) json.RawMessage {

@@ -62,3 +62,17 @@ const (
 	AttemptCanceled AttemptStatus = "canceled"
 	AttemptSkipped  AttemptStatus = "skipped" // there was none, because its node was skipped
 )
+
+// Reasons why a step failed or was skipped.
+const (
+	ReasonTaskError        = "task_error"
+	ReasonTaskTimeout      = "task_timeout"
+	ReasonCondition        = "condition_error"
+	ReasonPreprocessing    = "preprocessing_error"
+	ReasonSkipped          = "skipped"
+	ReasonUnmet            = "condition_unmet"
+	ReasonDependency       = "dependency_skipped"
+	ReasonDependencyFailed = "dependency_failed"
+	ReasonHandlerFailed    = "handler_failed"
+	ReasonWithdrawn        = "withdrawn" // it had begun when its task or scope was over: nobody has ended it, and the journal tells of no end
+)

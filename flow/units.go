@@ -1,6 +1,9 @@
 package flow
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // UnitView is a unit as people read it.
 type UnitView struct {
@@ -87,4 +90,17 @@ func (l *UnitList) At(i int) UnitView {
 		v.Worker, v.Note, v.Due = u.Live.Worker, u.Live.Note, u.Live.Due
 	}
 	return v
+}
+
+// UnitName is a unit's name in history: a parallel's branch or an item's index.
+func (st *Step) UnitName(i int) string {
+	switch st.Node.Kind {
+	case KindParallel:
+		if i < len(st.names) {
+			return st.names[i]
+		}
+	case KindForeach, KindFanout:
+		return strconv.Itoa(i)
+	}
+	return ""
 }

@@ -1,9 +1,5 @@
 package flow
 
-// ReasonWithdrawn is why a step was skipped that had begun when its task or scope was over: nobody has ended it, so
-// the journal does not tell of its end.
-const ReasonWithdrawn = "withdrawn"
-
 // overAt is when a scope was over with all that was active in it; 0 when it is not.
 func (s *State) overAt(sc *Scope) int64 {
 	if sc.overAt == 0 && s.Status.Ended() {

@@ -104,8 +104,7 @@ type Commit struct {
 	// Checkpoint keeps Snapshot for good, as a place where reading the history may begin; else the next one
 	// takes its place. Only with Events.
 	Checkpoint bool
-	// Rest: nil = as it was; Resting(due) puts the task to rest (due 0 = no wake);
-	// Awake() ends its rest and deletes its wake.
+	// Rest says whether the task is at rest from now on; nil = as it was. The end of a rest deletes its wake.
 	Rest *Rest
 
 	Enqueue []QueueRow
@@ -142,7 +141,7 @@ type Columns struct {
 // Rest says whether a task is at rest: nothing is in memory, a due time or a message brings it back.
 type Rest struct {
 	Resting bool
-	Due     int64
+	Due     int64 // of its wake; 0 = none
 }
 
 // Record is a task as stored.

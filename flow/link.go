@@ -1,0 +1,126 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// link restores what follows from the exported fields and the plan.
+func (s *State) link(plan *Plan) error {
+	s.Plan = plan
+	s.linkRoot()
+	if err := s.Root.mode.link(s, s.Root); err != nil {
+		return err
+	}
+	if s.Closing == nil {
+		return nil
+	}
+	if plan.Closing == nil || s.Closing.Scope == nil {
+		return fmt.Errorf("flow: a snapshot of task %s compensates, which its flow does not", s.Task)
+	}
+	s.linkClosing()
+	return s.Closing.Scope.mode.link(s, s.Closing.Scope)
+}
+
+func (s *State) linkStep(sc *Scope, st *Step) error {
+	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
+		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
+	}
+	st.scope, st.size = sc, 0
+	for i := range st.Units {
+		st.size += len(st.Units[i].Output)
+	}
+	st.unfold()
+	if !s.Status.Ended() {
+		s.watch(st)
+	}
+	if st.Child == nil {
+		return nil
+	}
+	s.adopt(st)
+	return st.Child.mode.link(s, st.Child)
+}
+
+// linkRoot gives the root what follows from the task.
+func (s *State) linkRoot() {
+	s.Root.Plan, s.Root.mode = s.Plan.Root, modeOf(s.Plan.Root)
+	s.Root.mode.given(s.Root, s.Params, s.Params)
+	s.Root.size = s.Root.weigh()
+	s.scopes = map[string]*Scope{"": s.Root}
+}
+
+func (s *State) linkClosing() {
+	if s.Root.Shared == nil {
+		s.Root.Shared = map[string]json.RawMessage{}
+	}
+	sc := s.Closing.Scope
+	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
+	sc.mode = closingMode{}
+	s.scopes[sc.Path] = sc
+}
+
+// adopt gives a step's child what follows from the step.
+func (s *State) adopt(st *Step) {
+	c := st.Child
+	c.Plan, c.mode, c.parent, c.depth, c.overAt = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0
+	params, run := st.scope.mode.inside(st)
+	c.mode.given(c, params, run)
+	c.size = c.weigh()
+	s.scopes[c.Path] = c
+}
+
+// weigh counts the bytes of a scope's shared.
+func (sc *Scope) weigh() *int {
+	size := 0
+	for key, v := range sc.Shared {
+		size += len(key) + len(v)
+	}
+	return &size
+}
+
+// linkDag restores what follows from the nodes.
+func (sc *Scope) linkDag() {
+	sc.dag = dagState{}
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if !n.Ended() {
+			sc.dag.left++
+		}
+		switch {
+		case n.Step != nil:
+			sc.activate(n.Step)
+		case n.Status == "" && (n.Waits == 0 || n.Doomed):
+			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
+		}
+	}
+}
+
+// unfold makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
+// reads a state need not change it.
+func (st *Step) unfold() {
+	switch st.Node.Kind {
+	case KindParallel:
+		st.names, st.execs = st.Node.branches(st.Params)
+	case KindForeach:
+		st.items, _ = expr.Elements(st.Input)
+	case KindFanout:
+		st.unfoldEach()
+	}
+}
+
+// unfoldEach keeps what the units of a fanout work on. An input that cannot be made is none.
+func (st *Step) unfoldEach() {
+	n := st.Node
+	switch d := n.Dag; {
+	case d.Items == nil:
+	case len(st.Input) > 0:
+		st.items, _ = expr.Elements(st.Input)
+	default:
+		st.items, _ = st.scope.itemsOfEach(n)
+	}
+	if d := n.Dag; (d.Items == nil || d.Shape == ShapeMerged) && (d.Shape != ShapeMapped || d.Fixed) {
+		st.whole, _ = st.scope.dagInput(n)
+	}
+}
