@@ -12,20 +12,20 @@ import (
 // or was canceled, and runs the flow's finally. Then it ends as it had to.
 type Closing struct {
 	Status TaskStatus // the task's, in the end
-	Error  string     `json:",omitempty"`
-	Undone []Undo     `json:",omitempty"` // those that compensations ran for
-	Final  bool       `json:",omitempty"` // finally has been entered
+	Error  string
+	Undone []Undo // those that compensations ran for
+	Final  bool   // finally has been entered
 	Scope  *Scope
 }
 
 // Undo names a step that has a compensation, and keeps what that needs.
 type Undo struct {
-	Scope  string `json:",omitempty"`
+	Scope  string
 	Node   string
 	Visit  int
-	By     string          // key of the node that undoes it
-	Input  json.RawMessage `json:",omitempty"`
-	Output json.RawMessage `json:",omitempty"`
+	By     string // key of the node that undoes it
+	Input  json.RawMessage
+	Output json.RawMessage
 }
 
 // closingScope is the path of the scope in which closing happens the first time; a task that is retried

@@ -1,7 +1,5 @@
 package flow
 
-import "encoding/json"
-
 // What tests see of the package beside what everybody does.
 var (
 	PathOfChild = childScope
@@ -10,6 +8,9 @@ var (
 	TextField   = textField
 	OrNull      = orNull
 )
+
+// Following are the exported fields of a state that follow from its plan and the rest of it.
+var Following = map[string]bool{"State.Plan": true, "Scope.Plan": true, "Scope.Params": true, "Step.Node": true}
 
 const (
 	MaxEffort      = maxEffort
@@ -23,8 +24,3 @@ func (sc *Scope) Passes(dep int, n *PlanNode) bool { return sc.passes(dep, n) }
 func (sc *Scope) NodesLeft() int                   { return sc.dag.left }
 func (st *Step) ExecOf(unit int) *Exec             { return st.exec(unit) }
 func (r Retry) Wait(task string, a Address) int64  { return r.wait(task, a) }
-
-// Derived is what a step keeps that follows from the rest of it.
-func (st *Step) Derived() (items []json.RawMessage, whole json.RawMessage, names []string, execs []Exec) {
-	return st.items, st.whole, st.names, st.execs
-}

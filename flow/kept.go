@@ -12,10 +12,10 @@ import (
 // Kept is what a step that failed or was cut short leaves to the visit that tries it again: what it had
 // completed is not done once more, as long as it works on the same input.
 type Kept struct {
-	Input   json.RawMessage `json:",omitempty"`
-	Initial int             `json:",omitempty"` // units it began with
-	Units   []Unit          `json:",omitempty"` // zero where nothing had completed
-	Child   *Scope          `json:",omitempty"` // of a subflow, with nothing active in it
+	Input   json.RawMessage
+	Initial int    // units it began with
+	Units   []Unit // zero where nothing had completed
+	Child   *Scope // of a subflow, with nothing active in it
 }
 
 // keep is called when a step is over, and everything below it with it.

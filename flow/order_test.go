@@ -116,7 +116,7 @@ func playBy(t require.TestingT, plan *flow.Plan, next func(tb *table, open []flo
 		_, err = tb.do(next(tb, open))
 		require.NoError(t, err)
 	}
-	require.FailNow(t, "the task is stuck", "%s", stateText(t, tb.state))
+	require.FailNow(t, "the task is stuck", "%s", stateText(tb.state))
 	return ended{}
 }
 

@@ -39,12 +39,12 @@ func promisesHold(t require.TestingT, d flowtest.Dice) {
 		tb.happen(d, i)
 	}
 	tb.crash("last", 0)
-	require.True(t, tb.drain(), "the task is stuck: %s\nthe last events: %s", stateText(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
+	require.True(t, tb.drain(), "the task is stuck: %s\nthe last events: %s", stateText(tb.state), tb.rows[max(0, len(tb.rows)-5):])
 	if tb.state.Status == flow.TaskFailed && flowtest.Chance(d, 60) {
 		tb.ask("", flow.RetryTask{})
 		tb.happen(d, 100)
 		tb.crash("after all", 0)
-		require.True(t, tb.drain(), "the retried task is stuck: %s\nthe last events: %s", stateText(t, tb.state), tb.rows[max(0, len(tb.rows)-5):])
+		require.True(t, tb.drain(), "the retried task is stuck: %s\nthe last events: %s", stateText(tb.state), tb.rows[max(0, len(tb.rows)-5):])
 	}
 	require.NoError(t, orderedEvents(tb.events))
 	tb.wait(10_000)

@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -12,14 +13,18 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// readable are states with something of every kind under way, as they are and reloaded.
-func readable(t *testing.T) map[string]*flow.State {
-	states := map[string]*flow.State{}
+// readable are states with something of every kind under way, each folded from its journal as often as somebody asks,
+// and reloaded from a snapshot.
+func readable(t *testing.T) map[string]func() *flow.State {
+	states := map[string]func() *flow.State{}
 	for name, tc := range map[string]struct{ definition, params string }{
 		"a parallel":        {`{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y"],"exec_type":"queue"}}}`, `{}`},
 		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue"}}}`, `{"services":["x","y"]}`},
 		"a foreach":         {`{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`, `{"list":[1,2,3]}`},
+		"a subflow":         {`{"start":"a","nodes":{"a":{"kind":"subflow","subflow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`, `{}`},
+		"a signal":          {`{"start":"a","nodes":{"a":{"kind":"wait_event","params":{"signal_key":"$shared.go"}}}}`, `{}`},
 		"a map":             {`{"mode":"dag","nodes":{"a":{"kind":"map","service":"x","route":"queue"}}}`, `[1,2,3]`},
+		"a branch":          {`{"mode":"dag","nodes":{"a":{"kind":"branch","flow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`, `{}`},
 		"a fan-out":         {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"items":"$deps.p","count":2},"service":"x","route":"queue"}}}`, `{}`},
 		"as many as":        {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"count":3},"service":"x","route":"queue"}}}`, `{}`},
 		"a finally":         {`{"start":"b","finally":"a","nodes":{"b":{"service":"boom"},"a":{"service":"x","exec_type":"queue","prep":{"input_map":{"status":"$input.status"}}}}}`, `{}`},
@@ -33,49 +38,133 @@ func readable(t *testing.T) map[string]*flow.State {
 				require.NoError(t, err)
 			}
 		}
-		states[name] = tb.state
-		states[name+", reloaded"] = tb.twin(flow.EncodeSnapshot(tb.state))
+		states[name] = func() *flow.State {
+			s := flow.NewState(tb.state.Task, tb.state.Plan)
+			require.NoError(t, flow.Fold(s, tb.rows...))
+			return s
+		}
+		states[name+", reloaded"] = func() *flow.State { return tb.twin(flow.EncodeSnapshot(tb.state)) }
 	}
 	return states
 }
 
-// read does what people and members do with a state.
-func read(s *flow.State) {
-	for _, st := range s.Active() {
-		at := st.Address()
-		l := flow.NewUnitList(at)
-		l.From(s)
-		for i := range l.Len() {
-			l.At(i)
-		}
-		flow.OutstandingOf(s, at, "m")
-	}
-	if s.Root.Plan.Dag != nil {
+// readers are what people and members do with a state, by the names of the methods and functions.
+var readers = map[string]func(s *flow.State){
+	"State.Scope": func(s *flow.State) {
+		eachScope(s, func(sc *flow.Scope) { s.Scope(sc.Path) })
+	},
+	"State.Active": func(s *flow.State) { s.Active() },
+	"State.Holds": func(s *flow.State) {
+		eachAttempt(s, func(a flow.Address) { s.Holds(a, "t1") })
+	},
+	"State.Answered": func(s *flow.State) { s.Answered("r1") },
+	"State.Awaits":   func(s *flow.State) { s.Awaits(flow.Alarm{Kind: flow.AlarmTask}) },
+	"State.Paused":   func(s *flow.State) { s.Paused() },
+	"State.Result":   func(s *flow.State) { s.Result() },
+	"State.Job": func(s *flow.State) {
+		eachAttempt(s, func(a flow.Address) { s.Job(a) })
+	},
+	"State.Live": func(s *flow.State) {
+		eachAttempt(s, func(a flow.Address) { s.Live(a) })
+	},
+	"State.NodeView": func(s *flow.State) {
 		for i := range s.Root.Nodes {
 			s.NodeView(i)
 		}
+	},
+	"State.StepCounts": func(s *flow.State) { s.StepCounts() },
+	"State.AllActive":  func(s *flow.State) { s.AllActive(10) },
+
+	"Scope.Active":     func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Active() }) },
+	"Scope.Output":     func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Output() }) },
+	"Scope.SharedJSON": func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.SharedJSON() }) },
+	"Scope.Entered":    func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Entered("a") }) },
+	"Scope.Has":        func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Has("a") }) },
+
+	"Step.Address":  func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Address() }) },
+	"Step.Scope":    func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Scope() }) },
+	"Step.Left":     func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Left() }) },
+	"Step.UnitName": func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.UnitName(0) }) },
+
+	"Waiting":        func(s *flow.State) { flow.Waiting(s) },
+	"Idle":           func(s *flow.State) { flow.Idle(s) },
+	"Outstanding":    func(s *flow.State) { flow.Outstanding(s) },
+	"OutstandingTo":  func(s *flow.State) { flow.OutstandingTo(s, "m1") },
+	"OutstandingOf":  func(s *flow.State) { eachStep(s, func(st *flow.Step) { flow.OutstandingOf(s, st.Address(), "m") }) },
+	"EncodeSnapshot": func(s *flow.State) { flow.EncodeSnapshot(s) },
+	"NodePage": func(s *flow.State) {
+		flow.NodePage(s, s.Root, flow.StepQuery{Most: 10, Bytes: 1 << 20})
+	},
+	"UnitList": func(s *flow.State) {
+		eachStep(s, func(st *flow.Step) {
+			l := flow.NewUnitList(st.Address())
+			l.From(s)
+			for i := range l.Len() {
+				l.At(i)
+			}
+		})
+	},
+}
+
+func read(s *flow.State) {
+	for _, by := range readers {
+		by(s)
 	}
-	flow.Waiting(s)
-	flow.Idle(s)
-	flow.Outstanding(s)
-	s.AllActive(10)
-	s.Result()
-	flow.EncodeSnapshot(s)
+}
+
+func eachScope(s *flow.State, f func(*flow.Scope)) {
+	f(s.Root)
+	if s.Closing != nil {
+		f(s.Closing.Scope)
+	}
+	eachStep(s, func(st *flow.Step) {
+		if st.Child != nil {
+			f(st.Child)
+		}
+	})
+}
+
+func eachStep(s *flow.State, f func(*flow.Step)) {
+	for below := s.Active(); len(below) > 0; below = below[1:] {
+		f(below[0])
+		if below[0].Child != nil {
+			below = append(below, below[0].Child.Active()...)
+		}
+	}
+}
+
+func eachAttempt(s *flow.State, f func(flow.Address)) {
+	eachStep(s, func(st *flow.Step) {
+		for i := range st.Units {
+			a := st.Address()
+			a.Unit, a.Attempt = i, int(st.Units[i].Attempt)
+			f(a)
+		}
+	})
+}
+
+// onlyTests are methods that the package has for its tests.
+var onlyTests = []string{"State.Canceling", "Scope.Node", "Scope.Passes", "Scope.NodesLeft", "Step.ExecOf"}
+
+func TestEveryReaderOfAStateIsKnown(t *testing.T) {
+	for _, of := range []any{&flow.State{}, &flow.Scope{}, &flow.Step{}} {
+		typ := reflect.TypeOf(of)
+		for i := range typ.NumMethod() {
+			name := typ.Elem().Name() + "." + typ.Method(i).Name
+			require.True(t, readers[name] != nil || slices.Contains(onlyTests, name), "%s: does it change nothing? Add it to readers", name)
+		}
+	}
 }
 
 func TestReadingAStateChangesNothing(t *testing.T) {
-	for name, s := range readable(t) {
+	for name, fold := range readable(t) {
 		t.Run(name, func(t *testing.T) {
+			untouched, s := fold(), fold()
 			require.NotEmpty(t, s.Active())
-			before := slices.Clone(s.Active())
-			copies := make([]flow.Step, len(before))
-			for i, st := range before {
-				copies[i] = *st
-			}
-			read(s)
-			for i, st := range s.Active() {
-				require.Equal(t, derivedOf(&copies[i]), derivedOf(st))
-				require.Same(t, before[i], st)
+			require.True(t, reflect.DeepEqual(untouched, s), "the same state twice is the same state")
+			for name, by := range readers {
+				by(s)
+				require.True(t, reflect.DeepEqual(untouched, s), "%s changes the state", name)
 			}
 		})
 	}
@@ -83,17 +172,19 @@ func TestReadingAStateChangesNothing(t *testing.T) {
 
 // TestManyMayReadAStateAtOnce is about what the race detector says.
 func TestManyMayReadAStateAtOnce(t *testing.T) {
-	for _, s := range readable(t) {
-		var readers sync.WaitGroup
+	for _, fold := range readable(t) {
+		s := fold()
+		var all sync.WaitGroup
 		for range 4 {
-			readers.Go(func() { read(s) })
+			all.Go(func() { read(s) })
 		}
-		readers.Wait()
+		all.Wait()
 	}
 }
 
 func TestWhatClosesHasTheSameInputAfterAReload(t *testing.T) {
-	for name, s := range readable(t) {
+	for name, fold := range readable(t) {
+		s := fold()
 		if s.Closing == nil {
 			continue
 		}
@@ -101,10 +192,4 @@ func TestWhatClosesHasTheSameInputAfterAReload(t *testing.T) {
 			require.JSONEq(t, `{"status":"failed"}`, string(st.Input), name)
 		}
 	}
-}
-
-// derivedOf is what a reader could be tempted to fill in.
-func derivedOf(st *flow.Step) []any {
-	items, whole, names, execs := st.Derived()
-	return []any{items, whole, names, execs}
 }

@@ -19,7 +19,7 @@ const (
 type NodeRun struct {
 	Address
 	Kind      RunKind
-	Node      *PlanNode `json:"-"` // nil for a task canceled between two nodes
+	Node      *PlanNode // nil for a task canceled between two nodes
 	Branch    string    // the unit's name
 	Status    AttemptStatus
 	Queue     bool   // its job travels by the queue

@@ -61,7 +61,7 @@ func fill(v reflect.Value, n *int, depth int) {
 		v.SetMapIndex(reflect.ValueOf("key "+strconv.Itoa(*n)), element)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+			if f := v.Type().Field(i); f.IsExported() && !Following[v.Type().Name()+"."+f.Name] {
 				fill(v.Field(i), n, depth+1)
 			}
 		}

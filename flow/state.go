@@ -7,31 +7,32 @@ import (
 
 // State is one task: what its events have made of it. Only Evolve changes it.
 //
-// The exported fields are what a snapshot keeps; the others follow from them and the plan (see link).
+// A snapshot keeps the exported fields, but for the parts of the plan and Scope.Params: these and the others follow from
+// the rest (see link.go).
 type State struct {
 	Task    string
 	Version string // of the flow; Plan is its compiled form
-	Plan    *Plan  `json:"-"`
+	Plan    *Plan
 	Status  TaskStatus
-	Error   string          `json:",omitempty"` // why it failed
-	Params  json.RawMessage `json:",omitempty"`
+	Error   string // why it failed
+	Params  json.RawMessage
 	Root    *Scope
 
 	CreatedAt int64
 	UpdatedAt int64
-	EndedAt   int64 `json:",omitempty"`
-	PausedAt  int64 `json:",omitempty"` // the last time; 0 = never
-	ResumedAt int64 `json:",omitempty"` // after that; 0 = not yet
-	Deadline  int64 `json:",omitempty"` // of the whole task; 0 = none
+	EndedAt   int64
+	PausedAt  int64 // the last time; 0 = never
+	ResumedAt int64 // after that; 0 = not yet
+	Deadline  int64 // of the whole task; 0 = none
 	Steps     int   // that have ended
 
-	CancelAt int64    `json:",omitempty"` // when somebody canceled it who lets what is in flight go on; 0 = nobody
-	Closing  *Closing `json:",omitempty"` // what is done when everything else is over
-	Closings int      `json:",omitempty"` // how often it has closed
-	Done     []Undo   `json:",omitempty"` // steps to be undone if the task fails, the last one first
+	CancelAt int64    // when somebody canceled it who lets what is in flight go on; 0 = nobody
+	Closing  *Closing // what is done when everything else is over
+	Closings int      // how often it has closed
+	Done     []Undo   // steps to be undone if the task fails, the last one first
 
-	AnsweredIDs []string       `json:",omitempty"` // of the newest requests that had an effect, oldest first
-	Appended    map[string]int `json:",omitempty"` // index of the first unit that such a request has appended
+	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
+	Appended    map[string]int // index of the first unit that such a request has appended
 
 	scopes  map[string]*Scope // by path
 	waiting []*Step           // steps that a signal may end
@@ -39,20 +40,20 @@ type State struct {
 
 // Scope is the space in which nodes see each other.
 type Scope struct {
-	Path       string                     `json:",omitempty"`
-	Plan       *PlanScope                 `json:"-"`
-	Params     json.RawMessage            `json:"-"` // the task's, or those of the step it belongs to
-	Shared     map[string]json.RawMessage `json:",omitempty"`
-	Cursor     string                     `json:",omitempty"` // the node that is active or to be entered next; "" when the scope has ended
-	LastAction string                     `json:",omitempty"`
-	Visits     map[string]int             `json:",omitempty"`
-	Step       *Step                      `json:",omitempty"` // the visit of Cursor; nil while that has yet to be entered
-	EnterAt    int64                      `json:",omitempty"` // earliest time for that; 0 = at once
-	Retries    int                        `json:",omitempty"` // of children, in a subflow with strategy retry
-	Failed     string                     `json:",omitempty"` // error the scope ended with
-	FailedAt   string                     `json:",omitempty"` // the node it ended at then
-	Kept       *Kept                      `json:",omitempty"` // of graph mode: what the node at Cursor has left to its next visit
-	Nodes      []NodeState                `json:",omitempty"` // of dag mode, by index
+	Path       string
+	Plan       *PlanScope
+	Params     json.RawMessage // the task's, or those of the step it belongs to
+	Shared     map[string]json.RawMessage
+	Cursor     string // the node that is active or to be entered next; "" when the scope has ended
+	LastAction string
+	Visits     map[string]int
+	Step       *Step       // the visit of Cursor; nil while that has yet to be entered
+	EnterAt    int64       // earliest time for that; 0 = at once
+	Retries    int         // of children, in a subflow with strategy retry
+	Failed     string      // error the scope ended with
+	FailedAt   string      // the node it ended at then
+	Kept       *Kept       // of graph mode: what the node at Cursor has left to its next visit
+	Nodes      []NodeState // of dag mode, by index
 
 	mode   mode            // by its plan; closingMode in the scope in which the task closes
 	run    json.RawMessage // of dag mode: what `run` means
@@ -66,26 +67,26 @@ type Scope struct {
 
 // Step is a visit of a node.
 type Step struct {
-	Key       string          //
-	Node      *PlanNode       `json:"-"` // the scope's node of that key
-	Visit     int             //
-	Params    json.RawMessage `json:",omitempty"` // what units and children see
-	Input     json.RawMessage `json:",omitempty"`
-	EnteredAt int64           //
-	Due       int64           `json:",omitempty"` // a timer's end, a wait's or subflow's timeout; 0 = none
+	Key       string
+	Node      *PlanNode // the scope's node of that key
+	Visit     int
+	Params    json.RawMessage // what units and children see
+	Input     json.RawMessage
+	EnteredAt int64
+	Due       int64 // a timer's end, a wait's or subflow's timeout; 0 = none
 
-	Units    []Unit            `json:",omitempty"`
-	Next     int               `json:",omitempty"` // units before it have been started
-	Flying   int               `json:",omitempty"` // units dispatched or running
-	Done     int               `json:",omitempty"` // units ended
-	Failures int               `json:",omitempty"` // units failed
-	TimedOut bool              `json:",omitempty"` // the last of those by its timeout
-	Retrying []int             `json:",omitempty"` // units that are to be tried again, in order of their time
-	StartAt  int64             `json:",omitempty"` // units are started then; 0 = at once
-	Initial  int               `json:",omitempty"` // units it began with
-	Extra    []json.RawMessage `json:",omitempty"` // items that were appended
+	Units    []Unit
+	Next     int               // units before it have been started
+	Flying   int               // units dispatched or running
+	Done     int               // units ended
+	Failures int               // units failed
+	TimedOut bool              // the last of those by its timeout
+	Retrying []int             // units that are to be tried again, in order of their time
+	StartAt  int64             // units are started then; 0 = at once
+	Initial  int               // units it began with
+	Extra    []json.RawMessage // items that were appended
 
-	Child *Scope `json:",omitempty"` // of a subflow
+	Child *Scope // of a subflow
 
 	scope *Scope
 	execs []Exec            // of a parallel's branches; see unfold
@@ -99,27 +100,27 @@ type Step struct {
 
 // Unit is one of the N pieces of a step.
 type Unit struct {
-	Status  UnitStatus      `json:",omitempty"`
-	Attempt int32           `json:",omitempty"`
-	RetryAt int64           `json:",omitempty"` // of a failed attempt that is to be tried again
-	Output  json.RawMessage `json:",omitempty"` // when completed
-	Error   *string         `json:",omitempty"` // of the last failed attempt
-	Live    *Live           `json:",omitempty"` // while an attempt is in flight
+	Status  UnitStatus
+	Attempt int32
+	RetryAt int64           // of a failed attempt that is to be tried again
+	Output  json.RawMessage // when completed
+	Error   *string         // of the last failed attempt
+	Live    *Live           // while an attempt is in flight
 }
 
 // Live is what is known about an attempt in flight.
 type Live struct {
 	StartedAt  int64
-	Due        int64  `json:",omitempty"` // its timeout; 0 = none
-	StartBy    int64  `json:",omitempty"` // when somebody must have claimed it; 0 = any time
-	Carrier    string `json:",omitempty"` // incarnation of the member that carries it; "" for a queue job
-	Worker     string `json:",omitempty"` // the poller that claimed it
-	Token      string `json:",omitempty"` // of the newest claim, also when that has run out
-	ClaimedAt  int64  `json:",omitempty"` // 0 = it is not
-	Until      int64  `json:",omitempty"` // of the claim
-	Note       string `json:",omitempty"`
-	Deliveries int    `json:",omitempty"` // how often a carrier was lost that had begun it
-	Again      bool   `json:",omitempty"` // it was returned, so it is known when a member has begun it: the unit is running then
+	Due        int64  // its timeout; 0 = none
+	StartBy    int64  // when somebody must have claimed it; 0 = any time
+	Carrier    string // incarnation of the member that carries it; "" for a queue job
+	Worker     string // the poller that claimed it
+	Token      string // of the newest claim, also when that has run out
+	ClaimedAt  int64  // 0 = it is not
+	Until      int64  // of the claim
+	Note       string
+	Deliveries int  // how often a carrier was lost that had begun it
+	Again      bool // it was returned, so it is known when a member has begun it: the unit is running then
 }
 
 // Scope finds by its path.

@@ -8,24 +8,24 @@ import (
 
 // NodeState is what a scope of dag mode knows about one of its nodes.
 type NodeState struct {
-	Status    StepStatus      `json:",omitempty"` // "" = created
-	Waits     int             `json:",omitempty"` // dependencies that have yet to end
-	Doomed    bool            `json:",omitempty"` // a dependency ended in a way that keeps this node from running
-	Visit     int             `json:",omitempty"`
-	Reason    string          `json:",omitempty"` // why it failed or was skipped
-	Mode      SkipMode        `json:",omitempty"` // of a skip
-	Error     string          `json:",omitempty"`
-	Output    json.RawMessage `json:",omitempty"`
-	Total     int             `json:",omitempty"` // units, once it has ended
-	Initial   int             `json:",omitempty"` // those it began with
-	Left      int             `json:",omitempty"` // those that had not completed when it ended
-	Failures  int             `json:",omitempty"` // those that had failed
-	StartedAt int64           `json:",omitempty"`
-	EndedAt   int64           `json:",omitempty"`
-	Step      *Step           `json:",omitempty"` // while it is active
-	Kept      *Kept           `json:",omitempty"` // what it has left to its next visit; its condition was met then
+	Status    StepStatus // "" = created
+	Waits     int        // dependencies that have yet to end
+	Doomed    bool       // a dependency ended in a way that keeps this node from running
+	Visit     int
+	Reason    string   // why it failed or was skipped
+	Mode      SkipMode // of a skip
+	Error     string
+	Output    json.RawMessage
+	Total     int // units, once it has ended
+	Initial   int // those it began with
+	Left      int // those that had not completed when it ended
+	Failures  int // those that had failed
+	StartedAt int64
+	EndedAt   int64
+	Step      *Step // while it is active
+	Kept      *Kept // what it has left to its next visit; its condition was met then
 
-	Extra []json.RawMessage `json:",omitempty"` // items that were appended, while no step holds them: a retry adds them again
+	Extra []json.RawMessage // items that were appended, while no step holds them: a retry adds them again
 }
 
 // Ended says whether the node is over.

@@ -60,12 +60,12 @@ func (tb *table) ask(request string, c flow.Command) (flow.Decision, error) {
 func (tb *table) decide(request string, c flow.Command) (flow.Decision, error) {
 	env := tb.env
 	env.Request = request
-	before := stateText(tb.t, tb.state)
+	before := flow.EncodeSnapshot(tb.state)
 	twin := tb.twin(flow.EncodeSnapshot(tb.state))
 	d, err := flow.Decide(tb.state, c, env)
 	if err != nil {
 		require.NotEmpty(tb.t, flow.ErrorKindOf(err), "a refusal is an Error: %v", err)
-		require.Equal(tb.t, before, stateText(tb.t, tb.state), "a refusal of %+v changed the state", c)
+		require.Equal(tb.t, before, flow.EncodeSnapshot(tb.state), "a refusal of %+v changed the state", c)
 		require.Empty(tb.t, d)
 	}
 	if twin != nil {
@@ -96,7 +96,7 @@ func (tb *table) sameDecision(twin *flow.State, c flow.Command, env flow.Env, d 
 	require.Equal(tb.t, compact(tb.t, flow.AppendEvents(nil, d.Events)), compact(tb.t, flow.AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
 	require.Equal(tb.t, effectTexts(d.Effects), effectTexts(d2.Effects))
 	require.Equal(tb.t, d.More, d2.More)
-	require.Equal(tb.t, stateText(tb.t, tb.state), stateText(tb.t, twin))
+	sameState(tb.t, tb.state, twin)
 }
 
 // keep stores a decision's events and notes what its effects ask for.
@@ -107,7 +107,7 @@ func (tb *table) keep(d flow.Decision) {
 		tb.rows = append(tb.rows, row)
 		tb.events = append(tb.events, d.Events...)
 	}
-	require.Equal(tb.t, stateText(tb.t, tb.shadow), stateText(tb.t, tb.state), "folding the journal gives another state")
+	sameState(tb.t, tb.shadow, tb.state, "folding the journal gives another state")
 	tb.checkLevels()
 	for i := range d.Events {
 		tb.oncePerAttempt(&d.Events[i])
@@ -393,13 +393,6 @@ func carryOut(j flow.Job) flow.Report {
 		r.Output = j.Input
 	}
 	return r
-}
-
-// stateText is a state for people.
-func stateText(t require.TestingT, s *flow.State) string {
-	b, err := json.Marshal(s)
-	require.NoError(t, err)
-	return string(b)
 }
 
 func compact(t require.TestingT, row []byte) string {

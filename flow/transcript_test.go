@@ -243,7 +243,7 @@ func (tb *table) runs() []flow.NodeRun {
 			h.Apply(&events[i])
 		}
 	}
-	require.Equal(tb.t, stateText(tb.t, tb.state), stateText(tb.t, h.State))
+	sameState(tb.t, tb.state, h.State)
 	return h.Runs
 }
 
