@@ -35,6 +35,7 @@ const (
 	readMemory   = 384 << 20
 	followMemory = 128 << 20
 	turnTime     = 3 * time.Second // how long one waits for its turn
+	bodyPause    = 5 * time.Second // how long one that has its turn may send nothing
 )
 
 // admission lets in as many requests with large bodies as there is memory for. One that is larger than all of that
@@ -43,10 +44,12 @@ type admission struct {
 	large, small    *semaphore.Weighted
 	reads, followed *lane
 	patience        time.Duration
+	bodyTime, pause time.Duration // for a body that has its turn: for all of it, and between two parts
 }
 
-func newAdmission() *admission {
-	return &admission{semaphore.NewWeighted(largeMemory), semaphore.NewWeighted(smallMemory), newLane(readMemory), newLane(followMemory), turnTime}
+func newAdmission(bodyTime time.Duration) *admission {
+	return &admission{large: semaphore.NewWeighted(largeMemory), small: semaphore.NewWeighted(smallMemory),
+		reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause}
 }
 
 // admitted has a request wait for its turn, and refuses it when that does not come soon.
@@ -70,12 +73,32 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 		}
 		leave := sync.OnceFunc(func() { lane.Release(cost) })
 		defer leave()
+		r.Body = &steady{r.Body, http.NewResponseController(w), a.pause, time.Now().Add(a.bodyTime)}
 		stay := func() {
 			leave()
 			read.move(a.followed)
 		}
 		serveWith(stream.OnStay(ctx, stay), next, w, r)
 	})
+}
+
+// steady is a body that has to keep coming: its request has the turn of others.
+type steady struct {
+	io.ReadCloser
+	conn  *http.ResponseController
+	pause time.Duration
+	end   time.Time
+}
+
+func (b *steady) Read(p []byte) (int, error) {
+	next := time.Now().Add(b.pause)
+	if next.After(b.end) {
+		next = b.end
+	}
+	_ = b.conn.SetReadDeadline(next) // only connections of tests have none
+	n, err := b.ReadCloser.Read(p)
+	_ = b.conn.SetReadDeadline(b.end) // what follows may take longer
+	return n, err
 }
 
 // serveWith passes a request on with another context. Logs and metrics ask the outer request for its route.

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,24 @@ func TestWhoStaysMakesRoomForOthers(t *testing.T) {
 		r.send(t, "/v1/stay", 7<<20, false)
 		<-r.begun
 	}
+}
+
+func TestALargeRequestThatSendsNothingLosesItsTurn(t *testing.T) {
+	ended := make(chan error)
+	s := serve(t, api.Config{Families: []api.Family{v1{http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, err := io.Copy(io.Discard, q.Body)
+		ended <- err
+	})}}}, func(s *api.Server) { api.Pause(s, 20*time.Millisecond) })
+	for _, path := range []string{"/v1/tasks", "/v1/validate"} {
+		silent, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		require.NoError(t, err)
+		defer silent.Close()
+		_, err = io.WriteString(silent, "POST "+path+" HTTP/1.1\r\nHost: "+silent.RemoteAddr().String()+"\r\nContent-Length: 8000000\r\n\r\n{")
+		require.NoError(t, err)
+		require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
+	}
+	go func() { _, _ = http.Post(s.url+"/v1/tasks", "", strings.NewReader(strings.Repeat("x", 7<<20))) }() // what is answered is not the test
+	require.NoError(t, <-ended)
 }
 
 func TestSmallDefinitionsAreBoundedToo(t *testing.T) {

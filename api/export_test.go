@@ -9,5 +9,8 @@ import (
 // Patience has requests wait for their turn no longer than that.
 func Patience(s *Server, d time.Duration) { s.turns.patience = d }
 
+// Pause has large bodies send nothing no longer than that.
+func Pause(s *Server, d time.Duration) { s.turns.pause = d }
+
 // Instead has a server ask another engine.
 func Instead(s *Server, of func(engine.Engine) engine.Engine) { s.cfg.Engine = of(s.cfg.Engine) }

@@ -61,7 +61,7 @@ func New(cfg Config) (*Server, error) {
 	cfg = cfg.orDefault()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
-		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts), turns: newAdmission(),
+		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts), turns: newAdmission(cfg.ReadTimeout),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
