@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -121,4 +122,66 @@ func (l Limits) checkPost(st *Step, how ending, size int) error {
 
 func (l Limits) sharedFull(size int) error {
 	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, l.Shared)
+}
+
+func (c Start) params() json.RawMessage {
+	if expr.KindOf(c.Params) == expr.KindNull {
+		return json.RawMessage("{}")
+	}
+	return c.Params
+}
+
+// Check says whether a task of a plan can begin so, before there is one. The input of a dag may be any
+// JSON; a map that works on it needs an array.
+func (c Start) Check(p *Plan, l Limits) error {
+	kind := expr.KindOf(c.params())
+	switch dag := p.Root.Dag; {
+	case p.Root.Mode() == ModeGraph && kind != expr.KindObject:
+		return Errorf(Invalid, "params must be a JSON object")
+	case p.Root.Mode() == ModeDag && dag.RootMap != "" && kind != expr.KindArray:
+		is := "it is " + kind.String()
+		if expr.KindOf(c.Params) == expr.KindNull {
+			is = "there is none"
+		}
+		return Errorf(Invalid, "the input must be an array, because the map %s makes a unit of each of its items; %s", dag.RootMap, is)
+	}
+	return l.checkValue("params", c.params())
+}
+
+// checkSharedKey refuses keys of shared that belong to the engine or cannot be told apart in a store.
+func checkSharedKey(key string) error {
+	switch {
+	case key == "":
+		return Errorf(Invalid, "key is missing: say which key of shared the signal sets")
+	case key == "_rt":
+		return Errorf(Invalid, "key _rt belongs to the engine: choose another one")
+	case len(key) > MaxName:
+		return Errorf(Invalid, "key has %d bytes, more than the limit of %d", len(key), MaxName)
+	case !utf8.ValidString(key):
+		return Errorf(Invalid, "key is not UTF-8 text")
+	}
+	return nil
+}
+
+// checkRoom refuses a signal that would make a shared larger which is too large already. Nothing that the task
+// is waiting for, or has had before, is refused: however large its own outputs are, it can be told to go on.
+func (d *decider) checkRoom(key string, v json.RawMessage) error {
+	root := d.s.Root
+	size := *root.size + root.growth(key, v)
+	if _, there := root.Shared[key]; there || size <= d.limits.Shared {
+		return nil
+	}
+	for _, st := range d.s.waiting {
+		if st.awaits(key) {
+			return nil
+		}
+	}
+	return d.limits.sharedFull(size)
+}
+
+func checkRequest(id string) error {
+	if len(id) > MaxName || !utf8.ValidString(id) {
+		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", MaxName)
+	}
+	return nil
 }

@@ -196,13 +196,6 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	d.landed(st)
 }
 
-func wrongRoute(n *PlanNode) error {
-	if n.Exec.Type == ExecDirect {
-		return Errorf(Conflict, "step %.80q has the route direct: its units are finished directly, not as jobs", n.Key)
-	}
-	return Errorf(Conflict, "step %.80q has the route %s, not direct: only whoever carries its jobs can end them", n.Key, n.Exec.Route())
-}
-
 // retries of a unit. The branches and items of graph mode have none, nor has what nobody carries out.
 func (st *Step) retries() int {
 	if st.Node.Retry.Units && st.Node.Exec.Type != ExecDirect {

@@ -1,6 +1,9 @@
 package flow
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 func (d *decider) claim(c Claim) error {
 	st, u := d.attempt(c.Address)
@@ -81,4 +84,100 @@ func (d *decider) giveBack(c GiveBack) {
 	if st, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
 		d.again(st, c.Address, "", u.Live.Deliveries)
 	}
+}
+
+// lost takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
+func (d *decider) lost(a Address, carrier string) {
+	st, u := d.s.attempt(a)
+	if u.Live.Deliveries+1 >= d.limits.Deliveries {
+		d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
+		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
+		return
+	}
+	d.again(st, a, carrier, u.Live.Deliveries+1)
+}
+
+func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
+	e := st.event(AttemptReturned)
+	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
+	d.emit(e)
+}
+
+// leave returns to the member itself, which nobody waits for, what it has begun: the next one takes over
+// what was not.
+func (d *decider) leave(c Leave) {
+	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
+		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning {
+			d.again(st, a, d.env.Member, u.Live.Deliveries)
+		}
+	})
+	if !all {
+		d.rest = c
+	}
+}
+
+// recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
+// which that is not known because it was never returned before, was not lost with it.
+func (d *decider) recover(c Recover) {
+	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
+		switch {
+		case u.Live.Worker != "":
+			d.reprieve(st, u, a, c)
+		case u.Live.Carrier == d.env.Member:
+		case u.Status == UnitRunning:
+			d.lost(a, d.env.Member)
+		default:
+			d.again(st, a, d.env.Member, u.Live.Deliveries)
+		}
+	})
+	switch {
+	case !all:
+		d.rest = c // what was taken over stays so
+	case !d.s.Status.Ended():
+		d.everywhere()
+		d.wake() // a signal may have come for which there was no room
+	}
+}
+
+// reprieve prolongs a claim whose holder may have had nobody to tell that it is alive. One of the member's
+// own time is never touched: it holds for all of its time.
+func (d *decider) reprieve(st *Step, u *Unit, a Address, c Recover) {
+	visibility := d.until(st, a.Unit, d.in(c.Visibility)) - d.env.Now
+	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
+		e := st.event(AttemptExtended)
+		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
+		d.emit(e)
+	}
+}
+
+// eachCarried calls f for every attempt that a member carries or a worker has claimed, as long as the
+// decision has room; else it is false. f may end the attempt, its step and the task.
+func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
+	if d.s.Status.Ended() {
+		return true
+	}
+	return d.carriedIn(d.s.stage(), f)
+}
+
+func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
+	for _, st := range sc.Active() {
+		at := st.Address()
+		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
+			if d.s.step(at) != st {
+				break // giving up on a unit ended the step, or the task
+			}
+			if u := &st.Units[i]; u.Live != nil && (u.Live.Carrier != "" || u.Live.Worker != "") {
+				if d.full() {
+					return false
+				}
+				a := at
+				a.Unit, a.Attempt = i, int(u.Attempt)
+				f(st, u, a)
+			}
+		}
+		if st.Child != nil && d.s.step(at) == st && !d.carriedIn(st.Child, f) {
+			return false
+		}
+	}
+	return true
 }

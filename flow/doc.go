@@ -19,17 +19,17 @@
 //
 // # Reading order
 //
-// What there is: plan.go and plan_dag.go, state.go and state_dag.go; command.go, event.go and effect.go.
+// What there is: plan.go and plan_dag.go, state.go; command.go, event.go and effect.go.
 //
-// What happens: decide.go takes a command through its decision. From there it goes to decide_task.go (a task as a whole),
+// What happens: decide.go takes a command through its decision, and decides about the task as a whole. From there it goes to
 // decide_step.go (a visit of a node, from enter to finish), decide_attempt.go (its units, from fill to landed),
-// decide_claim.go and decide_lost.go (who carries them), decide_alarm.go (time that has passed), decide_direct.go and
-// decide_append.go (what comes from outside). What differs between graphs and dags is the interface in mode.go: mode_graph.go,
-// and mode_dag.go with decide_dag.go and evolve_dag.go. closing.go is what a task does when everything else is over.
+// decide_claim.go (who carries them, and what is lost with them), decide_alarm.go (time that has passed) and decide_outside.go
+// (what comes from elsewhere). What differs between graphs and dags is the interface in mode.go: mode_graph.go, and mode_dag.go
+// with decide_dag.go and evolve_dag.go. closing.go is what a task does when everything else is over.
 //
 // What it means: evolve.go, event by event; kept.go, what a retry finds again; link.go, what follows from the rest of a
-// state. What the world must do: effects.go. What a step works on: input.go, input_dag.go, each.go; what it ends with:
-// action.go. What is refused: limits.go, bounds.go, text.go.
+// state. What the world must do: effects.go. What a step works on: input.go and input_dag.go; what it ends with: action.go.
+// What is refused: limits.go and bounds.go.
 //
 // What is stored: encode.go and decode.go (journals), snapshot.go and codec.go. What people see: runs.go, steps.go, units.go,
 // waiting.go, and pages of them by walkers, walk.go.

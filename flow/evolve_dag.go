@@ -8,6 +8,31 @@ import (
 	"slices"
 )
 
+// dagState is what follows from a scope's nodes; see link.
+type dagState struct {
+	ready  readyHeap
+	active []*Step // in no order
+	left   int     // nodes that have yet to end
+}
+
+// readyHeap holds the indexes of nodes that can be decided about, the first in the definition first.
+type readyHeap []int
+
+func (h readyHeap) Len() int { return len(h) }
+
+func (h readyHeap) Less(i, j int) bool { return h[i] < h[j] }
+
+func (h readyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *readyHeap) Push(x any) { *h = append(*h, x.(int)) }
+
+func (h *readyHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
 // begin gives every node its counter.
 func (dagMode) begin(sc *Scope) {
 	list := sc.Plan.Dag.List
@@ -204,3 +229,37 @@ func (sc *Scope) renew(index int) {
 		}
 	}
 }
+
+// linkDag restores what follows from the nodes.
+func (sc *Scope) linkDag() {
+	sc.dag = dagState{}
+	for i := range sc.Nodes {
+		n := &sc.Nodes[i]
+		if !n.Ended() {
+			sc.dag.left++
+		}
+		switch {
+		case n.Step != nil:
+			sc.activate(n.Step)
+		case n.Status == "" && (n.Waits == 0 || n.Doomed):
+			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
+		}
+	}
+}
+
+func (sc *Scope) activate(st *Step) {
+	st.position = len(sc.dag.active)
+	sc.dag.active = append(sc.dag.active, st)
+}
+
+func (sc *Scope) deactivate(st *Step) {
+	last := len(sc.dag.active) - 1
+	moved := sc.dag.active[last]
+	sc.dag.active[st.position] = moved
+	moved.position = st.position
+	sc.dag.active[last] = nil
+	sc.dag.active = sc.dag.active[:last]
+}
+
+// node is the state of a node of dag mode.
+func (sc *Scope) node(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }

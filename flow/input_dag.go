@@ -2,6 +2,8 @@ package flow
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -152,4 +154,101 @@ func (st *Step) item(i int) json.RawMessage {
 		return orNull(st.items[i/(st.Initial/n)])
 	}
 	return null
+}
+
+// runOf is what `run` means to a node: what a prep of the branch around it returned, or the scope's.
+func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
+	if n.Dag.Run >= 0 {
+		return orNull(sc.Nodes[n.Dag.Run].Output)
+	}
+	return orNull(sc.run)
+}
+
+// leaves are the outputs of those nodes that completed, by name; null when there are none.
+func (sc *Scope) leaves(seen []Seen) json.RawMessage {
+	b := []byte{'{'}
+	b = sc.appendSeen(b, seen, false)
+	if len(b) == 1 {
+		return null
+	}
+	return append(b, '}')
+}
+
+// appendSeen adds the outputs of nodes as fields; those that were skipped or failed are left out, or null.
+func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
+	for _, s := range seen {
+		n := &sc.Nodes[s.Index]
+		if n.Status != StepCompleted && !nulls {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, s.Name), ':')
+		b = append(b, orNull(n.Output)...)
+	}
+	return b
+}
+
+// unitsOfEach says how many units a fanout has, which are no more than a step may have.
+func (sc *Scope) unitsOfEach(n *PlanNode, most int) (int, error) {
+	d := n.Dag
+	if d.Items == nil {
+		count, text, err := sc.countOfEach(n)
+		if err == nil && count > most {
+			err = Errorf(Limit, "limit: %s units, more than the %d a step may have", text, most)
+		}
+		return count, err
+	}
+	items, err := sc.itemsOfEach(n)
+	switch total := len(items); {
+	case err != nil:
+		return 0, err
+	case d.Repeats == 0 && d.Count == nil && total > most:
+		return 0, Errorf(Limit, "limit: %d units, more than the %d a step may have", total, most)
+	case d.Repeats == 0 && d.Count == nil, total == 0:
+		return total, nil
+	}
+	count, text, err := sc.countOfEach(n)
+	if err == nil && count > most/len(items) { // a product might be more than an int holds
+		err = Errorf(Limit, "limit: %d items × %s units each are more than the %d units a step may have", len(items), text, most)
+	}
+	return len(items) * count, err
+}
+
+// itemsOfEach are what the units of a fanout work on. A dependency that was skipped has none.
+func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
+	from := n.Dag.Items
+	if sc.skipped(from) {
+		return nil, nil
+	}
+	v, _ := sc.dagRef(n, from)
+	items, ok := expr.Elements(v)
+	if !ok {
+		return nil, Errorf(Invalid, "the items of %s, from %s, must be an array, are %s", n.Key, from.Text, describe(v))
+	}
+	return items, nil
+}
+
+// countOfEach is how many units there are, or how many for each item, and the same as it was written. What is more
+// than any step may have is cut.
+func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
+	from := n.Dag.Count
+	switch {
+	case from == nil:
+		return n.Dag.Repeats, strconv.Itoa(n.Dag.Repeats), nil
+	case sc.skipped(from):
+		return 0, "0", nil
+	}
+	v, _ := sc.dagRef(n, from)
+	f, ok := expr.Number(v)
+	if !ok || f != math.Trunc(f) || f < 0 {
+		return 0, "", Errorf(Invalid, "each.count %s must be a whole number, is %s", from.Text, describe(v))
+	}
+	return int(min(f, math.MaxInt32)), string(expr.Compact(v)), nil
+}
+
+// skipped says whether a reference is to the output of a node that was skipped.
+func (sc *Scope) skipped(r *PlanRef) bool {
+	return r.From == FromDep && sc.Nodes[r.Dep].Status == StepSkipped
 }

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -80,4 +81,53 @@ func text(s string, limit int) string {
 		s = s[:limit]
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// MaxDelay is the longest time that a definition, a task's params or a command may name, about three thousand years:
+// sums of such times and of the clock are far from what an int64 of milliseconds ends at.
+const MaxDelay = 100_000_000_000_000
+
+// longest is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds to this one stays below that.
+const longest = 100 * 365 * 24 * time.Hour
+
+// Milliseconds makes a Duration of so many of them, for whoever has to wait: a time that is in the past is none, and
+// one that a Duration could not hold is a hundred years.
+func Milliseconds(ms int64) time.Duration {
+	return time.Duration(min(max(ms, 0), longest.Milliseconds())) * time.Millisecond
+}
+
+// in is the time so many milliseconds from now.
+func (d *decider) in(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }
+
+// NoText is what is wrong with a name that is not IsText.
+const NoText = "is not UTF-8 text, or holds the character U+0000: no store can keep it"
+
+// IsText says whether a name is one that every store can keep and look for. Values may hold anything that
+// JSON may.
+func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// CheckText refuses names that are not IsText; what they are is said in the error.
+func CheckText(what string, names ...string) error {
+	for _, name := range names {
+		if !IsText(name) {
+			return Errorf(Invalid, "%s %.80q %s", what, name, NoText)
+		}
+	}
+	return nil
+}
+
+// CheckName refuses what CheckText refuses, and what is too long for a name.
+func CheckName(what, name string) error {
+	if len(name) > MaxName {
+		return Errorf(Invalid, "%s has %d bytes, more than the limit of %d", what, len(name), MaxName)
+	}
+	return CheckText(what, name)
+}
+
+// CheckDescription is CheckName for a text that people read.
+func CheckDescription(text string) error {
+	if len(text) > MaxDescription {
+		return Errorf(Invalid, "the description has %d bytes, more than the limit of %d", len(text), MaxDescription)
+	}
+	return CheckText("the description", text)
 }

@@ -80,23 +80,6 @@ func (sc *Scope) weigh() *int {
 	return &size
 }
 
-// linkDag restores what follows from the nodes.
-func (sc *Scope) linkDag() {
-	sc.dag = dagState{}
-	for i := range sc.Nodes {
-		n := &sc.Nodes[i]
-		if !n.Ended() {
-			sc.dag.left++
-		}
-		switch {
-		case n.Step != nil:
-			sc.activate(n.Step)
-		case n.Status == "" && (n.Waits == 0 || n.Doomed):
-			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
-		}
-	}
-}
-
 // unfold makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
 // reads a state need not change it.
 func (st *Step) unfold() {

@@ -123,6 +123,33 @@ type Live struct {
 	Again      bool // it was returned, so it is known when a member has begun it: the unit is running then
 }
 
+// NodeState is what a scope of dag mode knows about one of its nodes.
+type NodeState struct {
+	Status    StepStatus // "" = created
+	Waits     int        // dependencies that have yet to end
+	Doomed    bool       // a dependency ended in a way that keeps this node from running
+	Visit     int
+	Reason    string   // why it failed or was skipped
+	Mode      SkipMode // of a skip
+	Error     string
+	Output    json.RawMessage
+	Total     int // units, once it has ended
+	Initial   int // those it began with
+	Left      int // those that had not completed when it ended
+	Failures  int // those that had failed
+	StartedAt int64
+	EndedAt   int64
+	Step      *Step // while it is active
+	Kept      *Kept // what it has left to its next visit; its condition was met then
+
+	Extra []json.RawMessage // items that were appended, while no step holds them: a retry adds them again
+}
+
+// Ended says whether the node is over.
+func (n *NodeState) Ended() bool {
+	return n.Status == StepCompleted || n.Status == StepFailed || n.Status == StepSkipped
+}
+
 // Scope finds by its path.
 func (s *State) Scope(path string) *Scope { return s.scopes[path] }
 
