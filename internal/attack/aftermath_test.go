@@ -100,7 +100,7 @@ func (f *aftermath) list(flow string) (ids []string) {
 func (f *aftermath) listOfGraph(version string) (ids []string) {
 	for number := 1; f.ctx.Err() == nil; number++ {
 		var page struct{ Data []struct{ ID string } }
-		a := f.get(fmt.Sprintf("/api/tasks?page_size=5&page=%d&flow_version_id=%s", number, url.QueryEscape(version)))
+		a := f.get(fmt.Sprintf("/api/tasks?page_size=3&page=%d&flow_version_id=%s", number, url.QueryEscape(version)))
 		if err := a.into(&page); err != nil {
 			f.hole("%.300v: %v", a, err)
 			return ids

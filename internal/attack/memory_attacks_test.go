@@ -12,6 +12,8 @@ var onMemory = []attack{
 	{name: "lists of tasks of 1 MB", strike: heavyLists},
 	{name: "streams that nobody reads over a long journal", strike: deafStreams},
 	{name: "readers of a task with 64 MB shared", strike: heavyReads},
+	{name: "lists of tasks with 40 MB shared", strike: heaviestLists},
+	{name: "followers of a task with 64 MB shared", strike: heavyFollowers},
 	{name: "outputs of 1 MB each", strike: heavyOutputs},
 	{name: "a fan-out of many small outputs", strike: manyOutputs},
 	{name: "answers that nobody reads", strike: unreadAnswers},
@@ -32,7 +34,9 @@ func heavyLists(a *attacker) {
 
 // heavy makes a task whose shared, and journal, has so many megabytes.
 func (a *attacker) heavy(megabytes int) (task string) {
-	a.publish("waits", waits)
+	if a.flows[a.name("waits")] == "" {
+		a.publish("waits", waits)
+	}
 	task = a.start("waits", nil)
 	pad := strings.Repeat("p", megabyte)
 	a.each(megabytes, 2, func(i int) {
@@ -64,6 +68,29 @@ func heavyReads(a *attacker) {
 		a.send("GET", []string{"/v1/tasks/" + task, "/api/tasks/get?id=" + task, "/api/runs/" + task + "?view=states&tasks=true"}[i%3], nil)
 	})
 	a.each(a.of(4, 12), 4, func(int) { a.send("GET", "/v1/tasks/"+task+"/events?limit=500", nil) })
+}
+
+// heaviestLists have few tasks in them, any of which is more than is to be in memory of a list.
+func heaviestLists(a *attacker) {
+	for range a.of(3, 8) {
+		a.heavy(a.of(2, 40))
+	}
+	a.atOnce(a.of(2, 6), func(int) {
+		for _, path := range []string{"/api/tasks?page_size=100&flow_version_id=" + a.flows[a.name("waits")], "/v1/tasks?limit=500&flow=" + a.name("waits")} {
+			a.send("GET", path, nil)
+		}
+	})
+}
+
+// heavyFollowers wait for a task that goes on waiting, and read nothing once they are answered.
+func heavyFollowers(a *attacker) {
+	task := a.heavy(a.of(5, 62))
+	for range a.of(4, 40) {
+		a.deaf(a.head("GET", "/v1/tasks/"+task+"?wait_ms=300"))
+		a.deaf(a.head("GET", "/api/runs/"+task+"/wait?timeout_ms=60000"))
+		a.deaf(a.head("GET", "/api/runs/"+task+"/events", "Accept: text/event-stream"))
+	}
+	pause(a.ctx, time.Duration(a.of(500, 10_000))*time.Millisecond)
 }
 
 func heavyOutputs(a *attacker) {
