@@ -3,6 +3,8 @@ package persistence
 import (
 	"context"
 	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // Room is the memory in which one caller reads.
@@ -27,6 +29,24 @@ const (
 	keepCost  = 2
 	largeTask = 256 << 10
 )
+
+// How large a journal is at most of which all is told at once, and what that takes.
+const (
+	wholeHistory = 256 << 20
+	historyCost  = 2
+)
+
+// roomForHistory asks for what a journal takes of which so many bytes have been read.
+func roomForHistory(ctx context.Context, task string, bytes int64) error {
+	room, ok := ctx.Value(roomKey{}).(Room)
+	switch {
+	case !ok || bytes < largeTask:
+		return nil
+	case bytes > wholeHistory:
+		return flow.Errorf(flow.Limit, "the history of task %.200q is larger than the %d MiB that are told at once: read it by the page, at /v1/tasks/{task}/runs", task, wholeHistory>>20)
+	}
+	return room.Take(ctx, bytes*historyCost)
+}
 
 // inRoom reads tasks of so many bytes.
 func inRoom(ctx context.Context, bytes int64, read func() error) error {

@@ -110,11 +110,12 @@ func (v *View) begun() (*View, error) {
 
 // foldAll makes the view of the whole journal: the snapshot is of no use.
 func (r *Reader) foldAll(ctx context.Context, v *View) (*View, error) {
-	err := r.eachRow(ctx, v.ID, 0, func(row Row, events []flow.Event) {
+	err := r.eachRow(ctx, v.ID, 0, func(row Row, events []flow.Event) error {
 		for i := range events {
 			flow.Evolve(v.State, &events[i])
 		}
 		v.Seq = row.Seq
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -145,26 +146,21 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 	if err != nil {
 		return err
 	}
-	found := false
-	visit := apply(begin(plan))
-	err = r.measured(ctx, task, func() error {
-		return r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) {
-			found = true
-			visit(row, events)
-		})
-	})
-	if err == nil && !found {
-		return ErrNotFound
-	}
-	return err
-}
-
-func apply(to Replayer) func(Row, []flow.Event) {
-	return func(_ Row, events []flow.Event) {
+	to, read := begin(plan), int64(0)
+	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) error {
+		read += int64(len(row.Events))
+		if err := roomForHistory(ctx, task, read); err != nil {
+			return err
+		}
 		for i := range events {
 			to.Apply(&events[i])
 		}
+		return nil
+	})
+	if err == nil && read == 0 {
+		return ErrNotFound
 	}
+	return err
 }
 
 // pageRows is how many journal rows are read at once, when they are small.
@@ -172,8 +168,8 @@ const pageRows = 1000
 
 var page = Part{Rows: pageRows, Bytes: 4 << 20}
 
-// eachRow visits what follows a row.
-func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit func(Row, []flow.Event)) error {
+// eachRow visits what follows a row, until an error.
+func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit func(Row, []flow.Event) error) error {
 	for {
 		rows, err := r.store.Rows(ctx, task, after, page)
 		if err != nil {
@@ -184,7 +180,9 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 			if err != nil {
 				return unreadable(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
 			}
-			visit(row, events)
+			if err := visit(row, events); err != nil {
+				return err
+			}
 			after = row.Seq
 		}
 		if !page.Full(rows) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -174,6 +175,40 @@ func (r *room) Take(_ context.Context, bytes int64) error {
 
 func (r *room) Keep(bytes int64) { r.taken = append(r.taken, bytes) }
 
+// largeJournal is a store with one task that has rows of a megabyte.
+type largeJournal struct {
+	longTask
+	row []byte
+}
+
+func (s *largeJournal) Rows(_ context.Context, _ string, after int64, _ persistence.Part) ([]persistence.Row, error) {
+	rows := []persistence.Row{}
+	for seq := after + 1; seq <= s.rows && len(rows) < 4; seq++ {
+		rows = append(rows, persistence.Row{Seq: seq, Events: s.row})
+	}
+	return rows, nil
+}
+
+func TestAHistoryInOnePieceIsBounded(t *testing.T) {
+	events := turn(1)
+	events[2].Output = fmt.Appendf(nil, "%q", strings.Repeat("x", 1<<20))
+	s := &largeJournal{row: flow.AppendEvents(nil, events)}
+	s.longTask.row.VersionID, s.rows = "v", 10
+	reader := persistence.NewReader(s, flow.Limits{})
+	free := &room{}
+	h, err := reader.History(persistence.InRoom(t.Context(), free), "t")
+	require.NoError(t, err)
+	require.Len(t, h.Runs, 10)
+	require.Equal(t, int64(2*10*len(s.row)), free.taken[9])
+
+	_, err = reader.History(persistence.InRoom(t.Context(), &room{refusal: flow.Errorf(flow.Busy, "full")}), "t")
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(err))
+	s.rows = 300
+	_, err = reader.History(persistence.InRoom(t.Context(), free), "t")
+	require.Equal(t, flow.Limit, flow.ErrorKindOf(err))
+	require.ErrorContains(t, err, "256 MiB")
+}
+
 func TestReadingALargeTaskTakesRoom(t *testing.T) {
 	s, reader := newLongTask(10)
 	refusal := errors.New("there is none")
@@ -185,8 +220,6 @@ func TestReadingALargeTaskTakesRoom(t *testing.T) {
 	_, err = reader.Runs(ctx, "t", flow.Place{}, 10, 1<<20)
 	require.ErrorIs(t, err, refusal)
 	_, err = reader.View(ctx, "t")
-	require.ErrorIs(t, err, refusal)
-	_, err = reader.History(ctx, "t")
 	require.ErrorIs(t, err, refusal)
 	_, err = reader.Runs(t.Context(), "t", flow.Place{}, 10, 1<<20)
 	require.NoError(t, err, "nobody limits the member itself")
