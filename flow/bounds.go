@@ -124,6 +124,7 @@ func (l Limits) sharedFull(size int) error {
 	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, l.Shared)
 }
 
+// params are those of the command, {} when there are none.
 func (c Start) params() json.RawMessage {
 	if expr.KindOf(c.Params) == expr.KindNull {
 		return json.RawMessage("{}")
@@ -179,6 +180,7 @@ func (d *decider) checkRoom(key string, v json.RawMessage) error {
 	return d.limits.sharedFull(size)
 }
 
+// checkRequest refuses what cannot be remembered as the id of a request.
 func checkRequest(id string) error {
 	if len(id) > MaxName || !utf8.ValidString(id) {
 		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", MaxName)

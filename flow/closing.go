@@ -64,12 +64,12 @@ func (sc *Scope) about() json.RawMessage {
 	if sc.task == nil || !sc.task.closes(sc) {
 		return nil
 	}
-	return sc.task.Closing.given(sc.task)
+	return sc.task.Closing.subject(sc.task)
 }
 
-// given is what the next step of the closing scope is about, and its input if it has no prep: the step
+// subject is what the next step of the closing scope is about, and its input if it has no prep: the step
 // to be undone, or how the task ends.
-func (c *Closing) given(s *State) json.RawMessage {
+func (c *Closing) subject(s *State) json.RawMessage {
 	if last := len(s.Done) - 1; last >= 0 {
 		u := &s.Done[last]
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)

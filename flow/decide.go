@@ -55,6 +55,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	return Decision{Events: d.events, Effects: d.effects, Effort: d.effort, More: d.rest}, nil
 }
 
+// handle decides about the command itself. What may start because of that is started by advance.
 func (d *decider) handle(c Command) error {
 	if start, ok := c.(Start); ok {
 		return d.start(start)
@@ -181,6 +182,7 @@ func (d *decider) everywhere() {
 	d.below(d.s.stage())
 }
 
+// below notes a scope and all that is active in it. What is inside is noted later, so that it comes first.
 func (d *decider) below(sc *Scope) {
 	d.later(sc)
 	for _, st := range sc.Active() {
@@ -193,6 +195,7 @@ func (d *decider) below(sc *Scope) {
 	}
 }
 
+// start creates the task. Its first step begins in the same decision.
 func (d *decider) start(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
@@ -208,6 +211,7 @@ func (d *decider) start(c Start) error {
 	return nil
 }
 
+// signal writes into shared at the root, whatever the task is doing: a step that is entered later finds it there.
 func (d *decider) signal(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
 		return err
@@ -234,6 +238,8 @@ func (d *decider) wake() {
 	}
 }
 
+// cancel is three commands: to end the task now, to end it when nothing is in flight any more (Gently), and, while it
+// closes, to end it although not everything was undone (Force). A task that has ended is as it was.
 func (d *decider) cancel(c Cancel) error {
 	switch closing := d.s.Closing; {
 	case d.s.Status.Ended():
@@ -287,6 +293,8 @@ func (d *decider) pruneAll(sc *Scope) {
 	}
 }
 
+// retryTask has a failed task go on where it failed. A graph that has undone steps cannot: its cursor is behind them. A dag
+// can run them again, as long as they are in its root.
 func (d *decider) retryTask() error {
 	switch c := d.s.Closing; {
 	case d.s.Status != TaskFailed:
@@ -309,6 +317,7 @@ func (d *decider) retryTask() error {
 	return nil
 }
 
+// pause keeps anything new from starting. What is in flight goes on, and its reports are taken.
 func (d *decider) pause() error {
 	switch {
 	case d.s.Status.Ended():
@@ -322,6 +331,7 @@ func (d *decider) pause() error {
 	return nil
 }
 
+// resume starts what the pause has held back.
 func (d *decider) resume() error {
 	switch {
 	case d.s.Status.Ended():

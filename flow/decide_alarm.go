@@ -16,6 +16,7 @@ func (d *decider) ring(c Lapse) {
 	}
 }
 
+// rang does what an alarm was set for.
 func (d *decider) rang(c Lapse) {
 	switch a := c.Alarm; a.Kind {
 	case AlarmTask:
@@ -110,6 +111,7 @@ func (l *Live) keptBy(s Signs) bool {
 	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
 }
 
+// timeOut ends an attempt that has taken longer than its timeout_ms.
 func (d *decider) timeOut(a Address) {
 	st, _ := d.s.attempt(a)
 	d.expire(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))

@@ -90,6 +90,7 @@ func (st *Step) ownParams() bool {
 	return false
 }
 
+// launch starts n units in a row, from one on. Their time counts from now, or from their claim (Exec.FromClaim).
 func (d *decider) launch(st *Step, unit, n, attempt int) {
 	e := st.event(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member

@@ -5,6 +5,7 @@ import (
 	"fmt"
 )
 
+// claim gives a queue job to a poller. The same claim again, known by its token, changes nothing: its answer was lost.
 func (d *decider) claim(c Claim) error {
 	st, u := d.attempt(c.Address)
 	if u == nil || st.exec(c.Unit).Type != ExecQueue {
@@ -54,6 +55,7 @@ func (d *decider) until(st *Step, unit int, asked int64) int64 {
 	return asked
 }
 
+// note keeps what a worker calls the state of its attempt. The same word again is no event.
 func (d *decider) note(c Note) error {
 	_, u := d.attempt(c.Address)
 	if u == nil || u.Live.Note == c.Text {
@@ -66,6 +68,7 @@ func (d *decider) note(c Note) error {
 	return nil
 }
 
+// noteBegun says that the member has begun to carry out an attempt that was returned before: only then it matters, see Recover.
 func (d *decider) noteBegun(a Address) error {
 	st, u := d.attempt(a)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != d.env.Member {
@@ -82,7 +85,7 @@ func (d *decider) noteBegun(a Address) error {
 // giveBack returns a claimed attempt. Nobody worked on it, so that is no delivery in vain.
 func (d *decider) giveBack(c GiveBack) {
 	if st, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
-		d.again(st, c.Address, "", u.Live.Deliveries)
+		d.redispatch(st, c.Address, "", u.Live.Deliveries)
 	}
 }
 
@@ -94,10 +97,11 @@ func (d *decider) lost(a Address, carrier string) {
 		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
 		return
 	}
-	d.again(st, a, carrier, u.Live.Deliveries+1)
+	d.redispatch(st, a, carrier, u.Live.Deliveries+1)
 }
 
-func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
+// redispatch returns an attempt, so that it goes to the next carrier. It stays the same attempt.
+func (d *decider) redispatch(st *Step, a Address, carrier string, deliveries int) {
 	e := st.event(AttemptReturned)
 	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
 	d.emit(e)
@@ -108,7 +112,7 @@ func (d *decider) again(st *Step, a Address, carrier string, deliveries int) {
 func (d *decider) leave(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning {
-			d.again(st, a, d.env.Member, u.Live.Deliveries)
+			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
 	if !all {
@@ -127,7 +131,7 @@ func (d *decider) recover(c Recover) {
 		case u.Status == UnitRunning:
 			d.lost(a, d.env.Member)
 		default:
-			d.again(st, a, d.env.Member, u.Live.Deliveries)
+			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
 	switch {
@@ -159,6 +163,7 @@ func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	return d.carriedIn(d.s.stage(), f)
 }
 
+// carriedIn is eachCarried for a scope and those inside its steps.
 func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
 	for _, st := range sc.Active() {
 		at := st.Address()

@@ -171,6 +171,7 @@ func (d *decider) mapped(sc *Scope, n *PlanNode) (json.RawMessage, error) {
 	return sc.mappedInput(n, a)
 }
 
+// enterEach enters a fanout. One without units is complete, unless some have been appended to its last visit.
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	total, err := sc.unitsOfEach(n, d.limits.Units)
 	switch {
@@ -231,6 +232,7 @@ func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
 	return Event{Type: t, Scope: sc.Path, Node: n.Key, Visit: visit}
 }
 
+// complete ends a node, which may not have begun: a gate or a mapping has no work in it.
 func (d *decider) complete(sc *Scope, n *PlanNode, output json.RawMessage) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Output = string(StepCompleted), output
@@ -238,6 +240,7 @@ func (d *decider) complete(sc *Scope, n *PlanNode, output json.RawMessage) {
 	d.afterNode(sc, n)
 }
 
+// skip ends a node that does not run. The mode says what that means for those that depend on it.
 func (d *decider) skip(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
 	if mode == SkipFail {
 		mode = SkipPropagate
@@ -248,6 +251,8 @@ func (d *decider) skip(sc *Scope, n *PlanNode, mode SkipMode, reason, text strin
 	d.afterNode(sc, n)
 }
 
+// failNode ends a node as failed. With fail_fast the node that a cond or prep was made for fails with it, so that the task ends
+// by the name that its author knows.
 func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")

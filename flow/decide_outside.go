@@ -99,6 +99,7 @@ func errNoUnit(c Report, total int) error {
 	return Errorf(NotFound, "step %.80q has no unit %d: it has %d, counted from 0", c.Node, c.Unit, total)
 }
 
+// wrongRoute tells whoever reports to a step in the way of another route.
 func wrongRoute(n *PlanNode) error {
 	if n.Exec.Type == ExecDirect {
 		return Errorf(Conflict, "step %.80q has the route direct: its units are finished directly, not as jobs", n.Key)

@@ -135,6 +135,7 @@ func (d *decider) begin(st *Step) {
 	}
 }
 
+// beginSubflow begins with the scope inside a step. One without a start ends at once.
 func (d *decider) beginSubflow(st *Step) {
 	switch {
 	case st.Child == nil:
@@ -158,7 +159,7 @@ func (d *decider) awake(st *Step) {
 		d.finish(st, ending{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
 	case st.Node.Kind == KindWaitEvent && present(value):
 		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", value))})
-	case st.Node.Kind == KindApproval && decided(value):
+	case st.Node.Kind == KindApproval && decides(value):
 		d.finish(st, ending{post: true, output: value, action: st.approvalAction(value)})
 	}
 }
@@ -177,8 +178,8 @@ func present(v json.RawMessage) bool {
 	return true
 }
 
-// decided says whether a value decides an approval; false and 0 do.
-func decided(v json.RawMessage) bool {
+// decides says whether a value decides an approval; false and 0 do.
+func decides(v json.RawMessage) bool {
 	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || present(v)
 }
 
@@ -201,6 +202,7 @@ func (st *Step) timeoutText() string {
 	return fmt.Sprintf("timeout: not done within %d ms", st.Node.TimeoutMS)
 }
 
+// waitTimedOut ends a wait_event that nobody has signaled: as failed, unless its strategy is to continue.
 func (d *decider) waitTimedOut(st *Step) {
 	how := ending{action: st.Node.Post.ActionStatic}
 	if st.Node.Strategy != Continue {

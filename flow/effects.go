@@ -198,6 +198,7 @@ func OutstandingTo(s *State, member string) []Effect {
 	return to(member, Outstanding(s))
 }
 
+// to leaves out what another member carries.
 func to(member string, effects []Effect) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
 		d, ok := e.(Dispatch)

@@ -28,7 +28,7 @@ func Evolve(s *State, e *Event) {
 	}
 	switch e.Type {
 	case TaskCreated:
-		s.begin(e)
+		s.create(e)
 	case TaskPaused:
 		s.PausedAt, s.ResumedAt = e.At, 0
 	case TaskResumed:
@@ -94,7 +94,8 @@ func (s *State) answered(e *Event) {
 	}
 }
 
-func (s *State) begin(e *Event) {
+// create makes a task of nothing.
+func (s *State) create(e *Event) {
 	s.Version, s.Params, s.CreatedAt = e.Version, e.Params, e.At
 	s.Status = TaskPending
 	if s.Plan.TimeoutMS > 0 {
@@ -105,6 +106,7 @@ func (s *State) begin(e *Event) {
 	s.Root.mode.begin(s.Root)
 }
 
+// end leaves everything as it was when the task ended, for whoever looks at it later or retries it.
 func (s *State) end(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
@@ -113,6 +115,7 @@ func (s *State) end(e *Event) {
 	}
 }
 
+// set is the only way into shared, whose bytes are counted.
 func (sc *Scope) set(key string, v json.RawMessage) {
 	if sc.Shared == nil {
 		sc.Shared = map[string]json.RawMessage{}
@@ -130,6 +133,7 @@ func (sc *Scope) growth(key string, v json.RawMessage) int {
 	return len(key) + len(v)
 }
 
+// enter makes a step of a node active, with what its last visit has left to it.
 func (s *State) enter(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
@@ -322,6 +326,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 	}
 }
 
+// land ends the attempt of a unit. The unit is over, or waits for its next try.
 func (st *Step) land(u *Unit, e *Event) {
 	u.Live = nil
 	st.Flying--

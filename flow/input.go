@@ -161,6 +161,7 @@ func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInpu
 // stepInput is what a step works on.
 func (st *Step) stepInput() json.RawMessage { return st.scope.mode.input(st) }
 
+// mergeParams lays what a branch or item says over the step's params.
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
 	if len(exec.Params) == 0 || st.Node.Single {
 		return st.Params

@@ -41,6 +41,8 @@ func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	return json.RawMessage("{}")
 }
 
+// mappedInput puts a mapped input together: of an expression, one reference, bindings, or, when nothing is said, all outputs
+// that the node sees..
 func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, error) {
 	d := n.Dag
 	switch {

@@ -24,6 +24,7 @@ func (s *State) link(plan *Plan) error {
 	return s.Closing.Scope.mode.link(s, s.Closing.Scope)
 }
 
+// linkStep links an active step, its units and the scope inside.
 func (s *State) linkStep(sc *Scope, st *Step) error {
 	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
 		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
@@ -51,6 +52,7 @@ func (s *State) linkRoot() {
 	s.scopes = map[string]*Scope{"": s.Root}
 }
 
+// linkClosing lets the closing scope write into the shared of the root.
 func (s *State) linkClosing() {
 	if s.Root.Shared == nil {
 		s.Root.Shared = map[string]json.RawMessage{}

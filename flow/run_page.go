@@ -44,7 +44,7 @@ func (p *RunPage) From(s *State) {
 func (p *RunPage) Apply(e *Event, at Place) {
 	if at.Compare(p.after) > 0 && !p.full && p.only.Node == "" {
 		if p.looked++; p.looked > maxLook {
-			p.fill(at.before())
+			p.endAt(at.before())
 		}
 	}
 	p.at = at.before()
@@ -57,8 +57,8 @@ func (p *RunPage) Apply(e *Event, at Place) {
 	}
 }
 
-// fill says that the page ends at a place.
-func (p *RunPage) fill(next Place) { p.full, p.More, p.Next = true, true, next }
+// endAt says that the page ends at a place.
+func (p *RunPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
 
 // wants says whether a run that begins now is part of the page, and keeps its place.
 func (p *RunPage) wants(a Address) bool {
@@ -70,7 +70,7 @@ func (p *RunPage) wants(a Address) bool {
 	case p.full || p.at.Compare(p.after) <= 0 || p.only.Node != "" && a != p.only:
 		return false
 	case len(p.Runs) == p.most:
-		p.fill(p.Places[len(p.Places)-1])
+		p.endAt(p.Places[len(p.Places)-1])
 		return false
 	}
 	p.Places = append(p.Places, p.at)
@@ -128,7 +128,7 @@ func (p *RunPage) shorten() {
 			delete(p.live, a)
 		}
 	}
-	p.fill(p.Places[keep-1])
+	p.endAt(p.Places[keep-1])
 }
 
 // Busy says that every run that begins is wanted.

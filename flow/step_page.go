@@ -62,14 +62,14 @@ func NewStepPage(q StepQuery, closing bool) *StepPage {
 // add adds a step, or ends the page before it.
 func (p *StepPage) add(v StepView, at Place) {
 	if len(p.Steps) == p.query.Most || p.size > p.query.Bytes {
-		p.fill(p.last)
+		p.endAt(p.last)
 		return
 	}
 	p.Steps, p.last = append(p.Steps, v), at
 	p.size += len(v.Output)
 }
 
-func (p *StepPage) fill(next Place) { p.full, p.More, p.Next = true, true, next }
+func (p *StepPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
 
 // From begins, or goes on, with a state.
 func (p *StepPage) From(s *State) { p.State = s }
@@ -78,7 +78,7 @@ func (p *StepPage) From(s *State) { p.State = s }
 func (p *StepPage) Apply(e *Event, at Place) {
 	if at.Compare(p.query.After) > 0 && !p.full {
 		if p.looked++; p.looked > maxLook && len(p.active) == 0 {
-			p.fill(at.before())
+			p.endAt(at.before())
 		}
 	}
 	st := p.State.step(e.stepAddress())
@@ -126,12 +126,12 @@ func (p *StepPage) ended(st *Step, e *Event) {
 		v.Output = st.result(e)
 		p.size += len(v.Output)
 	}
-	p.keep(i)
+	p.dropUnwanted(i)
 }
 
-// keep drops a step again that has become what is not meant. It is the last one: the steps of a graph follow
+// dropUnwanted drops a step again that has become what is not meant. It is the last one: the steps of a graph follow
 // each other.
-func (p *StepPage) keep(i int) {
+func (p *StepPage) dropUnwanted(i int) {
 	if !p.query.takes(p.Steps[i].Status) {
 		p.Steps = slices.Delete(p.Steps, i, i+1)
 	}
@@ -145,7 +145,7 @@ func (p *StepPage) cut(e *Event) {
 		}
 		delete(p.active, a)
 		p.Steps[i].withdrawn(e.At)
-		p.keep(i)
+		p.dropUnwanted(i)
 	}
 }
 
@@ -177,7 +177,7 @@ func (p *StepPage) Known() bool {
 func (p *StepPage) Size() int { return p.size }
 
 // GoOnBehind says that the page ends with the nodes of its dag, and others are behind them.
-func (p *StepPage) GoOnBehind(sc *Scope) { p.fill(dagPlace(len(sc.Nodes) - 1)) }
+func (p *StepPage) GoOnBehind(sc *Scope) { p.endAt(dagPlace(len(sc.Nodes) - 1)) }
 
 // Finish shows the steps that are still active as they are now, when the journal is at its end.
 func (p *StepPage) Finish() {
@@ -185,7 +185,7 @@ func (p *StepPage) Finish() {
 		if st := p.State.step(a); st != nil {
 			p.Steps[i] = p.State.viewOf(st)
 		}
-		p.keep(i)
+		p.dropUnwanted(i)
 	}
 }
 
