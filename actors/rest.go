@@ -105,7 +105,7 @@ func (t *task) quiet() (due int64, ok bool) {
 func (t *task) restWritten(c actor.Context, err error) {
 	if err != nil {
 		t.resting = awake
-		t.inflight = &parcel{}
+		t.inflight = &draft{}
 		t.forget(c, err)
 		c.Send(t.m.tasks, restable{t, false})
 		return

@@ -28,8 +28,8 @@ type task struct {
 	refusals int        // in a row for which nobody was to blame
 
 	seq      int64 // of the last row sent to the store
-	inflight *parcel
-	open     *parcel        // gathers while one is in flight
+	inflight *draft
+	open     *draft         // gathers while one is in flight
 	more     []flow.Command // what goes on with decisions that were cut
 	going    bool           // it is under way
 	pace     pace
@@ -137,7 +137,7 @@ func (t *task) answerOnPanic(c actor.Context) {
 	if reason == nil {
 		return
 	}
-	for _, p := range []*parcel{t.inflight, t.open} {
+	for _, p := range []*draft{t.inflight, t.open} {
 		p.answerAll(answer{err: errCrashed})
 	}
 	for _, cmd := range append(t.waiting, t.alone...) {
@@ -194,7 +194,7 @@ func (t *task) outstanding(c actor.Context, at flow.Address) {
 	}
 	below := slices.DeleteFunc(flow.OutstandingOf(t.state, at, t.m.incarnation), aboutQueue)
 	all := []flow.Effect{owed{flow.Spawn{Address: at}, below}}
-	if p := t.parcelFor(flow.Decision{}); p != nil {
+	if p := t.draftFor(flow.Decision{}); p != nil {
 		p.effects = append(p.effects, all...)
 		return
 	}
@@ -210,17 +210,20 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
-	a.events = d.Events
+	if r == nil { // what is in a room does not stay
+		a.events = d.Events
+	}
 	t.cut(d, t.state.Steps-before+d.Effort/effortOfStep)
-	p := t.parcelFor(d)
+	p := t.draftFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for
-		r.leave()
+		r.leave(len(d.Events))
 		t.perform(c, d.Effects)
 		cmd.answer(a)
 		t.goOnLater(c)
 		return
 	}
-	p.add(d, r, cmd, a)
+	p.add(d, cmd, a)
+	r.leave(len(d.Events))
 	t.flush(c)
 }
 
@@ -247,9 +250,9 @@ func (t *task) claimed(claim flow.Claim) answer {
 	return answer{job: &job}
 }
 
-// parcelFor is where a decision waits for the store: with its events, or, without any, behind the
+// draftFor is where a decision waits for the store: with its events, or, without any, behind the
 // newest ones it may follow from.
-func (t *task) parcelFor(d flow.Decision) *parcel {
+func (t *task) draftFor(d flow.Decision) *draft {
 	if len(d.Events) == 0 {
 		if t.open != nil {
 			return t.open
@@ -257,7 +260,7 @@ func (t *task) parcelFor(d flow.Decision) *parcel {
 		return t.inflight
 	}
 	if t.open == nil {
-		t.open = &parcel{}
+		t.open = &draft{}
 	}
 	return t.open
 }

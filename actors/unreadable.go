@@ -116,12 +116,12 @@ func (t *task) abandoned(c actor.Context, a abandonment) {
 	t.journal = smallJournal // which is when an end takes a snapshot along
 	d := flow.Abandon(t.state, t.m.now(), u.err.Error())
 	d.Effects = append(d.Effects, a.jobs...)
-	p := t.parcelFor(d)
+	p := t.draftFor(d)
 	for i, cmd := range u.cancels {
 		if i > 0 {
 			d = flow.Decision{}
 		}
-		p.add(d, nil, cmd, answer{})
+		p.add(d, cmd, answer{})
 	}
 	t.flush(c)
 }

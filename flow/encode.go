@@ -11,26 +11,53 @@ import (
 // eventsFormat names how journal rows are written. Rows of every format ever written are read.
 const eventsFormat = 1
 
-// AppendEvents adds events as one journal row: {"f":1,"t":…,"e":[…]}, where t is the time of those that
-// have none. It is written and read by hand because it is on the path of every step and of every page of a history;
-// a test holds both against encoding/json.
-func AppendEvents(b []byte, events []Event) []byte {
-	b = slices.Grow(b, roomFor(events))
-	b = append(b, `{"f":`...)
-	b = strconv.AppendInt(b, eventsFormat, 10)
-	at := int64(0)
-	if len(events) > 0 {
-		at = events[0].At
+// Row is a row of a journal that is put together decision by decision: {"f":1,"t":…,"e":[…]}, where t is the time of those
+// events that have none. It is written and read by hand because it is on the path of every step and of every page of a
+// history; a test holds both against encoding/json.
+type Row struct {
+	b    []byte
+	at   int64
+	open bool
+}
+
+// Add adds events.
+func (r *Row) Add(events []Event) {
+	if len(events) == 0 {
+		return
 	}
-	b = appendNumber(b, "t", at)
-	b = append(b, `,"e":[`...)
+	r.b = slices.Grow(r.b, roomFor(events))
+	if !r.open {
+		r.begin(events[0].At)
+	}
 	for i := range events {
-		if i > 0 {
-			b = append(b, ',')
+		if last := len(r.b) - 1; r.b[last] != '[' {
+			r.b = append(r.b, ',')
 		}
-		b = appendEvent(b, &events[i], at)
+		r.b = appendEvent(r.b, &events[i], r.at)
 	}
-	return append(b, "]}"...)
+}
+
+func (r *Row) begin(at int64) {
+	r.at, r.open = at, true
+	r.b = append(r.b, `{"f":`...)
+	r.b = strconv.AppendInt(r.b, eventsFormat, 10)
+	r.b = appendNumber(r.b, "t", at)
+	r.b = append(r.b, `,"e":[`...)
+}
+
+// Bytes are the row, to which nothing is added any more.
+func (r *Row) Bytes() []byte {
+	if !r.open {
+		r.begin(0)
+	}
+	return append(r.b, "]}"...)
+}
+
+// AppendEvents adds events as one row.
+func AppendEvents(b []byte, events []Event) []byte {
+	r := Row{b: b}
+	r.Add(events)
+	return r.Bytes()
 }
 
 // roomFor is how long the row of some events is at a guess.

@@ -5,11 +5,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// parcel is what one row of the journal holds, and what is heard once it is written.
-type parcel struct {
-	events  []flow.Event // until it is sent
-	room    *room        // that they may be in
-	ended   flow.TaskStatus
+// draft is the next row of a journal, and what is heard once it is written.
+type draft struct {
+	row     flow.Row
+	ended   flow.TaskStatus // "" when the task goes on: it did not end, or was retried at once
 	effects []flow.Effect
 	answers []pending
 	asked   int // how many of them carry a request id
@@ -20,14 +19,10 @@ type pending struct {
 	a   answer
 }
 
-// add adds a decision, whose events may be in a room.
-func (p *parcel) add(d flow.Decision, r *room, cmd *command, a answer) {
-	if len(p.events) == 0 && len(d.Events) > 0 {
-		p.events, p.room = d.Events, r
-	} else {
-		p.events = append(p.events, d.Events...)
-		r.leave()
-	}
+// add adds a decision. Its events are not kept beside the row.
+func (p *draft) add(d flow.Decision, cmd *command, a answer) {
+	p.row.Add(d.Events)
+	p.note(d.Events)
 	if p.effects == nil {
 		p.effects = d.Effects
 	} else {
@@ -39,17 +34,17 @@ func (p *parcel) add(d flow.Decision, r *room, cmd *command, a answer) {
 	}
 }
 
-// full says whether a parcel holds as many requests as a task remembers: were its answer lost, more of
+// full says whether a draft holds as many requests as a task remembers: were its answer lost, more of
 // them could not be told from new ones.
-func (p *parcel) full() bool { return p != nil && p.asked >= flow.KeptRequests }
+func (p *draft) full() bool { return p != nil && p.asked >= flow.KeptRequests }
 
-func (p *parcel) answerEach() {
+func (p *draft) answerEach() {
 	for _, x := range p.answers {
 		x.cmd.answer(x.a)
 	}
 }
 
-func (p *parcel) answerAll(a answer) {
+func (p *draft) answerAll(a answer) {
 	if p == nil {
 		return
 	}
@@ -58,7 +53,7 @@ func (p *parcel) answerAll(a answer) {
 	}
 }
 
-func (p *parcel) commands() []*command {
+func (p *draft) commands() []*command {
 	if p == nil {
 		return nil
 	}
@@ -69,26 +64,16 @@ func (p *parcel) commands() []*command {
 	return list
 }
 
-// row is the parcel's events as a row, for which they are no longer needed.
-func (p *parcel) row() []byte {
-	row := flow.AppendEvents(nil, p.events)
-	p.ended = p.end()
-	p.events = nil
-	p.room.leave()
-	return row
-}
-
-// end is what the task ended as, "" when it goes on: it did not end, or was retried at once.
-func (p *parcel) end() (status flow.TaskStatus) {
-	for i := range p.events {
-		switch e := &p.events[i]; e.Type {
+// note notes what the task ended as.
+func (p *draft) note(events []flow.Event) {
+	for i := range events {
+		switch e := &events[i]; e.Type {
 		case flow.TaskEnded:
-			status = flow.TaskStatus(e.Status)
+			p.ended = flow.TaskStatus(e.Status)
 		case flow.TaskRetried:
-			status = ""
+			p.ended = ""
 		}
 	}
-	return status
 }
 
 const (
@@ -98,9 +83,9 @@ const (
 	smallJournal = 16 << 10
 )
 
-// commit makes the store's form of a parcel. The state is the one after it.
-func (t *task) commit(p *parcel) persistence.Commit {
-	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row(), At: t.state.UpdatedAt}
+// commit makes the store's form of a draft. The state is the one after it.
+func (t *task) commit(p *draft) persistence.Commit {
+	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
 	t.journal += len(c.Events)
 	t.addColumns(&c)
 	if t.asleep {
