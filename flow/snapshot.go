@@ -23,7 +23,7 @@ func (s *State) roomForSnapshot() int {
 		n += len(key) + len(v) + 8
 	}
 	for _, st := range s.Root.Active() {
-		n += 16 * len(st.Units)
+		n += 16*len(st.Units) + st.size
 	}
 	return n
 }
