@@ -14,13 +14,13 @@ var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody
 type decider struct {
 	s        *State
 	env      Env
-	limits   Limits
+	limits   *Limits // of env
 	events   []Event
 	effects  []Effect
 	expected int     // events, at a guess
 	effort   int     // of conditions and expressions
 	todo     []work  // where something may be able to start
-	room     [4]work // for todo: most decisions need no more
+	room     [2]work // for todo: most decisions need no more
 	rest     Command // goes on with what this decision has no room for
 }
 
@@ -39,8 +39,9 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if env.Request != "" && s.Answered(env.Request) {
 		return Decision{}, nil
 	}
-	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
-	d.todo = d.room[:0]
+	d := &decider{s: s, env: env, events: env.Room[:0], expected: 2}
+	d.env.Limits = env.Limits.OrDefault()
+	d.limits, d.todo = &d.env.Limits, d.room[:0]
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
 	}
@@ -200,7 +201,7 @@ func (d *decider) start(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
 	}
-	if err := c.Check(d.s.Plan, d.limits); err != nil {
+	if err := c.Check(d.s.Plan, *d.limits); err != nil {
 		return err
 	}
 	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params()})
