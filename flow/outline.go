@@ -18,7 +18,7 @@ type Outline struct {
 }
 
 // State is a task of which nothing else can be read: it has no steps. Without a plan, because that cannot be
-// read either, it is of one that has no nodes.
+// read either, it is of one that has no nodes. It is the only state that events have not made what it is.
 func (o Outline) State(plan *Plan) *State {
 	if plan == nil {
 		plan = &Plan{Root: &PlanScope{}}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// State is one task: what its events have made of it. Only Evolve changes it.
+// State is one task: what its events have made of it. Only Evolve changes it; see Outline.State for one without events.
 //
 // A snapshot keeps the exported fields, but for the parts of the plan and Scope.Params: these and the others follow from
 // the rest (see link.go).
