@@ -50,9 +50,14 @@ func (m *Member) prepare(cmd flow.Command) (flow.Command, error) {
 	if err := checkCommand(cmd); err != nil {
 		return nil, err
 	}
-	if e, ok := cmd.(flow.Extend); ok && e.Until == 0 {
-		e.Until = m.now() + m.cfg.Visibility.Milliseconds()
-		return e, nil
+	until := m.now() + m.cfg.Visibility.Milliseconds()
+	switch c := cmd.(type) {
+	case flow.Extend:
+		c.Until = cmp.Or(c.Until, until)
+		return c, nil
+	case flow.Claim:
+		c.Until = cmp.Or(c.Until, until)
+		return c, nil
 	}
 	return cmd, nil
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -41,6 +42,23 @@ func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll
 		return nil, nil
 	}
 	return jobs, err
+}
+
+// KeepLog stores what a worker has to say about a job, if it still holds the job: a late stranger must not overwrite
+// the log of another. It says whether there is a log.
+func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token, log string) (bool, error) {
+	if log == "" {
+		return false, nil
+	}
+	v, err := m.Reader.View(ctx, task)
+	if err != nil {
+		return false, err
+	}
+	live := v.State.Live(at)
+	if live == nil || live.Token == "" || token != "" && token != live.Token {
+		return false, nil
+	}
+	return true, m.Store.PutLog(ctx, task, flow.JobID(task, at), []byte(log))
 }
 
 // longestExtend bounds how long a claim may be prolonged at once.

@@ -14,7 +14,7 @@ import (
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML. The slug
 // is that of the flow it is a version of, "" if that has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]byte, error) {
-	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.limits, Parse: define.ParseJSON}
+	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Parse: define.ParseJSON}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())
@@ -25,7 +25,7 @@ func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]b
 	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && d.Profile == "" { // a dag has to say that it is one
 		return nil, badRequest(noStart)
 	}
-	ready, problems, err := persistence.Prepare(ctx, g.store, p)
+	ready, problems, err := persistence.Prepare(ctx, g.Store, p)
 	switch {
 	case err != nil:
 		return nil, err

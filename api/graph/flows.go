@@ -36,14 +36,14 @@ func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f := persistence.Flow{ID: "flow-" + uuid.NewString(), Name: b.Text("Name"), Description: b.Text("Description"),
-		CreatedAt: g.engine.Now().UnixMilli()}
+		CreatedAt: g.Engine.Now().UnixMilli()}
 	if f.Name == "" {
 		return badRequest("name is missing")
 	}
 	if err := f.Check(); err != nil {
 		return err
 	}
-	if err := g.store.CreateFlow(r.Context(), f); err != nil {
+	if err := g.Store.CreateFlow(r.Context(), f); err != nil {
 		return err
 	}
 	return writeID(w, f.ID)
@@ -51,7 +51,7 @@ func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 
 func (g *graph) listFlows(w http.ResponseWriter, r *http.Request) error {
 	page, size := paging(r)
-	flows, total, err := g.store.ListFlows(r.Context(), (page-1)*size, size)
+	flows, total, err := g.Store.ListFlows(r.Context(), (page-1)*size, size)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	of, unknown := g.store.Flow(r.Context(), b.Text("FlowID"))
+	of, unknown := g.Store.Flow(r.Context(), b.Text("FlowID"))
 	slug := ""
 	if unknown == nil {
 		slug = of.Slug
@@ -77,7 +77,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := persistence.Version{ID: "ver-" + uuid.NewString(), FlowID: b.Text("FlowID"), Number: b.Number("Version"),
-		Definition: definition, Status: b.Text("Status"), CreatedAt: g.engine.Now().UnixMilli()}
+		Definition: definition, Status: b.Text("Status"), CreatedAt: g.Engine.Now().UnixMilli()}
 	if v.Number < 0 || v.Number > persistence.MaxVersion {
 		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
 	}
@@ -89,7 +89,7 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	} else if unknown != nil {
 		return unknown
 	}
-	if err := g.store.CreateVersion(r.Context(), v); err != nil {
+	if err := g.Store.CreateVersion(r.Context(), v); err != nil {
 		return err
 	}
 	return writeID(w, v.ID)
@@ -100,13 +100,13 @@ func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if id == "" {
 		return badRequest("missing flow_id")
 	}
-	versions, err := g.store.ListVersions(r.Context(), id)
+	versions, err := g.Store.ListVersions(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	list := api.ListWriter{To: w, Begin: "["}
 	for i := range versions {
-		v, unknown := g.store.Version(r.Context(), versions[i].ID)
+		v, unknown := g.Store.Version(r.Context(), versions[i].ID)
 		if api.Missing(unknown) {
 			continue // it was deleted meanwhile
 		}
@@ -125,7 +125,7 @@ func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
 	if id == "" {
 		return badRequest("missing id")
 	}
-	v, err := g.store.Version(r.Context(), id)
+	v, err := g.Store.Version(r.Context(), id)
 	if api.Missing(err) {
 		return notFound("not found")
 	} else if err != nil {

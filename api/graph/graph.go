@@ -5,27 +5,17 @@ package graph
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // graph serves the PocketFlow dialect: thin handlers that decode, call and encode.
-type graph struct {
-	engine   engine.Engine
-	store    api.Store
-	reader   api.Reader
-	registry api.Registry
-	limits   flow.Limits
-	aliveFor time.Duration // after a worker's last sign of life
-}
+type graph struct{ api.Member }
 
 // New serves the dialect from a member.
 func New(m api.Member) api.Family {
-	m = m.OrDefault()
-	return &graph{engine: m.Engine, store: m.Store, reader: m.Reader, registry: m.Registry, limits: m.Limits, aliveFor: m.WorkerTTL}
+	return &graph{m.OrDefault()}
 }
 
 func (g *graph) table() map[string]api.Handler {

@@ -20,7 +20,7 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	}
 	var jobs engine.Jobs
 	if len(q.Services) > 0 {
-		if jobs, err = api.Poll(w, r, g.engine, engine.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}, q.WaitMS); err != nil {
+		if jobs, err = api.Poll(w, r, g.Engine, engine.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}, q.WaitMS); err != nil {
 			return err
 		}
 	}
@@ -73,35 +73,18 @@ func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job, task, a, err := api.JobOf(q.QueueID, api.QueuePrefix)
+	_, task, a, err := api.JobOf(q.QueueID, api.QueuePrefix)
 	if err != nil {
 		return notFound("queue entry not found")
 	}
 	report := flow.Report{Address: a, Output: q.Result, Error: q.Error, Fatal: q.Fatal, Token: q.Token, Worker: worker, Poller: true}
-	if report.Log, err = g.keepLog(r, task, job, a, q); err != nil {
+	if report.Log, err = api.KeepLog(r.Context(), g.Member, task, a, q.Token, q.Log); err != nil {
 		return err
 	}
 	if err := g.order(r, task, report); err != nil {
 		return err
 	}
 	return writeOK(w)
-}
-
-// keepLog stores what the worker sent along, if it still holds the job: a late stranger must not
-// overwrite the log of another.
-func (g *graph) keepLog(r *http.Request, task, job string, a flow.Address, q wire.QueueComplete) (bool, error) {
-	if q.Log == "" {
-		return false, nil
-	}
-	v, err := g.reader.View(r.Context(), task)
-	if err != nil {
-		return false, err
-	}
-	live := v.State.Live(a)
-	if live == nil || live.Token == "" || q.Token != "" && q.Token != live.Token {
-		return false, nil
-	}
-	return true, g.store.PutLog(r.Context(), task, job, []byte(q.Log))
 }
 
 // params tells a worker what was too large to go along with each job.
@@ -117,7 +100,7 @@ func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return notFound("queue entry not found")
 	}
-	v, err := g.reader.View(r.Context(), task)
+	v, err := g.Reader.View(r.Context(), task)
 	if api.Missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
@@ -171,7 +154,7 @@ func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []stri
 			return nil, err
 		}
 	}
-	over, err := engine.Extend(r.Context(), g.engine, q.WorkerID, claims, by)
+	over, err := engine.Extend(r.Context(), g.Engine, q.WorkerID, claims, by)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +193,7 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("token required: it is in the answer of the poll")
 		}
 	}
-	if err := engine.GiveBack(r.Context(), g.engine, claims); api.Missing(err) {
+	if err := engine.GiveBack(r.Context(), g.Engine, claims); api.Missing(err) {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err

@@ -32,7 +32,7 @@ type graphRun struct {
 
 func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	task := r.URL.Query().Get("task_id")
-	v, err := g.reader.View(r.Context(), task)
+	v, err := g.Reader.View(r.Context(), task)
 	if api.Missing(err) {
 		api.WriteJSON(w, http.StatusOK, []graphRun{})
 		return nil
@@ -40,7 +40,7 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := g.reader.Runs(r.Context(), task, flow.Place{}, runsAtOnce, runsBytes)
+	page, err := g.Reader.Runs(r.Context(), task, flow.Place{}, runsAtOnce, runsBytes)
 	if err != nil && !api.Missing(err) {
 		return err
 	}
@@ -53,7 +53,7 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 		if !page.More || err != nil {
 			break
 		}
-		page, err = g.reader.Runs(r.Context(), task, page.Next, runsAtOnce, runsBytes)
+		page, err = g.Reader.Runs(r.Context(), task, page.Next, runsAtOnce, runsBytes)
 	}
 	return list.End(r, err, "]")
 }
@@ -207,7 +207,7 @@ func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 	if !run.Log {
 		return notFound("no log path")
 	}
-	content, err := g.store.Log(r.Context(), strings.TrimPrefix(id, api.RunPrefix))
+	content, err := g.Store.Log(r.Context(), strings.TrimPrefix(id, api.RunPrefix))
 	if api.Missing(err) {
 		return notFound("log file not found")
 	}
@@ -223,7 +223,7 @@ func (g *graph) findRun(r *http.Request, id string) (*flow.NodeRun, error) {
 	if err != nil {
 		return nil, notFound("run not found")
 	}
-	run, err := g.reader.Run(r.Context(), task, a)
+	run, err := g.Reader.Run(r.Context(), task, a)
 	if api.Missing(err) {
 		return nil, notFound("run not found")
 	}

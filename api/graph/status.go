@@ -59,11 +59,11 @@ func (g *graph) pageOfTasks(ctx context.Context, status, version string, offset,
 }
 
 func (g *graph) plainPage(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, int, error) {
-	total, err := g.store.CountTasks(ctx, f)
+	total, err := g.Store.CountTasks(ctx, f)
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err := g.store.ListTasks(ctx, f)
+	rows, err := g.Store.ListTasks(ctx, f)
 	return rows, total, err
 }
 
@@ -78,7 +78,7 @@ func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiti
 	}
 	total := len(waits)
 	if !waiting {
-		running, err := g.store.CountTasks(ctx, f)
+		running, err := g.Store.CountTasks(ctx, f)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -87,7 +87,7 @@ func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiti
 	rows := []persistence.TaskRow{}
 	skip, limit := f.Offset, f.Limit
 	for f.Offset, f.Limit = 0, 500; len(rows) < limit; f.Offset += f.Limit {
-		part, err := g.store.ListTasks(ctx, f)
+		part, err := g.Store.ListTasks(ctx, f)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -109,7 +109,7 @@ func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiti
 
 // tasksAtQueue finds the tasks that wait for pollers alone.
 func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bool, error) {
-	rows, err := g.store.QueueRows(ctx, nil, 0, "", queueScan)
+	rows, err := g.Store.QueueRows(ctx, nil, 0, "", queueScan)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bo
 	}
 	slices.Sort(tasks)
 	waits := map[string]bool{}
-	err = g.reader.Each(ctx, slices.Compact(tasks), func(v *persistence.View) error {
+	err = g.Reader.Each(ctx, slices.Compact(tasks), func(v *persistence.View) error {
 		if waitsForQueue(v.State) && (version == "" || v.VersionID == version) {
 			waits[v.ID] = true
 		}

@@ -70,7 +70,7 @@ func (g *graph) createTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	started, err := g.engine.StartTask(r.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
+	started, err := g.Engine.StartTask(r.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (g *graph) versionFor(ctx context.Context, b *api.Body) (string, error) {
 	if number < 0 {
 		return "", badRequest("version must be 1 or more, or absent for the newest one")
 	}
-	v, err := g.store.FindVersion(ctx, flowID, min(number, persistence.MaxVersion))
+	v, err := g.Store.FindVersion(ctx, flowID, min(number, persistence.MaxVersion))
 	if api.Missing(err) {
 		return "", notFound("no such flow, or no such published version of it")
 	}
@@ -104,7 +104,7 @@ func (g *graph) versionFor(ctx context.Context, b *api.Body) (string, error) {
 }
 
 func (g *graph) getTask(w http.ResponseWriter, r *http.Request) error {
-	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
+	v, err := g.Reader.View(r.Context(), r.URL.Query().Get("id"))
 	if api.Missing(err) {
 		return notFound("not found")
 	}
@@ -124,7 +124,7 @@ func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := api.ListWriter{To: w, Begin: `{"data":[`}
-	err = g.reader.Each(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.Add(toGraphTask(v)) })
+	err = g.Reader.Each(r.Context(), idsOf(rows), func(v *persistence.View) error { return list.Add(toGraphTask(v)) })
 	return list.End(r, err, fmt.Sprintf(`],"total":%d,"page":%d,"size":%d}`, total, page, size))
 }
 
@@ -137,7 +137,7 @@ func idsOf(rows []persistence.TaskRow) []string {
 }
 
 func (g *graph) order(r *http.Request, task string, cmd flow.Command) error {
-	_, err := g.engine.Do(r.Context(), engine.Order{Task: task, Command: cmd})
+	_, err := g.Engine.Do(r.Context(), engine.Order{Task: task, Command: cmd})
 	return err
 }
 
@@ -171,7 +171,7 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 
 // runOnce is kept for its answers: every task here moves by itself as soon as it can.
 func (g *graph) runOnce(w http.ResponseWriter, r *http.Request) error {
-	v, err := g.reader.View(r.Context(), r.URL.Query().Get("id"))
+	v, err := g.Reader.View(r.Context(), r.URL.Query().Get("id"))
 	if api.Missing(err) {
 		return notFound("not found")
 	}

@@ -21,7 +21,7 @@ func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 	if id == "" {
 		return badRequest("id is missing")
 	}
-	err = g.registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.Text("url"),
+	err = g.Registry.Register(r.Context(), persistence.Worker{ID: id, URL: b.Text("url"),
 		Type: cmp.Or(b.Text("type"), "http"), Services: b.Texts("services"), Labels: b.Texts("labels"), Secret: b.Text("secret")})
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := g.registry.Heartbeat(r.Context(), b.Text("id"), b.Number("load")); err != nil {
+	if err := g.Registry.Heartbeat(r.Context(), b.Text("id"), b.Number("load")); err != nil {
 		return err
 	}
 	return writeOK(w)
@@ -47,7 +47,7 @@ func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := g.registry.Deregister(r.Context(), b.Text("id")); err != nil {
+	if err := g.Registry.Deregister(r.Context(), b.Text("id")); err != nil {
 		return err
 	}
 	return writeOK(w)
@@ -56,7 +56,7 @@ func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
 func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	ttl := time.Duration(min(queryNumber(r, "ttl", 0), math.MaxInt32)) * time.Second
 	if ttl == 0 {
-		ttl = g.aliveFor
+		ttl = g.WorkerTTL
 	}
 	workers, err := g.liveWorkers(r, r.URL.Query().Get("service"), ttl)
 	if err != nil {
@@ -69,7 +69,7 @@ func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 // allocate names the least loaded worker; of equals the one that registered first.
 func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
 	service := r.URL.Query().Get("service")
-	workers, err := g.liveWorkers(r, service, g.aliveFor)
+	workers, err := g.liveWorkers(r, service, g.WorkerTTL)
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
 
 // liveWorkers lists who offers a service ("" = any) and was heard of within ttl (negative = ever).
 func (g *graph) liveWorkers(r *http.Request, service string, ttl time.Duration) ([]wire.Worker, error) {
-	all, err := g.registry.List(r.Context())
+	all, err := g.Registry.List(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	now := g.engine.Now()
+	now := g.Engine.Now()
 	live := []wire.Worker{}
 	for _, k := range all {
 		age := now.Sub(time.UnixMilli(k.LastHeartbeat))
@@ -100,7 +100,7 @@ func (g *graph) liveWorkers(r *http.Request, service string, ttl time.Duration) 
 
 func (g *graph) toWireWorker(k persistence.Worker, age time.Duration) wire.Worker {
 	status := "online"
-	if age > g.aliveFor {
+	if age > g.WorkerTTL {
 		status = "offline"
 	}
 	services := k.Services

@@ -133,14 +133,13 @@ func (s *service) releaseJob(ctx context.Context, in *releaseInput) (*body[wire.
 
 // findJob finds a job's attempt in the history of its task.
 func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.NodeRun, err error) {
-	gone := missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
 	task, address, err := parseJob(id)
 	if err != nil {
-		return "", nil, gone
+		return "", nil, noJob(id)
 	}
 	r, err = s.Reader.Run(ctx, task, address)
 	if api.Missing(err) || err == nil && r.Kind != flow.RunAttempt {
-		return "", nil, gone
+		return "", nil, noJob(id)
 	}
 	return task, r, err
 }

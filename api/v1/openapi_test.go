@@ -28,6 +28,7 @@ var routes = []string{
 	"GET /v1/jobs",
 	"GET /v1/jobs/{job}",
 	"GET /v1/jobs/{job}/log",
+	"GET /v1/jobs/{job}/params",
 	"GET /v1/queues",
 	"GET /v1/tasks",
 	"GET /v1/tasks/{task}",
@@ -40,6 +41,9 @@ var routes = []string{
 	"GET /v1/workers",
 	"GET /v1/ws",
 	"POST /v1/flows",
+	"POST /v1/jobs/{job}/claim",
+	"POST /v1/jobs/{job}/complete",
+	"POST /v1/jobs/{job}/fail",
 	"POST /v1/jobs/{job}/release",
 	"POST /v1/tasks",
 	"POST /v1/tasks/{task}/append",
@@ -50,7 +54,12 @@ var routes = []string{
 	"POST /v1/tasks/{task}/retry",
 	"POST /v1/tasks/{task}/signal",
 	"POST /v1/validate",
+	"POST /v1/workers/{worker}/heartbeat",
+	"POST /v1/workers/{worker}/poll",
+	"POST /v1/workers/{worker}/release",
+	"POST /v1/workers/{worker}/reports",
 	"PUT /v1/flows/{flow}",
+	"PUT /v1/workers/{worker}",
 }
 
 func TestTheDocumentIsUpToDate(t *testing.T) {

@@ -87,6 +87,8 @@ func newService(cfg Config) *service {
 	s.historyRoutes()
 	s.socketRoute()
 	s.jobRoutes()
+	s.workerRoutes()
+	s.reportRoutes()
 	s.memberRoutes()
 	neverNull(s.huma.OpenAPI())
 	s.pages()
@@ -116,9 +118,10 @@ func describe(values userValues) huma.Config {
 		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
 	}
 	config.Security = []map[string][]string{{}, {"bearer": {}}}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "member"}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "member"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())
 	return config
 }
 

@@ -1,0 +1,133 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// How workers end the jobs that they have claimed.
+
+const reportText = "A report that comes late, or again, is acknowledged and changes nothing."
+
+func (s *service) reportRoutes() {
+	serve(s, operation{id: "complete-job", method: http.MethodPost, path: "/v1/jobs/{job}/complete", tag: "workers",
+		summary: "Complete a claimed job", text: reportText}, s.completeJob)
+	serve(s, operation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
+		summary: "Fail a claimed job", text: "It is tried again, if its flow says so and the error is not fatal. " + reportText}, s.failJob)
+	serve(s, operation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
+		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. " + reportText}, s.reportJobs)
+	serve(s, operation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
+		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not claimed with that token (any longer) stays as it is."}, s.releaseJobs)
+}
+
+type completeJobInput struct {
+	JobPath
+	Body wire.JobOutput
+}
+
+func (s *service) completeJob(ctx context.Context, in *completeJobInput) (*body[wire.Reported], error) {
+	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log})
+}
+
+type failJobInput struct {
+	JobPath
+	Body wire.JobFailure
+}
+
+func (s *service) failJob(ctx context.Context, in *failJobInput) (*body[wire.Reported], error) {
+	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Fatal: in.Body.Fatal, Log: in.Body.Log})
+}
+
+func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*body[wire.Reported], error) {
+	order, err := s.orderFor(ctx, worker, &r)
+	if err != nil {
+		return nil, jobProblem(r.Job, err)
+	}
+	out, err := s.Engine.Do(ctx, order)
+	if err != nil {
+		return nil, jobProblem(r.Job, err)
+	}
+	return &body[wire.Reported]{wire.Reported{Job: r.Job, Changed: len(out.Events) > 0}}, nil
+}
+
+func jobProblem(job string, err error) error {
+	if api.Missing(err) {
+		return noJob(job)
+	}
+	return at("body", err)
+}
+
+type reportsInput struct {
+	WorkerPath
+	Body wire.Reports
+}
+
+// reportJobs carries out the reports that can be read together.
+func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.ReportedJobs], error) {
+	answer := wire.ReportedJobs{Items: make([]wire.Reported, len(in.Body.Reports))}
+	var orders engine.Orders
+	var places []int // of the orders in the answer
+	for i := range in.Body.Reports {
+		r, item := &in.Body.Reports[i], &answer.Items[i]
+		item.Job = r.Job
+		order, err := s.orderFor(ctx, in.Worker, r)
+		if err != nil {
+			item.Problem = s.itemProblem(ctx, r.Job, err)
+			continue
+		}
+		orders, places = append(orders, order), append(places, i)
+	}
+	if len(orders) == 0 {
+		return &body[wire.ReportedJobs]{answer}, nil
+	}
+	outcomes, err := s.Engine.DoAll(ctx, orders)
+	if err != nil {
+		return nil, err
+	}
+	for i, out := range outcomes {
+		item := &answer.Items[places[i]]
+		item.Changed = len(out.Events) > 0
+		if out.Err != nil {
+			item.Problem = s.itemProblem(ctx, item.Job, out.Err)
+		}
+	}
+	return &body[wire.ReportedJobs]{answer}, nil
+}
+
+func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.Problem {
+	if api.Missing(err) {
+		err = missing("job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", job)
+	}
+	return &s.problem(ctx, err).Problem
+}
+
+// orderFor is what a report asks of its task. What the worker has to say beside the result is kept first.
+func (s *service) orderFor(ctx context.Context, worker string, r *wire.Report) (engine.Order, error) {
+	job, task, address, err := api.JobOf(r.Job, api.QueuePrefix)
+	if err != nil {
+		return engine.Order{}, err
+	}
+	report := flow.Report{Output: r.Output, Error: r.Error, Fatal: r.Fatal, Token: r.Token, Worker: worker}
+	if report.Log, err = api.KeepLog(ctx, s.Member, task, address, r.Token, r.Log); err != nil {
+		return engine.Order{}, err
+	}
+	return engine.Completing(job, report)
+}
+
+type releaseJobsInput struct {
+	WorkerPath
+	Body wire.GiveBack
+}
+
+func (s *service) releaseJobs(ctx context.Context, in *releaseJobsInput) (*struct{}, error) {
+	err := engine.GiveBack(ctx, s.Engine, claimsOf(in.Body.Claims))
+	if err != nil {
+		return nil, at("body.claims", err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,236 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// What workers say of themselves, and how they get their jobs. How they end them is in reports.go.
+
+func (s *service) workerRoutes() {
+	serve(s, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
+		summary: "List the workers"}, s.workers)
+	serve(s, operation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
+		text: "Polling needs no registration; it is how a worker is seen, and how the engine knows whom to call. Registering anew means that the worker was restarted: what it had claimed before goes to others when the leases run out."}, s.registerWorker)
+	serve(s, operation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
+		summary: "Forget a worker",
+		text:    "It gets no more jobs. What it has begun it may finish; what it has claimed and does not give back goes to others when the claims run out."}, s.forgetWorker)
+	serve(s, operation{id: "worker-heartbeat", method: http.MethodPost, path: "/v1/workers/{worker}/heartbeat", tag: "workers",
+		summary: "Give a sign of life, and prolong leases",
+		text:    "The answer tells which of the jobs nobody waits for any longer. A registered worker that lives keeps its claims, also without naming each of them."}, s.heartbeat)
+	serve(s, operation{id: "poll-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/poll", tag: "workers",
+		summary: "Claim jobs, or wait for some",
+		text:    "Each job in the answer is claimed for the worker until its lease ends; then, without a heartbeat, others get it. A job may be carried out more than once, its end counts once."}, s.poll)
+	serve(s, operation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
+		summary: "Claim one job", text: "One that somebody else has is a conflict (409)."}, s.claimJob)
+	serve(s, operation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
+		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended."}, s.jobParams)
+}
+
+// WorkerPath names a worker.
+type WorkerPath struct {
+	Worker string `path:"worker" minLength:"1" maxLength:"256" doc:"id of the worker, of its own choice"`
+}
+
+func (s *service) forgetWorker(ctx context.Context, in *WorkerPath) (*struct{}, error) {
+	err := s.Registry.Deregister(ctx, in.Worker)
+	if api.Missing(err) {
+		return nil, missing("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
+	}
+	return nil, err
+}
+
+func (s *service) workers(ctx context.Context, _ *struct{}) (*body[wire.KnownWorkers], error) {
+	known, err := s.Registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Engine.Now()
+	answer := wire.KnownWorkers{Items: make([]wire.KnownWorker, len(known))}
+	for i, k := range known {
+		w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Labels: k.Labels, Load: k.Load, State: "online",
+			LastHeartbeat: wire.Millis(k.LastHeartbeat), RegisteredAt: wire.Millis(k.RegisteredAt)}
+		if w.Services == nil {
+			w.Services = []string{}
+		}
+		if now.Sub(time.UnixMilli(k.LastHeartbeat)) > s.WorkerTTL {
+			w.State = "offline"
+		}
+		answer.Items[i] = w
+	}
+	return &body[wire.KnownWorkers]{answer}, nil
+}
+
+type registerInput struct {
+	WorkerPath
+	Body wire.Registration
+}
+
+func (s *service) registerWorker(ctx context.Context, in *registerInput) (*body[wire.Registered], error) {
+	w := persistence.Worker{ID: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, URL: "queue", Type: "async"}
+	if in.Body.URL != "" {
+		w.URL, w.Type, w.Secret = in.Body.URL, "http", in.Body.Secret
+	}
+	if err := s.Registry.Register(ctx, w); err != nil {
+		return nil, at("body", err)
+	}
+	return &body[wire.Registered]{wire.Registered{OfflineAfterMS: s.WorkerTTL.Milliseconds()}}, nil
+}
+
+type heartbeatInput struct {
+	WorkerPath
+	Body wire.Heartbeat
+}
+
+func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire.HeartbeatAnswer], error) {
+	answer := wire.HeartbeatAnswer{Registered: true, Canceled: []string{}}
+	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
+	if api.Missing(err) {
+		answer.Registered = false
+	} else if err != nil {
+		return nil, err
+	}
+	if len(in.Body.Claims) == 0 {
+		return &body[wire.HeartbeatAnswer]{answer}, nil
+	}
+	by := time.Duration(in.Body.ExtendMS) * time.Millisecond
+	canceled, err := engine.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
+	if err != nil {
+		return nil, at("body.claims", err)
+	}
+	answer.Canceled = append(answer.Canceled, canceled...)
+	if err := s.note(ctx, in.Body.Claims); err != nil {
+		return nil, at("body.claims", err)
+	}
+	return &body[wire.HeartbeatAnswer]{answer}, nil
+}
+
+func claimsOf(held []wire.HeldClaim) []engine.Claim {
+	claims := make([]engine.Claim, len(held))
+	for i, c := range held {
+		claims[i] = engine.Claim{Job: c.Job, Token: c.Token}
+	}
+	return claims
+}
+
+// note keeps what a worker calls the states of its jobs. Those that are over have none.
+func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
+	var orders engine.Orders
+	for _, c := range held {
+		if c.Note == "" {
+			continue
+		}
+		task, at, err := flow.ParseJobID(c.Job)
+		if err != nil {
+			return err
+		}
+		orders = append(orders, engine.Order{Task: task, Command: flow.Note{Address: at, Text: c.Note}})
+	}
+	if len(orders) == 0 {
+		return nil
+	}
+	outcomes, err := s.Engine.DoAll(ctx, orders)
+	if err != nil {
+		return err
+	}
+	for _, out := range outcomes {
+		if out.Err != nil && !api.Missing(out.Err) && flow.ErrorKindOf(out.Err) != flow.Conflict {
+			return out.Err
+		}
+	}
+	return nil
+}
+
+type pollInput struct {
+	WorkerPath
+	Body wire.Poll
+}
+
+func (s *service) poll(ctx context.Context, in *pollInput) (*body[wire.ClaimedJobs], error) {
+	p := engine.Poll{Worker: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, Max: in.Body.Max}
+	if in.Body.Flow != "" {
+		f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
+		if err != nil {
+			return nil, err
+		}
+		p.FlowID = f.ID
+	}
+	x := ctx.Value(exchangeKey{}).(exchange)
+	jobs, err := api.Poll(x.w, x.r, s.Engine, p, in.Body.WaitMS)
+	if err != nil {
+		return nil, at("body", err)
+	}
+	answer := wire.ClaimedJobs{Jobs: make([]wire.ClaimedJob, len(jobs))}
+	for i := range jobs {
+		answer.Jobs[i] = toClaimedJob(&jobs[i])
+	}
+	return &body[wire.ClaimedJobs]{answer}, nil
+}
+
+func toClaimedJob(c *engine.Claimed) wire.ClaimedJob {
+	j := &c.Job
+	job := wire.ClaimedJob{
+		ID: j.ID(), Task: j.Task, Flow: j.Flow, Step: j.Step(), Place: toPlace(j.Address), Units: max(j.Units, 1), Branch: j.Branch, Service: j.Service,
+		Input: api.OrNull(j.Input), ParamsKey: j.ParamsKey, TimeoutMS: j.TimeoutMS, Deliveries: j.Deliveries, EnqueuedAt: wire.Millis(j.EnqueuedAt),
+		Token: c.Token, LeaseMS: c.Until - c.ClaimedAt, LeaseUntil: wire.Millis(c.Until),
+	}
+	if j.ParamsKey == "" {
+		job.Params = api.OrObject(j.Params)
+	}
+	if !j.RunApart {
+		job.RunInput = api.OrNull(j.Run)
+	}
+	return job
+}
+
+type claimJobInput struct {
+	JobPath
+	Body wire.ClaimJob
+}
+
+func (s *service) claimJob(ctx context.Context, in *claimJobInput) (*body[wire.ClaimedJob], error) {
+	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
+	if err != nil {
+		return nil, noJob(in.Job)
+	}
+	claim := flow.Claim{Address: address, Worker: in.Body.Worker, Token: cmp.Or(in.Body.Token, uuid.NewString())}
+	out, err := s.Engine.Do(ctx, engine.Order{Task: task, Command: claim})
+	if api.Missing(err) || err == nil && out.Job == nil {
+		return nil, noJob(in.Job)
+	} else if err != nil {
+		return nil, at("path.job", err)
+	}
+	return &body[wire.ClaimedJob]{toClaimedJob(out.Job)}, nil
+}
+
+func noJob(id string) error {
+	return missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
+}
+
+func (s *service) jobParams(ctx context.Context, in *JobPath) (*body[wire.JobParams], error) {
+	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
+	if err != nil {
+		return nil, noJob(in.Job)
+	}
+	view, err := s.Reader.View(ctx, task)
+	if api.Missing(err) {
+		return nil, noJob(in.Job)
+	} else if err != nil {
+		return nil, err
+	}
+	job, open := view.State.Job(address)
+	if !open {
+		return nil, missing("path.job", "GET /v1/jobs/{job} says what became of it", "the job %.300q has ended, or is none", in.Job)
+	}
+	return &body[wire.JobParams]{wire.JobParams{Params: api.OrObject(job.Params), RunInput: api.OrNull(job.Run)}}, nil
+}

@@ -1,0 +1,134 @@
+package wire
+
+import "encoding/json"
+
+// Registration is what a worker tells about itself.
+type Registration struct {
+	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what it can do"`
+	Labels   []string `json:"labels,omitempty" maxItems:"100" doc:"what it has, such as gpu: a job that asks for labels goes to workers that have them all"`
+	URL      string   `json:"url,omitempty" maxLength:"2048" doc:"where the engine calls it (POST <url>/exec/<service>); absent = it polls for its jobs"`
+	Secret   string   `json:"secret,omitempty" maxLength:"256" doc:"with a url: the engine sends it with every call, as Authorization: Bearer <secret>"`
+}
+
+// Registered answers it.
+type Registered struct {
+	OfflineAfterMS int64 `json:"offline_after_ms" doc:"a worker that has not been heard of for so long counts as offline; a heartbeat in a third of that time is often enough"`
+}
+
+// Heartbeat is a worker's sign of life. It keeps the leases of its claims.
+type Heartbeat struct {
+	Load     int         `json:"load,omitempty" minimum:"0" doc:"jobs in progress"`
+	Claims   []HeldClaim `json:"claims,omitempty" maxItems:"1000" doc:"those whose leases are to be prolonged"`
+	ExtendMS int64       `json:"extend_ms,omitempty" minimum:"0" maximum:"86400000" doc:"for how long from now, in milliseconds; absent = as long as a lease of the job is"`
+}
+
+// HeldClaim is a claim as a worker knows it.
+type HeldClaim struct {
+	Job   string `json:"job" maxLength:"4000" doc:"its id"`
+	Token string `json:"token" minLength:"1" maxLength:"256" doc:"as it came with the job"`
+	Note  string `json:"note,omitempty" maxLength:"256" doc:"what the worker calls the state of the job, for whoever watches"`
+}
+
+// HeartbeatAnswer tells a worker what has changed.
+type HeartbeatAnswer struct {
+	Registered bool     `json:"registered" doc:"false: nobody knows the worker, it is to register (again)"`
+	Canceled   []string `json:"canceled" doc:"ids of jobs that nobody waits for any longer, or that others have: stop working on them; never null"`
+}
+
+// Poll asks for jobs. Those in the answer are claimed.
+type Poll struct {
+	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what jobs may be for"`
+	Labels   []string `json:"labels,omitempty" maxItems:"1000" doc:"of the worker: jobs that ask for others are not for it"`
+	Flow     string   `json:"flow,omitempty" maxLength:"128" doc:"slug or id of the only flow whose jobs are wanted"`
+	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"how many jobs at most; absent = 1. An answer has 8 MiB at most, or one job"`
+	WaitMS   int64    `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"how long to wait for the first job, in milliseconds; absent = not at all"`
+}
+
+// ClaimedJobs answer it.
+type ClaimedJobs struct {
+	Jobs []ClaimedJob `json:"jobs" doc:"the longest waiting first; empty when there are none; never null"`
+}
+
+// ClaimedJob is a job in a worker's hands.
+type ClaimedJob struct {
+	ID   string `json:"id" doc:"the same whenever the same attempt is handed out again"`
+	Task string `json:"task"`
+	Flow string `json:"flow,omitempty" doc:"slug of the task's flow; absent when it has none"`
+	Step string `json:"step" doc:"name of the step, a path when it is in a flow inside another"`
+	Place
+	Units     int             `json:"units" doc:"how many the step had when the job was handed out"`
+	Branch    string          `json:"branch,omitempty" doc:"the unit's name"`
+	Service   string          `json:"service"`
+	Input     json.RawMessage `json:"input"`
+	Params    json.RawMessage `json:"params,omitempty" doc:"an object; absent when params_key is there"`
+	ParamsKey string          `json:"params_key,omitempty" doc:"names params of more than 4 KiB: all jobs with the same key have the same ones, which /v1/jobs/{job}/params tells"`
+	RunInput  json.RawMessage `json:"run_input,omitempty" doc:"what the task was started with; absent from one of many jobs when it has more than 4 KiB"`
+	TimeoutMS int64           `json:"timeout_ms,omitempty" doc:"of the attempt, in milliseconds; absent = none"`
+
+	Deliveries int    `json:"deliveries,omitempty" doc:"how often it was handed out before and lost"`
+	EnqueuedAt Time   `json:"enqueued_at"`
+	Token      string `json:"token" doc:"proves the claim: whoever completes, fails, prolongs or gives back the job sends it"`
+	LeaseMS    int64  `json:"lease_ms" doc:"how long the claim holds without a heartbeat, in milliseconds"`
+	LeaseUntil Time   `json:"lease_until" doc:"when others get the job if there is no heartbeat"`
+}
+
+// ClaimJob asks for one job.
+type ClaimJob struct {
+	Worker string `json:"worker" minLength:"1" maxLength:"256" doc:"id of the worker"`
+	Token  string `json:"token,omitempty" maxLength:"256" doc:"one of the caller's choice: with the same one the request may be sent again; absent = the answer has a new one"`
+}
+
+// JobParams are what was too large to be sent along with each job of a step.
+type JobParams struct {
+	Params   json.RawMessage `json:"params"`
+	RunInput json.RawMessage `json:"run_input" doc:"what the task was started with"`
+}
+
+// JobOutput ends a job that went well.
+type JobOutput struct {
+	Worker string          `json:"worker,omitempty" maxLength:"256" doc:"who has carried it out"`
+	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
+	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
+	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that"`
+}
+
+// JobFailure ends a job that did not.
+type JobFailure struct {
+	Worker string `json:"worker,omitempty" maxLength:"256" doc:"who has tried it"`
+	Token  string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
+	Error  string `json:"error" minLength:"1" doc:"why it failed"`
+	Fatal  bool   `json:"fatal,omitempty" doc:"trying again is of no use"`
+	Log    string `json:"log,omitempty" doc:"what the worker has to say about it beside that"`
+}
+
+// Report says how a job ended: well, unless there is an error.
+type Report struct {
+	Job    string          `json:"job" maxLength:"4000" doc:"its id"`
+	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
+	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
+	Error  string          `json:"error,omitempty" doc:"why it failed"`
+	Fatal  bool            `json:"fatal,omitempty" doc:"with an error: trying again is of no use"`
+	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that"`
+}
+
+// Reports are several at once.
+type Reports struct {
+	Reports []Report `json:"reports" minItems:"1" maxItems:"1000"`
+}
+
+// Reported answers a report.
+type Reported struct {
+	Job     string   `json:"job"`
+	Changed bool     `json:"changed" doc:"false: it came late, or again, and had no effect"`
+	Problem *Problem `json:"problem,omitempty" doc:"of one of several: why it was refused"`
+}
+
+// ReportedJobs answer Reports.
+type ReportedJobs struct {
+	Items []Reported `json:"items" doc:"each in its place; never null"`
+}
+
+// GiveBack returns claims that the worker will not see to.
+type GiveBack struct {
+	Claims []HeldClaim `json:"claims" minItems:"1" maxItems:"1000"`
+}
