@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// defaultVisibility is that of an engine which does not say.
-	defaultVisibility = 60 * time.Second
+	// defaultLease is that of an engine which does not say.
+	defaultLease = 60 * time.Second
 	// longestClaim is what is made of longer ones: a Duration does not hold all that a flow may say.
 	longestClaim = 100 * 365 * 24 * time.Hour
 	minBeat      = 20 * time.Millisecond
@@ -61,11 +61,11 @@ func newClaims(w *Worker) *claims {
 
 func (k *claims) add(ctx context.Context, q pulled) *claim {
 	// As often as the worker's own signs of life, to hear soon of what is canceled.
-	now, every := time.Now(), max(min(q.visibility/3, k.worker.cfg.Heartbeat), minBeat)
+	now, every := time.Now(), max(min(q.lease/3, k.worker.cfg.Heartbeat), minBeat)
 	c := &claim{pulled: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	k.mu.Lock()
-	k.held[q.queueID] = c
+	k.held[q.ID] = c
 	k.mu.Unlock()
 	select {
 	case k.added <- struct{}{}:
@@ -78,8 +78,8 @@ func (k *claims) remove(c *claim) {
 	c.cancel(nil)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held[c.queueID] == c { // it may have been delivered again meanwhile
-		delete(k.held, c.queueID)
+	if k.held[c.ID] == c { // it may have been delivered again meanwhile
+		delete(k.held, c.ID)
 	}
 }
 
@@ -153,27 +153,18 @@ func (k *claims) noteLoop(ctx context.Context) {
 
 // note tells that a job is running. It is for whoever watches, so a failure does no harm.
 func (k *claims) note(ctx context.Context, c *claim) {
-	if c.run == "" || c.ctx.Err() != nil { // it cannot be noted, or it has ended meanwhile
+	if c.ctx.Err() != nil { // it has ended meanwhile
 		return
 	}
-	err := k.worker.server.post(ctx, "/queue/update_run", wire.QueueUpdateRun{RunID: c.run, Status: "running"}, &struct{}{}, requestTime)
-	if err != nil && ctx.Err() == nil {
-		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.queueID, "error", err)
+	if _, err := k.worker.beat(ctx, held([]*claim{c}, "running")); err != nil && ctx.Err() == nil {
+		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.ID, "error", err)
 	}
 }
 
 // beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least.
 func (k *claims) beat(ctx context.Context, list []*claim) {
-	h := wire.QueueHeartbeat{WorkerID: k.worker.cfg.ID}
-	if len(list) == 1 {
-		h.QueueID, h.Token = list[0].queueID, list[0].token
-	} else {
-		for _, c := range list {
-			h.QueueIDs = append(h.QueueIDs, c.queueID)
-		}
-	}
-	var answer wire.QueueHeartbeatAnswer
-	if err := k.worker.server.post(ctx, "/queue/heartbeat", h, &answer, requestTime); err != nil {
+	answer, err := k.worker.beat(ctx, held(list, ""))
+	if err != nil {
 		if ctx.Err() == nil {
 			k.worker.cfg.Logger.Warn("claims could not be prolonged", "jobs", len(list), "error", err)
 		}
@@ -186,4 +177,13 @@ func (k *claims) beat(ctx context.Context, list []*claim) {
 			c.cancel(errCanceled)
 		}
 	}
+}
+
+// held tells of claims, and what their jobs' states are called; "" = nothing.
+func held(list []*claim, note string) []wire.HeldClaim {
+	claims := make([]wire.HeldClaim, len(list))
+	for i, c := range list {
+		claims[i] = wire.HeldClaim{Job: c.ID, Token: c.token, Note: note}
+	}
+	return claims
 }

@@ -13,8 +13,7 @@ import (
 
 // Config of a Worker. Zero fields mean the default.
 type Config struct {
-	// Server is the engine's address, with or without /api. The environment's REGISTRY_URL, else
-	// http://localhost:8070.
+	// Server is the engine's address, as http://host:port. The environment's REGISTRY_URL, else http://localhost:8070.
 	Server string
 	// Token proves the worker to the engine.
 	Token string
@@ -73,9 +72,13 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// baseURL ends in /api whether or not the given one does: there the engine serves nothing but routes.
+// baseURL is where the engine is; that its routes are below /api there, or below /v1, some say along.
 func baseURL(server string) string {
-	return strings.TrimSuffix(strings.TrimRight(server, "/"), "/api") + "/api"
+	server = strings.TrimRight(server, "/")
+	for _, below := range []string{"/api", "/v1"} {
+		server = strings.TrimSuffix(server, below)
+	}
+	return server
 }
 
 // parseAddress reads the address of an HTTP server.

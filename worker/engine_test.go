@@ -24,58 +24,67 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // engine is as much of one as workers see. Its queue holds what a test puts there.
 type engine struct {
 	*httptest.Server
-	single bool // it knows the single form of polls only
 
-	registered chan wire.RegisterWorker
-	beats      chan wire.WorkerHeartbeat
-	polls      chan wire.QueuePoll
-	queue      chan wire.QueueJob
-	prolonged  chan wire.QueueHeartbeat
-	notes      chan wire.QueueUpdateRun
-	completed  chan wire.QueueComplete
-	released   chan wire.QueueRelease
-	left       chan wire.DeregisterWorker
+	registered chan registered
+	beats      chan wire.Heartbeat // without claims
+	polls      chan wire.Poll
+	queue      chan wire.ClaimedJob
+	prolonged  chan []wire.HeldClaim
+	notes      chan wire.HeldClaim
+	completed  chan wire.Report
+	reports    chan int // how many came at once
+	released   chan wire.GiveBack
+	left       chan string
 
 	mu       sync.Mutex
 	canceled []string
-	answers  map[string][]func(http.ResponseWriter) // to give first, by path
+	answers  map[string][]func(http.ResponseWriter) // to give first, by route
+}
+
+// registered is what a worker with an id told about itself.
+type registered struct {
+	id string
+	wire.Registration
 }
 
 func newEngine(t testing.TB) *engine {
 	e := &engine{
-		registered: make(chan wire.RegisterWorker, 1000), beats: make(chan wire.WorkerHeartbeat, 1000),
-		polls: make(chan wire.QueuePoll, 1000), queue: make(chan wire.QueueJob, 1000),
-		prolonged: make(chan wire.QueueHeartbeat, 1000), notes: make(chan wire.QueueUpdateRun, 1000),
-		completed: make(chan wire.QueueComplete, 1000), released: make(chan wire.QueueRelease, 1000), left: make(chan wire.DeregisterWorker, 1000),
+		registered: make(chan registered, 1000), beats: make(chan wire.Heartbeat, 1000),
+		polls: make(chan wire.Poll, 1000), queue: make(chan wire.ClaimedJob, 1000),
+		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000),
+		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000),
 		answers: map[string][]func(http.ResponseWriter){},
 	}
 	mux := http.NewServeMux()
-	handle(e, mux, "/api/workers/register", e.registered)
-	handle(e, mux, "/api/workers/heartbeat", e.beats)
-	handle(e, mux, "/api/queue/update_run", e.notes)
-	handle(e, mux, "/api/queue/complete", e.completed)
-	handle(e, mux, "/api/queue/release", e.released)
-	handle(e, mux, "/api/workers/deregister", e.left)
-	mux.HandleFunc("/api/queue/heartbeat", e.heartbeat)
-	mux.HandleFunc("/api/queue/poll", e.poll)
+	handle(e, mux, "PUT", "", "register", `{"offline_after_ms":15000}`, func(id string, r wire.Registration) { e.registered <- registered{id, r} })
+	handle(e, mux, "POST", "/release", "release", "", func(_ string, r wire.GiveBack) { e.released <- r })
+	mux.HandleFunc("DELETE /v1/workers/{worker}", func(w http.ResponseWriter, r *http.Request) {
+		if !e.other(w, "forget") {
+			w.WriteHeader(http.StatusNoContent)
+		}
+		e.left <- r.PathValue("worker")
+	})
+	mux.HandleFunc("POST /v1/workers/{worker}/heartbeat", e.heartbeat)
+	mux.HandleFunc("POST /v1/workers/{worker}/poll", e.poll)
+	mux.HandleFunc("POST /v1/workers/{worker}/reports", e.report)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
 	e.Server = httptest.NewServer(mux)
 	t.Cleanup(e.Close)
 	return e
 }
 
-// first makes the engine give other answers to a path before it works.
-func (e *engine) first(path string, answers ...func(http.ResponseWriter)) {
+// first makes the engine give other answers to a route before it works.
+func (e *engine) first(route string, answers ...func(http.ResponseWriter)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.answers[path] = append(e.answers[path], answers...)
+	e.answers[route] = append(e.answers[route], answers...)
 }
 
-func (e *engine) other(w http.ResponseWriter, r *http.Request) bool {
+func (e *engine) other(w http.ResponseWriter, route string) bool {
 	e.mu.Lock()
-	list := e.answers[r.URL.Path]
+	list := e.answers[route]
 	if len(list) > 0 {
-		e.answers[r.URL.Path] = list[1:]
+		e.answers[route] = list[1:]
 	}
 	e.mu.Unlock()
 	if len(list) == 0 {
@@ -88,38 +97,60 @@ func (e *engine) other(w http.ResponseWriter, r *http.Request) bool {
 func status(code int) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		w.WriteHeader(code)
-		_, _ = io.WriteString(w, `{"error":"no"}`)
+		_, _ = io.WriteString(w, `{"detail":"no"}`)
 	}
 }
 
-// handle hands what arrives at a path to a channel.
-func handle[T any](e *engine, mux *http.ServeMux, path string, to chan T) {
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+// handle hands what arrives at a route to whoever hears it. Without an answer it is 204.
+func handle[T any](e *engine, mux *http.ServeMux, method, path, route, answer string, hear func(worker string, body T)) {
+	mux.HandleFunc(method+" /v1/workers/{worker}"+path, func(w http.ResponseWriter, r *http.Request) {
 		var body T
 		if json.NewDecoder(r.Body).Decode(&body) != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		if !e.other(w, r) {
-			_, _ = io.WriteString(w, `{"ok":"1"}`)
+		switch {
+		case e.other(w, route):
+		case answer == "":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			_, _ = io.WriteString(w, answer)
 		}
-		to <- body
+		hear(r.PathValue("worker"), body)
 	})
 }
 
 func (e *engine) heartbeat(w http.ResponseWriter, r *http.Request) {
-	var body wire.QueueHeartbeat
+	var body wire.Heartbeat
 	_ = json.NewDecoder(r.Body).Decode(&body)
+	noted := len(body.Claims) == 1 && body.Claims[0].Note != ""
+	route := "heartbeat"
+	if noted {
+		route = "note"
+	}
+	if !e.other(w, route) {
+		_ = json.NewEncoder(w).Encode(e.beat(body))
+	}
+	switch {
+	case noted:
+		e.notes <- body.Claims[0]
+	case len(body.Claims) > 0:
+		e.prolonged <- body.Claims
+	default:
+		e.beats <- body
+	}
+}
+
+func (e *engine) beat(body wire.Heartbeat) wire.HeartbeatAnswer {
 	e.mu.Lock()
-	answer := wire.QueueHeartbeatAnswer{OK: "1", Canceled: []string{}}
-	for _, id := range body.IDs() {
-		if slices.Contains(e.canceled, id) {
-			answer.Canceled = append(answer.Canceled, id)
+	defer e.mu.Unlock()
+	answer := wire.HeartbeatAnswer{Registered: true, Canceled: []string{}}
+	for _, c := range body.Claims {
+		if slices.Contains(e.canceled, c.Job) {
+			answer.Canceled = append(answer.Canceled, c.Job)
 		}
 	}
-	e.mu.Unlock()
-	_ = json.NewEncoder(w).Encode(answer)
-	e.prolonged <- body
+	return answer
 }
 
 func (e *engine) cancel(id string) {
@@ -129,41 +160,50 @@ func (e *engine) cancel(id string) {
 }
 
 func (e *engine) poll(w http.ResponseWriter, r *http.Request) {
-	var body wire.QueuePoll
+	var body wire.Poll
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	e.polls <- body
-	if e.other(w, r) {
+	if e.other(w, "poll") {
 		return
 	}
-	wait := time.Duration(body.WaitMS) * time.Millisecond
-	if e.single {
-		body.Max, wait = 1, 0
-	}
-	jobs := []wire.QueueJob{}
+	jobs := []wire.ClaimedJob{}
 	select {
 	case j := <-e.queue:
 		jobs = append(jobs, j)
-	case <-time.After(wait):
+	case <-time.After(time.Duration(body.WaitMS) * time.Millisecond):
 	case <-r.Context().Done():
 		return
 	}
 	for len(jobs) < body.Max && len(e.queue) > 0 && len(jobs) > 0 {
 		jobs = append(jobs, <-e.queue)
 	}
-	switch {
-	case len(jobs) == 0:
-		w.WriteHeader(http.StatusNoContent)
-	case !e.single:
-		_ = json.NewEncoder(w).Encode(listed(jobs))
-	default:
-		_ = json.NewEncoder(w).Encode(jobs[0])
+	_ = json.NewEncoder(w).Encode(wire.ClaimedJobs{Jobs: jobs})
+}
+
+// report answers each report; "report" is the route of one of them.
+func (e *engine) report(w http.ResponseWriter, r *http.Request) {
+	var body wire.Reports
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	e.reports <- len(body.Reports)
+	if !e.other(w, "reports") {
+		answer := wire.ReportedJobs{Items: make([]wire.Reported, len(body.Reports))}
+		for i := range answer.Items {
+			one := httptest.NewRecorder()
+			if e.other(one, "report") {
+				answer.Items[i].Problem = &wire.Problem{Status: one.Code, Detail: "no"}
+			}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+	for _, report := range body.Reports {
+		e.completed <- report
 	}
 }
 
 // job as the engine's queue has it.
-func job(id, service string) wire.QueueJob {
-	return wire.QueueJob{ID: "q-" + id, TaskID: "t", Service: service, Status: "claimed", RunID: "run-" + id, Token: "tok-" + id,
-		Input: json.RawMessage(`{"n":1}`), Params: json.RawMessage(`{"p":2}`), VisibilityMS: 60_000}
+func job(id, service string) wire.ClaimedJob {
+	return wire.ClaimedJob{ID: id, Task: "t", Flow: "f", Step: "sub/x", Place: wire.Place{Unit: 2, Attempt: 4}, Units: 3, Service: service, Token: "tok-" + id,
+		Input: json.RawMessage(`{"n":1}`), Params: json.RawMessage(`{"p":2}`), LeaseMS: 60_000}
 }
 
 // run starts a worker and stops it at the end of the test, or when the returned function is called.
@@ -183,14 +223,4 @@ func run(t *testing.T, w *worker.Worker) (stop func()) {
 func config(e *engine) worker.Config {
 	return worker.Config{Server: e.URL, ID: "w1", Heartbeat: 20 * time.Millisecond, Wait: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler)}
-}
-
-// listed is the list form of a poll's answer.
-func listed(jobs []wire.QueueJob) wire.QueueTasks {
-	var list wire.QueueTasks
-	for _, j := range jobs {
-		list.Tasks = append(list.Tasks, wire.QueueTask{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Token: j.Token, VisibilityMS: j.VisibilityMS,
-			RunID: j.TaskID, FlowSlug: "f", StepSlug: "sub/x", TaskIndex: 2, TaskCount: 3, Attempt: 4})
-	}
-	return list
 }

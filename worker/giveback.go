@@ -31,7 +31,7 @@ func (k *claims) all() []*claim {
 func (k *claims) ended(list []*claim) []*claim {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.queueID] == c })
+	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.ID] == c })
 }
 
 // giveBack lets others have jobs at once. If that fails they get them when the claims have run out.
@@ -39,18 +39,9 @@ func (k *claims) giveBack(list []*claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
 	for group := range slices.Chunk(list, claimGroup) {
-		var q wire.QueueRelease
-		for _, c := range group {
-			if c.token != "" {
-				q.Claims = append(q.Claims, wire.QueueClaim{QueueID: c.queueID, Token: c.token})
-			}
-		}
-		if len(q.Claims) == 0 {
-			continue
-		}
-		err := k.worker.server.post(ctx, "/queue/release", q, &struct{}{}, partingTime)
+		err := k.worker.server.post(ctx, k.worker.path("/release"), wire.GiveBack{Claims: held(group, "")}, nil, partingTime)
 		if err != nil {
-			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the claims run out", "jobs", len(q.Claims), "error", err)
+			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the claims run out", "jobs", len(group), "error", err)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -51,8 +53,8 @@ func (w *Worker) fetchParams(ctx context.Context, c *claim, job *Job) bool {
 	defer l.mu.Unlock()
 	var pause backoff
 	for l.value == nil {
-		var answer wire.QueueParamsAnswer
-		err := w.server.post(ctx, "/queue/params", wire.QueueParams{QueueID: c.queueID, Token: c.token}, &answer, requestTime)
+		var answer wire.JobParams
+		err := w.server.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params", nil, &answer, requestTime)
 		if err == nil {
 			l.value = answer.Params
 			break

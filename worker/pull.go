@@ -2,10 +2,8 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -49,55 +47,36 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
 // pulled is a job as a poll's answer told it.
 type pulled struct {
 	Job
-	queueID, run, token string
-	paramsKey           string // names params that did not come along
-	visibility          time.Duration
+	token     string
+	paramsKey string // names params that did not come along
+	lease     time.Duration
 }
 
-// poll asks for up to n jobs. An engine may answer with the single form all the same.
+// poll asks for up to n jobs.
 func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, error) {
-	var answer struct {
-		wire.QueueTasks
-		wire.QueueJob
-	}
-	err := w.server.post(ctx, "/queue/poll", wire.QueuePoll{WorkerID: w.cfg.ID, Services: services,
-		Labels: w.cfg.Labels, Max: n, WaitMS: w.cfg.Wait.Milliseconds()}, &answer, w.cfg.Wait+requestTime)
-	if err != nil {
+	ask := wire.Poll{Services: services, Labels: w.cfg.Labels, Max: min(n, mostJobs), WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
+	var answer wire.ClaimedJobs
+	if err := w.server.post(ctx, w.path("/poll"), ask, &answer, w.cfg.Wait+requestTime); err != nil {
 		return nil, err
 	}
-	if answer.Tasks == nil && answer.QueueJob.ID != "" {
-		return []pulled{ofSingle(answer.QueueJob)}, nil
-	}
-	jobs := make([]pulled, len(answer.Tasks))
-	for i, t := range answer.Tasks {
-		jobs[i] = ofList(t)
+	jobs := make([]pulled, len(answer.Jobs))
+	for i, j := range answer.Jobs {
+		jobs[i] = pulled{token: j.Token, paramsKey: j.ParamsKey, lease: lease(j.LeaseMS),
+			Job: Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step,
+				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt}}
 	}
 	return jobs, nil
 }
 
-func ofList(t wire.QueueTask) pulled {
-	id := jobID(t.ID)
-	return pulled{queueID: t.ID, run: "run-" + id, token: t.Token, paramsKey: t.ParamsKey, visibility: visibility(t.VisibilityMS),
-		Job: Job{ID: id, Service: t.Service, Input: t.Input, Params: t.Params, Task: t.RunID, Flow: t.FlowSlug, Step: t.StepSlug,
-			Unit: t.TaskIndex, Units: max(t.TaskCount, 1), Attempt: t.Attempt}}
-}
+// What an engine takes.
+const (
+	mostJobs    = 1000
+	longestWait = time.Minute
+)
 
-// ofSingle reads the input where the engine put it.
-func ofSingle(q wire.QueueJob) pulled {
-	p := pulled{queueID: q.ID, run: q.RunID, token: q.Token, visibility: visibility(q.VisibilityMS),
-		Job: Job{ID: jobID(q.ID), Service: q.Service, Input: q.Input, Params: q.Params, Task: q.TaskID, Step: q.NodeKey, Units: 1}}
-	var in wire.QueueInput
-	if (q.Input == nil || q.Params == nil) && json.Unmarshal([]byte(q.InputJSON), &in) == nil {
-		p.Input, p.Params = in.Input, in.Params
-	}
-	return p
-}
-
-func jobID(queueID string) string { return strings.TrimPrefix(queueID, "q-") }
-
-func visibility(ms int64) time.Duration {
+func lease(ms int64) time.Duration {
 	if ms <= 0 {
-		return defaultVisibility
+		return defaultLease
 	}
 	return time.Duration(min(ms, longestClaim.Milliseconds())) * time.Millisecond
 }
@@ -135,28 +114,27 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return
 	}
-	w.complete(ctx, wire.QueueComplete{QueueID: c.queueID, Result: answer.Result, Error: answer.Error, Fatal: answer.Fatal,
-		Token: c.token, WorkerID: w.cfg.ID, RunID: c.run, Log: kept.String()})
+	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Fatal: answer.Fatal, Log: kept.String()})
 }
 
 // complete delivers a result until the engine has answered or ctx ends.
-func (w *Worker) complete(ctx context.Context, done wire.QueueComplete) {
+func (w *Worker) complete(ctx context.Context, done wire.Report) {
 	var pause backoff
 	for {
-		err := w.server.post(ctx, "/queue/complete", done, &struct{}{}, requestTime)
+		err := w.reports.deliver(ctx, done)
 		switch {
 		case err == nil:
 			return
 		case hopeless(err) && done.Error == "" && unfit(err):
 			// Unless told so, the engine would have the same done again in vain.
-			done.Result, done.Error, done.Fatal, done.Log = nil, "the result was refused: "+err.Error(), true, ""
+			done.Output, done.Error, done.Fatal, done.Log = nil, "the result was refused: "+err.Error(), true, ""
 			continue
 		case hopeless(err):
-			w.cfg.Logger.Warn("a result was refused", "job", done.QueueID, "error", err)
+			w.cfg.Logger.Warn("a result was refused", "job", done.Job, "error", err)
 			return
 		}
 		if pause.next == 0 {
-			w.cfg.Logger.Warn("a result is not delivered yet; trying on", "job", done.QueueID, "error", err)
+			w.cfg.Logger.Warn("a result is not delivered yet; trying on", "job", done.Job, "error", err)
 		}
 		if !pause.wait(ctx, err) {
 			return

@@ -21,18 +21,18 @@ import (
 
 func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
 	e := newEngine(t)
-	e.first("/api/workers/register", status(503), func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") })
+	e.first("register", status(503), func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") })
 	w := worker.New(config(e))
 	w.Handle("b", nil)
 	w.Handle("a", nil)
 	run(t, w)
-	want := wire.RegisterWorker{ID: "w1", URL: "queue", Type: "async", Services: []string{"a", "b"}}
+	want := registered{"w1", wire.Registration{Services: []string{"a", "b"}}}
 	for range 3 { // until the engine takes it
 		require.Equal(t, want, <-e.registered)
 	}
-	require.Equal(t, wire.WorkerHeartbeat{ID: "w1", URL: "queue"}, <-e.beats)
+	require.Equal(t, wire.Heartbeat{}, <-e.beats)
 
-	e.first("/api/workers/heartbeat", status(404)) // the engine has forgotten it
+	e.first("heartbeat", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"registered":false,"canceled":[]}`) }) // the engine has forgotten it
 	require.Equal(t, want, <-e.registered)
 	<-e.beats
 }
@@ -52,7 +52,7 @@ func TestAWorkerTellsItsLabels(t *testing.T) {
 }
 
 func TestTheEnginesAddress(t *testing.T) {
-	for _, suffix := range []string{"", "/", "/api", "/api/"} {
+	for _, suffix := range []string{"", "/", "/api", "/api/", "/v1"} {
 		t.Run("ends in "+suffix, func(t *testing.T) {
 			e := newEngine(t)
 			t.Setenv("REGISTRY_URL", e.URL+suffix)
@@ -68,29 +68,29 @@ func TestTheEnginesAddress(t *testing.T) {
 func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		handler worker.Handler
-		want    wire.QueueComplete
+		want    wire.Report
 	}{
 		"its result is JSON": {func(context.Context, worker.Job) (any, error) { return map[string]int{"a": 1}, nil },
-			wire.QueueComplete{Result: json.RawMessage(`{"a":1}`)}},
+			wire.Report{Output: json.RawMessage(`{"a":1}`)}},
 		"raw JSON stays": {func(context.Context, worker.Job) (any, error) { return json.RawMessage(`12345678901234567890`), nil },
-			wire.QueueComplete{Result: json.RawMessage(`12345678901234567890`)}},
+			wire.Report{Output: json.RawMessage(`12345678901234567890`)}},
 		"no result is null": {func(context.Context, worker.Job) (any, error) { return nil, nil },
-			wire.QueueComplete{Result: json.RawMessage(`null`)}},
+			wire.Report{Output: json.RawMessage(`null`)}},
 		"an error": {func(context.Context, worker.Job) (any, error) { return nil, errors.New("no luck") },
-			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "no luck"}},
+			wire.Report{Error: "no luck"}},
 		"an error without a text": {func(context.Context, worker.Job) (any, error) { return nil, errors.New("") },
-			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "failed"}},
+			wire.Report{Error: "failed"}},
 		"a fatal error": {func(context.Context, worker.Job) (any, error) {
 			return nil, fmt.Errorf("it is: %w", worker.Fatal(errors.New("never")))
-		}, wire.QueueComplete{Result: json.RawMessage(`null`), Error: "it is: never", Fatal: true}},
+		}, wire.Report{Error: "it is: never", Fatal: true}},
 		"a panic": {func(context.Context, worker.Job) (any, error) { panic("boom") },
-			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "handler panicked: boom"}},
+			wire.Report{Error: "handler panicked: boom"}},
 		"a result that is no JSON": {func(context.Context, worker.Job) (any, error) { return json.RawMessage(`{`), nil },
-			wire.QueueComplete{Result: json.RawMessage(`null`), Error: "the handler's result cannot be sent: it is not valid JSON", Fatal: true}},
+			wire.Report{Error: "the handler's result cannot be sent: it is not valid JSON", Fatal: true}},
 		"a log": {func(_ context.Context, j worker.Job) (any, error) {
 			fmt.Fprint(j.Log, "said ", j.ID, " ", j.Service, " ", string(j.Input), " ", string(j.Params))
 			return true, nil
-		}, wire.QueueComplete{Result: json.RawMessage(`true`), Log: `said j s {"n":1} {"p":2}`}},
+		}, wire.Report{Output: json.RawMessage(`true`), Log: `said j s {"n":1} {"p":2}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -98,9 +98,9 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 			w.Handle("s", tt.handler)
 			run(t, w)
 			e.queue <- job("j", "s")
-			tt.want.QueueID, tt.want.RunID, tt.want.Token, tt.want.WorkerID = "q-j", "run-j", "tok-j", "w1"
+			tt.want.Job, tt.want.Token = "j", "tok-j"
 			require.Equal(t, tt.want, <-e.completed)
-			require.Equal(t, wire.QueuePoll{WorkerID: "w1", Services: []string{"s"}, Max: 64, WaitMS: 5000}, <-e.polls)
+			require.Equal(t, wire.Poll{Services: []string{"s"}, Max: 64, WaitMS: 5000}, <-e.polls)
 		})
 	}
 }
@@ -119,23 +119,6 @@ func TestAJobTellsWhereItComesFrom(t *testing.T) {
 	require.Equal(t, worker.Job{ID: "1", Service: "s", Input: json.RawMessage(`{"n":1}`), Params: json.RawMessage(`{"p":2}`),
 		Task: "t", Flow: "f", Step: "sub/x", Unit: 2, Units: 3, Attempt: 4}, <-got)
 	<-e.completed
-}
-
-func TestAnEngineMayKnowTheSingleFormOnly(t *testing.T) {
-	e := newEngine(t)
-	e.single = true
-	begun := time.Now()
-	w := worker.New(config(e))
-	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
-		return []any{j.Input, j.Params, j.Task, j.Step, j.Units, j.Attempt}, nil
-	})
-	run(t, w)
-	<-e.polls
-	e.queue <- wire.QueueJob{ID: "q-1", TaskID: "t", NodeKey: "n", Service: "s", InputJSON: `{"input":"x","params":{"y":1},"run_id":"r"}`}
-	done := <-e.completed
-	require.Equal(t, "q-1", done.QueueID)
-	require.Equal(t, `["x",{"y":1},"t","n",1,0]`, string(done.Result))
-	require.Less(t, len(e.polls), 10+int(time.Since(begun)/(100*time.Millisecond))) // it is not asked in a tight loop
 }
 
 func TestOnlyOfferedServicesAreCarriedOut(t *testing.T) {
@@ -222,12 +205,12 @@ func TestAClaimIsProlongedUntilTheJobIsCanceled(t *testing.T) {
 	})
 	stop := run(t, w)
 	j := job("1", "s")
-	j.VisibilityMS = 90
+	j.LeaseMS = 90
 	e.queue <- j
 	for range 3 {
-		require.Equal(t, wire.QueueHeartbeat{QueueID: "q-1", Token: "tok-1", WorkerID: "w1"}, <-e.prolonged)
+		require.Equal(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}}, <-e.prolonged)
 	}
-	e.cancel("q-1")
+	e.cancel("1")
 	require.ErrorContains(t, <-causes, "nobody waits for this job")
 	stop()
 	require.Empty(t, e.completed)
@@ -243,7 +226,7 @@ func TestAWorkerHearsSoonThatAJobIsCanceled(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	run(t, w)
-	e.cancel("q-1")
+	e.cancel("1")
 	begun := time.Now()
 	e.queue <- job("1", "s") // whose claim is prolonged every 20 s
 	<-canceled
@@ -256,7 +239,7 @@ func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {
 	cfg.NoteAfter = time.Nanosecond
 	noted := make(chan struct{})
 	hang := func(http.ResponseWriter) { <-noted }
-	e.first("/api/queue/update_run", hang)
+	e.first("note", hang)
 	w := worker.New(cfg)
 	leave := make(chan struct{})
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
@@ -276,15 +259,14 @@ func TestClaimsAreProlongedTogether(t *testing.T) {
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
 	for _, id := range []string{"1", "2", "3"} {
 		j := job(id, "s")
-		j.VisibilityMS = 150
+		j.LeaseMS = 150
 		e.queue <- j
 	}
 	run(t, w)
 	defer close(leave)
 	for {
-		if h := <-e.prolonged; len(h.QueueIDs) == 3 {
-			require.ElementsMatch(t, []string{"q-1", "q-2", "q-3"}, h.QueueIDs)
-			require.Empty(t, h.Token)
+		if claims := <-e.prolonged; len(claims) == 3 {
+			require.ElementsMatch(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}, {Job: "2", Token: "tok-2"}, {Job: "3", Token: "tok-3"}}, claims)
 			return
 		}
 	}
@@ -305,7 +287,7 @@ func TestOnlyLongJobsAreSaidToBeRunning(t *testing.T) {
 			run(t, w)
 			e.queue <- job("1", "s")
 			if tt.long {
-				require.Equal(t, wire.QueueUpdateRun{RunID: "run-1", Status: "running"}, <-e.notes)
+				require.Equal(t, wire.HeldClaim{Job: "1", Token: "tok-1", Note: "running"}, <-e.notes)
 			}
 			close(leave)
 			<-e.completed
@@ -322,22 +304,29 @@ func TestAResultIsDeliveredInTheEnd(t *testing.T) {
 			c.Close()
 		}
 	}
-	e.first("/api/queue/complete", status(503), hangUp, status(429))
+	e.first("reports", status(503), hangUp, status(429))
+	e.first("report", status(503), status(429))
 	w := worker.New(config(e))
 	var calls atomic.Int32
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return calls.Add(1), nil })
 	run(t, w)
 	e.queue <- job("1", "s")
-	for range 4 {
+	for range 6 {
 		done := <-e.completed
-		require.Equal(t, "q-1", done.QueueID)
-		require.Equal(t, `1`, string(done.Result))
+		require.Equal(t, "1", done.Job)
+		require.Equal(t, `1`, string(done.Output))
 	}
 }
 
 func TestARefusedResultFailsTheJob(t *testing.T) {
+	for _, route := range []string{"report", "reports"} {
+		t.Run(route, func(t *testing.T) { refusedResult(t, route) })
+	}
+}
+
+func refusedResult(t *testing.T, route string) {
 	e := newEngine(t)
-	e.first("/api/queue/complete", status(413))
+	e.first(route, status(413))
 	w := worker.New(config(e))
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return strings.Repeat("x", 100), nil })
 	run(t, w)
@@ -350,13 +339,13 @@ func TestARefusedResultFailsTheJob(t *testing.T) {
 
 func TestALostClaimsResultIsDropped(t *testing.T) {
 	e := newEngine(t)
-	e.first("/api/queue/complete", status(409))
+	e.first("report", status(409))
 	w := worker.New(config(e))
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
 	run(t, w)
 	e.queue <- job("1", "s")
 	e.queue <- job("2", "s")
-	require.ElementsMatch(t, []string{"q-1", "q-2"}, []string{(<-e.completed).QueueID, (<-e.completed).QueueID})
+	require.ElementsMatch(t, []string{"1", "2"}, []string{(<-e.completed).Job, (<-e.completed).Job})
 	require.Empty(t, e.completed)
 }
 
@@ -377,14 +366,14 @@ func TestJobsAtWorkMayFinish(t *testing.T) {
 	cancel()
 	close(leave)
 	require.NoError(t, <-ended)
-	require.Equal(t, `"done"`, string((<-e.completed).Result))
+	require.Equal(t, `"done"`, string((<-e.completed).Output))
 	require.Empty(t, e.completed)
 }
 
 func TestJobsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	e := newEngine(t)
-	e.first("/api/queue/poll", func(w http.ResponseWriter) { // more than were asked for
-		_ = json.NewEncoder(w).Encode(listed([]wire.QueueJob{job("1", "s"), job("2", "s"), job("3", "s")}))
+	e.first("poll", func(w http.ResponseWriter) { // more than were asked for
+		_ = json.NewEncoder(w).Encode(wire.ClaimedJobs{Jobs: []wire.ClaimedJob{job("1", "s"), job("2", "s"), job("3", "s")}})
 	})
 	cfg := config(e)
 	cfg.Concurrency = 1
@@ -403,11 +392,11 @@ func TestJobsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	released := (<-e.released).Claims // while the first job is at work
 	close(leave)
 	require.NoError(t, <-ended)
-	require.Equal(t, "q-"+first, (<-e.completed).QueueID)
+	require.Equal(t, first, (<-e.completed).Job)
 	require.Len(t, released, 2)
 	for _, c := range released {
-		require.NotEqual(t, "q-"+first, c.QueueID)
-		require.Equal(t, "tok-"+strings.TrimPrefix(c.QueueID, "q-"), c.Token)
+		require.NotEqual(t, first, c.Job)
+		require.Equal(t, "tok-"+c.Job, c.Token)
 	}
 	require.Empty(t, begun)
 	require.Empty(t, e.completed)
@@ -437,7 +426,7 @@ func TestJobsThatDoNotFinishAreGivenBackWhenTheyHaveStopped(t *testing.T) {
 	<-begun
 	stop()
 	require.Empty(t, e.completed)
-	require.Equal(t, []wire.QueueClaim{{QueueID: "q-1", Token: "tok-1"}}, (<-e.released).Claims)
+	require.Equal(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}}, (<-e.released).Claims)
 	require.Empty(t, e.released, "a job may be at work once only")
 }
 
@@ -449,6 +438,56 @@ func TestAWorkerSaysGoodbye(t *testing.T) {
 	<-e.registered
 	<-e.beats
 	stop()
-	require.Equal(t, wire.DeregisterWorker{ID: "w1"}, <-e.left)
+	require.Equal(t, "w1", <-e.left)
 	require.Empty(t, e.left)
+}
+
+func TestResultsThatComeTogetherAreReportedTogether(t *testing.T) {
+	e := newEngine(t)
+	held := make(chan struct{})
+	hold := func(w http.ResponseWriter) { <-held; status(503)(w) }
+	e.first("reports", hold, hold) // as many as are sent at once
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	run(t, w)
+	for i := range 2 {
+		e.queue <- job(fmt.Sprint(i), "s")
+		require.Equal(t, 1, <-e.reports)
+	}
+	for i := range 20 {
+		e.queue <- job(fmt.Sprint("more ", i), "s")
+	}
+	close(held)
+	most := 0
+	for seen := 0; seen < 22; {
+		n := <-e.reports
+		seen, most = seen+n, max(most, n)
+	}
+	require.Greater(t, most, 1)
+}
+
+func TestOneResultThatIsNotTakenKeepsNoOther(t *testing.T) {
+	e := newEngine(t)
+	held := make(chan struct{})
+	hold := func(w http.ResponseWriter) { <-held; status(503)(w) }
+	e.first("reports", hold, hold, status(413), status(413)) // what waits then is refused together, and then one of it alone
+	w := worker.New(config(e))
+	var began atomic.Int32
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { began.Add(1); return "fine", nil })
+	run(t, w)
+	for i := range 2 {
+		e.queue <- job(fmt.Sprint(i), "s")
+		<-e.reports
+	}
+	for i := range 5 {
+		e.queue <- job(fmt.Sprint("more ", i), "s")
+	}
+	require.Eventually(t, func() bool { return began.Load() == 7 }, time.Minute, time.Millisecond)
+	close(held)
+	last := map[string]wire.Report{}
+	for len(last) < 7 || len(e.completed) > 0 {
+		r := <-e.completed
+		last[r.Job] = r
+	}
+	require.Len(t, last, 7)
 }

@@ -56,7 +56,7 @@ func TestAPushedJobIsAnswered(t *testing.T) {
 	run(t, w)
 	defer http.DefaultClient.CloseIdleConnections()
 	me := <-e.registered
-	require.Equal(t, "http", me.Type)
+	require.NotEmpty(t, me.URL)
 	require.Equal(t, []string{"a/b c", "bad", "echo", "never", "panic"}, me.Services)
 	for name, tt := range map[string]struct {
 		path, body string
@@ -242,11 +242,11 @@ func TestPushAndPullShareTheirHandlersAndSlots(t *testing.T) {
 	run(t, w)
 	defer http.DefaultClient.CloseIdleConnections()
 	me := <-e.registered
-	require.Equal(t, "http", me.Type)
+	require.NotEmpty(t, me.URL)
 	_, body := post(t, t.Context(), me.URL+"/exec/s", `{"input":7}`)
 	require.Equal(t, `{"result":7}`+"\n", body)
 	e.queue <- job("1", "s")
-	require.Equal(t, `{"n":1}`, string((<-e.completed).Result))
+	require.Equal(t, `{"n":1}`, string((<-e.completed).Output))
 }
 
 func BenchmarkPush(b *testing.B) {
@@ -285,7 +285,7 @@ func TestAPushWorkerSaysGoodbyeBeforeItClosesItsDoor(t *testing.T) {
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
 	registered := make(chan string, 1)
 	answered := make(chan int, 1)
-	e.first("/api/workers/deregister", func(http.ResponseWriter) {
+	e.first("forget", func(http.ResponseWriter) {
 		status, _ := post(t, context.Background(), <-registered+"/exec/s", `{}`) // the engine had just sent it
 		http.DefaultClient.CloseIdleConnections()
 		answered <- status

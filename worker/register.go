@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -11,28 +12,16 @@ import (
 // registerPause is the most there is between two tries to register.
 const registerPause = 2 * time.Second
 
-// registration is what the engine is told about a worker.
-type registration struct {
-	id, url, kind string
-	services      []string
-	labels        []string
-	secret        string
-}
-
 // announce registers the worker and gives signs of life until ctx ends. An engine that does not know
 // the worker (any longer) is told again.
-func (w *Worker) announce(ctx context.Context, me registration) {
+func (w *Worker) announce(ctx context.Context, me wire.Registration) {
 	if !w.register(ctx, me) {
 		return
 	}
 	for failing := false; sleep(ctx, w.cfg.Heartbeat); {
-		err := w.server.post(ctx, "/workers/heartbeat",
-			wire.WorkerHeartbeat{ID: me.id, URL: me.url, Load: int(w.load.Load())}, &struct{}{}, requestTime)
-		if statusOf(err) == http.StatusNotFound {
-			if !w.register(ctx, me) {
-				return
-			}
-			err = nil
+		answer, err := w.beat(ctx, nil)
+		if err == nil && !answer.Registered && !w.register(ctx, me) {
+			return
 		}
 		if err != nil && !failing && ctx.Err() == nil {
 			w.cfg.Logger.Warn("the engine does not hear from this worker; trying on", "error", err)
@@ -45,20 +34,28 @@ func (w *Worker) announce(ctx context.Context, me registration) {
 const partingTime = 2 * time.Second
 
 // sayGoodbye keeps the engine from sending jobs to a worker that ends, and from showing it.
-func (w *Worker) sayGoodbye(me registration) {
-	err := w.server.post(context.Background(), "/workers/deregister", wire.DeregisterWorker{ID: me.id}, &struct{}{}, partingTime)
+func (w *Worker) sayGoodbye() {
+	err := w.server.call(context.Background(), http.MethodDelete, w.path(""), nil, nil, partingTime)
 	if err != nil && statusOf(err) != http.StatusNotFound {
 		w.cfg.Logger.Warn("the engine was not told that this worker ends; it will notice by its silence", "error", err)
 	}
 }
 
+// beat gives a sign of life, and prolongs claims.
+func (w *Worker) beat(ctx context.Context, claims []wire.HeldClaim) (answer wire.HeartbeatAnswer, err error) {
+	err = w.server.post(ctx, w.path("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, requestTime)
+	return answer, err
+}
+
+// path of a route about this worker.
+func (w *Worker) path(route string) string { return "/workers/" + url.PathEscape(w.cfg.ID) + route }
+
 // register tries until the engine has taken the registration. It is false when ctx ended first.
-func (w *Worker) register(ctx context.Context, me registration) bool {
+func (w *Worker) register(ctx context.Context, me wire.Registration) bool {
 	for failing := false; ; failing = true {
-		err := w.server.post(ctx, "/workers/register",
-			wire.RegisterWorker{ID: me.id, URL: me.url, Type: me.kind, Services: me.services, Labels: me.labels, Secret: me.secret}, &struct{}{}, requestTime)
+		err := w.server.call(ctx, http.MethodPut, w.path(""), me, &wire.Registered{}, requestTime)
 		if err == nil {
-			w.cfg.Logger.Info("registered", "worker", me.id, "url", me.url, "services", me.services, "labels", me.labels)
+			w.cfg.Logger.Info("registered", "worker", w.cfg.ID, "url", me.URL, "services", me.Services, "labels", me.Labels)
 			return true
 		}
 		if !failing && ctx.Err() == nil {

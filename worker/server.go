@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 const (
@@ -62,19 +64,29 @@ func hopeless(err error) bool {
 	return status >= 300 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
-// post sends in and reads the answer into out, unless there is none (204).
 func (s *server) post(ctx context.Context, path string, in, out any, limit time.Duration) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("encode a request to %s: %w", path, err)
+	return s.call(ctx, http.MethodPost, path, in, out, limit)
+}
+
+// call sends in, if there is something, and reads the answer into out, unless there is none (204).
+func (s *server) call(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode a request to %s: %w", path, err)
+		}
+		body = bytes.NewReader(text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, s.base+"/v1"+path, body)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if s.token != "" {
 		req.Header.Set("Authorization", "Bearer "+s.token)
 	}
@@ -104,14 +116,12 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 }
 
 func refusal(resp *http.Response, answer []byte) *statusError {
-	var body struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(answer, &body) != nil || body.Error == "" {
-		body.Error = fmt.Sprintf("%.200q", answer)
+	var p wire.Problem
+	if json.Unmarshal(answer, &p) != nil || p.Detail == "" {
+		p.Detail = fmt.Sprintf("%.200q", answer)
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return &statusError{resp.StatusCode, body.Error, time.Duration(min(seconds, math.MaxInt32)) * time.Second}
+	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second}
 }
 
 // backoff spaces tries: longer and longer, never in step with others.

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 // Worker carries out jobs. It is run once.
@@ -21,6 +23,7 @@ type Worker struct {
 	slots    chan struct{} // one for each handler at work
 	load     atomic.Int64  // jobs in progress
 	claims   *claims
+	reports  *reporter
 	params   params
 	jobs     sync.WaitGroup // pulled jobs in progress
 }
@@ -31,6 +34,7 @@ func New(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, handlers: map[string]Handler{}, slots: make(chan struct{}, cfg.Concurrency)}
 	w.server = newServer(cfg)
 	w.claims = newClaims(w)
+	w.reports = newReporter(w)
 	return w
 }
 
@@ -47,7 +51,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := named("label", w.cfg.Labels); err != nil {
 		return err
 	}
-	if _, err := parseAddress("server", strings.TrimSuffix(w.cfg.Server, "/api")); err != nil {
+	if _, err := parseAddress("server", w.cfg.Server); err != nil {
 		return err
 	}
 	defer w.server.close()
@@ -57,13 +61,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	me := registration{id: w.cfg.ID, url: "queue", kind: "async", services: services, labels: w.cfg.Labels}
+	me := wire.Registration{Services: services, Labels: w.cfg.Labels}
 	var push *pushServer
 	if w.cfg.Push {
 		if push, err = w.listen(); err != nil {
 			return err
 		}
-		me.url, me.kind, me.secret = push.url, "http", w.cfg.Secret
+		me.URL, me.Secret = push.url, w.cfg.Secret
 	}
 	var loops, signs, polls, keeper sync.WaitGroup
 	if push != nil {
@@ -72,12 +76,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	signs.Go(func() { w.announce(ctx, me) })
 	if w.cfg.Pull {
 		keeper.Go(func() { w.claims.keep(jobs) })
+		keeper.Go(func() { w.reports.keep(jobs) })
 		polls.Go(func() { w.pollLoop(ctx, jobs, services) })
 	}
 	<-ctx.Done()
 	signs.Wait()
-	w.sayGoodbye(me) // while it still answers, so that no job meets a closed door
-	polls.Wait()     // so that all jobs have begun that ever will
+	w.sayGoodbye() // while it still answers, so that no job meets a closed door
+	polls.Wait()   // so that all jobs have begun that ever will
 	w.drain(push, abandon)
 	loops.Wait()
 	abandon()

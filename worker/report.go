@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"sync"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// What one request reports at most, unless one job alone has more.
+const (
+	mostReports = 200
+	reportBytes = 1 << 20
+)
+
+// senders is how many requests with reports are under way at once. What comes meanwhile gathers for the next one.
+const senders = 2
+
+// reporter tells the engine how jobs ended, many at once when many end.
+type reporter struct {
+	worker *Worker
+	ended  chan *delivery
+}
+
+// delivery is a report that somebody waits for the answer to.
+type delivery struct {
+	report   wire.Report
+	answered chan error
+}
+
+func newReporter(w *Worker) *reporter {
+	return &reporter{worker: w, ended: make(chan *delivery, mostReports)}
+}
+
+// deliver returns what the engine answered.
+func (r *reporter) deliver(ctx context.Context, report wire.Report) error {
+	d := &delivery{report, make(chan error, 1)}
+	select {
+	case r.ended <- d:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-d.answered:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// keep works until ctx ends.
+func (r *reporter) keep(ctx context.Context) {
+	var all sync.WaitGroup
+	for range senders {
+		all.Go(func() { r.send(ctx) })
+	}
+	all.Wait()
+}
+
+func (r *reporter) send(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case first := <-r.ended:
+			r.sendAll(ctx, r.gather(first))
+		}
+	}
+}
+
+// gather takes what else has ended.
+func (r *reporter) gather(first *delivery) []*delivery {
+	batch := []*delivery{first}
+	for bytes := first.size(); len(batch) < mostReports && bytes < reportBytes; {
+		select {
+		case d := <-r.ended:
+			batch = append(batch, d)
+			bytes += d.size()
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (d *delivery) size() int { return len(d.report.Output) + len(d.report.Log) + len(d.report.Error) }
+
+// sendAll reports a batch. What is wrong with one report must not keep the others: when they are refused together, each
+// is sent alone.
+func (r *reporter) sendAll(ctx context.Context, batch []*delivery) {
+	reports := wire.Reports{Reports: make([]wire.Report, len(batch))}
+	for i, d := range batch {
+		reports.Reports[i] = d.report
+	}
+	var answer wire.ReportedJobs
+	err := r.worker.server.post(ctx, r.worker.path("/reports"), reports, &answer, requestTime)
+	if err != nil && len(batch) > 1 && unfit(err) {
+		for _, d := range batch {
+			r.sendAll(ctx, []*delivery{d})
+		}
+		return
+	}
+	for i, d := range batch {
+		d.answered <- errOf(err, answer.Items, i)
+	}
+}
+
+// errOf is what became of one report.
+func errOf(err error, items []wire.Reported, i int) error {
+	switch {
+	case err != nil:
+		return err
+	case i >= len(items):
+		return &statusError{text: "the engine's answer leaves it out"}
+	case items[i].Problem != nil:
+		return &statusError{status: items[i].Problem.Status, text: items[i].Problem.Detail}
+	}
+	return nil
+}
