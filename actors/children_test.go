@@ -166,6 +166,11 @@ func TestTheReportsOfAStepAreOneRow(t *testing.T) {
 	require.Equal(t, 2, th.rows(t, id))
 }
 
+func (th *theatre) eventuallySteps(t *testing.T, n int64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return th.Stats().Actors["step"] == n }, patience, time.Millisecond)
+}
+
 // nested is a foreach in a flow in a flow, and a plain step beside it.
 const nested = `
 start: outer
@@ -201,12 +206,12 @@ func TestNestedStepsAreCarriedBelowTheOneAroundThem(t *testing.T) {
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, nested), listOf(5))
 	g.await(t, 5)
-	require.EqualValues(t, 3, th.Stats().Actors["step"])
+	th.eventuallySteps(t, 3)
 	crash.Store(true)
 	close(g.open["each"])
 	g.await(t, 6)
+	th.eventuallySteps(t, 1)
 	require.EqualValues(t, 3, stopped.Load(), "one crashed, came again and was over, and so was the one around it")
-	require.EqualValues(t, 1, th.Stats().Actors["step"])
 	crash.Store(true)
 	close(g.open["last"]) // the outermost gathers what plain steps in it report
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
@@ -234,7 +239,7 @@ func TestACrashTakesTheStepsBelowAlong(t *testing.T) {
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, nested), listOf(5))
 	g.await(t, 5)
-	require.EqualValues(t, 3, th.Stats().Actors["step"])
+	th.eventuallySteps(t, 3)
 	require.EqualValues(t, 5, began.step.Load(), "each of the two that were stopped began again")
 	require.True(t, around.Load())
 	close(g.open["each"])
@@ -290,4 +295,21 @@ func TestAStopLosesNothingThatHasLanded(t *testing.T) {
 	jobs, again := g.counts()
 	require.Equal(t, 3, jobs)
 	require.Equal(t, 1, again, "only the one that was called off")
+}
+
+func TestATaskAtRestHasNoStepActorsAndGetsThemBack(t *testing.T) {
+	var began starts
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Host: actors.Host{Probe: began.note}})
+	id := th.begin(t, th.publish(t, `
+start: sub
+nodes:
+  sub: {kind: subflow, subflow: {start: ok, nodes: {ok: {kind: approval, params: {approval_key: $shared.ok}, timeout_ms: 3600000}, again: {kind: approval, params: {approval_key: $shared.again}}}, edges: [{from: ok, action: default, to: again}]}}
+`), `{}`)
+	require.Eventually(t, func() bool { return began.step.Load() == 1 }, patience, time.Millisecond)
+	th.eventuallyEmpty(t)
+	th.eventuallySteps(t, 0)
+	require.NoError(t, th.Do(t.Context(), id, flow.Pause{}, ""))
+	require.Eventually(t, func() bool { return began.step.Load() == 2 }, patience, time.Millisecond)
+	require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
+	require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
 }

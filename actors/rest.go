@@ -28,21 +28,17 @@ type restRequest struct {
 // soon as nothing is on its way to the store.
 func (t *task) rest(c actor.Context, m restRequest) {
 	force := m.force
-	if t.unread != nil && len(t.unread.cancels) == 0 {
+	switch {
+	case t.unread != nil && len(t.unread.cancels) == 0:
 		t.resting = gone
 		c.Send(t.m.tasks, rested{t})
 		return
-	}
-	if force && !m.again {
+	case force && !m.again:
 		t.decideLanded(c)
 		c.Send(c.Self(), restRequest{force: true, again: true})
 		return
-	}
-	if force {
-		t.leaveCut()
-	}
-	if force && t.idleNow() {
-		t.decide(c, &command{cmd: flow.Leave{}})
+	case force:
+		t.returnBegun(c)
 	}
 	due, quiet := t.quiet()
 	switch {
@@ -65,6 +61,14 @@ func (t *task) rest(c actor.Context, m restRequest) {
 		commit.Columns = &col
 	}
 	t.send(c, commit)
+}
+
+// returnBegun lets go of what is not finished before the member goes.
+func (t *task) returnBegun(c actor.Context) {
+	t.leaveCut()
+	if t.idleNow() {
+		t.decide(c, &command{cmd: flow.Leave{}})
+	}
 }
 
 // decideLanded decides what all jobs of the task have reported: nobody is to do that work again. What a step's actor

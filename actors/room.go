@@ -12,14 +12,14 @@ type room struct {
 	back *sync.Pool
 }
 
-// Rooms for a decision about one thing, and for one about many reports.
-var small, large sync.Pool
-
-func init() {
-	for pool, size := range map[*sync.Pool]int{&small: 8, &large: flow.MaxReports + 8} {
-		pool.New = func() any { return &room{make([]flow.Event, size), pool} }
-	}
+func newRooms(size int) *sync.Pool {
+	p := new(sync.Pool)
+	p.New = func() any { return &room{make([]flow.Event, size), p} }
+	return p
 }
+
+// Rooms are for a decision about one thing, or about many reports.
+var smallRooms, largeRooms = newRooms(8), newRooms(flow.MaxReports + 8)
 
 // roomFor a command. Nobody may keep what is in a room, so those who wait for events get them without.
 func roomFor(cmd *command) *room {
@@ -27,9 +27,9 @@ func roomFor(cmd *command) *room {
 		return nil
 	}
 	if _, many := cmd.cmd.(flow.Reports); many {
-		return large.Get().(*room)
+		return largeRooms.Get().(*room)
 	}
-	return small.Get().(*room)
+	return smallRooms.Get().(*room)
 }
 
 func (r *room) events() []flow.Event {
