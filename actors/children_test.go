@@ -125,7 +125,7 @@ func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
 	var began starts
 	cfg.Host.Probe = func(kind string, message any) {
 		began.note(kind, message)
-		if text := fmt.Sprintf("%T %v", message, message); kind == "step" && strings.HasPrefix(text, "actors.carry") && strings.Contains(text, " one ") {
+		if text := fmt.Sprintf("%T %v", message, message); kind == "step" && strings.HasPrefix(text, "actors.share") && strings.Contains(text, " one ") {
 			panic("a planted crash")
 		}
 	}
@@ -230,7 +230,7 @@ func TestACrashTakesTheStepsBelowAlong(t *testing.T) {
 		text := fmt.Sprintf("%T", message)
 		switch {
 		case kind != "step":
-		case text == "actors.carry" && began.step.Load() == 3 && !innermost.Swap(true):
+		case text == "actors.share" && began.step.Load() == 3 && !innermost.Swap(true):
 			panic("a planted crash, so that the step around this one hears of a respawn")
 		case text == "actors.respawn" && !around.Swap(true):
 			panic("a planted crash")

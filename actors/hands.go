@@ -38,7 +38,6 @@ type child struct {
 
 // Messages to step actors and from them.
 type (
-	carry   struct{ effects []flow.Effect }
 	ring    struct{}
 	respawn struct{ at flow.Address }
 	// outstanding asks a task what a step and everything below it is owed. Its answer is an effect, owed.
@@ -87,15 +86,15 @@ func (h *hands) perform(c actor.Context, effects []flow.Effect) {
 // pass gives a child its share of effects. One that is away asks for everything when it is back, but what is to be
 // withdrawn does not wait for it.
 func (h *hands) pass(c actor.Context, k *child) {
-	effects := k.share.effects
+	mine := k.share
 	k.share = share{}
 	if k.pid != nil {
-		c.Send(k.pid, carry{effects})
+		c.Send(k.pid, mine)
 		return
 	}
-	for i, e := range effects {
+	for i, e := range mine.effects {
 		if _, ok := e.(flow.Dispatch); !ok {
-			h.send(c, effects[i:i+1])
+			h.send(c, mine.effects[i:i+1])
 		}
 	}
 }
@@ -122,7 +121,7 @@ func concernsSessions(effects []flow.Effect) bool {
 	return false
 }
 
-// share is a part of some effects, in their order. A run of them is not copied.
+// share is a part of some effects, in their order: a child's is what it is sent. A run of them is not copied.
 type share struct {
 	effects []flow.Effect
 	end     int // of the run; 0 = it is a copy

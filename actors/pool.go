@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -77,10 +78,17 @@ func (p *pool) begin(wake bool) {
 	}
 }
 
+// poolShift is how many jobs are carried out in a row before others get the processor: actors, and lanes that the store
+// has answered.
+const poolShift = 16
+
 // work carries out what is in line until there is nothing more.
 func (p *pool) work() {
-	for f := p.next(nil); f != nil; f = p.next(f) {
+	for n, f := 1, p.next(nil); f != nil; n, f = n+1, p.next(f) {
 		p.m.carry(f)
+		if n%poolShift == 0 {
+			runtime.Gosched()
+		}
 	}
 }
 

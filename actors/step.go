@@ -23,8 +23,8 @@ func (s *step) Receive(c actor.Context) {
 	case *actor.Started:
 		s.m.actorCount[1].Add(1)
 		s.begin(c.Self(), flow.ChildScope(s.at), s.basket)
-	case carry:
-		s.carry(c, m.effects)
+	case share:
+		s.take(c, m.effects)
 		s.tidy(c)
 	case gather:
 		s.basket.empty(func(landed []*flight) { c.Send(s.basket.owner, reportsOf(s.task, landed)) })
@@ -46,8 +46,8 @@ func (s *step) Receive(c actor.Context) {
 	}
 }
 
-// carry performs effects, and begins anew with what the step is owed where that is among them.
-func (s *step) carry(c actor.Context, effects []flow.Effect) {
+// take performs effects, and begins anew with what the step is owed where that is among them.
+func (s *step) take(c actor.Context, effects []flow.Effect) {
 	i := slices.IndexFunc(effects, func(e flow.Effect) bool {
 		o, ok := e.(owed)
 		return ok && o.Address == s.at
@@ -63,7 +63,7 @@ func (s *step) carry(c actor.Context, effects []flow.Effect) {
 	if len(all) > 0 {
 		s.perform(c, all[1:]) // the first one is that the step has an actor
 	}
-	s.carry(c, effects[i+1:])
+	s.take(c, effects[i+1:])
 }
 
 // tidy asks the task which alarms have no reason any more: a step knows no state.
