@@ -2,28 +2,6 @@ package wire
 
 import "encoding/json"
 
-// RegisterWorker makes a worker known, or known anew. A sent load or lastHeartbeat is not looked at.
-type RegisterWorker struct {
-	ID       string   `json:"id"`
-	URL      string   `json:"url"`
-	Services []string `json:"services"`
-	Type     string   `json:"type"` // "" = http
-	Labels   []string `json:"labels,omitempty"`
-	Secret   string   `json:"secret,omitempty"` // the engine sends it with every call, as "Authorization: Bearer …"
-}
-
-// WorkerHeartbeat is a worker's sign of life. Workers are told apart by ID alone.
-type WorkerHeartbeat struct {
-	ID   string `json:"id"`
-	URL  string `json:"url"`
-	Load int    `json:"load"` // jobs in progress
-}
-
-// DeregisterWorker is a worker's goodbye.
-type DeregisterWorker struct {
-	ID string `json:"id"`
-}
-
 // Worker is a registered worker as the graph routes show it.
 type Worker struct {
 	ID            string   `json:"id"`

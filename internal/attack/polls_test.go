@@ -44,6 +44,10 @@ func widePolls(services, clients int) func(*attacker) {
 		a.each(a.of(clients, 10*clients), clients, func(i int) {
 			ctx, hangUp := context.WithTimeout(a.ctx, 200*time.Millisecond)
 			defer hangUp()
+			if i%4 == 3 {
+				a.sendWithin(ctx, "POST", "/v1/workers/wide/poll", wire.Poll{Services: short, Max: 5, WaitMS: 30_000})
+				return
+			}
 			a.sendWithin(ctx, "POST", "/api/queue/poll", bodies[i%len(bodies)])
 		})
 	}
@@ -83,6 +87,9 @@ nodes:
 	pause(a.ctx, 300*time.Millisecond)
 	a.atOnce(4, func(int) {
 		got := a.send("POST", "/api/queue/poll", obj{"worker_id": "greedy", "services": []string{service}, "max": 1_000_000_000, "wait_ms": 1000})
+		if more := a.send("POST", "/v1/workers/greedy/poll", wire.Poll{Services: []string{service}, Max: 1000, WaitMS: 1000}); more.size > got.size {
+			got = more
+		}
 		const bound = 64 << 20
 		if got.size > bound {
 			a.hole("a poll was answered with %d MB", got.size>>20)
@@ -133,6 +140,22 @@ func falseCompletions(a *attacker) {
 		if got.ok() {
 			a.hole("a completion with a guessed token was taken: %v", got)
 		}
+	})
+	job := strings.TrimPrefix(jobs[0].ID, "q-")
+	a.each(a.of(50, 1000), 20, func(i int) {
+		guess := fmt.Sprintf("guess-%d", i)
+		for path, body := range map[string]any{
+			"/v1/jobs/" + job + "/complete": wire.JobOutput{Token: guess, Output: json.RawMessage(`"stolen"`)},
+			"/v1/jobs/" + job + "/fail":     wire.JobFailure{Token: guess, Error: "stolen"},
+			"/v1/jobs/" + job + "/claim":    wire.ClaimJob{Worker: "thief", Token: guess},
+		} {
+			if got := a.send("POST", path, body); got.ok() {
+				a.hole("%s with a guessed token was taken: %v", path, got)
+			}
+		}
+		stolen := wire.Report{Job: job, Token: guess, Output: json.RawMessage(`"stolen"`)}
+		a.send("POST", "/v1/workers/thief/reports", wire.Reports{Reports: []wire.Report{stolen, stolen}})
+		a.send("POST", "/v1/workers/thief/release", wire.GiveBack{Claims: []wire.HeldClaim{{Job: job, Token: guess}}})
 	})
 	a.urge("POST", "/api/queue/complete", wire.QueueComplete{QueueID: jobs[0].ID, Token: jobs[0].Token, Result: json.RawMessage(`"done"`)})
 	if got := a.urge("GET", "/v1/tasks/"+task, nil); got.ok() && strings.Contains(string(got.body), "stolen") {

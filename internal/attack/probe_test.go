@@ -86,8 +86,8 @@ func (p *probe) prepare(ctx context.Context) error {
 	if a := p.m.insist(ctx, "PUT", "/v1/flows/probe", probeFlow); !a.ok() {
 		return fmt.Errorf("publish the probe: %v", a)
 	}
-	worker := wire.RegisterWorker{ID: "probe", URL: p.push.URL, Services: []string{"probe-push"}}
-	if a := p.m.insist(ctx, "POST", "/api/workers/register", worker); !a.ok() {
+	worker := wire.Registration{URL: p.push.URL, Services: []string{"probe-push"}}
+	if a := p.m.insist(ctx, "PUT", "/v1/workers/probe", worker); !a.ok() {
 		return fmt.Errorf("register the probe's worker: %v", a)
 	}
 	return nil
@@ -96,24 +96,24 @@ func (p *probe) prepare(ctx context.Context) error {
 func (p *probe) stayKnown(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause(ctx, 3*time.Second)
-		p.m.ask(ctx, "POST", "/api/workers/heartbeat", wire.WorkerHeartbeat{ID: "probe"})
+		p.m.ask(ctx, "POST", "/v1/workers/probe/heartbeat", wire.Heartbeat{})
 	}
 }
 
 // poll is a pull worker.
 func (p *probe) poll(ctx context.Context) {
 	for ctx.Err() == nil {
-		var got wire.QueueTasks
-		a := p.m.ask(ctx, "POST", "/api/queue/poll", obj{"worker_id": "probe", "services": []string{"probe-pull"}, "max": 8, "wait_ms": 5000})
+		var got wire.ClaimedJobs
+		a := p.m.ask(ctx, "POST", "/v1/workers/probe/poll", wire.Poll{Services: []string{"probe-pull"}, Max: 8, WaitMS: 5000})
 		if a.busy() {
 			pause(ctx, 50*time.Millisecond)
 			continue
 		}
-		if a.status == http.StatusNoContent || a.into(&got) != nil {
+		if a.into(&got) != nil {
 			continue
 		}
-		for _, job := range got.Tasks {
-			p.m.insist(ctx, "POST", "/api/queue/complete", wire.QueueComplete{QueueID: job.ID, Token: job.Token, Result: job.Input})
+		for _, job := range got.Jobs {
+			p.m.insist(ctx, "POST", "/v1/jobs/"+job.ID+"/complete", wire.JobOutput{Token: job.Token, Output: job.Input})
 		}
 	}
 }

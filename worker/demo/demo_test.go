@@ -37,9 +37,9 @@ func post(t *testing.T, url, body string) *http.Response {
 func start(t *testing.T, offer func(*worker.Worker)) string {
 	urls := make(chan string, 100)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var me wire.RegisterWorker
+		var me wire.Registration
 		_ = json.NewDecoder(r.Body).Decode(&me)
-		_, _ = io.WriteString(w, `{"ok":"1"}`)
+		_, _ = io.WriteString(w, `{}`)
 		urls <- me.URL
 	}))
 	t.Cleanup(engine.Close)
