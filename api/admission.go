@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,12 +43,13 @@ type admission struct {
 	large, small    *semaphore.Weighted
 	reads, followed *lane
 	patience        time.Duration
-	bodyTime, pause time.Duration // for a body that has its turn: for all of it, and between two parts
+	bodyTime, pause time.Duration  // for a body that has its turn: for all of it, and between two parts
+	definitions     *http.ServeMux // the paths that take definitions of flows
 }
 
 func newAdmission(bodyTime time.Duration) *admission {
 	return &admission{large: semaphore.NewWeighted(largeMemory), small: semaphore.NewWeighted(smallMemory),
-		reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause}
+		reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause, definitions: http.NewServeMux()}
 }
 
 // admitted has a request wait for its turn, and refuses it when that does not come soon.
@@ -116,14 +116,14 @@ func (a *admission) price(r *http.Request, most int64) (lane *semaphore.Weighted
 			return nil, 0, err
 		}
 	}
-	definition := isDefinition(r.URL.Path)
+	definition := size > 0 && a.isDefinition(r)
 	size = min(size, most)
 	switch {
 	case size > smallBody && definition:
 		return a.large, min(size*definitionCost, largeMemory), nil
 	case size > smallBody:
 		return a.large, min(size*bodyCost, largeMemory), nil
-	case size > 0 && definition:
+	case definition:
 		return a.small, size * definitionCost, nil
 	}
 	return nil, 0, nil
@@ -145,9 +145,15 @@ type rest struct {
 	io.Closer
 }
 
-// isDefinition says whether a path takes definitions of flows.
-func isDefinition(path string) bool {
-	path = strings.TrimPrefix(path, "/api")
-	return path == "/v1/validate" || strings.HasPrefix(path, "/v1/flows") || path == "/flows" || path == "/flows/version" ||
-		strings.HasPrefix(path, "/flows/") && strings.HasSuffix(path, "/ensure")
+// TakesDefinitions says that what is sent to paths of these patterns are definitions of flows: to read one takes more memory
+// than to read another body.
+func (s *Server) TakesDefinitions(patterns ...string) {
+	for _, p := range patterns {
+		s.turns.definitions.Handle(p, http.NotFoundHandler())
+	}
+}
+
+func (a *admission) isDefinition(r *http.Request) bool {
+	_, pattern := a.definitions.Handler(r)
+	return pattern != ""
 }

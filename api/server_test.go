@@ -100,7 +100,10 @@ func TestRequestsHaveIDs(t *testing.T) {
 // v1 serves everything below /v1/ in the place of the real routes.
 type v1 struct{ http.Handler }
 
-func (v v1) Mount(s *api.Server) { s.MountOpen("/v1/", api.ForPages(s.NeedToken(v))) }
+func (v v1) Mount(s *api.Server) {
+	s.MountOpen("/v1/", api.ForPages(s.NeedToken(v)))
+	s.TakesDefinitions("/v1/validate", "/v1/flows", "/v1/flows/")
+}
 
 // lines is a log that may be read while it is written.
 type lines struct {

@@ -53,6 +53,7 @@ func (g *graph) Mount(s *api.Server) {
 	for path, h := range g.table() {
 		s.MountCompatible(path, api.CommonMethods, s.Shared(path, answered(h)))
 	}
+	s.TakesDefinitions("/flows", "/api/flows", "/flows/version", "/api/flows/version")
 }
 
 func badRequest(text string) error {

@@ -66,6 +66,7 @@ func (p *pgflow) Mount(s *api.Server) {
 	for path, route := range p.table() {
 		s.MountCompatible(path, route.Allowed(), p.answered(api.Methods(notAllowed, route)))
 	}
+	s.TakesDefinitions("/flows/{slug}/ensure", "/api/flows/{slug}/ensure")
 	inList := func(b *api.Body) bool { return b.Has("max") || b.Has("flow") || b.Has("labels") }
 	byID := func(b *api.Body) bool { return b.Has("id") && !b.Has("queue_id") }
 	s.Claim("/queue/poll", inList, p.answered(p.poll))

@@ -100,6 +100,7 @@ func newService(cfg Config) *service {
 // editor never does.
 func (s *service) Mount(shell *api.Server) {
 	shell.MountOpen("/v1/", api.ForPages(shell.NeedToken(s)))
+	shell.TakesDefinitions("/v1/validate", "/v1/flows", "/v1/flows/")
 	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
 		shell.MountOpen(page, api.ForPages(s))
 	}
