@@ -365,7 +365,8 @@ func (st *Step) exec(unit int) *Exec {
 			return &st.execs[unit]
 		}
 	case KindForeach:
-		if x, ok := st.Node.Each.Items[unit]; ok {
+		if _, own := st.Node.Each.Items[unit]; own {
+			x := st.Node.Each.Items[unit]
 			return &x
 		}
 	}
