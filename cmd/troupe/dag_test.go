@@ -123,7 +123,7 @@ func TestAPlanIsShown(t *testing.T) {
 	require.Regexp(t, `(?s)list \(dag, .*list +fanout +direct +each \$run\n +sum +executor +local_func:mul +after list`, cmd("flow", "show", "list", "--plan").stdout)
 	require.Regexp(t, `^flowchart TD\n`, cmd("flow", "show", "list", "--plan", "--format", "mermaid").stdout)
 	require.Regexp(t, `^digraph "list" \{\n`, cmd("flow", "show", "list", "--plan", "--format", "graphviz").stdout)
-	require.Equal(t, "dag", parse[show.View](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
+	require.EqualValues(t, "dag", parse[show.View](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
 }
 
 func TestAStepIsToldWhyItFailed(t *testing.T) {
