@@ -24,22 +24,22 @@ func (p *PlanScope) Mode() Mode {
 // here is the same in all of them.
 type mode interface {
 	// Deciding: what comes next.
-	next(d *decider, sc *Scope)                    // begins what can begin
-	finish(d *decider, st *Step, how ending)       // ends a step, and goes on behind it
-	endSingle(d *decider, st *Step)                // ends a step whose one unit is over
-	redoes() bool                                  // whether a retried task can do again what it has undone
-	params(sc *Scope, n *PlanNode) json.RawMessage // what a step of a node sees as its params
+	next(d *decider, sc *Scope)              // begins what can begin
+	finish(d *decider, st *Step, how ending) // ends a step, and goes on behind it
+	endSingle(d *decider, st *Step)          // ends a step whose one unit is over
+	redoes() bool                            // whether a retried task can do again what it has undone
 
 	// Evolving: what an event means.
-	begin(sc *Scope)
-	given(sc *Scope, params, run json.RawMessage) // what the scope sees of the world around it
+	begin(sc *Scope)                              // puts a new scope at its start
+	given(sc *Scope, params, run json.RawMessage) // says what the scope sees of the world around it
 	hold(sc *Scope, st *Step)                     // makes a step active
 	ended(s *State, sc *Scope, e *Event)          // ends a step
 	drop(sc *Scope, st *Step, at int64)           // makes a step inactive
-	reopen(sc *Scope, undone map[string]bool)     // goes on with what failed
-	link(s *State, sc *Scope) error               // the same again of a snapshot
+	reopen(sc *Scope, undone map[string]bool)     // goes on with what failed, as if it had not been there
+	link(s *State, sc *Scope) error               // restores what a snapshot does not keep, in the steps inside, too
 
 	// Reading.
+	params(sc *Scope, n *PlanNode) json.RawMessage // what a step of a node sees as its params
 	active(sc *Scope) []*Step                      // in the definition's order, as a list of the caller's own
 	busy(sc *Scope) bool                           // whether somebody is at work, or will be again
 	step(sc *Scope, node string) *Step             // the active visit of a node, nil when there is none
@@ -53,7 +53,7 @@ type mode interface {
 	inside(st *Step) (params, run json.RawMessage) // what the scope inside a step is given
 }
 
-// modeOf is a scope's by its plan.
+// modeOf is the mode of a scope that is no closing one.
 func modeOf(p *PlanScope) mode {
 	if p.Mode() == ModeDag {
 		return dagMode{}
