@@ -111,7 +111,9 @@ func (closingMode) next(d *decider, sc *Scope) {
 }
 
 func (closingMode) finish(d *decider, st *Step, how ending) {
-	d.emit(st.endEvent(how))
+	e := st.event(StepEnded)
+	how.tell(&e)
+	d.emit(e)
 	d.later(st.scope)
 }
 

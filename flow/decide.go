@@ -14,13 +14,12 @@ var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody
 type decider struct {
 	s        *State
 	env      Env
-	limits   *Limits // of env
+	limits   Limits
 	events   []Event
 	effects  []Effect
 	expected int     // events, at a guess
 	effort   int     // of conditions and expressions
 	todo     []work  // where something may be able to start
-	room     [2]work // for todo: most decisions need no more
 	rest     Command // goes on with what this decision has no room for
 }
 
@@ -39,9 +38,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if env.Request != "" && s.Answered(env.Request) {
 		return Decision{}, nil
 	}
-	d := &decider{s: s, env: env, events: env.Room[:0], expected: 2}
-	d.env.Limits = env.Limits.OrDefault()
-	d.limits, d.todo = &d.env.Limits, d.room[:0]
+	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
 	}
@@ -162,8 +159,16 @@ func (d *decider) full() bool { return len(d.events) >= d.limits.Events || d.eff
 // next begins what is next in a scope: the node at its cursor, or the first node of a dag that nothing holds back. While
 // the task is being canceled gently nothing new begins.
 func (d *decider) next(sc *Scope) {
-	if !d.s.canceling() {
-		sc.mode.next(d, sc)
+	if d.s.canceling() {
+		return
+	}
+	switch m := sc.mode.(type) {
+	case graphMode:
+		m.next(d, sc)
+	case dagMode:
+		m.next(d, sc)
+	case closingMode:
+		m.next(d, sc)
 	}
 }
 
@@ -201,7 +206,7 @@ func (d *decider) start(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
 	}
-	if err := c.Check(d.s.Plan, *d.limits); err != nil {
+	if err := c.Check(d.s.Plan, d.limits); err != nil {
 		return err
 	}
 	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params()})

@@ -227,7 +227,7 @@ func (r *Retry) wait(task string, a Address) int64 {
 func (d *decider) landed(st *Step) {
 	switch {
 	case st.Node.Single && st.Done == 1:
-		st.scope.mode.endSingle(d, st)
+		d.endSingle(st)
 	case !st.Node.Single && (st.Done == len(st.Units) || st.Failures > 0 && st.Node.Strategy == FailFast):
 		d.endEach(st)
 	default:

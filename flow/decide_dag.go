@@ -333,7 +333,7 @@ func (d *decider) finishDag(st *Step, how ending) {
 }
 
 // endSingle ends a step of one unit as what it was for.
-func (d *decider) endSingle(st *Step) {
+func (dagMode) endSingle(d *decider, st *Step) {
 	sc, n, u := st.scope, st.Node, &st.Units[0]
 	switch {
 	case u.Status == UnitFailed && n.Kind == KindCond:

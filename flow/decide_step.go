@@ -225,7 +225,14 @@ func (d *decider) finish(st *Step, how ending) {
 	if err := d.fits(st, how); err != nil {
 		how = ending{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
 	}
-	st.scope.mode.finish(d, st, how)
+	switch m := st.scope.mode.(type) {
+	case graphMode:
+		m.finish(d, st, how)
+	case dagMode:
+		m.finish(d, st, how)
+	case closingMode:
+		m.finish(d, st, how)
+	}
 }
 
 // scopeEnded ends what a scope belongs to: the task, or the subflow's step.
@@ -254,6 +261,18 @@ func (d *decider) endSubflow(st *Step, failed string) {
 		how.failed = failed
 	}
 	d.finish(st, how)
+}
+
+// endSingle ends a step whose one unit is over.
+func (d *decider) endSingle(st *Step) {
+	switch m := st.scope.mode.(type) {
+	case graphMode:
+		m.endSingle(d, st)
+	case dagMode:
+		m.endSingle(d, st)
+	case closingMode:
+		m.endSingle(d, st)
+	}
 }
 
 // endEach ends a step of many units; with fail_fast the others are withdrawn.

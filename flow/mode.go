@@ -23,11 +23,8 @@ func (p *PlanScope) Mode() Mode {
 // scope in which a task closes, closingMode, which is graphMode but for what leads from step to step. What is not
 // here is the same in all of them.
 type mode interface {
-	// Deciding: what comes next.
-	next(d *decider, sc *Scope)              // begins what can begin
-	finish(d *decider, st *Step, how ending) // ends a step, and goes on behind it
-	endSingle(d *decider, st *Step)          // ends a step whose one unit is over
-	redoes() bool                            // whether a retried task can do again what it has undone
+	// Deciding: what comes next. See decidingMode.
+	redoes() bool // whether a retried task can do again what it has undone
 
 	// Evolving: what an event means.
 	begin(sc *Scope)                              // puts a new scope at its start
@@ -52,6 +49,16 @@ type mode interface {
 	unitInput(st *Step, unit int) json.RawMessage  // what a unit works on
 	inside(st *Step) (params, run json.RawMessage) // what the scope inside a step is given
 }
+
+// decidingMode is the part of a mode that decides. It is not in mode, because a decider that is given to who knows whom is on
+// the heap, and every decision would pay for that: decider.next, finish and endSingle tell the three apart themselves.
+type decidingMode interface {
+	next(d *decider, sc *Scope)              // begins what can begin
+	finish(d *decider, st *Step, how ending) // ends a step, and goes on behind it
+	endSingle(d *decider, st *Step)          // ends a step whose one unit is over
+}
+
+var _ = []decidingMode{graphMode{}, dagMode{}, closingMode{}}
 
 // modeOf is the mode of a scope that is no closing one.
 func modeOf(p *PlanScope) mode {

@@ -20,8 +20,6 @@ func (dagMode) next(d *decider, sc *Scope) {
 
 func (dagMode) finish(d *decider, st *Step, how ending) { d.finishDag(st, how) }
 
-func (dagMode) endSingle(d *decider, st *Step) { d.endSingle(st) }
-
 func (dagMode) redoes() bool { return true }
 
 func (dagMode) params(sc *Scope, n *PlanNode) json.RawMessage { return expr.Merge(sc.Params, n.Params) }

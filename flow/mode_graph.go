@@ -24,7 +24,8 @@ func (graphMode) next(d *decider, sc *Scope) {
 // finish moves the scope's cursor, or ends the scope.
 func (graphMode) finish(d *decider, st *Step, how ending) {
 	sc := st.scope
-	e := st.endEvent(how)
+	e := st.event(StepEnded)
+	how.tell(&e)
 	e.Next = follow(sc, st.Node, how)
 	if e.Next == "" && how.failed != "" {
 		d.enterAgain(st, &e)
@@ -40,14 +41,12 @@ func (graphMode) finish(d *decider, st *Step, how ending) {
 	}
 }
 
-// endEvent is the event that ends a step in a scope of graph mode.
-func (st *Step) endEvent(how ending) Event {
-	e := st.event(StepEnded)
+// tell has an event say how a step of a graph ends.
+func (how *ending) tell(e *Event) {
 	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
 	if how.failed != "" {
 		e.Status = string(StepFailed)
 	}
-	return e
 }
 
 // follow finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
