@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ const (
 // is alone.
 type admission struct {
 	large, small    *semaphore.Weighted
+	atWork          *semaphore.Weighted // large ones that are carried out
 	reads, followed *lane
 	patience        time.Duration
 	bodyTime, pause time.Duration  // for a body that has its turn: for all of it, and between two parts
@@ -49,7 +51,7 @@ type admission struct {
 
 func newAdmission(bodyTime time.Duration) *admission {
 	return &admission{large: semaphore.NewWeighted(largeMemory), small: semaphore.NewWeighted(smallMemory),
-		reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause, definitions: http.NewServeMux()}
+		atWork: semaphore.NewWeighted(largeAtWork()), reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause, definitions: http.NewServeMux()}
 }
 
 // admitted has a request wait for its turn, and refuses it when that does not come soon.
@@ -63,17 +65,26 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 			serveWith(stream.OnStay(ctx, func() { read.move(a.followed) }), next, w, r)
 			return
 		}
-		waiting, cancel := context.WithTimeout(r.Context(), a.patience)
-		defer cancel()
-		if lane.Acquire(waiting, cost) != nil {
-			w.Header().Set("Retry-After", "1")
-			refuse(w, r, wire.Problem{Status: http.StatusTooManyRequests, Kind: string(flow.Busy),
-				What: "other large requests are being read", Hint: "try again in a moment, or send less at once"})
+		if !a.turn(r, lane, cost) {
+			tooBusy(w, r)
 			return
 		}
-		leave := sync.OnceFunc(func() { lane.Release(cost) })
-		defer leave()
+		leaveLane := sync.OnceFunc(func() { lane.Release(cost) })
+		defer leaveLane()
 		r.Body = &steady{r.Body, http.NewResponseController(w), a.pause, time.Now().Add(a.bodyTime)}
+		if err := whole(r, most); err != nil {
+			serveWith(ctx, next, w, r)
+			return
+		}
+		if !a.turn(r, a.atWork, 1) {
+			tooBusy(w, r)
+			return
+		}
+		leave := sync.OnceFunc(func() {
+			a.atWork.Release(1)
+			leaveLane()
+		})
+		defer leave()
 		stay := func() {
 			leave()
 			read.move(a.followed)
@@ -81,6 +92,40 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 		serveWith(stream.OnStay(ctx, stay), next, w, r)
 	})
 }
+
+// turn waits for a part of what others have.
+func (a *admission) turn(r *http.Request, of *semaphore.Weighted, part int64) bool {
+	waiting, cancel := context.WithTimeout(r.Context(), a.patience)
+	defer cancel()
+	return of.Acquire(waiting, part) == nil
+}
+
+func tooBusy(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	refuse(w, r, wire.Problem{Status: http.StatusTooManyRequests, Kind: string(flow.Busy),
+		What: "other large requests are being read", Hint: "try again in a moment, or send less at once"})
+}
+
+// largeAtWork is how many large requests are carried out at once, from when their bodies are there until they are answered or
+// stay. Reading a megabyte takes milliseconds of a processor: if more did that at once, each of the many
+// short turns that make a small request would come behind all of them.
+func largeAtWork() int64 { return int64(max(4, 2*runtime.GOMAXPROCS(0))) }
+
+// whole waits for all of a body, as far as it may go. What is wrong with it is found again by whoever reads it.
+func whole(r *http.Request, most int64) error {
+	head, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+	more := io.Reader(r.Body)
+	if err != nil {
+		more = failed{err}
+	}
+	r.Body = &rest{io.MultiReader(bytes.NewReader(head), more), r.Body}
+	return err
+}
+
+// failed is the end of a body that could not be read.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // steady is a body that has to keep coming: its request has the turn of others.
 type steady struct {

@@ -21,7 +21,10 @@ type reading struct {
 	begun, goOn chan struct{}
 }
 
-func startReading(t *testing.T) *reading {
+func startReading(t *testing.T) *reading { return startWorking(t, 100) }
+
+// startWorking carries out so many large requests at once.
+func startWorking(t *testing.T, atWork int64) *reading {
 	r := &reading{begun: make(chan struct{}, 100), goOn: make(chan struct{})}
 	r.serving = serve(t, api.Config{Families: []api.Family{v1{http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		_, _ = io.Copy(io.Discard, q.Body)
@@ -31,7 +34,10 @@ func startReading(t *testing.T) *reading {
 		}
 		r.begun <- struct{}{}
 		<-r.goOn
-	})}}}, func(s *api.Server) { api.Patience(s, 50*time.Millisecond) })
+	})}}}, func(s *api.Server) {
+		api.Patience(s, 50*time.Millisecond)
+		api.AtWork(s, atWork)
+	})
 	t.Cleanup(func() { close(r.goOn) })
 	return r
 }
@@ -94,8 +100,27 @@ func TestOtherLargeBodiesAreReadAFewAtOnce(t *testing.T) {
 	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 7<<20, false))
 }
 
+func TestAFewLargeRequestsAreCarriedOutAtOnce(t *testing.T) {
+	r := startWorking(t, 2)
+	for range 2 {
+		r.send(t, "/v1/tasks", 100<<10, false)
+		<-r.begun
+	}
+	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 100<<10, false))
+	small := r.send(t, "/v1/tasks", 100, false)
+	<-r.begun // it waits for nobody
+	for range 3 {
+		r.goOn <- struct{}{}
+	}
+	require.Equal(t, 200, <-small)
+	for range 2 {
+		r.send(t, "/v1/tasks", 100<<10, false)
+		<-r.begun
+	}
+}
+
 func TestWhoStaysMakesRoomForOthers(t *testing.T) {
-	r := startReading(t)
+	r := startWorking(t, 1)
 	for range 12 {
 		r.send(t, "/v1/stay", 7<<20, false)
 		<-r.begun
