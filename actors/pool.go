@@ -164,6 +164,7 @@ func (m *Member) carry(f *flight) {
 			f.report = reported(f.key.at, report)
 		}
 	}
+	f.dispatch = nil // nobody needs the job any more, and its report may wait
 	f.told = f.basket.Load()
 	f.told.land(f)
 }
