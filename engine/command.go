@@ -145,6 +145,7 @@ func codeGiveBack(c *codec, v *flow.GiveBack) {
 
 func codeNote(c *codec, v *flow.Note) {
 	codeAddress(c, &v.Address)
+	c.text(&v.Token)
 	c.text(&v.Text)
 }
 

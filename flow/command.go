@@ -66,10 +66,11 @@ type (
 		Address
 		Token string
 	}
-	// Note records what the worker calls the state of its attempt.
+	// Note records what the worker calls the state of its attempt. With a Token, only the holder's.
 	Note struct {
 		Address
-		Text string
+		Token string
+		Text  string
 	}
 	// Report ends an attempt. Error "" means it went well. A Token, if sent, must be the claim's;
 	// without one, the first report wins. A report about an attempt that is over changes nothing.

@@ -58,7 +58,12 @@ func (d *decider) until(st *Step, unit int, asked int64) int64 {
 // note keeps what a worker calls the state of its attempt. The same word again is no event.
 func (d *decider) note(c Note) error {
 	_, u := d.attempt(c.Address)
-	if u == nil || u.Live.Note == c.Text {
+	switch {
+	case u == nil:
+		return nil
+	case c.Token != "" && (u.Live.Worker == "" || c.Token != u.Live.Token):
+		return Errorf(Conflict, "the job is no longer claimed with that token")
+	case u.Live.Note == c.Text:
 		return nil
 	}
 	if len(c.Text) > MaxName {

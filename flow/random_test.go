@@ -43,7 +43,7 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 	case 7:
 		return request, flow.GiveBack{Address: tb.randomAddress(d), Token: tb.token(d)}
 	case 8:
-		return request, flow.Note{Address: tb.randomAddress(d), Text: flowtest.OneOf(d, "note", "running", "\xff", strings.Repeat("x", 300))}
+		return request, flow.Note{Address: tb.randomAddress(d), Token: flowtest.OneOf(d, "", "t1"), Text: flowtest.OneOf(d, "note", "running", "\xff", strings.Repeat("x", 300))}
 	case 9:
 		if flowtest.Chance(d, 20) {
 			return request, flow.FailStep{Address: tb.randomAddress(d), Error: "crashed"}

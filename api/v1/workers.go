@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,7 +110,7 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 		return nil, at("body.claims", err)
 	}
 	answer.Canceled = append(answer.Canceled, canceled...)
-	if err := s.note(ctx, in.Body.Claims); err != nil {
+	if err := s.note(ctx, without(in.Body.Claims, canceled)); err != nil {
 		return nil, at("body.claims", err)
 	}
 	return &body[wire.HeartbeatAnswer]{answer}, nil
@@ -123,7 +124,12 @@ func claimsOf(held []wire.HeldClaim) []engine.Claim {
 	return claims
 }
 
-// note keeps what a worker calls the states of its jobs. Those that are over have none.
+// without leaves out the claims that are none any longer.
+func without(held []wire.HeldClaim, canceled []string) []wire.HeldClaim {
+	return slices.DeleteFunc(held, func(c wire.HeldClaim) bool { return slices.Contains(canceled, c.Job) })
+}
+
+// note keeps what a worker calls the states of the jobs that it holds.
 func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
 	var orders engine.Orders
 	for _, c := range held {
@@ -134,7 +140,7 @@ func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
 		if err != nil {
 			return err
 		}
-		orders = append(orders, engine.Order{Task: task, Command: flow.Note{Address: at, Text: c.Note}})
+		orders = append(orders, engine.Order{Task: task, Command: flow.Note{Address: at, Token: c.Token, Text: c.Note}})
 	}
 	if len(orders) == 0 {
 		return nil

@@ -216,8 +216,9 @@ func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
 	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims})
 	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
 
-	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim"}, {"job": jobs[0]["id"], "token": "of another claim"}}
+	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim", "note": "stolen"}, {"job": jobs[0]["id"], "token": "of another claim", "note": "stolen"}}
 	require.Len(t, s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": stolen})["canceled"], 2)
+	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
 	s.refused(404, "body.claims", "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": "nope", "token": "x"}}})
 	s.refused(400, "body.extend_ms", "POST", "/v1/workers/painter/heartbeat", obj{"extend_ms": 100_000_000})
 }

@@ -107,7 +107,7 @@ func (p *poller) slip(c engine.Claimed, r *flow.Report) {
 func (p *poller) note(c engine.Claimed) {
 	ctx, stop := p.patience()
 	defer stop()
-	err := tell(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
+	err := tell(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Token: c.Token, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
 	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && !p.check.tasks[c.Job.Task].gone {
 		p.w.fail("a note is answered with %v", err)
 	}
