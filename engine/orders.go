@@ -39,22 +39,27 @@ func Direct(task string, at flow.Address, output json.RawMessage, failure string
 }
 
 // Extend prolongs a worker's claims from now on, by 0 as long as a claim holds, and names the jobs that nobody waits
-// for any longer.
+// for any longer. Ids that no job can have are among them: the worker's other claims must not run out because of one.
 func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (canceled []string, err error) {
-	orders, err := ordersFor(claims, func(at flow.Address, token string) flow.Command {
-		return flow.Extend{Address: at, Worker: worker, Token: token, MS: by.Milliseconds()}
-	})
-	if err != nil {
-		return nil, err
+	orders := make(Orders, 0, len(claims))
+	jobs := make([]string, 0, len(claims)) // of the orders
+	for _, c := range claims {
+		task, at, err := flow.ParseJobID(c.Job)
+		if err != nil {
+			canceled = append(canceled, c.Job)
+			continue
+		}
+		orders = append(orders, Order{Task: task, Command: flow.Extend{Address: at, Worker: worker, Token: c.Token, MS: by.Milliseconds()}})
+		jobs = append(jobs, c.Job)
 	}
 	outcomes, err := e.DoAll(ctx, orders)
 	if err != nil {
 		return nil, err
 	}
 	for i, out := range outcomes {
-		switch kind := flow.ErrorKindOf(out.Err); {
-		case kind == flow.Conflict || kind == flow.NotFound:
-			canceled = append(canceled, claims[i].Job)
+		switch {
+		case over(out.Err):
+			canceled = append(canceled, jobs[i])
 		case out.Err != nil:
 			return nil, out.Err
 		}
@@ -63,39 +68,35 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 }
 
 // GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with that token (any
-// longer) stays as it is.
+// longer), or was deleted with its task, stays as it is.
 func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
-	orders, err := ordersFor(claims, func(at flow.Address, token string) flow.Command {
-		return flow.GiveBack{Address: at, Token: token}
-	})
-	if err != nil {
-		return err
+	orders := make(Orders, len(claims))
+	for i, c := range claims {
+		task, at, err := flow.ParseJobID(c.Job)
+		if err != nil {
+			return err
+		}
+		orders[i] = Order{Task: task, Command: flow.GiveBack{Address: at, Token: c.Token}}
 	}
 	outcomes, err := e.DoAll(ctx, orders)
 	if err != nil {
 		return err
 	}
-	return outcomes.Err()
+	return outcomes.failed()
 }
 
-// Err is the first refusal.
-func (o Outcomes) Err() error {
+// failed is the first refusal that is not for the reason that what was asked for is over.
+func (o Outcomes) failed() error {
 	for i := range o {
-		if o[i].Err != nil {
-			return o[i].Err
+		if err := o[i].Err; err != nil && !over(err) {
+			return err
 		}
 	}
 	return nil
 }
 
-func ordersFor(claims []Claim, command func(at flow.Address, token string) flow.Command) (Orders, error) {
-	orders := make(Orders, len(claims))
-	for i, c := range claims {
-		task, at, err := flow.ParseJobID(c.Job)
-		if err != nil {
-			return nil, err
-		}
-		orders[i] = Order{Task: task, Command: command(at, c.Token)}
-	}
-	return orders, nil
+// over says that an order came too late: nobody waits for the job any longer, somebody else has it, or it is deleted.
+func over(err error) bool {
+	kind := flow.ErrorKindOf(err)
+	return kind == flow.Conflict || kind == flow.NotFound
 }

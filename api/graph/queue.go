@@ -193,9 +193,7 @@ func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("token required: it is in the answer of the poll")
 		}
 	}
-	if err := engine.GiveBack(r.Context(), g.Engine, claims); api.Missing(err) {
-		return notFound("queue entry not found")
-	} else if err != nil {
+	if err := engine.GiveBack(r.Context(), g.Engine, claims); err != nil {
 		return err
 	}
 	return writeOK(w)

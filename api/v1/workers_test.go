@@ -15,6 +15,9 @@ const (
 	queueList = `{"start":"e","nodes":{"e":{"kind":"foreach","service":"paint","exec_type":"queue","parallel_mode":"concurrent","prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 )
 
+// nobodys is a job of a task that is no longer there.
+var nobodys = flow.JobID("task-nope", flow.Address{Node: "q", Visit: 1, Attempt: 1})
+
 // jobs polls as a worker until as many jobs have come.
 func (s *server) jobs(n int, ask obj) []obj {
 	s.Helper()
@@ -135,7 +138,6 @@ func TestAClaimedJobIsCompleted(t *testing.T) {
 	})
 	s := start(t)
 	s.refused(404, "path.job", "POST", "/v1/jobs/nope/complete", obj{"token": "x"})
-	nobodys := flow.JobID("task-nope", flow.Address{Node: "q", Visit: 1, Attempt: 1})
 	s.refused(404, "path.job", "POST", "/v1/jobs/"+nobodys+"/complete", obj{"token": "x"})
 }
 
@@ -219,15 +221,27 @@ func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
 	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim", "note": "stolen"}, {"job": jobs[0]["id"], "token": "of another claim", "note": "stolen"}}
 	require.Len(t, s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": stolen})["canceled"], 2)
 	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
-	s.refused(404, "body.claims", "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": "nope", "token": "x"}}})
 	s.refused(400, "body.extend_ms", "POST", "/v1/workers/painter/heartbeat", obj{"extend_ms": 100_000_000})
+}
+
+func TestAnUnknownJobInAHeartbeatKeepsNoOtherFromBeingProlonged(t *testing.T) {
+	s := start(t)
+	id := s.task(queued)
+	job := s.job("paint")
+	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["until"] }
+	before := until()
+	claims := append([]obj{{"job": "nope", "token": "x", "note": "?"}, {"job": nobodys, "token": "x", "note": "?"}}, held(job)...)
+	beat := s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims, "extend_ms": 3_600_000})
+	require.Equal(t, []any{"nope", nobodys}, beat["canceled"])
+	require.NotEqual(t, before, until())
 }
 
 func TestClaimedJobsAreGivenBackTogether(t *testing.T) {
 	s := start(t)
 	s.task(queueList, obj{"list": []int{1, 2}})
 	jobs := s.jobs(2, obj{"services": []string{"paint"}})
-	require.Equal(t, 204, s.send("POST", "/v1/workers/painter/release", obj{"claims": held(jobs...)}).status)
+	claims := append([]obj{{"job": nobodys, "token": "x"}}, held(jobs...)...)
+	require.Equal(t, 204, s.send("POST", "/v1/workers/painter/release", obj{"claims": claims}).status, "also when a task was deleted meanwhile")
 	again := s.jobs(2, obj{"services": []string{"paint"}})
 	require.ElementsMatch(t, []any{jobs[0]["id"], jobs[1]["id"]}, []any{again[0]["id"], again[1]["id"]})
 	require.Equal(t, 204, s.send("POST", "/v1/workers/painter/release", obj{"claims": held(jobs...)}).status, "they are others' now")

@@ -32,7 +32,7 @@ type HeldClaim struct {
 // HeartbeatAnswer tells a worker what has changed.
 type HeartbeatAnswer struct {
 	Registered bool     `json:"registered" doc:"false: nobody knows the worker, it is to register (again)"`
-	Canceled   []string `json:"canceled" doc:"ids of jobs that nobody waits for any longer, or that others have: stop working on them; never null"`
+	Canceled   []string `json:"canceled" doc:"ids of jobs that nobody waits for any longer, that others have, or that there are not: stop working on them; never null"`
 }
 
 // Poll asks for jobs. Those in the answer are claimed.
