@@ -35,6 +35,7 @@ type engine struct {
 	reports    chan int // how many came at once
 	released   chan wire.GiveBack
 	left       chan string
+	paramsFor  chan string // tokens of those who asked for params
 
 	mu       sync.Mutex
 	canceled []string
@@ -52,7 +53,7 @@ func newEngine(t testing.TB) *engine {
 		registered: make(chan registered, 1000), beats: make(chan wire.Heartbeat, 1000),
 		polls: make(chan wire.Poll, 1000), queue: make(chan wire.ClaimedJob, 1000),
 		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000),
-		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000),
+		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000), paramsFor: make(chan string, 1000),
 		answers: map[string][]func(http.ResponseWriter){},
 	}
 	mux := http.NewServeMux()
@@ -67,6 +68,10 @@ func newEngine(t testing.TB) *engine {
 	mux.HandleFunc("POST /v1/workers/{worker}/heartbeat", e.heartbeat)
 	mux.HandleFunc("POST /v1/workers/{worker}/poll", e.poll)
 	mux.HandleFunc("POST /v1/workers/{worker}/reports", e.report)
+	mux.HandleFunc("GET /v1/jobs/{job}/params", func(w http.ResponseWriter, r *http.Request) {
+		e.paramsFor <- r.URL.Query().Get("token")
+		_, _ = io.WriteString(w, `{"params":{"p":3},"run_input":null}`)
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
 	e.Server = httptest.NewServer(mux)
 	t.Cleanup(e.Close)

@@ -54,7 +54,7 @@ func (w *Worker) fetchParams(ctx context.Context, c *claim, job *Job) bool {
 	var pause backoff
 	for l.value == nil {
 		var answer wire.JobParams
-		err := w.server.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params", nil, &answer, requestTime)
+		err := w.server.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer, requestTime)
 		if err == nil {
 			l.value = answer.Params
 			break

@@ -19,6 +19,23 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
+func TestLargeParamsAreAskedForWithTheTokenOfTheClaim(t *testing.T) {
+	e := newEngine(t)
+	j := job("j1", "echo")
+	j.Params, j.ParamsKey = nil, "k"
+	j.Token = "of & the claim"
+	e.queue <- j
+	w := worker.New(config(e))
+	got := make(chan json.RawMessage, 1)
+	w.Handle("echo", func(_ context.Context, j worker.Job) (any, error) {
+		got <- j.Params
+		return nil, nil
+	})
+	run(t, w)
+	require.Equal(t, "of & the claim", <-e.paramsFor)
+	require.JSONEq(t, `{"p":3}`, string(<-got))
+}
+
 func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
 	e := newEngine(t)
 	e.first("register", status(503), func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") })

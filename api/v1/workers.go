@@ -35,7 +35,7 @@ func (s *service) workerRoutes() {
 	serve(s, operation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
 		summary: "Claim one job", text: "One that somebody else has is a conflict (409)."}, s.claimJob)
 	serve(s, operation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
-		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended."}, s.jobParams)
+		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended. With a token only the holder of the claim is told (409)."}, s.jobParams)
 }
 
 // WorkerPath names a worker.
@@ -223,7 +223,12 @@ func noJob(id string) error {
 	return missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
 }
 
-func (s *service) jobParams(ctx context.Context, in *JobPath) (*body[wire.JobParams], error) {
+type jobParamsInput struct {
+	JobPath
+	Token string `query:"token" maxLength:"256" doc:"of the claim; absent = whoever asks is told"`
+}
+
+func (s *service) jobParams(ctx context.Context, in *jobParamsInput) (*body[wire.JobParams], error) {
 	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
 	if err != nil {
 		return nil, noJob(in.Job)
@@ -235,8 +240,11 @@ func (s *service) jobParams(ctx context.Context, in *JobPath) (*body[wire.JobPar
 		return nil, err
 	}
 	job, open := view.State.Job(address)
-	if !open {
+	switch {
+	case !open:
 		return nil, missing("path.job", "GET /v1/jobs/{job} says what became of it", "the job %.300q has ended, or is none", in.Job)
+	case in.Token != "" && !view.State.Holds(address, in.Token):
+		return nil, at("query.token", flow.Errorf(flow.Conflict, "the job is no longer claimed with that token"))
 	}
 	return &body[wire.JobParams]{wire.JobParams{Params: api.OrObject(job.Params), RunInput: api.OrNull(job.Run)}}, nil
 }

@@ -276,6 +276,8 @@ func TestLargeParamsAreToldOnce(t *testing.T) {
 	require.NotContains(t, jobs[0], "params")
 	require.NotContains(t, jobs[0], "run_input")
 	path := "/v1/jobs/" + jobs[0]["id"].(string)
+	require.Equal(t, s.get(path+"/params"), s.get(path+"/params?token="+jobs[0]["token"].(string)))
+	s.refused(409, "query.token", "GET", path+"/params?token=lost", nil)
 	whole := s.get(path + "/params")
 	require.Equal(t, color, whole["params"].(obj)["color"])
 	require.Equal(t, color, whole["run_input"].(obj)["color"])
