@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // What the families of routes have in common about queue jobs.
@@ -54,11 +55,16 @@ func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token,
 	if err != nil {
 		return false, err
 	}
+	return KeepLogOf(ctx, m.Store, v, at, token, log)
+}
+
+// KeepLogOf is KeepLog for a task that has been read.
+func KeepLogOf(ctx context.Context, store Store, v *persistence.View, at flow.Address, token, log string) (bool, error) {
 	live := v.State.Live(at)
 	if live == nil || live.Token == "" || token != "" && token != live.Token {
 		return false, nil
 	}
-	return true, m.Store.PutLog(ctx, task, flow.JobID(task, at), []byte(log))
+	return true, store.PutLog(ctx, v.ID, flow.JobID(v.ID, at), []byte(log))
 }
 
 // longestExtend bounds how long a claim may be prolonged at once.

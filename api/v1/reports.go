@@ -2,12 +2,16 @@ package v1
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // How workers end the jobs that they have claimed.
@@ -44,11 +48,11 @@ func (s *service) failJob(ctx context.Context, in *failJobInput) (*body[wire.Rep
 }
 
 func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*body[wire.Reported], error) {
-	order, err := s.orderFor(ctx, worker, &r)
-	if err != nil {
-		return nil, jobProblem(r.Job, err)
+	orders, errs := s.ordersFor(ctx, worker, []wire.Report{r})
+	if errs[0] != nil {
+		return nil, jobProblem(r.Job, errs[0])
 	}
-	out, err := s.Engine.Do(ctx, order)
+	out, err := s.Engine.Do(ctx, orders[0])
 	if err != nil {
 		return nil, jobProblem(r.Job, err)
 	}
@@ -70,17 +74,17 @@ type reportsInput struct {
 // reportJobs carries out the reports that can be read together.
 func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.ReportedJobs], error) {
 	answer := wire.ReportedJobs{Items: make([]wire.Reported, len(in.Body.Reports))}
+	all, errs := s.ordersFor(ctx, in.Worker, in.Body.Reports)
 	var orders engine.Orders
 	var places []int // of the orders in the answer
-	for i := range in.Body.Reports {
-		r, item := &in.Body.Reports[i], &answer.Items[i]
-		item.Job = r.Job
-		order, err := s.orderFor(ctx, in.Worker, r)
+	for i, err := range errs {
+		item := &answer.Items[i]
+		item.Job = in.Body.Reports[i].Job
 		if err != nil {
-			item.Problem = s.itemProblem(ctx, r.Job, err)
+			item.Problem = s.itemProblem(ctx, item.Job, err)
 			continue
 		}
-		orders, places = append(orders, order), append(places, i)
+		orders, places = append(orders, all[i]), append(places, i)
 	}
 	if len(orders) == 0 {
 		return &body[wire.ReportedJobs]{answer}, nil
@@ -106,17 +110,57 @@ func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.
 	return &s.problem(ctx, err).Problem
 }
 
-// orderFor is what a report asks of its task. What the worker has to say beside the result is kept first.
-func (s *service) orderFor(ctx context.Context, worker string, r *wire.Report) (engine.Order, error) {
-	job, task, address, err := api.JobOf(r.Job, api.QueuePrefix)
-	if err != nil {
-		return engine.Order{}, err
+// ordersFor is what reports ask of their tasks, or why that cannot be asked. What the worker has to say beside the results
+// is kept first.
+func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.Report) ([]engine.Order, []error) {
+	orders, errs := make([]engine.Order, len(reports)), make([]error, len(reports))
+	kept := s.keepLogs(ctx, reports, errs)
+	for i := range reports {
+		if errs[i] != nil {
+			continue
+		}
+		r := &reports[i]
+		report := flow.Report{Output: r.Output, Error: r.Error, Fatal: r.Fatal, Token: r.Token, Worker: worker, Log: kept[i]}
+		orders[i], errs[i] = engine.Completing(strings.TrimPrefix(r.Job, api.QueuePrefix), report)
 	}
-	report := flow.Report{Output: r.Output, Error: r.Error, Fatal: r.Fatal, Token: r.Token, Worker: worker}
-	if report.Log, err = api.KeepLog(ctx, s.Member, task, address, r.Token, r.Log); err != nil {
-		return engine.Order{}, err
+	return orders, errs
+}
+
+// keepLogs stores what is said of jobs, and says of which. Each task is read once, however many of its jobs have ended.
+// Of one that there is not its reports will be told.
+func (s *service) keepLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
+	kept = make([]bool, len(reports))
+	unread, places := withLogs(reports)
+	if len(unread) == 0 {
+		return kept
 	}
-	return engine.Completing(job, report)
+	err := s.Reader.Each(ctx, slices.Sorted(maps.Keys(unread)), func(v *persistence.View) error {
+		for _, i := range unread[v.ID] {
+			kept[i], errs[i] = api.KeepLogOf(ctx, s.Store, v, places[i], reports[i].Token, reports[i].Log)
+		}
+		delete(unread, v.ID)
+		return nil
+	})
+	for _, reports := range unread {
+		for _, i := range reports {
+			errs[i] = err
+		}
+	}
+	return kept
+}
+
+// withLogs finds the reports with logs, by task, and which attempts they are about.
+func withLogs(reports []wire.Report) (byTask map[string][]int, places []flow.Address) {
+	byTask, places = map[string][]int{}, make([]flow.Address, len(reports))
+	for i := range reports {
+		if reports[i].Log == "" {
+			continue
+		}
+		if _, task, place, err := api.JobOf(reports[i].Job, api.QueuePrefix); err == nil {
+			byTask[task], places[i] = append(byTask[task], i), place
+		}
+	}
+	return byTask, places
 }
 
 type releaseJobsInput struct {

@@ -1,13 +1,16 @@
 package v1_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 const (
@@ -195,6 +198,40 @@ func TestManyReportsAreAnsweredEachInItsPlace(t *testing.T) {
 
 	s.refused(400, "body.reports", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{}})
 	s.refused(400, "body.reports[0]", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": "x"}}})
+}
+
+// counted is a store that knows how often it was read.
+type counted struct {
+	persistence.Store
+	loads atomic.Int64
+}
+
+func (c *counted) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	c.loads.Add(1)
+	return c.Store.Load(ctx, ids)
+}
+
+func TestReportsWithLogsReadTheirTasksOnce(t *testing.T) {
+	store := &counted{}
+	s := start(t, func(set *settings) {
+		set.wrap = func(inner persistence.Store) persistence.Store {
+			store.Store = inner
+			return store
+		}
+	})
+	id := s.task(queueList, obj{"list": make([]int, 20)})
+	reports := []obj{{"job": nobodys, "token": "x", "log": "said"}}
+	for _, j := range s.jobs(20, obj{"services": []string{"paint"}}) {
+		reports = append(reports, obj{"job": j["id"], "token": j["token"], "log": "said by " + j["id"].(string)})
+	}
+	before := store.loads.Load()
+	answer := items(s.call(200, "POST", "/v1/workers/painter/reports", obj{"reports": reports}))
+	require.LessOrEqual(t, store.loads.Load()-before, int64(2), "all at once for their logs, and the unknown one for its report")
+	require.Equal(t, 404.0, answer[0]["problem"].(obj)["status"])
+	s.ended(id, "completed")
+	for _, r := range reports[1:] {
+		require.Equal(t, obj{"content": "said by " + r["job"].(string)}, s.get("/v1/jobs/"+r["job"].(string)+"/log"))
+	}
 }
 
 func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
