@@ -10,25 +10,19 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Do carries out an order. One without a request id gets one, where it is needed, that covers what the member itself
-// repeats.
+// Do carries out an order. One without a name gets one that covers what the member itself repeats.
 func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
 	cmd, err := m.prepare(o.Command)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	if o.Request == "" && once(cmd) {
-		o.Request = uuid.NewString()
-	}
-	a, err := m.ask(ctx, o.Task, cmd, o.Request)
+	a, err := m.ask(ctx, o.Task, cmd, o.Named().Request)
 	if err != nil {
 		return engine.Outcome{}, told(err)
 	}
@@ -74,16 +68,6 @@ func (m *Member) ask(ctx context.Context, task string, cmd flow.Command, request
 		return answer{}, err
 	}
 	return a, a.err
-}
-
-// once says whether a command would do something the second time, too. Others need no request id, and a
-// task has few to remember.
-func once(cmd flow.Command) bool {
-	switch cmd.(type) {
-	case flow.Signal, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
-		return true
-	}
-	return false
 }
 
 // call sends a request and waits for its answer.

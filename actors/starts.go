@@ -11,15 +11,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
-
-// keySpace is the name space of ids derived from idempotency keys.
-var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
 
 // StartTask begins a task. It answers when the task is stored.
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
@@ -59,7 +54,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if err := start.Check(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
-	id, err := idOf(n, plan.FlowID)
+	id, err := n.TaskID(plan.FlowID)
 	if err != nil {
 		return nil, err
 	}
@@ -71,23 +66,6 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 		},
 	}, nil
 }
-
-// idOf is the id of a task that is to be started.
-func idOf(n engine.NewTask, flowID string) (string, error) {
-	switch {
-	case n.ID != "":
-		id, err := uuid.Parse(n.ID)
-		if err != nil || len(n.ID) != len(id.String()) {
-			return "", flow.Errorf(flow.Invalid, "the id %.60q is no UUID: send one such as %s, or none", n.ID, uuid.NewString())
-		}
-		return id.String(), nil
-	case n.Key != "":
-		return "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+n.Key)).String(), nil
-	}
-	return "task-" + newID(), nil
-}
-
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func paramsOr(params json.RawMessage) []byte {
 	if len(bytes.TrimSpace(params)) == 0 || string(params) == "null" {

@@ -5,7 +5,7 @@
 // mean the same on another member; Marshal and Unmarshal take them there and back, values of users byte for byte,
 // errors with their kind. What was refused has changed nothing; what was answered is stored.
 //
-// Read engine.go first, then values.go; the rest is how they travel.
+// Read engine.go first, then values.go, asking.go and orders.go; the rest is how they travel.
 package engine
 
 import (

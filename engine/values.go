@@ -32,8 +32,8 @@ type Started struct {
 type Order struct {
 	Task    string
 	Command flow.Command
-	// Request makes the order safe to send again: with the same id it has no second effect. "" = the member makes one,
-	// where it is needed, for what it repeats itself.
+	// Request makes the order safe to send again: with the same id it has no second effect. Named makes one; "" = the
+	// member does, where it is needed, for what it repeats itself.
 	Request string
 }
 

@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// What whoever asks has to know before: so that it can ask again, and whom.
+
+// Named is the order with a request id, where it would do something the second time, too. Whoever keeps it may send it
+// again after its answer was lost. Others need no id, and a task has few to remember.
+func (o Order) Named() Order {
+	if o.Request != "" {
+		return o
+	}
+	switch o.Command.(type) {
+	case flow.Signal, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
+		o.Request = uuid.NewString()
+	}
+	return o
+}
+
+// keySpace is the name space of ids derived from idempotency keys.
+var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
+
+// TaskID is the id of the task that is asked for, of a flow. Without a Key or an ID each call makes another one.
+func (t *NewTask) TaskID(flowID string) (string, error) {
+	switch {
+	case t.ID != "":
+		id, err := uuid.Parse(t.ID)
+		if err != nil || len(t.ID) != len(id.String()) {
+			return "", flow.Errorf(flow.Invalid, "the id %.60q is no UUID: send one such as %s, or none", t.ID, uuid.NewString())
+		}
+		return id.String(), nil
+	case t.Key != "":
+		return "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+t.Key)).String(), nil
+	}
+	return "task-" + uuid.Must(uuid.NewV7()).String(), nil
+}
