@@ -44,6 +44,18 @@ func TestOrdersAreAnsweredEachInItsPlace(t *testing.T) {
 	require.Equal(t, flow.SignalReceived, outcomes[2].Events[0].Type)
 }
 
+func TestAMemberThatIsAwayRefusesOrdersEachInItsPlace(t *testing.T) {
+	th := start(t, actors.Config{})
+	orders := engine.Orders{{Task: "a", Command: flow.Cancel{}}, {Task: "b", Command: flow.Cancel{}}}
+	require.NoError(t, th.Stop(t.Context()))
+	outcomes, err := th.DoAll(t.Context(), orders)
+	require.NoError(t, err)
+	require.Len(t, outcomes, 2)
+	for _, out := range outcomes {
+		require.Equal(t, flow.Busy, flow.ErrorKindOf(out.Err))
+	}
+}
+
 // away is a store that cannot be reached for reading.
 type away struct{ persistence.Store }
 

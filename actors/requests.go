@@ -132,14 +132,8 @@ const together = 500
 
 // DoAll carries out orders that may be repeated, and tells how each was answered.
 func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
-	if err := m.here(); err != nil {
-		return nil, err
-	}
 	outcomes := make(engine.Outcomes, 0, len(orders))
 	for group := range slices.Chunk(orders, together) {
-		if err := m.admit(group[0].Command); err != nil {
-			return nil, err
-		}
 		answers, err := m.doGroup(ctx, group)
 		if err != nil {
 			return nil, told(err)
@@ -150,12 +144,13 @@ func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 }
 
 func (m *Member) doGroup(ctx context.Context, group []engine.Order) (engine.Outcomes, error) {
+	refused := m.admit(group[0].Command)
 	pending := make([]chan answer, len(group))
 	for i, o := range group {
 		done := make(chan answer, 1)
 		pending[i] = done
 		cmd, err := m.prepare(o.Command)
-		if err != nil {
+		if err = cmp.Or(refused, err); err != nil {
 			done <- answer{err: err}
 			continue
 		}
@@ -164,8 +159,12 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order) (engine.Outc
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {
 		a, err := answerOf(ctx, m, done, nil)
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
 			return nil, err
+		default:
+			a.err = err // the member goes; what was answered before stays known
 		}
 		outcomes[i] = outcomeOf(group[i].Command, a, m.now())
 	}

@@ -5,6 +5,9 @@
 // mean the same on another member; Marshal and Unmarshal take them there and back, values of users byte for byte,
 // errors with their kind. What was refused has changed nothing; what was answered is stored.
 //
+// Watch, Appears and Await are the exception: they are a stream and waits, which last as long as somebody listens, and have
+// no messages. Now and Ready are about the member that is asked.
+//
 // Read engine.go first, then values.go, asking.go and orders.go; the rest is how they travel.
 package engine
 
@@ -23,8 +26,8 @@ type Engine interface {
 	StartTask(ctx context.Context, t NewTask) (Started, error)
 	// Do carries out an order. It answers when what the order did is stored.
 	Do(ctx context.Context, o Order) (Outcome, error)
-	// DoAll carries out orders that may be repeated, and answers each of them in its place. Its own error says that
-	// not all were answered.
+	// DoAll carries out orders that may be repeated, and answers each of them in its place, also those whose member is
+	// away or busy. Its own error is that the caller did not wait.
 	DoAll(ctx context.Context, orders Orders) (Outcomes, error)
 	// Poll claims queue jobs. It answers with none when none came within the time to wait.
 	Poll(ctx context.Context, p Poll) (Jobs, error)
