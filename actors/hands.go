@@ -146,7 +146,8 @@ type ends struct {
 
 // letGo stops the actors of the steps that end with these effects, before they are performed: a child that is stopped
 // may never come to what is in its mailbox, so what is to be withdrawn there goes straight to the sessions. Those take
-// nothing from a basket that is closed, so no job overtakes its withdrawal.
+// nothing from a basket that is closed, so no job overtakes its withdrawal. What is dispatched and withdrawn by the same
+// effects comes after the word that nothing is owed.
 func (h *hands) letGo(c actor.Context, effects []flow.Effect) (last ends) {
 	for i, e := range effects {
 		switch e := e.(type) {
@@ -287,30 +288,42 @@ func (h *hands) childOf(pid *actor.PID) *child {
 	return nil
 }
 
-// prune stops the actor of a step that is over.
+// prune stops the actor of a step that is over. Withdrawals of before may be lost with its mailbox, or those of steps
+// inside: the sessions are told that nothing is owed there any more.
 func (h *hands) prune(c actor.Context, at flow.Address) {
-	k := h.children[at]
-	if k == nil {
-		return
+	if k := h.children[at]; k != nil {
+		h.stop(c, k)
+		c.Send(h.m.sessions, only{task: h.task, under: at})
 	}
+}
+
+func (h *hands) pruneAll(c actor.Context) {
+	for _, at := range h.stepsAt() {
+		h.prune(c, at)
+	}
+}
+
+// stop lets go of a step actor.
+func (h *hands) stop(c actor.Context, k *child) {
 	k.basket.close()
 	if k.pid != nil {
 		c.Stop(k.pid)
 	}
-	delete(h.children, at)
-	delete(h.inside, flow.ChildScope(at))
+	delete(h.children, k.at)
+	delete(h.inside, flow.ChildScope(k.at))
 }
 
-func (h *hands) pruneAll(c actor.Context) {
-	for _, at := range slices.SortedFunc(maps.Keys(h.children), flow.Address.Compare) {
-		h.prune(c, at)
-	}
+// stepsAt are the steps that have actors, in an order that is always the same.
+func (h *hands) stepsAt() []flow.Address {
+	return slices.SortedFunc(maps.Keys(h.children), flow.Address.Compare)
 }
 
 // reset lets go of everything but what has landed: the actor has forgotten its state.
 func (h *hands) reset(c actor.Context, landed func([]*flight)) {
 	h.basket.drain(landed, true)
-	h.pruneAll(c)
+	for _, at := range h.stepsAt() {
+		h.stop(c, h.children[at])
+	}
 	h.alarms = nil
 	h.arm()
 }

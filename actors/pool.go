@@ -40,6 +40,8 @@ type flight struct {
 	basket   atomic.Pointer[basket] // where it will land
 	told     *basket                // where it has landed
 	report   flow.Command           // nil = there is none
+
+	older, newer *flight // of the same task, which the sessions know
 }
 
 // Stages of a flight.

@@ -115,5 +115,6 @@ func (t *task) restWritten(c actor.Context, err error) {
 		return
 	}
 	t.resting = gone
+	t.pruneAll(c)
 	c.Send(t.m.tasks, rested{t})
 }

@@ -17,8 +17,8 @@ type (
 		effects []flow.Effect // others than those about jobs mean nothing here
 		basket  *basket
 	}
-	// only says what a task is owed, or a step and what is below it: the actor has started anew, and what was to be
-	// withdrawn before may have been lost.
+	// only says what a task is owed, or a step and what is below it, if anything: the actor has started anew or is no
+	// more, and what was to be withdrawn before may have been lost.
 	only struct {
 		task  string
 		under flow.Address // of the step; zero = the whole task
@@ -41,7 +41,7 @@ type sessions struct {
 	m        *Member
 	pools    map[flow.ExecType]*pool
 	flights  map[jobKey]*flight
-	tasks    map[string]int // flights of each
+	tasks    map[string]*flight // the newest flight of each; the others follow it
 	queue    *queue
 	draining func()
 	stopped  bool
@@ -50,7 +50,7 @@ type sessions struct {
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
-	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]int{}}
+	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
 		if limit <= 0 {
@@ -146,8 +146,7 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		b.land(f)
 		return nil
 	}
-	s.flights[key] = f
-	s.tasks[key.task]++
+	s.know(f)
 	return f
 }
 
@@ -171,7 +170,7 @@ func (s *sessions) landed(p *pool) {
 		if now := f.basket.Load(); now != f.told {
 			now.land(f)
 		}
-		s.forget(f.key)
+		s.forget(f)
 	}
 	s.drained()
 }
@@ -185,20 +184,38 @@ func (s *sessions) withdraw(key jobKey) {
 	f.off.now() // under way it lands by itself
 	if f.stage.CompareAndSwap(inLine, dropped) {
 		f.basket.Load().miss(1)
-		s.forget(key)
+		s.forget(f)
 	}
 }
 
-func (s *sessions) forget(key jobKey) {
-	delete(s.flights, key)
-	if s.tasks[key.task]--; s.tasks[key.task] == 0 {
-		delete(s.tasks, key.task)
+func (s *sessions) know(f *flight) {
+	s.flights[f.key] = f
+	if f.older = s.tasks[f.key.task]; f.older != nil {
+		f.older.newer = f
 	}
+	s.tasks[f.key.task] = f
+}
+
+func (s *sessions) forget(f *flight) {
+	delete(s.flights, f.key)
+	if f.older != nil {
+		f.older.newer = f.newer
+	}
+	switch {
+	case f.newer != nil:
+		f.newer.older = f.older
+	case f.older != nil:
+		s.tasks[f.key.task] = f.older
+	default:
+		delete(s.tasks, f.key.task)
+	}
+	f.older, f.newer = nil, nil
 }
 
 // only withdraws what a task is no longer owed.
 func (s *sessions) only(m only) {
-	if s.tasks[m.task] == 0 {
+	f := s.tasks[m.task]
+	if f == nil {
 		return
 	}
 	owed := map[flow.Address]bool{}
@@ -207,10 +224,12 @@ func (s *sessions) only(m only) {
 			owed[d.Job.Address] = true
 		}
 	}
-	for key := range s.flights {
-		if key.task == m.task && !owed[key.at] && within(key.at, m.under) {
-			s.withdraw(key)
+	for f != nil {
+		older := f.older
+		if !owed[f.key.at] && within(f.key.at, m.under) {
+			s.withdraw(f.key)
 		}
+		f = older
 	}
 }
 

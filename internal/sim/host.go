@@ -15,12 +15,14 @@ type host struct {
 	skew   time.Duration // of its clock, which nobody may rely on
 	dead   bool
 	frozen bool
+
+	carrying map[string]int // jobs that its carriers are at
 	curses
 }
 
 func (w *world) newHost(name string) *host {
 	h := &host{w: w, name: name, skew: time.Duration(w.rng.IntN(1_000_000)) * time.Second,
-		curses: curses{at: map[string]time.Duration{}}}
+		carrying: map[string]int{}, curses: curses{at: map[string]time.Duration{}}}
 	w.hosts = append(w.hosts, h)
 	return h
 }
@@ -28,6 +30,13 @@ func (w *world) newHost(name string) *host {
 // forActors is the seam at which production code stands on the world.
 func (h *host) forActors() actors.Host {
 	return actors.Host{Dispatcher: h, Go: h.background, Clock: h, Park: h.w.park, Probe: h.probe}
+}
+
+// put notes that a carrier is done with a job.
+func (h *host) put(job string) {
+	if h.carrying[job]--; h.carrying[job] == 0 {
+		delete(h.carrying, job)
+	}
 }
 
 func (h *host) runnable() int {

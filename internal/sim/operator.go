@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,16 +77,16 @@ func (st *stage) operate() {
 	st.over = true
 }
 
-// leftovers are what a member has in memory when nothing is left to do.
+// leftovers are what a member has in memory, or carries out, when nothing is left to do.
 func (st *stage) leftovers(a *actor) {
 	until := st.w.now + 30*time.Second
 	for {
 		s := a.Stats()
-		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 || closedNow(a.Lost()) {
+		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && len(a.h.carrying) == 0 || closedNow(a.Lost()) {
 			return
 		}
 		if st.w.now > until {
-			st.w.fail("when everything has ended, %s still has %+v in memory", a.h.name, s)
+			st.w.fail("when everything has ended, %s still has %+v in memory and is at the jobs %v", a.h.name, s, slices.Sorted(maps.Keys(a.h.carrying)))
 			return
 		}
 		st.w.sleep(200 * time.Millisecond)

@@ -145,6 +145,8 @@ type carrier struct {
 // Carry takes its time; it panics, hangs and stops halfway as its job and the weather have it.
 func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c.check.carried(c.h.name, job.Task, job.Address)
+	c.h.carrying[job.ID()]++
+	defer c.h.put(job.ID())
 	if orElse(job.Exec.Service, job.Exec.Func) == hang {
 		c.w.park(func() bool { return ctx.Err() != nil })
 		return flow.Report{Error: "hung until it was withdrawn"}
