@@ -138,23 +138,24 @@ func (b *basket) handOver(hand func([]*flight)) {
 func (b *basket) drain(hand func([]*flight), last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.drainInside(hand, last)
+	b.handOver(hand)
+}
+
+// drainInside empties what is inside. Nothing lands in a basket after that is emptied for the last time and before it
+// is closed.
+func (b *basket) drainInside(hand func([]*flight), last bool) {
 	inside := slices.SortedFunc(maps.Keys(b.below), func(k, l *basket) int { return b.below[k] - b.below[l] })
 	for _, k := range inside {
-		k.drain(hand, last)
-		if last {
-			k.shut()
-		}
+		k.mu.Lock()
+		k.drainInside(hand, last)
+		k.handOver(hand)
+		k.closed = k.closed || last
+		k.mu.Unlock()
 	}
 	if last {
 		b.below = nil
 	}
-	b.handOver(hand)
-}
-
-func (b *basket) shut() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
 }
 
 // close gives up a basket whose step is over. What is in it nobody waits for.
@@ -162,7 +163,9 @@ func (b *basket) close() {
 	b.around.mu.Lock()
 	delete(b.around.below, b)
 	b.around.mu.Unlock()
-	b.shut()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
 }
 
 // over says whether the step is over, or one that it is in.

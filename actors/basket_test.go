@@ -1,0 +1,48 @@
+package actors
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// counter counts the reports that an actor is told of.
+type counter struct{ told atomic.Int64 }
+
+func (k *counter) Receive(c actor.Context) {
+	if _, ok := c.Message().(*command); ok {
+		k.told.Add(1)
+	}
+}
+
+func TestAReportThatLandsWhileItsBasketIsEmptiedForTheLastTimeIsNotLost(t *testing.T) {
+	const rounds, each = 3000, 300
+	var owner counter
+	m := &Member{system: actor.NewActorSystem()}
+	pid := m.system.Root.Spawn(actor.PropsFromFunc(owner.Receive))
+	taken := 0
+	for range rounds {
+		b := &basket{m: m, owner: pid}
+		k := b.inside()
+		var both sync.WaitGroup
+		landing := make(chan struct{})
+		both.Go(func() {
+			for i := range each {
+				k.land(&flight{report: flow.Report{}})
+				if i == each/3 {
+					close(landing)
+				}
+			}
+		})
+		<-landing
+		b.drain(func(landed []*flight) { taken += len(landed) }, true)
+		both.Wait()
+	}
+	require.NoError(t, m.system.Root.PoisonFuture(pid).Wait())
+	require.EqualValues(t, rounds*each, owner.told.Load()+int64(taken))
+}
