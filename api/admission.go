@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/troupe-engine/troupe/api/stream"
-	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -101,9 +100,7 @@ func (a *admission) turn(r *http.Request, of *semaphore.Weighted, part int64) bo
 }
 
 func tooBusy(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Retry-After", "1")
-	refuse(w, r, wire.Problem{Status: http.StatusTooManyRequests, Kind: string(flow.Busy),
-		What: "other large requests are being read", Hint: "try again in a moment, or send less at once"})
+	refuse(w, r, problemOf(flow.Busy, "", "other large requests are being read", "try again in a moment, or send less at once"))
 }
 
 // largeAtWork is how many large requests are carried out at once, from when their bodies are there until they are answered or

@@ -124,11 +124,16 @@ func timedOut(err error) bool {
 // Refuse answers a request with an error, as its dialect writes it.
 func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.ResponseWriter, Verdict)) {
 	v := Judge(err)
-	if v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
+	SayWhen(w.Header(), v.Status)
 	if v.Log {
 		NoteError(r, err)
 	}
 	write(w, v)
+}
+
+// SayWhen tells a client that is to come back when to do so.
+func SayWhen(h http.Header, status int) {
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
 }

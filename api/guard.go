@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // guard decides who may come in. It knows nothing about what they want.
@@ -40,13 +41,13 @@ func (g *guard) stranger(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
 	case !g.knowsHost(r):
-		why = denied(http.StatusForbidden, "header.Host", "the host "+clip(r.Host)+" is not served here",
+		why = problemOf(flow.Denied, "header.Host", "the host "+clip(r.Host)+" is not served here",
 			"use localhost or the address this server listens on, or allow the host in its configuration")
 	case !g.knowsOrigin(r):
-		why = denied(http.StatusForbidden, "header.Origin", "requests from the origin "+clip(r.Header.Get("Origin"))+" are refused",
+		why = problemOf(flow.Denied, "header.Origin", "requests from the origin "+clip(r.Header.Get("Origin"))+" are refused",
 			"allow the origin in the server's configuration")
 	case !g.knowsSite(r):
-		why = denied(http.StatusForbidden, "header.Sec-Fetch-Site", "requests of pages of other sites are refused",
+		why = problemOf(flow.Denied, "header.Sec-Fetch-Site", "requests of pages of other sites are refused",
 			"allow the page's origin in the server's configuration, and have it ask in mode cors")
 	default:
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/internal/printer"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // WriteJSON answers one JSON value and a newline. A client that is gone needs no answer.
@@ -32,6 +33,7 @@ func WriteError(w http.ResponseWriter, status int, text string) {
 
 // refuse answers a request that no family of routes has seen, in the dialect of the family it is for.
 func refuse(w http.ResponseWriter, r *http.Request, p wire.Problem) {
+	SayWhen(w.Header(), p.Status)
 	if !strings.HasPrefix(r.URL.Path, "/v1/") {
 		WriteError(w, p.Status, p.What+": "+p.Hint)
 		return
@@ -41,8 +43,9 @@ func refuse(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	writeAs(w, "application/problem+json", p.Status, p)
 }
 
-func denied(status int, where, what, hint string) wire.Problem {
-	return wire.Problem{Status: status, Kind: "denied", Where: where, What: what, Hint: hint}
+// problemOf is an error of a kind, with the status that all errors of that kind have.
+func problemOf(kind flow.ErrorKind, where, what, hint string) wire.Problem {
+	return wire.Problem{Status: kinds[kind].status, Kind: string(kind), Where: where, What: what, Hint: hint}
 }
 
 // ListWriter writes an answer with a list in it while the list is read: no more of it than an element is in memory.

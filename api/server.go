@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/api/stream"
-	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -119,8 +118,7 @@ func legible(next http.Handler) http.Handler {
 			where = "query"
 		}
 		if where != "" {
-			refuse(w, r, wire.Problem{Status: http.StatusBadRequest, Kind: string(flow.Invalid), Where: where,
-				What: "it is not valid UTF-8 text, or holds the character U+0000", Hint: "correct the address"})
+			refuse(w, r, problemOf(flow.Invalid, where, "it is not valid UTF-8 text, or holds the character U+0000", "correct the address"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -146,7 +144,9 @@ func (s *Server) NeedToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.guard.hasToken(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, r, denied(http.StatusUnauthorized, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>"))
+			why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
+			why.Status = http.StatusUnauthorized // it may come in with one
+			refuse(w, r, why)
 			return
 		}
 		next.ServeHTTP(w, r)

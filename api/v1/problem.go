@@ -28,12 +28,10 @@ func (p *problem) GetStatus() int { return p.Status }
 
 func (p *problem) ContentType(string) string { return problemType }
 
-// GetHeaders tells a client that is to come back when to do so.
 func (p *problem) GetHeaders() http.Header {
-	if p.Kind == string(flow.Busy) {
-		return http.Header{"Retry-After": {"1"}}
-	}
-	return nil
+	h := http.Header{}
+	api.SayWhen(h, p.Status)
+	return h
 }
 
 // located says which part of a request an error is about, and what to do.
