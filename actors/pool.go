@@ -219,7 +219,7 @@ func firstLines(b []byte, n int) []byte {
 // reported is a report as the task takes it.
 func reported(at flow.Address, r flow.Report) flow.Report {
 	r.Address = at
-	if err := checkJSON(r.Output); err != nil {
+	if err := flow.CheckJSON(r.Output); err != nil {
 		r.Output, r.Error = nil, orElse(r.Error, err.Error())
 	}
 	return r

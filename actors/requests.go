@@ -12,7 +12,6 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -281,7 +280,7 @@ func checkCommand(cmd flow.Command) error {
 	default:
 		return nil
 	}
-	if err := checkJSON(v); err != nil {
+	if err := flow.CheckJSON(v); err != nil {
 		return flow.Errorf(flow.Invalid, "%s: %v", what, err)
 	}
 	return nil
@@ -289,7 +288,7 @@ func checkCommand(cmd flow.Command) error {
 
 func checkItems(items []json.RawMessage) error {
 	for _, item := range items {
-		if err := checkJSON(item); err != nil {
+		if err := flow.CheckJSON(item); err != nil {
 			return flow.Errorf(flow.Invalid, "items: %v", err)
 		}
 	}
@@ -303,14 +302,4 @@ func containsControl(s string) bool {
 		}
 	}
 	return false
-}
-
-func checkJSON(v json.RawMessage) error {
-	if len(v) == 0 {
-		return nil
-	}
-	if !expr.Valid(v) || !utf8.Valid(v) {
-		return errors.New("is no valid JSON in UTF-8")
-	}
-	return nil
 }

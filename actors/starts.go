@@ -43,7 +43,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if err := m.admit(flow.Start{}); err != nil {
 		return nil, err
 	}
-	if err := checkJSON(n.Params); err != nil {
+	if err := flow.CheckJSON(n.Params); err != nil {
 		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
 	}
 	start := flow.Start{Version: n.VersionID, Params: n.Params}

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -45,6 +46,14 @@ func (l Limits) OrDefault() Limits {
 	set(&d.Shared, l.Shared)
 	set(&d.Levels, min(l.Levels, d.Levels)) // a value deeper than ten times that cannot be read from the store again
 	return d
+}
+
+// CheckJSON refuses what is no JSON value in UTF-8. Nothing at all is fine.
+func CheckJSON(v json.RawMessage) error {
+	if len(v) == 0 || expr.Valid(v) && utf8.Valid(v) {
+		return nil
+	}
+	return errors.New("is no valid JSON in UTF-8")
 }
 
 // checkValue refuses what is too large or nested too deep to be carried about, and what a store could not keep.

@@ -29,7 +29,7 @@ var table = []row{
 	{"flow", []string{"flow/expr"}},
 	{"flow/define", []string{"flow", "flow/expr"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr"}},
-	{"flow/show", []string{"flow", "flow/expr"}},
+	{"flow/show", []string{"flow", "flow/expr"}}, // it compares values
 	{"persistence", []string{"flow", "flow/define", "flow/compile"}},
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
@@ -39,24 +39,24 @@ var table = []row{
 	{"persistence/internal/listing", []string{"persistence"}},
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow"}},
-	{"actors", []string{"engine", "persistence", "flow", "flow/expr"}},
+	{"actors", []string{"engine", "persistence", "flow"}},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
 	{"actors/workers", []string{"flow", "persistence"}},
 	{"actors/internal/carry", []string{"flow"}},
-	{"cluster", []string{"engine", "persistence", "flow"}},
 	{"api/wire", nil},
 	{"api/client", []string{"api/wire"}},
 	{"api/stream", []string{"engine", "persistence", "flow"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
-	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}},
+	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},
+	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire"}},
 	{"worker", []string{"api/client", "api/wire"}},
 	{"worker/demo", []string{"worker"}},
-	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/funcs", "actors/script", "actors/workers", "cluster", "api", "api/graph", "api/pgflow", "api/v1"}},
+	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/funcs", "actors/script", "actors/workers", "api", "api/graph", "api/pgflow", "api/v1"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
@@ -80,7 +80,6 @@ var libraries = []struct {
 	usedBy []string
 }{
 	{"github.com/asynkron/protoactor-go", []string{"actors"}},
-	{"github.com/hashicorp/memberlist", []string{"cluster"}},
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
 	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
