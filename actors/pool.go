@@ -17,6 +17,7 @@ type pool struct {
 	m       *Member
 	carrier Carrier
 	limit   int
+	tell    func() // the sessions, that jobs have landed or a place was given up
 
 	mu      sync.Mutex
 	line    []*flight // first one first
@@ -94,13 +95,12 @@ func (p *pool) work() {
 	}
 }
 
-// next notes that a job has landed and takes another one, or gives up the place.
+// next notes that a job has landed and takes another one, or gives up the place. A member that stops waits for the
+// places, so it is told of one that was given up unused, too.
 func (p *pool) next(done *flight) *flight {
 	p.mu.Lock()
-	tell := done != nil && !p.called
 	if done != nil {
 		p.landed = append(p.landed, done)
-		p.called = true
 	} else {
 		p.waking = false
 	}
@@ -108,10 +108,12 @@ func (p *pool) next(done *flight) *flight {
 	if f == nil {
 		p.running--
 	}
+	tell := !p.called && (done != nil || f == nil && p.shut)
+	p.called = p.called || tell
 	wake := p.wake()
 	p.mu.Unlock()
 	if tell {
-		p.m.tell(p.m.sessions, landed{p})
+		p.tell()
 	}
 	p.begin(wake)
 	return f

@@ -56,7 +56,9 @@ func newSessions(m *Member) *sessions {
 		if limit <= 0 {
 			limit = defaultConcurrency
 		}
-		s.pools[t] = &pool{m: m, carrier: carrier, limit: limit}
+		p := &pool{m: m, carrier: carrier, limit: limit}
+		p.tell = func() { m.tell(m.sessions, landed{p}) }
+		s.pools[t] = p
 	}
 	s.queue = newQueue(m)
 	return s

@@ -1,0 +1,22 @@
+package actors
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
+	var begun []func()
+	told := 0
+	m := &Member{ctx: t.Context()}
+	m.cfg.Host.Go = func(f func()) { begun = append(begun, f) }
+	p := &pool{m: m, limit: 1, tell: func() { told++ }}
+	p.add([]*flight{{}})
+	p.close() // the member stops before the place is used
+	require.False(t, p.idle())
+	require.Len(t, begun, 1)
+	begun[0]()
+	require.True(t, p.idle())
+	require.Equal(t, 1, told, "else a stop waits for it until its time is over")
+}
