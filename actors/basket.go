@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,8 +20,8 @@ const linger = time.Millisecond
 // goroutine; the actor takes all of them together. A basket outlives a crash of its actor.
 type basket struct {
 	m      *Member
-	owner  *actor.PID // the task's actor
-	around *basket    // that of the step, or task, around this one; nil = it is the task's
+	owner  *owner
+	around *basket // that of the step, or task, around this one; nil = it is the task's
 
 	mu     sync.Mutex
 	actor  *actor.PID // that empties it; nil while it is away after a crash
@@ -31,6 +32,16 @@ type basket struct {
 	closed bool
 	below  map[*basket]int // those inside it, by their order
 	made   int
+}
+
+// owner is who decides what lands in the baskets of a task and its steps: the task's actor. When that has crashed, the
+// actor of all tasks keeps it for the next one.
+type owner struct{ atomic.Pointer[actor.PID] }
+
+func ownerAt(pid *actor.PID) *owner {
+	o := &owner{}
+	o.Store(pid)
+	return o
 }
 
 // gather tells an actor that there is something in its basket.
@@ -81,7 +92,7 @@ func (b *basket) land(f *flight) {
 	switch {
 	case f.report == nil:
 	case b.closed:
-		b.m.tell(b.owner, reportsOf(f.key.task, []*flight{f}))
+		b.m.tell(b.owner.Load(), reportsOf(f.key.task, []*flight{f}))
 		return
 	default:
 		b.landed = append(b.landed, f)
@@ -156,6 +167,16 @@ func (b *basket) drainInside(hand func([]*flight), last bool) {
 	if last {
 		b.below = nil
 	}
+}
+
+// orphan hands over what has landed for an actor that has crashed, and all inside it. What lands from now on is told.
+func (b *basket) orphan(hand func([]*flight)) {
+	b.owner.Store(b.m.tasks)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drainInside(hand, true)
+	b.handOver(hand)
+	b.closed = true
 }
 
 // close gives up a basket whose step is over. What is in it nobody waits for.

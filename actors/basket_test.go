@@ -22,12 +22,12 @@ func (k *counter) Receive(c actor.Context) {
 
 func TestAReportThatLandsWhileItsBasketIsEmptiedForTheLastTimeIsNotLost(t *testing.T) {
 	const rounds, each = 3000, 300
-	var owner counter
+	var told counter
 	m := &Member{system: actor.NewActorSystem()}
-	pid := m.system.Root.Spawn(actor.PropsFromFunc(owner.Receive))
+	pid := m.system.Root.Spawn(actor.PropsFromFunc(told.Receive))
 	taken := 0
 	for range rounds {
-		b := &basket{m: m, owner: pid}
+		b := &basket{m: m, owner: ownerAt(pid)}
 		k := b.inside()
 		var both sync.WaitGroup
 		landing := make(chan struct{})
@@ -44,5 +44,5 @@ func TestAReportThatLandsWhileItsBasketIsEmptiedForTheLastTimeIsNotLost(t *testi
 		both.Wait()
 	}
 	require.NoError(t, m.system.Root.PoisonFuture(pid).Wait())
-	require.EqualValues(t, rounds*each, owner.told.Load()+int64(taken))
+	require.EqualValues(t, rounds*each, told.told.Load()+int64(taken))
 }

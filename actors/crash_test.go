@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
@@ -73,4 +77,55 @@ func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
 	close(release)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	require.EqualValues(t, 3, calls.Load(), "no job was carried out twice")
+}
+
+func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
+	const n = 20
+	var crash atomic.Bool
+	g := newGates()
+	held := make(chan struct{})
+	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+		r := g.carry(ctx, j)
+		if j.Unit >= n/2 {
+			<-held
+		}
+		return r
+	})
+	cfg.Host.Clock = slow{} // so the reports of the first half lie in the basket of their step
+	cfg.Host.Probe = func(kind string, message any) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && crash.Swap(false) {
+			panic("a planted crash")
+		}
+	}
+	th := start(t, cfg)
+	id := th.begin(t, th.publish(t, overAList), listOf(n))
+	g.await(t, n)
+	crash.Store(true)
+	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, note, "")))
+	close(held) // the second half lands while there is no actor, or another one
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	_, again := g.counts()
+	require.Zero(t, again)
+}
+
+func TestAJobWhoseReportTheStoreRefusesIsNotCarriedOutAgain(t *testing.T) {
+	var calls atomic.Int64
+	cfg := withFunc(func(context.Context, flow.Job) flow.Report {
+		calls.Add(1)
+		return flow.Report{Output: json.RawMessage(`"unbearable"`)}
+	})
+	cfg.Store = faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		for _, c := range batch {
+			if bytes.Contains(c.Events, []byte("unbearable")) {
+				return faulty.Fault{Before: func(context.Context) error { return persistence.ErrRefused }}
+			}
+		}
+		return faulty.Fault{}
+	}})
+	th := start(t, cfg)
+	id := th.begin(t, th.publish(t, oneJob), `{}`)
+	require.Equal(t, flow.TaskFailed, th.ended(t, id).State.Status)
+	stopSoon(t, th)
+	require.EqualValues(t, 1, calls.Load())
 }

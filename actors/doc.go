@@ -11,6 +11,7 @@
 // Promises: a task actor moves in memory at once and speaks after the commit, so no effect and no
 // answer precedes the journal row it follows from; any answer of the store but "written" makes the
 // actor forget everything, reload and decide again what it has not answered; an attempt is dispatched
-// again only when its carrier is known to be gone; a task that only waits is a row, not memory;
+// again only when its carrier is known to be gone, or its report was on its way between two actors when
+// that of its task crashed; a task that only waits is a row, not memory;
 // everything is bounded, and full is a stated answer (flow.Busy).
 package actors

@@ -44,15 +44,6 @@ func (p *draft) answerEach() {
 	}
 }
 
-func (p *draft) answerAll(a answer) {
-	if p == nil {
-		return
-	}
-	for _, x := range p.answers {
-		x.cmd.answer(a)
-	}
-}
-
 func (p *draft) commands() []*command {
 	if p == nil {
 		return nil

@@ -46,7 +46,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	if t.state.Status.Ended() {
 		c.Send(t.m.tasks, ended{t, t.state.Status, false})
 	}
-	owed := flow.OutstandingTo(t.state, t.m.incarnation)
+	owed := t.unreported(flow.OutstandingTo(t.state, t.m.incarnation))
 	c.Send(t.m.sessions, only{task: t.id, owed: owed})
 	t.perform(c, owed)
 	if t.refusals > 0 {
@@ -57,6 +57,25 @@ func (t *task) loaded(c actor.Context, l loaded) {
 		t.failStep(c, "the task's actor keeps crashing")
 	}
 	t.goOn(c)
+}
+
+// unreported leaves out the jobs whose reports are here already, and are decided next.
+func (t *task) unreported(owed []flow.Effect) []flow.Effect {
+	reported := map[flow.Address]bool{}
+	for _, cmd := range slices.Concat(t.alone, t.waiting) {
+		if cmd.landed() {
+			for _, one := range apart([]*command{cmd}) {
+				reported[one.cmd.(flow.Report).Address] = true
+			}
+		}
+	}
+	if len(reported) == 0 {
+		return owed
+	}
+	return slices.DeleteFunc(owed, func(e flow.Effect) bool {
+		d, ok := e.(flow.Dispatch)
+		return ok && reported[d.Job.Address]
+	})
 }
 
 func (t *task) failStep(c actor.Context, text string) {
@@ -78,11 +97,11 @@ func (t *task) goOn(c actor.Context) {
 	}
 	waiting := t.waiting
 	t.waiting = nil
-	for _, cmd := range waiting { // at once: behind what is in the mailbox it might find the task retiring
+	t.each(waiting, func(cmd *command) { // at once: behind what is in the mailbox it might find the task retiring
 		if !t.hold(cmd) {
 			t.decide(c, cmd)
 		}
-	}
+	})
 }
 
 // letGoOfAll is for a state that is forgotten. What has landed is decided with the next one.

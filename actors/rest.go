@@ -76,11 +76,11 @@ func (t *task) returnBegun(c actor.Context) {
 func (t *task) decideLanded(c actor.Context) {
 	var cmds []*command
 	t.basket.drain(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
-	for _, cmd := range cmds {
+	t.each(cmds, func(cmd *command) {
 		if !t.hold(cmd) {
 			t.decide(c, cmd)
 		}
-	}
+	})
 }
 
 // idleNow says whether nothing is on its way to the store.

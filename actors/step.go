@@ -27,7 +27,7 @@ func (s *step) Receive(c actor.Context) {
 		s.take(c, m.effects)
 		s.tidy(c)
 	case gather:
-		s.basket.empty(func(landed []*flight) { c.Send(s.basket.owner, reportsOf(s.task, landed)) })
+		s.basket.empty(func(landed []*flight) { c.Send(s.basket.owner.Load(), reportsOf(s.task, landed)) })
 	case idleAlarms:
 		s.drop(m.among)
 		s.asking = false

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -50,22 +51,21 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 	t.crashes[e.id]++
 	n := t.crashes[e.id]
 	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
-	for _, message := range e.arrived {
-		if cmd, ok := message.(*command); ok {
-			cmd.answer(answer{err: errCrashed})
-		}
-	}
 	if n > 2*manyCrashes {
 		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
 	}
-	t.pauses[e.id] = &pause{}
+	p := &pause{}
+	t.pauses[e.id] = p
+	for _, message := range e.arrived {
+		p.hold(message)
+	}
 	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id}) })
 }
 
 // pause is what comes for a task that has crashed until it may start again: nobody who asks makes that sooner.
-type pause struct{ held []any }
+type pause struct{ held []*command }
 
-// maxHeld bounds how much waits for one such task.
+// maxHeld bounds how many requests wait for one such task. What jobs have reported is bounded by how many there were.
 const maxHeld = 1000
 
 // hold keeps what may wait. A claim may not: its poller would wait for a job that may crash again.
@@ -73,10 +73,17 @@ func (p *pause) hold(message any) {
 	cmd, ok := message.(*command)
 	switch {
 	case !ok: // it was about the actor that crashed
-	case isClaim(cmd) || len(p.held) >= maxHeld:
+	case isClaim(cmd) || len(p.held) >= maxHeld && !cmd.landed():
 		cmd.answer(answer{err: errCrashed})
 	default:
 		p.held = append(p.held, cmd)
+	}
+}
+
+// refuse answers those who wait, because the member goes.
+func (p *pause) refuse() {
+	for _, cmd := range p.held {
+		cmd.answer(answer{err: errLeaving})
 	}
 }
 
@@ -85,18 +92,22 @@ func isClaim(cmd *command) bool {
 	return ok
 }
 
-// revive ends the pause. A task that has crashed too often is only there for those who have asked.
-func (t *tasks) revive(c actor.Context, task string) {
-	p := t.pauses[task]
+// revive ends the pause. What was held is there before the next actor asks for the jobs of the task. A task that has crashed too often is only there for those who have asked.
+func (t *tasks) revive(c actor.Context, id string) {
+	p := t.pauses[id]
 	if p == nil {
 		return
 	}
-	delete(t.pauses, task)
-	if t.crashes[task] <= 2*manyCrashes {
-		t.deliver(c, task, &command{task: task, cmd: flow.Proceed{}})
+	delete(t.pauses, id)
+	waiting := p.held
+	if t.crashes[id] <= 2*manyCrashes {
+		waiting = slices.Insert(waiting, 0, &command{task: id, cmd: flow.Proceed{}})
 	}
-	for _, message := range p.held {
-		t.deliver(c, task, message)
+	switch {
+	case t.resting:
+		p.refuse()
+	case len(waiting) > 0:
+		t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
 	}
 }
 

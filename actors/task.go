@@ -21,6 +21,7 @@ type task struct {
 	missing bool       // the store has no such task: whoever asks is told so until the parent has let go
 	unread  *unread    // set when the task cannot be read; it stays loading then
 	waiting []*command // what arrived while loading, or while commands are tried alone
+	turn    []*command // what is being decided, one after the other
 	gen     int        // of the state; answers to an older one are void
 	tries   int        // of loading
 
@@ -118,35 +119,53 @@ func (t *task) end(message any) {
 // refuse is all that an actor does which has crashed.
 func (t *task) refuse(message any) {
 	if cmd, ok := message.(*command); ok {
-		cmd.answer(answer{err: errCrashed})
+		t.leave([]*command{cmd})
 	}
 	t.end(message)
 }
 
+// leave answers commands that an actor has not come to, or not to the end of. What jobs of this member have reported
+// goes to the next actor: nobody is to do that work again.
+func (t *task) leave(cmds []*command) {
+	var landed []*command
+	for _, cmd := range cmds {
+		if cmd.landed() {
+			landed = append(landed, cmd)
+		}
+	}
+	for _, cmd := range cmds {
+		cmd.answer(answer{err: errCrashed})
+	}
+	for _, cmd := range landed {
+		t.m.tell(t.m.tasks, cmd)
+	}
+}
+
 func (t *task) start(c actor.Context) {
 	t.m.actorCount[0].Add(1)
-	t.begin(c.Self(), "", &basket{m: t.m, owner: c.Self()})
+	t.begin(c.Self(), "", &basket{m: t.m, owner: ownerAt(c.Self())})
 	if t.loading {
 		t.load(c)
 	}
 }
 
-// answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts another.
+// answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts another, which gets what
+// has landed.
 func (t *task) answerOnPanic(c actor.Context) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
-	for _, p := range []*draft{t.inflight, t.open} {
-		p.answerAll(answer{err: errCrashed})
-	}
-	for _, cmd := range append(t.waiting, t.alone...) {
-		cmd.answer(answer{err: errCrashed})
-	}
+	t.broken = true
+	all := slices.Concat(t.inflight.commands(), t.open.commands(), t.turn, t.waiting, t.alone)
 	if cmd, ok := c.Message().(*command); ok {
-		cmd.answer(answer{err: errCrashed})
+		all = append(all, cmd)
 	}
-	t.inflight, t.open, t.waiting, t.alone, t.broken = nil, nil, nil, nil, true
+	if t.basket != nil {
+		t.basket.orphan(func(landed []*flight) { all = append(all, reportsOf(t.id, landed)) })
+	}
+	t.inflight, t.open, t.turn, t.waiting, t.alone = nil, nil, nil, nil, nil
+	t.leave(all)
 	panic(reason)
 }
 
@@ -181,8 +200,13 @@ func (t *task) ring(c actor.Context) {
 func (t *task) gather(c actor.Context) {
 	var cmds []*command
 	t.basket.empty(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) })
-	for _, cmd := range cmds {
-		t.command(c, cmd)
+	t.each(cmds, func(cmd *command) { t.command(c, cmd) })
+}
+
+// each does commands in their turn. Those it has not come to are known should the actor crash.
+func (t *task) each(cmds []*command, do func(*command)) {
+	for t.turn = cmds; len(t.turn) > 0; t.turn = t.turn[1:] {
+		do(t.turn[0])
 	}
 }
 

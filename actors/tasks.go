@@ -79,6 +79,15 @@ func (c *command) answer(a answer) {
 	}
 }
 
+// landed says whether a command is what jobs of this member have reported.
+func (c *command) landed() bool {
+	switch c.cmd.(type) {
+	case flow.Report, flow.Reports:
+		return c.reply == nil
+	}
+	return false
+}
+
 // entry is a task in memory. While it is being retired, what arrives is kept here.
 type entry struct {
 	id       string
@@ -436,7 +445,7 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again 
 func (t *tasks) restAll(c actor.Context, done func()) {
 	t.resting = true
 	for _, p := range t.pauses {
-		refuse(p.held)
+		p.refuse()
 	}
 	clear(t.pauses)
 	if len(t.entries) == 0 {
