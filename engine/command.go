@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/codec"
 )
 
 // Commands by the byte that stands for them. A byte is never given another meaning. What is missing here a member
@@ -23,8 +24,8 @@ const (
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
-func codeCommand(c *codec, cmd *flow.Command) {
-	if c.reading {
+func codeCommand(c *codec.Codec, cmd *flow.Command) {
+	if c.Reading() {
 		*cmd = readCommand(c)
 		return
 	}
@@ -52,18 +53,18 @@ func codeCommand(c *codec, cmd *flow.Command) {
 	case flow.Report:
 		write(c, aReport, v, codeReport)
 	default:
-		c.fail("a command of a member's own is in it")
+		c.Fail("a command of a member's own is in it")
 	}
 }
 
-func write[T any](c *codec, which byte, v T, code func(*codec, *T)) {
-	c.byte(&which)
+func write[T any](c *codec.Codec, which byte, v T, code func(*codec.Codec, *T)) {
+	c.Byte(&which)
 	code(c, &v)
 }
 
-func readCommand(c *codec) flow.Command {
+func readCommand(c *codec.Codec) flow.Command {
 	var which byte
-	c.byte(&which)
+	c.Byte(&which)
 	switch which {
 	case aSignal:
 		return value(c, codeSignal)
@@ -88,77 +89,77 @@ func readCommand(c *codec) flow.Command {
 	case aReport:
 		return value(c, codeReport)
 	}
-	c.fail(noSuch)
+	c.Fail(codec.NoSuch)
 	return nil
 }
 
-func value[T any](c *codec, code func(*codec, *T)) (v T) {
+func value[T any](c *codec.Codec, code func(*codec.Codec, *T)) (v T) {
 	code(c, &v)
 	return v
 }
 
-func codeNothing[T any](*codec, *T) {}
+func codeNothing[T any](*codec.Codec, *T) {}
 
-func codeAddress(c *codec, a *flow.Address) {
-	c.text(&a.Scope)
-	c.text(&a.Node)
-	c.int(&a.Visit)
-	c.int(&a.Unit)
-	c.int(&a.Attempt)
+func codeAddress(c *codec.Codec, a *flow.Address) {
+	codec.Text(c, &a.Scope)
+	codec.Text(c, &a.Node)
+	c.Int(&a.Visit)
+	c.Int(&a.Unit)
+	c.Int(&a.Attempt)
 }
 
-func codeSignal(c *codec, v *flow.Signal) {
-	c.text(&v.Key)
-	c.raw(&v.Value)
+func codeSignal(c *codec.Codec, v *flow.Signal) {
+	codec.Text(c, &v.Key)
+	c.Raw(&v.Value)
 }
 
-func codeCancel(c *codec, v *flow.Cancel) {
-	c.bool(&v.Gently)
-	c.bool(&v.Force)
+func codeCancel(c *codec.Codec, v *flow.Cancel) {
+	c.Bool(&v.Gently)
+	c.Bool(&v.Force)
 }
 
-func codeAppend(c *codec, v *flow.Append) {
+func codeAppend(c *codec.Codec, v *flow.Append) {
 	codeAddress(c, &v.Address)
-	codeList(c, &v.Items, func(c *codec, item *json.RawMessage) { c.raw(item) })
-	c.text(&v.Route)
+	codec.List(c, &v.Items, func(c *codec.Codec, item *json.RawMessage) { c.Raw(item) })
+	codec.Text(c, &v.Route)
 }
 
-func codeClaim(c *codec, v *flow.Claim) {
+func codeClaim(c *codec.Codec, v *flow.Claim) {
 	codeAddress(c, &v.Address)
-	c.text(&v.Worker)
-	c.text(&v.Token)
-	c.int64(&v.Until)
+	codec.Text(c, &v.Worker)
+	codec.Text(c, &v.Token)
+	c.Int64(&v.Until)
 }
 
-func codeExtend(c *codec, v *flow.Extend) {
+func codeExtend(c *codec.Codec, v *flow.Extend) {
 	codeAddress(c, &v.Address)
-	c.text(&v.Worker)
-	c.text(&v.Token)
-	c.int64(&v.Until)
-	c.int64(&v.MS)
+	codec.Text(c, &v.Worker)
+	codec.Text(c, &v.Token)
+	c.Int64(&v.Until)
+	c.Int64(&v.MS)
 }
 
-func codeGiveBack(c *codec, v *flow.GiveBack) {
+func codeGiveBack(c *codec.Codec, v *flow.GiveBack) {
 	codeAddress(c, &v.Address)
-	c.text(&v.Token)
+	codec.Text(c, &v.Token)
 }
 
-func codeNote(c *codec, v *flow.Note) {
+func codeNote(c *codec.Codec, v *flow.Note) {
 	codeAddress(c, &v.Address)
-	c.text(&v.Token)
-	c.text(&v.Text)
+	codec.Text(c, &v.Token)
+	codec.Text(c, &v.Text)
 }
 
-func codeReport(c *codec, v *flow.Report) {
+func codeReport(c *codec.Codec, v *flow.Report) {
 	codeAddress(c, &v.Address)
-	c.raw(&v.Output)
-	c.text(&v.Error)
-	c.bool(&v.Fatal)
-	c.bool(&v.TimedOut)
-	c.text(&v.Worker)
-	c.text(&v.URL)
-	c.text(&v.Token)
-	c.bool(&v.Log)
-	c.bool(&v.Poller)
-	c.bool(&v.Direct)
+	c.Raw(&v.Output)
+	codec.Text(c, &v.Error)
+	c.Bool(&v.Fatal)
+	c.Bool(&v.TimedOut)
+	codec.Text(c, &v.Worker)
+	codec.Text(c, &v.URL)
+	codec.Text(c, &v.Token)
+	c.Bool(&v.Log)
+	c.Bool(&v.Poller)
+	c.Bool(&v.Direct)
 }

@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/codec"
 )
 
 // Message is a question or an answer.
 type Message interface {
 	// kind is the byte that stands for this kind of message. It is never given another meaning.
 	kind() byte
-	code(c *codec)
+	code(c *codec.Codec)
 }
 
 func (*NewTask) kind() byte  { return 1 }
@@ -36,126 +37,126 @@ const version = 1
 
 // Marshal makes bytes of a message. It fails for orders that are no other member's business.
 func Marshal(m Message) ([]byte, error) {
-	c := &codec{b: []byte{version, m.kind()}}
-	if m.code(c); c.broken != "" {
-		return nil, flow.Errorf(flow.Invalid, "the %T cannot be sent to another member: %s", m, c.broken)
+	c := codec.Write([]byte{version, m.kind()})
+	if m.code(c); c.Broken() != "" {
+		return nil, flow.Errorf(flow.Invalid, "the %T cannot be sent to another member: %s", m, c.Broken())
 	}
-	return c.b, nil
+	return c.Bytes(), nil
 }
 
 // Unmarshal is the inverse of Marshal. The message shares the bytes.
 func Unmarshal(b []byte) (Message, error) {
 	if len(b) < 2 {
-		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", cutShort)
+		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", codec.CutShort)
 	}
 	if b[0] != version {
 		return nil, flow.Errorf(flow.Invalid, "another member speaks version %d of the members' language, this one %d: run the same release of Troupe on both", b[0], version)
 	}
-	c, m := &codec{b: b[2:], reading: true}, empty(b[1])
+	c, m := codec.Read(b[2:]), empty(b[1])
 	if m == nil {
-		c.fail(noSuch)
-	} else if m.code(c); c.broken == "" && len(c.b) > 0 {
-		c.fail("something follows its end")
+		c.Fail(codec.NoSuch)
+	} else if m.code(c); c.Broken() == "" && len(c.Bytes()) > 0 {
+		c.Fail("something follows its end")
 	}
-	if c.broken != "" {
-		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", c.broken)
+	if c.Broken() != "" {
+		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", c.Broken())
 	}
 	return m, nil
 }
 
-func (t *NewTask) code(c *codec) {
-	c.text(&t.VersionID)
-	c.bool(&t.Newest)
-	c.raw(&t.Params)
-	c.texts(&t.Labels)
-	c.text(&t.Key)
-	c.text(&t.ID)
+func (t *NewTask) code(c *codec.Codec) {
+	codec.Text(c, &t.VersionID)
+	c.Bool(&t.Newest)
+	c.Raw(&t.Params)
+	codec.Map(c, &t.Labels, codec.Text[string])
+	codec.Text(c, &t.Key)
+	codec.Text(c, &t.ID)
 }
 
-func (s *Started) code(c *codec) {
-	c.text(&s.Task)
-	c.bool(&s.Created)
+func (s *Started) code(c *codec.Codec) {
+	codec.Text(c, &s.Task)
+	c.Bool(&s.Created)
 }
 
-func (o *Orders) code(c *codec) { codeList(c, (*[]Order)(o), codeOrder) }
+func (o *Orders) code(c *codec.Codec) { codec.List(c, (*[]Order)(o), codeOrder) }
 
-func codeOrder(c *codec, o *Order) {
-	c.text(&o.Task)
-	c.text(&o.Request)
+func codeOrder(c *codec.Codec, o *Order) {
+	codec.Text(c, &o.Task)
+	codec.Text(c, &o.Request)
 	codeCommand(c, &o.Command)
 }
 
-func (o *Outcomes) code(c *codec) { codeList(c, (*[]Outcome)(o), codeOutcome) }
+func (o *Outcomes) code(c *codec.Codec) { codec.List(c, (*[]Outcome)(o), codeOutcome) }
 
-func codeOutcome(c *codec, o *Outcome) {
+func codeOutcome(c *codec.Codec, o *Outcome) {
 	codeEvents(c, &o.Events)
-	c.int(&o.First)
-	codePointer(c, &o.Job, codeClaimed)
+	c.Int(&o.First)
+	codec.Pointer(c, &o.Job, codeClaimed)
 	codeError(c, &o.Err)
 }
 
-func (r *Refusal) code(c *codec) { codeError(c, &r.Err) }
+func (r *Refusal) code(c *codec.Codec) { codeError(c, &r.Err) }
 
-func codeError(c *codec, err *error) {
+func codeError(c *codec.Codec, err *error) {
 	name, text := spell(*err)
-	c.text(&name)
-	c.text(&text)
-	if c.reading {
+	codec.Text(c, &name)
+	codec.Text(c, &text)
+	if c.Reading() {
 		*err = read(name, text)
 	}
 }
 
 // codeEvents has them as they are in journals.
-func codeEvents(c *codec, events *[]flow.Event) {
+func codeEvents(c *codec.Codec, events *[]flow.Event) {
 	var row []byte
-	if !c.reading && len(*events) > 0 {
+	if !c.Reading() && len(*events) > 0 {
 		row = flow.AppendEvents(nil, *events)
 	}
-	c.bytes(&row)
-	if !c.reading || len(row) == 0 {
+	codec.Bytes(c, &row)
+	if !c.Reading() || len(row) == 0 {
 		return
 	}
 	var err error
 	if *events, err = flow.DecodeEvents(row); err != nil {
-		c.fail(err.Error())
+		c.Fail(err.Error())
 	}
 }
 
-func (p *Poll) code(c *codec) {
-	c.text(&p.Worker)
-	codeList(c, &p.Services, (*codec).text)
-	c.text(&p.FlowID)
-	codeList(c, &p.Labels, (*codec).text)
-	c.int(&p.Max)
+func (p *Poll) code(c *codec.Codec) {
+	codec.Text(c, &p.Worker)
+	codec.List(c, &p.Services, codec.Text[string])
+	codec.Text(c, &p.FlowID)
+	codec.List(c, &p.Labels, codec.Text[string])
+	c.Int(&p.Max)
 	wait := int64(p.Wait)
-	c.int64(&wait)
-	if c.reading {
+	c.Int64(&wait)
+	if c.Reading() {
 		p.Wait = time.Duration(wait)
 	}
 }
 
-func (j *Jobs) code(c *codec) { codeList(c, (*[]Claimed)(j), codeClaimed) }
+func (j *Jobs) code(c *codec.Codec) { codec.List(c, (*[]Claimed)(j), codeClaimed) }
 
-func codeClaimed(c *codec, j *Claimed) {
+func codeClaimed(c *codec.Codec, j *Claimed) {
 	codeJob(c, &j.Job)
-	c.text(&j.Token)
-	c.int64(&j.ClaimedAt)
-	c.int64(&j.Until)
+	codec.Text(c, &j.Token)
+	c.Int64(&j.ClaimedAt)
+	c.Int64(&j.Until)
 }
 
-func codeJob(c *codec, j *Job) {
-	c.text(&j.Task)
+func codeJob(c *codec.Codec, j *Job) {
+	codec.Text(c, &j.Task)
 	codeAddress(c, &j.Address)
-	c.text(&j.Flow)
-	c.text(&j.Service)
-	c.raw(&j.Input)
-	c.raw(&j.Params)
-	c.raw(&j.Run)
-	c.text(&j.ParamsKey)
-	c.bool(&j.RunApart)
-	c.text(&j.Branch)
-	c.int(&j.Units)
-	c.int64(&j.TimeoutMS)
-	c.int64(&j.EnqueuedAt)
-	c.int(&j.Deliveries)
+	codec.Text(c, &j.Flow)
+	codec.Text(c, &j.Service)
+	c.Raw(&j.Input)
+	c.Raw(&j.Params)
+	c.Raw(&j.Run)
+	codec.Text(c, &j.ParamsKey)
+	c.Bool(&j.RunApart)
+	codec.Text(c, &j.Branch)
+	c.Int(&j.Units)
+	c.Int64(&j.TimeoutMS)
+	c.Int64(&j.EnqueuedAt)
+	c.Int(&j.Deliveries)
 }

@@ -31,6 +31,6 @@
 // state. What the world must do: effects.go. What a step works on: input.go and input_dag.go; what it ends with: action.go.
 // What is refused: limits.go and bounds.go.
 //
-// What is stored: encode.go and decode.go (journals), snapshot.go and codec.go. What people see: runs.go, steps.go, units.go,
+// What is stored: encode.go and decode.go (journals), snapshot.go. What people see: runs.go, steps.go, units.go,
 // waiting.go, and pages of them by walkers, walk.go.
 package flow

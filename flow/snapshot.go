@@ -1,15 +1,16 @@
 package flow
 
+import "github.com/troupe-engine/troupe/flow/codec"
+
 // snapshotFormat names how snapshots are written, in their first byte. One of another format is of no use: the
 // caller folds the whole journal instead. It changes with every field that is added below.
 const snapshotFormat = 2
 
 // EncodeSnapshot writes a state down.
 func EncodeSnapshot(s *State) []byte {
-	c := codec{b: make([]byte, 0, s.roomForSnapshot())}
-	c.b = append(c.b, snapshotFormat)
-	codeState(&c, s)
-	return c.b
+	c := codec.Write(append(make([]byte, 0, s.roomForSnapshot()), snapshotFormat))
+	codeState(c, s)
+	return c.Bytes()
 }
 
 // roomForSnapshot is how long a snapshot is at a guess.
@@ -34,70 +35,70 @@ func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool) {
 	if len(b) == 0 || b[0] != snapshotFormat {
 		return nil, false
 	}
-	c := codec{b: b[1:], reading: true}
+	c := codec.ReadOwn(b[1:])
 	s = new(State)
-	codeState(&c, s)
-	if c.broken || len(c.b) > 0 || s.Root == nil {
+	codeState(c, s)
+	if c.Broken() != "" || len(c.Bytes()) > 0 || s.Root == nil {
 		return nil, false
 	}
 	return s, s.link(plan) == nil
 }
 
-func codeState(c *codec, s *State) {
-	codeText(c, &s.Task)
-	codeText(c, &s.Version)
-	codeText(c, &s.Status)
-	codeText(c, &s.Error)
-	c.raw(&s.Params)
-	codePointer(c, &s.Root, codeScope)
-	c.int64(&s.CreatedAt)
-	c.int64(&s.UpdatedAt)
-	c.int64(&s.EndedAt)
-	c.int64(&s.PausedAt)
-	c.int64(&s.ResumedAt)
-	c.int64(&s.Deadline)
-	c.int(&s.Steps)
-	c.int64(&s.CancelAt)
-	codePointer(c, &s.Closing, codeClosing)
-	c.int(&s.Closings)
-	codeList(c, &s.Done, codeUndo)
-	codeList(c, &s.AnsweredIDs, codeText[string])
-	codeMap(c, &s.Appended, (*codec).int)
+func codeState(c *codec.Codec, s *State) {
+	codec.Text(c, &s.Task)
+	codec.Text(c, &s.Version)
+	codec.Text(c, &s.Status)
+	codec.Text(c, &s.Error)
+	c.Raw(&s.Params)
+	codec.Pointer(c, &s.Root, codeScope)
+	c.Int64(&s.CreatedAt)
+	c.Int64(&s.UpdatedAt)
+	c.Int64(&s.EndedAt)
+	c.Int64(&s.PausedAt)
+	c.Int64(&s.ResumedAt)
+	c.Int64(&s.Deadline)
+	c.Int(&s.Steps)
+	c.Int64(&s.CancelAt)
+	codec.Pointer(c, &s.Closing, codeClosing)
+	c.Int(&s.Closings)
+	codec.List(c, &s.Done, codeUndo)
+	codec.List(c, &s.AnsweredIDs, codec.Text[string])
+	codec.Map(c, &s.Appended, (*codec.Codec).Int)
 }
 
-func codeScope(c *codec, sc *Scope) {
-	codeText(c, &sc.Path)
-	codeMap(c, &sc.Shared, (*codec).raw)
-	codeText(c, &sc.Cursor)
-	codeText(c, &sc.LastAction)
-	codeMap(c, &sc.Visits, (*codec).int)
-	codePointer(c, &sc.Step, codeStep)
-	c.int64(&sc.EnterAt)
-	c.int(&sc.Retries)
-	codeText(c, &sc.Failed)
-	codeText(c, &sc.FailedAt)
-	codePointer(c, &sc.Kept, codeKept)
-	codeList(c, &sc.Nodes, codeNode)
+func codeScope(c *codec.Codec, sc *Scope) {
+	codec.Text(c, &sc.Path)
+	codec.Map(c, &sc.Shared, (*codec.Codec).Raw)
+	codec.Text(c, &sc.Cursor)
+	codec.Text(c, &sc.LastAction)
+	codec.Map(c, &sc.Visits, (*codec.Codec).Int)
+	codec.Pointer(c, &sc.Step, codeStep)
+	c.Int64(&sc.EnterAt)
+	c.Int(&sc.Retries)
+	codec.Text(c, &sc.Failed)
+	codec.Text(c, &sc.FailedAt)
+	codec.Pointer(c, &sc.Kept, codeKept)
+	codec.List(c, &sc.Nodes, codeNode)
 }
 
-func codeStep(c *codec, st *Step) {
-	codeText(c, &st.Key)
-	c.int(&st.Visit)
-	c.raw(&st.Params)
-	c.raw(&st.Input)
-	c.int64(&st.EnteredAt)
-	c.int64(&st.Due)
-	codeList(c, &st.Units, codeUnit)
-	c.int(&st.Next)
-	c.int(&st.Flying)
-	c.int(&st.Done)
-	c.int(&st.Failures)
-	c.bool(&st.TimedOut)
-	codeList(c, &st.Retrying, (*codec).int)
-	c.int64(&st.StartAt)
-	c.int(&st.Initial)
-	codeList(c, &st.Extra, (*codec).raw)
-	codePointer(c, &st.Child, codeScope)
+func codeStep(c *codec.Codec, st *Step) {
+	codec.Text(c, &st.Key)
+	c.Int(&st.Visit)
+	c.Raw(&st.Params)
+	c.Raw(&st.Input)
+	c.Int64(&st.EnteredAt)
+	c.Int64(&st.Due)
+	codec.List(c, &st.Units, codeUnit)
+	c.Int(&st.Next)
+	c.Int(&st.Flying)
+	c.Int(&st.Done)
+	c.Int(&st.Failures)
+	c.Bool(&st.TimedOut)
+	codec.List(c, &st.Retrying, (*codec.Codec).Int)
+	c.Int64(&st.StartAt)
+	c.Int(&st.Initial)
+	codec.List(c, &st.Extra, (*codec.Codec).Raw)
+	codec.Pointer(c, &st.Child, codeScope)
 }
 
 // What a unit has, beside its status in the first three bits.
@@ -111,49 +112,49 @@ const (
 )
 
 // codeUnit is short for the usual ones, because there may be 100,000 of them.
-func codeUnit(c *codec, u *Unit) {
+func codeUnit(c *codec.Codec, u *Unit) {
 	has := byte(u.Status) | flagIf(unitRetries, u.RetryAt != 0) | flagIf(unitOutput, len(u.Output) > 0) |
 		flagIf(unitError, u.Error != nil) | flagIf(unitLive, u.Live != nil) | flagIf(unitAttempt, u.Attempt != 1)
-	c.byte(&has)
-	if c.reading {
+	c.Byte(&has)
+	if c.Reading() {
 		u.Status, u.Attempt = UnitStatus(has&unitStatus), 1
 		if u.Status > UnitCanceled {
-			c.fail()
+			c.Fail(codec.NoSuch)
 		}
 	}
 	if has&unitAttempt != 0 {
 		attempt := int(u.Attempt)
-		c.int(&attempt)
-		if c.reading {
+		c.Int(&attempt)
+		if c.Reading() {
 			u.Attempt = int32(attempt)
 		}
 	}
 	if has&unitRetries != 0 {
-		c.int64(&u.RetryAt)
+		c.Int64(&u.RetryAt)
 	}
 	if has&unitOutput != 0 {
-		c.raw(&u.Output)
+		c.Raw(&u.Output)
 	}
 	if has&unitError != 0 {
-		codePointer(c, &u.Error, codeText[string])
+		codec.Pointer(c, &u.Error, codec.Text[string])
 	}
 	if has&unitLive != 0 {
-		codePointer(c, &u.Live, codeLive)
+		codec.Pointer(c, &u.Live, codeLive)
 	}
 }
 
-func codeLive(c *codec, l *Live) {
-	c.int64(&l.StartedAt)
-	c.int64(&l.Due)
-	c.int64(&l.StartBy)
-	codeText(c, &l.Carrier)
-	codeText(c, &l.Worker)
-	codeText(c, &l.Token)
-	c.int64(&l.ClaimedAt)
-	c.int64(&l.Until)
-	codeText(c, &l.Note)
-	c.int(&l.Deliveries)
-	c.bool(&l.Again)
+func codeLive(c *codec.Codec, l *Live) {
+	c.Int64(&l.StartedAt)
+	c.Int64(&l.Due)
+	c.Int64(&l.StartBy)
+	codec.Text(c, &l.Carrier)
+	codec.Text(c, &l.Worker)
+	codec.Text(c, &l.Token)
+	c.Int64(&l.ClaimedAt)
+	c.Int64(&l.Until)
+	codec.Text(c, &l.Note)
+	c.Int(&l.Deliveries)
+	c.Bool(&l.Again)
 }
 
 func flagIf(bit byte, there bool) byte {
@@ -163,46 +164,46 @@ func flagIf(bit byte, there bool) byte {
 	return 0
 }
 
-func codeNode(c *codec, n *NodeState) {
-	codeText(c, &n.Status)
-	c.int(&n.Waits)
-	c.bool(&n.Doomed)
-	c.int(&n.Visit)
-	codeText(c, &n.Reason)
-	codeText(c, &n.Mode)
-	codeText(c, &n.Error)
-	c.raw(&n.Output)
-	c.int(&n.Total)
-	c.int(&n.Initial)
-	c.int(&n.Left)
-	c.int(&n.Failures)
-	c.int64(&n.StartedAt)
-	c.int64(&n.EndedAt)
-	codePointer(c, &n.Step, codeStep)
-	codePointer(c, &n.Kept, codeKept)
-	codeList(c, &n.Extra, (*codec).raw)
+func codeNode(c *codec.Codec, n *NodeState) {
+	codec.Text(c, &n.Status)
+	c.Int(&n.Waits)
+	c.Bool(&n.Doomed)
+	c.Int(&n.Visit)
+	codec.Text(c, &n.Reason)
+	codec.Text(c, &n.Mode)
+	codec.Text(c, &n.Error)
+	c.Raw(&n.Output)
+	c.Int(&n.Total)
+	c.Int(&n.Initial)
+	c.Int(&n.Left)
+	c.Int(&n.Failures)
+	c.Int64(&n.StartedAt)
+	c.Int64(&n.EndedAt)
+	codec.Pointer(c, &n.Step, codeStep)
+	codec.Pointer(c, &n.Kept, codeKept)
+	codec.List(c, &n.Extra, (*codec.Codec).Raw)
 }
 
-func codeKept(c *codec, k *Kept) {
-	c.raw(&k.Input)
-	c.int(&k.Initial)
-	codeList(c, &k.Units, codeUnit)
-	codePointer(c, &k.Child, codeScope)
+func codeKept(c *codec.Codec, k *Kept) {
+	c.Raw(&k.Input)
+	c.Int(&k.Initial)
+	codec.List(c, &k.Units, codeUnit)
+	codec.Pointer(c, &k.Child, codeScope)
 }
 
-func codeClosing(c *codec, cl *Closing) {
-	codeText(c, &cl.Status)
-	codeText(c, &cl.Error)
-	codeList(c, &cl.Undone, codeUndo)
-	c.bool(&cl.Final)
-	codePointer(c, &cl.Scope, codeScope)
+func codeClosing(c *codec.Codec, cl *Closing) {
+	codec.Text(c, &cl.Status)
+	codec.Text(c, &cl.Error)
+	codec.List(c, &cl.Undone, codeUndo)
+	c.Bool(&cl.Final)
+	codec.Pointer(c, &cl.Scope, codeScope)
 }
 
-func codeUndo(c *codec, u *Undo) {
-	codeText(c, &u.Scope)
-	codeText(c, &u.Node)
-	c.int(&u.Visit)
-	codeText(c, &u.By)
-	c.raw(&u.Input)
-	c.raw(&u.Output)
+func codeUndo(c *codec.Codec, u *Undo) {
+	codec.Text(c, &u.Scope)
+	codec.Text(c, &u.Node)
+	c.Int(&u.Visit)
+	codec.Text(c, &u.By)
+	c.Raw(&u.Input)
+	c.Raw(&u.Output)
 }

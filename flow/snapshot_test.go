@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/codec"
 )
 
 // TestSnapshotsHoldEveryField fills all that a snapshot keeps, as reflection sees it, so that a new field is
@@ -16,13 +18,13 @@ func TestSnapshotsHoldEveryField(t *testing.T) {
 	n := 0
 	fill(reflect.ValueOf(&s).Elem(), &n, 0)
 	require.Greater(t, n, 150, "it has been filled")
-	written := codec{}
-	codeState(&written, &s)
+	written := codec.Write(nil)
+	codeState(written, &s)
 	var again State
-	read := codec{b: written.b, reading: true}
-	codeState(&read, &again)
-	require.False(t, read.broken)
-	require.Empty(t, read.b)
+	read := codec.ReadOwn(written.Bytes())
+	codeState(read, &again)
+	require.Empty(t, read.Broken())
+	require.Empty(t, read.Bytes())
 	require.Equal(t, s, again)
 }
 

@@ -26,7 +26,8 @@ type row struct {
 // shows it to its neighbors only.
 var table = []row{
 	{"flow/expr", nil},
-	{"flow", []string{"flow/expr"}},
+	{"flow/codec", nil},
+	{"flow", []string{"flow/expr", "flow/codec"}},
 	{"flow/define", []string{"flow", "flow/expr"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr"}},
 	{"flow/show", []string{"flow", "flow/expr"}}, // it compares values
@@ -38,7 +39,7 @@ var table = []row{
 	{"persistence/faulty", []string{"persistence", "flow"}},
 	{"persistence/internal/listing", []string{"persistence"}},
 	{"persistence/internal/schema", nil},
-	{"engine", []string{"flow"}},
+	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
