@@ -189,8 +189,8 @@ func (b *basket) close() {
 	b.closed = true
 }
 
-// over says whether the step is over, or one that it is in.
-func (b *basket) over() bool {
+// void says whether nobody comes for what lands here, because the step is over, or one that it is in.
+func (b *basket) void() bool {
 	for ; b != nil; b = b.around {
 		b.mu.Lock()
 		closed := b.closed

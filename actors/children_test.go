@@ -121,29 +121,69 @@ func TestACrashOfAStepActorIsNobodyElses(t *testing.T) {
 
 func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
 	g := newGates("one", "two")
-	cfg := withFunc(g.carry)
+	var calledOff atomic.Int64
+	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+		if j.Node == "one" && j.Unit == 0 {
+			g.await(t, 39)
+			return flow.Report{}
+		}
+		r := g.carry(ctx, j)
+		if ctx.Err() != nil {
+			calledOff.Add(1)
+		}
+		return r
+	})
 	var began starts
+	var crashed atomic.Bool
 	cfg.Host.Probe = func(kind string, message any) {
 		began.note(kind, message)
-		if text := fmt.Sprintf("%T %v", message, message); kind == "step" && strings.HasPrefix(text, "actors.share") && strings.Contains(text, " one ") {
+		text := fmt.Sprintf("%T %v", message, message)
+		first := kind == "step" && strings.HasPrefix(text, "actors.gather") && !crashed.Swap(true)
+		if first || kind == "step" && strings.HasPrefix(text, "actors.share") && strings.Contains(text, " one ") && crashed.Load() {
 			panic("a planted crash")
 		}
 	}
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, twoFanouts), `{}`)
-	g.await(t, 20)
 	require.Eventually(t, func() bool {
 		view, err := th.reader.View(t.Context(), id)
 		return err == nil && view.State.Root.Nodes[0].Status == flow.StepFailed
 	}, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return calledOff.Load() == 19 }, patience, time.Millisecond)
 	close(g.open["two"])
 	state := th.ended(t, id).State
 	require.Contains(t, state.Root.Nodes[0].Error, "internal: the step's actor keeps crashing")
 	require.Equal(t, flow.StepCompleted, state.Root.Nodes[1].Status)
 	require.EqualValues(t, 1, began.task.Load())
 	jobs, again := g.counts()
-	require.Equal(t, 20, jobs)
+	require.Equal(t, 39, jobs)
 	require.Zero(t, again)
+}
+
+// aShortWait is a subflow that waits, with a timeout of its own.
+const aShortWait = `
+start: sub
+nodes:
+  sub: {kind: subflow, timeout_ms: 800, subflow: {start: ok, nodes: {ok: {kind: approval, params: {approval_key: $shared.ok}, timeout_ms: 3600000}}}}
+`
+
+func TestAStepActorThatCrashedDoesNotTakeOverTheAlarmsOfTheOneAround(t *testing.T) {
+	var crashed atomic.Bool
+	var rung atomic.Int64
+	cfg := actors.Config{Host: actors.Host{Probe: func(kind string, message any) {
+		text := fmt.Sprintf("%#v", message)
+		switch {
+		case kind == "task" && strings.Contains(text, "cmd:flow.Ring{"):
+			rung.Add(1)
+		case kind == "step" && strings.HasPrefix(text, "actors.share") && !crashed.Swap(true):
+			panic("a planted crash")
+		}
+	}}}
+	th := start(t, cfg)
+	id := th.begin(t, th.publish(t, aShortWait), `{}`)
+	require.Equal(t, flow.TaskFailed, th.ended(t, id).State.Status)
+	require.True(t, crashed.Load())
+	require.Zero(t, rung.Load(), "the task's own actor has that alarm")
 }
 
 func (th *theatre) rows(t *testing.T, id string) int {

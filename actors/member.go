@@ -105,7 +105,8 @@ type Member struct {
 
 	carried atomic.Pointer[map[jobKey]*flight] // what was when the sessions ended
 
-	actorCount   [2]atomic.Int64 // live actors: tasks, steps
+	taskActors   atomic.Int64 // that live
+	stepActors   atomic.Int64 // likewise
 	steps        atomic.Int64
 	ready        atomic.Int64 // jobs in line for this member's carriers
 	queued       atomic.Int64 // jobs in memory for pollers
@@ -295,7 +296,7 @@ func (m *Member) Kill() {
 // Stats tells what the member is doing.
 func (m *Member) Stats() Stats {
 	return Stats{
-		Actors:      map[string]int64{"task": m.actorCount[0].Load(), "step": m.actorCount[1].Load()},
+		Actors:      map[string]int64{"task": m.taskActors.Load(), "step": m.stepActors.Load()},
 		Steps:       m.steps.Load(),
 		Ready:       m.ready.Load() + m.queued.Load(),
 		Messages:    m.messages.Load(),

@@ -26,8 +26,8 @@ func newMetrics(m *Member) *metrics {
 		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_dispatch_seconds",
 			Help: "Time from a job being ready to somebody carrying it out.", Buckets: prometheus.ExponentialBuckets(0.0005, 3, 14)}),
 		gauges: []prometheus.Collector{
-			gauge("troupe_actors_tasks", "Task actors in memory.", func() float64 { return float64(m.actorCount[0].Load()) }),
-			gauge("troupe_actors_steps", "Step actors in memory.", func() float64 { return float64(m.actorCount[1].Load()) }),
+			gauge("troupe_actors_tasks", "Task actors in memory.", func() float64 { return float64(m.taskActors.Load()) }),
+			gauge("troupe_actors_steps", "Step actors in memory.", func() float64 { return float64(m.stepActors.Load()) }),
 			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load() + m.queued.Load()) }),
 			gauge("troupe_messages_waiting", "Requests waiting for their task.", func() float64 { return float64(m.messages.Load()) }),
 			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),

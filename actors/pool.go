@@ -17,19 +17,19 @@ type pool struct {
 	m       *Member
 	carrier Carrier
 	limit   int
-	tell    func() // the sessions, that jobs have landed or a place was given up
+	tell    func() // the sessions, that jobs are done with or a place was given up
 
 	mu      sync.Mutex
 	line    []*flight // first one first
 	running int       // places that are taken
 	waking  bool      // by one that has not begun yet
 	shut    bool      // nothing new begins
-	landed  []*flight // that the sessions have not been told of …
+	done    []*flight // that the sessions have not been told of …
 	called  bool      // … but will be
 }
 
-// landed tells the sessions that jobs of a pool have landed.
-type landed struct{ pool *pool }
+// carried tells the sessions that jobs of a pool are done with.
+type carried struct{ pool *pool }
 
 // flight is a job on its way: in line, or being carried out.
 type flight struct {
@@ -38,8 +38,7 @@ type flight struct {
 	pool     *pool
 	off      callOff
 	stage    atomic.Int32
-	basket   atomic.Pointer[basket] // where it will land
-	told     *basket                // where it has landed
+	basket   atomic.Pointer[basket] // where it will land, or is to land once more; nil = it lands, or has
 	report   flow.Command           // nil = there is none
 
 	older, newer *flight // of the same task, which the sessions know
@@ -50,7 +49,7 @@ const (
 	inLine int32 = iota
 	underWay
 	dropped // withdrawn while in line
-	over
+	done
 )
 
 func (f *flight) job() flow.Job { return f.dispatch.(flow.Dispatch).Job }
@@ -95,12 +94,12 @@ func (p *pool) work() {
 	}
 }
 
-// next notes that a job has landed and takes another one, or gives up the place. A member that stops waits for the
+// next notes that a job is done with and takes another one, or gives up the place. A member that stops waits for the
 // places, so it is told of one that was given up unused, too.
-func (p *pool) next(done *flight) *flight {
+func (p *pool) next(last *flight) *flight {
 	p.mu.Lock()
-	if done != nil {
-		p.landed = append(p.landed, done)
+	if last != nil {
+		p.done = append(p.done, last)
 	} else {
 		p.waking = false
 	}
@@ -108,7 +107,7 @@ func (p *pool) next(done *flight) *flight {
 	if f == nil {
 		p.running--
 	}
-	tell := !p.called && (done != nil || f == nil && p.shut)
+	tell := !p.called && (last != nil || f == nil && p.shut)
 	p.called = p.called || tell
 	wake := p.wake()
 	p.mu.Unlock()
@@ -132,12 +131,12 @@ func (p *pool) pop() *flight {
 	return nil
 }
 
-// takeLanded are the jobs that have landed since the last time.
-func (p *pool) takeLanded() []*flight {
+// takeDone are the jobs that were carried out since the last time.
+func (p *pool) takeDone() []*flight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := p.landed
-	p.landed, p.called = nil, false
+	all := p.done
+	p.done, p.called = nil, false
 	return all
 }
 
@@ -156,7 +155,7 @@ func (p *pool) idle() bool {
 
 // carry has a job carried out, and its report put where its actor looks for it.
 func (m *Member) carry(f *flight) {
-	defer f.stage.Store(over)
+	defer f.stage.Store(done)
 	defer f.off.now()
 	job, ctx := f.job(), &f.off
 	m.metrics.dispatched(m.now() - job.EnqueuedAt)
@@ -169,8 +168,7 @@ func (m *Member) carry(f *flight) {
 		}
 	}
 	f.dispatch = nil // nobody needs the job any more, and its report may wait
-	f.told = f.basket.Load()
-	f.told.land(f)
+	f.basket.Swap(nil).land(f)
 }
 
 // begin has it stored that a job which was returned before begins now: so one that ends its member each

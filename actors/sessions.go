@@ -57,7 +57,7 @@ func newSessions(m *Member) *sessions {
 			limit = defaultConcurrency
 		}
 		p := &pool{m: m, carrier: carrier, limit: limit}
-		p.tell = func() { m.tell(m.sessions, landed{p}) }
+		p.tell = func() { m.tell(m.sessions, carried{p}) }
 		s.pools[t] = p
 	}
 	s.queue = newQueue(m)
@@ -70,8 +70,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.run(c, m)
 	case only:
 		s.only(m)
-	case landed:
-		s.landed(m.pool)
+	case carried:
+		s.carried(m.pool)
 	case *poller:
 		s.queue.poll(c, m)
 	case stopPoll:
@@ -97,12 +97,12 @@ func (s *sessions) Receive(c actor.Context) {
 
 // run does an errand. Of a step that is over meanwhile nothing is dispatched any more.
 func (s *sessions) run(c actor.Context, m errand) {
-	over := m.basket.over()
+	void := m.basket.void()
 	var flights []*flight
 	for _, e := range m.effects {
 		switch e := e.(type) {
 		case flow.Dispatch:
-			if over {
+			if void {
 				continue
 			}
 			if f := s.dispatch(c, e, m.basket); f != nil {
@@ -130,8 +130,8 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		return nil
 	}
 	if known := s.flights[key]; known != nil {
-		if was := known.basket.Swap(b); was != b {
-			b.expect(1)
+		b.expect(1)
+		if was := known.basket.Swap(b); was != nil {
 			was.miss(1)
 		}
 		return nil
@@ -165,12 +165,12 @@ func (s *sessions) lineUp(flights []*flight, b *basket) {
 	}
 }
 
-// landed forgets jobs that were carried out. One's task may have got another actor meanwhile, which relies on this
+// carried forgets jobs that were carried out. One's task may have got another actor as it landed, which relies on this
 // flight: then it is told, too.
-func (s *sessions) landed(p *pool) {
-	for _, f := range p.takeLanded() {
-		if now := f.basket.Load(); now != f.told {
-			now.land(f)
+func (s *sessions) carried(p *pool) {
+	for _, f := range p.takeDone() {
+		if b := f.basket.Load(); b != nil {
+			b.land(f)
 		}
 		s.forget(f)
 	}

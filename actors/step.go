@@ -21,7 +21,7 @@ func (s *step) Receive(c actor.Context) {
 	s.m.cfg.Host.probe("step", c.Message())
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		s.m.actorCount[1].Add(1)
+		s.m.stepActors.Add(1)
 		s.begin(c.Self(), flow.ChildScope(s.at), s.basket)
 	case share:
 		s.take(c, m.effects)
@@ -37,12 +37,10 @@ func (s *step) Receive(c actor.Context) {
 		for _, a := range s.due(s.m.now()) {
 			c.Send(s.m.tasks, &command{task: s.task, cmd: flow.Ring{Alarm: a}})
 		}
-	case *command: // of a child that keeps crashing
-		c.Send(s.m.tasks, m)
 	case *actor.Stopping:
 		s.close()
 	case *actor.Stopped:
-		s.m.actorCount[1].Add(-1)
+		s.m.stepActors.Add(-1)
 	}
 }
 
@@ -58,12 +56,16 @@ func (s *step) take(c actor.Context, effects []flow.Effect) {
 	}
 	s.perform(c, effects[:i])
 	s.alarms = nil
-	all := effects[i].(owed).effects
+	all := slices.DeleteFunc(effects[i].(owed).effects, s.isAround)
 	c.Send(s.m.sessions, only{task: s.task, under: s.at, owed: all})
-	if len(all) > 0 {
-		s.perform(c, all[1:]) // the first one is that the step has an actor
-	}
+	s.perform(c, all)
 	s.take(c, effects[i+1:])
+}
+
+// isAround says whether an effect is about the step itself: it is with the actor around, which does not forget it.
+func (s *step) isAround(e flow.Effect) bool {
+	a, unit := addressOf(e)
+	return !unit && a == s.at
 }
 
 // tidy asks the task which alarms have no reason any more: a step knows no state.

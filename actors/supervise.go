@@ -141,10 +141,9 @@ func (h *hands) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) 
 	k.crashes, k.crashedAt, k.pid = k.crashes+1, now, nil
 	k.basket.belongs(nil)
 	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
-	self, at := h.self, k.at
-	message := any(respawn{at})
-	if k.crashes >= manyCrashes {
-		message = &command{task: h.task, cmd: flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}}
+	to, message := h.self, any(respawn{k.at})
+	if k.crashes >= manyCrashes { // this one may be gone by then, too
+		to, message = h.m.tasks, &command{task: h.task, cmd: flow.FailStep{Address: k.at, Error: "the step's actor keeps crashing"}}
 	}
-	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.tell(self, message) })
+	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.tell(to, message) })
 }

@@ -112,7 +112,7 @@ func (t *task) end(message any) {
 	case *actor.Stopping:
 		t.close()
 	case *actor.Stopped:
-		t.m.actorCount[0].Add(-1)
+		t.m.taskActors.Add(-1)
 	}
 }
 
@@ -142,7 +142,7 @@ func (t *task) leave(cmds []*command) {
 }
 
 func (t *task) start(c actor.Context) {
-	t.m.actorCount[0].Add(1)
+	t.m.taskActors.Add(1)
 	t.begin(c.Self(), "", &basket{m: t.m, owner: ownerAt(c.Self())})
 	if t.loading {
 		t.load(c)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,12 +60,13 @@ func (h *host) probe(actor string, message any) {
 	panic("sim: an actor crashes")
 }
 
-// gather is the message at which a step's actor takes what its jobs have reported.
-const gather = "actors.gather"
+// trippings are the messages at which a step's actor takes what its jobs have reported, gets effects, and starts one
+// inside again.
+var trippings = []string{"actors.gather", "actors.share", "actors.respawn"}
 
-// trips says whether a step's actor crashes now, in the middle of a fan-out.
+// trips says whether a step's actor crashes now, in the middle of its work.
 func (h *host) trips(actor string, message any) bool {
-	if actor != "step" || fmt.Sprintf("%T", message) != gather || !h.w.mishap(h.w.weather.trips) {
+	if actor != "step" || !slices.Contains(trippings, fmt.Sprintf("%T", message)) || !h.w.mishap(h.w.weather.trips) {
 		return false
 	}
 	h.w.trips++

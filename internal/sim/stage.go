@@ -58,7 +58,7 @@ type Result struct {
 	Steps   int      // scheduled
 	Tasks   int      //
 	Members int      // started
-	Trips   int      // of step actors in the middle of a fan-out
+	Trips   int      // of step actors in the middle of their work
 	Trace   []string // the last lines
 }
 

@@ -15,7 +15,7 @@ type weather struct {
 	unknown int           // answers that do not come back
 	strays  int           // commits that are given up and written later
 	crashes int           // of task and step actors, at a message
-	trips   int           // of step actors, when some of their jobs have reported
+	trips   int           // of step actors, in the middle of their work
 	cursed  int           // tasks that crash on every claim, at the first of them
 	sloppy  int           // workers that report late, twice, wrongly or never
 	trouble time.Duration // between two misfortunes of members; 0 = none

@@ -32,7 +32,7 @@ type world struct {
 	hash  uint64
 	trace []string // the last lines
 	lines int
-	trips int // of step actors in the middle of a fan-out
+	trips int // of step actors in the middle of their work
 }
 
 func newWorld(seed uint64) *world {
