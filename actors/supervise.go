@@ -22,7 +22,7 @@ func backOff(n int) time.Duration {
 // sense: its set of children keeps every actor that ever was in it reachable.
 type watchman struct{ m *Member }
 
-// crashed tells tasks that one of them panicked; until it is stopped it only refuses.
+// crashed tells tasks that one of them panicked; until it is stopped it only passes on what comes.
 type crashed struct {
 	pid    *actor.PID
 	reason any
@@ -32,7 +32,7 @@ type crashed struct {
 // them: when the store is back, work is to go on at once.
 func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 
-// HandleFailure has a task actor that panicked answer what is in its mailbox, until its parent stops it.
+// HandleFailure has a task actor that panicked pass on what is in its mailbox, until its parent stops it.
 // The library would restart it at once, and give up after a few times; stopped at once it would leave
 // those without an answer whose requests it had not come to.
 func (w *watchman) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {

@@ -54,7 +54,7 @@ type (
 
 func (t *task) Receive(c actor.Context) {
 	if t.broken {
-		t.refuse(c.Message())
+		t.pass(c.Message())
 		return
 	}
 	defer t.answerOnPanic(c)
@@ -116,10 +116,10 @@ func (t *task) end(message any) {
 	}
 }
 
-// refuse is all that an actor does which has crashed.
-func (t *task) refuse(message any) {
+// pass is all that an actor does which has crashed: what comes now waits for the next one.
+func (t *task) pass(message any) {
 	if cmd, ok := message.(*command); ok {
-		t.leave([]*command{cmd})
+		t.m.tell(t.m.tasks, cmd)
 	}
 	t.end(message)
 }
