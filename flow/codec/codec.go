@@ -22,7 +22,7 @@ type Codec struct {
 	whole   bool   // lists are made in one piece
 
 	large  []json.RawMessage // values so far that are worth to be looked for again
-	places map[uint64][]int  // in large, by hash
+	places map[uint64]int    // in large, by hash, of the first with it
 }
 
 // largeValue is how long a value is that is written once, however often it is there: what a task was started with is
@@ -139,15 +139,16 @@ func (c *Codec) Raw(v *json.RawMessage) {
 // known is the length of a large value that is new, else minus its number.
 func (c *Codec) known(v json.RawMessage) int {
 	h := maphash.Bytes(hashSeed, v)
-	for _, i := range c.places[h] {
-		if bytes.Equal(c.large[i], v) {
-			return -(i + 1)
-		}
+	i, seen := c.places[h]
+	switch {
+	case seen && bytes.Equal(c.large[i], v):
+		return -(i + 1)
+	case c.places == nil:
+		c.places = map[uint64]int{}
 	}
-	if c.places == nil {
-		c.places = map[uint64][]int{}
+	if !seen { // of two values with the same hash the second one is written each time
+		c.places[h] = len(c.large)
 	}
-	c.places[h] = append(c.places[h], len(c.large))
 	c.large = append(c.large, v)
 	return len(v)
 }
