@@ -3,6 +3,7 @@ package v1
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -94,6 +95,9 @@ type heartbeatInput struct {
 }
 
 func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire.HeartbeatAnswer], error) {
+	if err := checkNotes(in.Body.Claims); err != nil {
+		return nil, err
+	}
 	answer := wire.HeartbeatAnswer{Registered: true, Canceled: []string{}}
 	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
 	if api.Missing(err) {
@@ -114,6 +118,16 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 		return nil, at("body.claims", err)
 	}
 	return &body[wire.HeartbeatAnswer]{answer}, nil
+}
+
+// checkNotes refuses what a note cannot be before anything is prolonged: afterwards nobody would hear what is canceled.
+func checkNotes(held []wire.HeldClaim) error {
+	for i, c := range held {
+		if len(c.Note) > flow.MaxName {
+			return invalid(fmt.Sprintf("body.claims[%d].note", i), "make it shorter", "the note has %d bytes, more than the limit of %d", len(c.Note), flow.MaxName)
+		}
+	}
+	return nil
 }
 
 func claimsOf(held []wire.HeldClaim) []engine.Claim {

@@ -261,6 +261,17 @@ func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
 	s.refused(400, "body.extend_ms", "POST", "/v1/workers/painter/heartbeat", obj{"extend_ms": 100_000_000})
 }
 
+func TestANoteThatIsTooLongIsRefusedBeforeAnythingIsProlonged(t *testing.T) {
+	s := start(t)
+	id := s.task(queued)
+	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["until"] }
+	claims := held(s.job("paint"))
+	before := until()
+	claims[0]["note"] = strings.Repeat("ä", 200) // fewer characters than allowed, but more bytes
+	s.refused(400, "body.claims[0].note", "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims, "extend_ms": 3_600_000})
+	require.Equal(t, before, until())
+}
+
 func TestAnUnknownJobInAHeartbeatKeepsNoOtherFromBeingProlonged(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
