@@ -57,7 +57,7 @@ func conflicts(err error) bool {
 // batch exists already is an answer like any other.
 func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*parcel)
-	defer parcels.Put(p)
+	defer p.giveBack()
 	if !p.pack(b.store, batch, b.repeated) {
 		return false, nil
 	}

@@ -21,6 +21,21 @@ type parcel struct {
 // parcels are used again, because their buffers are large.
 var parcels = sync.Pool{New: func() any { return new(parcel) }}
 
+// keepAtMost is how large a parcel's lists may be, in bytes, to be kept for the next batch: the snapshot of a task
+// of 100,000 units is far larger, and would stay in memory with the parcel.
+const keepAtMost = 4 << 20
+
+// giveBack ends the use of a parcel.
+func (p *parcel) giveBack() {
+	size := 0
+	for kind := range p.lists {
+		size += cap(p.lists[kind].buf)
+	}
+	if size <= keepAtMost {
+		parcels.Put(p)
+	}
+}
+
 // pack is false when a commit is malformed: its batch cannot be written as a whole.
 func (p *parcel) pack(s *store, batch []persistence.Commit, repeated bool) bool {
 	p.creates, p.repeated, p.version = 0, repeated, ""
