@@ -21,7 +21,7 @@ const gcPercent = 200
 
 // Large requests make the heap, and thereby the garbage that may gather, large for a while. From this size on garbage is
 // collected more often instead. It is no bound: what is in use may be larger. GOMEMLIMIT, when set, goes before it.
-const softMemory = 640 << 20
+const softMemory = 736 << 20
 
 // tuneCollector sets what the environment leaves open.
 func tuneCollector() {
