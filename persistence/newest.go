@@ -3,13 +3,15 @@ package persistence
 import (
 	"context"
 	"sync"
+
+	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
 // Newest wraps a store so that it remembers what every start of a task asks for: which flow has a slug, and
 // the newest published version of each flow. It must see every flow and version that is created or deleted: one
 // wrapper for all who use the store, and one member on it.
 func Newest(store Store) Store {
-	return &newest{Store: store, flows: newCache[*Flow](maxFlowBytes), versions: newCache[*Version](maxNewestBytes)}
+	return &newest{Store: store, flows: lru.New[*Flow](maxFlowBytes), versions: lru.New[*Version](maxNewestBytes)}
 }
 
 // Bounds on what is remembered.
@@ -21,9 +23,9 @@ const (
 type newest struct {
 	Store
 	mu       sync.Mutex
-	flows    *cache[*Flow]    // by slug
-	versions *cache[*Version] // the newest, by flow
-	changes  int              // of what is remembered; what was read while one was under way is not remembered
+	flows    *lru.Cache[*Flow]    // by slug
+	versions *lru.Cache[*Version] // the newest, by flow
+	changes  int                  // of what is remembered; what was read while one was under way is not remembered
 }
 
 func (n *newest) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
@@ -44,9 +46,9 @@ func (n *newest) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 }
 
 // remembered is a copy of what a cache has, else what the store says, which the cache has from then on.
-func remembered[V any](n *newest, c *cache[*V], key string, read func() (*V, error), size func(*V) int) (*V, error) {
+func remembered[V any](n *newest, c *lru.Cache[*V], key string, read func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
-	known, ok := c.get(key)
+	known, ok := c.Get(key)
 	changes := n.changes
 	n.mu.Unlock()
 	if !ok {
@@ -56,7 +58,7 @@ func remembered[V any](n *newest, c *cache[*V], key string, read func() (*V, err
 		}
 		n.mu.Lock()
 		if changes == n.changes {
-			c.put(key, known, size(known))
+			c.Put(key, known, size(known))
 		}
 		n.mu.Unlock()
 	}
@@ -81,7 +83,7 @@ func (n *newest) forget(flow string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes++
-	n.versions.drop(flow)
+	n.versions.Drop(flow)
 }
 
 // forgetSlugs forgets a flow. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
@@ -89,5 +91,5 @@ func (n *newest) forgetSlugs(flow string) {
 	n.forget(flow)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.flows.clear()
+	n.flows.Clear()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
 // Plan is the compiled form of a version.
@@ -28,7 +29,7 @@ type plans struct {
 	limits flow.Limits
 
 	mu   sync.Mutex
-	kept *cache[*flow.Plan] // by version
+	kept *lru.Cache[*flow.Plan] // by version
 
 	large sync.Mutex // held while the plan of a large definition is made: one at a time
 }
@@ -37,7 +38,7 @@ type plans struct {
 const largeDefinition = 64 << 10
 
 func newPlans(store Store, limits flow.Limits) plans {
-	return plans{store: store, limits: limits.OrDefault(), kept: newCache[*flow.Plan](maxPlanBytes)}
+	return plans{store: store, limits: limits.OrDefault(), kept: lru.New[*flow.Plan](maxPlanBytes)}
 }
 
 func (p *plans) plan(ctx context.Context, version string) (*flow.Plan, error) {
@@ -77,21 +78,21 @@ func (p *plans) make(v *Version, slug string) (*flow.Plan, error) {
 	plan.FlowSlug = slug
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept.put(v.ID, plan, plan.Size())
+	p.kept.Put(v.ID, plan, plan.Size())
 	return plan, nil
 }
 
 func (p *plans) get(version string) *flow.Plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	plan, _ := p.kept.get(version)
+	plan, _ := p.kept.Get(version)
 	return plan
 }
 
 func (p *plans) forget(version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept.drop(version)
+	p.kept.Drop(version)
 }
 
 // lower makes the plan of a version that was published. It was checked then, by the rules and limits of that

@@ -38,6 +38,7 @@ var table = []row{
 	{"persistence/model", []string{"persistence", "flow"}},
 	{"persistence/faulty", []string{"persistence", "flow"}},
 	{"persistence/internal/listing", []string{"persistence"}},
+	{"persistence/internal/lru", nil},
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
