@@ -15,12 +15,16 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	scan := func(row listing.Row, r *persistence.Record) error {
 		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
 	}
+	known := s.larges.known(ids)
 	found, err := read(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
-		CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+listing.From+
-		newestCheckpoint+` WHERE t.id = ANY($1)`, ids)
+		CASE WHEN EXISTS (SELECT FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS k (id, created_at, seq)
+				WHERE k.id = t.id AND k.created_at = t.created_at AND k.seq = coalesce(c.seq, t.snapshot_seq)) THEN NULL
+			WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+listing.From+
+		newestCheckpoint+` WHERE t.id = ANY($1)`, ids, known.ids, known.created, known.seq)
 	if err != nil {
 		return nil, err
 	}
+	s.larges.learn(known, found)
 	byID := make(map[string]*persistence.Record, len(found))
 	for i := range found {
 		byID[found[i].ID] = &found[i]

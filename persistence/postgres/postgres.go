@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
 // Options say how a database is used. The zero value is useful.
@@ -48,6 +49,7 @@ type store struct {
 	options Options
 	types   types
 	memory  memory
+	larges  larges
 	// deleting keeps batches and the deletion of running tasks apart: a batch that does not see it yet would
 	// leave rows behind, which the next one follows.
 	deleting sync.RWMutex
@@ -61,7 +63,7 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	if o.Connections <= 0 {
 		o.Connections = 8
 	}
-	s := &store{options: o}
+	s := &store{options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}}
 	if err := s.open(ctx, dsn); err != nil {
 		_ = s.Close() // it cannot fail
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -125,6 +127,7 @@ func (s *store) steady(config *pgxpool.Config) {
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.memory.forget()
+		s.larges.forget()
 		return nil
 	}
 }
