@@ -29,6 +29,7 @@ var kinds = map[flow.ErrorKind]struct {
 	flow.Conflict: {http.StatusConflict, "look at the present state before you try again"},
 	flow.Limit:    {http.StatusUnprocessableEntity, "stay below the limit, or have it raised in the server's configuration"},
 	flow.Busy:     {http.StatusTooManyRequests, "try again in a moment"},
+	flow.Moved:    {http.StatusTooManyRequests, "try again in a moment"},
 	flow.Denied:   {http.StatusForbidden, "use the credentials or the token that belong to it"},
 	Internal:      {http.StatusInternalServerError, "look for the request's id in the server's log"},
 	TimedOut:      {http.StatusRequestTimeout, "wait for longer, or look at the present state"},

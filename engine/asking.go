@@ -27,6 +27,8 @@ var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
 // TaskID is the id of the task that is asked for, of a flow. Without a Key or an ID each call makes another one.
 func (t *NewTask) TaskID(flowID string) (string, error) {
 	switch {
+	case t.Task != "":
+		return t.Task, nil
 	case t.ID != "":
 		id, err := uuid.Parse(t.ID)
 		if err != nil || len(t.ID) != len(id.String()) {

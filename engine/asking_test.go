@@ -36,6 +36,8 @@ func TestTheIDOfATaskIsKnownBeforeItIsAskedFor(t *testing.T) {
 	own := "6fa459ea-ee8a-3ca4-894e-db77e160355e"
 	require.Equal(t, own, id(NewTask{ID: own, Key: "k"}, "flow"))
 	require.NotEqual(t, id(NewTask{}, "flow"), id(NewTask{}, "flow"))
+	made := id(NewTask{}, "flow")
+	require.Equal(t, made, id(NewTask{Task: made}, "flow"), "asked again it is the same task")
 	_, err := (&NewTask{ID: "mine"}).TaskID("flow")
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }

@@ -21,6 +21,7 @@ const (
 	aGiveBack
 	aNote
 	aReport
+	aBegin
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -52,6 +53,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		write(c, aNote, v, codeNote)
 	case flow.Report:
 		write(c, aReport, v, codeReport)
+	case flow.Begin:
+		write(c, aBegin, v, codeBegin)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
@@ -88,6 +91,8 @@ func readCommand(c *codec.Codec) flow.Command {
 		return value(c, codeNote)
 	case aReport:
 		return value(c, codeReport)
+	case aBegin:
+		return value(c, codeBegin)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
@@ -149,6 +154,8 @@ func codeNote(c *codec.Codec, v *flow.Note) {
 	codec.Text(c, &v.Token)
 	codec.Text(c, &v.Text)
 }
+
+func codeBegin(c *codec.Codec, v *flow.Begin) { codeAddress(c, &v.Address) }
 
 func codeReport(c *codec.Codec, v *flow.Report) {
 	codeAddress(c, &v.Address)

@@ -5,8 +5,8 @@
 // mean the same on another member; Marshal and Unmarshal take them there and back, values of users byte for byte,
 // errors with their kind. What was refused has changed nothing; what was answered is stored.
 //
-// Watch, Appears and Await are the exception: they are a stream and waits, which last as long as somebody listens, and have
-// no messages. Now and Ready are about the member that is asked.
+// Watch, Appears and Await last as long as somebody listens: between members they are a Follow with as many Rows as there
+// are, and a Wait. Now and Ready are about the member that is asked. Offers and Withdrawn are told and not answered.
 //
 // Read engine.go first, then values.go, asking.go and orders.go; the rest is how they travel.
 package engine

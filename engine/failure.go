@@ -56,7 +56,7 @@ func read(name, text string) error {
 	switch kind := flow.ErrorKind(name); kind {
 	case "":
 		return nil
-	case flow.Invalid, flow.NotFound, flow.Conflict, flow.Limit, flow.Busy, flow.Denied:
+	case flow.Invalid, flow.NotFound, flow.Conflict, flow.Limit, flow.Busy, flow.Denied, flow.Moved:
 		return &flow.Error{Kind: kind, Msg: text}
 	}
 	return &failure{text, known[name]}

@@ -14,17 +14,24 @@ type Message interface {
 	code(c *codec.Codec)
 }
 
-func (*NewTask) kind() byte  { return 1 }
-func (*Orders) kind() byte   { return 2 }
-func (*Poll) kind() byte     { return 3 }
-func (*Started) kind() byte  { return 4 }
-func (*Outcomes) kind() byte { return 5 }
-func (*Jobs) kind() byte     { return 6 }
-func (*Refusal) kind() byte  { return 7 }
+func (*NewTask) kind() byte   { return 1 }
+func (*Orders) kind() byte    { return 2 }
+func (*Poll) kind() byte      { return 3 }
+func (*Started) kind() byte   { return 4 }
+func (*Outcomes) kind() byte  { return 5 }
+func (*Jobs) kind() byte      { return 6 }
+func (*Refusal) kind() byte   { return 7 }
+func (*Wait) kind() byte      { return 8 }
+func (*Waited) kind() byte    { return 9 }
+func (*Follow) kind() byte    { return 10 }
+func (*Row) kind() byte       { return 11 }
+func (*Offers) kind() byte    { return 12 }
+func (*Withdrawn) kind() byte { return 13 }
 
 // empty is a message of a kind; nil = there is no such kind.
 func empty(kind byte) Message {
-	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{}} {
+	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -71,6 +78,7 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Map(c, &t.Labels, codec.Text[string])
 	codec.Text(c, &t.Key)
 	codec.Text(c, &t.ID)
+	codec.Text(c, &t.Task)
 }
 
 func (s *Started) code(c *codec.Codec) {
@@ -160,3 +168,35 @@ func codeJob(c *codec.Codec, j *Job) {
 	c.Int64(&j.EnqueuedAt)
 	c.Int(&j.Deliveries)
 }
+
+func (w *Wait) code(c *codec.Codec) {
+	codec.Text(c, &w.Task)
+	c.Bool(&w.Appears)
+}
+
+func (w *Waited) code(c *codec.Codec) { codec.Text(c, &w.Status) }
+
+func (f *Follow) code(c *codec.Codec) {
+	codec.Text(c, &f.Task)
+	c.Int64(&f.After)
+}
+
+func (r *Row) code(c *codec.Codec) {
+	c.Int64(&r.Seq)
+	c.Int64(&r.At)
+	codec.Bytes(c, &r.Events)
+}
+
+func (o *Offers) code(c *codec.Codec) { codec.List(c, (*[]Offer)(o), codeOffer) }
+
+func codeOffer(c *codec.Codec, o *Offer) {
+	codec.Text(c, &o.Job)
+	codec.Text(c, &o.Service)
+	codec.Text(c, &o.FlowID)
+	codec.List(c, &o.Labels, codec.Text[string])
+	c.Int64(&o.At)
+	codec.Text(c, &o.Turn)
+	c.Int(&o.Size)
+}
+
+func (w *Withdrawn) code(c *codec.Codec) { codec.List(c, (*[]string)(w), codec.Text[string]) }

@@ -24,16 +24,17 @@ import (
 // travel are the commands that other members may send.
 var travel = []flow.Command{
 	flow.Signal{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{},
-	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{},
+	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{},
 }
 
 // stay are those that a member gives to its own tasks only. A task is started by a NewTask.
 var stay = []flow.Command{
-	flow.Start{}, flow.Ring{}, flow.Lapse{}, flow.Proceed{}, flow.Begin{}, flow.Leave{}, flow.Recover{}, flow.FailStep{}, flow.Reports{},
+	flow.Start{}, flow.Ring{}, flow.Lapse{}, flow.Proceed{}, flow.Leave{}, flow.Recover{}, flow.FailStep{}, flow.Reports{},
 }
 
 func messages() []Message {
-	return []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{}}
+	return []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}}
 }
 
 // filler makes random values of any type that a message may have.
@@ -89,6 +90,8 @@ func (f filler) fillKind(v reflect.Value) {
 		v.SetBool(f.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(f.Uint64() >> f.IntN(64)))
+	case reflect.Uint8:
+		v.SetUint(uint64(f.IntN(256)))
 	default:
 		panic("a message has a field of a kind this test does not know: " + v.Type().String())
 	}
@@ -111,7 +114,7 @@ func (f filler) value() json.RawMessage {
 
 // err has come from another member before, so that what comes out can be compared.
 func (f filler) err() error {
-	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", unavailable, deadline, gaveUp, internal}
+	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved", unavailable, deadline, gaveUp, internal}
 	return read(names[f.IntN(len(names))], f.text()+"text")
 }
 
@@ -175,6 +178,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	}{
 		"unknown task":         {sent: flow.Errorf(flow.NotFound, "there is no task t"), kind: flow.NotFound},
 		"busy":                 {sent: flow.Errorf(flow.Busy, "try again"), kind: flow.Busy},
+		"moved":                {sent: flow.Errorf(flow.Moved, "ask again"), kind: flow.Moved},
 		"wrapped":              {sent: fmt.Errorf("reading: %w", flow.Errorf(flow.Limit, "too much")), kind: flow.Limit},
 		"the store is away":    {sent: fmt.Errorf("%w: refused", ErrUnavailable), is: ErrUnavailable},
 		"the time is up":       {sent: fmt.Errorf("asking: %w", context.DeadlineExceeded), is: context.DeadlineExceeded},

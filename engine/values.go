@@ -20,6 +20,8 @@ type NewTask struct {
 	Key string
 	// ID is the task's own, a UUID that the caller chose: then it does what Key does, in all flows at once.
 	ID string
+	// Task is the id that whoever may have to ask again has made for it with TaskID. Only members say it.
+	Task string
 }
 
 // Started answers a NewTask.
@@ -113,3 +115,35 @@ type Row struct {
 	At     int64  // Unix milliseconds
 	Events []byte // as flow.DecodeEvents reads them
 }
+
+// Wait asks to be told when a task has ended, or Appears: that there is one. Waited answers it.
+type Wait struct {
+	Task    string
+	Appears bool
+}
+
+// Waited answers a Wait.
+type Waited struct{ Status flow.TaskStatus } // "" = the task has appeared
+
+// Follow asks for the rows of a task's journal from one on, as it grows.
+type Follow struct {
+	Task  string
+	After int64
+}
+
+// Offer is a job that pollers of other members may have.
+type Offer struct {
+	Job     string // its id
+	Service string
+	FlowID  string
+	Labels  []string // that a poller needs
+	At      int64    // when it was enqueued, Unix milliseconds
+	Turn    string   // its place among those of the same time
+	Size    int      // bytes that a poller is sent
+}
+
+// Offers tell another member of jobs.
+type Offers []Offer
+
+// Withdrawn tells another member that nobody waits for these jobs any longer, by their ids.
+type Withdrawn []string

@@ -16,6 +16,7 @@ const (
 	Limit    ErrorKind = "limit"     // over a stated limit
 	Busy     ErrorKind = "busy"      // full at the moment; try again later
 	Denied   ErrorKind = "denied"    // not allowed
+	Moved    ErrorKind = "moved"     // another member has the task now; nothing was changed, ask that one
 )
 
 // Error is a failure its caller can act on: what, where and what to do.
