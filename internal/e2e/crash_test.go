@@ -17,13 +17,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/errands"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	if spec := os.Getenv(workerEnv); spec != "" {
-		os.Exit(work(spec))
-	}
+	errands.BeWorker()
 	os.Exit(build(m))
 }
 
@@ -54,8 +53,8 @@ func build(m *testing.M) int {
 type plan struct {
 	kills int
 	seed  uint64
-	tasks []errand
-	want  func() []outcome // of an undisturbed run of the same tasks
+	tasks []errands.Errand
+	want  func() []errands.Outcome // of an undisturbed run of the same tasks
 }
 
 func newPlan(t *testing.T) *plan {
@@ -70,7 +69,7 @@ func newPlan(t *testing.T) *plan {
 		require.NoError(t, err, "TROUPE_CRASH_SEED")
 		p.seed = n
 	}
-	p.tasks = drawErrands(p.seed, max(60, 10*p.kills))
+	p.tasks = errands.Draw(p.seed, max(60, 10*p.kills))
 	t.Logf("TROUPE_CRASH_KILLS=%d TROUPE_CRASH_SEED=%d: %d tasks", p.kills, p.seed, len(p.tasks))
 	return p
 }
@@ -88,8 +87,8 @@ func millis(rng *rand.Rand, from, to int) time.Duration {
 
 func TestCrash(t *testing.T) {
 	p := newPlan(t)
-	undisturbed := make(chan []outcome, 1)
-	p.want = sync.OnceValue(func() []outcome { return <-undisturbed })
+	undisturbed := make(chan []errands.Outcome, 1)
+	p.want = sync.OnceValue(func() []errands.Outcome { return <-undisturbed })
 	t.Run("undisturbed", func(t *testing.T) {
 		t.Parallel()
 		defer close(undisturbed)
@@ -98,8 +97,8 @@ func TestCrash(t *testing.T) {
 		ended := s.storm(p.tasks, 1, func(int) {})
 		undisturbed <- ended.outcomes
 		s.leave()
-		f := audit(t, s.store, ended.byTask)
-		require.Zero(t, f.redeliveries)
+		f := errands.Audit(t, s.store, ended.byTask)
+		require.Zero(t, f.Redeliveries)
 	})
 	t.Run("a killed member on SQLite", func(t *testing.T) {
 		t.Parallel()
@@ -133,24 +132,24 @@ func TestCrash(t *testing.T) {
 
 // ended is how all tasks of a storm ended.
 type ended struct {
-	outcomes []outcome // by errand
-	byTask   map[string]outcome
+	outcomes []errands.Outcome // by errand
+	byTask   map[string]errands.Outcome
 }
 
 // storm has people do their errands, in as many waves as there are disturbances, one after each wave
 // has begun. It returns when every task has ended.
-func (s *stage) storm(errands []errand, waves int, disturb func(i int)) ended {
+func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) ended {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
-	e := ended{outcomes: make([]outcome, len(errands)), byTask: map[string]outcome{}}
+	e := ended{outcomes: make([]errands.Outcome, len(tasks)), byTask: map[string]errands.Outcome{}}
 	var mu sync.Mutex
 	var people sync.WaitGroup
 	for wave := range waves {
-		for i := wave * len(errands) / waves; i < (wave+1)*len(errands)/waves; i++ {
+		for i := wave * len(tasks) / waves; i < (wave+1)*len(tasks)/waves; i++ {
 			people.Go(func() {
-				task, end, err := errands[i].run(ctx, s.client)
-				assert.NoError(s.t, err, "errand %d (%s), task %s", i, errands[i].flow, task)
+				task, end, err := tasks[i].Run(ctx, s.client)
+				assert.NoError(s.t, err, "errand %d (%s), task %s", i, tasks[i].Flow, task)
 				mu.Lock()
 				defer mu.Unlock()
 				e.outcomes[i], e.byTask[task] = end, end
@@ -165,27 +164,27 @@ func (s *stage) storm(errands []errand, waves int, disturb func(i int)) ended {
 }
 
 // finish compares a storm with the undisturbed run and looks into the store.
-func (s *stage) finish(p *plan, e ended) figures {
+func (s *stage) finish(p *plan, e ended) errands.Figures {
 	s.t.Helper()
 	s.leave()
-	f := audit(s.t, s.store, e.byTask)
+	f := errands.Audit(s.t, s.store, e.byTask)
 	want := p.want()
 	require.NotEmpty(s.t, want, "the undisturbed run failed")
 	for i := range p.tasks {
-		assert.Equal(s.t, want[i], e.outcomes[i], "errand %d: %s %v", i, p.tasks[i].flow, p.tasks[i].params)
+		assert.Equal(s.t, want[i], e.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
 	}
 	return f
 }
 
 // tell is a run's result in figures.
-func (s *stage) tell(what string, n int, begun time.Time, f figures) {
+func (s *stage) tell(what string, n int, begun time.Time, f errands.Figures) {
 	jobs, more := 0, 0
 	for _, began := range s.executions() {
 		jobs++
 		more += len(began) - 1
 	}
 	s.t.Logf("%d %s, %d tasks, %d attempts, %d redeliveries, %d of %d workers' jobs begun again, %d requests sent again, %.1f s",
-		n, what, f.tasks, f.attempts, f.redeliveries, more, jobs, s.client.again.Load(), time.Since(begun).Seconds())
+		n, what, f.Tasks, f.Attempts, f.Redeliveries, more, jobs, s.client.Again.Load(), time.Since(begun).Seconds())
 }
 
 // shortVisibility lets jobs come back soon whose worker does not know of them or has died, but not
@@ -217,7 +216,7 @@ func killPostgres(t *testing.T, p *plan) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	s := newStage(t, server.DSN("postgres"))
-	s.client.patient = true
+	s.client.Patient = true
 	s.visibility = shortVisibility
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {

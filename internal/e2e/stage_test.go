@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/errands"
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
@@ -26,7 +27,7 @@ type stage struct {
 	member  *process.Process
 	workers map[string]*process.Process
 	urls    map[string]string // of push workers; a successor has the same one
-	client  *client
+	client  *errands.Client
 
 	workerTTL  time.Duration // how long workers may be silent
 	visibility time.Duration // how long pollers may be silent about a job
@@ -44,14 +45,14 @@ func newStage(t *testing.T, store string) *stage {
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
 	}
-	s.client = newClient("http://" + s.address)
+	s.client = errands.NewClient("http://" + s.address)
 	t.Cleanup(s.clear)
 	return s
 }
 
 // clear keeps what was said if the test failed. By now all processes are gone.
 func (s *stage) clear() {
-	s.client.http.CloseIdleConnections()
+	s.client.HTTP.CloseIdleConnections()
 	if s.t.Failed() || os.Getenv("KEEP") != "" {
 		s.keep()
 	}
@@ -106,7 +107,7 @@ func (s *stage) ready() { s.readyAt(s.member, s.address) }
 
 func (s *stage) readyAt(p *process.Process, address string) {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if resp, err := s.client.http.Get("http://" + address + "/readyz"); err == nil {
+		if resp, err := s.client.HTTP.Get("http://" + address + "/readyz"); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return
@@ -134,13 +135,7 @@ func (s *stage) open(ctx context.Context) {
 func (s *stage) openAlone(ctx context.Context) {
 	s.launch()
 	s.ready()
-	files, err := filepath.Glob("testdata/*.yaml")
-	require.NoError(s.t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(s.t, err)
-		require.NoError(s.t, s.client.publish(ctx, strings.TrimSuffix(filepath.Base(file), ".yaml"), text))
-	}
+	require.NoError(s.t, errands.PublishAll(ctx, s.client))
 }
 
 // hire starts a worker of everybody.
@@ -148,24 +143,20 @@ func (s *stage) hire(name string) {
 	kind, _, _ := strings.Cut(name, "-")
 	switch kind {
 	case "push":
-		s.hireFor(name, workerSpec{Push: true, Services: pushServices})
+		s.hireFor(name, errands.Worker{Push: true, Services: errands.PushServices})
 	case "pull":
-		s.hireFor(name, workerSpec{Services: pullServices})
+		s.hireFor(name, errands.Worker{Services: errands.PullServices})
 	default:
-		s.employ(name, exec.Command(binary, "worker", "--server", s.client.base, "--id", name,
+		s.employ(name, exec.Command(binary, "worker", "--server", s.client.Base, "--id", name,
 			"--mode", strings.TrimPrefix(name, "demo-"), "--url", s.url(name), "--delay", "20ms"))
 	}
 }
 
 // hireFor starts a worker for some of our services.
-func (s *stage) hireFor(name string, spec workerSpec) {
-	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.client.base, s.url(name), filepath.Join(s.dir, "diary")
-	text, err := json.Marshal(spec)
+func (s *stage) hireFor(name string, spec errands.Worker) {
+	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.client.Base, s.url(name), filepath.Join(s.dir, "diary")
+	cmd, err := spec.Command()
 	require.NoError(s.t, err)
-	self, err := os.Executable()
-	require.NoError(s.t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
 	s.employ(name, cmd)
 }
 
@@ -204,7 +195,7 @@ func (s *stage) await(names ...string) {
 	var known []struct{ ID string }
 	require.Eventually(s.t, func() bool {
 		known = nil
-		_, answer, err := s.client.send(s.t.Context(), request{method: "GET", path: "/workers/list"})
+		_, answer, err := s.client.Send(s.t.Context(), errands.Request{Method: "GET", Path: "/workers/list"})
 		if err != nil || json.Unmarshal(answer, &known) != nil {
 			return false
 		}
@@ -227,7 +218,7 @@ func (s *stage) reachable(name string) {
 		return
 	}
 	require.Eventually(s.t, func() bool {
-		resp, err := s.client.http.Get(s.urls[name])
+		resp, err := s.client.HTTP.Get(s.urls[name])
 		if err == nil {
 			resp.Body.Close()
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/errands"
 )
 
 // A job that is in the hands of a worker when something dies.
@@ -12,55 +14,55 @@ func heldJobs(t *testing.T) {
 	t.Run("a pull worker's goes to the next one when its claim has run out", func(t *testing.T) {
 		t.Parallel()
 		s := newHeldStage(t)
-		s.hireFor("first", workerSpec{Services: []string{"hold"}, Hang: true})
+		s.hireFor("first", errands.Worker{Services: []string{"hold"}, Hang: true})
 		task := s.hold("pull")
 		time.Sleep(2 * heldVisibility) // heartbeats keep it beyond its visibility
-		s.hireFor("second", workerSpec{Services: []string{"hold"}})
+		s.hireFor("second", errands.Worker{Services: []string{"hold"}})
 		s.await("second")
 		require.Equal(t, []string{"first"}, s.workersOf(task))
 		s.workers["first"].Kill()
-		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "second")
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "second")
 	})
 	t.Run("a push worker's goes to the next one at once", func(t *testing.T) {
 		t.Parallel()
 		s := newHeldStage(t)
-		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}, Hang: true})
+		s.hireFor("first", errands.Worker{Push: true, Services: []string{"hold"}, Hang: true})
 		s.await("first")
-		s.hireFor("second", workerSpec{Push: true, Services: []string{"hold"}})
+		s.hireFor("second", errands.Worker{Push: true, Services: []string{"hold"}})
 		s.await("second")
 		task := s.hold("push")
 		s.workers["first"].Kill()
-		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "second")
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "second")
 	})
 	t.Run("the only push worker's fails", func(t *testing.T) {
 		t.Parallel()
 		s := newHeldStage(t)
-		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}, Hang: true})
+		s.hireFor("first", errands.Worker{Push: true, Services: []string{"hold"}, Hang: true})
 		s.await("first")
 		task := s.hold("push")
 		s.workers["first"].Kill()
-		s.ends(task, outcome{"completed", "", `{"lost":"NOBODY DID IT"}`}, "first")
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"lost":"NOBODY DID IT"}`}, "first")
 	})
 	t.Run("a pull worker finishes it while the member is away", func(t *testing.T) {
 		t.Parallel()
 		s := newHeldStage(t)
-		s.hireFor("first", workerSpec{Services: []string{"hold"}})
+		s.hireFor("first", errands.Worker{Services: []string{"hold"}})
 		task := s.hold("pull")
 		s.member.Kill()
 		time.Sleep(300 * time.Millisecond) // less than the claim's time
 		s.launch()
-		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first")
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first")
 	})
 	t.Run("a push worker has it again when the member was away for long", func(t *testing.T) {
 		t.Parallel()
 		s := newHeldStage(t, 3*time.Second)
-		s.hireFor("first", workerSpec{Push: true, Services: []string{"hold"}})
+		s.hireFor("first", errands.Worker{Push: true, Services: []string{"hold"}})
 		s.await("first")
 		task := s.hold("push")
 		s.member.Kill()
 		time.Sleep(6 * time.Second) // nobody could hear its heartbeats
 		s.launch()
-		s.ends(task, outcome{"completed", "", `{"held":14}`}, "first", "first")
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "first")
 	})
 }
 
@@ -78,7 +80,7 @@ func newHeldStage(t *testing.T, workerTTL ...time.Duration) *stage {
 
 // hold starts a task and waits until a worker has begun its job.
 func (s *stage) hold(by string) (task string) {
-	started, err := s.client.start(s.t.Context(), "", "held", map[string]any{"by": by, "n": 7})
+	started, err := s.client.Start(s.t.Context(), "", "held", map[string]any{"by": by, "n": 7})
 	require.NoError(s.t, err)
 	require.Eventually(s.t, func() bool { return len(s.workersOf(started.ID)) > 0 }, patience, 10*time.Millisecond,
 		"nobody has begun the job of task %s", started.ID)
@@ -96,11 +98,11 @@ func (s *stage) workersOf(task string) (began []string) {
 }
 
 // ends waits for a task's end, closes the member and holds everything to what it should be.
-func (s *stage) ends(task string, want outcome, began ...string) {
+func (s *stage) ends(task string, want errands.Outcome, began ...string) {
 	s.t.Helper()
-	_, err := s.client.end(s.t.Context(), task)
+	_, err := s.client.End(s.t.Context(), task)
 	require.NoError(s.t, err)
 	s.leave()
-	audit(s.t, s.store, map[string]outcome{task: want})
+	errands.Audit(s.t, s.store, map[string]errands.Outcome{task: want})
 	require.Equal(s.t, began, s.workersOf(task), "workers that began the job")
 }

@@ -1,4 +1,4 @@
-package e2e
+package errands
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// figures are what a run came to.
-type figures struct {
-	tasks, attempts, redeliveries int
+// Figures are what a run came to.
+type Figures struct {
+	Tasks, Attempts, Redeliveries int
 }
 
-// audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and their
+// Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and their
 // journals keep the promises.
-func audit(t *testing.T, setting string, want map[string]outcome) figures {
+func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	ctx := t.Context()
 	store, err := troupe.OpenStore(ctx, setting)
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func audit(t *testing.T, setting string, want map[string]outcome) figures {
 	slices.Sort(ids)
 	require.Equal(t, slices.Sorted(maps.Keys(want)), ids, "the tasks in the store are those that were acknowledged")
 
-	f := figures{tasks: len(ids)}
+	f := Figures{Tasks: len(ids)}
 	reader := persistence.NewReader(store, flow.Limits{})
 	for _, row := range rows {
 		l := ledger{attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
@@ -52,8 +52,8 @@ func audit(t *testing.T, setting string, want map[string]outcome) figures {
 		if !ok {
 			t.Logf("the journal of task %s:\n%s", row.ID, story)
 		}
-		f.attempts += len(l.attempts)
-		f.redeliveries += l.redeliveries
+		f.Attempts += len(l.attempts)
+		f.Redeliveries += l.redeliveries
 	}
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)
 	require.NoError(t, err)

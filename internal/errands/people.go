@@ -1,21 +1,23 @@
-package e2e
+package errands
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// errand is a task that somebody wants done: what it is started with, and what people do meanwhile.
-type errand struct {
-	key    string // idempotency key; of what follows from it, too
-	flow   string
-	params map[string]any
+// Errand is a task that somebody wants done: what it is started with, and what people do meanwhile.
+type Errand struct {
+	Key    string // idempotency key; of what follows from it, too
+	Flow   string
+	Params map[string]any
 	delay  time.Duration // before the start
 	acts   []act
 	twice  bool // started again when it was acknowledged
@@ -29,24 +31,46 @@ type act struct {
 	value any
 }
 
-// outcome is how a task ended.
-type outcome struct{ State, Error, Shared string }
+// Outcome is how a task ended.
+type Outcome struct{ State, Error, Shared string }
 
-// flows are the files in testdata. An errand's index picks its flow, so that few errands have them all.
+// flows are the files in the folder flows. An errand's index picks its flow, so that few errands have them all.
 var flows = []string{"approval", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "loop", "mixed",
 	"nested", "paused", "regret", "retries", "saga", "silence", "timers"}
 
-func drawErrands(seed uint64, n int) []errand {
+//go:embed flows
+var definitions embed.FS
+
+// PublishAll publishes the flows of all errands, and held, whose job some workers never finish.
+func PublishAll(ctx context.Context, c *Client) error {
+	files, err := definitions.ReadDir("flows")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := definitions.ReadFile("flows/" + file.Name())
+		if err != nil {
+			return err
+		}
+		if err := c.Publish(ctx, strings.TrimSuffix(file.Name(), ".yaml"), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Draw draws n errands, the same ones for the same seed.
+func Draw(seed uint64, n int) []Errand {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	list := make([]errand, n)
+	list := make([]Errand, n)
 	for i := range list {
 		items := make([]int, rng.IntN(9))
 		for k := range items {
 			items[k] = rng.IntN(100)
 		}
 		name := flows[i%len(flows)]
-		list[i] = errand{
-			key: fmt.Sprintf("errand-%d", i), flow: name, params: map[string]any{"n": rng.IntN(100), "list": items},
+		list[i] = Errand{
+			Key: fmt.Sprintf("errand-%d", i), Flow: name, Params: map[string]any{"n": rng.IntN(100), "list": items},
 			delay: soon(rng), acts: drawActs(rng, name), twice: rng.IntN(4) == 0,
 		}
 	}
@@ -92,37 +116,37 @@ func (a *act) body() any {
 	return nil
 }
 
-// run does an errand: each request is sent until it is acknowledged, with a key that gives it its
+// Run does an errand: each request is sent until it is acknowledged, with a key that gives it its
 // effect once.
-func (e *errand) run(ctx context.Context, c *client) (task string, end outcome, err error) {
+func (e *Errand) Run(ctx context.Context, c *Client) (task string, end Outcome, err error) {
 	pause(ctx, e.delay)
-	started, err := c.start(ctx, e.key, e.flow, e.params)
+	started, err := c.Start(ctx, e.Key, e.Flow, e.Params)
 	if err != nil {
 		return "", end, err
 	}
 	if e.twice {
-		again, err := c.start(ctx, e.key, e.flow, e.params)
+		again, err := c.Start(ctx, e.Key, e.Flow, e.Params)
 		if err != nil || again.ID != started.ID || again.Created {
 			return started.ID, end, fmt.Errorf("started again, %s was answered as %+v, %w", started.ID, again, err)
 		}
 	}
 	for i, a := range e.acts {
 		pause(ctx, a.after)
-		if err := c.do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.key, i), a.body()); err != nil {
+		if err := c.Do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.Key, i), a.body()); err != nil {
 			return started.ID, end, err
 		}
 	}
-	got, err := c.end(ctx, started.ID)
+	got, err := c.End(ctx, started.ID)
 	return started.ID, outcomeOf(got), err
 }
 
-func outcomeOf(t wire.Task) outcome {
+func outcomeOf(t wire.Task) Outcome {
 	return newOutcome(t.State, t.Error, (&flow.Scope{Shared: t.Shared}).SharedJSON(), t.Mode == "dag", t.Result)
 }
 
 // newOutcome takes the result of a dag that completed along: shared says little about it.
-func newOutcome(state, text string, shared []byte, dag bool, result []byte) outcome {
-	o := outcome{state, text, string(shared)}
+func newOutcome(state, text string, shared []byte, dag bool, result []byte) Outcome {
+	o := Outcome{state, text, string(shared)}
 	if dag && state == "completed" {
 		o.Shared += " " + string(result)
 	}

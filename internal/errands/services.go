@@ -1,4 +1,4 @@
-package e2e
+package errands
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// workerSpec is what this program is told when it is started again as a worker.
-type workerSpec struct {
+// Worker is what this program is told when it is started again as a worker.
+type Worker struct {
 	ID, Server string
 	Push       bool
 	URL        string // of a push worker
@@ -26,8 +27,30 @@ type workerSpec struct {
 	Diary      string // file in which each execution is noted
 }
 
-// workerEnv holds a workerSpec as JSON.
-const workerEnv = "TROUPE_E2E_WORKER"
+// workerEnv holds a Worker as JSON.
+const workerEnv = "TROUPE_ERRANDS_WORKER"
+
+// Command starts this program again as the worker, if its main function calls BeWorker first.
+func (w Worker) Command() (*exec.Cmd, error) {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
+	return cmd, nil
+}
+
+// BeWorker does not return in a process that was started as a worker.
+func BeWorker() {
+	if spec := os.Getenv(workerEnv); spec != "" {
+		os.Exit(work(spec))
+	}
+}
 
 // answers of the services: functions of the input and the number of the attempt, so that it makes no
 // difference who carries out a job, when, and how often.
@@ -71,14 +94,15 @@ func takes(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
+// PushServices and PullServices are what the workers of the flows offer.
 var (
-	pushServices = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
-	pullServices = []string{"later", "later-flaky", "tardy"}
+	PushServices = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
+	PullServices = []string{"later", "later-flaky", "tardy"}
 )
 
-// work is a worker process's main function.
+// work is such a process's main function.
 func work(text string) int {
-	var spec workerSpec
+	var spec Worker
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -1,0 +1,8 @@
+// Package errands is a load with a known end: people who start tasks of every kind and do what those ask for, workers
+// that carry out their jobs, and an audit of the store afterwards.
+//
+// What it promises: an errand ends the same however often something is killed meanwhile, because services are
+// functions of input and attempt and each request of people has a key; the same seed draws the same errands. The
+// audit holds each journal to what was promised: no gap, no attempt and no request applied twice, nothing
+// after the end, nothing left in the queue.
+package errands
