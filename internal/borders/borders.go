@@ -47,6 +47,7 @@ var table = []row{
 	{"actors/workers", []string{"flow", "persistence"}},
 	{"actors/internal/carry", []string{"flow"}},
 	{"api/wire", nil},
+	{"api/wire/attach", nil},
 	{"api/client", []string{"api/wire"}},
 	{"api/stream", []string{"engine", "persistence", "flow"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
@@ -69,6 +70,7 @@ var table = []row{
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
 	{"internal/process", nil},
+	{"internal/protogen", nil},
 	{"internal/pgtest", nil},
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
@@ -83,6 +85,7 @@ var libraries = []struct {
 	usedBy []string
 }{
 	{"github.com/asynkron/protoactor-go", []string{"actors"}},
+	{"github.com/bufbuild/protocompile", []string{"internal/protogen"}},
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
 	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
