@@ -175,7 +175,7 @@ func (m *Member) carry(f *flight) {
 // time is not carried out for ever. It is false when nobody waits for the job any longer.
 func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 	for try := 1; ; try++ {
-		begin := flow.Begin{Address: job.Address}
+		begin := flow.Begin{Address: job.Address, Carrier: m.incarnation}
 		a, err := m.call(ctx, begin, func(reply func(answer)) {
 			m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
 		})

@@ -155,7 +155,10 @@ func codeNote(c *codec.Codec, v *flow.Note) {
 	codec.Text(c, &v.Text)
 }
 
-func codeBegin(c *codec.Codec, v *flow.Begin) { codeAddress(c, &v.Address) }
+func codeBegin(c *codec.Codec, v *flow.Begin) {
+	codeAddress(c, &v.Address)
+	codec.Text(c, &v.Carrier)
+}
 
 func codeReport(c *codec.Codec, v *flow.Report) {
 	codeAddress(c, &v.Address)

@@ -54,7 +54,7 @@ func TestEveryDecisionIsBounded(t *testing.T) {
 			b.do(flow.Recover{Since: b.env.Now})
 			for i := range b.jobs {
 				if j := &b.jobs[i]; j.Again {
-					b.do(flow.Begin{j.Address})
+					b.do(flow.Begin{j.Address, b.env.Member})
 				}
 			}
 			b.jobs = nil

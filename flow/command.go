@@ -117,15 +117,22 @@ type (
 	// Proceed goes on with a decision that was cut because of its length. Waits says that steps may wait
 	// for what is there.
 	Proceed struct{ Waits bool }
-	// Begin says that the member carries out an attempt now which was returned before. Only after that, the
-	// loss of its carrier counts.
-	Begin struct{ Address }
+	// Begin says that its carrier, the member of that incarnation, carries out an attempt now which was returned before.
+	// Only after that, the loss of the carrier counts.
+	Begin struct {
+		Address
+		Carrier string
+	}
 	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost.
 	Leave struct{}
-	// Recover takes over what a member that is gone was carrying. Decide refuses nothing here. Since is when
-	// the present one came: who held a claim could not be heard before, so it holds for another half of its
-	// time, Visibility if its node says nothing, from then.
-	Recover struct{ Since, Visibility int64 }
+	// Recover takes over what members that are gone were carrying; what the member itself carries, or one of those who
+	// are Alive, by their incarnations, goes on as it is. Decide refuses nothing here. Since is when the present member
+	// got the task: who held a claim could not be heard before, so it holds for another half of its time, Visibility if
+	// its node says nothing, from then.
+	Recover struct {
+		Since, Visibility int64
+		Alive             []string
+	}
 	// FailStep ends a step that the engine cannot carry out (reason `internal`).
 	FailStep struct {
 		Address

@@ -96,7 +96,7 @@ func (d *decider) handle(c Command) error {
 			d.wake()
 		}
 	case Begin:
-		return d.noteBegun(c.Address)
+		return d.noteBegun(c)
 	case Leave:
 		d.leave(c)
 	case Recover:

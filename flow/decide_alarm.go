@@ -120,6 +120,6 @@ func (d *decider) timeOut(a Address) {
 // expire ends an attempt whose time is up.
 func (d *decider) expire(a Address, text string) {
 	st, u := d.s.attempt(a)
-	d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
+	d.effects = append(d.effects, st.withdrawal(a, u))
 	d.settle(st, u, Report{Address: a, TimedOut: true, Error: text})
 }

@@ -245,13 +245,18 @@ func (d *decider) withdraw(st *Step) {
 			if u := &st.Units[i]; u.Live != nil {
 				a := st.Address()
 				a.Unit, a.Attempt = i, int(u.Attempt)
-				d.effects = append(d.effects, Withdraw{a, st.exec(i).Type == ExecQueue})
+				d.effects = append(d.effects, st.withdrawal(a, u))
 			}
 		}
 	}
 	if st.Child != nil {
 		d.withdrawAll(st.Child)
 	}
+}
+
+// withdrawal of an attempt in flight.
+func (st *Step) withdrawal(a Address, u *Unit) Withdraw {
+	return Withdraw{Address: a, Queue: st.exec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier}
 }
 
 // withdrawAll takes back everything in flight in a scope and below it.

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // claim gives a queue job to a poller. The same claim again, known by its token, changes nothing: its answer was lost.
@@ -73,15 +74,15 @@ func (d *decider) note(c Note) error {
 	return nil
 }
 
-// noteBegun says that the member has begun to carry out an attempt that was returned before: only then it matters, see Recover.
-func (d *decider) noteBegun(a Address) error {
-	st, u := d.attempt(a)
-	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != d.env.Member {
+// noteBegun says that an attempt's carrier has begun with what was returned before: only then it matters, see Recover.
+func (d *decider) noteBegun(c Begin) error {
+	st, u := d.attempt(c.Address)
+	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != c.Carrier {
 		return ErrOver
 	}
 	if u.Status != UnitRunning {
 		e := st.event(AttemptBegun)
-		e.Unit, e.Attempt = a.Unit, a.Attempt
+		e.Unit, e.Attempt = c.Unit, c.Attempt
 		d.emit(e)
 	}
 	return nil
@@ -98,7 +99,7 @@ func (d *decider) giveBack(c GiveBack) {
 func (d *decider) lost(a Address, carrier string) {
 	st, u := d.s.attempt(a)
 	if u.Live.Deliveries+1 >= d.limits.Deliveries {
-		d.effects = append(d.effects, Withdraw{a, st.exec(a.Unit).Type == ExecQueue})
+		d.effects = append(d.effects, st.withdrawal(a, u))
 		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
 		return
 	}
@@ -126,13 +127,14 @@ func (d *decider) leave(c Leave) {
 }
 
 // recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
-// which that is not known because it was never returned before, was not lost with it.
+// which that is not known because it was never returned before, was not lost with it. One that lives reports to
+// whoever has the task.
 func (d *decider) recover(c Recover) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		switch {
 		case u.Live.Worker != "":
 			d.reprieve(st, u, a, c)
-		case u.Live.Carrier == d.env.Member:
+		case u.Live.Carrier == d.env.Member || slices.Contains(c.Alive, u.Live.Carrier):
 		case u.Status == UnitRunning:
 			d.lost(a, d.env.Member)
 		default:

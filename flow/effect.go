@@ -16,7 +16,8 @@ type (
 	// Withdraw says that nobody wants an attempt any longer: its carrier should stop.
 	Withdraw struct {
 		Address
-		Queue bool
+		Queue   bool
+		Carrier string // incarnation of the member that carries it; "" for a queue job
 	}
 	// Alarm asks to be rung at a time. An alarm whose reason is gone is ignored when it rings.
 	Alarm struct {

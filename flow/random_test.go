@@ -53,7 +53,7 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		if flowtest.Chance(d, 30) {
 			return request, flow.Leave{}
 		}
-		return request, flow.Begin{tb.randomAddress(d)}
+		return request, flow.Begin{tb.randomAddress(d), tb.env.Member}
 	case 11:
 		kind := flow.AlarmKind(flowtest.Between(d, "alarm", 0, 9))
 		return request, flow.Ring{flow.Alarm{At: tb.env.Now, Address: tb.randomAddress(d), Kind: kind}}

@@ -298,6 +298,11 @@ func (tb *table) ring(i int) flow.Decision {
 
 // crash forgets everything but the store; another member takes over what was carried.
 func (tb *table) crash(member string, visibility int64) flow.Decision {
+	return tb.move(member, visibility)
+}
+
+// move takes the task to another member. Those named alive go on with what they carry.
+func (tb *table) move(member string, visibility int64, alive ...string) flow.Decision {
 	tb.state = tb.twin(flow.EncodeSnapshot(tb.state))
 	tb.jobs, tb.claimed, tb.carried, tb.alarms = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil
 	for _, e := range flow.Outstanding(tb.state) {
@@ -311,7 +316,12 @@ func (tb *table) crash(member string, visibility int64) flow.Decision {
 		}
 	}
 	tb.env.Member = member
-	d, err := tb.do(flow.Recover{Since: tb.env.Now, Visibility: visibility})
+	return tb.tell(flow.Recover{Since: tb.env.Now, Visibility: visibility, Alive: alive})
+}
+
+// tell does what is never refused.
+func (tb *table) tell(c flow.Command) flow.Decision {
+	d, err := tb.do(c)
 	require.NoError(tb.t, err)
 	return d
 }
@@ -418,7 +428,7 @@ func effectText(e flow.Effect) string {
 	case flow.Over:
 		return "over " + e.Address.String()
 	case flow.Withdraw:
-		return "withdraw " + e.Address.String()
+		return "withdraw " + e.Address.String() + quoted(" carrier=", e.Carrier)
 	case flow.Alarm:
 		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clock(e.At))
 	case flow.Spawn:

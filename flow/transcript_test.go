@@ -117,6 +117,11 @@ func (s *stage) perform(request, verb, rest string) (flow.Decision, error) {
 		member, visibility, _ := strings.Cut(rest, " ")
 		ms, _ := strconv.ParseInt(visibility, 10, 64) // 0 when left out
 		return s.crash(member, ms), nil
+	case "move":
+		names := strings.Fields(rest)
+		return s.move(names[0], 0, names[1:]...), nil
+	case "gone":
+		return s.tell(flow.Recover{Since: s.env.Now, Alive: strings.Fields(rest)}), nil
 	case "show":
 		s.show(rest)
 		return flow.Decision{}, nil
@@ -170,7 +175,7 @@ func (s *stage) command(verb, rest string) flow.Command {
 	case "giveback":
 		return flow.GiveBack{Address: a, Token: then}
 	case "begin":
-		return flow.Begin{Address: a}
+		return flow.Begin{Address: a, Carrier: cmp.Or(then, s.env.Member)}
 	case "note":
 		return flow.Note{Address: a, Text: then}
 	case "failstep":
