@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"container/list"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -74,6 +75,9 @@ func (c *connections) Close() error {
 
 // changed hears of the states of connections.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
 	k, ok := conn.(*connection)
 	if !ok {
 		return

@@ -19,3 +19,6 @@ func AtWork(s *Server, n int64) { s.turns.atWork = semaphore.NewWeighted(n) }
 
 // Instead has a server ask another engine.
 func Instead(s *Server, of func(engine.Engine) engine.Engine) { s.cfg.Engine = of(s.cfg.Engine) }
+
+// LookAlways has files read for every connection.
+func LookAlways(c *Certificates) { c.every = 0 }

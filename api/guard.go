@@ -18,11 +18,12 @@ type guard struct {
 	tokens  [][sha256.Size]byte
 	origins []string
 	hosts   []string
+	certs   bool // clients need certificates
 }
 
-func newGuard(tokens, origins, hosts []string) *guard {
-	g := &guard{origins: lower(origins), hosts: lower(hosts)}
-	for _, t := range tokens {
+func newGuard(cfg Config) *guard {
+	g := &guard{origins: lower(cfg.AllowOrigins), hosts: lower(cfg.AllowHosts), certs: cfg.TLS.needsClients()}
+	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
 	return g
@@ -40,6 +41,8 @@ func lower(list []string) []string {
 func (g *guard) stranger(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
+	case g.certs && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
+		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that this server trusts", "show one (--client-cert, --client-key)")
 	case !g.knowsHost(r):
 		why = problemOf(flow.Denied, "header.Host", "the host "+clip(r.Host)+" is not served here",
 			"use localhost or the address this server listens on, or allow the host in its configuration")

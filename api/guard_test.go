@@ -44,7 +44,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			}
 			local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8070}
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(local)))
-			why := newGuard(nil, tt.origins, tt.hosts).stranger(r)
+			why := newGuard(Config{AllowOrigins: tt.origins, AllowHosts: tt.hosts}).stranger(r)
 			require.Equal(t, tt.refused, why != nil, why)
 		})
 	}
@@ -80,14 +80,14 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 					r.Header.Set(header, value)
 				}
 			}
-			why := newGuard(nil, tt.origins, []string{"troupe.example"}).stranger(r)
+			why := newGuard(Config{AllowOrigins: tt.origins, AllowHosts: []string{"troupe.example"}}).stranger(r)
 			require.Equal(t, tt.refused, why != nil, why)
 		})
 	}
 }
 
 func TestTokensAreCompared(t *testing.T) {
-	g := newGuard([]string{"first", "second"}, nil, nil)
+	g := newGuard(Config{Tokens: []string{"first", "second"}})
 	for header, want := range map[string]bool{
 		"Bearer first": true, "bearer second": true, "Bearer third": false, "Bearer ": false,
 		"": false, "Basic first": false, "first": false,
@@ -96,5 +96,5 @@ func TestTokensAreCompared(t *testing.T) {
 		r.Header.Set("Authorization", header)
 		require.Equal(t, want, g.hasToken(r), header)
 	}
-	require.True(t, newGuard(nil, nil, nil).hasToken(httptest.NewRequest("GET", "/", nil)))
+	require.True(t, newGuard(Config{}).hasToken(httptest.NewRequest("GET", "/", nil)))
 }

@@ -33,6 +33,9 @@ func newMetrics(cfg Config) (*metrics, error) {
 		m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
 	}
+	if cfg.TLS.Serves() {
+		all = append(all, cfg.TLS.collector())
+	}
 	for _, c := range append(all, cfg.Collectors...) {
 		if err := m.registry.Register(c); err != nil {
 			return nil, err

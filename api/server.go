@@ -25,6 +25,9 @@ type Config struct {
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
 
+	// TLS is what the server proves itself with; nil, or without a certificate = it speaks plain HTTP.
+	TLS *Certificates
+
 	Connections int           // open ones at once; half of the file descriptors that this process may have
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
 	ReadTimeout time.Duration // for one whole request, and for each part of its answer to be read; streams and long polls lift the first; 30 s
@@ -60,7 +63,7 @@ func New(cfg Config) (*Server, error) {
 	cfg = cfg.orDefault()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
-		guard: newGuard(cfg.Tokens, cfg.AllowOrigins, cfg.AllowHosts), turns: newAdmission(cfg.ReadTimeout),
+		guard: newGuard(cfg), turns: newAdmission(cfg.ReadTimeout),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
@@ -179,7 +182,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	open := newConnections(l, s.cfg.Connections)
 	srv.ConnState = open.changed
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(open) }() // ends with Shutdown or Close below
+	go func() { // ends with Shutdown or Close below
+		if s.cfg.TLS.Serves() {
+			srv.TLSConfig = s.cfg.TLS.Server()
+			failed <- srv.ServeTLS(open, "", "")
+			return
+		}
+		failed <- srv.Serve(open)
+	}()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("api: serve %s: %w", l.Addr(), err)

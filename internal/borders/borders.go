@@ -66,6 +66,7 @@ var table = []row{
 	{"examples/embedded", []string{"."}},
 	{"examples/flows", []string{"api/client", "api/wire", "flow/define"}},
 	{"examples/worker", []string{"worker"}},
+	{"internal/certtest", nil},
 	{"internal/child", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
