@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
 )
 
 // Config of a Worker. Zero fields mean the default.
@@ -17,6 +19,8 @@ type Config struct {
 	Server string
 	// Token proves the worker to the engine.
 	Token string
+	// Trust says whom the worker believes when the engine is reached by https, and how it proves itself.
+	Trust client.Trust
 	// ID tells workers apart. One is made up from host, process and time.
 	ID string
 	// Services it offers of those that have handlers; all.

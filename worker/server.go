@@ -25,15 +25,22 @@ const (
 type server struct {
 	base, token string
 	client      *http.Client
+	trustless   error // why the files that say whom to believe cannot be used
 }
 
 func newServer(cfg Config) *server {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	s := &server{base: cfg.Server, token: cfg.Token}
+	transport, err := cfg.Trust.Transport()
+	if err != nil {
+		s.trustless = fmt.Errorf("worker: %w", err)
+		transport = &http.Transport{}
+	}
 	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
-	return &server{base: cfg.Server, token: cfg.Token, client: &http.Client{
+	s.client = &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
+	return s
 }
 
 func (s *server) close() { s.client.CloseIdleConnections() }

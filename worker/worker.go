@@ -54,6 +54,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if _, err := parseAddress("server", w.cfg.Server); err != nil {
 		return err
 	}
+	if w.server.trustless != nil {
+		return w.server.trustless
+	}
 	defer w.server.close()
 	// Jobs outlive ctx, so they have a context of their own.
 	jobs, abandon := context.WithCancel(context.WithoutCancel(ctx))

@@ -29,6 +29,7 @@ import (
 type Options struct {
 	Token      string       // sent as "Authorization: Bearer …"
 	HTTPClient *http.Client // should have no timeout of its own, because waiting is part of some answers
+	Trust      Trust        // whom to believe over https; not beside an HTTPClient
 	// Retries is how often a request is sent again at most; 6, negative = never. A Watch reconnects
 	// as long as its context lives.
 	Retries int
@@ -51,8 +52,8 @@ func New(baseURL string, o Options) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("client: %q is no address of a server: write http://host:port", baseURL)
 	}
-	if o.HTTPClient == nil {
-		o.HTTPClient = &http.Client{}
+	if err := o.trust(); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
 	}
 	if o.Retries == 0 {
 		o.Retries = 6
@@ -150,7 +151,7 @@ func (r *call) mayRepeat(err error) bool {
 	if errors.As(err, &refused) {
 		return r.again && refused.temporary()
 	}
-	return r.again
+	return r.again && !distrusted(err)
 }
 
 // Bounds of the time between two tries.
@@ -237,6 +238,9 @@ func readError(resp *http.Response) error {
 		_ = json.Unmarshal(b, &plain) // the server's shell answers so, and a proxy with anything
 		e.What, e.Detail = plain.Error, plain.Error
 		e.Kind = kindOf(resp.StatusCode)
+	}
+	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // what Go's servers say to it
+		e.What, e.Detail, e.Hint = "this address speaks TLS", "this address speaks TLS: write https://", "write https:// in place of http://"
 	}
 	e.Status = resp.StatusCode
 	if e.Title == "" {
