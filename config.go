@@ -31,6 +31,12 @@ type Config struct {
 	Tokens []string
 	// Insecure allows an address other than loopback without tokens.
 	Insecure bool
+	// TLSCert and TLSKey are PEM files of a certificate and its key: with them the HTTP API speaks TLS only. They are read
+	// again when they change. TLSClientCA is one of authorities: with it every client but a probe needs a certificate of theirs.
+	TLSCert, TLSKey, TLSClientCA string
+	// CA is a PEM file of authorities that servers which this member calls are checked against, such as push workers
+	// with https URLs. Default: the system's.
+	CA string
 	// AllowOrigins and AllowHosts name web pages and host names that may be used besides the local ones.
 	AllowOrigins, AllowHosts []string
 	// WorkerNetworks are the networks that URLs of push workers may be in, besides loopback.
@@ -115,10 +121,23 @@ func storeKind(setting string) string {
 	return "sqlite"
 }
 
+// checkListen refuses addresses that strangers could use. Whose certificates are asked for are no strangers.
+func (c *Config) checkListen(addr string) error {
+	return api.CheckListen(addr, c.Tokens, c.Insecure || c.TLSClientCA != "")
+}
+
+// Scheme is how the HTTP API is addressed: "https" or "http".
+func (c *Config) Scheme() string {
+	if c.TLSCert != "" {
+		return "https"
+	}
+	return "http"
+}
+
 // Listen opens the address that a Config names, unless strangers could use it. Its listener is for
 // Serve: a program that wants to know of a taken port before it takes up tasks calls it first.
 func Listen(cfg Config) (net.Listener, error) {
-	if err := api.CheckListen(cfg.Listen, cfg.Tokens, cfg.Insecure); err != nil {
+	if err := cfg.checkListen(cfg.Listen); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)

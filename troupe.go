@@ -49,6 +49,7 @@ type Engine struct {
 	reader    *persistence.Reader
 	functions *funcs.Registry
 	workers   *workers.Registry
+	tls       *api.Certificates
 
 	mu     sync.Mutex
 	member *actors.Member
@@ -67,12 +68,16 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.checkScriptDir(); err != nil {
 		return nil, err
 	}
+	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: cfg.TLSCert, Key: cfg.TLSKey, ClientCA: cfg.TLSClientCA, CA: cfg.CA}, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
 	store, err := OpenStore(ctx, cfg.Store)
 	if err != nil {
 		return nil, err
 	}
 	store = persistence.Newest(store)
-	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New()}
+	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New(), tls: certificates}
 	funcs.RegisterDemo(e.functions)
 	return e, nil
 }
@@ -94,7 +99,7 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 	}
 	registry, err := workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, Functions: e.functions.Names, Now: e.now, Logger: e.cfg.Logger,
+		Self: e.cfg.Name, TLS: e.tls.Client(), Functions: e.functions.Names, Now: e.now, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
 	})
 	if err != nil {
@@ -138,7 +143,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 			return err
 		}
 	}
-	if err := api.CheckListen(l.Addr().String(), e.cfg.Tokens, e.cfg.Insecure); err != nil {
+	if err := e.cfg.checkListen(l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	server, err := e.server(member)
@@ -177,7 +182,7 @@ func (e *Engine) server(member *actors.Member) (*api.Server, error) {
 	}
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed},
-		Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts, Collectors: member.Collectors(),
+		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts, Collectors: member.Collectors(),
 	})
 }
 

@@ -3,6 +3,7 @@ package workers
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 
 // newClient makes a client that connects to allowed addresses only and keeps enough connections for
 // thousands of short calls a second to one worker.
-func newClient(allowed func(netip.Addr) bool) *http.Client {
+func newClient(allowed func(netip.Addr) bool, secure *tls.Config) *http.Client {
 	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second, ControlContext: guardDial(allowed)}
 	return &http.Client{
 		Transport: &http.Transport{
@@ -29,6 +30,7 @@ func newClient(allowed func(netip.Addr) bool) *http.Client {
 			MaxIdleConnsPerHost:    512,
 			IdleConnTimeout:        30 * time.Second,
 			TLSHandshakeTimeout:    5 * time.Second,
+			TLSClientConfig:        secure,
 			MaxResponseHeaderBytes: 64 << 10,
 			DisableCompression:     true,
 		},

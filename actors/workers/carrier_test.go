@@ -3,6 +3,7 @@ package workers_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,7 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/certtest"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -79,6 +82,27 @@ func TestACallSaysWhatTheJobIs(t *testing.T) {
 
 	r.Carry(t.Context(), job("s"))
 	require.Equal(t, `{"input":null,"params":{}}`, body)
+}
+
+func TestAWorkerWithACertificateOfAPrivateAuthorityIsCalled(t *testing.T) {
+	ca := certtest.New(t)
+	own, mine := ca.Issue(t), ca.Issue(t)
+	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: mine.Cert, Key: mine.Key, CA: ca.File}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	pair, err := tls.LoadX509KeyPair(own.Cert, own.Key)
+	require.NoError(t, err)
+	s := httptest.NewUnstartedServer(says(200, `{"result":1}`))
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	carry := func(o workers.Options) flow.Report {
+		r := open(t, newStore(t), o)
+		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w1", URL: s.URL, Services: []string{"s"}}))
+		return r.Carry(t.Context(), job("s"))
+	}
+	require.Equal(t, "1", string(carry(workers.Options{TLS: certificates.Client()}).Output), "it is believed, and is shown who calls")
+	require.Equal(t, "all workers failed", carry(workers.Options{}).Error)
 }
 
 func TestAnswers(t *testing.T) {

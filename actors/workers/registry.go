@@ -3,6 +3,7 @@ package workers
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -29,6 +30,8 @@ type Options struct {
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
 	// link-local never.
 	Allow []netip.Prefix
+	// TLS says whom to believe of workers with https URLs, and what to show them; nil = whom the system does, and nothing.
+	TLS *tls.Config
 	// CallTimeout bounds a call to one worker, unless the job may take longer; 10 s.
 	CallTimeout time.Duration
 	// MaxAnswer bounds a worker's answer in bytes; the default limit of a value and a little more.
@@ -98,7 +101,7 @@ type pulse struct {
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
 		byID: map[string]*worker{}, push: map[string][]*worker{}}
-	r.client = newClient(r.allowed)
+	r.client = newClient(r.allowed, r.opts.TLS)
 	known, err := store.ListWorkers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the known workers: %w", err)

@@ -125,7 +125,7 @@ func startServe(t *testing.T, args ...string) (url string) {
 func urlIn(t *testing.T, line string) string {
 	t.Helper()
 	for _, word := range strings.Fields(line) {
-		if strings.HasPrefix(word, "http://") {
+		if strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://") {
 			return word
 		}
 	}

@@ -166,7 +166,7 @@ func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
 	if _, err := engine.Member(ctx); err != nil {
 		return nil, errors.Join(taken(err), listener.Close(), engine.Close())
 	}
-	m := &member{engine: engine, url: "http://" + reachable(listener.Addr()), served: make(chan error, 1)}
+	m := &member{engine: engine, url: cfg.Scheme() + "://" + reachable(listener.Addr()), served: make(chan error, 1)}
 	go func() { m.served <- engine.Serve(ctx, listener) }() // ends with ctx; wait hears of it
 	return m, nil
 }

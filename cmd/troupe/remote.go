@@ -16,6 +16,7 @@ import (
 type remote struct {
 	Server string `env:"TROUPE_SERVER,SCHEDULER_BASE" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The server (${default})."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the server."`
+	trustFlags
 	outputFlag
 }
 
@@ -23,7 +24,7 @@ type remote struct {
 func (r *remote) client() (*client.Client, error) {
 	server := strings.TrimSuffix(strings.TrimRight(r.Server, "/"), "/api")
 	// Somebody sits and waits: a server that is not there is to be told within a second.
-	c, err := client.New(server, client.Options{Token: r.Token, Retries: 3})
+	c, err := client.New(server, client.Options{Token: r.Token, Retries: 3, Trust: r.trust()})
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -75,13 +76,19 @@ func explain(err error) string {
 	case errors.As(err, &refused):
 		return explainRefusal(refused)
 	case errors.As(err, &unreached) && errors.As(err, &dial) && dial.Op == "dial":
-		address := unreached.URL
-		if u, err := url.Parse(unreached.URL); err == nil {
-			address = u.Scheme + "://" + u.Host
-		}
-		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or name another with --server or TROUPE_SERVER", address, dial.Err)
+		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or name another with --server or TROUPE_SERVER", origin(unreached.URL), dial.Err)
+	case errors.As(err, &unreached):
+		return explainDistrust(err, origin(unreached.URL))
 	}
 	return err.Error()
+}
+
+// origin is scheme and host of an address.
+func origin(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Scheme + "://" + u.Host
+	}
+	return address
 }
 
 func explainRefusal(e *client.Error) string {

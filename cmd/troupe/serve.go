@@ -9,6 +9,7 @@ import (
 
 type serveCmd struct {
 	memberFlags
+	tlsFlags
 }
 
 func (c *serveCmd) Run(ctx context.Context, a *app) error {
@@ -16,6 +17,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	c.tlsFlags.apply(&cfg)
 	m, err := startMember(ctx, cfg)
 	if err != nil {
 		return err

@@ -16,8 +16,9 @@ import (
 )
 
 type workerCmd struct {
-	Server      string        `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default})."`
-	Token       string        `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
+	Server string `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default})."`
+	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
+	trustFlags
 	ID          string        `env:"TROUPE_WORKER_ID" help:"What tells this worker from others; made up when empty."`
 	Mode        string        `env:"TROUPE_WORKER_MODE" enum:"push,pull" default:"pull" help:"push: the member calls this worker; pull: this worker asks for jobs (${default})."`
 	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push) or async-transform (pull), if there is no --exec."`
@@ -38,7 +39,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
 	w := worker.New(worker.Config{
 		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Secret: c.Secret, Push: c.Mode == "push", Pull: c.Mode == "pull",
-		URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
+		Trust: c.trust(), URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})),
 	})
 	what, err := c.handlers(w)
