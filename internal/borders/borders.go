@@ -42,6 +42,7 @@ var table = []row{
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
+	{"cluster", nil},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
 	{"actors/workers", []string{"flow", "persistence"}},
@@ -87,6 +88,7 @@ var libraries = []struct {
 }{
 	{"github.com/asynkron/protoactor-go", []string{"actors"}},
 	{"github.com/bufbuild/protocompile", []string{"internal/protogen"}},
+	{"github.com/hashicorp/memberlist", []string{"cluster"}},
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
 	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},

@@ -1,0 +1,380 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// GossipConfig says where a member gossips, and with whom.
+type GossipConfig struct {
+	// Cluster is the name of the cluster: what comes from another one is refused.
+	Cluster string
+	// Listen is HOST:PORT, for TCP and UDP. Port 0 is a free one.
+	Listen string
+	// Fallback takes a free port when that of Listen is busy; else that is an error.
+	Fallback bool
+	// Advertise is the host that others are told. "" = that of Listen.
+	Advertise string
+	// Seeds are members to begin with, as HOST:PORT; a host with several addresses stands for several members.
+	Seeds []string
+	// Known tells the addresses of members that the store knows. Those who have not been heard of are asked, so
+	// that members find each other without seeds, and halves that were cut apart find together again. nil = none.
+	Known func() []string
+	// Keys encrypt what is said, by AES-GCM: the first one what this member says, all of them what it hears.
+	// None = nothing is encrypted, and nothing encrypted is understood.
+	Keys [][]byte
+	// Profile says how soon a member that is silent is noticed: ProfileFast (the default) or ProfileLAN.
+	Profile string
+	// Resolve asks for the addresses of a host. nil = as the system does.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Log gets what people should know. nil = slog.Default().
+	Log *slog.Logger
+
+	retry time.Duration // between two attempts to join those who have not been heard of; 0 = as the profile says
+}
+
+// The profiles of gossip. A member that was killed is noticed by fast in about 2 s, by lan in about 6 s.
+const (
+	ProfileFast = "fast"
+	ProfileLAN  = "lan"
+)
+
+// gossipFormat is what members tell each other about how they talk. One that knows less than another may
+// have to leave something unsaid.
+const gossipFormat = 1
+
+// Peer is another member that gossip hears of.
+type Peer struct {
+	Incarnation string
+	Address     string // HOST:PORT of its gossip
+	Format      int
+}
+
+// Gossip hears who is there. It decides nothing: what it hears is a hint to look at the store.
+type Gossip struct {
+	cfg       GossipConfig
+	host      string // that others are told: an IP address
+	transport *transport
+	ctx       context.Context
+	cancel    context.CancelFunc
+	work      sync.WaitGroup
+	hints     chan struct{}
+	heard     atomic.Int64 // announcements
+	joiner    joiner
+
+	mu     sync.Mutex
+	closed bool
+	list   *memberlist.Memberlist // nil until it takes part
+	peers  map[string]Peer
+}
+
+// ListenGossip takes the port, so that Address can be told in the member's row. The member takes part from Start on.
+func ListenGossip(cfg GossipConfig) (*Gossip, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &Gossip{cfg: cfg, ctx: ctx, cancel: cancel, hints: make(chan struct{}, 1), peers: map[string]Peer{}}
+	g.joiner = joiner{g: g, through: map[string]bool{}, told: map[string]bool{}}
+	if err := g.listen(); err != nil {
+		cancel()
+		return nil, err
+	}
+	return g, nil
+}
+
+// check fills in what was not said, and refuses what cannot be.
+func (c *GossipConfig) check() error {
+	if c.Cluster == "" || len(c.Cluster) > memberlist.LabelMaxSize {
+		return fmt.Errorf("cluster: a cluster has a name of 1 to %d bytes, not of %d", memberlist.LabelMaxSize, len(c.Cluster))
+	}
+	for _, key := range c.Keys {
+		if err := memberlist.ValidateKey(key); err != nil {
+			return fmt.Errorf("cluster: a gossip key has 16, 24 or 32 bytes, not %d", len(key))
+		}
+	}
+	switch c.Profile {
+	case "":
+		c.Profile = ProfileFast
+	case ProfileFast, ProfileLAN:
+	default:
+		return fmt.Errorf("cluster: there is no gossip profile %q: there are %s and %s", c.Profile, ProfileFast, ProfileLAN)
+	}
+	if c.Resolve == nil {
+		c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return nil
+}
+
+func (g *Gossip) listen() error {
+	host, port, err := splitHostPort(g.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("cluster: gossip cannot listen on %s: %w", g.cfg.Listen, err)
+	}
+	bind, err := g.address(host)
+	if err != nil {
+		return fmt.Errorf("cluster: gossip cannot listen on %s: %w", g.cfg.Listen, err)
+	}
+	told := bind
+	if g.cfg.Advertise != "" {
+		if told, err = g.address(g.cfg.Advertise); err != nil {
+			return fmt.Errorf("cluster: the host that gossip tells others: %w", err)
+		}
+	}
+	if told.IsUnspecified() {
+		return fmt.Errorf("cluster: gossip listens on all addresses (%s): it needs a host that others reach it by, too", g.cfg.Listen)
+	}
+	g.host = told.String()
+	g.transport, err = openTransport(g.ctx, bind.String(), port)
+	if err != nil && g.cfg.Fallback {
+		var again error
+		if g.transport, again = openTransport(g.ctx, bind.String(), 0); again == nil {
+			g.cfg.Log.Warn("gossip takes another port", "address", g.Address(), "error", err)
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: gossip cannot listen on %s: %w", g.cfg.Listen, err)
+	}
+	return nil
+}
+
+// splitHostPort reads HOST:PORT.
+func splitHostPort(addr string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("%q is no HOST:PORT", addr)
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("%q is no HOST:PORT", addr)
+	}
+	return host, int(number), nil
+}
+
+// address is the one IP address of a host, an IPv4 one if it has any; no host is all addresses.
+func (g *Gossip) address(host string) (netip.Addr, error) {
+	if host == "" {
+		return netip.IPv4Unspecified(), nil
+	}
+	all, err := g.addresses(host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if i := slices.IndexFunc(all, netip.Addr.Is4); i >= 0 {
+		return all[i], nil
+	}
+	return all[0], nil
+}
+
+// addresses are those that a host has, at least one.
+func (g *Gossip) addresses(host string) ([]netip.Addr, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{ip.Unmap()}, nil
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, patience)
+	defer cancel()
+	all, err := g.cfg.Resolve(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("find the address of %s: %w", host, err)
+	}
+	for i := range all {
+		all[i] = all[i].Unmap()
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("find the address of %s: it has none", host)
+	}
+	return all, nil
+}
+
+// patience is how long others may take to answer: a name server, or a member that is asked for what it knows.
+const patience = 2 * time.Second
+
+// Address is where others reach this member's gossip.
+func (g *Gossip) Address() string {
+	return net.JoinHostPort(g.host, strconv.Itoa(g.transport.GetAutoBindPort()))
+}
+
+// Start lets the member take part, as this incarnation, and looks for others from now on.
+func (g *Gossip) Start(incarnation string) error {
+	list, err := memberlist.Create(g.settings(incarnation))
+	if err != nil {
+		return fmt.Errorf("cluster: start to gossip: %w", err)
+	}
+	g.mu.Lock()
+	g.list = list
+	g.mu.Unlock()
+	g.work.Go(g.joiner.run)
+	return nil
+}
+
+// settings are those of the library.
+func (g *Gossip) settings(incarnation string) *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.TCPTimeout = patience
+	if g.cfg.Profile == ProfileFast {
+		c.ProbeInterval, c.ProbeTimeout, c.SuspicionMult = 300*time.Millisecond, 150*time.Millisecond, 3
+		c.GossipInterval, c.PushPullInterval = 100*time.Millisecond, 10*time.Second
+	}
+	c.Name, c.Label, c.Transport = incarnation, g.cfg.Cluster, g.transport
+	c.AdvertiseAddr, c.AdvertisePort = g.host, g.transport.GetAutoBindPort()
+	if len(g.cfg.Keys) > 0 {
+		c.SecretKey = g.cfg.Keys[0]
+		// The keys were checked, which is all that can be wrong with them.
+		c.Keyring, _ = memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
+	}
+	hears := ears{g, incarnation}
+	c.Delegate, c.Events = hears, hears
+	c.Logger = log.New(&strangers{log: g.cfg.Log, known: map[string]bool{}}, "", 0)
+	return c
+}
+
+// Hints has something when the store may have changed: a member came, went or announced it. Several hints may be one.
+func (g *Gossip) Hints() <-chan struct{} { return g.hints }
+
+func (g *Gossip) hint() {
+	select {
+	case g.hints <- struct{}{}:
+	default:
+	}
+}
+
+// Peers are the other members that are heard of, in order of their incarnations.
+func (g *Gossip) Peers() []Peer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []Peer
+	for _, p := range g.peers {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Peer) int { return strings.Compare(a.Incarnation, b.Incarnation) })
+	return all
+}
+
+// Announce tells the others that the store has changed. Some may not hear it.
+func (g *Gossip) Announce() {
+	list := g.running()
+	if list == nil {
+		return
+	}
+	for _, p := range g.Peers() {
+		to, err := netip.ParseAddrPort(p.Address)
+		if err != nil {
+			continue
+		}
+		node := &memberlist.Node{Name: p.Incarnation, Addr: to.Addr().AsSlice(), Port: to.Port(), PMax: memberlist.ProtocolVersionMax}
+		if err := list.SendBestEffort(node, []byte{announcement}); err != nil {
+			g.cfg.Log.Debug("a member was not told that the store has changed", "member", p.Incarnation, "error", err)
+		}
+	}
+}
+
+// announcement is what is said when the store has changed.
+const announcement = 1
+
+// running is nil before Start and after Close.
+func (g *Gossip) running() *memberlist.Memberlist {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	return g.list
+}
+
+// Leave tells the others that this member goes. It waits a moment until it is said.
+func (g *Gossip) Leave() {
+	list := g.running()
+	if list == nil {
+		return
+	}
+	if err := list.Leave(time.Second); err != nil {
+		g.cfg.Log.Debug("nobody heard that this member leaves", "error", err)
+	}
+}
+
+// Close ends it and says nothing to anybody.
+func (g *Gossip) Close() {
+	list := g.running()
+	g.mu.Lock()
+	begins := !g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if !begins {
+		return
+	}
+	g.cancel()
+	g.work.Wait()
+	var err error
+	if list != nil {
+		err = list.Shutdown()
+	} else {
+		err = g.transport.Shutdown()
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		g.cfg.Log.Debug("gossip ended", "error", err)
+	}
+}
+
+// ears are what the library tells. It holds a lock meanwhile, so nothing here may ask it.
+type ears struct {
+	g    *Gossip
+	self string
+}
+
+func (e ears) NotifyJoin(n *memberlist.Node)   { e.hears(n, true) }
+func (e ears) NotifyUpdate(n *memberlist.Node) { e.hears(n, true) }
+func (e ears) NotifyLeave(n *memberlist.Node)  { e.hears(n, false) }
+
+func (e ears) hears(n *memberlist.Node, lives bool) {
+	if n.Name == e.self {
+		return
+	}
+	e.g.mu.Lock()
+	if lives {
+		e.g.peers[n.Name] = Peer{n.Name, n.Address(), format(n.Meta)}
+	} else {
+		delete(e.g.peers, n.Name)
+	}
+	e.g.mu.Unlock()
+	e.g.hint()
+}
+
+// format is that of a member; 0 = it does not say.
+func format(meta []byte) int {
+	if len(meta) == 0 {
+		return 0
+	}
+	return int(meta[0])
+}
+
+func (e ears) NodeMeta(int) []byte { return []byte{gossipFormat} }
+
+func (e ears) NotifyMsg(said []byte) {
+	if len(said) == 1 && said[0] == announcement {
+		e.g.heard.Add(1)
+		e.g.hint()
+	}
+}
+
+func (ears) GetBroadcasts(int, int) [][]byte { return nil }
+func (ears) LocalState(bool) []byte          { return nil }
+func (ears) MergeRemoteState([]byte, bool)   {}

@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// ParseKeys reads the keys of gossip: one on each line, in base64, of 16, 24 or 32 bytes; what is behind a # is a
+// comment. The first one encrypts, all of them decrypt. To exchange a key, append the new one at all members, then put
+// it first at all of them, then remove the old one; each time, start them again one after the other.
+func ParseKeys(text []byte) ([][]byte, error) {
+	var keys [][]byte
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		// What is there is a secret, or was meant as one: it is not shown.
+		key, err := base64.StdEncoding.DecodeString(line)
+		if err != nil {
+			return nil, fmt.Errorf("cluster: gossip keys: line %d is no base64", number)
+		}
+		if memberlist.ValidateKey(key) != nil {
+			return nil, fmt.Errorf("cluster: gossip keys: line %d has %d bytes: a key has 16, 24 or 32", number, len(key))
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("cluster: gossip keys: there is no key in it")
+	}
+	return keys, nil
+}

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+)
+
+// strangers is where the library logs. What it says is for who looks into gossip itself (level debug), except that
+// somebody was refused: that is said once for each host and reason.
+type strangers struct {
+	log   *slog.Logger
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// refusals are texts of the library, and what they mean. The first one that is found counts.
+var refusals = []struct{ text, meaning string }{
+	{"unacceptable label", "it is of another cluster, or names none"},
+	{"encryption is not configured", "what it says is encrypted, but this member has no key: see --gossip-key-file"},
+	{"no installed keys could decrypt", "it has a key that is not in the ring"},
+	{"remote state is not encrypted", "it has no key, or a key that is not in the ring"},
+	{"Decrypt packet failed", "it has no key, or a key that is not in the ring"},
+}
+
+func (s *strangers) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	for _, r := range refusals {
+		if !strings.Contains(text, r.text) {
+			continue
+		}
+		if host := from(text); s.first(host, r.meaning) {
+			s.log.Warn("gossip of a stranger is refused: "+r.meaning, "host", host)
+		}
+		return len(line), nil
+	}
+	s.log.Debug(text)
+	return len(line), nil
+}
+
+// from is the host at the end of a line; its ports change with each connection.
+func from(line string) string {
+	_, addr, _ := strings.Cut(line, "from=")
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
+}
+
+func (s *strangers) first(host, meaning string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := host + " " + meaning
+	if s.known[key] {
+		return false
+	}
+	if len(s.known) >= maxRemembered {
+		clear(s.known)
+	}
+	s.known[key] = true
+	return true
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// transport is the library's with two bounds: no more than so many strangers are listened to at once, and everything
+// that is under way ends when the gossip does.
+type transport struct {
+	*memberlist.NetTransport
+	ctx     context.Context
+	work    sync.WaitGroup
+	streams chan net.Conn
+	places  chan struct{}
+}
+
+// maxStreams is how many connections of others are served at once; members need one now and then.
+const maxStreams = 256
+
+func openTransport(ctx context.Context, host string, port int) (*transport, error) {
+	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+		BindAddrs: []string{host}, BindPort: port, Logger: log.New(io.Discard, "", 0),
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{NetTransport: inner, ctx: ctx, streams: make(chan net.Conn), places: make(chan struct{}, maxStreams)}
+	t.work.Go(t.admit)
+	return t, nil
+}
+
+// admit hands on the connections of others.
+func (t *transport) admit() {
+	for {
+		select {
+		case conn := <-t.NetTransport.StreamCh():
+			select {
+			case t.places <- struct{}{}:
+				t.hand(t.ending(conn, func() { <-t.places }))
+			default:
+				conn.Close()
+			}
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *transport) hand(conn net.Conn) {
+	select {
+	case t.streams <- conn:
+	case <-t.ctx.Done():
+		conn.Close()
+	}
+}
+
+func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
+
+// DialAddressTimeout is how the library reaches others.
+func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: timeout}
+	conn, err := dialer.DialContext(t.ctx, "tcp", a.Addr)
+	if err != nil {
+		return nil, err
+	}
+	return t.ending(conn, func() {}), nil
+}
+
+// Shutdown waits for the listeners, which wait for somebody who takes what they have.
+func (t *transport) Shutdown() error {
+	done := make(chan struct{})
+	t.work.Go(func() { t.drain(done) })
+	err := t.NetTransport.Shutdown()
+	close(done)
+	t.work.Wait()
+	return err
+}
+
+func (t *transport) drain(done chan struct{}) {
+	for {
+		select {
+		case conn := <-t.NetTransport.StreamCh():
+			conn.Close()
+		case <-t.PacketCh():
+		case <-done:
+			return
+		}
+	}
+}
+
+// ending is a connection that ends with the gossip. after is called when it has ended.
+func (t *transport) ending(conn net.Conn, after func()) net.Conn {
+	c := &ending{Conn: conn}
+	c.close = sync.OnceValue(func() error {
+		after()
+		return conn.Close()
+	})
+	c.forget = context.AfterFunc(t.ctx, func() { c.close() })
+	return c
+}
+
+type ending struct {
+	net.Conn
+	close  func() error
+	forget func() bool
+}
+
+func (c *ending) Close() error {
+	c.forget()
+	return c.close()
+}
