@@ -6,7 +6,7 @@ SEEDS ?= 10000
 KILLS ?= 100
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash attack bench postgres
+.PHONY: test race lint cross vuln generate generated fuzz sim crash attack bench release postgres
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -32,6 +32,10 @@ cross:
 ## Known vulnerabilities in what we use and reach.
 vuln:
 	@scripts/vuln.sh
+
+## Static binaries for all platforms in dist/, with their checksums. VERSION is what git describes, unless it is set.
+release:
+	@scripts/release.sh
 
 generate:
 	@go generate ./...

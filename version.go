@@ -1,15 +1,30 @@
 package troupe
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+)
 
 // modulePath is how a program that embeds Troupe lists it among its dependencies.
 const modulePath = "github.com/troupe-engine/troupe"
 
-// Version is the release of Troupe in this program; of a build between releases its commit.
-func Version() string {
+// What the linker puts into the binaries of a release (scripts/release.sh).
+var release, commit, date string
+
+// BuildInfo says what a program was built from. What is not known is "".
+type BuildInfo struct {
+	Version string // the release of Troupe; of a build between releases its commit
+	Commit  string
+	Date    string // of the commit
+}
+
+// Build is what is known of this program.
+func Build() BuildInfo {
+	b := BuildInfo{Version: release, Commit: commit, Date: date}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		b.Version = cmp.Or(b.Version, "unknown")
+		return b
 	}
 	module := info.Main
 	for _, dep := range info.Deps {
@@ -17,13 +32,29 @@ func Version() string {
 			module = *dep
 		}
 	}
-	if module.Path == modulePath && module.Version != "" && module.Version != "(devel)" {
-		return module.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && module.Path == modulePath {
-			return "devel-" + s.Value[:min(12, len(s.Value))]
+	if info.Main.Path == modulePath {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = cmp.Or(b.Commit, s.Value)
+			case "vcs.time":
+				b.Date = cmp.Or(b.Date, s.Value)
+			}
 		}
+	}
+	b.Version = cmp.Or(b.Version, versionOf(module, b.Commit))
+	return b
+}
+
+func versionOf(module debug.Module, commit string) string {
+	switch {
+	case module.Path == modulePath && module.Version != "" && module.Version != "(devel)":
+		return module.Version
+	case commit != "":
+		return "devel-" + commit[:min(12, len(commit))]
 	}
 	return "devel"
 }
+
+// Version is the release of Troupe in this program; of a build between releases its commit.
+func Version() string { return Build().Version }
