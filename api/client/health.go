@@ -1,0 +1,17 @@
+package client
+
+import (
+	"context"
+	"net/http"
+)
+
+// Ready asks whether the server can do its work; what keeps it from that is the error.
+func (c *Client) Ready(ctx context.Context) error { return c.probe(ctx, "/readyz") }
+
+// Alive asks whether the server's process answers.
+func (c *Client) Alive(ctx context.Context) error { return c.probe(ctx, "/healthz") }
+
+func (c *Client) probe(ctx context.Context, path string) error {
+	_, err := do[struct{ Status string }](ctx, c, call{method: http.MethodGet, path: path})
+	return err
+}
