@@ -124,6 +124,15 @@ func TestARunningServerCanBeRestarted(t *testing.T) {
 	connect(t, s.DSN("postgres"))
 }
 
+func TestAnotherAddressIsServedFromTheNextStartOn(t *testing.T) {
+	s := startServer(t)
+	require.NoError(t, s.ListenOn("127.0.0.77"))
+	require.NoError(t, s.Restart(t.Context()))
+	conn := connect(t, fmt.Sprintf("postgres://postgres@127.0.0.77:%d/postgres?sslmode=disable", s.Port()))
+	require.Equal(t, "127.0.0.1,127.0.0.77", text(t, conn, "SHOW listen_addresses"))
+	connect(t, s.DSN("postgres"))
+}
+
 func TestStopLeavesNothing(t *testing.T) {
 	s := startServer(t)
 	postmaster, err := readProcess(s.Pid())

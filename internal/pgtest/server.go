@@ -35,6 +35,8 @@ type Server struct {
 	port   int
 	most   atomic.Int32 // connections
 
+	elsewhere atomic.Value // string: an address that it listens on beside loopback
+
 	mu         sync.Mutex
 	postmaster *postmaster // nil while it is down
 	stopped    bool
@@ -96,6 +98,24 @@ func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log"
 
 // LimitConnections says how many connections there may be from the next start on; 300 if nothing is said.
 func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
+
+// ListenOn says on which address it listens besides 127.0.0.1 from the next start on: whoever reaches that one is let in.
+// DSNs go on to name 127.0.0.1.
+func (s *Server) ListenOn(address string) error {
+	rules, err := os.OpenFile(filepath.Join(s.data(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("pgtest: let in others: %w", err)
+	}
+	defer rules.Close()
+	if _, err := fmt.Fprintln(rules, "host all all samenet trust"); err != nil {
+		return fmt.Errorf("pgtest: let in others: %w", err)
+	}
+	s.elsewhere.Store("," + address)
+	return nil
+}
+
+// Port is the one of every address that it listens on.
+func (s *Server) Port() int { return s.port }
 
 // DSN addresses a database of this server; "postgres" always exists.
 func (s *Server) DSN(db string) string {
@@ -185,8 +205,9 @@ func (s *Server) start(ctx context.Context) error {
 		return fmt.Errorf("pgtest: open the server's log: %w", err)
 	}
 	defer log.Close()
+	elsewhere, _ := s.elsewhere.Load().(string)
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(),
-		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(s.port),
+		"-c", "listen_addresses=127.0.0.1"+elsewhere, "-c", "port="+strconv.Itoa(s.port),
 		"-c", "unix_socket_directories="+s.socketDir(),
 		"-c", "max_connections="+strconv.Itoa(int(cmp.Or(s.most.Load(), 300))), "-c", "logging_collector=off")
 	s.dress(cmd)
