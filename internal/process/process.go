@@ -27,7 +27,11 @@ type Process struct {
 
 // Start starts a command and waits for it on a thread that lives as long: the kernel would take
 // the end of that thread for the end of the parent. The log is in dir.
-func Start(dir, name string, cmd *exec.Cmd) (*Process, error) {
+func Start(dir, name string, cmd *exec.Cmd) (*Process, error) { return StartIn(nil, dir, name, cmd) }
+
+// StartIn starts a command on a thread that enter has moved somewhere, e.g. into a network namespace: the
+// program is there, too. The thread is given up when the program has ended.
+func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -40,8 +44,10 @@ func Start(dir, name string, cmd *exec.Cmd) (*Process, error) {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		if enter == nil { // else the thread, which is not like the others any more, ends with this goroutine
+			defer runtime.UnlockOSThread()
+		}
+		err := move(enter, cmd)
 		started <- err
 		if err == nil {
 			p.Err = cmd.Wait()
@@ -52,6 +58,16 @@ func Start(dir, name string, cmd *exec.Cmd) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	return p, nil
+}
+
+// move starts a command where enter leads, nil = here.
+func move(enter func() error, cmd *exec.Cmd) error {
+	if enter != nil {
+		if err := enter(); err != nil {
+			return err
+		}
+	}
+	return cmd.Start()
 }
 
 // Pid is the program's number.
