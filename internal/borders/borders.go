@@ -76,6 +76,7 @@ var table = []row{
 	{"internal/pgtest", nil},
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
+	{"internal/faults", nil}, // tests only
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
 	{"internal/sim", []string{"engine", "actors", "persistence", "flow", "flow/define", "flow/compile", "flow/expr"}},
 }

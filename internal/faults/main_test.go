@@ -1,0 +1,73 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/troupe-engine/troupe/internal/errands"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// binary is the built command.
+var binary string
+
+// binaryEnv tells it to this program inside.
+const binaryEnv = "TROUPE_FAULTS_BINARY"
+
+func TestMain(m *testing.M) {
+	errands.BeWorker()
+	if text := os.Getenv(proberEnv); text != "" {
+		end(1, probe(text))
+	}
+	switch os.Getenv(insideEnv) {
+	case "trial":
+		end(0, trial())
+	case "yes":
+		binary = os.Getenv(binaryEnv)
+		if err := ip("link set lo up\n"); err != nil {
+			end(1, err)
+		}
+		os.Exit(pgtest.Main(m))
+	}
+	os.Exit(outside(m))
+}
+
+// end ends the process, with 1 if something went wrong.
+func end(code int, err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// outside builds the command and runs the tests in a network of their own, or here if there is none for us.
+func outside(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "troupe-faults-bin-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = build(filepath.Join(dir, "troupe"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code, err := goInside()
+	if err == nil {
+		return code
+	}
+	fmt.Fprintf(os.Stderr, "No network namespaces here (%v): relays on loopback make the cuts.\n", err)
+	return pgtest.Main(m)
+}
+
+func build(path string) error {
+	cmd := exec.Command("go", "build", "-o", path, "../../cmd/troupe")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	binary = path
+	return os.Setenv(binaryEnv, path)
+}

@@ -1,0 +1,144 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// soon is within what somebody answers who can be reached; long is more than enough for what was lost to be sent again.
+const (
+	soon = 300 * time.Millisecond
+	long = 20 * time.Second
+)
+
+func TestCutsCutAndHeal(t *testing.T) {
+	for _, place := range kinds() {
+		hosts, where := placeProbers(t, place)
+		t.Run(hosts.kind(), func(t *testing.T) {
+			everybody := where.reach()
+			require.Len(t, everybody, 3*2*2+3, "everybody reaches the others by both, and the store")
+
+			require.NoError(t, hosts.cut(0, peers))
+			require.ElementsMatch(t, []string{"1-2 tcp", "1-2 udp", "2-1 tcp", "2-1 udp", "0-store", "1-store", "2-store"}, where.reach())
+			require.NoError(t, hosts.heal(0, peers))
+			require.Equal(t, everybody, where.reach())
+
+			require.NoError(t, hosts.cut(1, store))
+			require.NotContains(t, where.reach(), "1-store")
+			require.Len(t, where.reach(), len(everybody)-1)
+
+			require.NoError(t, hosts.cut(1, peers))
+			require.ElementsMatch(t, []string{"0-2 tcp", "0-2 udp", "2-0 tcp", "2-0 udp", "0-store", "2-store"}, where.reach(), "both are cut")
+			require.NoError(t, hosts.heal(1, store))
+			require.NoError(t, hosts.heal(1, peers))
+			require.Equal(t, everybody, where.reach())
+		})
+	}
+}
+
+func TestWhatIsSentOverACutLinkArrivesWhenItHeals(t *testing.T) {
+	for _, place := range kinds() {
+		hosts, where := placeProbers(t, place)
+		t.Run(hosts.kind(), func(t *testing.T) {
+			said := url.Values{"keep": {"connection"}, "to": {hosts.site(1).seed()}, "within": {long.String()}}
+			require.NoError(t, where.tell(0, said))
+			require.NoError(t, hosts.cut(1, peers))
+			answered := meanwhile(func() error { return where.tell(0, said) })
+			select {
+			case err := <-answered:
+				t.Fatalf("there was an answer over a cut link: %v", err)
+			case <-time.After(soon):
+			}
+			require.NoError(t, hosts.heal(1, peers))
+			require.NoError(t, <-answered)
+		})
+	}
+}
+
+// meanwhile does something meanwhile.
+func meanwhile(do func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return done
+}
+
+type maker = func(n, storePort int) (hosts, error)
+
+// kinds are all that are permitted.
+func kinds() []maker {
+	all := []maker{func(n, port int) (hosts, error) { return newRelays(n, port) }}
+	if inside() {
+		all = append(all, func(n, port int) (hosts, error) { return newNamespaces(n, port) })
+	}
+	return all
+}
+
+// places are three hosts with a prober each, and a store that repeats what it is told.
+type places struct {
+	hosts
+	client http.Client
+}
+
+func placeProbers(t *testing.T, place maker) (hosts, *places) {
+	storage, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	t.Cleanup(func() { storage.Close() })
+	go echo(storage)
+	h, err := place(3, storage.Addr().(*net.TCPAddr).Port)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.close()) })
+	p := &places{hosts: h}
+	t.Cleanup(p.client.CloseIdleConnections)
+	for i := range 3 {
+		cmd, err := prober{Echo: h.site(i).gossips(), Front: h.site(i).listen()}.command()
+		require.NoError(t, err)
+		process, err := h.start(i, t.TempDir(), fmt.Sprintf("prober-%d", i), cmd)
+		require.NoError(t, err)
+		t.Cleanup(process.Kill)
+		require.Eventually(t, func() bool { return p.hears(i, h.site(i).store, "tcp") }, long, 10*time.Millisecond, "prober %d does not answer", i)
+	}
+	return h, p
+}
+
+// reach tries who reaches whom.
+func (p *places) reach() (who []string) {
+	for i := range 3 {
+		for j := range 3 {
+			for _, by := range []string{"tcp", "udp"} {
+				if i != j && p.hears(i, p.site(j).seed(), by) {
+					who = append(who, fmt.Sprintf("%d-%d %s", i, j, by))
+				}
+			}
+		}
+		if p.hears(i, p.site(i).store, "tcp") {
+			who = append(who, strconv.Itoa(i)+"-store")
+		}
+	}
+	return who
+}
+
+func (p *places) hears(i int, to, by string) bool {
+	return p.tell(i, url.Values{"to": {to}, "by": {by}, "within": {soon.String()}}) == nil
+}
+
+// tell has a host's prober speak.
+func (p *places) tell(i int, what url.Values) error {
+	resp, err := p.client.Get(p.site(i).base() + "/?" + what.Encode())
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(resp.Body)
+		return fmt.Errorf("%s: %s", resp.Status, text)
+	}
+	return nil
+}
