@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +23,7 @@ type stage struct {
 	dir     string // of logs and, on SQLite, of the store
 	store   string // setting
 	address string
+	base    string // URL of the member
 	member  *process.Process
 	workers map[string]*process.Process
 	urls    map[string]string // of push workers; a successor has the same one
@@ -45,7 +45,8 @@ func newStage(t *testing.T, store string) *stage {
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
 	}
-	s.client = errands.NewClient("http://" + s.address)
+	s.base = "http://" + s.address
+	s.client = errands.NewClient(s.base)
 	t.Cleanup(s.clear)
 	return s
 }
@@ -147,14 +148,14 @@ func (s *stage) hire(name string) {
 	case "pull":
 		s.hireFor(name, errands.Worker{Services: errands.PullServices})
 	default:
-		s.employ(name, exec.Command(binary, "worker", "--server", s.client.Base, "--id", name,
+		s.employ(name, exec.Command(binary, "worker", "--server", s.base, "--id", name,
 			"--mode", strings.TrimPrefix(name, "demo-"), "--url", s.url(name), "--delay", "20ms"))
 	}
 }
 
 // hireFor starts a worker for some of our services.
 func (s *stage) hireFor(name string, spec errands.Worker) {
-	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.client.Base, s.url(name), filepath.Join(s.dir, "diary")
+	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.base, s.url(name), filepath.Join(s.dir, "diary")
 	cmd, err := spec.Command()
 	require.NoError(s.t, err)
 	s.employ(name, cmd)
@@ -175,18 +176,10 @@ func (s *stage) url(name string) string {
 	return s.urls[name]
 }
 
-// executions reads from the diary which workers began each job, in order.
+// executions tells which workers began each job, in order.
 func (s *stage) executions() map[string][]string {
-	text, err := os.ReadFile(filepath.Join(s.dir, "diary"))
-	if !errors.Is(err, os.ErrNotExist) { // else nobody has begun anything yet
-		require.NoError(s.t, err)
-	}
-	began := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		worker, job, ok := strings.Cut(strings.TrimSpace(line), " ")
-		require.True(s.t, ok, "line %q of the diary", line)
-		began[job] = append(began[job], worker)
-	}
+	began, err := errands.ReadDiary(filepath.Join(s.dir, "diary"))
+	require.NoError(s.t, err)
 	return began
 }
 

@@ -13,12 +13,14 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Client asks until it is answered, whatever happens to the member meanwhile.
+// Client asks until it is answered, whatever happens to the members meanwhile. Each request goes to the next member.
 type Client struct {
-	Base    string
+	Bases   []string
 	Patient bool // the store may be down: an internal error is asked again, too
 	HTTP    *http.Client
 	Again   atomic.Int64 // how often a request had to be sent again
+
+	turn atomic.Uint64
 }
 
 const (
@@ -26,11 +28,11 @@ const (
 	againPause = 50 * time.Millisecond
 )
 
-// NewClient asks the member at base.
-func NewClient(base string) *Client {
+// NewClient asks the members at bases.
+func NewClient(bases ...string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 1000
-	return &Client{Base: base, HTTP: &http.Client{Transport: transport}}
+	return &Client{Bases: bases, HTTP: &http.Client{Transport: transport}}
 }
 
 // Request is sent again and again as it is, so whatever has an effect needs a key.
@@ -77,7 +79,8 @@ func (c *Client) Send(ctx context.Context, r Request) (status int, answer []byte
 			return 0, nil, err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, r.Method, c.Base+r.Path, bytes.NewReader(body))
+	base := c.Bases[c.turn.Add(1)%uint64(len(c.Bases))]
+	req, err := http.NewRequestWithContext(ctx, r.Method, base+r.Path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}

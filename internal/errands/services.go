@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -50,6 +51,23 @@ func BeWorker() {
 	if spec := os.Getenv(workerEnv); spec != "" {
 		os.Exit(work(spec))
 	}
+}
+
+// ReadDiary tells which workers began each job, in order. No file means that nobody has begun anything yet.
+func ReadDiary(path string) (map[string][]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	began := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		worker, job, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok {
+			return nil, fmt.Errorf("line %q of the diary", line)
+		}
+		began[job] = append(began[job], worker)
+	}
+	return began, nil
 }
 
 // answers of the services: functions of the input and the number of the attempt, so that it makes no
