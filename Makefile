@@ -4,9 +4,11 @@ TESTFLAGS ?=
 FUZZTIME ?= 1m
 SEEDS ?= 10000
 KILLS ?= 100
+N ?= 50
+SEED ?=
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash attack bench release postgres
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release postgres
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -54,6 +56,10 @@ sim:
 ## End to end, with KILLS processes killed by SIGKILL.
 crash: postgres
 	@TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
+
+## Members on hosts of their own, with N faults in a row: kills, freezes, cut links, restarts. SEED=… repeats a run.
+faults: postgres
+	@TROUPE_FAULTS=$(N) TROUPE_FAULTS_SEED=$(SEED) scripts/long.sh faults internal/faults go test -count=1 -timeout 0 -v ./internal/faults
 
 ## What an attacker would send, one attack after the other and all at once, with budgets of memory and time.
 attack: postgres

@@ -1,6 +1,17 @@
-// Package faults runs members on hosts of their own, whose links can be cut: as root, or where user namespaces are permitted, each
-// host has a network namespace and is wired to three bridges (to the other hosts, to the store, to callers); elsewhere relays on
-// loopback, for TCP and UDP, make the same cuts, and the log says so.
+// Package faults holds the test of members under faults: the built command on hosts of its own, with a real PostgreSQL and
+// real workers, while tasks of every kind (package errands) are under way.
 //
-// A cut link swallows what is sent, either way: nobody is told, and what TCP has not delivered arrives when it heals.
+// What happens is drawn from a seed, each kind before any comes again: a member is killed, or frozen for longer than its lease
+// lives; it is cut off from the others, from the store, or from both; the store crashes, or is restarted; all members are
+// restarted in turn. A member that ends by itself is started again, as a host's init would.
+//
+// What is checked: every task ends as in an undisturbed run on one member, within a minute after the last fault; each journal has
+// no gap and applied no attempt and no request twice; nothing is left in the queue.
+//
+// Hosts: as root, or where user namespaces are permitted, each has a network namespace and is wired to three bridges (to the other
+// hosts, to the store, to callers and workers); elsewhere relays on loopback, for TCP and UDP, make the same cuts, and the log
+// says so. A cut link swallows what is sent, either way: nobody is told, and what TCP has not delivered arrives when it heals.
+//
+// TROUPE_FAULTS says how many faults there are, TROUPE_FAULTS_SEED which (1, or a new one when the number is given). When a test
+// fails the log of faults, with the seed, and what everybody said are kept in the folder logs.
 package faults

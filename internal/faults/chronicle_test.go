@@ -1,0 +1,20 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// chronicle is the log of faults.
+type chronicle struct{ file *os.File }
+
+func newChronicle(path string) (*chronicle, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	return &chronicle{file}, err
+}
+
+// write adds a line. It may be called by several at once.
+func (c *chronicle) write(format string, args ...any) {
+	fmt.Fprintf(c.file, "%s %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,198 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/errands"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/process"
+)
+
+// company is a PostgreSQL server, members on hosts of their own, and workers.
+type company struct {
+	hosts
+	t       *testing.T
+	dir     string // of logs
+	log     *chronicle
+	server  *pgtest.Server
+	members []*member
+	client  *errands.Client
+}
+
+// database is where the members of a company keep everything.
+const database = "troupe"
+
+// newCompany sets up everything but members and workers.
+func newCompany(t *testing.T, members int) *company {
+	c := &company{t: t}
+	var err error
+	c.dir, err = os.MkdirTemp("", "troupe-faults-")
+	require.NoError(t, err)
+	t.Cleanup(c.clear)
+	c.log, err = newChronicle(filepath.Join(c.dir, "faults.log"))
+	require.NoError(t, err)
+	c.server, err = pgtest.StartServer(t.Context(), "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.server.Stop()) })
+	c.hosts, err = newHosts(members, c.server.Port())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.hosts.close()) })
+	c.openStore()
+	var bases []string
+	for i := range members {
+		c.members = append(c.members, &member{company: c, i: i, name: fmt.Sprintf("member-%d", i)})
+		bases = append(bases, c.site(i).base())
+	}
+	c.client = errands.NewClient(bases...)
+	c.client.Patient = true
+	t.Cleanup(c.client.HTTP.CloseIdleConnections)
+	require.NoError(t, os.WriteFile(c.path("gossip.key"), []byte("K2w5bHl0dXJ0bGVzYWxsdGhld2F5ZG93bjEyMzQ1Njc=\n"), 0o600))
+	require.NoError(t, os.WriteFile(c.path("secret"), []byte("between members of the company alone\n"), 0o600))
+	return c
+}
+
+// openStore makes the store known where hosts reach it, and the database.
+func (c *company) openStore() {
+	host, _, err := net.SplitHostPort(c.site(0).store)
+	require.NoError(c.t, err)
+	if !c.site(0).loopback {
+		require.NoError(c.t, c.server.ListenOn(host))
+		require.NoError(c.t, c.server.Restart(c.t.Context()))
+	}
+	conn, err := pgx.Connect(c.t.Context(), c.server.DSN("postgres"))
+	require.NoError(c.t, err)
+	defer conn.Close(c.t.Context())
+	_, err = conn.Exec(c.t.Context(), "CREATE DATABASE "+database)
+	require.NoError(c.t, err)
+}
+
+func (c *company) path(name string) string { return filepath.Join(c.dir, name) }
+
+// logs is where the long tests keep what they have to say.
+const logs = "../../logs"
+
+// clear keeps what was said if the test failed. By now all processes are gone.
+func (c *company) clear() {
+	if c.t.Failed() || os.Getenv("KEEP") != "" {
+		to := filepath.Join(logs, "faults", strings.ReplaceAll(c.t.Name(), "/", "-"))
+		err := os.RemoveAll(to)
+		if err == nil {
+			err = os.CopyFS(to, os.DirFS(c.dir))
+		}
+		c.t.Logf("the log of faults, and what members and workers said, is in %s (%v)", to, err)
+	}
+	require.NoError(c.t, os.RemoveAll(c.dir))
+}
+
+// open starts members and workers and publishes the flows.
+func (c *company) open(ctx context.Context) {
+	c.log.write("members live on %s", c.kind())
+	for _, m := range c.members {
+		require.NoError(c.t, m.start())
+		c.t.Cleanup(m.end)
+	}
+	require.NoError(c.t, c.settle(ctx))
+	require.NoError(c.t, errands.PublishAll(ctx, c.client))
+	for i, name := range everybody {
+		c.employ(name, c.members[i%len(c.members)])
+	}
+	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
+}
+
+// everybody is who works for a company, push and pull: workers of our own services, and the command's.
+var everybody = []string{"push-0", "pull-0", "push-1", "pull-1", "demo-push", "demo-pull"}
+
+// employ starts a worker of a member.
+func (c *company) employ(name string, at *member) {
+	address, err := process.FreeAddress()
+	require.NoError(c.t, err)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(c.t, err)
+	site := c.site(at.i)
+	spec := errands.Worker{ID: name, Server: site.base(), URL: "http://" + net.JoinHostPort(site.workers, port), Diary: c.path("diary")}
+	var cmd *exec.Cmd
+	switch kind, _, _ := strings.Cut(name, "-"); kind {
+	case "push":
+		spec.Push, spec.Services = true, errands.PushServices
+		cmd, err = spec.Command()
+	case "pull":
+		spec.Services = errands.PullServices
+		cmd, err = spec.Command()
+	default:
+		cmd = exec.Command(binary, "worker", "--server", spec.Server, "--id", name,
+			"--mode", strings.TrimPrefix(name, "demo-"), "--url", spec.URL, "--delay", "20ms")
+	}
+	require.NoError(c.t, err)
+	cmd.Dir = c.dir
+	p, err := process.Start(c.dir, name, cmd)
+	require.NoError(c.t, err)
+	c.t.Cleanup(p.Kill)
+}
+
+// allKnown says whether every member knows every worker.
+func (c *company) allKnown(ctx context.Context) error {
+	for _, m := range c.members {
+		var known []struct{ ID string }
+		if err := errands.NewClient(m.site().base()).Insist(ctx, errands.Request{Method: "GET", Path: "/workers/list"}, &known); err != nil {
+			return err
+		}
+		if len(known) < len(everybody) {
+			return fmt.Errorf("%s knows %d workers", m.name, len(known))
+		}
+	}
+	return nil
+}
+
+// patience is how long anything may take that is about to happen by itself.
+const patience = 60 * time.Second
+
+// settle waits until all members take work.
+func (c *company) settle(ctx context.Context) error {
+	return c.await(ctx, "all members are ready", func(context.Context) error {
+		var err error
+		for _, m := range c.members {
+			err = errors.Join(err, m.ready())
+		}
+		return err
+	})
+}
+
+// await waits until there is no error any more.
+func (c *company) await(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not true after %v: %s: %w", patience, what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// leave stops everybody in order.
+func (c *company) leave() {
+	for _, m := range c.members {
+		require.NoError(c.t, m.stop())
+	}
+}
+
+// probing asks whether a member is ready, without waiting for long: it may be frozen.
+var probing = http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -1,0 +1,159 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fault is something that happens to a company.
+type fault struct {
+	kind   kind
+	member int           // to whom, if to one
+	after  time.Duration // since the last one was over
+	length time.Duration // of the fault
+}
+
+type kind struct {
+	name     string
+	from, to time.Duration // length
+	happen   func(ctx context.Context, c *company, f fault) error
+	peers    bool // it takes others
+}
+
+func (f fault) String() string {
+	return fmt.Sprintf("%s (member-%d, after %v, for %v)", f.kind.name, f.member, f.after, f.length)
+}
+
+// Twice the time of a lease and more: whoever is away for that long is not waited for.
+const shortest, longest = 3500 * time.Millisecond, 6 * time.Second
+
+var faultKinds = []kind{
+	{name: "killed", to: 1500 * time.Millisecond, happen: killed},
+	{name: "frozen", from: shortest, to: longest, happen: frozen},
+	{name: "cut off from the others", from: shortest, to: longest, happen: cutOff(peers), peers: true},
+	{name: "cut off from the store", from: shortest, to: longest, happen: cutOff(store)},
+	{name: "cut off from both", from: shortest, to: longest, happen: cutOff(peers, store), peers: true},
+	{name: "the store crashes", to: 3 * time.Second, happen: storeCrashes},
+	{name: "the store is restarted", happen: storeRestarts},
+	{name: "all are restarted in turn", happen: allRestart},
+}
+
+// drawFaults draws n faults for a number of members: each kind once before any comes again.
+func drawFaults(rng *rand.Rand, n, members int) []fault {
+	possible := slices.DeleteFunc(slices.Clone(faultKinds), func(k kind) bool { return k.peers && members == 1 })
+	var list []fault
+	for len(list) < n {
+		for _, i := range rng.Perm(len(possible))[:min(len(possible), n-len(list))] {
+			k := possible[i]
+			list = append(list, fault{kind: k, member: rng.IntN(members), after: between(rng, 300*time.Millisecond, 1500*time.Millisecond),
+				length: between(rng, k.from, k.to)})
+		}
+	}
+	return list
+}
+
+// between draws a time, in whole milliseconds.
+func between(rng *rand.Rand, from, to time.Duration) time.Duration {
+	if to <= from {
+		return from
+	}
+	return from + time.Duration(rng.Int64N(int64((to-from)/time.Millisecond)))*time.Millisecond
+}
+
+// suffer lets a fault happen and waits until all members take work again.
+func (c *company) suffer(ctx context.Context, f fault) error {
+	pause(ctx, f.after)
+	c.log.write("%s", f)
+	if err := f.kind.happen(ctx, c, f); err != nil {
+		return fmt.Errorf("%s: %w", f, err)
+	}
+	c.log.write("is over")
+	if err := c.settle(ctx); err != nil {
+		return fmt.Errorf("after %s: %w", f, err)
+	}
+	c.log.write("all members are ready")
+	return nil
+}
+
+func killed(ctx context.Context, c *company, f fault) error {
+	c.members[f.member].kill()
+	pause(ctx, f.length)
+	return c.members[f.member].start()
+}
+
+func frozen(ctx context.Context, c *company, f fault) error {
+	p := c.members[f.member].running()
+	if err := p.Freeze(); err != nil {
+		return err
+	}
+	pause(ctx, f.length)
+	return p.Thaw()
+}
+
+func cutOff(from ...link) func(ctx context.Context, c *company, f fault) error {
+	return func(ctx context.Context, c *company, f fault) error {
+		if err := each(len(from), func(k int) error { return c.cut(f.member, from[k]) }); err != nil {
+			return err
+		}
+		pause(ctx, f.length)
+		return each(len(from), func(k int) error { return c.heal(f.member, from[k]) })
+	}
+}
+
+func storeCrashes(ctx context.Context, c *company, f fault) error {
+	if err := c.server.Kill(); err != nil {
+		return err
+	}
+	pause(ctx, f.length)
+	return c.server.Restart(ctx)
+}
+
+func storeRestarts(ctx context.Context, c *company, _ fault) error { return c.server.Restart(ctx) }
+
+// allRestart has each member leave in order and come back before the next one leaves.
+func allRestart(ctx context.Context, c *company, _ fault) error {
+	for _, m := range c.members {
+		if err := m.stop(); err != nil {
+			return err
+		}
+		if err := m.start(); err != nil {
+			return err
+		}
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func TestASeedDrawsTheSameFaultsAndEachKindInItsTurn(t *testing.T) {
+	draw := func(seed uint64, members int) (text []string, names []string) {
+		for _, f := range drawFaults(rand.New(rand.NewPCG(seed, 0)), 2*len(faultKinds), members) {
+			text, names = append(text, f.String()), append(names, f.kind.name)
+		}
+		return text, names
+	}
+	first, names := draw(1, 3)
+	again, _ := draw(1, 3)
+	other, _ := draw(2, 3)
+	require.Equal(t, first, again)
+	require.NotEqual(t, first, other)
+	for _, k := range faultKinds {
+		require.Contains(t, names[:len(faultKinds)], k.name)
+	}
+	_, alone := draw(1, 1)
+	require.NotContains(t, alone, "cut off from the others")
+}

@@ -1,0 +1,135 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/errands"
+)
+
+// plan is how much happens.
+type plan struct {
+	seed   uint64
+	faults int
+	tasks  []errands.Errand
+}
+
+// newPlan reads how much is to happen; the seed is fixed in the short form, which every change has to pass.
+func newPlan(t *testing.T, few, tasks int) *plan {
+	p := &plan{seed: 1, faults: few}
+	if n, given := number(t, "TROUPE_FAULTS"); given {
+		p.faults, p.seed = int(n), rand.Uint64N(1_000_000)
+	}
+	if n, given := number(t, "TROUPE_FAULTS_SEED"); given {
+		p.seed = n
+	}
+	p.tasks = errands.Draw(p.seed, max(tasks, 20*p.faults))
+	t.Logf("TROUPE_FAULTS=%d TROUPE_FAULTS_SEED=%d: %d tasks", p.faults, p.seed, len(p.tasks))
+	return p
+}
+
+func number(t *testing.T, variable string) (n uint64, given bool) {
+	text := os.Getenv(variable)
+	if text == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, variable)
+	return n, true
+}
+
+func TestOneMemberOutlastsFaults(t *testing.T) {
+	p := newPlan(t, 3, 150)
+	p.outlast(t, 1)
+}
+
+// outlast has tasks done while faults happen, and once without any: they end alike.
+func (p *plan) outlast(t *testing.T, members int) {
+	var want, got ended
+	t.Run("undisturbed", func(t *testing.T) {
+		c := newCompany(t, 1)
+		c.open(t.Context())
+		want = c.storm(p.tasks, nil)
+		f := c.finish(want)
+		require.Zero(t, f.Redeliveries)
+	})
+	require.False(t, t.Failed())
+	t.Run("faults", func(t *testing.T) {
+		begun, c := time.Now(), newCompany(t, members)
+		c.open(t.Context())
+		faults := drawFaults(rand.New(rand.NewPCG(p.seed, uint64(members))), p.faults, members)
+		c.log.write("seed %d, %d faults, %d tasks, %d members", p.seed, len(faults), len(p.tasks), members)
+		got = c.storm(p.tasks, faults)
+		f := c.finish(got)
+		for i := range p.tasks {
+			assert.Equal(t, want.outcomes[i], got.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
+		}
+		c.tell(len(faults), begun, f)
+	})
+}
+
+// ended is how all tasks of a storm ended.
+type ended struct {
+	outcomes []errands.Outcome // by errand
+	byTask   map[string]errands.Outcome
+}
+
+// storm has people do their errands, in as many waves as there are faults, each of which happens after its wave has begun. It
+// returns when every task has ended.
+func (c *company) storm(tasks []errands.Errand, faults []fault) ended {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	e := ended{outcomes: make([]errands.Outcome, len(tasks)), byTask: map[string]errands.Outcome{}}
+	var mu sync.Mutex
+	var people sync.WaitGroup
+	waves := max(1, len(faults))
+	for wave := range waves {
+		for i := wave * len(tasks) / waves; i < (wave+1)*len(tasks)/waves; i++ {
+			people.Go(func() {
+				task, end, err := tasks[i].Run(ctx, c.client)
+				if !assert.NoError(c.t, err, "errand %d (%s), task %s", i, tasks[i].Flow, task) {
+					c.log.write("errand %d, task %s: %v", i, task, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				e.outcomes[i], e.byTask[task] = end, end
+			})
+		}
+		if wave < len(faults) && !assert.NoError(c.t, c.suffer(ctx, faults[wave])) {
+			cancel()
+			break
+		}
+	}
+	impatient := time.AfterFunc(patience, cancel)
+	people.Wait()
+	impatient.Stop()
+	return e
+}
+
+// finish closes the company and looks into the store.
+func (c *company) finish(e ended) errands.Figures {
+	require.False(c.t, c.t.Failed())
+	c.leave()
+	return errands.Audit(c.t, c.server.DSN(database), e.byTask)
+}
+
+// tell is a run's result in figures.
+func (c *company) tell(faults int, begun time.Time, f errands.Figures) {
+	jobs, more := 0, 0
+	diary, err := errands.ReadDiary(c.path("diary"))
+	require.NoError(c.t, err)
+	for _, began := range diary {
+		jobs++
+		more += len(began) - 1
+	}
+	c.t.Logf("%s: %d faults, %d tasks, %d attempts, %d redeliveries, %d of %d workers' jobs begun again, %d requests sent again, %.1f s",
+		c.kind(), faults, f.Tasks, f.Attempts, f.Redeliveries, more, jobs, c.client.Again.Load(), time.Since(begun).Seconds())
+}

@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/internal/process"
+)
+
+// member is one on a host of its own. Should it end by itself it is started again, as a host's init would.
+type member struct {
+	*company
+	i    int
+	name string
+
+	mu      sync.Mutex
+	process *process.Process
+	down    bool // it was ended by us
+}
+
+func (m *member) site() site { return m.hosts.site(m.i) }
+
+// start starts it without waiting for it.
+func (m *member) start() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = false
+	return m.launch()
+}
+
+func (m *member) launch() error {
+	cmd := exec.Command(binary, append([]string{"serve"}, m.flags()...)...)
+	cmd.Dir = m.dir // scripts run here
+	p, err := m.hosts.start(m.i, m.dir, m.name, cmd)
+	if err != nil {
+		return err
+	}
+	m.process = p
+	go m.watch(p)
+	return nil
+}
+
+// flags say how it works: with short times, for whatever depends on one to happen soon.
+func (m *member) flags() []string {
+	site := m.site()
+	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", site.store, database), "--listen", site.listen(),
+		"--name", m.name, "--allow-scripts", "--idle-after", "400ms", "--worker-save", "500ms", "--worker-ttl", "60s", "--visibility", "5s"}
+	if !site.loopback {
+		flags = append(flags, "--insecure", "--allow-host", "*", "--worker-network", "10.213.0.0/16")
+	}
+	return flags
+}
+
+// watch starts it again when it has ended, unless we wanted that.
+func (m *member) watch(p *process.Process) {
+	<-p.Done()
+	time.Sleep(200 * time.Millisecond)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.process != p || m.down {
+		return
+	}
+	m.log.write("%s has ended by itself (%v) and is started again", m.name, p.Err)
+	if err := m.launch(); err != nil {
+		m.log.write("%s cannot be started: %v", m.name, err)
+	}
+}
+
+// take is the process, which is not started again when it ends.
+func (m *member) take() *process.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = true
+	return m.process
+}
+
+func (m *member) running() *process.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.process
+}
+
+func (m *member) kill() { m.take().Kill() }
+
+// stop stops it in order.
+func (m *member) stop() error { return m.take().Stop(patience) }
+
+// end kills it at the end of the test.
+func (m *member) end() { m.kill() }
+
+// ready says why it does not take work.
+func (m *member) ready() error {
+	resp, err := probing.Get(m.site().base() + "/readyz")
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is not ready: %s", m.name, strings.ToLower(resp.Status))
+	}
+	return nil
+}
