@@ -8,7 +8,7 @@ N ?= 50
 SEED ?=
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release postgres
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -38,6 +38,11 @@ vuln:
 ## Static binaries for all platforms in dist/, with their checksums. VERSION is what git describes, unless it is set.
 release:
 	@scripts/release.sh
+
+## What is in deploy, without Docker and Kubernetes: a module of its own, so that they are no dependencies of ours.
+deploy:
+	@scripts/systemd.sh
+	@cd deploy/test && go vet ./... && go test $(TESTFLAGS) ./...
 
 generate:
 	@go generate ./...

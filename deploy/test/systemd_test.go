@@ -1,0 +1,52 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// unit copies the unit to where systemd-analyze can find its program, with a drop-in or without one.
+func unit(t *testing.T, dropIn string) string {
+	t.Helper()
+	_, err := exec.LookPath("systemd-analyze")
+	require.NoError(t, err, "the check of the unit needs systemd-analyze: install Debian's package systemd")
+	dir := t.TempDir()
+	text, err := os.ReadFile("../systemd/troupe.service")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "ExecStart=/usr/local/bin/troupe serve\n")
+	path := filepath.Join(dir, "troupe.service")
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/troupe", program)), 0o644))
+	if dropIn != "" {
+		require.NoError(t, os.Mkdir(path+".d", 0o755))
+		more, err := os.ReadFile(dropIn)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(path+".d", "cluster.conf"), more, 0o644))
+	}
+	return path
+}
+
+func TestTheUnitIsUnderstoodBySystemd(t *testing.T) {
+	for _, dropIn := range []string{"", "../systemd/cluster.conf"} {
+		out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit(t, dropIn)).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Empty(t, string(out))
+	}
+}
+
+func TestTheUnitIsHardened(t *testing.T) {
+	out, err := exec.Command("systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=15", unit(t, "../systemd/cluster.conf")).CombinedOutput()
+	require.NoError(t, err, "exposure above 1.5:\n%s", out)
+}
+
+func TestTheSettingsOfTheUnitAreRead(t *testing.T) {
+	text, err := os.ReadFile("../systemd/troupe.env")
+	require.NoError(t, err)
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		require.Regexp(t, `^(#.*|TROUPE_[A-Z_]+=\S+)$`, line)
+	}
+}
