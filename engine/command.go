@@ -172,4 +172,7 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	c.Bool(&v.Log)
 	c.Bool(&v.Poller)
 	c.Bool(&v.Direct)
+	c.Bool(&v.Lost)
+	c.Bool(&v.Unbegun)
+	c.Int(&v.Deliveries)
 }

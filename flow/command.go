@@ -85,6 +85,11 @@ type (
 		Log         bool
 		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
 		Direct      bool // it comes from a user: only a direct attempt can be ended so
+		// Lost says that nobody carries the attempt out any longer: who had begun it is gone. It ends nothing; the attempt
+		// is dispatched again, a bounded number of times. Deliveries is how many were lost before, which tells it from the
+		// same word about the next one. Unbegun says that nobody had begun, so that nothing is lost.
+		Lost, Unbegun bool
+		Deliveries    int
 	}
 )
 

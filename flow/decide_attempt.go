@@ -153,6 +153,10 @@ func (d *decider) report(c Report) error {
 	if c.Token != "" && c.Token != u.Live.Token {
 		return Errorf(Conflict, "the token is not that of the newest claim: another worker holds the job")
 	}
+	if c.Lost {
+		d.carrierLost(st, u, c)
+		return nil
+	}
 	return d.settled(st, u, c)
 }
 

@@ -106,6 +106,17 @@ func (d *decider) lost(a Address, carrier string) {
 	d.redispatch(st, a, carrier, u.Live.Deliveries+1)
 }
 
+// carrierLost is about an attempt that a member carries, or had others carry out.
+func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
+	switch {
+	case u.Live.Carrier == "" || c.Deliveries != u.Live.Deliveries:
+	case c.Unbegun:
+		d.redispatch(st, c.Address, d.env.Member, u.Live.Deliveries)
+	default:
+		d.lost(c.Address, d.env.Member)
+	}
+}
+
 // redispatch returns an attempt, so that it goes to the next carrier. It stays the same attempt.
 func (d *decider) redispatch(st *Step, a Address, carrier string, deliveries int) {
 	e := st.event(AttemptReturned)

@@ -1,0 +1,58 @@
+package flow_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
+)
+
+// carried is a task with a job that the member m has dispatched.
+func carried(t *testing.T) (s *flow.State, do func(flow.Command) []flow.Effect) {
+	s = flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`))
+	do = func(c flow.Command) []flow.Effect {
+		d, err := flow.Decide(s, c, flow.Env{Now: 1_000, Member: "m"})
+		require.NoError(t, err)
+		return d.Effects
+	}
+	do(flow.Start{Version: "v"})
+	return s, do
+}
+
+func dispatched(effects []flow.Effect) (jobs []flow.Job) {
+	for _, e := range effects {
+		if d, ok := e.(flow.Dispatch); ok {
+			jobs = append(jobs, d.Job)
+		}
+	}
+	return jobs
+}
+
+func TestAJobWhoseCarrierIsGoneIsDispatchedAgainUntilThatIsTooOften(t *testing.T) {
+	s, do := carried(t)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	for lost := range flow.DefaultLimits.Deliveries - 1 {
+		jobs := dispatched(do(flow.Report{Address: at, Lost: true, Deliveries: lost}))
+		require.Len(t, jobs, 1)
+		require.Equal(t, at, jobs[0].Address, "it stays the same attempt")
+		require.Equal(t, lost+1, jobs[0].Deliveries)
+		require.Equal(t, "m", jobs[0].Carrier)
+		require.True(t, jobs[0].Again, "that it is begun is stored from now on")
+		require.Empty(t, do(flow.Report{Address: at, Lost: true, Deliveries: lost}), "the same loss counts once")
+	}
+	do(flow.Report{Address: at, Lost: true, Deliveries: flow.DefaultLimits.Deliveries - 1})
+	require.Equal(t, flow.TaskFailed, s.Status)
+	require.Contains(t, s.Error, "given up after 5 deliveries")
+}
+
+func TestAJobThatNobodyHasBegunIsDispatchedAgainWithoutALoss(t *testing.T) {
+	_, do := carried(t)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	for range 2 * flow.DefaultLimits.Deliveries {
+		jobs := dispatched(do(flow.Report{Address: at, Lost: true, Unbegun: true}))
+		require.Len(t, jobs, 1)
+		require.Zero(t, jobs[0].Deliveries)
+	}
+}
