@@ -101,7 +101,8 @@ type ExecType string
 
 // The ways jobs travel. Any other word is refused by the compiler, so a plan never holds one.
 const (
-	ExecHTTP   ExecType = "http"
+	ExecHTTP   ExecType = "http"   // to an attached or push worker
+	ExecRemote ExecType = "remote" // to an attached worker
 	ExecQueue  ExecType = "queue"
 	ExecFunc   ExecType = "local_func"
 	ExecScript ExecType = "local_script"

@@ -27,7 +27,7 @@ func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 		c.claimTimes(e, n, at)
 		return
 	}
-	idle := idleExec(e) && e.Type == flow.ExecHTTP
+	idle := idleExec(e) && (e.Type == flow.ExecHTTP || e.Type == flow.ExecRemote)
 	c.settled(e, at, !idle)
 	if idle {
 		c.Errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
