@@ -24,6 +24,9 @@ type Config struct {
 	Limits flow.Limits
 	// Carriers carry out jobs on this member, by exec type. Jobs of a type without one fail.
 	Carriers map[flow.ExecType]Carrier
+	// Relay hands on the jobs for workers that are attached: those of type remote, and those of type http for which it has
+	// somebody. nil = there is none, and jobs of type remote fail.
+	Relay Relay
 	// Concurrency is how many jobs of a type are carried out at once. Default 256.
 	Concurrency map[flow.ExecType]int
 	// Workers that live keep their claims, also without a heartbeat for each. nil = nobody does.

@@ -28,18 +28,19 @@ type pool struct {
 	called  bool      // … but will be
 }
 
-// carried tells the sessions that jobs of a pool are done with.
-type carried struct{ pool *pool }
+// carried tells the sessions that jobs are done with.
+type carried struct{ way way }
 
 // flight is a job on its way: in line, or being carried out.
 type flight struct {
 	key      jobKey
 	dispatch flow.Effect // with the job, which is large
-	pool     *pool
+	way      way
 	off      callOff
 	stage    atomic.Int32
 	basket   atomic.Pointer[basket] // where it will land, or is to land once more; nil = it lands, or has
 	report   flow.Command           // nil = there is none
+	noted    bool                   // that a job which was returned before begins now is stored; with a relay only
 
 	older, newer *flight // of the same task, which the sessions know
 }
@@ -87,7 +88,7 @@ const poolShift = 16
 // work carries out what is in line until there is nothing more.
 func (p *pool) work() {
 	for n, f := 1, p.next(nil); f != nil; n, f = n+1, p.next(f) {
-		p.m.carry(f)
+		p.m.carry(f, p.carrier)
 		if n%poolShift == 0 {
 			runtime.Gosched()
 		}
@@ -140,6 +141,9 @@ func (p *pool) takeDone() []*flight {
 	return all
 }
 
+// withdrawn needs no more: the job's context has ended.
+func (p *pool) withdrawn(*flight) {}
+
 // close has nothing new begin.
 func (p *pool) close() {
 	p.mu.Lock()
@@ -154,13 +158,13 @@ func (p *pool) idle() bool {
 }
 
 // carry has a job carried out, and its report put where its actor looks for it.
-func (m *Member) carry(f *flight) {
+func (m *Member) carry(f *flight, carrier Carrier) {
 	defer f.stage.Store(done)
 	defer f.off.now()
 	job, ctx := f.job(), &f.off
 	m.metrics.dispatched(m.now() - job.EnqueuedAt)
 	if !job.Again || m.begin(ctx, &job) {
-		report := carryOut(ctx, f.pool.carrier, job)
+		report := carryOut(ctx, carrier, job)
 		// A job that was called off may have failed only because of that: its attempt is over, or it is
 		// carried out again after the next start.
 		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {

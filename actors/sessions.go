@@ -40,6 +40,7 @@ type jobKey struct {
 type sessions struct {
 	m        *Member
 	pools    map[flow.ExecType]*pool
+	ferry    *ferry // nil = there is no relay
 	flights  map[jobKey]*flight
 	tasks    map[string]*flight // the newest flight of each; the others follow it
 	queue    *queue
@@ -60,6 +61,11 @@ func newSessions(m *Member) *sessions {
 		p.tell = func() { m.tell(m.sessions, carried{p}) }
 		s.pools[t] = p
 	}
+	if m.cfg.Relay != nil {
+		w := &ferry{m: m, relay: m.cfg.Relay}
+		w.tell = func() { m.tell(m.sessions, carried{w}) }
+		s.ferry = w
+	}
 	s.queue = newQueue(m)
 	return s
 }
@@ -71,7 +77,7 @@ func (s *sessions) Receive(c actor.Context) {
 	case only:
 		s.only(m)
 	case carried:
-		s.carried(m.pool)
+		s.carried(m.way)
 	case *poller:
 		s.queue.poll(c, m)
 	case stopPoll:
@@ -139,10 +145,10 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 	if s.stopped {
 		return nil
 	}
-	f := &flight{key: key, dispatch: e, pool: s.pools[e.Job.Exec.Type]}
+	f := &flight{key: key, dispatch: e, way: s.wayFor(e.Job.Exec)}
 	f.off.member = s.m.ctx
 	f.basket.Store(b)
-	if f.pool == nil {
+	if f.way == nil {
 		f.report = reported(key.at, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
 		b.expect(1)
 		b.land(f)
@@ -156,19 +162,19 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 func (s *sessions) lineUp(flights []*flight, b *basket) {
 	b.expect(len(flights))
 	for len(flights) > 0 {
-		p, n := flights[0].pool, 1
-		for n < len(flights) && flights[n].pool == p {
+		w, n := flights[0].way, 1
+		for n < len(flights) && flights[n].way == w {
 			n++
 		}
-		p.add(flights[:n])
+		w.add(flights[:n])
 		flights = flights[n:]
 	}
 }
 
 // carried forgets jobs that were carried out. One's task may have got another actor as it landed, which relies on this
 // flight: then it is told, too.
-func (s *sessions) carried(p *pool) {
-	for _, f := range p.takeDone() {
+func (s *sessions) carried(w way) {
+	for _, f := range w.takeDone() {
 		if b := f.basket.Load(); b != nil {
 			b.land(f)
 		}
@@ -188,6 +194,7 @@ func (s *sessions) withdraw(key jobKey) {
 		f.basket.Load().miss(1)
 		s.forget(f)
 	}
+	f.way.withdrawn(f)
 }
 
 func (s *sessions) know(f *flight) {
@@ -246,8 +253,8 @@ func within(at, step flow.Address) bool {
 
 func (s *sessions) drain(c actor.Context, done func()) {
 	s.draining = done
-	for _, p := range s.pools {
-		p.close()
+	for _, w := range s.ways() {
+		w.close()
 	}
 	s.queue.close(c)
 	s.drained()
@@ -257,8 +264,8 @@ func (s *sessions) drained() {
 	if s.draining == nil {
 		return
 	}
-	for _, p := range s.pools {
-		if !p.idle() {
+	for _, w := range s.ways() {
+		if !w.idle() {
 			return
 		}
 	}
@@ -269,8 +276,8 @@ func (s *sessions) drained() {
 // dropAll lets go of what did not finish in time: it is carried out again after the next start.
 func (s *sessions) dropAll() {
 	s.stopped = true
-	for _, p := range s.pools {
-		p.close()
+	for _, w := range s.ways() {
+		w.close()
 	}
 	for _, f := range s.flights {
 		f.off.now()

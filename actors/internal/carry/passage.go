@@ -1,0 +1,16 @@
+package carry
+
+import "github.com/troupe-engine/troupe/flow"
+
+// Passage is a job on its way through somebody who hands it on to others.
+type Passage interface {
+	// Job is what is to be carried out. It is asked for before the passage lands.
+	Job() flow.Job
+	// Begin is asked when somebody is about to get the job. When it is false nobody is to get it: it is not wanted any
+	// longer, or it will be sent anew.
+	Begin() bool
+	// Over says that nobody waits for the job any longer.
+	Over() bool
+	// Land reports on the job, once. A report that is Lost has it carried out again.
+	Land(flow.Report)
+}

@@ -1,0 +1,180 @@
+package actors
+
+import (
+	"sync"
+
+	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Relay hands jobs on to others, who carry them out elsewhere: a job takes no place on this member while it waits or is
+// under way. Its methods do not block and may be called in any goroutine.
+type Relay interface {
+	// Offers says whether somebody is there for jobs like this one.
+	Offers(exec *flow.Exec) bool
+	// Send takes jobs, and lands each of them in the end.
+	Send(jobs []Passage)
+	// CallOff says that nobody waits for a job any longer. One that is under way lands at once.
+	CallOff(job Passage)
+	// Shut has nothing new begin.
+	Shut()
+}
+
+// Passage is a job on its way through a Relay.
+type Passage = carry.Passage
+
+// way is how jobs reach those who carry them out.
+type way interface {
+	add(flights []*flight) // in their order
+	withdrawn(f *flight)   // nobody waits for it any longer
+	takeDone() []*flight   // that were carried out since the last time
+	close()                // has nothing new begin
+	idle() bool            // nothing is under way
+}
+
+// ferry is the relay of this member, and what is under way with it.
+type ferry struct {
+	m     *Member
+	relay Relay
+	tell  func() // the sessions, that jobs are done with
+
+	mu      sync.Mutex
+	running int
+	shut    bool
+	done    []*flight // that the sessions have not been told of …
+	called  bool      // … but will be
+}
+
+// wayFor a job; nil = there is none. A job of type http goes to a push worker only when no attached one is there for it.
+func (s *sessions) wayFor(x *flow.Exec) way {
+	if s.ferry != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.ferry.relay.Offers(x)) {
+		return s.ferry
+	}
+	if p := s.pools[x.Type]; p != nil {
+		return p
+	}
+	return nil
+}
+
+// ways are all there are.
+func (s *sessions) ways() []way {
+	var all []way
+	if s.ferry != nil {
+		all = append(all, s.ferry)
+	}
+	for _, p := range s.pools {
+		all = append(all, p)
+	}
+	return all
+}
+
+func (w *ferry) add(flights []*flight) {
+	w.m.ready.Add(int64(len(flights)))
+	jobs := make([]Passage, len(flights))
+	for i, f := range flights {
+		jobs[i] = f
+	}
+	w.relay.Send(jobs)
+}
+
+func (w *ferry) withdrawn(f *flight) { w.relay.CallOff(f) }
+
+func (w *ferry) takeDone() []*flight {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.done
+	w.done, w.called = nil, false
+	return all
+}
+
+func (w *ferry) close() {
+	w.mu.Lock()
+	w.shut = true
+	w.mu.Unlock()
+	w.relay.Shut()
+}
+
+func (w *ferry) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running == 0
+}
+
+// begin counts a job that is under way from now on, unless nothing begins any more.
+func (w *ferry) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.shut {
+		w.running++
+	}
+	return !w.shut
+}
+
+// over has the sessions forget a job.
+func (w *ferry) over(f *flight, begun bool) {
+	w.mu.Lock()
+	if begun {
+		w.running--
+	}
+	w.done = append(w.done, f)
+	tell := !w.called
+	w.called = true
+	w.mu.Unlock()
+	if tell {
+		w.tell()
+	}
+}
+
+// Job is what a relay is to hand on.
+func (f *flight) Job() flow.Job { return f.job() }
+
+// Over says that the job was withdrawn, or the member goes.
+func (f *flight) Over() bool { return f.off.Err() != nil }
+
+// Begin has a job begin with a relay. Of one that was returned before, this is stored first, and the job sent anew.
+func (f *flight) Begin() bool {
+	job, w := f.job(), f.way.(*ferry)
+	if job.Again && !f.noted {
+		w.m.background(func() { w.note(f, job) })
+		return false
+	}
+	w.m.ready.Add(-1)
+	if !f.stage.CompareAndSwap(inLine, underWay) || !w.begin() {
+		return false
+	}
+	w.m.metrics.dispatched(w.m.now() - job.EnqueuedAt)
+	return true
+}
+
+// note has it stored that a job begins.
+func (w *ferry) note(f *flight, job flow.Job) {
+	if !w.m.begin(&f.off, &job) {
+		f.off.now()
+		f.Land(flow.Report{Lost: true})
+		return
+	}
+	f.noted = true
+	w.relay.Send([]Passage{f})
+}
+
+// Land puts the report on a job where its actor looks for it. The sessions hear of it before: when the job is dispatched
+// again they do not take it for this one.
+func (f *flight) Land(r flow.Report) {
+	w := f.way.(*ferry)
+	begun := f.stage.CompareAndSwap(underWay, done)
+	if !begun {
+		w.m.ready.Add(-1)
+		if !f.stage.CompareAndSwap(inLine, done) {
+			return // it was withdrawn
+		}
+	}
+	if f.off.Err() == nil || r.Error == "" && !r.Lost && w.m.ctx.Err() == nil {
+		r.Deliveries = f.job().Deliveries
+		f.report = reported(f.key.at, r)
+	}
+	f.off.now()
+	f.dispatch = nil
+	b := f.basket.Swap(nil)
+	w.over(f, begun)
+	b.land(f)
+}
