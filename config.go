@@ -62,6 +62,9 @@ type Config struct {
 	WorkerTTL time.Duration
 	// WorkerRefresh is how often heartbeats are written down. Default 5 s.
 	WorkerRefresh time.Duration
+	// ResumeGrace is how long the jobs of an attached worker wait for it when its stream breaks. Default 5 s; negative = others
+	// get them at once.
+	ResumeGrace time.Duration
 	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
 	Retention time.Duration
 

@@ -25,13 +25,16 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/attached"
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/attach"
 	"github.com/troupe-engine/troupe/api/graph"
 	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -49,6 +52,7 @@ type Engine struct {
 	reader    *persistence.Reader
 	functions *funcs.Registry
 	workers   *workers.Registry
+	attached  *attached.Sessions
 	tls       *api.Certificates
 
 	mu     sync.Mutex
@@ -105,6 +109,8 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	sessions := attached.New(attached.Options{Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: registry,
+		Note: e.note, Logs: e.store, Logger: e.cfg.Logger})
 	member, err := actors.Start(ctx, actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits, Workers: registry,
 		Carriers: map[flow.ExecType]actors.Carrier{
@@ -113,13 +119,15 @@ func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.store, Logger: e.cfg.Logger}),
 		},
+		Relay:       sessions,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
 	})
 	if err != nil {
+		sessions.Close()
 		return nil, errors.Join(err, registry.Close(ctx))
 	}
-	e.member, e.workers = member, registry
+	e.member, e.workers, e.attached = member, registry, sessions
 	e.clock.Store(member)
 	return member, nil
 }
@@ -130,6 +138,16 @@ func (e *Engine) now() int64 {
 		return m.Now().UnixMilli()
 	}
 	return time.Now().UnixMilli()
+}
+
+// note keeps what a worker calls the state of its job.
+func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
+	m := e.clock.Load()
+	if m == nil {
+		return nil
+	}
+	_, err := m.Do(ctx, engine.Order{Task: task, Command: n})
+	return err
 }
 
 // Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says.
@@ -180,8 +198,9 @@ func (e *Engine) server(member *actors.Member) (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	streams := attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
-		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed},
+		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed, streams},
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts, Collectors: member.Collectors(),
 	})
 }
@@ -197,7 +216,9 @@ func (e *Engine) Close() error {
 	defer cancel()
 	var errs []error
 	if e.member != nil {
-		errs = append(errs, e.member.Stop(ctx), e.workers.Close(ctx))
+		errs = append(errs, e.member.Stop(ctx))
+		e.attached.Close()
+		errs = append(errs, e.workers.Close(ctx))
 	}
 	return errors.Join(append(errs, e.store.Close())...)
 }

@@ -43,6 +43,17 @@ func (s *Server) Mount(pattern string, h http.Handler) {
 	s.mux.Handle(pattern, s.NeedToken(h))
 }
 
+// MountStream adds a route behind the tokens whose requests are streams: what they send has no end, and no turn to wait for.
+// Whoever serves them bounds each message, and stays (stream.Stay).
+func (s *Server) MountStream(pattern string, h http.Handler) {
+	s.MountOpen(pattern, s.needToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b, ok := r.Body.(*boundedBody); ok {
+			r.Body = b.unbounded
+		}
+		h.ServeHTTP(w, r)
+	})))
+}
+
 // MountOpen adds routes that need no token: pages, and services that check credentials themselves.
 func (s *Server) MountOpen(pattern string, h http.Handler) {
 	s.mux.Handle(pattern, h)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -92,9 +93,15 @@ func (s *Server) Handler() http.Handler {
 // bounded keeps bodies within the limit; reading on is an error that becomes 413.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
+		r.Body = &boundedBody{http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.Body}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// boundedBody is a body within the limit, and without it: that of a stream has no end.
+type boundedBody struct {
+	io.ReadCloser
+	unbounded io.ReadCloser
 }
 
 // timed ends what a request waits for before its connection is cut off: a store that hangs becomes an
@@ -143,7 +150,10 @@ func (s *Server) known(next http.Handler) http.Handler {
 
 // NeedToken lets in who has a token, and of them as many at once as there is memory for what they send.
 func (s *Server) NeedToken(next http.Handler) http.Handler {
-	next = s.turns.admitted(next, s.cfg.MaxBody)
+	return s.needToken(s.turns.admitted(next, s.cfg.MaxBody))
+}
+
+func (s *Server) needToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.guard.hasToken(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")

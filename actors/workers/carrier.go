@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -31,17 +30,9 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 		case len(live) > 0:
 			return failure(ctx, "all workers failed")
 		case begun || len(list) == 0 || !carry.Pause(ctx, againMS):
-			return failure(ctx, nobody(job.Exec))
+			return failure(ctx, carry.NoWorker(job.Exec))
 		}
 	}
-}
-
-// nobody says whom a job would need.
-func nobody(e *flow.Exec) string {
-	if len(e.Labels) == 0 {
-		return "no worker"
-	}
-	return "no worker with the labels " + strings.Join(e.Labels, ", ")
 }
 
 // againMS is how long a job waits before workers that could not be reached are tried again.
@@ -109,6 +100,19 @@ func (r *Registry) unheard(e *flow.Exec) []*worker {
 	}
 	return r.offering(e, func(w *worker) bool { return !w.heard.Load() })
 }
+
+// Awaited says whether a worker that was attached before this registry was opened, and has not been heard of since, would
+// be there for a job.
+func (r *Registry) Awaited(e *flow.Exec) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.ContainsFunc(r.ordered, func(w *worker) bool {
+		return w.Type == attachedType && !w.heard.Load() && slices.Contains(w.Services, e.Service) && w.hasAll(e.Labels)
+	})
+}
+
+// attachedType is that of workers which dial in.
+const attachedType = "attached"
 
 func (r *Registry) offering(e *flow.Exec, fits func(*worker) bool) []*worker {
 	r.mu.RLock()

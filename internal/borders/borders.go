@@ -45,6 +45,7 @@ var table = []row{
 	{"cluster", nil},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
+	{"actors/attached", []string{"flow", "persistence", "api/wire/attach"}},
 	{"actors/workers", []string{"flow", "persistence"}},
 	{"actors/internal/carry", []string{"flow"}},
 	{"api/wire", nil},
@@ -54,13 +55,14 @@ var table = []row{
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "api/wire"}},
+	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire"}},
-	{"worker", []string{"api/client", "api/wire"}},
+	{"worker", []string{"api/client", "api/wire", "api/wire/attach"}},
 	{"worker/demo", []string{"worker"}},
-	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/funcs", "actors/script", "actors/workers", "api", "api/graph", "api/pgflow", "api/v1"}},
+	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},

@@ -1,0 +1,223 @@
+package attached
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Stream is a worker's stream as the member sees it.
+type Stream = interface {
+	Receive() (*attach.FromWorker, error)
+	Send(*attach.ToWorker) error
+	// HangUp makes a Receive that waits, and all later ones, fail.
+	HangUp()
+}
+
+const (
+	version = 1
+	// maxSessions and maxCredits bound what may be attached to one member.
+	maxSessions = 10_000
+	maxCredits  = 10_000
+	helloTime   = 10 * time.Second
+)
+
+// Serve is a worker's stream, from its hello to its end. The error says why a worker is refused.
+func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
+	late := time.AfterFunc(helloTime, stream.HangUp)
+	first, err := stream.Receive()
+	late.Stop()
+	if err != nil {
+		return flow.Errorf(flow.Invalid, "a stream begins with a hello: %v", err)
+	}
+	hello := first.GetHello()
+	if err := check(hello); err != nil {
+		return err
+	}
+	ses, c, err := s.join(ctx, hello, stream)
+	if err != nil {
+		return err
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() { s.write(ses, c) })
+	s.read(ses, c, first)
+	close(c.over)
+	s.part(ses, c)
+	writer.Wait()
+	return nil
+}
+
+func check(hello *attach.Hello) error {
+	switch {
+	case hello == nil:
+		return flow.Errorf(flow.Invalid, "a stream begins with a hello")
+	case hello.GetProtocol() != version:
+		return flow.Errorf(flow.Invalid, "the worker speaks version %d of the protocol, this member version %d", hello.GetProtocol(), version)
+	case hello.GetCredits() < 1 || hello.GetCredits() > maxCredits:
+		return flow.Errorf(flow.Invalid, "credits must be 1 to %d, are %d", maxCredits, hello.GetCredits())
+	case len(hello.GetServices()) == 0:
+		return flow.Errorf(flow.Invalid, "a worker that offers no service gets no job: name its services")
+	}
+	return nil
+}
+
+// join goes on with the session that a hello names, if it is still there, or begins a new one.
+func (s *Sessions) join(ctx context.Context, hello *attach.Hello, stream Stream) (*session, *connection, error) {
+	c := newConnection(stream)
+	if ses := s.resume(hello, c); ses != nil {
+		return ses, c, nil
+	}
+	s.count(hello.GetWorker(), 1)
+	if err := s.register(ctx, hello); err != nil {
+		s.uncount(hello.GetWorker())
+		return nil, nil, err
+	}
+	ses, err := s.begin(hello, c)
+	if err != nil {
+		s.uncount(hello.GetWorker())
+		return nil, nil, err
+	}
+	return ses, c, nil
+}
+
+func (s *Sessions) register(ctx context.Context, hello *attach.Hello) error {
+	if s.opts.Workers == nil {
+		return nil
+	}
+	return s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached", Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
+}
+
+func (s *Sessions) count(worker string, by int) (left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[worker] += by; s.names[worker] == 0 {
+		delete(s.names, worker)
+	}
+	return s.names[worker]
+}
+
+// uncount forgets a worker when it has no other session. One that only the member leaves is awaited by the next one.
+func (s *Sessions) uncount(worker string) {
+	s.mu.Lock()
+	leaving := s.shut
+	s.mu.Unlock()
+	if s.count(worker, -1) > 0 || leaving || s.opts.Workers == nil || s.ctx.Err() != nil {
+		return
+	}
+	if err := s.opts.Workers.Deregister(s.ctx, worker); err != nil && flow.ErrorKindOf(err) != flow.NotFound && s.ctx.Err() == nil {
+		s.opts.Logger.Warn("a worker that has gone is still listed", "worker", worker, "error", err)
+	}
+}
+
+func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.shut:
+		return nil, flow.Errorf(flow.Busy, "the member is about to end: attach to another one, or try again in a moment")
+	case len(s.byID) >= maxSessions:
+		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
+	}
+	ses := &session{all: s, id: rand.Text(), worker: hello.GetWorker(), services: distinct(hello.GetServices()), labels: distinct(hello.GetLabels()),
+		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c, heard: time.Now()}
+	s.byID[ses.id] = ses
+	s.some.Store(true)
+	for _, service := range ses.services {
+		s.offering[service] = append(s.offering[service], ses)
+	}
+	c.welcome = s.welcome(ses, false)
+	s.fill(ses)
+	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.services, "labels", ses.labels, "credits", ses.credits)
+	return ses, nil
+}
+
+func distinct(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+
+// resume gives a session its new stream. One whose old stream has not been noticed to be broken hangs that up.
+func (s *Sessions) resume(hello *attach.Hello, c *connection) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ses := s.byID[hello.GetSession()]
+	if ses == nil || ses.worker != hello.GetWorker() || ses.leaving {
+		return nil
+	}
+	if ses.timer != nil {
+		ses.timer.Stop()
+		ses.timer = nil
+	}
+	if old := ses.stream; old != nil {
+		old.stream.HangUp()
+	}
+	ses.stream, ses.heard, ses.credits = c, time.Now(), int(hello.GetCredits())
+	ses.reconcile(hello)
+	c.welcome = s.welcome(ses, true)
+	s.fill(ses)
+	s.opts.Logger.Info("a worker is back", "worker", ses.worker, "jobs", len(ses.grants))
+	return ses
+}
+
+func (s *Sessions) welcome(ses *session, resumed bool) *attach.Welcome {
+	return &attach.Welcome{Protocol: version, Session: ses.id, Resumed: resumed, HeartbeatMs: uint32(s.opts.Heartbeat.Milliseconds()),
+		GraceMs: uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
+}
+
+// part is the end of a stream. The session waits for its worker, unless that has said goodbye.
+func (s *Sessions) part(ses *session, c *connection) {
+	s.mu.Lock()
+	if ses.stream != c {
+		s.mu.Unlock()
+		return // the worker is back already
+	}
+	ses.stream = nil
+	if !ses.leaving && !s.shut && s.opts.Grace > 0 {
+		var timer *time.Timer
+		timer = time.AfterFunc(s.opts.Grace, func() { s.giveUp(ses, timer) })
+		ses.timer = timer
+		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker", ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.end(ses)
+}
+
+// giveUp ends a session whose worker has not come back in time.
+func (s *Sessions) giveUp(ses *session, timer *time.Timer) {
+	s.mu.Lock()
+	back := ses.timer != timer || s.ctx.Err() != nil
+	s.mu.Unlock()
+	if !back {
+		s.end(ses)
+	}
+}
+
+// end of a session: others carry out its jobs.
+func (s *Sessions) end(ses *session) {
+	s.mu.Lock()
+	if s.byID[ses.id] != ses || ses.stream != nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.byID, ses.id)
+	for _, service := range ses.services {
+		if s.offering[service] = slices.DeleteFunc(s.offering[service], func(o *session) bool { return o == ses }); len(s.offering[service]) == 0 {
+			delete(s.offering, service)
+		}
+	}
+	s.some.Store(len(s.byID) > 0 || time.Since(s.opened) < s.opts.Patience)
+	lost := ses.lose()
+	failed := s.hopeless()
+	s.mu.Unlock()
+	if len(lost) > 0 {
+		s.opts.Logger.Warn("a worker is gone; others get its jobs", "worker", ses.worker, "jobs", len(lost))
+	}
+	land(lost)
+	refuse(failed)
+	s.uncount(ses.worker)
+}

@@ -1,0 +1,168 @@
+package attached
+
+import (
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// session is an attached worker, also for a while after its stream broke. Its fields belong to the lock of Sessions.
+type session struct {
+	all      *Sessions
+	id       string
+	worker   string
+	services []string // sorted
+	labels   []string // sorted
+	credits  int
+	grants   map[uint64]*grant
+	last     uint64 // number given
+	out      outbox
+	stream   *connection // nil = it is broken
+	timer    *time.Timer // until it is given up
+	heard    time.Time
+	leaving  bool // the worker gets nothing more, and its session ends with its stream
+}
+
+// grant is a job that takes one of a session's credits until the worker has answered for it.
+type grant struct {
+	of      *session
+	number  uint64
+	passage carry.Passage // nil = nobody waits for it any longer
+	job     *attach.Job   // as the worker gets it
+	sent    bool
+	task    string
+	at      flow.Address
+	log     []byte
+}
+
+// outbox is what the worker is to be told next.
+type outbox struct {
+	jobs         []*grant
+	acknowledged []uint64
+	canceled     []uint64
+	told         bool // that the member leaves
+}
+
+func (ses *session) hasAll(labels []string) bool {
+	for _, label := range labels {
+		if _, has := slices.BinarySearch(ses.labels, label); !has {
+			return false
+		}
+	}
+	return true
+}
+
+// does says whether the session may get a job.
+func (ses *session) does(exec *flow.Exec) bool {
+	_, offered := slices.BinarySearch(ses.services, exec.Service)
+	return offered && ses.hasAll(exec.Labels)
+}
+
+// free are the credits that are left. A session without a stream takes nothing new.
+func (ses *session) free() int {
+	if ses.stream == nil || ses.leaving {
+		return 0
+	}
+	return ses.credits - len(ses.grants)
+}
+
+// give hands a job to the worker, unless nobody waits for it any longer.
+func (ses *session) give(p carry.Passage, job *flow.Job) bool {
+	if !p.Begin() {
+		return false
+	}
+	ses.last++
+	g := &grant{of: ses, number: ses.last, passage: p, job: jobFor(job, ses.last), task: job.Task, at: job.Address}
+	ses.grants[g.number], ses.all.held[p] = g, g
+	ses.out.jobs = append(ses.out.jobs, g)
+	return true
+}
+
+// jobFor a worker.
+func jobFor(j *flow.Job, number uint64) *attach.Job {
+	job := &attach.Job{Number: number, Id: j.ID(), Service: j.Exec.Service, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
+		Unit: uint32(j.Unit), Units: uint32(max(j.Units, 1)), Attempt: uint32(j.Attempt), TimeoutMs: j.TimeoutMS}
+	if j.Plan != nil {
+		job.Flow = j.Plan.FlowSlug
+	}
+	return job
+}
+
+// call has what is in the outbox sent.
+func (ses *session) call() {
+	ses.all.mu.Lock()
+	c := ses.stream
+	ses.all.mu.Unlock()
+	if c != nil {
+		c.call()
+	}
+}
+
+// landing is a job with its report.
+type landing struct {
+	carry.Passage
+	report flow.Report
+}
+
+func land(all []landing) {
+	for _, l := range all {
+		l.Land(l.report)
+	}
+}
+
+// let go of a grant; its job is to land if somebody still waits for it.
+func (ses *session) drop(g *grant) (p carry.Passage) {
+	delete(ses.grants, g.number)
+	if p = g.passage; p != nil {
+		delete(ses.all.held, p)
+	}
+	return p
+}
+
+// reconcile settles with a worker that is back what it still has. What never reached it is sent again, and what it has in
+// vain is canceled.
+func (ses *session) reconcile(hello *attach.Hello) {
+	ses.out = outbox{}
+	has := map[uint64]bool{}
+	for _, n := range hello.GetFinished() {
+		has[n] = true
+	}
+	for _, n := range hello.GetHeld() {
+		has[n] = true
+		if g := ses.grants[n]; g == nil || g.passage == nil {
+			ses.out.canceled = append(ses.out.canceled, n)
+		}
+	}
+	for _, g := range ses.inOrder() {
+		switch {
+		case has[g.number]:
+		case g.passage == nil:
+			ses.drop(g)
+		default:
+			ses.out.jobs = append(ses.out.jobs, g)
+		}
+	}
+}
+
+// inOrder are the grants as they were given.
+func (ses *session) inOrder() []*grant {
+	list := make([]*grant, 0, len(ses.grants))
+	for _, g := range ses.grants {
+		list = append(list, g)
+	}
+	slices.SortFunc(list, func(a, b *grant) int { return int(int64(a.number) - int64(b.number)) })
+	return list
+}
+
+// lose takes everything from a session that is over. What was never sent is not lost, nor what the member leaves behind.
+func (ses *session) lose() (lost []landing) {
+	for _, g := range ses.inOrder() {
+		if p := ses.drop(g); p != nil {
+			lost = append(lost, landing{p, flow.Report{Lost: true, Unbegun: !g.sent || ses.all.shut, Worker: ses.worker}})
+		}
+	}
+	return lost
+}

@@ -1,0 +1,214 @@
+package attached
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// connection is one stream of a session.
+type connection struct {
+	stream  Stream
+	welcome *attach.Welcome // nil = it is sent
+	wake    chan struct{}
+	over    chan struct{} // closed when nothing is received any more
+}
+
+func newConnection(stream Stream) *connection {
+	return &connection{stream: stream, wake: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// call has the writer look.
+func (c *connection) call() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+// silences is how many heartbeats may be missing.
+const silences = 3
+
+// write sends what there is to tell until the stream is over.
+func (s *Sessions) write(ses *session, c *connection) {
+	beat := time.NewTicker(s.opts.Heartbeat)
+	defer beat.Stop()
+	c.call() // for the welcome
+	for {
+		quiet := false
+		select {
+		case <-c.over:
+			return
+		case <-c.wake:
+			runtime.Gosched() // what is about to be told as well goes along
+		case <-beat.C:
+			s.tend(ses, c)
+			quiet = true
+		}
+		if !s.sendAll(ses, c, quiet) {
+			c.stream.HangUp()
+			return
+		}
+		if s.finished(ses, c) {
+			c.stream.HangUp()
+		}
+	}
+}
+
+// sendAll tells all there is to tell, or gives a sign of life if there is nothing.
+func (s *Sessions) sendAll(ses *session, c *connection, beat bool) bool {
+	for m := s.next(ses, c); m != nil; m = s.next(ses, c) {
+		if c.stream.Send(m) != nil {
+			return false
+		}
+		beat = false
+	}
+	return !beat || c.stream.Send(&attach.ToWorker{}) == nil
+}
+
+// tend hangs up on a worker that is silent, and passes the sign of life of another one on.
+func (s *Sessions) tend(ses *session, c *connection) {
+	s.mu.Lock()
+	silent := time.Since(ses.heard) > silences*s.opts.Heartbeat
+	load := len(ses.grants)
+	s.mu.Unlock()
+	if silent {
+		s.opts.Logger.Warn("an attached worker is silent", "worker", ses.worker)
+		c.stream.HangUp()
+	} else if s.opts.Workers != nil {
+		_ = s.opts.Workers.Heartbeat(s.ctx, ses.worker, load) // of one that somebody has deregistered nothing is listed
+	}
+}
+
+// batchBytes is how much one message holds, unless one job alone is more.
+const batchBytes = 1 << 20
+
+// next is a message with what there is to tell; nil = nothing.
+func (s *Sessions) next(ses *session, c *connection) *attach.ToWorker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ses.stream != c {
+		return nil
+	}
+	out := &ses.out
+	m := &attach.ToWorker{Welcome: c.welcome, Acknowledged: out.acknowledged, Canceled: out.canceled, Leaving: s.shut && !out.told}
+	c.welcome, out.acknowledged, out.canceled = nil, nil, nil
+	out.told = out.told || m.Leaving
+	n := 0
+	for bytes := 0; n < len(out.jobs) && bytes < batchBytes; n++ {
+		g := out.jobs[n]
+		if g.passage == nil { // it was withdrawn before it was sent
+			g.withdraw(m)
+			continue
+		}
+		g.sent = true
+		m.Jobs = append(m.Jobs, g.job)
+		bytes += len(g.job.GetInput()) + len(g.job.GetParams())
+	}
+	if out.jobs = out.jobs[n:]; len(out.jobs) == 0 {
+		out.jobs = nil
+	}
+	s.fill(ses) // in the place of what was withdrawn
+	if m.Welcome == nil && len(m.GetJobs()) == 0 && len(m.GetAcknowledged()) == 0 && len(m.GetCanceled()) == 0 && !m.GetLeaving() {
+		return nil
+	}
+	return m
+}
+
+// withdraw takes back a job that the worker has never seen: there is nothing to cancel.
+func (g *grant) withdraw(m *attach.ToWorker) {
+	g.of.drop(g)
+	for i, n := range m.GetCanceled() {
+		if n == g.number {
+			m.Canceled = append(m.Canceled[:i], m.Canceled[i+1:]...)
+			return
+		}
+	}
+}
+
+// finished says whether the member leaves and the worker has nothing left to do for it.
+func (s *Sessions) finished(ses *session, c *connection) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut && ses.stream == c && len(ses.grants) == 0
+}
+
+// read takes what the worker says until the stream is over.
+func (s *Sessions) read(ses *session, c *connection, m *attach.FromWorker) {
+	for {
+		s.hear(ses, c, m)
+		var err error
+		if m, err = c.stream.Receive(); err != nil {
+			return
+		}
+	}
+}
+
+// hear takes a message.
+func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
+	var landings []landing
+	s.mu.Lock()
+	if ses.stream != c {
+		s.mu.Unlock()
+		return // another stream has taken over
+	}
+	ses.heard = time.Now()
+	for _, p := range m.GetProgress() {
+		s.progress(ses, p)
+	}
+	for _, r := range m.GetResults() {
+		ses.out.acknowledged = append(ses.out.acknowledged, r.GetNumber())
+		if l, ok := ses.result(r); ok {
+			landings = append(landings, l)
+		}
+	}
+	if m.GetLeaving() {
+		ses.leaving = true
+	}
+	s.fill(ses)
+	s.mu.Unlock()
+	c.call()
+	land(landings)
+}
+
+// result ends a job. What the worker has said at it is kept first.
+func (ses *session) result(r *attach.Result) (landing, bool) {
+	g := ses.grants[r.GetNumber()]
+	if g == nil {
+		return landing{}, false // it was told before
+	}
+	p := ses.drop(g)
+	if p == nil {
+		return landing{}, false
+	}
+	l := landing{p, ses.report(r)}
+	if len(g.log) > 0 && ses.all.opts.Logs != nil {
+		ses.all.done.Go(func() {
+			l.report.Log = ses.all.keepLog(g)
+			l.Land(l.report)
+		})
+		return landing{}, false
+	}
+	return l, true
+}
+
+// report of a result. What a worker that leaves gives back is not lost.
+func (ses *session) report(r *attach.Result) flow.Report {
+	report := flow.Report{Worker: ses.worker, URL: "attached"}
+	switch r.GetOutcome() {
+	case attach.Outcome_OUTCOME_COMPLETED:
+		report.Output = r.GetOutput()
+	case attach.Outcome_OUTCOME_RETURNED:
+		report.Lost, report.Unbegun = true, ses.leaving || ses.all.shut
+	case attach.Outcome_OUTCOME_CANCELED:
+		report.Lost = true
+	default:
+		report.Error, report.Fatal = r.GetError(), r.GetFatal()
+		if report.Error == "" {
+			report.Error = "failed"
+		}
+	}
+	return report
+}

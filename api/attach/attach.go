@@ -1,0 +1,100 @@
+// Package attach is the route that workers attach to: one stream for each, which stays for as long as the worker does.
+package attach
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
+	wire "github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Stream is a worker's stream.
+type Stream = interface {
+	Receive() (*wire.FromWorker, error)
+	Send(*wire.ToWorker) error
+	// HangUp makes a Receive that waits, and all later ones, fail.
+	HangUp()
+}
+
+// Sessions is where workers attach.
+type Sessions interface {
+	// Serve is a worker's stream from its hello to its end. An error says why the worker is refused.
+	Serve(ctx context.Context, s Stream) error
+	// Shut tells all workers that the member leaves.
+	Shut()
+}
+
+// Workers is the family of routes.
+type Workers struct {
+	Sessions   Sessions
+	MaxMessage int64 // bytes of one message of a worker
+}
+
+// Mount adds the route behind the tokens.
+func (f Workers) Mount(s *api.Server) {
+	path, serve := wire.NewWorkersHandler(f,
+		connect.WithReadMaxBytes(int(f.MaxMessage)),
+		connect.WithCompression("gzip", nil, nil)) // it would take more time than it saves
+	s.MountStream("POST "+path, f.staying(serve))
+}
+
+type hangUpKey struct{}
+
+// staying lifts the time limits of requests from a stream, and tells the workers when the server begins to leave. The
+// stream then goes on until its worker has nothing left to do.
+func (f Workers) staying(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaving, leave := stream.Stay(w, r)
+		defer leave()
+		stop := context.AfterFunc(leaving, func() {
+			if r.Context().Err() == nil {
+				f.Sessions.Shut()
+			}
+		})
+		defer stop()
+		hangUp := func() {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // HTTP/2 always has deadlines
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), hangUpKey{}, hangUp)))
+	})
+}
+
+// Attach implements the service.
+func (f Workers) Attach(ctx context.Context, s *connect.BidiStream[wire.FromWorker, wire.ToWorker]) error {
+	hangUp, _ := ctx.Value(hangUpKey{}).(func())
+	err := f.Sessions.Serve(ctx, hanging{s, hangUp})
+	if err == nil {
+		return nil
+	}
+	return connect.NewError(codeOf(err), err)
+}
+
+type hanging struct {
+	*connect.BidiStream[wire.FromWorker, wire.ToWorker]
+	hangUp func()
+}
+
+func (s hanging) HangUp() { s.hangUp() }
+
+// codes of errors that workers can act on.
+var codes = map[flow.ErrorKind]connect.Code{
+	flow.Invalid: connect.CodeInvalidArgument, flow.Limit: connect.CodeResourceExhausted, flow.Busy: connect.CodeUnavailable,
+	flow.Denied: connect.CodePermissionDenied, flow.Conflict: connect.CodeAborted,
+}
+
+func codeOf(err error) connect.Code {
+	if code, known := codes[flow.ErrorKindOf(err)]; known {
+		return code
+	}
+	if errors.Is(err, context.Canceled) {
+		return connect.CodeCanceled
+	}
+	return connect.CodeInternal
+}
