@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,12 @@ type Config struct {
 	// Labels it has, such as "gpu": a job that asks for labels goes to workers that have them all.
 	Labels []string
 
-	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Neither means Pull.
-	Push, Pull bool
+	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Attach makes it dial in and get its jobs over that
+	// one stream: it goes without the others. None means Pull.
+	Push, Pull, Attach bool
+	// Servers are addresses of other members, beside Server, that an attached worker goes to when it cannot stay where
+	// it is.
+	Servers []string
 	// URL is where the engine reaches a push worker. The environment's WORKER_URL, else
 	// http://localhost:8080. When its port is taken a free one is used, and told to the engine.
 	URL string
@@ -50,7 +55,7 @@ type Config struct {
 	// Heartbeat is how often the worker gives a sign of life, and asks whether its pulled jobs are
 	// still wanted; 5 s.
 	Heartbeat time.Duration
-	// NoteAfter is how long a pulled job must have run before the engine is told that it is
+	// NoteAfter is how long a pulled or attached worker's job must have run before the engine is told that it is
 	// running; 250 ms. Short jobs are spared the message.
 	NoteAfter time.Duration
 	// Logger hears what goes wrong, never what jobs are about; slog.Default().
@@ -60,8 +65,12 @@ type Config struct {
 func (c Config) orDefault() Config {
 	c.Server = baseURL(cmp.Or(c.Server, os.Getenv("REGISTRY_URL"), "http://localhost:8070"))
 	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
-	if !c.Push {
+	if !c.Push && !c.Attach {
 		c.Pull = true
+	}
+	c.Servers = slices.Clone(c.Servers)
+	for i, server := range c.Servers {
+		c.Servers[i] = baseURL(server)
 	}
 	if c.ID == "" {
 		c.ID = madeUpID()

@@ -34,7 +34,7 @@ type Job struct {
 	// Attempt says which try it is, from 1; 0 when the engine does not tell.
 	Attempt int
 
-	// Log keeps what is written to it with a pulled job, up to 256 KiB. It is never nil.
+	// Log keeps what is written to it with a pulled or attached worker's job, up to 256 KiB. It is never nil.
 	Log io.Writer
 }
 

@@ -51,8 +51,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := named("label", w.cfg.Labels); err != nil {
 		return err
 	}
-	if _, err := parseAddress("server", w.cfg.Server); err != nil {
-		return err
+	for _, server := range append([]string{w.cfg.Server}, w.cfg.Servers...) {
+		if _, err := parseAddress("server", server); err != nil {
+			return err
+		}
+	}
+	if w.cfg.Attach {
+		return w.runAttached(ctx, services)
 	}
 	if w.server.trustless != nil {
 		return w.server.trustless

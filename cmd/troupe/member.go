@@ -36,20 +36,21 @@ type memberFlags struct {
 	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts run in and may not name a work_dir outside of."`
 	ChildEnv      []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
 
-	MaxDepth     int           `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
-	MaxUnits     int           `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
-	MaxSteps     int           `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
-	MaxWindow    int           `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
-	MaxValue     int           `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
-	MaxShared    int           `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
-	MaxFunctions int           `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
-	MaxScripts   int           `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once (256)."`
-	MaxCalls     int           `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
-	Visibility   time.Duration `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`
-	IdleAfter    time.Duration `env:"TROUPE_IDLE_AFTER" group:"Limits" help:"How long a task that only waits stays in memory (3s)."`
-	WorkerTTL    time.Duration `env:"TROUPE_WORKER_TTL" group:"Limits" help:"How long after its last heartbeat a worker counts as gone (15s)."`
-	WorkerSave   time.Duration `env:"TROUPE_WORKER_SAVE" group:"Limits" help:"How often heartbeats are written down (5s)."`
-	Retention    time.Duration `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
+	MaxDepth     int            `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
+	MaxUnits     int            `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
+	MaxSteps     int            `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
+	MaxWindow    int            `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
+	MaxValue     int            `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
+	MaxShared    int            `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
+	MaxFunctions int            `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
+	MaxScripts   int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once (256)."`
+	MaxCalls     int            `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
+	Visibility   time.Duration  `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`
+	IdleAfter    time.Duration  `env:"TROUPE_IDLE_AFTER" group:"Limits" help:"How long a task that only waits stays in memory (3s)."`
+	WorkerTTL    time.Duration  `env:"TROUPE_WORKER_TTL" group:"Limits" help:"How long after its last heartbeat a worker counts as gone (15s)."`
+	WorkerSave   time.Duration  `env:"TROUPE_WORKER_SAVE" group:"Limits" help:"How often heartbeats are written down (5s)."`
+	ResumeGrace  *time.Duration `env:"TROUPE_RESUME_GRACE" group:"Limits" help:"How long the jobs of an attached worker wait for it when its stream breaks (5s); 0 = others get them at once."`
+	Retention    time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
 	LogFormat string `env:"TROUPE_LOG_FORMAT" enum:"text,json" default:"text" group:"Logs" help:"Form of the log on stderr: text or json."`
 	LogLevel  string `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" group:"Logs" help:"Least level that is logged: debug, info, warn or error."`
@@ -70,11 +71,22 @@ func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
-		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention,
+		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
 		Logger:        f.logger(stderr),
 	}, nil
+}
+
+// resumeGrace is negative where none is wanted, because 0 means the default.
+func (f *memberFlags) resumeGrace() time.Duration {
+	switch {
+	case f.ResumeGrace == nil:
+		return 0
+	case *f.ResumeGrace <= 0:
+		return -1
+	}
+	return *f.ResumeGrace
 }
 
 func (f *memberFlags) store() string {

@@ -1,0 +1,358 @@
+package attach_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+const one = `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"double","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`
+
+func double(_ context.Context, job worker.Job) (any, error) {
+	var n float64
+	if err := json.Unmarshal(job.Input, &n); err != nil {
+		return nil, worker.Fatal(err)
+	}
+	return 2 * n, nil
+}
+
+func TestAnAttachedWorkerCarriesOutJobs(t *testing.T) {
+	for name, store := range map[string]func(t *testing.T) string{
+		"sqlite":   func(*testing.T) string { return "" },
+		"postgres": func(t *testing.T) string { return pgtest.DSN(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, troupe.Config{Store: store(t)})
+			stop := s.attach(worker.Config{ID: "w"}, map[string]worker.Handler{"double": double})
+			s.listed(1)
+			require.Equal(t, map[string]bool{"w": true}, s.workers())
+			s.publish("one", one)
+			s.publish("plain", `{"start":"a","nodes":{"a":{"service":"double","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`)
+			for _, flow := range []string{"one", "plain"} {
+				r := s.end(s.start(flow, map[string]any{"n": 21}))
+				require.EqualValues(t, "completed", r.Status, r.Error)
+				require.JSONEq(t, `{"out":42}`, string(r.Value))
+			}
+			stop()
+			s.listed(0)
+			r := s.end(s.start("one", map[string]any{"n": 21}))
+			require.Contains(t, r.Error, "no worker")
+		})
+	}
+}
+
+func TestWhatAHandlerComesTo(t *testing.T) {
+	s := open(t, troupe.Config{})
+	got := make(chan worker.Job, 1)
+	s.attach(worker.Config{}, map[string]worker.Handler{
+		"tell":  func(_ context.Context, j worker.Job) (any, error) { j.Log = nil; got <- j; return "told", nil },
+		"fail":  func(context.Context, worker.Job) (any, error) { return nil, errors.New("no luck") },
+		"panic": func(context.Context, worker.Job) (any, error) { panic("boom") },
+		"large": func(context.Context, worker.Job) (any, error) { return make([]byte, 9<<20), nil },
+	})
+	s.listed(1)
+	for service, want := range map[string]string{"tell": "", "fail": "no luck", "panic": "boom", "large": "the result was refused", "other": "no worker"} {
+		s.publish(service, fmt.Sprintf(`{"start":"a","nodes":{"a":{"exec_type":"remote","service":%q,"params":{"p":1},"prep":{"input_key":"$params.n"}}}}`, service))
+		r := s.end(s.start(service, map[string]any{"n": []int{1}}))
+		if want == "" {
+			require.EqualValues(t, "completed", r.Status, r.Error)
+			continue
+		}
+		require.Contains(t, r.Error, want)
+	}
+	j := <-got
+	require.JSONEq(t, `[1]`, string(j.Input))
+	require.JSONEq(t, `{"n":[1],"p":1}`, string(j.Params))
+	require.Equal(t, []any{"tell", "a", 1, 1, 0, "tell"}, []any{j.Flow, j.Step, j.Attempt, j.Units, j.Unit, j.Service})
+}
+
+const many = `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"remote","service":"double","parallel_mode":"concurrent","prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
+
+func TestAWorkerNeverHasMoreJobsThanCredits(t *testing.T) {
+	s := open(t, troupe.Config{})
+	var now, most [2]atomic.Int32
+	for i := range 2 {
+		s.attach(worker.Config{ID: fmt.Sprint(i), Concurrency: 3 + i}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+			n := now[i].Add(1)
+			defer now[i].Add(-1)
+			for m := most[i].Load(); n > m && !most[i].CompareAndSwap(m, n); m = most[i].Load() {
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+			}
+			return double(ctx, job)
+		}})
+	}
+	s.listed(2)
+	s.publish("many", many)
+	r := s.end(s.start("many", map[string]any{"list": make([]int, 200)}))
+	require.EqualValues(t, "completed", r.Status, r.Error)
+	for i := range 2 {
+		require.Equal(t, int32(3+i), most[i].Load(), "all credits of a worker are used, and no more")
+	}
+}
+
+func TestAWorkerThatIsSlowHoldsUpNobodyElse(t *testing.T) {
+	s := open(t, troupe.Config{})
+	leave := make(chan struct{})
+	s.attach(worker.Config{ID: "slow", Concurrency: 1}, map[string]worker.Handler{"slow": func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil }})
+	s.attach(worker.Config{ID: "quick"}, map[string]worker.Handler{"double": double})
+	s.listed(2)
+	s.publish("slow", `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"remote","service":"slow","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}`)
+	s.publish("one", one)
+	held := s.start("slow", map[string]any{"list": make([]int, 1000)}) // more than this member has places for jobs of its own
+	for range 20 {
+		require.EqualValues(t, "completed", s.end(s.start("one", map[string]any{"n": 1})).Status)
+	}
+	close(leave)
+	require.EqualValues(t, "completed", s.end(held).Status)
+}
+
+func TestABrokenStreamIsResumedWithoutASecondRun(t *testing.T) {
+	s := open(t, troupe.Config{ResumeGrace: time.Minute})
+	c := newCable(t, s.url[len("http://"):])
+	began, leave := make(chan string, 100), make(chan struct{})
+	s.attach(worker.Config{Server: c.url()}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		began <- job.ID
+		select {
+		case <-leave:
+		case <-ctx.Done():
+		}
+		return double(ctx, job)
+	}})
+	s.listed(1)
+	s.publish("one", one)
+	meanwhile, after := s.start("one", map[string]any{"n": 1}), ""
+	<-began
+	c.sever()
+	close(leave) // one is finished while nobody hears of it
+	after = s.start("one", map[string]any{"n": 2})
+	c.mend()
+	require.JSONEq(t, `{"out":2}`, string(s.end(meanwhile).Value))
+	require.JSONEq(t, `{"out":4}`, string(s.end(after).Value))
+	require.Len(t, began, 1, "the second one alone has begun since")
+}
+
+func TestManyCutsLoseNothingAndRepeatNothing(t *testing.T) {
+	s := open(t, troupe.Config{ResumeGrace: time.Minute})
+	c := newCable(t, s.url[len("http://"):])
+	var mu sync.Mutex
+	began := map[string]int{}
+	s.attach(worker.Config{Server: c.url(), Concurrency: 8}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		mu.Lock()
+		began[job.ID]++
+		mu.Unlock()
+		return double(ctx, job)
+	}})
+	s.listed(1)
+	s.publish("many", many)
+	task := s.start("many", map[string]any{"list": make([]int, 2000)})
+	for cut := range 10 {
+		require.Eventually(t, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(began) >= 100*(cut+1)
+		}, patience, time.Millisecond)
+		c.sever()
+		c.mend()
+	}
+	require.EqualValues(t, "completed", s.end(task).Status)
+	require.Len(t, began, 2000)
+	for job, n := range began {
+		require.Equal(t, 1, n, job)
+	}
+}
+
+func TestAfterTheGraceOthersGetTheJobs(t *testing.T) {
+	s := open(t, troupe.Config{ResumeGrace: -1})
+	c := newCable(t, s.url[len("http://"):])
+	began := make(chan string, 10)
+	s.attach(worker.Config{Server: c.url(), ID: "first", Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		began <- "first"
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	s.listed(1)
+	s.publish("one", one)
+	task := s.start("one", map[string]any{"n": 4})
+	require.Equal(t, "first", <-began)
+	s.attach(worker.Config{ID: "second"}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		began <- "second"
+		return double(ctx, job)
+	}})
+	s.listed(2)
+	c.sever()
+	require.JSONEq(t, `{"out":8}`, string(s.end(task).Value))
+	require.Equal(t, "second", <-began)
+	require.Empty(t, began)
+}
+
+func TestACancellationReachesTheHandler(t *testing.T) {
+	s := open(t, troupe.Config{})
+	began, ended := make(chan struct{}), make(chan error, 1)
+	s.attach(worker.Config{Concurrency: 1}, map[string]worker.Handler{
+		"double": func(ctx context.Context, job worker.Job) (any, error) {
+			close(began)
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return nil, ctx.Err()
+		},
+		"next": double,
+	})
+	s.listed(1)
+	s.publish("one", one)
+	s.publish("next", `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"next","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`)
+	task := s.start("one", map[string]any{"n": 1})
+	<-began
+	next := s.start("next", map[string]any{"n": 3}) // which waits for the only credit
+	require.NoError(t, s.engine.Cancel(t.Context(), task))
+	require.ErrorContains(t, <-ended, "nobody waits for this job")
+	require.JSONEq(t, `{"out":6}`, string(s.end(next).Value))
+	require.EqualValues(t, "canceled", s.end(task).Status)
+}
+
+func TestATimeoutReachesTheHandler(t *testing.T) {
+	s := open(t, troupe.Config{})
+	ended := make(chan error, 1)
+	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return nil, ctx.Err()
+	}})
+	s.listed(1)
+	s.publish("short", `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"double","timeout_ms":50}}}`)
+	require.Contains(t, s.end(s.start("short", nil)).Error, "timeout")
+	require.Error(t, <-ended)
+}
+
+func TestAWorkerThatLeavesFinishesWhatItHasAndGivesBackTheRest(t *testing.T) {
+	s := open(t, troupe.Config{})
+	var began [2]atomic.Int32
+	at, leave := make(chan struct{}, 10), make(chan struct{})
+	stop := s.attach(worker.Config{ID: "first", Concurrency: 2}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		began[0].Add(1)
+		at <- struct{}{}
+		<-leave
+		return double(ctx, job)
+	}})
+	s.listed(1)
+	s.publish("many", many)
+	task := s.start("many", map[string]any{"list": make([]int, 10)})
+	<-at
+	<-at
+	s.attach(worker.Config{ID: "second"}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		if began[1].Add(1) == 1 {
+			close(leave)
+		}
+		return double(ctx, job)
+	}})
+	stop()
+	require.EqualValues(t, "completed", s.end(task).Status)
+	require.Equal(t, []int32{2, 8}, []int32{began[0].Load(), began[1].Load()})
+}
+
+func TestAMemberThatLeavesLetsWorkersFinish(t *testing.T) {
+	s := open(t, troupe.Config{})
+	began, leave := make(chan string, 10), make(chan struct{})
+	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		began <- job.ID
+		<-leave
+		return double(ctx, job)
+	}})
+	s.listed(1)
+	s.publish("one", one)
+	task := s.start("one", map[string]any{"n": 5})
+	<-began
+	time.AfterFunc(100*time.Millisecond, func() { close(leave) })
+	s.leave()
+	s.begin(s.url[len("http://"):])
+	require.JSONEq(t, `{"out":10}`, string(s.end(task).Value))
+	require.Empty(t, began, "it was finished before the member was gone")
+	require.JSONEq(t, `{"out":12}`, string(s.end(s.start("one", map[string]any{"n": 6})).Value), "the worker is awaited, and comes back by itself")
+}
+
+func TestWhoMayAttach(t *testing.T) {
+	s := open(t, troupe.Config{Tokens: []string{"secret"}})
+	began := make(chan struct{}, 10)
+	handlers := map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		began <- struct{}{}
+		return double(ctx, job)
+	}}
+	s.publish("one", one)
+	s.attach(worker.Config{Token: "wrong"}, handlers)
+	s.attach(worker.Config{}, handlers)
+	resp, err := http.Post(s.url+"/troupe.attach.v1.Workers/Attach", "application/grpc", nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.Eventually(t, func() bool { // the first jobs after a start may be for workers of before
+		return s.end(s.start("one", map[string]any{"n": 1})).Error != ""
+	}, patience, time.Millisecond)
+	require.Empty(t, began)
+	s.attach(worker.Config{Token: "secret"}, handlers)
+	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
+}
+
+func TestLabelsAreHeeded(t *testing.T) {
+	s := open(t, troupe.Config{})
+	by := func(name string) map[string]worker.Handler {
+		return map[string]worker.Handler{"who": func(context.Context, worker.Job) (any, error) { return name, nil }}
+	}
+	s.attach(worker.Config{ID: "plain"}, by("plain"))
+	s.attach(worker.Config{ID: "gpu", Labels: []string{"gpu", "eu"}}, by("gpu"))
+	s.listed(2)
+	s.publish("gpu", `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"who","labels":["gpu"],"post":{"output_key":"out"}}}}`)
+	s.publish("us", `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"who","labels":["us"]}}}`)
+	for range 10 {
+		require.JSONEq(t, `{"out":"gpu"}`, string(s.end(s.start("gpu", nil)).Value))
+	}
+	require.Contains(t, s.end(s.start("us", nil)).Error, "no worker with the labels us")
+}
+
+func TestWhatAJobSaysIsKept(t *testing.T) {
+	s := open(t, troupe.Config{})
+	ids := make(chan string, 1)
+	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		fmt.Fprintln(job.Log, "first line")
+		fmt.Fprintln(job.Log, "second line")
+		ids <- job.ID
+		return double(ctx, job)
+	}})
+	s.listed(1)
+	s.publish("one", one)
+	require.EqualValues(t, "completed", s.end(s.start("one", map[string]any{"n": 1})).Status)
+	resp, err := http.Get(s.url + "/v1/jobs/" + <-ids + "/log")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var log struct{ Content string }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&log))
+	require.Equal(t, "first line\nsecond line\n", log.Content)
+}
+
+func TestAWorkerAttachesOverTLS(t *testing.T) {
+	ca := certtest.New(t)
+	own := ca.Issue(t)
+	s := open(t, troupe.Config{TLSCert: own.Cert, TLSKey: own.Key})
+	s.publish("one", one)
+	handlers := map[string]worker.Handler{"double": double}
+	address := s.url[len("http://"):]
+	s.attach(worker.Config{Server: "http://" + address}, handlers)  // which does not speak TLS
+	s.attach(worker.Config{Server: "https://" + address}, handlers) // which does not believe the member
+	s.attach(worker.Config{Server: "https://" + address, Trust: client.Trust{CA: ca.File}}, handlers)
+	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
+}

@@ -1,0 +1,228 @@
+package attach_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+func TestMain(m *testing.M) {
+	code := pgtest.Main(m)
+	err := goleak.Find()
+	for tries := 0; err != nil && tries < 4; tries++ { // the actor library counts the last dead letters for a while
+		err = goleak.Find()
+	}
+	if code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+const patience = time.Minute
+
+// stage is a member with its API on loopback.
+type stage struct {
+	*testing.T
+	engine *troupe.Engine
+	cfg    troupe.Config
+	url    string
+	leave  func() // and wait until the member is gone
+}
+
+// open begins a member. It is on a SQLite file unless cfg says otherwise.
+func open(t *testing.T, cfg troupe.Config) *stage {
+	if cfg.Store == "" {
+		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	}
+	cfg.Logger = slog.New(slog.NewTextHandler(testLog{t}, nil))
+	s := &stage{T: t, cfg: cfg}
+	s.begin("127.0.0.1:0")
+	return s
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Logf("%s", p)
+	return len(p), nil
+}
+
+func (s *stage) begin(address string) {
+	s.Helper()
+	engine, err := troupe.Open(s.Context(), s.cfg)
+	require.NoError(s, err)
+	l, err := net.Listen("tcp", address)
+	require.NoError(s, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- engine.Serve(ctx, l) }()
+	s.engine, s.url = engine, "http://"+l.Addr().String()
+	s.leave = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(s, <-served)
+		require.NoError(s, engine.Close())
+	})
+	s.Cleanup(s.leave)
+}
+
+// attach runs a worker until the test ends or the function is called.
+func (s *stage) attach(cfg worker.Config, handlers map[string]worker.Handler) (stop func()) {
+	if cfg.Server == "" {
+		cfg.Server = s.url
+	}
+	cfg.Attach = true
+	cfg.Logger = slog.New(slog.NewTextHandler(testLog{s.T}, nil))
+	w := worker.New(cfg)
+	for service, h := range handlers {
+		w.Handle(service, h)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(s, <-ended)
+	})
+	s.Cleanup(stop)
+	return stop
+}
+
+// listed waits until so many workers are listed as attached.
+func (s *stage) listed(n int) {
+	s.Helper()
+	require.Eventually(s, func() bool { return len(s.workers()) == n }, patience, time.Millisecond)
+}
+
+// workers that are attached, by name.
+func (s *stage) workers() map[string]bool {
+	resp, err := http.Get(s.url + "/v1/workers")
+	require.NoError(s, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(s, err)
+	var answer struct {
+		Items []struct{ ID, Type string }
+	}
+	require.NoError(s, json.Unmarshal(text, &answer), "%s", text)
+	found := map[string]bool{}
+	for _, w := range answer.Items {
+		if w.Type == "attached" {
+			found[w.ID] = true
+		}
+	}
+	return found
+}
+
+func (s *stage) publish(slug, definition string) {
+	s.Helper()
+	require.NoError(s, s.engine.Publish(s.Context(), slug, []byte(definition)))
+}
+
+func (s *stage) start(slug string, params any) (task string) {
+	s.Helper()
+	id, err := s.engine.Start(s.Context(), slug, params)
+	require.NoError(s, err)
+	return id
+}
+
+// end waits for a task: its status, error and the key out of what it came to.
+func (s *stage) end(task string) *troupe.Result {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	r, err := s.engine.Wait(ctx, task)
+	require.NoError(s, err)
+	return r
+}
+
+// cable is a connection between workers and a member that can be cut.
+type cable struct {
+	to    string
+	l     net.Listener
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	cut   bool
+	done  sync.WaitGroup
+}
+
+func newCable(t *testing.T, to string) *cable {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := &cable{to: to, l: l, conns: map[net.Conn]bool{}}
+	c.done.Go(c.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		c.sever()
+		c.done.Wait()
+	})
+	return c
+}
+
+func (c *cable) url() string { return "http://" + c.l.Addr().String() }
+
+func (c *cable) accept() {
+	for {
+		in, err := c.l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", c.to)
+		if err != nil || !c.keep(in, out) {
+			_ = in.Close()
+			if out != nil {
+				_ = out.Close()
+			}
+			continue
+		}
+		for _, p := range [][2]net.Conn{{in, out}, {out, in}} {
+			c.done.Go(func() {
+				_, _ = io.Copy(p[0], p[1])
+				_ = p[0].Close()
+				_ = p[1].Close()
+			})
+		}
+	}
+}
+
+func (c *cable) keep(conns ...net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range conns {
+		c.conns[conn] = true
+	}
+	return !c.cut
+}
+
+// sever cuts the cable; nobody gets through until it is mended.
+func (c *cable) sever() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = true
+	for conn := range c.conns {
+		_ = conn.Close()
+	}
+	clear(c.conns)
+}
+
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = false
+}

@@ -1,0 +1,280 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire/attach"
+)
+
+var errOver = errors.New("worker: the session that this job was of is over")
+
+// attachment is a worker that is attached, over all streams of its life.
+type attachment struct {
+	worker   *Worker
+	services []string
+	servers  []string
+	jobs     context.Context // of the handlers
+	line     *line           // to the members
+	wake     chan struct{}
+
+	connected atomic.Bool // there is a stream
+
+	mu       sync.Mutex
+	session  string // "" = there is none to go on with
+	most     int    // bytes of a message
+	held     map[uint64]*attached
+	finished map[uint64]*attach.Result // that are not acknowledged
+	unsent   []*attach.Result          // of those, on the present stream
+	progress []*attach.Progress        // that is not sent; it goes before the results
+	leaving  bool                      // this worker ends
+	idle     chan struct{}             // closed when it is leaving and nothing is left
+}
+
+// attached is a job in this worker's hands.
+type attached struct {
+	*attach.Job
+	ctx    context.Context // of the handler
+	cancel context.CancelCauseFunc
+	begun  time.Time // zero = it waits for a slot
+	noted  bool
+	log    attachedLog
+}
+
+// runAttached works until ctx ends, and then for up to Grace on what it has begun.
+func (w *Worker) runAttached(ctx context.Context, services []string) error {
+	if w.cfg.Push || w.cfg.Pull {
+		return errors.New("worker: Attach goes without Push and Pull: run another worker beside this one")
+	}
+	to, err := newLine(&w.cfg)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	jobs, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	a := &attachment{worker: w, services: services, servers: append([]string{w.cfg.Server}, w.cfg.Servers...), jobs: jobs, line: to,
+		wake: make(chan struct{}, 1), held: map[uint64]*attached{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
+	over := make(chan struct{})
+	go func() { // ends before this function does
+		defer close(over)
+		a.stay(streams)
+	}()
+	<-ctx.Done()
+	a.leave()
+	if !waitFor(a.idle, w.cfg.Grace) {
+		w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
+		abandon()
+		waitFor(a.idle, partingTime) // handlers that heed their context come back at once
+	}
+	if a.connected.Load() {
+		waitFor(over, partingTime) // it says goodbye
+	}
+	hangUp()
+	<-over
+	return nil
+}
+
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// stay keeps the worker attached to one of its servers until ctx ends, or it has left.
+func (a *attachment) stay(ctx context.Context) {
+	var pause backoff
+	for server := 0; ctx.Err() == nil && !a.gone(); {
+		address := a.servers[server%len(a.servers)]
+		member := &member{address: address}
+		err := a.attach(ctx, member)
+		if ctx.Err() != nil || a.gone() {
+			return
+		}
+		if member.welcome {
+			pause = backoff{}
+		}
+		if !member.welcome || member.leaves {
+			server++ // else the session may go on where it was
+		}
+		if pause.next == 0 {
+			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)
+		}
+		pause.wait(ctx, err)
+	}
+}
+
+// leave has the engine give nothing more, and gives back what has not begun.
+func (a *attachment) leave() {
+	a.mu.Lock()
+	a.leaving = true
+	for n, j := range a.held {
+		if j.begun.IsZero() {
+			j.cancel(errLeaving)
+			a.finish(n, &attach.Result{Number: n, Outcome: attach.Outcome_OUTCOME_RETURNED})
+		}
+	}
+	a.settle()
+	a.mu.Unlock()
+	a.call()
+}
+
+// settle notes that nothing is left to do for a worker that leaves.
+func (a *attachment) settle() {
+	if a.leaving && len(a.held) == 0 && len(a.finished) == 0 && !closed(a.idle) {
+		close(a.idle)
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *attachment) gone() bool { return closed(a.idle) }
+
+// call has the writer of the stream look.
+func (a *attachment) call() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+// take begins jobs.
+func (a *attachment) take(jobs []*attach.Job) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, job := range jobs {
+		if a.held[job.GetNumber()] != nil {
+			continue
+		}
+		j := &attached{Job: job}
+		j.ctx, j.cancel = context.WithCancelCause(a.jobs)
+		a.held[job.GetNumber()] = j
+		a.worker.load.Add(1)
+		a.worker.jobs.Go(func() {
+			defer a.worker.load.Add(-1)
+			defer j.cancel(nil)
+			a.carryOut(j)
+		})
+	}
+}
+
+// begin is asked before a job's handler is called: not for one that is canceled or given back.
+func (a *attachment) begin(j *attached) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held[j.GetNumber()] != j || j.ctx.Err() != nil {
+		return false
+	}
+	j.begun = time.Now()
+	return true
+}
+
+func (a *attachment) carryOut(j *attached) {
+	result := &attach.Result{Number: j.GetNumber(), Outcome: attach.Outcome_OUTCOME_CANCELED}
+	if a.worker.takeSlot(j.ctx) {
+		if a.begin(j) {
+			a.handle(j, result)
+		}
+		a.worker.freeSlot()
+	}
+	if a.jobs.Err() != nil { // it is given up at the end of the grace, and is not ours to fail
+		result = &attach.Result{Number: j.GetNumber(), Outcome: attach.Outcome_OUTCOME_RETURNED}
+	}
+	a.mu.Lock()
+	if a.held[j.GetNumber()] == j {
+		a.finish(j.GetNumber(), result)
+	}
+	a.mu.Unlock()
+	a.call()
+}
+
+// handle calls the handler of a job.
+func (a *attachment) handle(j *attached, result *attach.Result) {
+	h := a.worker.handler(j.GetService())
+	if h == nil {
+		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + j.GetService()) }
+	}
+	answer := a.worker.call(j.ctx, h, j.job())
+	switch {
+	case j.ctx.Err() != nil:
+	case answer.Error != "":
+		result.Outcome, result.Error, result.Fatal = attach.Outcome_OUTCOME_FAILED, answer.Error, answer.Fatal
+	default:
+		result.Outcome, result.Output = attach.Outcome_OUTCOME_COMPLETED, answer.Result
+	}
+	a.fit(result)
+}
+
+// job is what its handler is told.
+func (j *attached) job() Job {
+	return Job{ID: j.GetId(), Service: j.GetService(), Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(), Flow: j.GetFlow(),
+		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Log: &j.log}
+}
+
+func orJSON(raw []byte, empty string) []byte {
+	if len(raw) == 0 {
+		return []byte(empty)
+	}
+	return raw
+}
+
+// around is what a message takes beside a result.
+const around = 4 << 10
+
+// fit makes an error of a result that is too large to be sent.
+func (a *attachment) fit(r *attach.Result) {
+	a.mu.Lock()
+	most := a.most
+	a.mu.Unlock()
+	if size := len(r.GetOutput()) + len(r.GetError()); most > 0 && size > most-around {
+		*r = attach.Result{Number: r.GetNumber(), Outcome: attach.Outcome_OUTCOME_FAILED, Fatal: true,
+			Error: fmt.Sprintf("the result was refused: it has %d bytes, more than the engine takes", size)}
+	}
+}
+
+// finish keeps a result until the engine has it. The lock is held.
+func (a *attachment) finish(number uint64, r *attach.Result) {
+	a.say(&attach.Progress{Number: number, Log: a.held[number].log.take()})
+	delete(a.held, number)
+	a.finished[number] = r
+	a.unsent = append(a.unsent, r)
+}
+
+// cancel ends jobs that nobody waits for any longer.
+func (a *attachment) cancel(numbers []uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range numbers {
+		if j := a.held[n]; j != nil {
+			j.cancel(errCanceled)
+		}
+	}
+}
+
+// forget results that the engine has.
+func (a *attachment) forget(numbers []uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range numbers {
+		delete(a.finished, n)
+	}
+	a.settle()
+}
