@@ -102,7 +102,7 @@ func (b *bench) openWorker() error {
 		leave()
 		return err
 	}
-	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull",
+	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull", Attach: b.o.worker == "attach",
 		URL: "http://127.0.0.1:8080", Concurrency: 256})
 	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return noop(job.Input) })
 	b.background(func() error {

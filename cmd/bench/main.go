@@ -45,7 +45,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw; peer or table")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
-	flag.StringVar(&o.worker, "worker", "func", "func, push or pull: who carries out the steps")
+	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
 	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
 	flag.IntVar(&o.steps, "steps", 0, "steps of a chain, nodes of a dag; 0 = 10 and 1,000")

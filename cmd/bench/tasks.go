@@ -46,6 +46,8 @@ func (b *bench) exec() string {
 	switch b.o.worker {
 	case "push":
 		return `exec_type: http, service: noop`
+	case "attach":
+		return `exec_type: remote, service: noop`
 	case "pull":
 		return `exec_type: queue, service: noop`
 	default:
