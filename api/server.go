@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,10 @@ import (
 type Config struct {
 	Member
 	Families []Family // of routes, beside the shell's own
+
+	// Apart is what is not for people, by how its paths begin: it checks who comes itself, and its requests have no bounds
+	// of time or size but its own. They end with the server.
+	Apart map[string]http.Handler
 
 	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
@@ -87,7 +92,22 @@ func (s *Server) routes() {
 
 // Handler is everything together, for a listener of the caller's.
 func (s *Server) Handler() http.Handler {
-	return s.observed(s.timed(s.bounded(s.known(legible(s.mux)))))
+	return s.apart(s.observed(s.timed(s.bounded(s.known(legible(s.mux))))))
+}
+
+// apart serves what is not for people beside everything else.
+func (s *Server) apart(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for prefix, h := range s.cfg.Apart {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				ctx, leave := stream.Stay(w, r)
+				defer leave()
+				h.ServeHTTP(w, r.WithContext(ctx))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // bounded keeps bodies within the limit; reading on is an error that becomes 413.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -151,6 +152,38 @@ func TestBodiesAreBounded(t *testing.T) {
 	require.Equal(t, 413, resp.StatusCode)
 	require.Contains(t, body, "the body is larger than 1000 bytes")
 	require.Contains(t, body, "--max-value")
+}
+
+func TestWhatIsApartKnowsNoBoundsButItsOwn(t *testing.T) {
+	heard := make(chan int, 1)
+	apart := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusAccepted)
+		_ = http.NewResponseController(w).Flush()
+		heard <- len(b)
+		<-r.Context().Done()
+	})
+	s := serve(t, api.Config{Member: api.Member{MaxBody: 10}, ReadTimeout: 50 * time.Millisecond, Tokens: []string{"t"}, Apart: map[string]http.Handler{"/apart.v1/": apart}})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/apart.v1/Stay", strings.NewReader(strings.Repeat("x", 1000)))
+	require.NoError(t, err)
+	r.Host = "member-1.elsewhere"
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusAccepted, resp.StatusCode, "it needs no token, and is asked by whatever name")
+	require.Equal(t, 1000, <-heard)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := resp.Body.Read(make([]byte, 1))
+		ended <- errors.Join(err, resp.Body.Close())
+	}()
+	select {
+	case <-ended:
+		t.Fatal("the request was ended though the server stays")
+	case <-time.After(300 * time.Millisecond): // much longer than other requests may take
+	}
+	s.leave()
+	require.NoError(t, <-s.left)
+	require.Error(t, <-ended)
 }
 
 func TestAResultMayBeAsLargeAsAValueMay(t *testing.T) {
