@@ -69,14 +69,21 @@ type leaping struct {
 
 func newLeaping() *leaping {
 	s := &leaping{}
-	s.Store = model.New(model.Options{
-		Now: func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
-		Sleep: func(_ context.Context, d time.Duration) error {
-			s.leap(d)
-			return nil
-		},
-	})
+	s.Store = model.New(model.Options{Now: func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }})
 	return s
+}
+
+func (s *leaping) Fence(ctx context.Context, incarnation string) (bool, error) {
+	c, err := s.Cluster(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range c.Members {
+		if m.Incarnation == incarnation {
+			s.leap(time.Duration(max(0, m.Until-c.Now)) * time.Millisecond)
+		}
+	}
+	return s.Store.Fence(ctx, incarnation)
 }
 
 func (s *leaping) leap(d time.Duration) { s.ahead.Add(int64(d)) }

@@ -32,7 +32,7 @@ func (l *lease) now() time.Time {
 
 func (l *lease) renew(ctx context.Context) error {
 	before := l.m.cfg.Host.Clock.Now()
-	store, err := l.m.store.Renew(ctx, l.m.incarnation, l.m.cfg.Lease)
+	pulse, err := l.m.store.Renew(ctx, l.m.incarnation, l.m.cfg.Lease)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone == nil {
@@ -46,6 +46,7 @@ func (l *lease) renew(ctx context.Context) error {
 		return err
 	}
 	l.renewed = before
+	store := pulse.Now
 	local := l.m.cfg.Host.Clock.Now()
 	// Time must not run backwards for tasks. What the store told was its time somewhere between question
 	// and answer; a step back beyond that is taken only when it is large.

@@ -26,7 +26,7 @@ type crossing struct {
 	asked, left, told chan struct{}
 }
 
-func (s *crossing) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+func (s *crossing) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	if s.armed.CompareAndSwap(true, false) {
 		close(s.asked)
 		<-s.left
@@ -88,7 +88,7 @@ type lagging struct {
 	asked chan struct{}
 }
 
-func (s *lagging) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+func (s *lagging) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	if !s.armed.Load() {
 		return s.Store.Renew(ctx, incarnation, ttl)
 	}
@@ -98,9 +98,9 @@ func (s *lagging) Renew(ctx context.Context, incarnation string, ttl time.Durati
 	}
 	if s.err == nil {
 		<-ctx.Done()
-		return time.Time{}, ctx.Err()
+		return persistence.Pulse{}, ctx.Err()
 	}
-	return time.Time{}, s.err
+	return persistence.Pulse{}, s.err
 }
 
 // ahead is an eager clock that can be put forward.

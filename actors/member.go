@@ -125,7 +125,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
 	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
-	incarnation, err := m.store.Join(ctx, cfg.Name, cfg.Lease)
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, TTL: cfg.Lease})
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)
 	}
@@ -135,6 +135,12 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	if err := m.lease.renew(ctx); err != nil {
 		m.cancel()
 		return nil, fmt.Errorf("taking the lease: %w", err)
+	}
+	if !m.store.Locked() {
+		if err := m.aloneOn(ctx); err != nil {
+			m.cancel()
+			return nil, err
+		}
 	}
 	m.since = m.now()
 	m.metrics = newMetrics(m)

@@ -27,7 +27,7 @@ func TestAJobThatOutlastsTheGraceKeepsNoOtherTaskFromItsRest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.NoError(t, th.Stop(ctx))
-	unfinished, err := store.Unfinished(t.Context(), "", 10)
+	unfinished, err := store.Unfinished(t.Context(), nil, "", 10)
 	require.NoError(t, err)
 	require.Equal(t, []string{busy}, unfinished, "task %s waits in the store", waiting)
 }

@@ -17,7 +17,7 @@ func (m *Member) lookForWakes() {
 		m.background(func() {
 			ctx, cancel := m.storeCall()
 			defer cancel()
-			wakes, err := m.store.DueWakes(ctx, m.now()+wakeAhead.Milliseconds(), wakeLimit)
+			wakes, err := m.store.DueWakes(ctx, nil, m.now()+wakeAhead.Milliseconds(), wakeLimit)
 			if err != nil && m.ctx.Err() == nil {
 				m.log.Warn("due tasks could not be read from the store", "error", err)
 			}
@@ -44,7 +44,7 @@ func (m *Member) recoverUnfinished() {
 	m.background(func() {
 		for after := ""; m.ctx.Err() == nil; {
 			ctx, cancel := m.storeCall()
-			ids, err := m.store.Unfinished(ctx, after, recoverBatch)
+			ids, err := m.store.Unfinished(ctx, nil, after, recoverBatch)
 			cancel()
 			switch {
 			case m.ctx.Err() != nil:

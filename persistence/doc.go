@@ -9,7 +9,8 @@
 //     itself: a stale or unknown one fails alone and its neighbors are written.
 //   - The sequence numbers of a task's journal have no gap and no double: two owners can never both
 //     extend one history.
-//   - No commit of a fenced incarnation is written, whatever is in it and however late it arrives.
+//   - No commit of a fenced incarnation is written, whatever is in it and however late it arrives. Nobody is fenced whose lease runs.
+//   - A shard has one owner at most, until that one releases it, leaves or is fenced.
 //   - A snapshot never goes back in sequence. A checkpoint stays as long as its task.
 //   - Values come back byte for byte as they were given.
 package persistence

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"time"
 )
 
 // Answers to a commit.
@@ -23,6 +22,8 @@ var (
 	ErrNotFound = errors.New("persistence: not found")
 	// ErrTaken: another member lives on this store.
 	ErrTaken = errors.New("persistence: another member is using this store")
+	// ErrStranger: the store belongs to a cluster of another name.
+	ErrStranger = errors.New("persistence: the store belongs to another cluster")
 	// ErrDuplicate: a flow with this id or slug, or a version with this id, exists.
 	ErrDuplicate = errors.New("persistence: exists already")
 	// ErrRefused: the store refused a value; the batch was not written. Sent in parts, all but the
@@ -50,21 +51,6 @@ type Store interface {
 	Close() error
 }
 
-// Members is who may write. Until there are clusters one incarnation lives at a time.
-type Members interface {
-	// Join makes a new incarnation with a lease of ttl. It waits until the lease of a silent
-	// predecessor has run out and fences it; a predecessor that renews meanwhile is ErrTaken,
-	// wrapped in a text that names it.
-	Join(ctx context.Context, name string, ttl time.Duration) (incarnation string, err error)
-	// Renew prolongs the lease and tells the store's time. ErrFenced when it was taken away.
-	Renew(ctx context.Context, incarnation string, ttl time.Duration) (now time.Time, err error)
-	// Leave gives the lease back, so that a successor need not wait.
-	Leave(ctx context.Context, incarnation string) error
-	// Locked says that nobody else can open what the store is kept in as long as this one is open. Then
-	// a lease that is renewed late, because the machine is busy, has not been lost to anybody.
-	Locked() bool
-}
-
 // Journal is the hot path.
 type Journal interface {
 	// Commit writes a batch in one transaction, in which a task appears once. The answer has an
@@ -84,10 +70,10 @@ type Journal interface {
 	Checkpoints(ctx context.Context, task string) ([]int64, error)
 	// Checkpoint reads the one after a row. ErrNotFound when there is none.
 	Checkpoint(ctx context.Context, task string, seq int64) (snapshot []byte, err error)
-	// Unfinished lists tasks that have neither ended nor are at rest, in order of id after a given one.
-	Unfinished(ctx context.Context, after string, limit int) ([]string, error)
-	// DueWakes lists tasks at rest whose time has come by before, earliest first.
-	DueWakes(ctx context.Context, before int64, limit int) ([]Wake, error)
+	// Unfinished lists tasks of shards that have neither ended nor are at rest, in order of id after a given one.
+	Unfinished(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
+	// DueWakes lists tasks of shards at rest whose time has come by before, earliest first.
+	DueWakes(ctx context.Context, shards ShardSet, before int64, limit int) ([]Wake, error)
 }
 
 // Commit is what one task adds at once: one row of its journal (when Events is set) and what

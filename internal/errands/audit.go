@@ -61,7 +61,7 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	depth, err := store.QueueDepth(ctx)
 	require.NoError(t, err)
 	assert.Empty(t, depth)
-	unfinished, err := store.Unfinished(ctx, "", 100)
+	unfinished, err := store.Unfinished(ctx, nil, "", 100)
 	require.NoError(t, err)
 	assert.Empty(t, unfinished)
 	return f

@@ -98,12 +98,29 @@ func (d *door) stray(ctx context.Context, incarnation string, batch []persistenc
 	})
 }
 
-func (d *door) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
-	return call(d, func() (string, error) { return d.Store.Join(ctx, name, ttl) })
+func (d *door) Join(ctx context.Context, j persistence.Joining) (string, error) {
+	return call(d, func() (string, error) { return d.Store.Join(ctx, j) })
 }
 
-func (d *door) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
-	return call(d, func() (time.Time, error) { return d.Store.Renew(ctx, incarnation, ttl) })
+func (d *door) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+	return call(d, func() (persistence.Pulse, error) { return d.Store.Renew(ctx, incarnation, ttl) })
+}
+
+func (d *door) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+	return call(d, func() (*persistence.Cluster, error) { return d.Store.Cluster(ctx) })
+}
+
+func (d *door) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+	return call(d, func() ([]int, error) { return d.Store.Claim(ctx, incarnation, shards) })
+}
+
+func (d *door) Release(ctx context.Context, incarnation string, shards []int) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.Release(ctx, incarnation, shards) })
+	return err
+}
+
+func (d *door) Fence(ctx context.Context, incarnation string) (bool, error) {
+	return call(d, func() (bool, error) { return d.Store.Fence(ctx, incarnation) })
 }
 
 func (d *door) Leave(ctx context.Context, incarnation string) error {
@@ -123,12 +140,12 @@ func (d *door) Task(ctx context.Context, id string) (*persistence.TaskRow, error
 	return call(d, func() (*persistence.TaskRow, error) { return d.Store.Task(ctx, id) })
 }
 
-func (d *door) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
-	return call(d, func() ([]string, error) { return d.Store.Unfinished(ctx, after, limit) })
+func (d *door) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return call(d, func() ([]string, error) { return d.Store.Unfinished(ctx, shards, after, limit) })
 }
 
-func (d *door) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
-	return call(d, func() ([]persistence.Wake, error) { return d.Store.DueWakes(ctx, before, limit) })
+func (d *door) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
+	return call(d, func() ([]persistence.Wake, error) { return d.Store.DueWakes(ctx, shards, before, limit) })
 }
 
 func (d *door) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {

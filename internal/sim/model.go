@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -18,6 +17,8 @@ type model struct {
 	w                 *world
 	check             *checker
 	members           []*membership // in order of joining
+	owners            [persistence.Shards]string
+	generation        int64
 	tasks             map[string]*stored
 	queue             map[string]persistence.QueueRow // by job id
 	flows             map[string]persistence.Flow
@@ -25,12 +26,6 @@ type model struct {
 	refusal           string // what it says then
 	unfenced          bool   // a defect to be caught: everybody may write
 	orphans           bool   // another one: tasks begin of versions that are gone
-}
-
-type membership struct {
-	incarnation string
-	until       time.Time
-	fenced      bool
 }
 
 // stored is a task as the store has it.
@@ -55,57 +50,6 @@ func (m *model) Lanes() int { return 2 }
 
 // Locked: members come and go while others live.
 func (m *model) Locked() bool { return false }
-
-// Join waits for the lease of whoever was there.
-func (m *model) Join(_ context.Context, name string, ttl time.Duration) (string, error) {
-	if old := m.holder(); old != nil {
-		until := old.until
-		m.w.after(nil, max(until.Sub(m.w.storeNow()), 0), func() {})
-		m.w.park(func() bool { return old.fenced || !m.w.storeNow().Before(old.until) || old.until != until })
-		if !old.fenced && old.until != until {
-			return "", fmt.Errorf("member %s: %w", old.incarnation, persistence.ErrTaken)
-		}
-		old.fenced = true
-	}
-	me := &membership{incarnation: fmt.Sprintf("%s-%d", name, len(m.members)), until: m.w.storeNow().Add(ttl)}
-	m.members = append(m.members, me)
-	m.w.say("%s joins", me.incarnation)
-	return me.incarnation, nil
-}
-
-func (m *model) holder() *membership {
-	for _, one := range m.members {
-		if !one.fenced {
-			return one
-		}
-	}
-	return nil
-}
-
-func (m *model) member(incarnation string) *membership {
-	i := slices.IndexFunc(m.members, func(one *membership) bool { return one.incarnation == incarnation })
-	if i < 0 || m.members[i].fenced {
-		return nil
-	}
-	return m.members[i]
-}
-
-func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
-	one := m.member(incarnation)
-	if one == nil {
-		return time.Time{}, persistence.ErrFenced
-	}
-	one.until = m.w.storeNow().Add(ttl)
-	return m.w.storeNow(), nil
-}
-
-func (m *model) Leave(_ context.Context, incarnation string) error {
-	if one := m.member(incarnation); one != nil {
-		one.fenced = true
-		m.w.say("%s leaves", incarnation)
-	}
-	return nil
-}
 
 func (m *model) Commit(_ context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	if m.member(incarnation) == nil && !m.unfenced {
@@ -211,20 +155,20 @@ func (m *model) Task(_ context.Context, id string) (*persistence.TaskRow, error)
 	return &row, nil
 }
 
-func (m *model) Unfinished(_ context.Context, after string, limit int) ([]string, error) {
+func (m *model) Unfinished(_ context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(m.tasks)) {
-		if t := m.tasks[id]; id > after && t.EndedAt == 0 && !t.resting && len(ids) < limit {
+		if t := m.tasks[id]; id > after && shards.Has(id) && t.EndedAt == 0 && !t.resting && len(ids) < limit {
 			ids = append(ids, id)
 		}
 	}
 	return ids, nil
 }
 
-func (m *model) DueWakes(_ context.Context, before int64, limit int) ([]persistence.Wake, error) {
+func (m *model) DueWakes(_ context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
 	var wakes []persistence.Wake
 	for id, t := range m.tasks {
-		if t.due > 0 && t.due <= before {
+		if t.due > 0 && t.due <= before && shards.Has(id) {
 			wakes = append(wakes, persistence.Wake{Task: id, Due: t.due})
 		}
 	}

@@ -18,12 +18,34 @@ func call[T any](ctx context.Context, s *store, name string, do func() (T, error
 	return do()
 }
 
-func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
-	return call(ctx, s, "Join", func() (string, error) { return s.Store.Join(ctx, name, ttl) })
+func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
+	return call(ctx, s, "Join", func() (string, error) { return s.Store.Join(ctx, j) })
 }
 
-func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
-	return call(ctx, s, "Renew", func() (time.Time, error) { return s.Store.Renew(ctx, incarnation, ttl) })
+func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+	return call(ctx, s, "Renew", func() (persistence.Pulse, error) { return s.Store.Renew(ctx, incarnation, ttl) })
+}
+
+func (s *store) Leave(ctx context.Context, incarnation string) error {
+	_, err := call(ctx, s, "Leave", func() (bool, error) { return true, s.Store.Leave(ctx, incarnation) })
+	return err
+}
+
+func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+	return call(ctx, s, "Cluster", func() (*persistence.Cluster, error) { return s.Store.Cluster(ctx) })
+}
+
+func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+	return call(ctx, s, "Claim", func() ([]int, error) { return s.Store.Claim(ctx, incarnation, shards) })
+}
+
+func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
+	_, err := call(ctx, s, "Release", func() (bool, error) { return true, s.Store.Release(ctx, incarnation, shards) })
+	return err
+}
+
+func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
+	return call(ctx, s, "Fence", func() (bool, error) { return s.Store.Fence(ctx, incarnation) })
 }
 
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
@@ -42,12 +64,12 @@ func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte,
 	return call(ctx, s, "Checkpoint", func() ([]byte, error) { return s.Store.Checkpoint(ctx, task, seq) })
 }
 
-func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
-	return call(ctx, s, "Unfinished", func() ([]string, error) { return s.Store.Unfinished(ctx, after, limit) })
+func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return call(ctx, s, "Unfinished", func() ([]string, error) { return s.Store.Unfinished(ctx, shards, after, limit) })
 }
 
-func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
-	return call(ctx, s, "DueWakes", func() ([]persistence.Wake, error) { return s.Store.DueWakes(ctx, before, limit) })
+func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
+	return call(ctx, s, "DueWakes", func() ([]persistence.Wake, error) { return s.Store.DueWakes(ctx, shards, before, limit) })
 }
 
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {

@@ -27,7 +27,7 @@ func commit(t *testing.T, f faulty.Fault) (written bool, err error) {
 	inner := model.New(model.Options{})
 	s := faulty.Wrap(inner, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault { return f }})
 	storetest.Publish(t, inner, "flow", "version")
-	me, err := s.Join(t.Context(), "me", time.Hour)
+	me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
 	_, err = s.Commit(t.Context(), me, creation)
 	records, e := inner.Load(t.Context(), []string{"a"})
@@ -66,7 +66,7 @@ func TestALateBatchLandsUnlessItsSenderWasFenced(t *testing.T) {
 			return faulty.Fault{Late: func(write func()) { later = write }}
 		}})
 		storetest.Publish(t, s, "flow", "version")
-		me, err := s.Join(t.Context(), "me", time.Hour)
+		me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err = s.Commit(ctx, me, creation)
@@ -96,18 +96,23 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 		return broken
 	}})
 	ctx := t.Context()
-	var errs [7]error
-	_, errs[0] = s.Join(ctx, "me", 0)
+	var errs [12]error
+	_, errs[0] = s.Join(ctx, persistence.Joining{Name: "me"})
 	_, errs[1] = s.Renew(ctx, "me", 0)
-	_, errs[2] = s.Load(ctx, nil)
-	_, errs[3] = s.Rows(ctx, "a", 0, persistence.Part{Rows: 1, Bytes: 1})
-	_, errs[4] = s.Unfinished(ctx, "", 1)
-	_, errs[5] = s.DueWakes(ctx, 0, 1)
-	_, errs[6] = s.QueueRows(ctx, nil, 0, "", 1)
+	_, errs[2] = s.Cluster(ctx)
+	_, errs[3] = s.Claim(ctx, "me", nil)
+	errs[4] = s.Release(ctx, "me", nil)
+	_, errs[5] = s.Fence(ctx, "me")
+	errs[6] = s.Leave(ctx, "me")
+	_, errs[7] = s.Load(ctx, nil)
+	_, errs[8] = s.Rows(ctx, "a", 0, persistence.Part{Rows: 1, Bytes: 1})
+	_, errs[9] = s.Unfinished(ctx, nil, "", 1)
+	_, errs[10] = s.DueWakes(ctx, nil, 0, 1)
+	_, errs[11] = s.QueueRows(ctx, nil, 0, "", 1)
 	for _, err := range errs {
 		require.ErrorIs(t, err, broken)
 	}
-	require.Equal(t, []string{"Join", "Renew", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows"}, names)
+	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows"}, names)
 }
 
 func TestASeedGivesTheSameFaultsAgain(t *testing.T) {

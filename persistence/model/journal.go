@@ -15,7 +15,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 		return nil, err
 	}
 	defer leave()
-	if !s.may(incarnation) {
+	if s.alive(incarnation) == nil {
 		return nil, persistence.ErrFenced
 	}
 	answers := make([]error, len(batch))
@@ -186,7 +186,7 @@ func (s *store) Checkpoint(ctx context.Context, id string, seq int64) ([]byte, e
 	return nil, persistence.ErrNotFound
 }
 
-func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
+func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]stri
 	defer leave()
 	var ids []string
 	for id, t := range s.tasks {
-		if t.EndedAt == 0 && !t.rest.Resting && id > after {
+		if t.EndedAt == 0 && !t.rest.Resting && id > after && shards.Has(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -202,7 +202,7 @@ func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]stri
 	return first(ids, limit), nil
 }
 
-func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persis
 	defer leave()
 	var wakes []persistence.Wake
 	for id, t := range s.tasks {
-		if t.rest.Resting && t.rest.Due != 0 && t.rest.Due <= before {
+		if t.rest.Resting && t.rest.Due != 0 && t.rest.Due <= before && shards.Has(id) {
 			wakes = append(wakes, persistence.Wake{Task: id, Due: t.rest.Due})
 		}
 	}

@@ -3,64 +3,48 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// patience is how often Join looks whether a lease was renewed.
-const patience = 100 * time.Millisecond
-
-func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
-	var first member
-	for {
-		incarnation, old, err := s.join(ctx, name, ttl)
-		switch {
-		case err != nil || incarnation != "":
-			return incarnation, err
-		case first.incarnation == "":
-			first = old
-		case first != old:
-			return "", fmt.Errorf("member %s (%s): %w", old.name, old.incarnation, persistence.ErrTaken)
-		}
-		if err := s.options.Sleep(ctx, min(old.until.Sub(s.options.Now()), patience)); err != nil {
-			return "", err
-		}
-	}
-}
-
-// join makes a new incarnation, or tells who is in the way.
-func (s *store) join(ctx context.Context, name string, ttl time.Duration) (string, member, error) {
+func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
-		return "", member{}, err
+		return "", err
 	}
 	defer leave()
-	now := s.options.Now()
-	if s.member != nil && s.member.until.After(now) {
-		return "", *s.member, nil
+	switch {
+	case len(s.members) == 0:
+		s.cluster = j.Cluster
+	case s.cluster != j.Cluster:
+		return "", persistence.Stranger(s.cluster, j.Cluster)
 	}
-	s.joined++
-	s.member = &member{fmt.Sprintf("%s-%d", name, s.joined), name, now.Add(ttl)}
-	return s.member.incarnation, member{}, nil
+	now, last := s.now(), int64(0)
+	if n := len(s.members); n > 0 {
+		last = s.members[n-1].JoinedAt
+	}
+	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip,
+		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds()}
+	s.members = append(s.members, m)
+	s.generation++
+	return m.Incarnation, nil
 }
 
-func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
+func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
-		return time.Time{}, err
+		return persistence.Pulse{}, err
 	}
 	defer leave()
-	if !s.may(incarnation) {
-		return time.Time{}, persistence.ErrFenced
+	m := s.alive(incarnation)
+	if m == nil {
+		return persistence.Pulse{}, persistence.ErrFenced
 	}
-	now := s.options.Now()
-	s.member.until = now.Add(ttl)
-	return now, nil
+	m.Until = s.now() + ttl.Milliseconds()
+	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation}, nil
 }
-
-// Locked: members of one model may well be on different machines.
-func (s *store) Locked() bool { return false }
 
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	leave, err := s.enter(ctx)
@@ -68,13 +52,109 @@ func (s *store) Leave(ctx context.Context, incarnation string) error {
 		return err
 	}
 	defer leave()
-	if s.may(incarnation) {
-		s.member = nil
+	if m := s.alive(incarnation); m != nil {
+		s.end(m)
 	}
 	return nil
 }
 
-// may says whether an incarnation writes: whoever is not the member has been fenced.
-func (s *store) may(incarnation string) bool {
-	return s.member != nil && s.member.incarnation == incarnation
+func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	m := s.alive(incarnation)
+	if m != nil && m.Until > s.now() {
+		return false, nil
+	}
+	if m != nil {
+		s.end(m)
+	}
+	return true, nil
+}
+
+// end takes everything from a member.
+func (s *store) end(m *persistence.MemberRow) {
+	m.FencedAt = s.now()
+	for shard, owner := range s.owners {
+		if owner == m.Incarnation {
+			s.owners[shard] = ""
+		}
+	}
+	s.generation++
+}
+
+func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	c := &persistence.Cluster{Generation: s.generation, Now: s.now(), Owners: slices.Clone(s.owners[:])}
+	for _, m := range s.members {
+		if m.FencedAt == 0 || m.FencedAt > c.Now-persistence.Remembered.Milliseconds() {
+			c.Members = append(c.Members, *m)
+		}
+	}
+	return c, nil
+}
+
+func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if s.alive(incarnation) == nil {
+		return nil, persistence.ErrFenced
+	}
+	var owned []int
+	if s.pass(shards, "", incarnation) {
+		s.generation++
+	}
+	for _, shard := range shards {
+		if s.owners[shard] == incarnation {
+			owned = append(owned, shard)
+		}
+	}
+	slices.Sort(owned)
+	return owned, nil
+}
+
+func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if s.alive(incarnation) != nil && s.pass(shards, incarnation, "") {
+		s.generation++
+	}
+	return nil
+}
+
+// pass hands shards from one to another, and says whether there were any.
+func (s *store) pass(shards []int, from, to string) (some bool) {
+	for _, shard := range shards {
+		if s.owners[shard] == from {
+			s.owners[shard], some = to, true
+		}
+	}
+	return some
+}
+
+// Locked: members of one model may well be on different machines.
+func (s *store) Locked() bool { return false }
+
+func (s *store) now() int64 { return s.options.Now().UnixMilli() }
+
+// alive finds a member that may write.
+func (s *store) alive(incarnation string) *persistence.MemberRow {
+	for _, m := range s.members {
+		if m.Incarnation == incarnation && m.FencedAt == 0 {
+			return m
+		}
+	}
+	return nil
 }

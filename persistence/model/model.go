@@ -15,27 +15,22 @@ import (
 // Options say where the model's time comes from. The zero value is the real one.
 type Options struct {
 	Now func() time.Time
-	// Sleep is how Join waits for the lease of a predecessor.
-	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 type store struct {
 	options Options
 
-	mu       sync.Mutex
-	closed   bool
-	joined   int // how many incarnations there were
-	member   *member
-	tasks    map[string]*task
-	logs     map[string]*log
-	flows    []persistence.Flow // in order of insertion
-	versions []persistence.Version
-	workers  []persistence.Worker
-}
-
-type member struct {
-	incarnation, name string
-	until             time.Time
+	mu         sync.Mutex
+	closed     bool
+	cluster    string
+	generation int64
+	members    []*persistence.MemberRow // in order of joining
+	owners     [persistence.Shards]string
+	tasks      map[string]*task
+	logs       map[string]*log
+	flows      []persistence.Flow // in order of insertion
+	versions   []persistence.Version
+	workers    []persistence.Worker
 }
 
 type task struct {
@@ -57,9 +52,6 @@ type log struct {
 func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
 	}
 	return &store{options: o, tasks: map[string]*task{}, logs: map[string]*log{}}
 }
@@ -94,17 +86,6 @@ func (s *store) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // checkpoint is a snapshot that stays.

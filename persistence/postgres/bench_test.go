@@ -88,7 +88,7 @@ func newBench(b *testing.B) *bench {
 	s := openAt(b, dsn)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	storetest.Publish(b, s, "flow", "version")
-	me, err := s.Join(ctx, "bench", time.Hour)
+	me, err := s.Join(ctx, persistence.Joining{Name: "bench", TTL: time.Hour})
 	require.NoError(b, err)
 	return &bench{b, dsn, s, me, connect(b, dsn)}
 }

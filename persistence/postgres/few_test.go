@@ -37,7 +37,7 @@ func small(t *testing.T) *pgtest.Server {
 // crowd uses a store from many sides at once, and has all requests answered.
 func crowd(t *testing.T, s persistence.Store) {
 	defer func() { require.NoError(t, s.Close()) }()
-	me, err := s.Join(t.Context(), "me", time.Minute)
+	me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Minute})
 	require.NoError(t, err)
 	flow := rand.Text()
 	require.NoError(t, s.CreateFlow(t.Context(), persistence.Flow{ID: flow}))

@@ -113,12 +113,26 @@ func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte,
 	return *b, nil
 }
 
-func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
-	return read(ctx, s, "list unfinished tasks", listing.ScanValue[string],
-		"SELECT id FROM tasks WHERE settled_at IS NULL AND id > $1 ORDER BY id LIMIT $2", after, limit)
+// ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at once, in a list it is looked for.
+const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) = 1) "
+
+func bits(shards persistence.ShardSet) []byte {
+	if shards == nil {
+		return nil
+	}
+	set := make([]byte, persistence.Shards/8)
+	for _, shard := range shards {
+		set[shard/8] |= 1 << (shard % 8)
+	}
+	return set
 }
 
-func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
+func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return read(ctx, s, "list unfinished tasks", listing.ScanValue[string],
+		"SELECT id FROM tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", bits(shards), after, limit)
+}
+
+func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
 	return read(ctx, s, "list due tasks", listing.ScanWake,
-		"SELECT task, due FROM wakes WHERE due <= $1 ORDER BY due, task LIMIT $2", before, limit)
+		"SELECT task, due FROM wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", bits(shards), before, limit)
 }

@@ -12,10 +12,10 @@ import (
 
 // many are tasks of two flows: most of them have ended, one in ten is at rest, and one in a hundred goes on. Two begin at
 // the same time.
-const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, status, outcome, body_hash)
+const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, status, outcome, body_hash, shard)
 	SELECT 't' || n, 'flow-' || n % 2, '', n / 2, n, CASE WHEN n % 10 > 1 THEN n ELSE 0 END, n % 10 = 1, CASE WHEN n % 100 > 0 THEN n END,
 		CASE WHEN n % 1000 = 2 THEN 'failed' WHEN n % 10 > 1 THEN 'completed' ELSE 'running' END,
-		CASE WHEN n % 1000 = 2 THEN 'failed' WHEN n % 10 > 1 THEN 'completed' ELSE '' END, ''
+		CASE WHEN n % 1000 = 2 THEN 'failed' WHEN n % 10 > 1 THEN 'completed' ELSE '' END, '', n % 1024
 	FROM generate_series(1, 20000) n`
 
 func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
@@ -45,9 +45,11 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 			require.Contains(t, f.Statuses, row.Status)
 		}
 	}
-	unfinished, err := s.Unfinished(ctx, "", 50)
-	require.NoError(t, err)
-	require.Len(t, unfinished, 50)
+	for _, shards := range []persistence.ShardSet{nil, persistence.AllShards()[:512]} {
+		unfinished, err := s.Unfinished(ctx, shards, "", 50)
+		require.NoError(t, err)
+		require.Len(t, unfinished, 50)
+	}
 	deleted, err := s.DeleteEnded(ctx, 100, 50)
 	require.NoError(t, err)
 	require.Equal(t, 50, deleted)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,106 +15,155 @@ import (
 // now is the database's clock in milliseconds; it goes on within a transaction.
 const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
-// joining is the key of the advisory lock that lets members join one after the other.
-const joining = 0x74726f757065
+// Locks of members are taken in the same order by all: first that of joining, then rows of members, then the row of the
+// cluster, which whoever changes owners holds, then shards.
+const (
+	// joining is the key of the advisory lock that lets members join one after the other.
+	joining      = 0x74726f757065
+	lockMember   = "SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR "
+	lockCluster  = "SELECT FROM cluster FOR UPDATE"
+	newlyChanged = "UPDATE cluster SET generation = generation + 1"
+)
 
-// holder is the incarnation that may write.
-type holder struct {
-	incarnation, name string
-	until             int64
-	left              int64 // milliseconds until then, by the database's clock
-}
-
-func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
+// Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced.
+func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	incarnation := rand.Text()
-	var first holder
-	for {
-		h, err := s.join(ctx, incarnation, name, ttl)
-		switch {
-		case err != nil:
-			return "", wrap("join", err)
-		case h == nil:
-			return incarnation, nil
-		case first.incarnation == "":
-			first = *h
-		case first.incarnation != h.incarnation || first.until != h.until:
-			return "", fmt.Errorf("member %s (%s): %w", h.name, h.incarnation, persistence.ErrTaken)
-		}
-		// Looking more often than needed tells sooner that it was renewed.
-		if err := pause(ctx, min(time.Duration(h.left+1)*time.Millisecond, 100*time.Millisecond)); err != nil {
-			return "", fmt.Errorf("join: %w", err)
-		}
-	}
-}
-
-// join tells who is in the way; nil when nobody was.
-func (s *store) join(ctx context.Context, incarnation, name string, ttl time.Duration) (inTheWay *holder, err error) {
-	err = s.leases.use(ctx, func(conn *pgxpool.Conn) error {
+	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", joining); err != nil {
 				return err
 			}
-			if inTheWay, err = alive(ctx, tx); inTheWay != nil || err != nil {
+			var name string
+			err := tx.QueryRow(ctx, newlyChanged+", name = coalesce(name, $1) RETURNING name", j.Cluster).Scan(&name)
+			if err == nil && name != j.Cluster {
+				err = persistence.Stranger(name, j.Cluster)
+			}
+			if err != nil {
 				return err
 			}
-			// From here on no batch and no renewal of the old one is under way. A renewal may have been
-			// just before, so look again.
-			if _, err := tx.Exec(ctx, "SELECT FROM members WHERE fenced_at = 0 FOR UPDATE"); err != nil {
-				return err
-			}
-			if inTheWay, err = alive(ctx, tx); inTheWay != nil || err != nil {
-				return err
-			}
-			return succeed(ctx, tx, incarnation, name, ttl)
+			var batch pgx.Batch
+			batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
+			batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, joined_at)
+				SELECT $1, $2, $3, $4, greatest(`+now+`, max(joined_at) + 1) FROM members`, incarnation, j.Name, j.URL, j.Gossip)
+			batch.Queue("INSERT INTO leases (incarnation, until) VALUES ($1, "+now+" + $2::bigint)", incarnation, j.TTL.Milliseconds())
+			return tx.SendBatch(ctx, &batch).Close()
 		})
 	})
-	return inTheWay, err
+	return incarnation, wrap("join", err)
 }
 
-// alive finds a member whose lease has not run out.
-func alive(ctx context.Context, tx pgx.Tx) (*holder, error) {
-	var h holder
-	err := tx.QueryRow(ctx, `SELECT m.incarnation, m.name, l.until, l.until - `+now+` FROM members m JOIN leases l USING (incarnation)
-		WHERE m.fenced_at = 0 AND l.until > `+now+` LIMIT 1`).Scan(&h.incarnation, &h.name, &h.until, &h.left)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	return &h, err
-}
+// forgotten is how long the row of a member is kept that has gone.
+const forgotten = 24 * time.Hour
 
-// succeed fences whoever is left and takes the place.
-func succeed(ctx context.Context, tx pgx.Tx, incarnation, name string, ttl time.Duration) error {
-	var batch pgx.Batch
-	batch.Queue("UPDATE members SET fenced_at = " + now + " WHERE fenced_at = 0")
-	batch.Queue("INSERT INTO members (incarnation, name, joined_at) VALUES ($1, $2, "+now+")", incarnation, name)
-	batch.Queue("INSERT INTO leases (incarnation, until) VALUES ($1, "+now+" + $2::bigint)", incarnation, ttl.Milliseconds())
-	return tx.SendBatch(ctx, &batch).Close()
-}
-
-// Renew share-locks the fence, like a batch: it is over before a takeover, or sees it.
-func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
-	var at int64
+// Renew locks the fence: it is over before the member is fenced, or sees that. A batch or a deletion of a flow does not keep it waiting.
+func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+	var at, generation int64
 	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `WITH fence AS MATERIALIZED (
-			SELECT incarnation FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE)
+			SELECT incarnation FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE)
 		UPDATE leases l SET until = `+now+` + $2::bigint FROM fence WHERE l.incarnation = fence.incarnation
-		RETURNING l.until - $2::bigint`, incarnation, ttl.Milliseconds()).Scan(&at)
+		RETURNING l.until - $2::bigint, (SELECT generation FROM cluster)`, incarnation, ttl.Milliseconds()).Scan(&at, &generation)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = persistence.ErrFenced
 	}
-	return time.UnixMilli(at), wrap("renew", err)
+	return persistence.Pulse{Now: time.UnixMilli(at), Generation: generation}, wrap("renew", err)
 }
 
 // Locked: everybody who reaches the database may join.
 func (s *store) Locked() bool { return false }
 
+// ended is what a statement does with the member that its part gone has ended.
+const ended = `,
+		freed AS (UPDATE shards SET owner = '' FROM gone WHERE owner = gone.incarnation)
+		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
+
+// Leave waits for batches of the member that are under way.
 func (s *store) Leave(ctx context.Context, incarnation string) error {
-	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
-		_, err := conn.Exec(ctx, "UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0", incarnation)
+	var batch pgx.Batch
+	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
+	batch.Queue(lockCluster)
+	batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
+	return wrap("leave", s.inOne(ctx, &batch))
+}
+
+// Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of that member is under way. A renewal may have
+// been just before, so it looks again.
+func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
+	const runs = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + ")"
+	held := false
+	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		if err := conn.QueryRow(ctx, "SELECT "+runs, incarnation).Scan(&held); err != nil || held {
+			return err
+		}
+		var batch pgx.Batch
+		batch.Queue(lockMember+"UPDATE", incarnation)
+		batch.Queue(lockCluster)
+		batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+ended, incarnation)
+		batch.Queue("SELECT EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&held)
+		})
+		return conn.SendBatch(ctx, &batch).Close()
+	})
+	return err == nil && !held, wrap("fence", err)
+}
+
+// Cluster is one statement, so that what it tells is of one moment.
+func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+	var c persistence.Cluster
+	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
+			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
+					'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at) ORDER BY joined_at), '[]')
+				FROM members m JOIN leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
+			(SELECT array_agg(owner ORDER BY shard) FROM shards) FROM cluster`, persistence.Remembered.Milliseconds()).
+			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)
+	})
+	if err != nil {
+		return nil, wrap("read the cluster", err)
+	}
+	return &c, nil
+}
+
+// Claim locks the fence, like a batch.
+func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+	var owned []int
+	fenced := true
+	var batch pgx.Batch
+	batch.Queue(lockMember+"SHARE", incarnation).Query(func(rows pgx.Rows) error {
+		fenced = !rows.Next()
+		rows.Close()
+		return rows.Err()
+	})
+	batch.Queue(lockCluster)
+	batch.Queue(`WITH taken AS (UPDATE shards SET owner = $1 WHERE shard = ANY($2) AND owner = ''
+			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING shard)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards)
+	batch.Queue("SELECT shard FROM shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard", incarnation, shards).Query(func(rows pgx.Rows) (err error) {
+		owned, err = pgx.CollectRows(rows, pgx.RowTo[int])
 		return err
 	})
-	return wrap("leave", err)
+	err := s.inOne(ctx, &batch)
+	if err == nil && fenced {
+		err = persistence.ErrFenced
+	}
+	if err != nil {
+		return nil, wrap("claim shards", err)
+	}
+	return owned, nil
+}
+
+func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
+	var batch pgx.Batch
+	batch.Queue(lockCluster)
+	batch.Queue(`WITH given AS (UPDATE shards SET owner = '' WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards)
+	return wrap("release shards", s.inOne(ctx, &batch))
+}
+
+// inOne sends statements at once, which are one transaction.
+func (s *store) inOne(ctx context.Context, batch *pgx.Batch) error {
+	return s.pool.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
 }
 
 func pause(ctx context.Context, d time.Duration) error {

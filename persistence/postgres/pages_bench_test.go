@@ -116,8 +116,8 @@ func (h *historian) flush() {
 
 func (h *historian) write(task string) {
 	h.flush()
-	_, err := h.x.admin.Exec(context.Background(), `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash, params, status)
-		VALUES ($1, $2, $3, 1, 1, '', '{}', 'running')`, task, "flow-"+task, "v-"+task)
+	_, err := h.x.admin.Exec(context.Background(), `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash, params, status, shard)
+		VALUES ($1, $2, $3, 1, 1, '', '{}', 'running', 0)`, task, "flow-"+task, "v-"+task)
 	require.NoError(h.b, err)
 	_, err = h.x.admin.Exec(context.Background(), "VACUUM ANALYZE")
 	require.NoError(h.b, err)

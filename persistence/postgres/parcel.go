@@ -113,7 +113,7 @@ func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 		p.addVersion(c.Create.VersionID)
 	}
 	l := &p.lists[tasks]
-	l.begin(19)
+	l.begin(20)
 	l.text(c.Task)
 	l.text(c.Create.FlowID)
 	l.text(c.Create.VersionID)
@@ -128,6 +128,7 @@ func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 	l.number(int64(n.Steps))
 	l.boolean(n.Paused)
 	l.boolean(resting)
+	l.number(int64(persistence.ShardOf(c.Task)))
 	if n.EndedAt > 0 || resting {
 		l.number(c.At)
 	} else {
@@ -215,10 +216,11 @@ func (p *parcel) addRest(c *persistence.Commit) {
 }
 
 func (l *list) wake(c *persistence.Commit) {
-	l.begin(3)
+	l.begin(4)
 	l.text(c.Task)
 	l.boolean(c.Create != nil)
 	l.number(c.Rest.Due)
+	l.number(int64(persistence.ShardOf(c.Task)))
 	l.end()
 }
 

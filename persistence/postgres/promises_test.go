@@ -20,7 +20,7 @@ import (
 func joined(t *testing.T, dsn string) (persistence.Store, string) {
 	s := openAt(t, dsn)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	me, err := s.Join(t.Context(), "me", time.Hour)
+	me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
 	storetest.Publish(t, s, "flow", "version")
 	answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}})
@@ -96,8 +96,9 @@ func TestATakeoverWaitsForABatch(t *testing.T) {
 	_, err = s.Renew(ctx, me, 0)
 	require.NoError(t, err, "a renewal does not wait for a batch")
 	calls.Go(func() {
-		_, err := s.Join(ctx, "next", time.Hour)
+		fenced, err := s.Fence(ctx, me)
 		require.NoError(t, err)
+		require.True(t, fenced)
 		records, err := s.Load(ctx, []string{"a"})
 		require.NoError(t, err)
 		require.Len(t, records[0].Rows, 2, "what the predecessor was writing is there")
@@ -122,9 +123,9 @@ func TestNoPlanReadsAWholeTable(t *testing.T) {
 		}
 	}
 	_, err := admin.Exec(ctx, `INSERT INTO task_events SELECT 't' || n, 1, 0, '' FROM generate_series(1, 20000) n;
-		INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash) SELECT 't' || n, '', '', 0, 0, '' FROM generate_series(1, 20000) n;
+		INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash, shard) SELECT 't' || n, '', '', 0, 0, '', 0 FROM generate_series(1, 20000) n;
 		INSERT INTO task_queue SELECT 't' || n, 'j', '', 0 FROM generate_series(1, 20000) n;
-		INSERT INTO wakes SELECT 't' || n, 5 FROM generate_series(1, 20000) n`)
+		INSERT INTO wakes SELECT 't' || n, 5, 0 FROM generate_series(1, 20000) n`)
 	require.NoError(t, err)
 	large := make([]persistence.Commit, 500)
 	for i := range large {

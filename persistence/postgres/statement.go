@@ -28,7 +28,7 @@ const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM f
 const (
 	createTasks = `created AS (
 	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
-		settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot, outcome)
+		shard, settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot, outcome)
 	SELECT x.*, CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END FROM %s x%s)`
 
 	appendRows = `appended AS (
@@ -59,7 +59,7 @@ const (
 	FROM %s x WHERE t.id = x.task)`
 
 	putToSleep = `slept AS (
-	INSERT INTO wakes (task, due) SELECT x.task, x.due FROM %s x%s
+	INSERT INTO wakes (task, due, shard) SELECT x.task, x.due, x.shard FROM %s x%s
 	ON CONFLICT (task) DO UPDATE SET due = excluded.due)`
 
 	wakeUp = `woken AS (

@@ -24,7 +24,7 @@ func newBench(b *testing.B, tasks int) (persistence.Store, func([]persistence.Co
 	s := openAt(b, filepath.Join(b.TempDir(), "troupe.db"))
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	storetest.Publish(b, s, "flow", "version")
-	me, err := s.Join(context.Background(), "bench", time.Hour)
+	me, err := s.Join(context.Background(), persistence.Joining{Name: "bench", TTL: time.Hour})
 	require.NoError(b, err)
 	commit := func(batch []persistence.Commit) {
 		answers, err := s.Commit(context.Background(), me, batch)

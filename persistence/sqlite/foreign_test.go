@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
@@ -71,7 +72,7 @@ func TestAnEmptyFileBecomesAStore(t *testing.T) {
 func TestAStoreWhoseProcessWasKilledIsOpenedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, filepath.Join(dir, "troupe.db"))
-	_, err := s.Join(t.Context(), "me", time.Nanosecond)
+	_, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Nanosecond})
 	require.NoError(t, err)
 	other := t.TempDir()
 	for name, content := range filesIn(t, dir) {

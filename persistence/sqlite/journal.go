@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -89,12 +90,29 @@ func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte,
 	return *b, nil
 }
 
-func (s *store) Unfinished(ctx context.Context, after string, limit int) ([]string, error) {
-	return read(ctx, &s.readers, "list unfinished tasks", listing.ScanValue[string],
-		"SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0 AND id > ? ORDER BY id LIMIT ?", after, limit)
+func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return ofShards(ctx, s, "list unfinished tasks", listing.ScanValue[string], func(id string) string { return id }, shards, limit,
+		"SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0 AND id > ? ORDER BY id LIMIT ?", after)
 }
 
-func (s *store) DueWakes(ctx context.Context, before int64, limit int) ([]persistence.Wake, error) {
-	return read(ctx, &s.readers, "list due tasks", listing.ScanWake,
-		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before, limit)
+func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
+	return ofShards(ctx, s, "list due tasks", listing.ScanWake, func(w persistence.Wake) string { return w.Task }, shards, limit,
+		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before)
+}
+
+// ofShards collects the first rows whose tasks are of shards. The only member asks for all of them, so no column says which.
+func ofShards[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, task func(T) string,
+	shards persistence.ShardSet, limit int, query string, arg any) ([]T, error) {
+	if shards == nil {
+		return read(ctx, &s.readers, what, scan, query, arg, limit)
+	}
+	left := limit
+	enough := func(v *T) bool {
+		if shards.Has(task(*v)) {
+			left--
+		}
+		return left <= 0
+	}
+	list, err := readUntil(ctx, &s.readers, what, scan, enough, query, arg, -1)
+	return slices.DeleteFunc(list, func(v T) bool { return !shards.Has(task(v)) }), err
 }

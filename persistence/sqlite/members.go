@@ -3,18 +3,38 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
 // fenceAll: the lock on the file proves that nobody from before is alive.
 func (s *store) fenceAll(ctx context.Context) error {
-	return s.write(ctx, "fence", func(t tx) error {
-		_, err := t.exec("UPDATE members SET fenced_at = ? WHERE fenced_at = 0", time.Now().UnixMilli())
-		return err
-	})
+	return s.write(ctx, "fence", func(t tx) error { return t.end(end, time.Now().UnixMilli()) })
+}
+
+const (
+	end        = "UPDATE members SET fenced_at = ? WHERE fenced_at = 0"
+	endOne     = end + " AND incarnation = ?"
+	endExpired = endOne + " AND lease_until <= ?"
+)
+
+// end fences members.
+func (t tx) end(query string, args ...any) error {
+	n, err := t.exec(query, args...)
+	if err == nil && n > 0 {
+		err = t.changed()
+	}
+	return err
+}
+
+func (t tx) changed() error {
+	_, err := t.exec("UPDATE cluster SET generation = generation + 1")
+	return err
 }
 
 // Locked: the file's lock is held until Close, or until the process ends.
@@ -27,13 +47,13 @@ type holder struct {
 }
 
 // Join lives within one process, so it waits only for a predecessor of this same store.
-func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (string, error) {
+func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	incarnation := rand.Text()
 	var first holder
 	for {
 		var now holder
 		err := s.write(ctx, "join", func(t tx) (err error) {
-			now, err = t.join(incarnation, name, ttl)
+			now, err = t.join(incarnation, j)
 			return err
 		})
 		switch {
@@ -53,7 +73,10 @@ func (s *store) Join(ctx context.Context, name string, ttl time.Duration) (strin
 }
 
 // join tells who holds the store afterwards.
-func (t tx) join(incarnation, name string, ttl time.Duration) (holder, error) {
+func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
+	if err := t.belong(j.Cluster); err != nil {
+		return holder{}, err
+	}
 	now := time.Now()
 	var old holder
 	err := t.one("SELECT incarnation, name, lease_until FROM members WHERE fenced_at = 0", nil,
@@ -64,13 +87,27 @@ func (t tx) join(incarnation, name string, ttl time.Duration) (holder, error) {
 	if err != nil && !isNone(err) {
 		return holder{}, err
 	}
-	if _, err := t.exec("UPDATE members SET fenced_at = ? WHERE fenced_at = 0", now.UnixMilli()); err != nil {
+	if err := t.end(end, now.UnixMilli()); err != nil {
 		return holder{}, err
 	}
-	h := holder{incarnation, name, now.Add(ttl).UnixMilli()}
-	_, err = t.exec("INSERT INTO members (incarnation, name, joined_at, lease_until) VALUES (?, ?, ?, ?)",
-		h.incarnation, h.name, now.UnixMilli(), h.until)
+	h := holder{incarnation, j.Name, now.Add(j.TTL).UnixMilli()}
+	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, joined_at, lease_until)
+		VALUES (?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?)`,
+		h.incarnation, j.Name, j.URL, j.Gossip, now.UnixMilli(), h.until)
+	if err == nil {
+		err = t.changed()
+	}
 	return h, err
+}
+
+// belong names the cluster, or finds out that it has another name.
+func (t tx) belong(cluster string) error {
+	var name string
+	err := t.one("UPDATE cluster SET name = coalesce(name, ?) RETURNING name", []any{cluster}, &name)
+	if err == nil && name != cluster {
+		err = persistence.Stranger(name, cluster)
+	}
+	return err
 }
 
 // pause waits until a lease has run out, looking every now and then whether it was renewed.
@@ -85,27 +122,86 @@ func pause(ctx context.Context, until int64) error {
 	}
 }
 
-func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (time.Time, error) {
-	var now time.Time
+func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+	var p persistence.Pulse
 	err := s.write(ctx, "renew", func(t tx) error {
-		now = time.Now()
+		p.Now = time.Now()
 		n, err := t.exec("UPDATE members SET lease_until = ? WHERE incarnation = ? AND fenced_at = 0",
-			now.Add(ttl).UnixMilli(), incarnation)
+			p.Now.Add(ttl).UnixMilli(), incarnation)
 		if err == nil && n == 0 {
 			return persistence.ErrFenced
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return t.one("SELECT generation FROM cluster", nil, &p.Generation)
 	})
-	return now, err
+	return p, err
 }
 
 func (s *store) Leave(ctx context.Context, incarnation string) error {
-	return s.write(ctx, "leave", func(t tx) error {
-		_, err := t.exec("UPDATE members SET fenced_at = ? WHERE incarnation = ? AND fenced_at = 0",
-			time.Now().UnixMilli(), incarnation)
+	return s.write(ctx, "leave", func(t tx) error { return t.end(endOne, time.Now().UnixMilli(), incarnation) })
+}
+
+func (s *store) Fence(ctx context.Context, incarnation string) (ended bool, err error) {
+	err = s.write(ctx, "fence", func(t tx) error {
+		now := time.Now().UnixMilli()
+		if err := t.end(endExpired, now, incarnation, now); err != nil {
+			return err
+		}
+		err := t.fence(incarnation)
+		ended = errors.Is(err, persistence.ErrFenced)
+		if ended {
+			return nil
+		}
 		return err
 	})
+	return ended, err
 }
+
+// Cluster: whoever lives owns everything.
+func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+	t, err := s.readers.begin(ctx, generationQuery, membersQuery)
+	if err != nil {
+		return nil, wrap("read the cluster", err)
+	}
+	defer func() { _ = t.tx.Rollback() }() // it has only read
+	generation, err := first(ctx, t, "read the cluster", listing.ScanValue[int64], generationQuery)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	c := &persistence.Cluster{Generation: *generation, Now: now.UnixMilli(), Owners: make([]string, persistence.Shards)}
+	c.Members, err = read(ctx, t, "read the cluster", scanMember, membersQuery, now.Add(-persistence.Remembered).UnixMilli())
+	for _, m := range c.Members {
+		if m.FencedAt == 0 {
+			c.Owners = slices.Repeat([]string{m.Incarnation}, persistence.Shards)
+		}
+	}
+	return c, err
+}
+
+const (
+	generationQuery = "SELECT generation FROM cluster"
+	membersQuery    = `SELECT incarnation, name, url, gossip, joined_at, lease_until, fenced_at FROM members
+		WHERE fenced_at = 0 OR fenced_at > ? ORDER BY joined_at`
+)
+
+func scanMember(row listing.Row, m *persistence.MemberRow) error {
+	return row.Scan(&m.Incarnation, &m.Name, &m.URL, &m.Gossip, &m.JoinedAt, &m.Until, &m.FencedAt)
+}
+
+// Claim: the only member owns every shard already.
+func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+	err := s.write(ctx, "claim", func(t tx) error { return t.fence(incarnation) })
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(slices.Values(shards)), nil
+}
+
+// Release: nobody else could claim them.
+func (s *store) Release(context.Context, string, []int) error { return nil }
 
 // fence says whether an incarnation may write.
 func (t tx) fence(incarnation string) error {

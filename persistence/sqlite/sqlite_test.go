@@ -47,7 +47,7 @@ func TestAFileHasOneStore(t *testing.T) {
 func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "odd name?#%20.db")
 	s := openAt(t, path)
-	old, err := s.Join(t.Context(), "me", time.Hour)
+	old, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
 	storetest.Publish(t, s, "flow", "version")
 	first := persistence.Commit{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}
@@ -63,7 +63,7 @@ func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
 	require.Len(t, records[0].Rows, 1)
 	_, err = s.Commit(t.Context(), old, []persistence.Commit{{Task: "a", Seq: 2, Events: []byte("[]")}})
 	require.ErrorIs(t, err, persistence.ErrFenced, "who lived before is dead, its lease or not")
-	_, err = s.Join(t.Context(), "me", time.Hour)
+	_, err = s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
 }
 
@@ -89,7 +89,7 @@ func TestManyReadersShareAConnection(t *testing.T) {
 		readers.Go(func() {
 			_, err := s.Load(t.Context(), []string{"a", "b"})
 			require.NoError(t, err)
-			_, err = s.Unfinished(t.Context(), "", 1)
+			_, err = s.Unfinished(t.Context(), nil, "", 1)
 			require.NoError(t, err)
 		})
 	}

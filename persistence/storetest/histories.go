@@ -160,9 +160,9 @@ func (h *history) takeover(t *rapid.T) {
 	}
 	var next pair
 	var err error
-	next.store, err = h.store.Join(ctx, "me", time.Hour)
+	next.store, err = h.store.Join(ctx, persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
-	next.model, err = h.model.Join(ctx, "me", time.Hour)
+	next.model, err = h.model.Join(ctx, persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
 	h.members = append(h.members, next)
 }
@@ -214,8 +214,8 @@ func (h *history) lists() {
 		require.NoError(h, err)
 		require.Equal(h, fmt.Sprint(want), fmt.Sprint(got))
 	}
-	both(func(s persistence.Store) (any, error) { return s.Unfinished(ctx, "", 99) })
-	both(func(s persistence.Store) (any, error) { return s.DueWakes(ctx, 7, 99) })
+	both(func(s persistence.Store) (any, error) { return s.Unfinished(ctx, nil, "", 99) })
+	both(func(s persistence.Store) (any, error) { return s.DueWakes(ctx, nil, 7, 99) })
 	both(func(s persistence.Store) (any, error) { return s.QueueRows(ctx, nil, 0, "", 99) })
 	both(func(s persistence.Store) (any, error) { return s.QueueRows(ctx, services[:1], 50, "a", 3) })
 	both(func(s persistence.Store) (any, error) { return s.QueueDepth(ctx) })

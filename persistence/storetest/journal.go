@@ -58,7 +58,7 @@ var journal = []behavior{
 		require.Equal(w, []byte("{}"), r.Snapshot)
 		require.EqualValues(w, 1, r.SnapshotSeq)
 		require.Empty(w, r.Rows)
-		require.Equal(w, []persistence.Wake{{Task: "a", Due: 9}}, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+		require.Equal(w, []persistence.Wake{{Task: "a", Due: 9}}, got[persistence.Wake](w)(w.DueWakes(w.ctx(), nil, 9, 9)))
 		require.Len(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)), 1)
 	}},
 	{"a task exists once, and the first stays", func(w *world) {
@@ -95,7 +95,7 @@ var journal = []behavior{
 		require.Nil(w, w.load("a"))
 		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
 		require.Empty(w, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
-		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), nil, 9, 9)))
 	}},
 	{"a task begins with a row numbered 1", func(w *world) {
 		late := with(created("a"), func(c *persistence.Commit) { c.Seq = 2 })
@@ -142,7 +142,7 @@ var journal = []behavior{
 		require.ErrorIs(w, w.commit(appended("x", 1))[0], persistence.ErrUnknown)
 		require.ErrorIs(w, w.commit(resting)[0], persistence.ErrUnknown)
 		require.Nil(w, w.load("x"))
-		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), nil, 9, 9)))
 	}},
 	{"a refused commit leaves nothing behind", func(w *world) {
 		queued := []persistence.QueueRow{{JobID: "old", Task: "a", Service: "s", Turn: "t"}}
@@ -161,7 +161,7 @@ var journal = []behavior{
 		}
 		require.Equal(w, before, w.load("a"))
 		require.Equal(w, queued, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
-		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), 9, 9)))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), nil, 9, 9)))
 	}},
 	{"every commit of a large and mixed batch has its own answer", func(w *world) { mixed(w) }},
 	{"a commit without events changes what is beside the journal", func(w *world) {

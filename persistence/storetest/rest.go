@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -12,12 +14,12 @@ func rests(id string, due int64) persistence.Commit {
 
 func (w *world) unfinished() []string {
 	w.Helper()
-	return got[string](w)(w.Unfinished(w.ctx(), "", 99))
+	return got[string](w)(w.Unfinished(w.ctx(), nil, "", 99))
 }
 
 func (w *world) due(before int64) []persistence.Wake {
 	w.Helper()
-	return got[persistence.Wake](w)(w.DueWakes(w.ctx(), before, 99))
+	return got[persistence.Wake](w)(w.DueWakes(w.ctx(), nil, before, 99))
 }
 
 var rest = []behavior{
@@ -58,7 +60,7 @@ var rest = []behavior{
 		w.must(created("a"), created("b"), created("c"))
 		w.must(rests("a", 30), rests("b", 10), rests("c", 20))
 		require.Equal(w, []persistence.Wake{{Task: "b", Due: 10}, {Task: "c", Due: 20}},
-			got[persistence.Wake](w)(w.DueWakes(w.ctx(), 99, 2)))
+			got[persistence.Wake](w)(w.DueWakes(w.ctx(), nil, 99, 2)))
 	}},
 	{"an ended task is finished", func(w *world) {
 		w.must(created("a"), created("b"))
@@ -68,6 +70,37 @@ var rest = []behavior{
 	{"unfinished tasks are read in pages, by the bytes of their ids", func(w *world) {
 		w.must(created("b"), created("B"), created("a-1"), created("a1"), created("é"))
 		require.Equal(w, []string{"B", "a-1", "a1", "b", "é"}, w.unfinished())
-		require.Equal(w, []string{"a1", "b"}, got[string](w)(w.Unfinished(w.ctx(), "a-1", 2)))
+		require.Equal(w, []string{"a1", "b"}, got[string](w)(w.Unfinished(w.ctx(), nil, "a-1", 2)))
+	}},
+	{"unfinished and due tasks are told of the shards that are asked for", func(w *world) {
+		var rests []persistence.Commit
+		for i := range 300 {
+			id := fmt.Sprintf("task-%03d", i)
+			w.must(created(id))
+			if i%2 == 0 {
+				rests = append(rests, persistence.Commit{Task: id, Seq: 1, Rest: &persistence.Rest{Resting: true, Due: int64(i + 1)}})
+			}
+		}
+		w.must(rests...)
+		shards := persistence.ShardSet{persistence.ShardOf("task-000"), persistence.ShardOf("task-001"), persistence.ShardOf("task-002"), persistence.ShardOf("task-003")}
+		var unfinished []string
+		var due []persistence.Wake
+		for i := range 300 {
+			id := fmt.Sprintf("task-%03d", i)
+			switch {
+			case !shards.Has(id):
+			case i%2 == 0:
+				due = append(due, persistence.Wake{Task: id, Due: int64(i + 1)})
+			default:
+				unfinished = append(unfinished, id)
+			}
+		}
+		require.Equal(w, unfinished, got[string](w)(w.Unfinished(w.ctx(), shards, "", 999)))
+		require.Equal(w, unfinished[1:2], got[string](w)(w.Unfinished(w.ctx(), shards, unfinished[0], 1)))
+		require.Equal(w, due, got[persistence.Wake](w)(w.DueWakes(w.ctx(), shards, 999, 999)))
+		require.Equal(w, due[:1], got[persistence.Wake](w)(w.DueWakes(w.ctx(), shards, 999, 1)))
+		require.Empty(w, got[string](w)(w.Unfinished(w.ctx(), persistence.ShardSet{}, "", 999)))
+		require.Empty(w, got[persistence.Wake](w)(w.DueWakes(w.ctx(), persistence.ShardSet{}, 999, 999)))
+		require.Len(w, got[string](w)(w.Unfinished(w.ctx(), persistence.AllShards(), "", 999)), 150)
 	}},
 }

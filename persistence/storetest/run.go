@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,13 +22,19 @@ type behavior struct {
 
 // Run tries every behavior. open gives an empty store, which Run closes.
 func Run(t *testing.T, open func(*testing.T) persistence.Store) {
+	probe := open(t)
+	alike := many
+	if probe.Locked() {
+		alike = single
+	}
+	require.NoError(t, probe.Close())
 	for _, group := range []struct {
 		name string
 		list []behavior
 		flow bool // that tasks are of is there
 	}{
 		{"store", store, true},
-		{"members", members, true},
+		{"members", slices.Concat(members, alike), true},
 		{"journal", journal, true},
 		{"owners", owners, true},
 		{"rest", rest, true},
@@ -74,7 +81,7 @@ func (w *world) ctx() context.Context { return w.Context() }
 
 func (w *world) join(name string, ttl time.Duration) string {
 	w.Helper()
-	incarnation, err := w.Join(w.ctx(), name, ttl)
+	incarnation, err := w.Join(w.ctx(), persistence.Joining{Name: name, TTL: ttl})
 	require.NoError(w, err)
 	return incarnation
 }

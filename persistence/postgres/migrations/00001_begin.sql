@@ -1,10 +1,20 @@
 -- +goose Up
 
+-- One row. The generation grows with each member that comes or goes and each shard that changes hands.
+CREATE TABLE cluster (
+	one        boolean PRIMARY KEY DEFAULT true CHECK (one),
+	name       text, -- NULL until the first member joins
+	generation bigint NOT NULL DEFAULT 0
+);
+INSERT INTO cluster DEFAULT VALUES;
+
 -- The row that says whether an incarnation may write. Every batch holds a share lock on it, so it
 -- must not change for anything but the fence: the lease lives in a table of its own.
 CREATE TABLE members (
 	incarnation text COLLATE "C" PRIMARY KEY,
 	name        text   NOT NULL,
+	url         text   NOT NULL,
+	gossip      text   NOT NULL,
 	joined_at   bigint NOT NULL,
 	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write
 );
@@ -13,6 +23,12 @@ CREATE TABLE leases (
 	incarnation text COLLATE "C" PRIMARY KEY REFERENCES members ON DELETE CASCADE,
 	until       bigint NOT NULL
 ) WITH (fillfactor = 50);
+
+CREATE TABLE shards (
+	shard smallint PRIMARY KEY,
+	owner text COLLATE "C" NOT NULL DEFAULT '' -- an incarnation; '' = nobody
+) WITH (fillfactor = 40);
+INSERT INTO shards (shard) SELECT generate_series(0, 1023);
 
 CREATE TABLE flows (
 	n           bigint GENERATED ALWAYS AS IDENTITY, -- order of insertion
@@ -50,6 +66,7 @@ CREATE TABLE tasks (
 	steps        integer NOT NULL DEFAULT 0,
 	paused       boolean NOT NULL DEFAULT false,
 	resting      boolean NOT NULL DEFAULT false,
+	shard        smallint NOT NULL, -- of the id
 	settled_at   bigint,
 	status       text    NOT NULL DEFAULT 'pending',
 	outcome      text    NOT NULL DEFAULT '', -- the status it has ended with
@@ -93,8 +110,9 @@ CREATE TABLE checkpoints (
 );
 
 CREATE TABLE wakes (
-	task text COLLATE "C" PRIMARY KEY,
-	due  bigint NOT NULL
+	task  text COLLATE "C" PRIMARY KEY,
+	due   bigint NOT NULL,
+	shard smallint NOT NULL -- of the task
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX wakes_due ON wakes (due, task);
 
@@ -116,14 +134,14 @@ CREATE TYPE batch_last AS (task text, seq bigint);
 CREATE TYPE batch_version AS (id text);
 CREATE TYPE batch_task AS (
 	id text, flow_id text, version_id text, created_at bigint, updated_at bigint, ended_at bigint, snapshot_seq bigint,
-	steps bigint, paused boolean, resting boolean, settled_at bigint, status text, cursor text, last_action text, error text,
+	steps bigint, paused boolean, resting boolean, shard bigint, settled_at bigint, status text, cursor text, last_action text, error text,
 	body_hash text, labels jsonb, params bytea, snapshot bytea);
 CREATE TYPE batch_row AS (task text, seq bigint, at bigint, events bytea);
 CREATE TYPE batch_checkpoint AS (task text, seq bigint, snapshot bytea);
 CREATE TYPE batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
-CREATE TYPE batch_wake AS (task text, begins boolean, due bigint);
+CREATE TYPE batch_wake AS (task text, begins boolean, due bigint, shard bigint);
 CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
 
 CREATE TABLE workers (

@@ -1,8 +1,18 @@
 -- +goose Up
 
+-- One row. The generation grows with each member that comes or goes.
+CREATE TABLE cluster (
+	one        INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+	name       TEXT, -- NULL until the first member joins
+	generation INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO cluster DEFAULT VALUES;
+
 CREATE TABLE members (
 	incarnation TEXT PRIMARY KEY,
 	name        TEXT    NOT NULL,
+	url         TEXT    NOT NULL,
+	gossip      TEXT    NOT NULL,
 	joined_at   INTEGER NOT NULL,
 	lease_until INTEGER NOT NULL,
 	fenced_at   INTEGER NOT NULL DEFAULT 0 -- 0 = it may write

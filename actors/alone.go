@@ -1,0 +1,80 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// lookEvery is how often a member that waits for the lease of another looks whether it was renewed.
+const lookEvery = 100 * time.Millisecond
+
+// aloneOn makes the member the only one on a store that others may join: whoever came before is waited for until his lease has run out,
+// and then fenced. One that renews meanwhile is persistence.ErrTaken, wrapped in a text that names it.
+func (m *Member) aloneOn(ctx context.Context) error {
+	err := m.takeAll(ctx)
+	if errors.Is(err, persistence.ErrTaken) {
+		return errors.Join(err, m.store.Leave(ctx, m.incarnation))
+	}
+	return err
+}
+
+func (m *Member) takeAll(ctx context.Context) error {
+	seen := map[string]int64{} // when leases of others ran out, as first seen
+	for {
+		waits, err := m.fenceOthers(ctx, seen)
+		if err != nil {
+			return err
+		}
+		if !waits {
+			return m.claimAll(ctx)
+		}
+		if err := m.lease.renew(ctx); err != nil {
+			return fmt.Errorf("keeping the lease: %w", err)
+		}
+		if !m.pause(lookEvery) || ctx.Err() != nil {
+			return fmt.Errorf("waiting for another member's lease: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// fenceOthers says whether somebody's lease still runs. Those who joined later wait for this member.
+func (m *Member) fenceOthers(ctx context.Context, seen map[string]int64) (waits bool, err error) {
+	c, err := m.store.Cluster(ctx)
+	if err != nil {
+		return false, fmt.Errorf("reading the cluster: %w", err)
+	}
+	for _, other := range c.Members {
+		if other.Incarnation == m.incarnation {
+			return waits, nil
+		}
+		if other.FencedAt != 0 {
+			continue
+		}
+		first, ok := seen[other.Incarnation]
+		seen[other.Incarnation] = other.Until
+		if ok && first != other.Until {
+			return false, fmt.Errorf("member %s (%s): %w", other.Name, other.Incarnation, persistence.ErrTaken)
+		}
+		ended, err := m.store.Fence(ctx, other.Incarnation)
+		if err != nil {
+			return false, fmt.Errorf("fencing another member: %w", err)
+		}
+		waits = waits || !ended
+	}
+	return waits, nil
+}
+
+func (m *Member) claimAll(ctx context.Context) error {
+	owned, err := m.store.Claim(ctx, m.incarnation, persistence.AllShards())
+	if err == nil && len(owned) < persistence.Shards {
+		err = persistence.ErrTaken
+	}
+	if err != nil {
+		return fmt.Errorf("claiming the shards: %w", err)
+	}
+	return nil
+}

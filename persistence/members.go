@@ -1,0 +1,75 @@
+package persistence
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Members is who may write, and who owns which tasks. A member's incarnation is one life of it: it has a lease, which it
+// renews, and may write until it leaves or is fenced. Which shards an incarnation owns is said here; that nobody else
+// touches their tasks is up to the members. The time is that of the store's clock, wherever a member runs.
+type Members interface {
+	// Join makes a new incarnation with a lease. Where only one member can live (Locked) it waits until the lease of a
+	// silent predecessor has run out, fences it and owns every shard; a predecessor that renews meanwhile is ErrTaken,
+	// wrapped in a text that names it. Elsewhere the new one lives beside the others and owns nothing yet. The first
+	// to join a store names its cluster; one of another name is ErrStranger.
+	Join(ctx context.Context, j Joining) (incarnation string, err error)
+	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
+	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
+	// Leave gives the incarnation's shards and its lease back: nothing of it lands from then on. Once it has left, or was
+	// fenced, leaving does nothing.
+	Leave(ctx context.Context, incarnation string) error
+	// Cluster tells who lives, who was fenced or left not longer than Remembered ago, and who owns which shard, as of one moment.
+	Cluster(ctx context.Context) (*Cluster, error)
+	// Claim takes shards that nobody owns, and tells in order which of those asked for the incarnation owns now: what somebody else
+	// owns stays his. Of two that claim a shard at once one gets it. ErrFenced when the incarnation may not write.
+	Claim(ctx context.Context, incarnation string, shards []int) (owned []int, err error)
+	// Release gives shards back; those that are not the incarnation's stay as they are. On a store that is Locked it does nothing.
+	Release(ctx context.Context, incarnation string, shards []int) error
+	// Fence ends an incarnation whose lease has run out by the store's clock: once it is answered nothing of that one
+	// lands any more, and nobody owns its shards. False: its lease runs. One that has ended already is true.
+	Fence(ctx context.Context, incarnation string) (bool, error)
+	// Locked says that nobody else can open what the store is kept in as long as this one is open. Then
+	// a lease that is renewed late, because the machine is busy, has not been lost to anybody.
+	Locked() bool
+}
+
+// Remembered is how long members are told of that have gone.
+const Remembered = 10 * time.Minute
+
+// Joining is what a member says of itself.
+type Joining struct {
+	Name    string // of the member, in logs and messages
+	Cluster string // that it wants to belong to
+	URL     string // where other members reach it; "" = nowhere
+	Gossip  string // host and port where its gossip is heard; "" = nowhere
+	TTL     time.Duration
+}
+
+// Pulse is what a renewal tells.
+type Pulse struct {
+	Now        time.Time // of the store
+	Generation int64     // of the cluster
+}
+
+// Cluster is who is there and who owns what.
+type Cluster struct {
+	Generation int64       // grows whenever members come or go or shards change hands, and never else
+	Now        int64       // by the store's clock
+	Members    []MemberRow // in order of joining
+	Owners     []string    // an incarnation for each shard; "" = nobody owns it
+}
+
+// MemberRow is one incarnation.
+type MemberRow struct {
+	Incarnation, Name, URL, Gossip string
+	JoinedAt                       int64 // later than that of everybody before it
+	Until                          int64 // when its lease runs out
+	FencedAt                       int64 // or left; 0 = it lives
+}
+
+// Stranger is what a member is told whose cluster has another name than the store's.
+func Stranger(store, member string) error {
+	return fmt.Errorf("%w: it is of cluster %q and this member of %q; give the member that name, or a store of its own", ErrStranger, store, member)
+}

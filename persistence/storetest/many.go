@@ -1,0 +1,215 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (w *world) cluster() *persistence.Cluster {
+	w.Helper()
+	c, err := w.Cluster(w.ctx())
+	require.NoError(w, err)
+	require.Len(w, c.Owners, persistence.Shards)
+	return c
+}
+
+// claim takes shards and tells which the incarnation owns then.
+func (w *world) claim(incarnation string, shards ...int) []int {
+	w.Helper()
+	return got[int](w)(w.Claim(w.ctx(), incarnation, shards))
+}
+
+// expire lets a lease run out.
+func (w *world) expire(incarnation string) {
+	w.Helper()
+	_, err := w.Renew(w.ctx(), incarnation, 0)
+	require.NoError(w, err)
+}
+
+func (w *world) fence(incarnation string) bool {
+	w.Helper()
+	ended, err := w.Fence(w.ctx(), incarnation)
+	require.NoError(w, err)
+	return ended
+}
+
+// changes says whether something has the generation grow.
+func (w *world) changes(do func()) bool {
+	w.Helper()
+	before := w.cluster().Generation
+	do()
+	after := w.cluster().Generation
+	require.GreaterOrEqual(w, after, before)
+	pulse, err := w.Renew(w.ctx(), w.me, time.Hour)
+	require.NoError(w, err)
+	require.Equal(w, after, pulse.Generation, "a renewal tells it, too")
+	return after > before
+}
+
+// many is what members do on a store on which several can live.
+var many = []behavior{
+	{"members live beside each other, and say who and where they are", func(w *world) {
+		other, err := w.Join(w.ctx(), persistence.Joining{Name: "other", URL: "http://other", Gossip: "other:1", TTL: time.Minute})
+		require.NoError(w, err)
+		c := w.cluster()
+		require.Len(w, c.Members, 2)
+		me, they := c.Members[0], c.Members[1]
+		require.Equal(w, []string{w.me, "me", "", ""}, []string{me.Incarnation, me.Name, me.URL, me.Gossip})
+		require.Equal(w, []string{other, "other", "http://other", "other:1"}, []string{they.Incarnation, they.Name, they.URL, they.Gossip})
+		require.Greater(w, they.JoinedAt, me.JoinedAt)
+		require.InDelta(w, c.Now+time.Minute.Milliseconds(), they.Until, 30_000)
+		require.Zero(w, they.FencedAt)
+		require.Equal(w, slices.Repeat([]string{""}, persistence.Shards), c.Owners, "who joins owns nothing")
+		w.must(created("a"))
+		answers, err := w.Commit(w.ctx(), other, []persistence.Commit{created("b"), appended("a", 2)})
+		require.NoError(w, err)
+		require.Equal(w, []error{nil, nil}, answers)
+	}},
+	{"members that join at once all live, one after the other", func(w *world) {
+		var joining sync.WaitGroup
+		for n := range 4 {
+			joining.Go(func() { w.join(fmt.Sprint(n), time.Hour) })
+		}
+		joining.Wait()
+		c := w.cluster()
+		require.Len(w, c.Members, 5)
+		for i := range 4 {
+			require.Greater(w, c.Members[i+1].JoinedAt, c.Members[i].JoinedAt)
+		}
+	}},
+	{"a shard belongs to who claimed it first, until it is released", func(w *world) {
+		other := w.join("other", time.Hour)
+		require.Equal(w, []int{0, 5, 1023}, w.claim(w.me, 1023, 0, 5))
+		require.Equal(w, []int{4, 6}, w.claim(other, 4, 5, 6))
+		require.Equal(w, []int{0, 5}, w.claim(w.me, 0, 4, 5), "its own and no other")
+		require.Empty(w, w.claim(w.me))
+		require.NoError(w, w.Release(w.ctx(), other, []int{5, 6, 7}), "what is not one's own is left alone")
+		c := w.cluster()
+		require.Equal(w, []string{w.me, "", other, w.me, "", "", w.me}, []string{c.Owners[0], c.Owners[1], c.Owners[4], c.Owners[5], c.Owners[6], c.Owners[7], c.Owners[1023]})
+		require.Equal(w, []int{6}, w.claim(w.me, 4, 6))
+	}},
+	{"of two that claim at once one gets each shard", func(w *world) {
+		members := []string{w.me, w.join("b", time.Hour), w.join("c", time.Hour)}
+		owned := make([][]int, len(members))
+		var claiming sync.WaitGroup
+		for i, m := range members {
+			claiming.Go(func() {
+				shards := persistence.AllShards()
+				for part := range 8 { // from different ends
+					from := (part + 3*i) % 8 * 128
+					owned[i] = append(owned[i], w.claim(m, shards[from:from+128]...)...)
+				}
+			})
+		}
+		claiming.Wait()
+		var owners [persistence.Shards]string
+		for i, m := range members {
+			for _, shard := range owned[i] {
+				require.Empty(w, owners[shard])
+				owners[shard] = m
+			}
+		}
+		require.Equal(w, owners[:], w.cluster().Owners)
+		require.NotContains(w, owners[:], "")
+	}},
+	{"claims and releases against each other end", func(w *world) {
+		members := []string{w.me, w.join("b", time.Hour)}
+		var claiming sync.WaitGroup
+		for i, m := range members {
+			claiming.Go(func() {
+				shards := persistence.AllShards()
+				if i > 0 {
+					slices.Reverse(shards)
+				}
+				for range 10 {
+					require.NoError(w, w.Release(w.ctx(), m, w.claim(m, shards...)))
+				}
+			})
+		}
+		claiming.Wait()
+		require.Len(w, w.claim(w.me, persistence.AllShards()...), persistence.Shards)
+	}},
+	{"a lease that runs is not fenced", func(w *world) {
+		require.False(w, w.changes(func() { require.False(w, w.fence(w.me)) }))
+		w.must(created("a"))
+	}},
+	{"a lease that ran out is fenced: its shards are free, and nothing of it lands", func(w *world) {
+		old := w.join("old", time.Hour)
+		w.must(created("a"), created("b"))
+		w.claim(old, 1, 2, 3)
+		w.expire(old)
+		require.Equal(w, []int{1}, w.claim(old, 1), "until somebody fences it, it lives")
+		require.True(w, w.fence(old))
+		require.Equal(w, "", w.cluster().Owners[2])
+		require.Equal(w, []int{1, 2, 3}, w.claim(w.me, 1, 2, 3))
+		for _, batch := range [][]persistence.Commit{{appended("a", 2)}, {appended("a", 2), appended("b", 2)}, {appended("a", 7)}} {
+			_, err := w.Commit(w.ctx(), old, batch)
+			require.ErrorIs(w, err, persistence.ErrFenced)
+		}
+		_, err := w.Renew(w.ctx(), old, time.Hour)
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		_, err = w.Claim(w.ctx(), old, []int{9})
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		require.NoError(w, w.Release(w.ctx(), old, []int{1, 2, 3}))
+		require.NoError(w, w.Leave(w.ctx(), old))
+		c := w.cluster()
+		require.Equal(w, []string{w.me, w.me, w.me, ""}, []string{c.Owners[1], c.Owners[2], c.Owners[3], c.Owners[9]})
+		require.Positive(w, c.Members[1].FencedAt, "it is still told of")
+	}},
+	{"fencing twice, or who was never there, does no harm", func(w *world) {
+		old := w.join("old", time.Hour)
+		w.expire(old)
+		require.True(w, w.fence(old))
+		require.False(w, w.changes(func() {
+			require.True(w, w.fence(old))
+			require.True(w, w.fence("stranger"))
+		}))
+	}},
+	{"a renewal comes before a fence or after it", func(w *world) {
+		for round := range 20 {
+			old := w.join(fmt.Sprint(round), 0)
+			var ended bool
+			var renewal error
+			var both sync.WaitGroup
+			both.Go(func() { ended = w.fence(old) })
+			both.Go(func() { _, renewal = w.Renew(w.ctx(), old, time.Hour) })
+			both.Wait()
+			if ended {
+				// The renewal may have been first if nothing of it was left, which an hour is not.
+				require.ErrorIs(w, renewal, persistence.ErrFenced)
+			} else {
+				require.NoError(w, renewal)
+			}
+		}
+	}},
+	{"who leaves frees its shards, and only those", func(w *world) {
+		other := w.join("other", time.Hour)
+		w.claim(w.me, 1)
+		w.claim(other, 2)
+		require.NoError(w, w.Leave(w.ctx(), other))
+		c := w.cluster()
+		require.Equal(w, []string{w.me, ""}, c.Owners[1:3])
+		require.Positive(w, c.Members[1].FencedAt)
+	}},
+	{"the generation grows with each change, and with nothing else", func(w *world) {
+		var other string
+		require.True(w, w.changes(func() { other = w.join("other", time.Hour) }))
+		require.True(w, w.changes(func() { w.claim(other, 1, 2) }))
+		require.False(w, w.changes(func() { w.claim(other, 1, 2) }), "they are its own already")
+		require.False(w, w.changes(func() { w.claim(w.me, 1) }), "it is somebody else's")
+		require.False(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), w.me, []int{1, 5})) }))
+		require.True(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), other, []int{1})) }))
+		require.False(w, w.changes(func() { w.expire(other) }))
+		require.True(w, w.changes(func() { w.fence(other) }))
+		other = w.join("other", time.Hour)
+		require.True(w, w.changes(func() { require.NoError(w, w.Leave(w.ctx(), other)) }))
+		require.False(w, w.changes(func() { require.NoError(w, w.Leave(w.ctx(), other)) }))
+		require.False(w, w.changes(func() { w.must(created("a")) }))
+	}},
+}

@@ -1,0 +1,64 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// single is what members do on a store on which only one can live.
+var single = []behavior{
+	{"a silent predecessor is waited for and fenced", func(w *world) {
+		begin, old := time.Now(), w.me
+		_, err := w.Renew(w.ctx(), old, 200*time.Millisecond)
+		require.NoError(w, err)
+		w.me = w.join("next", time.Hour)
+		require.GreaterOrEqual(w, time.Since(begin), 150*time.Millisecond)
+		_, err = w.Renew(w.ctx(), old, time.Hour)
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		_, err = w.Commit(w.ctx(), old, []persistence.Commit{created("a")})
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		w.must(created("a"))
+	}},
+	{"a predecessor that renews is taken, by its name", func(w *world) {
+		ctx, cancel := context.WithCancel(w.ctx())
+		var renewals sync.WaitGroup
+		renewals.Go(func() {
+			for ctx.Err() == nil {
+				_, err := w.Renew(ctx, w.me, time.Hour)
+				require.True(w, err == nil || errors.Is(err, context.Canceled), "%v", err)
+				wait(ctx, 50*time.Millisecond)
+			}
+		})
+		_, err := w.Join(w.ctx(), persistence.Joining{Name: "next", TTL: time.Hour})
+		cancel()
+		renewals.Wait()
+		require.ErrorIs(w, err, persistence.ErrTaken)
+		require.ErrorContains(w, err, "me")
+		w.must(created("a"))
+	}},
+	{"waiting for a predecessor ends with the context", func(w *world) {
+		ctx, cancel := context.WithTimeout(w.ctx(), 50*time.Millisecond)
+		defer cancel()
+		_, err := w.Join(ctx, persistence.Joining{Name: "next", TTL: time.Hour})
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+		w.must(created("a"))
+	}},
+	{"the member owns every shard, from its first moment on", func(w *world) {
+		for range 2 {
+			c := w.cluster()
+			require.Equal(w, slices.Repeat([]string{w.me}, persistence.Shards), c.Owners)
+			require.Equal(w, []int{3, 7}, got[int](w)(w.Claim(w.ctx(), w.me, []int{7, 3})))
+			require.NoError(w, w.Release(w.ctx(), w.me, []int{3}))
+			require.Equal(w, c.Owners, w.cluster().Owners)
+			w.succeed()
+			require.Greater(w, w.cluster().Generation, c.Generation)
+		}
+	}},
+}
