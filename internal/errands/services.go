@@ -22,6 +22,7 @@ import (
 type Worker struct {
 	ID, Server string
 	Push       bool
+	Attach     bool
 	URL        string // of a push worker
 	Services   []string
 	Hang       bool   // it never finishes a job
@@ -112,10 +113,11 @@ func takes(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
-// PushServices and PullServices are what the workers of the flows offer.
+// PushServices, AttachedServices, which are some of those, and PullServices are what the workers of the flows offer.
 var (
-	PushServices = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
-	PullServices = []string{"later", "later-flaky", "tardy"}
+	PushServices     = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
+	AttachedServices = []string{"double", "slow"}
+	PullServices     = []string{"later", "later-flaky", "tardy"}
 )
 
 // work is such a process's main function.
@@ -133,7 +135,7 @@ func work(text string) int {
 	defer diary.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	w := worker.New(worker.Config{Server: spec.Server, ID: spec.ID, Push: spec.Push, URL: spec.URL,
+	w := worker.New(worker.Config{Server: spec.Server, ID: spec.ID, Push: spec.Push, Attach: spec.Attach, URL: spec.URL,
 		Heartbeat: 300 * time.Millisecond, Wait: 5 * time.Second, Concurrency: 32,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	for _, service := range spec.Services {
