@@ -35,7 +35,7 @@ type act struct {
 type Outcome struct{ State, Error, Shared string }
 
 // flows are the files in the folder flows. An errand's index picks its flow, so that few errands have them all.
-var flows = []string{"approval", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "loop", "mixed",
+var flows = []string{"approval", "attached", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "loop", "mixed",
 	"nested", "paused", "regret", "retries", "saga", "silence", "timers"}
 
 //go:embed flows

@@ -78,6 +78,7 @@ var answers = map[string]func(n float64, attempt int) (any, error){
 	"slow":        double,
 	"later":       double,
 	"tardy":       double,
+	"stay":        double,
 	"hold":        double,
 	"increase":    func(n float64, _ int) (any, error) { return n + 17, nil },
 	"flaky":       flaky,
@@ -113,11 +114,12 @@ func takes(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
-// PushServices, AttachedServices, which are some of those, and PullServices are what the workers of the flows offer.
+// PushServices, PullServices and AttachServices are what the workers of the flows offer.
 var (
-	PushServices     = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
-	AttachedServices = []string{"double", "slow"}
-	PullServices     = []string{"later", "later-flaky", "tardy"}
+	PushServices = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
+	PullServices = []string{"later", "later-flaky", "tardy"}
+
+	AttachServices = []string{"stay"}
 )
 
 // work is such a process's main function.

@@ -109,10 +109,13 @@ func (c *company) open(ctx context.Context) {
 	for i, name := range everybody {
 		c.employ(name, c.members[i%len(c.members)])
 	}
+	for _, m := range c.members { // a member's own jobs find those that are attached to it
+		c.employ(fmt.Sprintf("attach-%d", m.i), m)
+	}
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
 
-// everybody is who works for a company, push and pull: workers of our own services, and the command's.
+// everybody is who works for a company by push and pull: workers of our own services, and the command's.
 var everybody = []string{"push-0", "pull-0", "push-1", "pull-1", "demo-push", "demo-pull"}
 
 // employ starts a worker of a member.
@@ -127,6 +130,9 @@ func (c *company) employ(name string, at *member) {
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "push":
 		spec.Push, spec.Services = true, errands.PushServices
+		cmd, err = spec.Command()
+	case "attach":
+		spec.Attach, spec.Services = true, errands.AttachServices
 		cmd, err = spec.Command()
 	case "pull":
 		spec.Services = errands.PullServices

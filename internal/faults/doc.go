@@ -10,8 +10,8 @@
 //
 // Hosts: as root, or where user namespaces are permitted, each has a network namespace and is wired to three bridges (to the other
 // hosts, to the store, to callers and workers); elsewhere relays on loopback, for TCP and UDP, make the same cuts, and the log
-// says so. A cut link swallows what is sent, either way: nobody is told, and what TCP has not delivered arrives when it heals.
+// says so (TROUPE_FAULTS_HOSTS=relays wants them anyway). A cut link swallows what is sent, either way: nobody is told, and what TCP has not delivered arrives when it heals.
 //
 // TROUPE_FAULTS says how many faults there are, TROUPE_FAULTS_SEED which (1, or a new one when the number is given). When a test
-// fails the log of faults, with the seed, and what everybody said are kept in the folder logs.
+// fails, the log of faults, with the seed, and what everybody said are kept in the folder logs.
 package faults
