@@ -62,6 +62,7 @@ var table = []row{
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire"}},
 	{"worker", []string{"api/client", "api/wire", "api/wire/attach"}},
 	{"worker/demo", []string{"worker"}},
+	{"sdk", nil}, // tests only
 	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},

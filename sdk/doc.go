@@ -1,0 +1,6 @@
+// Package sdk has nothing for Go programs: they have packages worker and api/client. Below it are the SDKs of other languages, for
+// workers and clients, each with its own README; here are the tests that run theirs.
+//
+// What is tested is each SDK as its users get it, against members in processes of their own, over HTTP on loopback. python3 (3.9 or
+// newer) has to be there; without it a test fails and says what to install.
+package sdk

@@ -1,0 +1,175 @@
+"""The jobs in a worker's hands: prolonging their claims, telling notes, hearing what is canceled."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from ._transport import Transport, encode
+from .errors import TroupeError
+from .job import Job
+
+MOST_CLAIMS = 500  # that one request is about
+SHORTEST_BEAT = 0.02  # seconds
+NOTE_PAUSE = 0.25  # seconds between two notes of a job
+PARTING_TIME = 2.0  # seconds for what is said at the end
+
+
+class Claim:
+    """A job that this worker holds until it is reported, given back or canceled."""
+
+    def __init__(self, told: Mapping[str, Any], heartbeat: float) -> None:
+        self.job = Job(told)
+        self.token: str = told["token"]
+        self.params_key: str = told.get("params_key") or ""
+        self.every = max(min((told.get("lease_ms") or 60_000) / 3000, heartbeat), SHORTEST_BEAT)
+        self.beat_at = time.monotonic() + self.every
+        self.note: Optional[str] = None  # what is to be told
+        self.note_at = 0.0
+        self.told_at = -NOTE_PAUSE
+        self.begun = False  # its handler is called
+        self.canceled = False
+        self.interrupt: Optional[Callable[[], None]] = None  # has the handler stop
+
+    def held(self, with_note: bool = True) -> Dict[str, str]:
+        held = {"job": self.job.id, "token": self.token}
+        if with_note and self.note is not None:
+            held["note"] = self.note
+        return held
+
+    def due(self) -> float:
+        return self.beat_at if self.note is None else min(self.beat_at, self.note_at)
+
+
+class Claims:
+    """All claims of a worker. It is kept by a thread of its own, so that claims hold whatever handlers do."""
+
+    def __init__(self, transport: Transport, path: str, note_after: float, logger: logging.Logger) -> None:
+        self._transport, self._path, self._note_after, self._logger = transport, path, note_after, logger
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._held: Dict[str, Claim] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._held)
+
+    def add(self, claim: Claim) -> None:
+        claim.job._noted = lambda text: self._note(claim, text)
+        claim.note, claim.note_at = "running", time.monotonic() + self._note_after
+        with self._lock:
+            self._held[claim.job.id] = claim
+            self._changed.notify()
+
+    def remove(self, claim: Claim) -> None:
+        with self._lock:
+            if self._held.get(claim.job.id) is claim:  # it may have been handed out again meanwhile
+                del self._held[claim.job.id]
+
+    def holds(self, claim: Claim) -> bool:
+        with self._lock:
+            return self._held.get(claim.job.id) is claim
+
+    def start(self, claim: Claim) -> bool:
+        """Is asked before a handler is called: not for a job that is canceled or given back."""
+        with self._lock:
+            claim.begun = not claim.canceled
+            return claim.begun
+
+    def on_cancel(self, claim: Claim, interrupt: Callable[[], None]) -> None:
+        with self._lock:
+            claim.interrupt = interrupt
+            canceled = claim.canceled
+        if canceled:
+            interrupt()
+
+    def cancel(self, claim: Claim) -> None:
+        with self._lock:
+            if claim.canceled:
+                return
+            claim.canceled = True
+            interrupt = claim.interrupt
+        claim.job._canceled.set()
+        if interrupt is not None:
+            interrupt()
+
+    def drop_waiting(self) -> List[Claim]:
+        """Gives up the jobs that have not begun."""
+        with self._lock:
+            waiting = [c for c in self._held.values() if not c.begun and not c.canceled]
+            for claim in waiting:
+                claim.canceled = True
+                claim.job._canceled.set()
+        return waiting
+
+    def all(self) -> List[Claim]:
+        with self._lock:
+            return list(self._held.values())
+
+    def _note(self, claim: Claim, text: str) -> None:
+        with self._lock:
+            claim.note, claim.note_at = text, max(time.monotonic(), claim.told_at + NOTE_PAUSE)
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._changed.notify_all()
+
+    def keep(self) -> None:
+        """Works until it is closed."""
+        while True:
+            with self._lock:
+                while not self._closed and (pause := self._pause()) != 0.0:
+                    self._changed.wait(pause)
+                if self._closed:
+                    return
+                due = self._take_due()
+            for i in range(0, len(due), MOST_CLAIMS):
+                self._beat(due[i : i + MOST_CLAIMS])
+
+    def _pause(self) -> Optional[float]:
+        """How long there is nothing to do; None = until something changes."""
+        if not self._held:
+            return None
+        return max(min(c.due() for c in self._held.values()) - time.monotonic(), 0.0)
+
+    def _take_due(self) -> List[Tuple[Claim, Dict[str, str]]]:
+        """What is to be said now. Who is nearly due is taken along."""
+        now, due = time.monotonic(), []
+        for claim in self._held.values():
+            noted = claim.note is not None and claim.note_at <= now
+            if not noted and claim.beat_at > now + claim.every / 4:
+                continue
+            due.append((claim, claim.held(with_note=noted)))
+            claim.beat_at = now + claim.every
+            if noted:
+                claim.note, claim.told_at = None, now
+        return due
+
+    def _beat(self, due: List[Tuple[Claim, Dict[str, str]]]) -> None:
+        """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least."""
+        body = encode({"load": len(self), "claims": [held for _, held in due]})
+        try:
+            answer = self._transport.call("POST", self._path + "/heartbeat", body)
+        except TroupeError as e:
+            if not self._closed:
+                self._logger.warning("the claims of %d jobs could not be prolonged: %s", len(due), e)
+            return
+        canceled = set(answer["canceled"])
+        for claim, held in due:
+            if held["job"] in canceled:
+                self.cancel(claim)
+
+    def give_back(self, claims: List[Claim]) -> None:
+        """Lets others have jobs at once. If that fails they get them when the claims have run out."""
+        for i in range(0, len(claims), MOST_CLAIMS):
+            group = claims[i : i + MOST_CLAIMS]
+            body = encode({"claims": [c.held(with_note=False) for c in group]})
+            try:
+                self._transport.call("POST", self._path + "/release", body, timeout=PARTING_TIME)
+            except TroupeError as e:
+                self._logger.warning("%d jobs could not be given back, others get them when the claims run out: %s", len(group), e)

@@ -1,0 +1,132 @@
+"""Telling the member how jobs ended, many at once when many end."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+from ._transport import Backoff, Transport, encode
+from .errors import ProblemError, TroupeError, of_problem
+from .job import Job, failure_of, log_of
+
+MOST_REPORTS = 200  # in one request, unless one alone has more bytes
+REPORT_BYTES = 1 << 20
+SENDERS = 2  # requests under way at once; what comes meanwhile gathers for the next one
+
+
+class Delivery:
+    """A report, and what is to be done when it is over with it."""
+
+    def __init__(self, job: str, token: str, body: bytes, failed: bool, done: Callable[[], None]) -> None:
+        self.job, self.token, self.body, self.failed, self.done = job, token, body, failed, done
+
+    def refuse(self, error: ProblemError) -> None:
+        """Makes a failure of a result that the member does not take: unless told so it would have the same done again in vain."""
+        self.failed = True
+        self.body = encode({"job": self.job, "token": self.token, "error": f"the result was refused: {error}", "fatal": True})
+
+
+def output_report(job: Job, token: str, output: Any, done: Callable[[], None]) -> Delivery:
+    """The report of what a handler returned."""
+    report: Dict[str, Any] = {"job": job.id, "token": token, "output": output, "log": log_of(job)}
+    try:
+        return Delivery(job.id, token, encode(report), False, done)
+    except (TypeError, ValueError, RecursionError) as e:
+        report = {"job": job.id, "token": token, "error": f"the handler's result cannot be sent: {e}", "fatal": True, "log": log_of(job)}
+        return Delivery(job.id, token, encode(report), True, done)
+
+
+def failure_report(job: Job, token: str, error: BaseException, done: Callable[[], None]) -> Delivery:
+    """The report of what a handler raised."""
+    report = {"job": job.id, "token": token, **failure_of(job, error), "log": log_of(job)}
+    return Delivery(job.id, token, encode(report), True, done)
+
+
+def _unfit(error: ProblemError) -> bool:
+    """It is the result which the member did not like."""
+    return error.status in (400, 413, 422)
+
+
+class Reporter:
+    """Delivers reports until the member has answered or it is closed."""
+
+    def __init__(self, transport: Transport, path: str, logger: logging.Logger) -> None:
+        self._transport, self._path, self._logger = transport, path, logger
+        self._ended: "queue.Queue[Optional[Delivery]]" = queue.Queue()
+        self._closed = threading.Event()
+
+    def deliver(self, delivery: Delivery) -> None:
+        self._ended.put(delivery)
+
+    def close(self) -> None:
+        self._closed.set()
+        for _ in range(SENDERS):
+            self._ended.put(None)
+
+    def send(self) -> None:
+        """Works until it is closed."""
+        while not self._closed.is_set():
+            first = self._ended.get()
+            if first is not None:
+                self._deliver(self._gather(first))
+
+    def _gather(self, first: Delivery) -> List[Delivery]:
+        """Takes what else has ended."""
+        batch, size = [first], len(first.body)
+        while len(batch) < MOST_REPORTS and size < REPORT_BYTES:
+            try:
+                more = self._ended.get_nowait()
+            except queue.Empty:
+                break
+            if more is not None:
+                batch.append(more)
+                size += len(more.body)
+        return batch
+
+    def _deliver(self, batch: List[Delivery]) -> None:
+        backoff = Backoff()
+        while batch and not self._closed.is_set():
+            error: Optional[TroupeError] = None
+            try:
+                batch, error = self._try(batch)
+            except ProblemError as e:
+                if len(batch) > 1 and not e.temporary and e.status < 500:
+                    for delivery in batch:  # what is wrong with one must not keep the others
+                        self._deliver([delivery])
+                    return
+                error, batch = e, [d for d in batch if self._again(d, e)]
+            except TroupeError as e:
+                error = e
+            if batch and error is not None:
+                if backoff.fresh:
+                    self._logger.warning("%d results are not delivered yet, trying on: %s", len(batch), error)
+                self._closed.wait(backoff.pause(error))
+
+    def _try(self, batch: List[Delivery]) -> "tuple[List[Delivery], Optional[ProblemError]]":
+        """Sends a batch and gives what of it has to be sent again."""
+        answer = self._transport.call("POST", self._path + "/reports", b'{"reports":[' + b",".join(d.body for d in batch) + b"]}")
+        again: List[Delivery] = []
+        last: Optional[ProblemError] = None
+        for delivery, item in zip(batch, answer["items"]):
+            problem = item.get("problem")
+            if problem is None:
+                delivery.done()
+                continue
+            error = of_problem(problem["status"], problem)
+            if self._again(delivery, error):
+                again.append(delivery)
+                last = error
+        return again, last
+
+    def _again(self, delivery: Delivery, error: ProblemError) -> bool:
+        """Says whether a report that was refused is to be sent (as a failure, perhaps) again."""
+        if error.temporary or error.status >= 500:
+            return True
+        if _unfit(error) and not delivery.failed:
+            delivery.refuse(error)
+            return True
+        self._logger.warning("the result of job %s was refused: %s", delivery.job, error)
+        delivery.done()
+        return False

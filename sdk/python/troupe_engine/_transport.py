@@ -1,0 +1,291 @@
+"""How requests reach a member: several addresses, kept connections, and trying again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import socket
+import ssl
+import threading
+import urllib.parse
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from .errors import ProblemError, TroupeError, UnreachableError, refusal
+
+Servers = Union[str, Sequence[str], None]
+
+DEFAULT_SERVER = "http://127.0.0.1:8070"
+CONNECT_TIME = 5.0  # seconds until another address is tried
+MOST_IDLE = 16  # connections kept for each address
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+_FAILURES = (OSError, http.client.HTTPException)
+
+
+class BrokenOff(TroupeError):
+    """The request was ended by this program."""
+
+
+def encode(value: Any) -> bytes:
+    """JSON as it is sent: what is no JSON (NaN, say) is refused."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+
+
+def segment(text: str) -> str:
+    """A part of a path."""
+    return urllib.parse.quote(text, safe="")
+
+
+class Backoff:
+    """Pauses between tries: longer each time, never the same for all, and not shorter than the member asks for."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    @property
+    def fresh(self) -> bool:
+        return self._next == 0.0
+
+    def pause(self, error: Optional[BaseException] = None) -> float:
+        self._next = min(max(2 * self._next, FIRST_PAUSE), LONGEST_PAUSE)
+        pause = self._next * (0.5 + random.random() / 2)
+        asked = error.retry_after if isinstance(error, ProblemError) else 0.0
+        return max(pause, min(asked, 60.0))
+
+
+class Breaker:
+    """Ends a request from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: Optional[http.client.HTTPConnection] = None
+        self.broken = False
+
+    def hold(self, connection: Optional[http.client.HTTPConnection]) -> None:
+        with self._lock:
+            if self.broken and connection is not None:
+                raise BrokenOff("the request is not wanted any longer")
+            self._connection = connection
+
+    def break_off(self) -> None:
+        with self._lock:
+            self.broken = True
+            if self._connection is not None and self._connection.sock is not None:
+                _shut(self._connection.sock)
+
+
+def _shut(sock: socket.socket) -> None:
+    """Ends a connection below TLS, so that a thread which reads from it comes back."""
+    try:
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+    except OSError:
+        pass  # it has ended by itself
+
+
+class Address:
+    """One address of a member, and the connections to it that nobody uses."""
+
+    def __init__(self, url: str, context: Optional[ssl.SSLContext]) -> None:
+        parts = urllib.parse.urlsplit(url.strip().rstrip("/"))
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of a member: write http://host:port")
+        self.url = parts.geturl()
+        self.base = parts.path[:-3] if parts.path.endswith("/v1") else parts.path
+        self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
+        self._context = context
+        self._lock = threading.Lock()
+        self._idle: List[http.client.HTTPConnection] = []
+
+    def open(self) -> http.client.HTTPConnection:
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self._connect()
+            if _alive(connection):
+                return connection
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection
+        if self._secure:
+            context = self._context or ssl.create_default_context()
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=CONNECT_TIME, context=context)
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_TIME)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def keep(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if connection.sock is not None and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+
+def _alive(connection: http.client.HTTPConnection) -> bool:
+    """Says whether the other side has left an idle connection open."""
+    sock = connection.sock
+    if sock is None:
+        return False
+    try:
+        sock.settimeout(0)
+        socket.socket.recv(sock, 1, socket.MSG_PEEK)  # an end, or something nobody asked for
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def addresses(servers: Servers, context: Optional[ssl.SSLContext]) -> List[Address]:
+    """Reads one address, several in a text with commas between them, or a list; by default TROUPE_SERVER."""
+    if servers is None:
+        servers = os.environ.get("TROUPE_SERVER") or DEFAULT_SERVER
+    texts = servers.split(",") if isinstance(servers, str) else list(servers)
+    found = [Address(text, context) for text in texts]
+    if not found:
+        raise ValueError("there is no address of a member: write http://host:port")
+    return found
+
+
+class Transport:
+    """Sends requests to the address that answered last, and to the next one when it does not answer any longer.
+
+    Every request may be sent again: those with an effect carry a key or a token by which it happens once.
+    """
+
+    def __init__(self, servers: Servers, token: Optional[str], *, timeout: float, context: Optional[ssl.SSLContext]) -> None:
+        self.addresses = addresses(servers, context)
+        self.timeout = timeout
+        self._token = token if token is not None else os.environ.get("TROUPE_TOKEN")
+        self._at = 0
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        for address in self.addresses:
+            address.close()
+
+    def call(self, method: str, path: str, body: Optional[bytes] = None, *, headers: Optional[Mapping[str, str]] = None,
+             wait: float = 0.0, timeout: Optional[float] = None, breaker: Optional[Breaker] = None) -> Any:
+        """Asks each address once, until one takes the request, and gives its answer."""
+        errors: List[str] = []
+        busy: Optional[ProblemError] = None
+        for _ in self.addresses:
+            at, address = self._current()
+            try:
+                return self._once(address, method, path, body, headers or {}, (timeout or self.timeout) + wait, breaker)
+            except ProblemError as e:
+                if not e.temporary:
+                    raise
+                busy = e
+            except _FAILURES as e:
+                if breaker is not None and breaker.broken:
+                    raise BrokenOff("the request was broken off") from e
+                errors.append(f"{address.url} ({e or type(e).__name__})")
+            self._leave(at)
+        if busy is not None:
+            raise busy
+        raise UnreachableError(f"no member answers at {', '.join(errors)}: is one running there?")
+
+    def _current(self) -> "tuple[int, Address]":
+        with self._lock:
+            return self._at, self.addresses[self._at]
+
+    def _leave(self, at: int) -> None:
+        """Has the next request go to the next address, unless somebody else has already noticed."""
+        with self._lock:
+            if self._at == at:
+                self._at = (at + 1) % len(self.addresses)
+
+    def _once(self, address: Address, method: str, path: str, body: Optional[bytes], headers: Mapping[str, str],
+              silence: float, breaker: Optional[Breaker]) -> Any:
+        connection = address.open()
+        try:
+            if breaker is not None:
+                breaker.hold(connection)
+            response = self._send(connection, address, method, path, body, headers, silence)
+            answer = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            if breaker is not None:
+                breaker.hold(None)
+        if response.will_close:
+            connection.close()
+        else:
+            address.keep(connection)
+        if response.status >= 300:
+            raise refusal(response.status, answer, response.getheader("Retry-After"))
+        return _decode(address, answer)
+
+    def _send(self, connection: http.client.HTTPConnection, address: Address, method: str, path: str, body: Optional[bytes],
+              headers: Mapping[str, str], silence: float) -> http.client.HTTPResponse:
+        sent: Dict[str, str] = {"Accept": "application/json", **headers}
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+        if self._token:
+            sent["Authorization"] = "Bearer " + self._token
+        connection.sock.settimeout(silence)
+        connection.request(method, address.base + "/v1" + path, body, sent)
+        return connection.getresponse()
+
+    def stream(self, path: str, headers: Mapping[str, str], silence: float) -> "Stream":
+        """Opens an answer that is read as it comes, from one address."""
+        at, address = self._current()
+        connection: Optional[http.client.HTTPConnection] = None
+        try:
+            connection = address.open()
+            response = self._send(connection, address, "GET", path, None, headers, silence)
+            if response.status >= 300:
+                raise refusal(response.status, response.read(), response.getheader("Retry-After"))
+        except BaseException as e:
+            if connection is not None:
+                connection.close()
+            if isinstance(e, ProblemError) and e.temporary or isinstance(e, _FAILURES):
+                self._leave(at)
+            if isinstance(e, _FAILURES):
+                raise UnreachableError(f"no member answers at {address.url} ({e})") from e
+            raise
+        return Stream(connection, response)
+
+
+class Stream:
+    """An answer that goes on."""
+
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        self._connection, self._response = connection, response
+
+    def line(self) -> bytes:
+        """The next line, with its end. One that is cut off is none."""
+        try:
+            line = self._response.readline()
+        except _FAILURES + (ValueError,) as e:
+            raise UnreachableError(f"the stream broke off ({e or type(e).__name__})") from e
+        if not line.endswith(b"\n"):
+            raise UnreachableError("the stream broke off")
+        return line
+
+    def close(self) -> None:
+        self._connection.close()
+        self._response.close()
+
+
+def _decode(address: Address, answer: bytes) -> Any:
+    if not answer:
+        return None
+    try:
+        return json.loads(answer)
+    except ValueError as e:
+        raise TroupeError(f"{address.url} does not answer as a member does: {answer[:200]!r}") from e

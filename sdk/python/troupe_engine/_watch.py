@@ -1,0 +1,59 @@
+"""Following a task: server-sent events, taken up again where they broke off."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from ._transport import Backoff, Stream, Transport, segment
+from .errors import ProblemError, UnreachableError
+from .types import Event
+
+
+def watch(transport: Transport, task: str, after: str, silence: float) -> Iterator[Event]:
+    """Gives the events of a task until it ends: none twice, and none left out, however often the connection breaks off."""
+    backoff = Backoff()
+    while True:
+        stream: Optional[Stream] = None
+        error: Exception
+        try:
+            headers: Dict[str, str] = {"Accept": "text/event-stream"}
+            if after:
+                headers["Last-Event-ID"] = after
+            stream = transport.stream(f"/tasks/{segment(task)}/stream", headers, silence)
+            while True:
+                kind, data = _message(stream)
+                if kind == "end":
+                    return
+                if kind or not data:  # a newer member may know other kinds
+                    continue
+                event: Event = json.loads(data)
+                after, backoff = event["id"], Backoff()
+                yield event
+        except ProblemError as e:
+            if not e.temporary and e.status < 500:
+                raise
+            error = e
+        except UnreachableError as e:
+            error = e
+        finally:
+            if stream is not None:
+                stream.close()
+        time.sleep(backoff.pause(error))
+
+
+def _message(stream: Stream) -> Tuple[str, bytes]:
+    """Reads up to the empty line that ends a message."""
+    kind = ""
+    data: List[bytes] = []
+    while True:
+        line = stream.line().rstrip(b"\r\n")
+        if not line:
+            return kind, b"\n".join(data)
+        name, _, value = line.partition(b":")
+        value = value[1:] if value.startswith(b" ") else value
+        if name == b"event":
+            kind = value.decode("utf-8", "replace")
+        elif name == b"data":
+            data.append(value)

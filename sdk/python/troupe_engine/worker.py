@@ -1,0 +1,273 @@
+"""A program that carries out jobs: it asks a member for them, so it works behind any firewall."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Union
+
+from ._claims import PARTING_TIME, Claim, Claims
+from ._hands import Hands
+from ._params import LargeParams
+from ._reports import SENDERS, Reporter, failure_report, output_report
+from ._transport import Backoff, Breaker, BrokenOff, Servers, Transport, encode, segment
+from .errors import NotFoundError, TroupeError
+from .job import Handler
+
+MOST_JOBS = 1000  # that a member gives at once
+EMPTY_PAUSE = 0.2  # seconds between polls of a member that answers at once although it was asked to wait
+REGISTER_PAUSE = 2.0  # seconds at most between two tries to register
+HEED_TIME = 1.0  # seconds that handlers have to notice that they are canceled at the end
+
+
+class Worker:
+    """Carries out jobs of the services it has handlers for, and is run once.
+
+    Promises: no more than `concurrency` handlers run at once; a result is delivered again and again until a member has
+    answered, so a job may be carried out more than once but is never lost; a job is canceled when nobody waits for it any longer;
+    when the worker is to stop no new job is begun, what it has not begun is given back at once, and those at work may finish
+    within `grace`.
+
+    servers:      addresses of members, as a list or with commas between them; the next one is used when one does not answer.
+                  TROUPE_SERVER, else http://127.0.0.1:8070
+    token:        proves the worker to the members; TROUPE_TOKEN
+    id:           tells workers apart; one is made up from host, process and time
+    labels:       what it has, such as "gpu": jobs that ask for labels go to workers that have them all
+    concurrency:  how many handlers run at once
+    prefetch:     how many jobs it may hold beyond those, so that one is at hand when a handler has finished
+    wait:         seconds that a request for jobs may stay with the member
+    grace:        seconds that jobs may go on when the worker is to stop
+    heartbeat:    seconds between signs of life, and between questions whether its jobs are still wanted
+    note_after:   seconds until a job is said to be running; short jobs are spared the message
+    logger:       hears what goes wrong, never what jobs are about; logging.getLogger("troupe")
+    ssl_context:  for https
+    """
+
+    def __init__(self, servers: Servers = None, *, token: Optional[str] = None, id: Optional[str] = None, labels: Sequence[str] = (),
+                 concurrency: int = 64, prefetch: int = 0, wait: float = 20.0, grace: float = 10.0, heartbeat: float = 5.0,
+                 note_after: float = 0.25, logger: Optional[logging.Logger] = None, ssl_context: Optional[ssl.SSLContext] = None) -> None:
+        self.id = id or f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+        self._labels = list(labels)
+        self._concurrency, self._prefetch = max(concurrency, 1), max(prefetch, 0)
+        self._wait, self._grace, self._heartbeat = min(max(wait, 0.0), 60.0), max(grace, 0.0), max(heartbeat, 0.01)
+        self._logger = logger or logging.getLogger("troupe")
+        self._handlers: Dict[str, Handler] = {}
+        self._transport = Transport(servers, token, timeout=30.0, context=ssl_context)
+        self._path = "/workers/" + segment(self.id)
+        self._claims = Claims(self._transport, self._path, note_after, self._logger)
+        self._reporter = Reporter(self._transport, self._path, self._logger)
+        self._hands = Hands(self._claims, LargeParams(self._transport), self._ended, self._leave)
+        self._changed = threading.Condition()
+        self._waiting: Deque[Claim] = deque()  # claimed, but there is no place for them yet
+        self._at_work = 0
+        self._stopping = threading.Event()
+        self._wake: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # a signal handler may put something into it at any moment
+        self._poll = Breaker()
+
+    def handle(self, service: str, handler: Handler) -> None:
+        """Says who carries out the jobs of a service: a function or a coroutine function. It is called before run."""
+        if not service or "\x00" in service:
+            raise ValueError(f"{service!r} is no name of a service")
+        self._handlers[service] = handler
+
+    def handler(self, service: str) -> Callable[[Handler], Handler]:
+        """The same as a decorator."""
+
+        def register(handler: Handler) -> Handler:
+            self.handle(service, handler)
+            return handler
+
+        return register
+
+    def stop(self) -> None:
+        """Has run end: from any thread, and from a signal handler."""
+        self._wake.put(None)
+
+    def run(self, *, signals: bool = True) -> None:
+        """Works until stop is called, or SIGTERM or SIGINT comes; a second signal has its usual effect.
+
+        Signals are heeded in the main thread only.
+        """
+        if not self._handlers:
+            raise ValueError("there is no handler, so there is nothing to offer")
+        restore = self._heed_signals() if signals and threading.current_thread() is threading.main_thread() else None
+        self._hands.open()
+        announcer = self._begin("announce", self._announce)
+        poller = self._begin("poll", self._poll_loop)
+        self._begin("claims", self._claims.keep)
+        for _ in range(SENDERS):
+            self._begin("reports", self._reporter.send)
+        try:
+            self._wake.get()
+            if restore is not None:
+                restore()
+            self._stop(announcer, poller)
+        finally:
+            self._stopping.set()
+            self._claims.close()
+            self._reporter.close()
+            self._hands.close()
+            self._transport.close()
+
+    def _begin(self, name: str, target: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=target, name="troupe-" + name, daemon=True)
+        thread.start()
+        return thread
+
+    def _heed_signals(self) -> Callable[[], None]:
+        before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        return restore
+
+    def _stop(self, announcer: threading.Thread, poller: threading.Thread) -> None:
+        with self._changed:
+            self._stopping.set()
+            self._changed.notify_all()
+        announcer.join()
+        self._say_goodbye()
+        self._poll.break_off()
+        poller.join()  # so that everything is claimed that ever will be
+        self._give_up_waiting()
+        if self._finished(self._grace):
+            return
+        left = self._claims.all()
+        self._logger.warning("%d jobs are left unfinished, the member will give them to others", len(left))
+        for claim in left:
+            self._claims.cancel(claim)
+        self._finished(HEED_TIME)  # handlers that heed it come back at once
+        self._claims.give_back([c for c in left if not self._claims.holds(c)])
+
+    def _give_up_waiting(self) -> None:
+        dropped = self._claims.drop_waiting()
+        self._claims.give_back(dropped)
+        with self._changed:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for claim in waiting:
+            self._claims.remove(claim)
+
+    def _finished(self, seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._at_work == 0, seconds)
+
+    # What it says of itself.
+
+    def _announce(self) -> None:
+        """Registers the worker and gives signs of life. A member that does not know it (any longer) is told again."""
+        registered, failing = self._register(), False
+        while registered and not self._stopping.wait(self._heartbeat):
+            try:
+                answer = self._transport.call("POST", self._path + "/heartbeat", encode({"load": len(self._claims)}))
+            except TroupeError as e:
+                if not failing:
+                    self._logger.warning("no member hears from this worker, trying on: %s", e)
+                failing = True
+                continue
+            failing = False
+            if not answer["registered"]:
+                registered = self._register()
+
+    def _register(self) -> bool:
+        me = encode({"services": sorted(self._handlers), "labels": self._labels})
+        failing = False
+        while not self._stopping.is_set():
+            try:
+                self._transport.call("PUT", self._path, me)
+                self._logger.info("registered as %s for %s", self.id, ", ".join(sorted(self._handlers)))
+                return True
+            except TroupeError as e:
+                if not failing:
+                    self._logger.warning("the worker is not registered yet, trying on: %s", e)
+                failing = True
+                self._stopping.wait(min(REGISTER_PAUSE, self._heartbeat))
+        return False
+
+    def _say_goodbye(self) -> None:
+        try:
+            self._transport.call("DELETE", self._path, timeout=PARTING_TIME)
+        except NotFoundError:
+            pass
+        except TroupeError as e:
+            self._logger.warning("no member was told that this worker ends, it will be noticed by its silence: %s", e)
+
+    # How it gets jobs.
+
+    def _poll_loop(self) -> None:
+        backoff = Backoff()
+        while (room := self._room()) > 0:
+            begun = time.monotonic()
+            try:
+                jobs = self._ask(min(room, MOST_JOBS))
+            except BrokenOff:
+                return
+            except TroupeError as e:
+                if backoff.fresh:
+                    self._logger.warning("no member gives jobs, trying on: %s", e)
+                self._stopping.wait(backoff.pause(e))
+                continue
+            backoff = Backoff()
+            self._take(jobs)
+            if not jobs and time.monotonic() - begun < min(EMPTY_PAUSE, self._wait):
+                self._stopping.wait(EMPTY_PAUSE)
+
+    def _room(self) -> int:
+        """Waits until there is room for jobs, and tells how much; 0 = the worker stops."""
+        with self._changed:
+            free = lambda: self._concurrency + self._prefetch - self._at_work - len(self._waiting)  # noqa: E731
+            self._changed.wait_for(lambda: self._stopping.is_set() or free() > 0)
+            return 0 if self._stopping.is_set() else free()
+
+    def _ask(self, most: int) -> List[Claim]:
+        ask: Dict[str, Union[int, List[str]]] = {"services": sorted(self._handlers), "labels": self._labels, "max": most,
+                                                 "wait_ms": int(self._wait * 1000)}
+        answer = self._transport.call("POST", self._path + "/poll", encode(ask), wait=self._wait, breaker=self._poll)
+        return [Claim(told, self._heartbeat) for told in answer["jobs"]]
+
+    def _take(self, claims: List[Claim]) -> None:
+        for claim in claims:
+            self._claims.add(claim)
+        with self._changed:
+            self._waiting.extend(claims)
+        self._begin_waiting()
+
+    def _begin_waiting(self) -> None:
+        """Begins the oldest jobs there is a place for."""
+        while True:
+            with self._changed:
+                if self._stopping.is_set() or not self._waiting or self._at_work >= self._concurrency:
+                    return
+                claim = self._waiting.popleft()
+                self._at_work += 1
+            self._hands.carry_out(claim, self._handlers[claim.job.service])
+
+    # How jobs end.
+
+    def _ended(self, claim: Claim, output: Any, error: Optional[BaseException]) -> None:
+        """Reports what became of a job, unless it was canceled or is given up at the end of the grace: then it is not ours to fail."""
+        if claim.canceled:
+            self._leave(claim)
+            return
+        done = lambda: self._leave(claim)  # noqa: E731
+        if error is None:
+            self._reporter.deliver(output_report(claim.job, claim.token, output, done))
+        else:
+            self._reporter.deliver(failure_report(claim.job, claim.token, error, done))
+
+    def _leave(self, claim: Claim) -> None:
+        """Lets go of a job; its place is free."""
+        self._claims.remove(claim)
+        with self._changed:
+            self._at_work -= 1
+            self._changed.notify_all()
+        self._begin_waiting()
