@@ -20,12 +20,10 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if len(batch) == 0 {
 		return answers, nil
 	}
-	s.deleting.RLock()
-	defer s.deleting.RUnlock()
-	var era int
+	b := batches{store: s, incarnation: incarnation}
 	err := s.lanes.use(ctx, func(lane *pgxpool.Conn) error {
-		era = s.memory.recall(time.Now()) // of this connection, or a later one
-		b := batches{s, lane.Conn(), incarnation, false}
+		b.conn = lane.Conn()
+		b.at = s.memory.recall(time.Now()) // of this connection, or a later one
 		written, err := b.write(ctx, batch, answers)
 		if err == nil && !written || conflicts(err) {
 			return b.apart(ctx, batch, answers)
@@ -35,7 +33,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if err != nil {
 		return nil, wrap("commit", err)
 	}
-	s.memory.learn(era, batch, answers)
+	s.memory.learn(b.at, batch, answers)
 	return answers, nil
 }
 
@@ -44,6 +42,7 @@ type batches struct {
 	store       *store
 	conn        *pgx.Conn
 	incarnation string
+	at          moment
 	repeated    bool // tasks that begin may be there already
 }
 
@@ -53,7 +52,7 @@ func conflicts(err error) bool {
 	return errors.As(err, &e) && e.Code == uniqueViolation
 }
 
-// write is false when nothing was written: by a fenced member, or because not all could be. That a task of a repeated
+// write is false when nothing was written: by a fenced member, in an earlier era, or because not all could be. That a task of a repeated
 // batch exists already is an answer like any other.
 func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*parcel)
@@ -61,7 +60,7 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 	if !p.pack(b.store, batch, b.repeated) {
 		return false, nil
 	}
-	shape, parameters := p.shape(b.incarnation)
+	shape, parameters := p.shape(b.incarnation, b.at.era)
 	statement := shape.statement()
 	prepared, err := b.conn.Prepare(ctx, statement.name, statement.text)
 	if err != nil {
@@ -91,17 +90,19 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 // binaryFormat is that of all parameters and columns.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// apart writes what can be written, in one transaction.
+// apart writes what can be written, in one transaction, during which no era begins.
 func (b *batches) apart(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
-		member, err := tx.Exec(ctx, "SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE", b.incarnation)
+		var era int64
+		err := tx.QueryRow(ctx, "SELECT era FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE", b.incarnation).Scan(&era)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return persistence.ErrFenced
+		}
 		if err != nil {
 			return err
 		}
-		if member.RowsAffected() == 0 {
-			return persistence.ErrFenced
-		}
+		b.at = b.store.memory.enter(era)
 		return b.halve(ctx, tx, batch, answers)
 	})
 }

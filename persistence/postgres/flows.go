@@ -42,13 +42,14 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 	return list, *total, err
 }
 
+// lockVersions is held by whoever publishes a version of a flow, or deletes it.
+const lockVersions = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+
 // CreateVersion takes a lock in a statement of its own, so that the next one sees what the previous
 // holder has numbered.
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
-	s.deleting.RLock()
-	defer s.deleting.RUnlock()
 	var batch pgx.Batch
-	batch.Queue("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", v.FlowID)
+	batch.Queue(lockVersions, v.FlowID)
 	created := false
 	batch.Queue(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
 		SELECT $1, id, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7

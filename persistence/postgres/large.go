@@ -9,7 +9,7 @@ import (
 
 // larges keeps the large snapshots that were read last: unpacking and sending one that this store has read before is most
 // of what it takes to bring its task into memory. A snapshot is known by its task, when that was created (its id may be
-// used again), and the row it was made after. The era of the store's memory holds for it, too.
+// used again), and the row it was made after. Like the store's memory it is empty whenever there is a new connection.
 type larges struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*large]

@@ -27,6 +27,7 @@ const (
 
 // Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
+	defer s.memory.forget() // which is of an earlier life
 	incarnation := rand.Text()
 	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -34,7 +35,8 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 				return err
 			}
 			var name string
-			err := tx.QueryRow(ctx, newlyChanged+", name = coalesce(name, $1) RETURNING name", j.Cluster).Scan(&name)
+			var era int64
+			err := tx.QueryRow(ctx, newlyChanged+", name = coalesce(name, $1) RETURNING name, era", j.Cluster).Scan(&name, &era)
 			if err == nil && name != j.Cluster {
 				err = persistence.Stranger(name, j.Cluster)
 			}
@@ -43,8 +45,8 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 			}
 			var batch pgx.Batch
 			batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
-			batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, joined_at)
-				SELECT $1, $2, $3, $4, greatest(`+now+`, max(joined_at) + 1) FROM members`, incarnation, j.Name, j.URL, j.Gossip)
+			batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, era, joined_at)
+				SELECT $1, $2, $3, $4, $5, greatest(`+now+`, max(joined_at) + 1) FROM members`, incarnation, j.Name, j.URL, j.Gossip, era)
 			batch.Queue("INSERT INTO leases (incarnation, until) VALUES ($1, "+now+" + $2::bigint)", incarnation, j.TTL.Milliseconds())
 			return tx.SendBatch(ctx, &batch).Close()
 		})
@@ -153,7 +155,9 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return owned, nil
 }
 
+// Release forgets what was written, because others may now write it and delete it.
 func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
+	defer s.memory.forget()
 	var batch pgx.Batch
 	batch.Queue(lockCluster)
 	batch.Queue(`WITH given AS (UPDATE shards SET owner = '' WHERE shard = ANY($2) AND owner = $1 RETURNING shard)

@@ -9,18 +9,28 @@ import (
 
 // memory knows the last rows that this store has written to tasks which have not ended. Such a row is there, so the
 // one that follows it need not look for it: rows go only together with their task, when retention deletes one
-// that has ended, or when a flow is deleted, which empties the memory. What others wrote to the journal since then is
-// found by the primary key.
+// that has ended, or when a flow is deleted. What others wrote to the journal since then is found by the primary key.
 //
-// That holds for one server with one history. A server that lost what it had confirmed (a replica that
+// Several members may use the database. So a flow is deleted at the beginning of an era: every member's row gets the
+// number of the new one, which waits for batches under way, and a batch names the era that its memory is of. One of an earlier era
+// writes nothing, learns the new one, forgets and is tried again. And a task that this member wrote to may be ended by another
+// one, and be deleted, only after its shard was given back: that empties the memory, too.
+//
+// All this holds for one server with one history. A server that lost what it had confirmed (a replica that
 // took over, a backup) is reached over new connections only, and each new connection empties the memory. A task
 // that has not been heard of for a while is forgotten, too, and there is a bound on how many are known.
 type memory struct {
 	mu         sync.Mutex
-	era        int // grows whenever everything is forgotten
+	now        moment
 	young, old map[string]int64
 	turned     time.Time
 	versions   map[string]bool // that tasks have begun of: they are there until a flow is deleted
+}
+
+// moment is when a batch was put together: what it learns counts only if nothing was forgotten since.
+type moment struct {
+	era   int64 // of the database
+	lapse int   // grows whenever everything is forgotten
 }
 
 // A task is forgotten after one to two terms without a commit, sooner when there are many.
@@ -29,8 +39,8 @@ const (
 	memorySize = 20_000
 )
 
-// recall begins a batch: what it learns counts only if its era has not ended by then.
-func (m *memory) recall(now time.Time) (era int) {
+// recall begins a batch.
+func (m *memory) recall(now time.Time) moment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	age := now.Sub(m.turned)
@@ -40,7 +50,7 @@ func (m *memory) recall(now time.Time) (era int) {
 	if age > 2*memoryTerm {
 		m.old = nil
 	}
-	return m.era
+	return m.now
 }
 
 // follows is true when the row before that of a commit is there.
@@ -75,10 +85,10 @@ func (m *memory) learnVersion(id string) {
 }
 
 // learn remembers the tasks of which it is known that they have not ended: they begin, or say so.
-func (m *memory) learn(era int, batch []persistence.Commit, answers []error) {
+func (m *memory) learn(at moment, batch []persistence.Commit, answers []error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if era != m.era {
+	if at != m.now {
 		return
 	}
 	for i := range batch {
@@ -97,10 +107,25 @@ func (m *memory) learn(era int, batch []persistence.Commit, answers []error) {
 	}
 }
 
-// forget begins a new era.
+// forget forgets everything.
 func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.era++
+	m.clear()
+}
+
+// enter begins an era, unless it has begun.
+func (m *memory) enter(era int64) moment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now.era != era {
+		m.now.era = era
+		m.clear()
+	}
+	return m.now
+}
+
+func (m *memory) clear() {
+	m.now.lapse++
 	m.young, m.old, m.versions = map[string]int64{}, nil, nil
 }

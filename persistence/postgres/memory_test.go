@@ -11,7 +11,7 @@ import (
 )
 
 func remembered(m *memory, batch ...persistence.Commit) {
-	m.learn(m.era, batch, make([]error, len(batch)))
+	m.learn(m.now, batch, make([]error, len(batch)))
 }
 
 func next(task string, seq int64) *persistence.Commit {
@@ -33,7 +33,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	require.True(t, m.follows(next("a", 3)))
 	require.False(t, m.follows(next("c", 5)), "it has ended")
 
-	m.learn(m.era, []persistence.Commit{*next("a", 3)}, []error{persistence.ErrStale})
+	m.learn(m.now, []persistence.Commit{*next("a", 3)}, []error{persistence.ErrStale})
 	require.False(t, m.follows(next("a", 4)))
 }
 
@@ -68,8 +68,21 @@ func TestTheMemoryIsBounded(t *testing.T) {
 
 func TestABatchOfAnEarlierConnectionTeachesNothing(t *testing.T) {
 	var m memory
-	era := m.recall(time.Unix(0, 0))
+	at := m.recall(time.Unix(0, 0))
 	m.forget()
-	m.learn(era, []persistence.Commit{{Task: "a", Seq: 1, Create: &persistence.Create{}}}, []error{nil})
+	m.learn(at, []persistence.Commit{{Task: "a", Seq: 1, Create: &persistence.Create{}}}, []error{nil})
+	require.False(t, m.follows(next("a", 2)))
+}
+
+func TestABatchOfAnEarlierEraTeachesNothing(t *testing.T) {
+	var m memory
+	at := m.recall(time.Unix(0, 0))
+	require.NotEqual(t, at, m.enter(7))
+	m.learn(at, []persistence.Commit{{Task: "a", Seq: 1, Create: &persistence.Create{}}}, []error{nil})
+	require.False(t, m.follows(next("a", 2)))
+	remembered(&m, persistence.Commit{Task: "a", Seq: 1, Create: &persistence.Create{}})
+	m.enter(7)
+	require.True(t, m.follows(next("a", 2)), "the era goes on")
+	m.enter(8)
 	require.False(t, m.follows(next("a", 2)))
 }

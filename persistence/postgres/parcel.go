@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -253,8 +254,8 @@ func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {
 }
 
 // shape and parameters of the statement that writes the batch.
-func (p *parcel) shape(incarnation string) (s shape, parameters [][]byte) {
-	parameters = append(make([][]byte, 0, 1+len(kinds)), []byte(incarnation))
+func (p *parcel) shape(incarnation string, era int64) (s shape, parameters [][]byte) {
+	parameters = append(make([][]byte, 0, 2+len(kinds)), []byte(incarnation), binary.BigEndian.AppendUint64(nil, uint64(era)))
 	for kind := range p.lists {
 		if l := &p.lists[kind]; l.n > 0 {
 			s |= 1 << kind

@@ -15,7 +15,6 @@ import (
 	"maps"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +40,9 @@ var patience = map[string]time.Duration{
 	"idle_in_transaction_session_timeout": 10 * time.Second,
 }
 
+// frozen is how long a lane may do nothing within a transaction: as long as it does, nobody can fence its member.
+const frozen = 2 * time.Second
+
 type store struct {
 	// Three pools, because a batch must not wait for a slow listing, nor a lease for a batch.
 	lanes   *pool
@@ -50,9 +52,6 @@ type store struct {
 	types   types
 	memory  memory
 	larges  larges
-	// deleting keeps batches and the deletion of running tasks apart: a batch that does not see it yet would
-	// leave rows behind, which the next one follows.
-	deleting sync.RWMutex
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.
@@ -125,6 +124,10 @@ func (s *store) readTypes(ctx context.Context) error {
 func (s *store) steady(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
+	params := config.ConnConfig.RuntimeParams
+	if name := "idle_in_transaction_session_timeout"; params[name] == "" {
+		params[name] = fmt.Sprint(frozen.Milliseconds())
+	}
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.memory.forget()
 		s.larges.forget()
@@ -138,6 +141,9 @@ func connect(ctx context.Context, dsn string, size int, lender *pool, change fun
 		return nil, err
 	}
 	config.MaxConns = int32(size)
+	if change != nil {
+		change(config)
+	}
 	params := config.ConnConfig.RuntimeParams
 	for name, patience := range patience {
 		if params[name] == "" { // a DSN may say something else
@@ -145,9 +151,6 @@ func connect(ctx context.Context, dsn string, size int, lender *pool, change fun
 		}
 	}
 	params["default_transaction_isolation"] = "read committed" // what the fence relies on
-	if change != nil {
-		change(config)
-	}
 	conns, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

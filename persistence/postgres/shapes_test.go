@@ -17,7 +17,7 @@ import (
 const (
 	from     = ` FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
 	into     = `INSERT INTO task_events (task, seq, at, events) SELECT d.*` + from
-	fenced   = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $5 AND fenced_at = 0 FOR SHARE) ` + into + `, fence`
+	fenced   = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $5 AND fenced_at = 0 AND era = 0 FOR SHARE) ` + into + `, fence`
 	follows  = ` WHERE (SELECT true FROM task_events p WHERE p.task = d.task AND p.seq = d.seq - 1)`
 	exists   = ` WHERE EXISTS (SELECT FROM task_events p WHERE p.task = d.task AND p.seq = d.seq - 1)`
 	skipping = ` ON CONFLICT DO NOTHING`

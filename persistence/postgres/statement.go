@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// fence begins every statement. A share lock waits for a takeover under way and then looks again; no row
-// means that there is nothing in any list, so nothing else of the statement happens.
-const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0%s FOR SHARE)`
+// fence begins every statement. A share lock waits for a takeover under way, or for a flow that is being deleted, and then looks
+// again; no row means that there is nothing in any list, so nothing else of the statement happens.
+const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 AND era = $2%s FOR SHARE)`
 
 const (
 	plainList  = `unnest($%d::%s[])`
@@ -21,7 +21,7 @@ const follow = ` AND NOT EXISTS (SELECT FROM %s x
 	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
 // known is part of the fence: a batch with a task of a version that is not there is not written. No version goes
-// meanwhile, because batches and deletions of flows exclude each other.
+// meanwhile, because batches and deletions of flows exclude each other by the lock on the member.
 const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM flow_versions v WHERE v.id = x.id))`
 
 // The parts write one kind each.
@@ -134,7 +134,7 @@ func (s shape) statement() *prepared {
 
 // text answers with one row when the batch was written, and then, if it is repeated, one for each task that was created.
 func (s shape) text() string {
-	parts, parameter, conditions := []string{""}, 1, ""
+	parts, parameter, conditions := []string{""}, 2, ""
 	for kind, k := range kinds {
 		if !s.has(kind) {
 			continue

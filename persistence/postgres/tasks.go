@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
@@ -62,20 +64,19 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	return *n, nil
 }
 
-// DeleteFlow waits for its answer although its caller has gone: a deletion that goes on unheard could still meet a batch.
-func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	s.deleting.Lock()
-	defer s.deleting.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience["statement_timeout"]) // the server gives up first
-	defer cancel()
-	defer s.memory.forget()
-	n, err := first(ctx, s, "delete a flow", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
+// DeleteFlow begins an era. From when it has locked the members it is alone with what there is: batches that are under way have
+// been waited for, those that come later wait for it, write nothing, and look again. Renewals go on. A member that
+// joins comes before or after.
+func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
+	var batch pgx.Batch
+	batch.Queue("SELECT pg_advisory_xact_lock($1)", joining)
+	batch.Queue(lockVersions, id)
+	batch.Queue("UPDATE members SET era = (SELECT era + 1 FROM cluster) WHERE fenced_at = 0")
+	batch.Queue(`WITH gone AS MATERIALIZED (
 			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE flow_id = $1 LIMIT $2) RETURNING id),`+deleteGone+`,
 		versions AS (DELETE FROM flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
 		flow AS (DELETE FROM flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
-		SELECT count(*) FROM gone`, id, limit)
-	if err != nil {
-		return 0, err
-	}
-	return *n, nil
+		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	batch.Queue("UPDATE cluster SET era = era + 1")
+	return n, wrap("delete a flow", s.inOne(ctx, &batch))
 }

@@ -1,21 +1,24 @@
 -- +goose Up
 
--- One row. The generation grows with each member that comes or goes and each shard that changes hands.
+-- One row. The generation grows with each member that comes or goes and each shard that changes hands, the era with
+-- each flow that is deleted.
 CREATE TABLE cluster (
 	one        boolean PRIMARY KEY DEFAULT true CHECK (one),
 	name       text, -- NULL until the first member joins
-	generation bigint NOT NULL DEFAULT 0
+	generation bigint NOT NULL DEFAULT 0,
+	era        bigint NOT NULL DEFAULT 0
 );
 INSERT INTO cluster DEFAULT VALUES;
 
 -- The row that says whether an incarnation may write. Every batch holds a share lock on it, so it
--- must not change for anything but the fence: the lease lives in a table of its own.
+-- must not change for anything but the fence and a new era: the lease lives in a table of its own.
 CREATE TABLE members (
 	incarnation text COLLATE "C" PRIMARY KEY,
 	name        text   NOT NULL,
 	url         text   NOT NULL,
 	gossip      text   NOT NULL,
 	joined_at   bigint NOT NULL,
+	era         bigint NOT NULL, -- that of the cluster, as long as the member may write
 	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write
 );
 

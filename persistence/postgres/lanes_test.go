@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// A member is stopped by its system in the middle of a batch that was taken apart, and holds its lock.
+func TestAMemberThatIsFrozenWithinABatchCanBeFenced(t *testing.T) {
+	ctx := t.Context()
+	opened, err := Open(ctx, pgtest.DSN(t), Options{})
+	require.NoError(t, err)
+	s := opened.(*store)
+	defer func() { require.NoError(t, s.Close()) }()
+	me, err := s.Join(ctx, persistence.Joining{Name: "me"})
+	require.NoError(t, err)
+	require.NoError(t, s.lanes.use(ctx, func(lane *pgxpool.Conn) error {
+		tx, err := lane.Begin(ctx)
+		require.NoError(t, err)
+		_, err = tx.Exec(ctx, lockMember+"SHARE", me)
+		require.NoError(t, err)
+		begun := time.Now()
+		fenced, err := s.Fence(ctx, me)
+		require.NoError(t, err)
+		require.True(t, fenced)
+		require.Less(t, time.Since(begun), patience["lock_timeout"]/2)
+		require.Error(t, tx.Commit(ctx))
+		require.Error(t, pgx.BeginFunc(ctx, lane, func(pgx.Tx) error { return nil }), "the connection was closed")
+		return nil
+	}))
+}
