@@ -276,10 +276,11 @@ func leaveAndComeBack(t *testing.T, p *plan) {
 func killWorkers(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
 	s.visibility = shortVisibility
+	s.grace = 300 * time.Millisecond
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 1000, 1800))
-		name := everybody[rng.IntN(4)]
+		name := everybody[rng.IntN(6)] // the others are the command's own
 		s.workers[name].Kill()
 		time.Sleep(millis(rng, 0, 500))
 		s.hire(name)

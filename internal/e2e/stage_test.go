@@ -31,6 +31,7 @@ type stage struct {
 
 	workerTTL  time.Duration // how long workers may be silent
 	visibility time.Duration // how long pollers may be silent about a job
+	grace      time.Duration // how long attached workers may be gone
 }
 
 // binary is the built command.
@@ -41,7 +42,7 @@ func newStage(t *testing.T, store string) *stage {
 	dir, err := os.MkdirTemp("", "troupe-e2e-")
 	require.NoError(t, err)
 	s := &stage{t: t, dir: dir, store: store, address: freeAddress(t), workers: map[string]*process.Process{}, urls: map[string]string{},
-		workerTTL: 15 * time.Second, visibility: time.Minute}
+		workerTTL: 15 * time.Second, visibility: time.Minute, grace: 5 * time.Second}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
 	}
@@ -85,7 +86,7 @@ func (s *stage) launch() { s.member = s.serve("member", s.address) }
 func (s *stage) serve(name, address string) *process.Process {
 	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", address, "--name", name, "--allow-scripts",
 		"--idle-after", "400ms", "--worker-save", "500ms",
-		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String())
+		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String(), "--resume-grace", s.grace.String())
 	cmd.Dir = s.dir // scripts run here
 	p, err := process.Start(s.dir, name, cmd)
 	require.NoError(s.t, err)
@@ -120,8 +121,8 @@ func (s *stage) readyAt(p *process.Process, address string) {
 	}
 }
 
-// everybody is who works on a stage: our services by push and pull, and those of the command's own workers.
-var everybody = []string{"push-1", "push-2", "pull-1", "pull-2", "demo-push", "demo-pull", "attach-1"}
+// everybody is who works on a stage: our services by push, pull and attached, and those of the command's own workers.
+var everybody = []string{"push-1", "push-2", "pull-1", "pull-2", "attached-1", "attached-2", "demo-push", "demo-pull"}
 
 // open starts the member and everybody.
 func (s *stage) open(ctx context.Context) {
@@ -147,8 +148,8 @@ func (s *stage) hire(name string) {
 		s.hireFor(name, errands.Worker{Push: true, Services: errands.PushServices})
 	case "pull":
 		s.hireFor(name, errands.Worker{Services: errands.PullServices})
-	case "attach":
-		s.hireFor(name, errands.Worker{Attach: true, Services: errands.AttachServices})
+	case "attached":
+		s.hireFor(name, errands.Worker{Attach: true, Services: errands.AttachedServices})
 	default:
 		s.employ(name, exec.Command(binary, "worker", "--server", s.base, "--id", name,
 			"--mode", strings.TrimPrefix(name, "demo-"), "--url", s.url(name), "--delay", "20ms"))

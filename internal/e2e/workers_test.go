@@ -64,6 +64,48 @@ func heldJobs(t *testing.T) {
 		s.launch()
 		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "first")
 	})
+	t.Run("an attached worker's goes to the next one as soon as it is dead", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "")
+		s.grace = 0
+		s.openAlone(t.Context())
+		s.hireFor("first", errands.Worker{Attach: true, Services: []string{"hold"}, Hang: true})
+		s.await("first")
+		task := s.hold("push")
+		s.hireFor("second", errands.Worker{Attach: true, Services: []string{"hold"}})
+		s.await("second")
+		killed := time.Now()
+		s.workers["first"].Kill()
+		require.Eventually(t, func() bool { return len(s.workersOf(task)) == 2 }, patience, time.Millisecond)
+		took := time.Since(killed)
+		t.Logf("another worker had the job %s after the first one was killed", took)
+		require.Less(t, took, 2*time.Second)
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "second")
+	})
+	t.Run("an attached worker's goes to the next one after the grace", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "")
+		s.grace = time.Second
+		s.openAlone(t.Context())
+		s.hireFor("first", errands.Worker{Attach: true, Services: []string{"hold"}, Hang: true})
+		s.await("first")
+		task := s.hold("push")
+		s.hireFor("second", errands.Worker{Attach: true, Services: []string{"hold"}})
+		s.await("second")
+		s.workers["first"].Kill()
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "second")
+	})
+	t.Run("an attached worker comes back to a member that was killed", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, "")
+		s.openAlone(t.Context())
+		s.hireFor("first", errands.Worker{Attach: true, Services: []string{"hold"}})
+		s.await("first")
+		task := s.hold("push")
+		s.member.Kill()
+		s.launch()
+		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "first")
+	})
 }
 
 const heldVisibility = 3 * time.Second

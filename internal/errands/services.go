@@ -114,12 +114,11 @@ func takes(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
-// PushServices, PullServices and AttachServices are what the workers of the flows offer.
+// PushServices, AttachedServices, which are some of those and one of their own, and PullServices are what the workers of the flows offer.
 var (
-	PushServices = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
-	PullServices = []string{"later", "later-flaky", "tardy"}
-
-	AttachServices = []string{"stay"}
+	PushServices     = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
+	AttachedServices = []string{"double", "slow", "stay"}
+	PullServices     = []string{"later", "later-flaky", "tardy"}
 )
 
 // work is such a process's main function.

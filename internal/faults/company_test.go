@@ -110,7 +110,7 @@ func (c *company) open(ctx context.Context) {
 		c.employ(name, c.members[i%len(c.members)])
 	}
 	for _, m := range c.members { // a member's own jobs find those that are attached to it
-		c.employ(fmt.Sprintf("attach-%d", m.i), m)
+		c.employ(fmt.Sprintf("attached-%d", m.i), m)
 	}
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
@@ -131,8 +131,8 @@ func (c *company) employ(name string, at *member) {
 	case "push":
 		spec.Push, spec.Services = true, errands.PushServices
 		cmd, err = spec.Command()
-	case "attach":
-		spec.Attach, spec.Services = true, errands.AttachServices
+	case "attached":
+		spec.Attach, spec.Services = true, errands.AttachedServices
 		cmd, err = spec.Command()
 	case "pull":
 		spec.Services = errands.PullServices
