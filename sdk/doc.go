@@ -2,5 +2,6 @@
 // workers and clients, each with its own README; here are the tests that run theirs.
 //
 // What is tested is each SDK as its users get it, against members in processes of their own, over HTTP on loopback. python3 (3.9 or
-// newer) has to be there; without it a test fails and says what to install.
+// newer), node (20.11 or newer) and npm have to be there; without one of them a test fails and says what to install. The first run
+// on a machine installs TypeScript's compiler below sdk/typescript, in the version and with the hash that its lock file names.
 package sdk

@@ -1,0 +1,169 @@
+/** The jobs in a worker's hands: prolonging their claims, telling notes, hearing what is canceled. */
+
+import { Job, type ToldJob } from "./job.js";
+import type { Logger } from "./log.js";
+import { Change } from "./pauses.js";
+import { encode } from "./raw.js";
+import type { Transport } from "./transport.js";
+
+const mostClaims = 500; // that one request is about
+const shortestBeat = 20;
+const notePause = 250; // between two notes of a job
+const defaultLease = 60_000;
+
+/** How long what is said at the end may take. */
+export const partingTime = 2_000;
+
+interface Held {
+  job: string;
+  token: string;
+  note?: string;
+}
+
+/** A job that this worker holds until it is reported, given back or canceled. */
+export class Claim {
+  readonly job: Job;
+  readonly token: string;
+  readonly paramsKey: string | undefined;
+  readonly everyMs: number; // between heartbeats
+  beatAt: number;
+  note: string | undefined; // what is to be told
+  noteAt = 0;
+  toldAt = -Infinity;
+  begun = false; // its handler is called
+  canceled = false;
+
+  constructor(told: ToldJob, text: () => string, heartbeatMs: number, noted: (claim: Claim, text: string) => void) {
+    this.job = new Job(told, text, (note) => noted(this, note));
+    this.token = told.token;
+    this.paramsKey = told.params_key;
+    this.everyMs = Math.max(Math.min((told.lease_ms || defaultLease) / 3, heartbeatMs), shortestBeat);
+    this.beatAt = performance.now() + this.everyMs;
+  }
+
+  /** Says once that nobody waits for the job any longer. */
+  cancel(): void {
+    if (this.canceled) return;
+    this.canceled = true;
+    this.job.cancel();
+  }
+
+  held(note?: string): Held {
+    return { job: this.job.id, token: this.token, ...(note === undefined ? {} : { note }) };
+  }
+
+  get due(): number {
+    return this.note === undefined ? this.beatAt : Math.min(this.beatAt, this.noteAt);
+  }
+}
+
+/** All claims of a worker. */
+export class Claims {
+  readonly #held = new Map<string, Claim>();
+  readonly #changed = new Change();
+  #closed = false;
+
+  constructor(
+    readonly transport: Transport,
+    readonly path: string,
+    readonly heartbeatMs: number,
+    readonly noteAfterMs: number,
+    readonly logger: Logger,
+  ) {}
+
+  get size(): number {
+    return this.#held.size;
+  }
+
+  /** Takes a job that was handed out. */
+  add(told: ToldJob, text: () => string): Claim {
+    const claim = new Claim(told, text, this.heartbeatMs, (c, note) => this.#note(c, note));
+    [claim.note, claim.noteAt] = ["running", performance.now() + this.noteAfterMs];
+    this.#held.set(claim.job.id, claim);
+    this.#changed.notify();
+    return claim;
+  }
+
+  remove(claim: Claim): void {
+    if (this.holds(claim)) this.#held.delete(claim.job.id);
+  }
+
+  /** It may have been handed out again meanwhile. */
+  holds(claim: Claim): boolean {
+    return this.#held.get(claim.job.id) === claim;
+  }
+
+  all(): Claim[] {
+    return [...this.#held.values()];
+  }
+
+  /** Gives up the jobs that have not begun. */
+  dropWaiting(): Claim[] {
+    const waiting = this.all().filter((c) => !c.begun && !c.canceled);
+    for (const claim of waiting) claim.cancel();
+    return waiting;
+  }
+
+  #note(claim: Claim, text: string): void {
+    [claim.note, claim.noteAt] = [text, Math.max(performance.now(), claim.toldAt + notePause)];
+    this.#changed.notify();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#changed.notify();
+  }
+
+  /** Works until it is closed. */
+  async keep(): Promise<void> {
+    while (!this.#closed) {
+      const next = Math.min(...this.all().map((c) => c.due));
+      const pause = next - performance.now();
+      if (pause > 0) {
+        await this.#changed.wait(pause);
+        continue;
+      }
+      const due = this.#takeDue();
+      for (let i = 0; i < due.length; i += mostClaims) await this.#beat(due.slice(i, i + mostClaims));
+    }
+  }
+
+  /** What is to be said now. Who is nearly due is taken along. */
+  #takeDue(): [Claim, Held][] {
+    const now = performance.now();
+    const due: [Claim, Held][] = [];
+    for (const claim of this.#held.values()) {
+      const noted = claim.note !== undefined && claim.noteAt <= now;
+      if (!noted && claim.beatAt > now + claim.everyMs / 4) continue;
+      due.push([claim, claim.held(noted ? claim.note : undefined)]);
+      claim.beatAt = now + claim.everyMs;
+      if (noted) [claim.note, claim.toldAt] = [undefined, now];
+    }
+    return due;
+  }
+
+  /** Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. */
+  async #beat(due: [Claim, Held][]): Promise<void> {
+    const body = encode({ load: this.size, claims: due.map(([, held]) => held) });
+    try {
+      const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body });
+      const canceled = new Set(answer.canceled);
+      for (const [claim, held] of due) if (canceled.has(held.job)) claim.cancel();
+    } catch (e) {
+      if (!this.#closed) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged:`, e);
+    }
+  }
+
+  /** Lets others have jobs at once. If that fails they get them when the claims have run out. */
+  async giveBack(claims: Claim[]): Promise<void> {
+    for (let i = 0; i < claims.length; i += mostClaims) {
+      const group = claims.slice(i, i + mostClaims);
+      const body = encode({ claims: group.map((c) => c.held()) });
+      try {
+        await this.transport.call("POST", `${this.path}/release`, { body, timeoutMs: partingTime });
+      } catch (e) {
+        this.logger.warn(`${group.length} jobs could not be given back, others get them when the claims run out:`, e);
+      }
+    }
+  }
+}

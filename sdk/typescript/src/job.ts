@@ -1,0 +1,135 @@
+/** A job as its handler sees it. */
+
+import { format } from "node:util";
+
+import { FatalError, JobCanceledError } from "./errors.js";
+import { membersOf } from "./raw.js";
+
+const mostLog = 256 << 10; // bytes of what a job logs
+const mostNote = 256; // bytes of a note
+
+/** A job as a member tells it. */
+export interface ToldJob {
+  id: string;
+  task: string;
+  flow?: string;
+  step?: string;
+  unit?: number;
+  units?: number;
+  attempt?: number;
+  branch?: string;
+  service: string;
+  input: any;
+  params?: any;
+  params_key?: string;
+  timeout_ms?: number;
+  deliveries?: number;
+  token: string;
+  lease_ms?: number;
+}
+
+/** Something to be carried out. It may be handed out more than once: its id stays the same. */
+export class Job<I = any> {
+  readonly id: string;
+  readonly service: string;
+  readonly input: I;
+  /** The settings of the node over those of the task. */
+  params: any;
+  readonly task: string;
+  /** Slug of the task's flow. */
+  readonly flow: string;
+  /** Name of the step; a path, in a flow inside another. */
+  readonly step: string;
+  /** The unit's name. */
+  readonly branch: string;
+  /** Which of the step's units it is, from 0. */
+  readonly unit: number;
+  readonly units: number;
+  /** Which try it is, from 1. */
+  readonly attempt: number;
+  /** How often it was handed out before and lost. */
+  readonly deliveries: number;
+  /** How long the attempt may take; undefined = any time. */
+  readonly timeoutMs: number | undefined;
+  /** Is aborted when nobody waits for the job any longer. */
+  readonly signal: AbortSignal;
+
+  readonly #text: () => string;
+  readonly #canceling = new AbortController();
+  readonly #noted: (text: string) => void;
+  #paramsText: string | undefined;
+  #log = "";
+  #room = mostLog;
+
+  /** @internal */
+  constructor(told: ToldJob, text: () => string, noted: (text: string) => void) {
+    this.id = told.id;
+    this.service = told.service;
+    this.input = told.input;
+    this.params = told.params ?? {};
+    this.task = told.task;
+    this.flow = told.flow ?? "";
+    this.step = told.step ?? "";
+    this.branch = told.branch ?? "";
+    this.unit = told.unit ?? 0;
+    this.units = told.units ?? 1;
+    this.attempt = told.attempt ?? 0;
+    this.deliveries = told.deliveries ?? 0;
+    this.timeoutMs = told.timeout_ms;
+    this.signal = this.#canceling.signal;
+    this.#text = text;
+    this.#noted = noted;
+  }
+
+  /** The JSON text of the input, where what JSON.parse makes of it is not enough. */
+  get inputText(): string {
+    return membersOf(this.#text()).get("input") ?? "null";
+  }
+
+  /** The JSON text of the params. */
+  get paramsText(): string {
+    return this.#paramsText ?? membersOf(this.#text()).get("params") ?? "{}";
+  }
+
+  /** Tells whoever watches how far the job is, in a few words. Of notes in quick succession only the last one is told. */
+  note(text: string): void {
+    this.#noted(cut(text.replaceAll("\0", "\ufffd"), mostNote));
+  }
+
+  /** Keeps a line with the job, up to 256 KiB of them, written as console.log does. */
+  log(...values: unknown[]): void {
+    const line = cut(`${format(...values)}\n`, this.#room);
+    this.#room -= Buffer.byteLength(line);
+    this.#log += line;
+  }
+
+  /** @internal */
+  logged(): string {
+    return this.#log;
+  }
+
+  /** @internal Params that did not come along. */
+  complete(params: any, text: string): void {
+    this.params = params;
+    this.#paramsText = text;
+  }
+
+  /** @internal */
+  cancel(): void {
+    this.#canceling.abort(new JobCanceledError(`nobody waits for the job ${this.id} any longer`));
+  }
+}
+
+/** The beginning of a text, of so many bytes. */
+export function cut(text: string, most: number): string {
+  const bytes = Buffer.from(text);
+  return bytes.length <= most ? text : new TextDecoder().decode(bytes.subarray(0, most), { stream: true });
+}
+
+/** What is reported of a job whose handler threw. Where it did so is kept in the job's log. */
+export function failureOf(job: Job, error: unknown): { error: string; fatal: boolean } {
+  const fatal = error instanceof FatalError;
+  if (!fatal) job.log(error);
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  return { error: cut(text, mostLog) || "failed", fatal };
+}

@@ -1,0 +1,114 @@
+/**
+ * JSON as text, where parsing it would lose something: numbers beyond 2^53, digits of numbers, and the place of keys that look like
+ * array indexes.
+ */
+
+/** JSON to be sent as it is written. It stands for a whole value (an output, params, a signal's value), not for a part of one. */
+export class RawJson {
+  constructor(readonly text: string) {
+    JSON.parse(text);
+  }
+
+  toJSON(): never {
+    throw new TypeError("a RawJson stands for a whole value, not for a part of one");
+  }
+}
+
+/** An object as it is sent. Fields without a value are left out. */
+export function encode(fields: Record<string, unknown>): string {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    const text = value instanceof RawJson ? value.text : JSON.stringify(value);
+    if (text !== undefined) parts.push(`${JSON.stringify(name)}:${text}`);
+  }
+  return `{${parts.join(",")}}`;
+}
+
+const texts = new WeakMap<object, () => string>();
+
+/** Remembers the text that an answer was parsed from. */
+export function remember<T>(answer: T, text: () => string): T {
+  if (typeof answer === "object" && answer !== null) texts.set(answer, text);
+  return answer;
+}
+
+/**
+ * The JSON text of a part of what the client has answered, as the member sent it: `textOf(task, "result")`, `textOf(task, "shared", "order")`.
+ * Undefined when there is no such part.
+ */
+export function textOf(answer: object, ...path: (string | number)[]): string | undefined {
+  let text = texts.get(answer)?.();
+  for (const step of path) {
+    if (text === undefined) return undefined;
+    text = typeof step === "number" ? itemsOf(text)[step] : membersOf(text).get(step);
+  }
+  return text;
+}
+
+/** The texts of an array's items. It is valid JSON; of anything but an array there are none. */
+export function itemsOf(text: string): string[] {
+  const items: string[] = [];
+  let at = skipSpace(text, 0);
+  if (text[at] !== "[") return items;
+  at = skipSpace(text, at + 1);
+  while (at < text.length && text[at] !== "]") {
+    const end = skipValue(text, at);
+    items.push(text.slice(at, end));
+    at = skipComma(text, end);
+  }
+  return items;
+}
+
+/** The texts of an object's values by their keys. */
+export function membersOf(text: string): Map<string, string> {
+  const members = new Map<string, string>();
+  let at = skipSpace(text, 0);
+  if (text[at] !== "{") return members;
+  at = skipSpace(text, at + 1);
+  while (at < text.length && text[at] !== "}") {
+    const colon = skipValue(text, at);
+    const name = JSON.parse(text.slice(at, colon)) as string;
+    const begin = skipSpace(text, skipSpace(text, colon) + 1);
+    const end = skipValue(text, begin);
+    members.set(name, text.slice(begin, end));
+    at = skipComma(text, end);
+  }
+  return members;
+}
+
+function skipSpace(text: string, at: number): number {
+  while (at < text.length && " \t\r\n".includes(text[at] as string)) at++;
+  return at;
+}
+
+function skipComma(text: string, at: number): number {
+  at = skipSpace(text, at);
+  return text[at] === "," ? skipSpace(text, at + 1) : at;
+}
+
+/** Where a value that begins here ends. */
+function skipValue(text: string, at: number): number {
+  let depth = 0;
+  do {
+    const c = text[at];
+    if (c === '"') at = skipString(text, at);
+    else if (c === "{" || c === "[") (depth++, at++);
+    else if (c === "}" || c === "]") (depth--, at++);
+    else if (depth > 0) at++;
+    else at = skipWord(text, at);
+  } while (depth > 0 && at < text.length);
+  return at;
+}
+
+function skipString(text: string, at: number): number {
+  for (at++; at < text.length && text[at] !== '"'; at++) {
+    if (text[at] === "\\") at++;
+  }
+  return at + 1;
+}
+
+/** Skips a number, true, false or null. */
+function skipWord(text: string, at: number): number {
+  while (at < text.length && !" \t\r\n,]}:".includes(text[at] as string)) at++;
+  return at;
+}

@@ -1,0 +1,137 @@
+/** Telling the member how jobs ended, many at once when many end. */
+
+import type { Claim } from "./claims.js";
+import { isFinal, ofProblem, ProblemError, type Problem } from "./errors.js";
+import { failureOf } from "./job.js";
+import type { Logger } from "./log.js";
+import { Backoff, sleep } from "./pauses.js";
+import { encode } from "./raw.js";
+import type { Transport } from "./transport.js";
+
+const mostReports = 200; // in one request, unless one alone has more bytes
+const reportBytes = 1 << 20;
+const senders = 2; // requests under way at once; what comes meanwhile gathers for the next one
+
+/** A report, and what is to be done when it is over with it. */
+interface Delivery {
+  job: string;
+  token: string;
+  body: string;
+  failed: boolean;
+  done: () => void;
+}
+
+interface Reported {
+  problem?: Problem & { status: number };
+}
+
+/** The report of what a handler returned. */
+export function outputReport({ job, token }: Claim, output: unknown): Omit<Delivery, "done"> {
+  const log = job.logged();
+  try {
+    return { job: job.id, token, failed: false, body: encode({ job: job.id, token, output: output ?? null, log }) };
+  } catch (e) {
+    const error = `the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`;
+    return { job: job.id, token, failed: true, body: encode({ job: job.id, token, error, fatal: true, log }) };
+  }
+}
+
+/** The report of what a handler threw. */
+export function failureReport({ job, token }: Claim, error: unknown): Omit<Delivery, "done"> {
+  const failure = failureOf(job, error);
+  return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, log: job.logged() }) };
+}
+
+/** Delivers reports until the member has answered or it is closed. */
+export class Reporter {
+  #ended: Delivery[] = [];
+  #sending = 0;
+  readonly #closing = new AbortController();
+
+  constructor(
+    readonly transport: Transport,
+    readonly path: string,
+    readonly logger: Logger,
+  ) {}
+
+  deliver(report: Omit<Delivery, "done">, done: () => void): void {
+    this.#ended.push({ ...report, done });
+    if (this.#sending < senders) void this.#send();
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Works until all that has ended is reported. */
+  async #send(): Promise<void> {
+    this.#sending++;
+    while (this.#ended.length > 0 && !this.#closing.signal.aborted) {
+      await Promise.resolve(); // what ends at this very moment goes along
+      await this.#deliver(this.#gather());
+    }
+    this.#sending--;
+  }
+
+  #gather(): Delivery[] {
+    let count = 0;
+    for (let size = 0; count < this.#ended.length && count < mostReports && size < reportBytes; count++) {
+      size += Buffer.byteLength((this.#ended[count] as Delivery).body);
+    }
+    return this.#ended.splice(0, count);
+  }
+
+  async #deliver(batch: Delivery[]): Promise<void> {
+    const backoff = new Backoff();
+    while (batch.length > 0 && !this.#closing.signal.aborted) {
+      let error: unknown;
+      try {
+        [batch, error] = await this.#try(batch);
+      } catch (e) {
+        if (batch.length > 1 && isFinal(e)) {
+          for (const delivery of batch) await this.#deliver([delivery]); // what is wrong with one must not keep the others
+          return;
+        }
+        if (isFinal(e)) batch = batch.filter((d) => this.#again(d, e as ProblemError));
+        error = e;
+      }
+      if (batch.length > 0 && error !== undefined) {
+        if (backoff.fresh) this.logger.warn(`${batch.length} results are not delivered yet, trying on:`, error);
+        await sleep(backoff.pause(error), this.#closing.signal);
+      }
+    }
+  }
+
+  /** Sends a batch and gives what of it has to be sent again. */
+  async #try(batch: Delivery[]): Promise<[Delivery[], unknown]> {
+    const body = `{"reports":[${batch.map((d) => d.body).join(",")}]}`;
+    const answer = await this.transport.call<{ items: Reported[] }>("POST", `${this.path}/reports`, { body });
+    let last: unknown;
+    const again = batch.filter((delivery, i) => {
+      const problem = answer.items[i]?.problem;
+      if (problem === undefined) {
+        delivery.done();
+        return false;
+      }
+      const error = ofProblem(problem.status, problem);
+      if (!this.#again(delivery, error)) return false;
+      last = error;
+      return true;
+    });
+    return [again, last];
+  }
+
+  /** Says whether a report that was refused is to be sent (as a failure, perhaps) again. */
+  #again(delivery: Delivery, error: ProblemError): boolean {
+    if (!isFinal(error)) return true;
+    if ([400, 413, 422].includes(error.status) && !delivery.failed) {
+      // Unless told so the member would have the same done again in vain.
+      delivery.failed = true;
+      delivery.body = encode({ job: delivery.job, token: delivery.token, error: `the result was refused: ${error.message}`, fatal: true });
+      return true;
+    }
+    this.logger.warn(`the result of job ${delivery.job} was refused:`, error);
+    delivery.done();
+    return false;
+  }
+}

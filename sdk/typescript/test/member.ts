@@ -1,0 +1,163 @@
+/** What the tests run against: a real member in a process of its own, and a relay in front of it that can be cut. */
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** How long anything may take that is about to happen by itself. */
+export const patience = 60_000;
+
+/** A member on a new SQLite store. */
+export class Member {
+  private constructor(
+    readonly url: string,
+    private readonly process: ChildProcess,
+    private readonly dir: string,
+  ) {}
+
+  static async start(...flags: string[]): Promise<Member> {
+    const binary = process.env["TROUPE_BINARY"];
+    if (!binary) throw new Error("TROUPE_BINARY names no troupe: run the tests by 'go test ./sdk', or build ./cmd/troupe and set it");
+    const dir = mkdtempSync(join(tmpdir(), "troupe-typescript-"));
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TROUPE_")));
+    const args = ["serve", "--store", `sqlite:${join(dir, "troupe.db")}`, "--listen", "127.0.0.1:0", "--worker-ttl", "2s", ...flags];
+    const child = spawn(binary, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+    child.stderr.pipe(createWriteStream(join(dir, "member.log")));
+    for await (const line of createInterface(child.stdout)) {
+      const url = /^Troupe serves (\S+) from/.exec(line)?.[1];
+      if (url !== undefined) return new Member(url, child, dir);
+    }
+    throw new Error(`the member does not start: ${readFileSync(join(dir, "member.log"), "utf8")}`);
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  /** Ends it at once: one that is asked to end waits for connections that fetch has opened and not used yet. */
+  async stop(): Promise<void> {
+    const exited = once(this.process, "exit");
+    this.process.kill("SIGKILL");
+    await exited;
+    rmSync(this.dir, { recursive: true });
+  }
+}
+
+/** Passes connections on to a port. Each of the first ones is cut off after so many bytes of its answers. */
+export class Relay {
+  connections = 0;
+  readonly #open = new Set<Socket>();
+
+  private constructor(
+    readonly port: number,
+    private readonly server: Server,
+  ) {}
+
+  static async start(to: number, options: { cutAfter?: number[]; listen?: number } = {}): Promise<Relay> {
+    const server = createServer();
+    const port = options.listen ?? (await freePort());
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    const relay = new Relay(port, server);
+    const cuts = [...(options.cutAfter ?? [])];
+    server.on("connection", (client) => relay.#pass(client, to, cuts.shift() ?? Infinity));
+    return relay;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  #pass(client: Socket, to: number, most: number): void {
+    this.connections++;
+    const member = connect(to, "127.0.0.1");
+    for (const [socket, other] of [[client, member], [member, client]] as const) {
+      this.#open.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        this.#open.delete(socket);
+        other.destroy();
+      });
+    }
+    client.pipe(member);
+    member.on("data", (data) => {
+      client.write(data.subarray(0, most));
+      most -= data.length;
+      if (most <= 0) client.end(() => client.destroy());
+    });
+  }
+
+  /** Ends all connections, and refuses new ones. */
+  close(): void {
+    this.server.close();
+    for (const socket of this.#open) socket.destroy();
+  }
+}
+
+/** An address that nobody listens at. */
+export async function refused(): Promise<string> {
+  return `http://127.0.0.1:${await freePort()}`;
+}
+
+/**
+ * Looks below the ports that the kernel hands out by itself: there a client that dials while nobody listens may be given the very port it dials, and
+ * connect to itself.
+ */
+async function freePort(): Promise<number> {
+  for (let i = 0; i < 100; i++) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.on("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+    });
+    if (free) return port;
+  }
+  throw new Error("no port is free");
+}
+
+/** Waits for a condition. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + patience; Date.now() < end; ) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error("it never came about");
+}
+
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+/** Items that one part of a test tells another. */
+export class Told<T> {
+  readonly #items: T[] = [];
+  readonly #takers: ((item: T) => void)[] = [];
+
+  put(item: T): void {
+    const taker = this.#takers.shift();
+    if (taker) taker(item);
+    else this.#items.push(item);
+  }
+
+  async take(): Promise<T> {
+    if (this.#items.length > 0) return this.#items.shift() as T;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error("nothing was told")), patience);
+      this.#takers.push((item) => {
+        clearTimeout(timer);
+        resolve(item);
+      });
+    });
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+}

@@ -1,0 +1,410 @@
+import assert from "node:assert/strict";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { after, afterEach, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+import { Client, FatalError, JobCanceledError, RawJson, textOf, Worker, type Handler, type Job, type Servers, type Task, type WorkerOptions } from "@troupe-engine/sdk";
+
+import { all, Member, patience, refused, Relay, Told, until } from "./member.js";
+
+let member: Member;
+let client: Client;
+let running: Running[] = [];
+let service = ""; // each test has a flow and a service of its own, with this name
+let tests = 0;
+
+before(async () => {
+  member = await Member.start();
+  client = new Client({ servers: member.url });
+});
+after(() => member.stop());
+afterEach(async () => {
+  for (const worker of running) await worker.stop();
+  running = [];
+});
+
+const silent = { info: () => {}, warn: () => {} };
+
+/** A worker at work. */
+class Running {
+  readonly ended: Promise<void>;
+  constructor(readonly worker: Worker) {
+    this.ended = worker.run({ signals: false });
+    running.push(this);
+  }
+  stop(): Promise<void> {
+    this.worker.stop();
+    return this.ended;
+  }
+}
+
+function work(handler: Handler, options: WorkerOptions = {}): Running {
+  const servers: Servers = options.servers ?? member.url;
+  return new Running(new Worker({ heartbeatMs: 200, logger: silent, ...options, servers }).handle(service, handler));
+}
+
+/** Publishes a flow with one step of the service. */
+async function publish(more = ""): Promise<void> {
+  service = `service-${++tests}`;
+  const node = `exec_type: queue, service: ${service}, prep: {input_key: $params.it}, post: {output_key: out}${more}`;
+  await client.publish(service, `start: a\nnodes:\n  a: {${node}}\nresult: out\n`);
+}
+
+async function start(it: unknown = null): Promise<string> {
+  return (await client.start(service, { params: { it } })).id;
+}
+
+function ended(id: string): Promise<Task> {
+  return client.wait(id, { timeoutMs: patience });
+}
+
+async function result(id: string): Promise<unknown> {
+  return (await ended(id)).result;
+}
+
+describe("jobs", () => {
+  test("a flow of queue nodes is carried out", async () => {
+    await client.publish("words", `
+start: split
+nodes:
+  split: {exec_type: queue, service: split, prep: {input_key: $params.text}, post: {output_key: words}}
+  measure: {kind: foreach, exec_type: queue, service: measure, parallel_mode: concurrent, prep: {input_key: words}, post: {output_key: sizes}}
+  add: {exec_type: queue, service: add, prep: {input_key: sizes}, post: {output_key: total}}
+edges:
+  - {from: split, action: default, to: measure}
+  - {from: measure, action: default, to: add}
+result: total
+`);
+    const worker = new Worker({ servers: member.url });
+    worker.handle<string>("split", (job) => job.input.split(" "));
+    worker.handle<string>("measure", async (job) => job.input.length);
+    worker.handle<number[]>("add", (job) => job.input.reduce((a, b) => a + b));
+    new Running(worker);
+    const words = Array.from({ length: 100 }, (_, i) => "word".repeat(i + 1));
+    const started = await Promise.all([1, 2, 3].map(() => client.start("words", { params: { text: words.join(" ") } })));
+    for (const { id } of started) assert.equal(await result(id), words.join("").length);
+  });
+
+  test("a job tells where it comes from", async () => {
+    await publish(", params: {color: red}");
+    const told = new Told<Job>();
+    work((job) => told.put(job));
+    const task = await start({ z: 1 });
+    const job = await told.take();
+    assert.deepEqual([job.task, job.flow, job.service, job.step, job.unit, job.units, job.attempt, job.deliveries], [task, service, service, "a", 0, 1, 1, 0]);
+    assert.deepEqual(job.input, { z: 1 });
+    assert.equal(job.params.color, "red");
+    await ended(task);
+  });
+
+  test("values can be read and returned as they are written", async () => {
+    await publish();
+    const text = '{"z":12345678901234567890123,"2":1.10,"1":[null]}';
+    const told = new Told<Job>();
+    work((job) => {
+      told.put(job);
+      return new RawJson(job.inputText);
+    });
+    const { id } = await client.start(service, { params: new RawJson(`{"it":${text}}`) });
+    const job = await told.take();
+    assert.equal(job.inputText, text);
+    assert.equal(JSON.parse(job.paramsText).it["2"], 1.1);
+    assert.equal(textOf(await ended(id), "result"), text);
+  });
+
+  test("a handler that throws fails the attempt with its message", async () => {
+    await publish(", max_retries: 1");
+    work(async (job) => {
+      if (job.attempt > 1) return "fine";
+      job.log("trying", job.input);
+      throw new Error("no luck");
+    });
+    const task = await start(7);
+    assert.equal(await result(task), "fine");
+    const failed = (await all(client.runs(task))).find((r) => r.error !== undefined);
+    assert.deepEqual([failed?.state, failed?.error], ["error", "no luck"]);
+    assert.match(await client.log(failed?.job as string), /^trying 7\nError: no luck\n +at /);
+  });
+
+  test("what has no message is named", async () => {
+    await publish(", on_error: fail");
+    const errors: Record<string, unknown> = { nothing: new RangeError(), text: "a text", undefined: undefined };
+    work((job) => {
+      throw errors[job.input];
+    });
+    for (const [name, text] of [["nothing", /RangeError/], ["text", /a text/], ["undefined", /undefined/]] as const) {
+      assert.match((await ended(await start(name))).error as string, text);
+    }
+  });
+
+  test("a fatal error is not retried", async () => {
+    await publish(", max_retries: 5, on_error: fail");
+    const attempts: number[] = [];
+    work((job) => {
+      attempts.push(job.attempt);
+      throw new FatalError("never");
+    });
+    const { state, error } = await ended(await start());
+    assert.equal(state, "failed");
+    assert.match(error as string, /never/);
+    assert.deepEqual(attempts, [1]);
+  });
+
+  test("a result that is no JSON fails for good", async () => {
+    await publish(", max_retries: 5, on_error: fail");
+    const circle: Record<string, unknown> = {};
+    circle["self"] = circle;
+    const results: Record<string, unknown> = { circle, big: 1n };
+    let attempts = 0;
+    work((job) => (attempts++, results[job.input]));
+    for (const name of Object.keys(results)) assert.match((await ended(await start(name))).error as string, /cannot be sent/);
+    assert.equal(attempts, 2);
+  });
+
+  test("a result that is refused fails for good and keeps no other", async () => {
+    await publish(", max_retries: 5, on_error: fail");
+    work((job) => "x".repeat(job.input));
+    const tasks: string[] = [];
+    for (const size of [3 << 20, 1, 9 << 20, 2]) tasks.push(await start(size));
+    const [large, one, huge, two] = await Promise.all(tasks.map(ended));
+    assert.deepEqual([one?.result, two?.result], ["x", "xx"]);
+    for (const task of [large, huge]) {
+      assert.equal(task?.state, "failed");
+      assert.equal((await all(client.runs(task?.id as string))).filter((r) => r.kind === "attempt").length, 1);
+    }
+  });
+
+  test("large params are fetched", async () => {
+    await publish();
+    work((job) => [job.params.it.length, job.paramsText.length > 100_000]);
+    for (const task of await Promise.all([1, 2, 3].map(() => start("x".repeat(100_000))))) assert.deepEqual(await result(task), [100_000, true]);
+  });
+
+  test("notes are told to whoever watches", async () => {
+    await publish();
+    const noted = new Told<void>();
+    work(
+      async (job) => {
+        job.note(`rendering\0 ${"ü".repeat(500)}`);
+        await noted.take();
+        job.note("almost done");
+        await once(job.signal, "abort");
+      },
+      { noteAfterMs: patience },
+    );
+    const task = await start();
+    const notes: string[] = [];
+    for await (const event of client.watch(task)) {
+      if (event.type !== "attempt_noted") continue;
+      notes.push(event.note as string);
+      noted.put();
+      if (notes.length === 2) await client.cancel(task);
+    }
+    assert.match(notes[0] as string, /^rendering\ufffd üüü/);
+    assert.ok(Buffer.byteLength(notes[0] as string) <= 256);
+    assert.equal(notes[1], "almost done");
+  });
+
+  test("labels decide who gets a job", async () => {
+    await publish(", labels: [gpu]");
+    work(() => "plain");
+    work(() => "gpu", { labels: ["gpu", "eu"] });
+    assert.equal(await result(await start()), "gpu");
+  });
+
+  test("no more than concurrency jobs are at work", async () => {
+    await publish();
+    let [now, most] = [0, 0];
+    work(
+      async () => {
+        most = Math.max(most, ++now);
+        await pause(5);
+        now--;
+      },
+      { concurrency: 2, prefetch: 3 },
+    );
+    const tasks = await Promise.all(Array.from({ length: 20 }, () => start()));
+    for (const task of tasks) assert.equal((await ended(task)).state, "completed");
+    assert.equal(most, 2);
+  });
+});
+
+describe("claims", () => {
+  test("a long job keeps its claim", async () => {
+    await publish(", visibility_ms: 1200");
+    let begun = 0;
+    const handler: Handler = async (job) => {
+      begun++;
+      await pause(3_000, undefined, { signal: job.signal });
+      return "done";
+    };
+    work(handler);
+    work(handler);
+    assert.equal(await result(await start()), "done");
+    assert.equal(begun, 1);
+  });
+
+  test("a canceled job reaches its handler", async () => {
+    await publish();
+    const begun = new Told<void>();
+    const heard = new Told<unknown>();
+    work(async (job) => {
+      begun.put();
+      await once(job.signal, "abort");
+      heard.put(job.signal.reason);
+      throw job.signal.reason;
+    });
+    const task = await start();
+    await begun.take();
+    await client.cancel(task);
+    assert.ok((await heard.take()) instanceof JobCanceledError);
+    assert.equal((await client.task(task)).state, "canceled");
+  });
+
+  test("a worker that is killed loses its job to another", async () => {
+    await publish(", visibility_ms: 300");
+    const { process: doomed, lines } = other("doomed");
+    const task = await start();
+    const { value: id } = await lines.next();
+    doomed.kill("SIGKILL");
+    await once(doomed, "exit");
+    const told = new Told<Job>();
+    work((job) => told.put(job));
+    const job = await told.take();
+    assert.deepEqual([job.id, job.deliveries], [id, 1]);
+    assert.equal((await ended(task)).state, "completed");
+  });
+});
+
+interface Other {
+  process: ChildProcessByStdio<Writable, Readable, null>;
+  lines: AsyncIterator<string>;
+}
+
+/** A worker in a process of its own. */
+function other(id: string): Other {
+  const program = fileURLToPath(new URL("doomed.js", import.meta.url));
+  const child = spawn(process.execPath, [program, member.url, service, id], { stdio: ["pipe", "pipe", "inherit"] });
+  return { process: child, lines: createInterface(child.stdout)[Symbol.asyncIterator]() };
+}
+
+describe("the end", () => {
+  test("what has not begun is given back, and what has may finish", async () => {
+    await publish();
+    const tasks = await Promise.all([1, 2, 3].map(start));
+    const begun = new Told<Job>();
+    const leave = new Told<void>();
+    const first = work(
+      async (job) => {
+        begun.put(job);
+        await leave.take();
+        return "first";
+      },
+      { concurrency: 1, prefetch: 2 },
+    );
+    const job = await begun.take();
+    await until(async () => (await all(client.jobs([service]))).every((j) => j.state === "claimed"));
+    first.worker.stop();
+    work(() => "second"); // gets them at once, and not when the claims run out in a minute
+    const others = tasks.filter((task) => task !== job.task);
+    assert.deepEqual(await Promise.all(others.map(result)), ["second", "second"]);
+    leave.put();
+    assert.equal(await result(job.task), "first");
+    await first.ended;
+    assert.equal(begun.size, 0);
+    assert.ok((await client.workers()).every((w) => w.id !== first.worker.id));
+  });
+
+  test("jobs that do not finish in time are given back", async () => {
+    await publish();
+    const begun = new Told<void>();
+    const first = work(
+      async (job) => {
+        begun.put();
+        await once(job.signal, "abort");
+      },
+      { graceMs: 50 },
+    );
+    const task = await start();
+    await begun.take();
+    await first.stop();
+    work((job) => job.attempt);
+    assert.equal(await result(task), 1); // it is no failed attempt
+  });
+
+  test("SIGTERM drains", async () => {
+    await publish();
+    const { process: termed, lines } = other("termed");
+    const task = await start();
+    await lines.next(); // it has begun
+    termed.kill("SIGTERM");
+    await until(async () => (await client.workers()).every((w) => w.id !== "termed"));
+    termed.stdin.write("go on\n");
+    assert.deepEqual(await lines.next(), { value: "drained", done: false });
+    assert.deepEqual(await once(termed, "exit"), [0, null]);
+    assert.equal(await result(task), "finished");
+  });
+
+  test("a worker that waits for jobs ends at once", async () => {
+    await publish();
+    const idle = work(() => null, { waitMs: 60_000, graceMs: 0 });
+    await until(async () => (await client.workers()).some((w) => w.id === idle.worker.id));
+    await idle.stop();
+  });
+
+  test("a signal ends it, too", async () => {
+    await publish();
+    await new Worker({ servers: member.url }).handle(service, () => null).run({ signal: AbortSignal.abort() });
+  });
+});
+
+describe("addresses of a worker", () => {
+  test("the second one is used when the first refuses", async () => {
+    await publish();
+    work((job) => job.input + 1, { servers: [await refused(), member.url] });
+    assert.equal(await result(await start(1)), 2);
+  });
+
+  test("one that stops answering is left, and nothing is lost", async () => {
+    await publish();
+    const [first, second] = [await Relay.start(member.port), await Relay.start(member.port)];
+    const begun = new Told<string>();
+    const leave = new Promise<void>((resolve) => void until(() => begun.size === 10).then(() => (first.close(), resolve())));
+    work(
+      async (job) => {
+        begun.put(job.id);
+        await leave;
+        return job.input;
+      },
+      { servers: [first.url, second.url] },
+    );
+    const numbers = Array.from({ length: 10 }, (_, i) => i);
+    const tasks = await Promise.all(numbers.map(start));
+    assert.deepEqual(await Promise.all(tasks.map(result)), numbers);
+    assert.equal(begun.size, 10);
+    await running[0]?.stop();
+    second.close();
+  });
+
+  test("a worker outlasts the absence of all members", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    const outlasting = work((job) => job.input, { servers: relay.url });
+    assert.equal(await result(await start(1)), 1);
+    relay.close();
+    const task = await start(2);
+    const back = await Relay.start(member.port, { listen: relay.port });
+    assert.equal(await result(task), 2);
+    await outlasting.stop();
+    back.close();
+  });
+
+  test("a worker without handlers is refused", async () => {
+    await assert.rejects(new Worker({ servers: member.url }).run(), TypeError);
+    assert.throws(() => new Worker({ servers: member.url }).handle("", () => null), TypeError);
+  });
+});
