@@ -41,7 +41,7 @@ func lower(list []string) []string {
 func (g *guard) stranger(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
-	case g.certs && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
+	case g.lacksCertificate(r):
 		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that this server trusts", "show one (--client-cert, --client-key)")
 	case !g.knowsHost(r):
 		why = problemOf(flow.Denied, "header.Host", "the host "+clip(r.Host)+" is not served here",
@@ -56,6 +56,10 @@ func (g *guard) stranger(r *http.Request) *wire.Problem {
 		return nil
 	}
 	return &why
+}
+
+func (g *guard) lacksCertificate(r *http.Request) bool {
+	return g.certs && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
 }
 
 // knowsHost keeps out names that an attacker's DNS points here (rebinding): a Host must be local,

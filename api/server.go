@@ -24,7 +24,7 @@ type Config struct {
 	Families []Family // of routes, beside the shell's own
 
 	// Apart is what is not for people, by how its paths begin: it checks who comes itself, and its requests have no bounds
-	// of time or size but its own. They end with the server.
+	// of time or size but its own. They end with the server. Where clients need certificates, so do they.
 	Apart map[string]http.Handler
 
 	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
@@ -99,7 +99,7 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) apart(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for prefix, h := range s.cfg.Apart {
-			if strings.HasPrefix(r.URL.Path, prefix) {
+			if strings.HasPrefix(r.URL.Path, prefix) && !s.guard.lacksCertificate(r) {
 				ctx, leave := stream.Stay(w, r)
 				defer leave()
 				h.ServeHTTP(w, r.WithContext(ctx))

@@ -25,7 +25,8 @@ func secured(t *testing.T, files api.TLSFiles) (*serving, *lines) {
 	certificates, err := api.LoadCertificates(files, logger)
 	require.NoError(t, err)
 	api.LookAlways(certificates)
-	s := serve(t, api.Config{TLS: certificates, Member: api.Member{Logger: logger}})
+	apart := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	s := serve(t, api.Config{TLS: certificates, Member: api.Member{Logger: logger}, Apart: map[string]http.Handler{"/apart/": apart}})
 	s.url = strings.Replace(s.url, "http://", "https://", 1)
 	return s, &log
 }
@@ -134,7 +135,12 @@ func TestAClientCertificateIsRequired(t *testing.T) {
 	own, clients := ca.Issue(t), certtest.New(t)
 	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: clients.File})
 
-	resp, body := get(t, visitor(t, ca.File), s.url+"/metrics")
+	resp, body := get(t, visitor(t, ca.File), s.url+"/apart/x")
+	require.Equal(t, http.StatusForbidden, resp.StatusCode, "other members show theirs, too")
+	require.Contains(t, body, "a client certificate is needed")
+	resp, _ = get(t, visitor(t, ca.File, clients.Issue(t)), s.url+"/apart/x")
+	require.Equal(t, http.StatusTeapot, resp.StatusCode)
+	resp, body = get(t, visitor(t, ca.File), s.url+"/metrics")
 	require.Equal(t, http.StatusForbidden, resp.StatusCode)
 	require.Contains(t, body, "a client certificate is needed")
 	resp, _ = get(t, visitor(t, ca.File), s.url+"/readyz")

@@ -29,6 +29,12 @@ func TestAMemberOverTLSIsSpokenToByCommandsAndWorkers(t *testing.T) {
 	got = call(t, append([]string{"task", "start", "shell", "--wait"}, trust...)...)
 	require.Equal(t, 0, got.code, got.stdout+got.stderr)
 
+	got = call(t, append([]string{"flow", "apply", write(t, "far.yaml", "nodes:\n  x: {service: echo, exec_type: remote}\n")}, trust...)...)
+	require.Equal(t, 0, got.code, got.stderr)
+	_, _ = background(t, append([]string{"worker", "--mode", "attach", "--exec", "echo=cat", "--log-level", "error"}, trust...)...)
+	got = call(t, append([]string{"task", "start", "far", "--wait"}, trust...)...)
+	require.Equal(t, 0, got.code, got.stdout+got.stderr)
+
 	got = call(t, "flow", "list", "--server", url, "--ca", ca.File)
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, "a client certificate is needed")
