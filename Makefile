@@ -39,10 +39,11 @@ vuln:
 release:
 	@scripts/release.sh
 
-## What is in deploy, without Docker and Kubernetes: a module of its own, so that they are no dependencies of ours.
+## What is in deploy, without Docker and Kubernetes: a module of its own, so that they are no dependencies of ours. Go does not
+## notice changes outside of a module, so nothing of it is taken from the cache.
 deploy:
 	@scripts/systemd.sh
-	@cd deploy/test && go vet ./... && go test $(TESTFLAGS) ./...
+	@cd deploy/test && go vet ./... && go test -count=1 $(TESTFLAGS) ./...
 
 generate:
 	@go generate ./...
