@@ -35,9 +35,21 @@ func tuneCollector() {
 
 func main() {
 	tuneCollector()
-	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
-	context.AfterFunc(ctx, stop) // a second signal ends the process as it is
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(untilAsked(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilAsked ends with the first signal to end. A second one ends the process as it is, whenever it comes behind what the
+// first one did: nothing ends before signals are left to the system again.
+func untilAsked() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, endings()...)
+	go func() { // ends with the process
+		<-asked
+		signal.Stop(asked)
+		cancel()
+	}()
+	return ctx
 }
 
 // endings are the signals that ask us to end. A terminal that closes is one, unless we were started to outlive it (nohup).
