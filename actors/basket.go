@@ -35,7 +35,7 @@ type basket struct {
 }
 
 // owner is who decides what lands in the baskets of a task and its steps: the task's actor. When that has crashed, the
-// actor of all tasks keeps it for the next one.
+// actor of all tasks keeps it for the next one. nil = the task has moved to another member.
 type owner struct{ atomic.Pointer[actor.PID] }
 
 func ownerAt(pid *actor.PID) *owner {
@@ -43,6 +43,24 @@ func ownerAt(pid *actor.PID) *owner {
 	o.Store(pid)
 	return o
 }
+
+// decide gives reports to whoever decides about them.
+func (b *basket) decide(cmd *command) {
+	if owner := b.owner.Load(); owner != nil {
+		b.m.tell(owner, cmd)
+		return
+	}
+	b.m.envoy.send(cmd.task, cmd.cmd)
+}
+
+// moveAway gives what has landed, here and inside, to the envoy, and what lands from now on. Nobody comes for it any more,
+// but it is not void.
+func (b *basket) moveAway() {
+	b.owner.Store(nil)
+	b.drain(b.decideAll, false)
+}
+
+func (b *basket) decideAll(landed []*flight) { b.decide(reportsOf(landed[0].key.task, landed)) }
 
 // gather tells an actor that there is something in its basket.
 type gather struct{}
@@ -91,8 +109,8 @@ func (b *basket) land(f *flight) {
 	b.flying--
 	switch {
 	case f.report == nil:
-	case b.closed:
-		b.m.tell(b.owner.Load(), reportsOf(f.key.task, []*flight{f}))
+	case b.closed || b.owner.Load() == nil:
+		b.decide(reportsOf(f.key.task, []*flight{f}))
 		return
 	default:
 		b.landed = append(b.landed, f)

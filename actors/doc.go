@@ -14,4 +14,8 @@
 // again only when its carrier is known to be gone, or its report was on its way between two actors when
 // that of its task crashed; a task that only waits is a row, not memory;
 // everything is bounded, and full is a stated answer (flow.Busy).
+//
+// A member of a cluster (Config.Others) has the tasks of the shards that it owns: Gain, Lose. Whatever comes for others is
+// refused (flow.Moved) and has changed nothing. A task that moves is put to rest with everything it has decided stored; the
+// jobs of it that this member carries go on, and their reports go to whoever has it, until they are taken.
 package actors

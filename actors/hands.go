@@ -274,9 +274,11 @@ func (h *hands) respawn(c actor.Context, at flow.Address) {
 	if k == nil || k.pid != nil {
 		return
 	}
-	k.basket.drain(func(landed []*flight) { h.m.tell(h.basket.owner.Load(), reportsOf(h.task, landed)) }, true)
+	k.basket.drain(func(landed []*flight) { h.basket.decide(reportsOf(h.task, landed)) }, true)
 	h.spawn(c, at)
-	h.m.tell(h.basket.owner.Load(), outstanding{at})
+	if owner := h.basket.owner.Load(); owner != nil {
+		h.m.tell(owner, outstanding{at})
+	}
 }
 
 func (h *hands) childOf(pid *actor.PID) *child {

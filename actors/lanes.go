@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,6 +139,18 @@ func (l *lanes) take() []*writing {
 	return batch
 }
 
+// busyWith says whether a commit of a task of some shards is on its way.
+func (l *lanes) busyWith(shards persistence.ShardSet) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for task := range l.tasks {
+		if shards.Has(task) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.waiting, func(w *writing) bool { return shards.Has(w.commit.Task) })
+}
+
 func (l *lanes) done(batch []*writing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,9 +199,12 @@ func (m *Member) commit(batch []persistence.Commit) ([]error, error) {
 // waits for its answer for ever; after this time it counts as broken.
 const storeGrace = 30 * time.Second
 
-func (m *Member) storeCall() (context.Context, func()) {
+func (m *Member) storeCall() (context.Context, func()) { return m.bounded(storeGrace) }
+
+// bounded is a context that ends with the member, or when its time is over.
+func (m *Member) bounded(d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(m.ctx)
-	stop := m.cfg.Host.Clock.AfterFunc(storeGrace, cancel)
+	stop := m.cfg.Host.Clock.AfterFunc(d, cancel)
 	return ctx, func() {
 		stop()
 		cancel()

@@ -14,14 +14,15 @@ import (
 type lease struct {
 	m *Member
 
-	mu      sync.Mutex
-	store   time.Time // the store's time …
-	local   time.Time // … when this was the local one
-	renewed time.Time // local time before the last renewal was sent
-	gone    chan struct{}
-	fenced  bool
-	left    bool      // the member has given it up by itself
-	failing time.Time // local time since when it cannot be renewed; zero = it can
+	mu         sync.Mutex
+	store      time.Time // the store's time …
+	local      time.Time // … when this was the local one
+	renewed    time.Time // local time before the last renewal was sent
+	generation int64     // of the cluster
+	gone       chan struct{}
+	fenced     bool
+	left       bool      // the member has given it up by itself
+	failing    time.Time // local time since when it cannot be renewed; zero = it can
 }
 
 func (l *lease) now() time.Time {
@@ -33,6 +34,15 @@ func (l *lease) now() time.Time {
 func (l *lease) renew(ctx context.Context) error {
 	before := l.m.cfg.Host.Clock.Now()
 	pulse, err := l.m.store.Renew(ctx, l.m.incarnation, l.m.cfg.Lease)
+	changed, err := l.take(before, pulse, err)
+	if changed && l.m.cfg.Changed != nil {
+		l.m.cfg.Changed(pulse)
+	}
+	return err
+}
+
+// take notes what a renewal told, and says whether the cluster has changed since the one before.
+func (l *lease) take(before time.Time, pulse persistence.Pulse, err error) (changed bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone == nil {
@@ -43,7 +53,7 @@ func (l *lease) renew(ctx context.Context) error {
 		close(l.gone)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	l.renewed = before
 	store := pulse.Now
@@ -55,7 +65,9 @@ func (l *lease) renew(ctx context.Context) error {
 		store = current
 	}
 	l.store, l.local = store, local
-	return nil
+	changed = l.generation != 0 && l.generation != pulse.Generation // the first one tells nobody anything new
+	l.generation = pulse.Generation
+	return changed, nil
 }
 
 // held says whether nobody else can have the lease. On a store that is locked it holds also when its time is

@@ -20,8 +20,16 @@ type Config struct {
 	Store  persistence.Store
 	Reader *persistence.Reader // nil = one of its own
 	// Name of the member in logs and in the store.
-	Name   string
-	Limits flow.Limits
+	Name string
+	// Cluster it belongs to, by name; URL, where its other members reach this one, and Gossip, where its gossip is heard
+	// (host and port). The store tells them of all three.
+	Cluster, URL, Gossip string
+	// Others reaches what other members own and carry; nil = there are none, and the member owns all tasks. With it, a
+	// member whose store others can use too owns none until Gain.
+	Others Others
+	// Changed is called when a renewal of the lease tells that members, or owners of shards, have changed. It must not block.
+	Changed func(persistence.Pulse)
+	Limits  flow.Limits
 	// Carriers carry out jobs on this member, by exec type. Jobs of a type without one fail.
 	Carriers map[flow.ExecType]Carrier
 	// Relay hands on the jobs for workers that are attached: those of type remote, and those of type http for which it has
@@ -85,7 +93,7 @@ type Member struct {
 	log         *slog.Logger
 	system      *actor.ActorSystem
 	incarnation string
-	since       int64 // when it came, by the store's time
+	owned       ownership
 
 	tasks    *actor.PID
 	sessions *actor.PID
@@ -97,6 +105,9 @@ type Member struct {
 	metrics  *metrics
 	crew     *crew
 	mill     *mill
+	envoy    *envoy
+	goneMu   sync.Mutex
+	gone     map[string]bool // other members, by incarnation
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -124,8 +135,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
-	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub()}
-	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, TTL: cfg.Lease})
+	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]bool{}}
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, TTL: cfg.Lease})
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)
 	}
@@ -136,19 +147,24 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 		m.cancel()
 		return nil, fmt.Errorf("taking the lease: %w", err)
 	}
-	if !m.store.Locked() {
+	if m.cfg.Others == nil && !m.store.Locked() {
 		if err := m.aloneOn(ctx); err != nil {
 			m.cancel()
 			return nil, err
 		}
 	}
-	m.since = m.now()
+	if m.cfg.Others == nil || m.store.Locked() {
+		m.owned.ownAll(m.now())
+	}
 	m.metrics = newMetrics(m)
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
+	m.envoy = newEnvoy(m)
 	m.spawnActors()
 	m.lease.keep()
-	m.recoverUnfinished()
+	if m.owned.fixed {
+		m.recoverUnfinished(nil)
+	}
 	m.lookForWakes()
 	m.forgetEnded()
 	return m, nil
@@ -251,6 +267,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	resting, cancel := m.within(ctx, restGrace)
 	defer cancel()
 	m.wait(resting, rested)
+	for !m.envoy.empty() && ctx.Err() == nil && m.pause(restAgain) {
+	}
 	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -179,15 +180,12 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 // time is not carried out for ever. It is false when nobody waits for the job any longer.
 func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 	for try := 1; ; try++ {
-		begin := flow.Begin{Address: job.Address, Carrier: m.incarnation}
-		a, err := m.call(ctx, begin, func(reply func(answer)) {
-			m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
-		})
-		if err != nil {
+		answered, err := m.tellBegun(ctx, job)
+		if !answered {
 			return false
 		}
-		switch flow.ErrorKindOf(a.err) {
-		case flow.Busy: // the task's actor crashed
+		switch flow.ErrorKindOf(err) {
+		case flow.Busy, flow.Moved: // the task's actor crashed, or another member has it by now
 			if !m.pause(storePause(try)) {
 				return false
 			}
@@ -197,6 +195,22 @@ func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 			return true
 		}
 	}
+}
+
+// tellBegun tells a task, or the member that has it, that one of its jobs begins. It is answered unless nobody waits any more.
+func (m *Member) tellBegun(ctx context.Context, job *flow.Job) (answered bool, err error) {
+	begin := flow.Begin{Address: job.Address, Carrier: m.incarnation}
+	if !m.owned.owns(job.Task) {
+		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: job.Task, Command: begin}})[0].Err
+		if !taken(err) {
+			err = flow.Errorf(flow.Busy, "%v", err)
+		}
+		return ctx.Err() == nil, err
+	}
+	a, err := m.call(ctx, begin, func(reply func(answer)) {
+		m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
+	})
+	return err == nil, a.err
 }
 
 // carryOut has the carrier do the job; its panic is the attempt's error.

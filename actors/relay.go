@@ -157,8 +157,8 @@ func (w *ferry) note(f *flight, job flow.Job) {
 	w.relay.Send([]Passage{f})
 }
 
-// Land puts the report on a job where its actor looks for it. The sessions hear of it before: when the job is dispatched
-// again they do not take it for this one.
+// Land puts the report on a job where its actor looks for it. Of one that was lost the sessions hear before: when the job
+// is dispatched again they do not take it for this one. Any other is known to them until its report is there.
 func (f *flight) Land(r flow.Report) {
 	w := f.way.(*ferry)
 	begun := f.stage.CompareAndSwap(underWay, done)
@@ -175,6 +175,11 @@ func (f *flight) Land(r flow.Report) {
 	f.off.now()
 	f.dispatch = nil
 	b := f.basket.Swap(nil)
-	w.over(f, begun)
+	if r.Lost {
+		w.over(f, begun)
+		b.land(f)
+		return
+	}
 	b.land(f)
+	w.over(f, begun)
 }

@@ -52,7 +52,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
 	}
-	t.decide(c, &command{cmd: flow.Recover{Since: t.m.since, Visibility: t.m.cfg.Visibility.Milliseconds()}})
+	t.decide(c, &command{cmd: t.m.recovering(t.id)})
 	if t.crashes >= manyCrashes {
 		t.failStep(c, "the task's actor keeps crashing")
 	}

@@ -13,7 +13,8 @@ import (
 type restPhase uint8
 
 const (
-	awake restPhase = iota
+	awake   restPhase = iota
+	leaving           // for another member, as soon as nothing is on its way
 	restCommitting
 	gone
 )
@@ -21,8 +22,13 @@ const (
 // restRequest asks a task whether it may be retired.
 type restRequest struct {
 	force bool // the member goes
+	move  bool // or another member is to have the task
 	again bool // what had landed by then was told before
+	later bool // the task asks itself, because it was busy
 }
+
+// restAgain is how long it is until a task that was busy looks again whether it can go to rest.
+const restAgain = 10 * time.Millisecond
 
 // rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
 // soon as nothing is on its way to the store.
@@ -31,7 +37,10 @@ func (t *task) rest(c actor.Context, m restRequest) {
 	switch {
 	case t.unread != nil && len(t.unread.cancels) == 0:
 		t.resting = gone
-		c.Send(t.m.tasks, rested{t})
+		c.Send(t.m.tasks, rested{task: t})
+		return
+	case m.move:
+		t.handOver(c, m.later)
 		return
 	case force && !m.again:
 		t.decideLanded(c)
@@ -40,21 +49,32 @@ func (t *task) rest(c actor.Context, m restRequest) {
 	case force:
 		t.returnBegun(c)
 	}
-	due, quiet := t.quiet()
+	_, quiet := t.quiet()
 	switch {
 	case force && !t.idleNow():
-		self := c.Self()
-		t.m.cfg.Host.Clock.AfterFunc(10*time.Millisecond, func() { t.m.tell(self, restRequest{force: force}) })
+		t.restLater(c, false)
 		return
 	case !quiet && !force:
 		c.Send(t.m.tasks, restable{t, false})
 		return
 	case t.state.Status.Ended():
 		t.resting = gone
-		c.Send(t.m.tasks, rested{t})
+		c.Send(t.m.tasks, rested{task: t})
 		return
 	}
-	t.resting = restCommitting
+	t.commitRest(c)
+}
+
+// restLater has a task that must rest look again whether it can.
+func (t *task) restLater(c actor.Context, move bool) {
+	self := c.Self()
+	t.m.cfg.Host.Clock.AfterFunc(restAgain, func() { t.m.tell(self, restRequest{force: true, move: move, later: true}) })
+}
+
+// commitRest writes down that the task is at rest, or that nobody has it.
+func (t *task) commitRest(c actor.Context) {
+	due, quiet := t.quiet()
+	t.moved, t.resting = t.resting == leaving, restCommitting
 	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
 	t.addSnapshot(&commit)
 	if col := columnsOf(t.state); col != t.columns {
@@ -108,13 +128,17 @@ func (t *task) quiet() (due int64, ok bool) {
 
 func (t *task) restWritten(c actor.Context, err error) {
 	if err != nil {
-		t.resting = awake
+		t.resting, t.moved, t.flushing = awake, false, nil
 		t.inflight = &draft{}
 		t.forget(c, err)
 		c.Send(t.m.tasks, restable{t, false})
 		return
 	}
 	t.resting = gone
-	t.pruneAll(c)
-	c.Send(t.m.tasks, rested{t})
+	if t.moved {
+		t.basket.moveAway() // what this member carries goes on
+	} else {
+		t.pruneAll(c)
+	}
+	c.Send(t.m.tasks, rested{t, t.moved})
 }

@@ -14,6 +14,9 @@ func sweepEvery(age time.Duration) time.Duration {
 	return min(max(age/10, time.Second), time.Hour)
 }
 
+// retentionShard is the one whose owner deletes for all members of a cluster.
+const retentionShard = 0
+
 // forgetEnded deletes tasks that ended longer than Retention ago, in small batches with a pause between
 // them, so that nobody notices.
 func (m *Member) forgetEnded() {
@@ -23,6 +26,10 @@ func (m *Member) forgetEnded() {
 	var again func()
 	again = func() {
 		m.background(func() {
+			if !m.owned.has(retentionShard) {
+				m.cfg.Host.Clock.AfterFunc(sweepEvery(m.cfg.Retention), again)
+				return
+			}
 			before := m.now() - m.cfg.Retention.Milliseconds()
 			n, err := m.store.DeleteEnded(m.ctx, before, retentionBatch)
 			wait := sweepEvery(m.cfg.Retention)

@@ -27,6 +27,8 @@ type (
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{}
+	// withdrawn names jobs of other members' tasks that nobody waits for any longer.
+	withdrawn struct{ jobs []string }
 )
 
 // jobKey names an attempt without building its id.
@@ -92,6 +94,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.queue.again(c, m.ref)
 	case refilled:
 		s.queue.refilled(c, m)
+	case withdrawn:
+		s.withdrawn(m.jobs)
 	case drain:
 		s.drain(c, m.done)
 	case dropAll:
@@ -105,6 +109,7 @@ func (s *sessions) Receive(c actor.Context) {
 func (s *sessions) run(c actor.Context, m errand) {
 	void := m.basket.void()
 	var flights []*flight
+	var away []flow.Withdraw
 	for _, e := range m.effects {
 		switch e := e.(type) {
 		case flow.Dispatch:
@@ -121,14 +126,44 @@ func (s *sessions) run(c actor.Context, m errand) {
 		case flow.Withdraw:
 			s.lineUp(flights, m.basket) // it may be one of them
 			flights = nil
+			if e.Carrier != "" && e.Carrier != s.m.incarnation && s.m.cfg.Others != nil {
+				away = append(away, e)
+				continue
+			}
 			s.withdraw(jobKey{m.task, e.Address})
 		}
 	}
 	s.lineUp(flights, m.basket)
+	s.withdrawAway(m.task, away)
+}
+
+// withdrawAway tells other members that nobody waits any longer for jobs they carry.
+func (s *sessions) withdrawAway(task string, all []flow.Withdraw) {
+	jobs := map[string][]string{}
+	var carriers []string
+	for _, w := range all {
+		if jobs[w.Carrier] == nil {
+			carriers = append(carriers, w.Carrier)
+		}
+		jobs[w.Carrier] = append(jobs[w.Carrier], flow.JobID(task, w.Address))
+	}
+	for _, carrier := range carriers {
+		s.m.cfg.Others.Withdraw(carrier, jobs[carrier])
+	}
+}
+
+// withdrawn lets go of jobs for which nobody waits any longer, as the member says that has their tasks.
+func (s *sessions) withdrawn(jobs []string) {
+	for _, job := range jobs {
+		if task, at, err := flow.ParseJobID(job); err == nil {
+			s.withdraw(jobKey{task, at})
+		}
+	}
 }
 
 // dispatch takes a job, and returns it if a carrier of this member is to be found for it. One that is known already goes
-// on as it is: a task that has reloaded asks again for what it is owed, perhaps as another actor.
+// on as it is: a task that has reloaded asks again for what it is owed, perhaps as another actor. One that has reported
+// while its task was another member's is over here.
 func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight {
 	key := jobKey{e.Job.Task, e.Job.Address}
 	if j := &e.Job; j.Exec.Type == flow.ExecQueue {
@@ -142,7 +177,7 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		}
 		return nil
 	}
-	if s.stopped {
+	if s.stopped || s.m.envoy.has(key) {
 		return nil
 	}
 	f := &flight{key: key, dispatch: e, way: s.wayFor(e.Job.Exec)}

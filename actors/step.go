@@ -27,12 +27,14 @@ func (s *step) Receive(c actor.Context) {
 		s.take(c, m.effects)
 		s.tidy(c)
 	case gather:
-		s.basket.empty(func(landed []*flight) { c.Send(s.basket.owner.Load(), reportsOf(s.task, landed)) })
+		s.basket.empty(func(landed []*flight) { s.basket.decide(reportsOf(s.task, landed)) })
 	case idleAlarms:
 		s.drop(m.among)
 		s.asking = false
 	case respawn:
 		s.respawn(c, m.at)
+	case *flushing:
+		s.passDown(c, m)
 	case ring:
 		for _, a := range s.due(s.m.now()) {
 			c.Send(s.m.tasks, &command{task: s.task, cmd: flow.Ring{Alarm: a}})

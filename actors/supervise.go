@@ -47,6 +47,7 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 	if e == nil {
 		return
 	}
+	t.count(e.id, 1) // the pause
 	t.forget(e)
 	t.crashes[e.id]++
 	n := t.crashes[e.id]
@@ -99,6 +100,7 @@ func (t *tasks) revive(c actor.Context, id string) {
 		return
 	}
 	delete(t.pauses, id)
+	defer t.count(id, -1)
 	waiting := p.held
 	if t.crashes[id] <= 2*manyCrashes {
 		waiting = slices.Insert(waiting, 0, &command{task: id, cmd: flow.Proceed{}})
@@ -107,7 +109,10 @@ func (t *tasks) revive(c actor.Context, id string) {
 	case t.resting:
 		p.refuse()
 	case len(waiting) > 0:
-		t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
+		e := t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
+		if !t.m.owned.owns(id) {
+			t.rest(c, e, true)
+		}
 	}
 }
 

@@ -37,7 +37,9 @@ type task struct {
 	// unfinished says that what goes on is left to the next one who loads the task.
 	unfinished bool
 	resting    restPhase
-	asleep     bool // the store has the task at rest
+	moved      bool      // it rests, or does soon, because another member is to have it
+	flushing   *flushing // before that
+	asleep     bool      // the store has the task at rest
 
 	journal   int // bytes of rows since the snapshot
 	snapshot  int // bytes of the last one
@@ -78,6 +80,8 @@ func (t *task) Receive(c actor.Context) {
 		t.ring(c)
 	case proceed:
 		t.proceed(c, m)
+	case flushed:
+		t.flushed(c, m)
 	case restRequest:
 		t.rest(c, m)
 	case gather:
@@ -113,6 +117,9 @@ func (t *task) end(message any) {
 		t.close()
 	case *actor.Stopped:
 		t.m.taskActors.Add(-1)
+		if t.moved {
+			t.m.tell(t.m.tasks, departed{t})
+		}
 	}
 }
 

@@ -49,7 +49,11 @@ type (
 		task *task
 		ok   bool
 	}
-	rested   struct{ task *task }
+	rested struct {
+		task  *task
+		moved bool // another member may have it
+	}
+	departed struct{ task *task } // one that rested for another member has stopped
 	stopWait struct {
 		task string
 		key  *await
@@ -116,6 +120,9 @@ type tasks struct {
 	counted  int    // … as of the last sweep
 	asked    int    // how many have not answered yet whether they may rest
 	closed   bool
+
+	handovers []*handover
+	inMemory  [persistence.Shards]int // tasks by shard, and those that will be after a pause; not kept by a member that owns all
 }
 
 func newTasks(m *Member) *tasks {
@@ -145,8 +152,16 @@ func (t *tasks) Receive(c actor.Context) {
 		t.unknown(c, m.task)
 	case restable:
 		t.restable(c, m)
+	case departed:
+		t.departed(c, m.task)
 	case rested:
-		t.rested(c, m.task)
+		t.rested(c, m)
+	case gain:
+		t.gain(m)
+	case lose:
+		t.lose(c, m)
+	case orphaned:
+		t.orphaned(c)
 	case sweep:
 		t.sweep(c)
 	case restAll:
@@ -168,7 +183,12 @@ func (t *tasks) deliver(c actor.Context, id string, message any) {
 		refuse([]any{message})
 		return
 	}
-	if p := t.pauses[id]; p != nil {
+	p := t.pauses[id]
+	if !t.m.owned.owns(id) && (e == nil && p == nil || asks(message)) {
+		t.elsewhere(message)
+		return
+	}
+	if p != nil {
 		p.hold(message)
 		return
 	}
@@ -197,10 +217,15 @@ func (t *tasks) open(c actor.Context, id string, child *task) *entry {
 	e.pid = t.m.system.Root.Spawn(t.m.props(func() actor.Actor { return child }).Clone(actor.WithGuardian(t.watchman)))
 	e.place = t.byUse.PushBack(e)
 	t.entries[id], t.byPID[e.pid.Id] = e, e
+	t.count(id, 1)
 	return e
 }
 
 func (t *tasks) create(c actor.Context, m *create) {
+	if !t.m.owned.owns(m.task) {
+		m.reply(answer{err: errMoved(m.task)})
+		return
+	}
 	if e := t.entries[m.task]; e != nil {
 		// Somebody else is starting it, or has: answered when that is stored.
 		t.hand(c, e, &command{task: m.task, cmd: m.start, reply: func(a answer) { m.reply(answer{err: second(a.err)}) }})
@@ -232,7 +257,7 @@ func second(err error) error {
 
 func (t *tasks) wake(c actor.Context, m wakeUp) {
 	for _, id := range m.tasks {
-		if t.entries[id] == nil && t.pauses[id] == nil && !t.resting {
+		if t.entries[id] == nil && t.pauses[id] == nil && !t.resting && t.m.owned.owns(id) {
 			t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true})
 		}
 	}
@@ -249,6 +274,7 @@ func (t *tasks) forget(e *entry) {
 	delete(t.byPID, e.pid.Id)
 	t.byUse.Remove(e.place)
 	t.heard(e)
+	t.count(e.id, -1)
 	if t.leaving != nil && len(t.entries) == 0 {
 		t.leaving()
 		t.leaving = nil
@@ -398,29 +424,34 @@ func (t *tasks) restable(c actor.Context, m restable) {
 		c.Send(e.pid, message)
 	}
 	e.arrived = nil
-	if t.resting {
+	if t.resting || !t.m.owned.owns(e.id) {
 		t.rest(c, e, true)
 	}
 	t.retireMore(c)
 }
 
-// rest asks a task to let itself be retired, unless it has been asked before.
+// rest asks a task to let itself be retired, unless it has been asked before. One that is another member's by now is
+// handed over.
 func (t *tasks) rest(c actor.Context, e *entry, force bool) {
 	if !e.retiring {
 		e.retiring = true
 		t.asked++
-		c.Send(e.pid, restRequest{force: force})
+		c.Send(e.pid, restRequest{force: force, move: force && !t.resting})
 	}
 }
 
-func (t *tasks) rested(c actor.Context, k *task) {
-	e := t.current(k)
+func (t *tasks) rested(c actor.Context, m rested) {
+	e := t.current(m.task)
 	if e == nil {
 		return
 	}
 	t.retired++
 	t.m.rested.Add(1)
 	delete(t.crashes, e.id)
+	if m.moved {
+		c.Poison(e.pid)
+		return
+	}
 	t.close(c, e)
 	if t.resting {
 		refuse(e.arrived)
@@ -459,6 +490,10 @@ func (t *tasks) restAll(c actor.Context, done func()) {
 }
 
 func (t *tasks) await(c actor.Context, w *await) {
+	if !t.m.owned.owns(w.task) {
+		w.done("", errMoved(w.task))
+		return
+	}
 	t.waiters[w.task] = append(t.waiters[w.task], w)
 	if e := t.entries[w.task]; e != nil && !e.ended {
 		return

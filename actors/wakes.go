@@ -1,6 +1,10 @@
 package actors
 
-import "time"
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
 
 // The look-out for tasks at rest that are due: how often, and how far ahead.
 const (
@@ -15,18 +19,8 @@ func (m *Member) lookForWakes() {
 	var look func()
 	look = func() {
 		m.background(func() {
-			ctx, cancel := m.storeCall()
-			defer cancel()
-			wakes, err := m.store.DueWakes(ctx, nil, m.now()+wakeAhead.Milliseconds(), wakeLimit)
-			if err != nil && m.ctx.Err() == nil {
-				m.log.Warn("due tasks could not be read from the store", "error", err)
-			}
-			if len(wakes) > 0 && !m.stopping.Load() {
-				ids := make([]string, len(wakes))
-				for i, w := range wakes {
-					ids[i] = w.Task
-				}
-				m.tell(m.tasks, wakeUp{ids})
+			if shards := m.owned.shards(); shards == nil || len(shards) > 0 {
+				m.wakeDue(shards)
 			}
 			if m.ctx.Err() == nil {
 				m.cfg.Host.Clock.AfterFunc(wakeEvery, look)
@@ -36,15 +30,33 @@ func (m *Member) lookForWakes() {
 	look()
 }
 
+// wakeDue brings the tasks of shards into memory that are about to be due.
+func (m *Member) wakeDue(shards persistence.ShardSet) {
+	ctx, cancel := m.storeCall()
+	defer cancel()
+	wakes, err := m.store.DueWakes(ctx, shards, m.now()+wakeAhead.Milliseconds(), wakeLimit)
+	if err != nil && m.ctx.Err() == nil {
+		m.log.Warn("due tasks could not be read from the store", "error", err)
+	}
+	if len(wakes) == 0 || m.stopping.Load() {
+		return
+	}
+	ids := make([]string, len(wakes))
+	for i, w := range wakes {
+		ids[i] = w.Task
+	}
+	m.tell(m.tasks, wakeUp{ids})
+}
+
 // recoverBatch is how many unfinished tasks are taken up at once after a start.
 const recoverBatch = 1000
 
-// recoverUnfinished takes up the tasks that were under way when the member was last here.
-func (m *Member) recoverUnfinished() {
+// recoverUnfinished takes up the tasks of shards that were under way when somebody last had them.
+func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	m.background(func() {
 		for after := ""; m.ctx.Err() == nil; {
 			ctx, cancel := m.storeCall()
-			ids, err := m.store.Unfinished(ctx, nil, after, recoverBatch)
+			ids, err := m.store.Unfinished(ctx, shards, after, recoverBatch)
 			cancel()
 			switch {
 			case m.ctx.Err() != nil:

@@ -1,0 +1,225 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// circuit is members on one store that reach each other. Who owns what is up to the test.
+type circuit struct {
+	store persistence.Store
+
+	mu      sync.Mutex
+	members map[string]*theatre // that live, by incarnation
+	owner   [persistence.Shards]*theatre
+	lines   map[*theatre]*line
+}
+
+func newCircuit(store persistence.Store) *circuit {
+	if store == nil {
+		store = model.New(model.Options{})
+	}
+	return &circuit{store: store, members: map[string]*theatre{}, lines: map[*theatre]*line{}}
+}
+
+// join adds a member that owns nothing yet.
+func (c *circuit) join(t *testing.T, cfg actors.Config) *theatre {
+	t.Helper()
+	l := &line{circuit: c}
+	cfg.Store, cfg.Others = c.store, l
+	th := start(t, cfg)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.self = th.Incarnation()
+	c.members[l.self], c.lines[th] = th, l
+	return th
+}
+
+// move has a member own shards, which may be another one's until then.
+func (c *circuit) move(t *testing.T, to *theatre, shards ...int) {
+	t.Helper()
+	if from := c.at(shards[0]); from != nil {
+		require.NoError(t, from.Lose(t.Context(), shards))
+	}
+	c.give(to, shards...)
+}
+
+// give has a member own shards that nobody owns any more.
+func (c *circuit) give(to *theatre, shards ...int) {
+	c.mu.Lock()
+	for _, shard := range shards {
+		c.owner[shard] = to
+	}
+	c.mu.Unlock()
+	to.Gain(shards)
+}
+
+func (c *circuit) at(shard int) *theatre {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owner[shard]
+}
+
+// die ends a member as a crash would, and has the store fence it.
+func (c *circuit) die(t *testing.T, th *theatre) {
+	t.Helper()
+	th.Kill()
+	c.mu.Lock()
+	delete(c.members, th.Incarnation())
+	c.mu.Unlock()
+	require.NoError(t, c.store.Leave(t.Context(), th.Incarnation()))
+}
+
+// line is how one member reaches the others: in bytes.
+type line struct {
+	circuit *circuit
+	self    string
+	hold    func(engine.Order) // before an order is brought
+}
+
+func (l *line) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
+	outcomes := make(engine.Outcomes, len(orders))
+	for i, o := range orders {
+		if l.hold != nil {
+			l.hold(o)
+		}
+		outcomes[i] = l.deliver(ctx, o)
+	}
+	return outcomes
+}
+
+// deliver asks whoever owns the task until somebody does.
+func (l *line) deliver(ctx context.Context, o engine.Order) engine.Outcome {
+	out := engine.Outcome{Err: flow.Errorf(flow.Busy, "nobody has the task")}
+	for ctx.Err() == nil {
+		if th := l.circuit.at(persistence.ShardOf(o.Task)); th != nil {
+			out = travel(ctx, th, o)
+		}
+		if kind := flow.ErrorKindOf(out.Err); kind != flow.Moved && kind != flow.Busy {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond): // before it asks again
+		}
+	}
+	return out
+}
+
+// travel has a member carry out an order that comes, and is answered, in bytes.
+func travel(ctx context.Context, th *theatre, o engine.Order) engine.Outcome {
+	sent, err := engine.Marshal(&engine.Orders{o})
+	if err != nil {
+		return engine.Outcome{Err: err}
+	}
+	orders, _ := engine.Unmarshal(sent)
+	outcomes, err := th.DoAll(ctx, *orders.(*engine.Orders))
+	if err != nil {
+		return engine.Outcome{Err: err}
+	}
+	answered, err := engine.Marshal(&outcomes)
+	if err != nil {
+		return engine.Outcome{Err: err}
+	}
+	got, _ := engine.Unmarshal(answered)
+	return (*got.(*engine.Outcomes))[0]
+}
+
+func (l *line) Withdraw(carrier string, jobs []string) {
+	l.circuit.mu.Lock()
+	defer l.circuit.mu.Unlock()
+	if th := l.circuit.members[carrier]; th != nil {
+		th.Withdrawn(jobs)
+	}
+}
+
+func (l *line) Alive() (all []string) {
+	l.circuit.mu.Lock()
+	defer l.circuit.mu.Unlock()
+	for incarnation := range l.circuit.members {
+		if incarnation != l.self {
+			all = append(all, incarnation)
+		}
+	}
+	return all
+}
+
+// shardOf is a task's shard, as a list.
+func shardOf(task string) []int { return []int{persistence.ShardOf(task)} }
+
+// neighbor is the id of a task of the same shard, which there is not.
+func neighbor(task string) string {
+	for i := 0; ; i++ {
+		if id := fmt.Sprint("no-task-", i); persistence.ShardOf(id) == persistence.ShardOf(task) {
+			return id
+		}
+	}
+}
+
+// ledger counts how often jobs were carried out, and holds them until it is told to let go.
+type ledger struct {
+	mu    sync.Mutex
+	times map[string]int
+	begun chan string // ids of jobs
+	free  chan struct{}
+}
+
+func newLedger() *ledger {
+	return &ledger{times: map[string]int{}, begun: make(chan string, 10_000), free: make(chan struct{})}
+}
+
+// carrier is a function of one member.
+func (l *ledger) carrier(name string) carry {
+	return func(ctx context.Context, j flow.Job) flow.Report {
+		l.mu.Lock()
+		l.times[j.ID()]++
+		l.mu.Unlock()
+		l.begun <- j.ID()
+		select {
+		case <-l.free:
+		case <-ctx.Done():
+			return flow.Report{Error: "called off"}
+		}
+		return flow.Report{Worker: name, Output: json.RawMessage(`1`)}
+	}
+}
+
+func (l *ledger) repeated() (ids []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, n := range l.times {
+		if n > 1 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// await waits for a task's end at whoever owns it by then.
+func (c *circuit) ended(t *testing.T, task string) *persistence.View {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		th := c.at(persistence.ShardOf(task))
+		_, err := th.Await(ctx, task)
+		if err == nil {
+			view, err := th.reader.View(ctx, task)
+			require.NoError(t, err)
+			return view
+		}
+		require.Equal(t, flow.Moved, flow.ErrorKindOf(err), "%v", err)
+	}
+}

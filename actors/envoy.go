@@ -1,0 +1,178 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// envoy brings orders of this member to whoever owns their tasks: what jobs have reported whose tasks have moved, until
+// somebody has taken it, and claims for pollers here. Of each shard, which has one owner, one lot is on its way
+// while the next one gathers.
+type envoy struct {
+	m     *Member
+	mu    sync.Mutex
+	lines map[int]*envoyLine // by shard, those with something in them
+
+	reported, earlier map[jobKey]bool // jobs whose reports it has got
+	turned            int64           // since when they are in the first one
+}
+
+type envoyLine struct {
+	away    []*letter
+	waiting []*letter
+}
+
+// letter is an order on its way.
+type letter struct {
+	order engine.Order
+	done  func(engine.Outcome) // hears what came of it, once; nil = it is brought again and again until somebody has taken it
+}
+
+// What an envoy carries at once, and how long it stays away with it.
+const (
+	maxLetters     = 500
+	maxLetterBytes = 8 << 20
+	envoyStays     = 10 * time.Second
+)
+
+// reportedFor is for how long, in milliseconds, it is remembered at least that a job has been reported. A task asks for what
+// it is owed as soon as it has been loaded.
+const reportedFor = int64(60_000)
+
+func newEnvoy(m *Member) *envoy { return &envoy{m: m, lines: map[int]*envoyLine{}} }
+
+// send brings a command to its task until its owner has taken it.
+func (e *envoy) send(task string, cmd flow.Command) {
+	reports, many := cmd.(flow.Reports)
+	if !many {
+		e.add(&letter{order: engine.Order{Task: task, Command: cmd}})
+		return
+	}
+	for _, r := range reports {
+		e.add(&letter{order: engine.Order{Task: task, Command: r}})
+	}
+}
+
+// ask brings a command to its task once.
+func (e *envoy) ask(task string, cmd flow.Command, done func(engine.Outcome)) {
+	e.add(&letter{order: engine.Order{Task: task, Command: cmd}, done: done})
+}
+
+func (e *envoy) add(l *letter) {
+	shard := persistence.ShardOf(l.order.Task)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r, ok := l.order.Command.(flow.Report); ok && !r.Lost {
+		e.note(jobKey{l.order.Task, r.Address})
+	}
+	line := e.lines[shard]
+	if line == nil {
+		line = &envoyLine{}
+		e.lines[shard] = line
+		e.m.background(func() { e.run(shard) })
+	}
+	line.waiting = append(line.waiting, l)
+}
+
+// run brings what is in a line until it is empty.
+func (e *envoy) run(shard int) {
+	for try := 0; e.take(shard); {
+		if e.bring(shard) {
+			try = 0
+			continue
+		}
+		if try++; try == 1 {
+			e.m.log.Warn("what was reported for tasks of other members could not be brought there: trying on", "shard", shard)
+		}
+		if !e.m.pause(storePause(try)) {
+			return
+		}
+	}
+}
+
+// take takes the next lot along with what nobody has taken yet. It is false when there is nothing: the line is no more.
+func (e *envoy) take(shard int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	line := e.lines[shard]
+	n, bytes := len(line.away), 0
+	for n < maxLetters && bytes < maxLetterBytes && len(line.waiting) > 0 {
+		l := line.waiting[0]
+		line.waiting[0] = nil
+		line.away, line.waiting = append(line.away, l), line.waiting[1:]
+		bytes += bytesOf(l.order.Command)
+		n++
+	}
+	if n == 0 {
+		delete(e.lines, shard)
+	}
+	return n > 0
+}
+
+// bring carries out what is away, and keeps what has to be brought again. It says whether there was none.
+func (e *envoy) bring(shard int) bool {
+	e.mu.Lock()
+	away := e.lines[shard].away
+	e.mu.Unlock()
+	orders := make(engine.Orders, len(away))
+	for i, l := range away {
+		orders[i] = l.order
+	}
+	ctx, cancel := e.m.bounded(envoyStays)
+	outcomes := e.m.cfg.Others.Do(ctx, orders)
+	cancel()
+	var again []*letter
+	for i, l := range away {
+		switch {
+		case l.done != nil:
+			l.done(outcomes[i])
+		case !taken(outcomes[i].Err):
+			again = append(again, l)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lines[shard].away = again
+	return len(again) == 0
+}
+
+// taken says whether a task has heard what it was told, whatever it thinks of that.
+func taken(err error) bool {
+	switch flow.ErrorKindOf(err) {
+	case flow.Busy, flow.Moved:
+		return false
+	case "":
+		return err == nil
+	}
+	return true
+}
+
+// note remembers that a job has been reported: it is not carried out again, should its task come back before that is
+// stored, or before the task knows.
+func (e *envoy) note(job jobKey) {
+	if now := e.m.now(); now-e.turned > reportedFor {
+		e.turned, e.reported, e.earlier = now, map[jobKey]bool{}, e.reported
+	}
+	e.reported[job] = true
+}
+
+// has says whether what a job has reported was given to the envoy, not long ago.
+func (e *envoy) has(job jobKey) bool {
+	if e.m.owned.fixed {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.reported[job] || e.earlier[job]
+}
+
+// empty says whether everything has been brought.
+func (e *envoy) empty() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.lines) == 0
+}

@@ -1,0 +1,203 @@
+package actors
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// handover is shards that are being handed over.
+type handover struct {
+	shards []int
+	done   func()
+}
+
+// gain takes the tasks of shards. What has waited for one that was on its way out brings it back when it is at rest.
+func (t *tasks) gain(m gain) {
+	now := t.m.now()
+	for _, shard := range m.shards {
+		t.m.owned.set(shard, now)
+	}
+}
+
+// lose takes nothing more for the tasks of some shards, and puts to rest those in memory.
+func (t *tasks) lose(c actor.Context, m lose) {
+	for _, shard := range m.shards {
+		t.m.owned.since[shard].Store(0)
+	}
+	for id, waiters := range t.waiters {
+		if !t.m.owned.owns(id) {
+			delete(t.waiters, id)
+			for _, w := range waiters {
+				w.done("", errMoved(id))
+			}
+		}
+	}
+	t.handovers = append(t.handovers, &handover{m.shards, m.done})
+	for el := t.byUse.Front(); el != nil; el = el.Next() {
+		if e := el.Value.(*entry); !t.m.owned.owns(e.id) {
+			t.rest(c, e, true)
+		}
+	}
+	t.handedOver()
+}
+
+// count keeps how many tasks of a shard are in memory, or will be after the pause since a crash.
+func (t *tasks) count(task string, by int) {
+	if t.m.owned.fixed {
+		return
+	}
+	shard := persistence.ShardOf(task)
+	t.inMemory[shard] += by
+	if t.inMemory[shard] == 0 && len(t.handovers) > 0 {
+		t.handedOver()
+	}
+}
+
+// handedOver ends the handovers of which nothing is in memory any more.
+func (t *tasks) handedOver() {
+	t.handovers = slices.DeleteFunc(t.handovers, func(h *handover) bool {
+		if slices.ContainsFunc(h.shards, func(shard int) bool { return t.inMemory[shard] > 0 }) {
+			return false
+		}
+		h.done()
+		return true
+	})
+}
+
+// elsewhere is for what has come for a task of another member: who waits is told, and what jobs have reported, or a
+// poller gives back, is brought there. Whatever else the new owner does by itself.
+func (t *tasks) elsewhere(message any) {
+	cmd, ok := message.(*command)
+	switch {
+	case !ok:
+	case cmd.reply != nil:
+		cmd.answer(answer{err: errMoved(cmd.task)})
+	case cmd.landed() || isGiveBack(cmd):
+		t.m.envoy.send(cmd.task, cmd.cmd)
+	}
+}
+
+func isGiveBack(cmd *command) bool {
+	_, ok := cmd.cmd.(flow.GiveBack)
+	return ok
+}
+
+// asks says whether somebody waits for the answer to a message.
+func asks(message any) bool {
+	cmd, ok := message.(*command)
+	return ok && cmd.reply != nil
+}
+
+// departed forgets a task that has been handed over, when its actor has passed on all it had. One that was given back
+// meanwhile is taken up again.
+func (t *tasks) departed(c actor.Context, k *task) {
+	e := t.current(k)
+	if e == nil {
+		return
+	}
+	if !t.m.owned.owns(e.id) {
+		for _, message := range e.arrived {
+			t.elsewhere(message)
+		}
+		t.forget(e)
+	} else {
+		t.forget(e)
+		t.wake(c, wakeUp{[]string{e.id}})
+		t.reopen(c, e)
+	}
+	t.retireMore(c)
+}
+
+// orphaned has every task in memory take over what a member carried that is gone.
+func (t *tasks) orphaned(c actor.Context) {
+	for el := t.byUse.Front(); el != nil; el = el.Next() {
+		e := el.Value.(*entry)
+		cmd := &command{task: e.id, cmd: t.m.recovering(e.id)}
+		if e.retiring {
+			e.arrived = append(e.arrived, cmd)
+			continue
+		}
+		c.Send(e.pid, cmd)
+	}
+}
+
+// flushing passes through the actors of a task's steps, behind everything that they were handed before.
+type flushing struct {
+	at   int64
+	left atomic.Int64 // actors that it has not passed
+	away atomic.Bool  // one has crashed: what it was to dispatch only the task knows
+	done func()
+}
+
+// passDown has the actors of the steps inside flush.
+func (h *hands) passDown(c actor.Context, f *flushing) {
+	for _, at := range h.stepsAt() {
+		k := h.children[at]
+		if k.pid == nil {
+			f.away.Store(true)
+			continue
+		}
+		f.left.Add(1)
+		c.Send(k.pid, f)
+	}
+	if f.left.Add(-1) == 0 {
+		f.done()
+	}
+}
+
+// flushed says that the step actors of a task have dispatched all they were handed.
+type flushed struct{ *flushing }
+
+// flushAgain is how long, in milliseconds, the step actors of a task may take; one that has crashed since never answers.
+const flushAgain = 1000
+
+// handOver puts the task to rest because another member is to have it. From now on what comes waits with the parent; what
+// has been decided is stored, what is to be dispatched is dispatched, and jobs under way go on.
+func (t *task) handOver(c actor.Context, later bool) {
+	if t.resting > leaving || later && t.resting == awake {
+		return // it is on its way, or nobody wants that any more
+	}
+	t.resting = leaving
+	t.leaveCut()
+	switch {
+	case !t.idleNow() || len(t.waiting)+len(t.alone) > 0:
+		t.restLater(c, true)
+	case t.state.Status.Ended():
+		t.resting = gone
+		c.Send(t.m.tasks, rested{task: t})
+	case len(t.children) == 0:
+		t.commitRest(c)
+	default:
+		t.restLater(c, true)
+		t.flushSteps(c)
+	}
+}
+
+// flushSteps has the task rest when its step actors have dispatched all they were handed.
+func (t *task) flushSteps(c actor.Context) {
+	now := t.m.now()
+	if t.flushing != nil && now-t.flushing.at < flushAgain {
+		return
+	}
+	m, self := t.m, c.Self()
+	f := &flushing{at: now}
+	f.done = func() { m.tell(self, flushed{f}) }
+	f.left.Store(1)
+	t.flushing = f
+	t.passDown(c, f)
+}
+
+func (t *task) flushed(c actor.Context, m flushed) {
+	switch {
+	case m.flushing != t.flushing || t.resting != leaving:
+	case m.away.Load() || !t.idleNow():
+		t.flushing = nil // restLater asks again
+	default:
+		t.commitRest(c)
+	}
+}

@@ -1,0 +1,96 @@
+package actors
+
+import (
+	"context"
+	"slices"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Others reaches what the other members of a cluster own and carry. Its methods are called by actors: but for Do, they
+// return at once.
+type Others interface {
+	// Do carries out orders at whoever owns their tasks now, here or elsewhere, until they are answered or ctx ends, and
+	// answers each in its place. Each may be repeated.
+	Do(ctx context.Context, orders engine.Orders) engine.Outcomes
+	// Withdraw tells the member that carries jobs, by its incarnation, that nobody waits for them any longer. It may get lost.
+	Withdraw(carrier string, jobs []string)
+	// Alive are the incarnations of the other members that live.
+	Alive() []string
+}
+
+// Messages to the tasks actor about who owns what.
+type (
+	gain struct{ shards []int }
+	lose struct {
+		shards []int
+		done   func() // called once nothing of them is in memory
+	}
+	// orphaned says that a member is gone: what it carried is taken over.
+	orphaned struct{ incarnation string }
+)
+
+// Gain makes the member the owner of shards from now on: their unfinished and due tasks are taken up.
+func (m *Member) Gain(shards []int) {
+	if m.owned.fixed || len(shards) == 0 {
+		return
+	}
+	shards = slices.Clone(shards)
+	m.tell(m.tasks, gain{shards})
+	m.recoverUnfinished(shards)
+	m.background(func() { m.wakeDue(shards) })
+}
+
+// Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest as soon as what they
+// have decided is stored. What this member carries for them goes on, and reports to whoever has them then. When it is
+// answered without an error none of them is in memory, and nothing of theirs is on its way to the store. After an
+// error it may be asked again, or Gain gives them back.
+func (m *Member) Lose(ctx context.Context, shards []int) error {
+	if m.owned.fixed {
+		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is nobody to hand its tasks to")
+	}
+	done := make(chan struct{}, 1)
+	m.tell(m.tasks, lose{slices.Clone(shards), func() { done <- struct{}{} }})
+	if _, err := answerOf(ctx, m, done, nil); err != nil {
+		return err
+	}
+	for m.lanes.busyWith(shards) { // with what an actor has sent that crashed
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !m.pause(restAgain) {
+			return errLeaving
+		}
+	}
+	return nil
+}
+
+// Gone says that another member was fenced, or has left: what it carried for tasks of this one is taken over.
+func (m *Member) Gone(incarnation string) {
+	m.goneMu.Lock()
+	m.gone[incarnation] = true
+	m.goneMu.Unlock()
+	m.tell(m.tasks, orphaned{incarnation})
+}
+
+// alive are the other members whose jobs go on when this one takes up a task. Who was said to be gone is not alive,
+// whatever the view of the cluster says by then.
+func (m *Member) alive() []string {
+	if m.cfg.Others == nil {
+		return nil
+	}
+	m.goneMu.Lock()
+	defer m.goneMu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation] })
+}
+
+// recovering is what takes over the jobs of members that are gone.
+func (m *Member) recovering(task string) flow.Recover {
+	return flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.alive()}
+}
+
+// Withdrawn says that nobody waits any longer for jobs which this member carries.
+func (m *Member) Withdrawn(jobs []string) {
+	m.tell(m.sessions, withdrawn{slices.Clone(jobs)})
+}
