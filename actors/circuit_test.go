@@ -156,6 +156,16 @@ func (l *line) Alive() (all []string) {
 	return all
 }
 
+func (l *line) Wanted(jobs []engine.Offer) {
+	l.circuit.mu.Lock()
+	defer l.circuit.mu.Unlock()
+	for incarnation, th := range l.circuit.members {
+		if incarnation != l.self {
+			th.Offered(jobs)
+		}
+	}
+}
+
 // shardOf is a task's shard, as a list.
 func shardOf(task string) []int { return []int{persistence.ShardOf(task)} }
 

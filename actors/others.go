@@ -18,6 +18,8 @@ type Others interface {
 	Withdraw(carrier string, jobs []string)
 	// Alive are the incarnations of the other members that live.
 	Alive() []string
+	// Wanted tells the members on which pollers wait that there are jobs which nobody here has waited for. It may get lost.
+	Wanted(jobs []engine.Offer)
 }
 
 // Messages to the tasks actor about who owns what.
@@ -93,4 +95,9 @@ func (m *Member) recovering(task string) flow.Recover {
 // Withdrawn says that nobody waits any longer for jobs which this member carries.
 func (m *Member) Withdrawn(jobs []string) {
 	m.tell(m.sessions, withdrawn{slices.Clone(jobs)})
+}
+
+// Offered tells of jobs of other members' tasks that pollers here may have.
+func (m *Member) Offered(jobs []engine.Offer) {
+	m.tell(m.sessions, offered{slices.Clone(jobs)})
 }

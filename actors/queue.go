@@ -24,6 +24,11 @@ type queue struct {
 	learned  bool                  // ready has every service that the store may have jobs of
 	learning bool
 	closed   bool
+
+	lookedAt int64            // when the store was asked last, for jobs of other members' tasks
+	lookAt   int64            // when it is asked again
+	tried    map[jobKey]int64 // jobs that were claimed here, and when, so that they are not at once again
+	wanted   []engine.Offer   // jobs that the others have yet to be told of
 }
 
 type (
@@ -34,7 +39,8 @@ type (
 		ref    *ref
 		claim  flow.Claim
 		at     int64
-		answer answer
+		got    *engine.Claimed
+		err    error
 	}
 	offerAgain struct{ ref *ref } // its task may have started again
 	refilled   struct {
@@ -50,7 +56,7 @@ type (
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}}
+	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
 }
 
 // offer gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
@@ -61,10 +67,12 @@ func (q *queue) offer(c actor.Context, r *ref) {
 		r = known
 	}
 	shelves := q.shelvesFor(r)
+	delete(q.tried, r.key)
 	if p := q.waiter(r); p != nil {
 		q.claim(c, p, r)
 		return
 	}
+	q.want(r)
 	full := q.m.queued.Load() >= int64(q.m.cfg.MaxReady)
 	for _, s := range shelves {
 		if full {
@@ -136,13 +144,14 @@ func (q *queue) grant(c actor.Context, p *poller) {
 func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	p.take(r)
 	q.withdraw(r.key)
+	q.try(r.key)
 	now := q.m.now()
 	visibility := q.m.cfg.Visibility.Milliseconds()
 	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Until: now + visibility}
 	self, m := c.Self(), q.m
-	c.Send(m.tasks, &command{task: r.key.task, cmd: claim, reply: func(a answer) {
-		m.tell(self, claimAnswered{p, r, claim, now, a})
-	}})
+	q.ask(c, r.key, claim, func(got *engine.Claimed, err error) {
+		m.tell(self, claimAnswered{p, r, claim, now, got, err})
+	})
 }
 
 // answered gives a claimed job to its poller. Those that somebody else has, or nobody wants any more, are
@@ -150,13 +159,14 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
-	if a.answer.err == nil {
+	if a.err == nil {
 		q.m.metrics.dispatched(a.at - a.ref.at)
-		p.got = append(p.got, claimed(a.answer.job, a.claim.Token, a.at))
+		p.got = append(p.got, *a.got)
 	} else {
 		p.lack(a.ref)
-		if flow.ErrorKindOf(a.answer.err) == flow.Busy {
-			q.later(a.ref) // its actor crashed or is leaving; the job is still there
+		if !taken(a.err) { // its actor crashed or is leaving, or nobody knows who has it; the job is still there
+			q.release(a)
+			q.later(a.ref)
 		}
 	}
 	switch {
@@ -220,6 +230,7 @@ func (q *queue) leave(c actor.Context, p *poller) {
 func (q *queue) giveBack(c actor.Context, p *poller) {
 	for _, got := range p.got {
 		c.Send(q.m.tasks, &command{task: got.Job.Task, cmd: flow.GiveBack{Address: got.Job.Address, Token: got.Token}})
+		delete(q.tried, jobKey{got.Job.Task, got.Job.Address})
 	}
 	p.got = nil
 }

@@ -96,6 +96,10 @@ func (s *sessions) Receive(c actor.Context) {
 		s.queue.refilled(c, m)
 	case withdrawn:
 		s.withdrawn(m.jobs)
+	case offered:
+		s.queue.offered(c, m)
+	case lookAgain:
+		s.queue.lookAgain(m)
 	case drain:
 		s.drain(c, m.done)
 	case dropAll:
@@ -103,6 +107,7 @@ func (s *sessions) Receive(c actor.Context) {
 	case *actor.Stopped:
 		s.m.carried.Store(&s.flights)
 	}
+	s.queue.tellOthers()
 }
 
 // run does an errand. Of a step that is over meanwhile nothing is dispatched any more.

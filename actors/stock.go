@@ -60,7 +60,7 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 		}
 		fetching = fetching || s.fetching
 	}
-	if !q.learned {
+	if !q.learned || p.room() && q.stale() {
 		q.learn()
 		fetching = true
 	}
@@ -101,7 +101,7 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 func (q *queue) stack(s *shelf, row *persistence.QueueRow) {
 	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 	task, at, err := flow.ParseJobID(row.JobID)
-	if err != nil {
+	if err != nil || !q.untried(jobKey{task, at}) {
 		return
 	}
 	r := q.refs[jobKey{task, at}]
@@ -119,7 +119,7 @@ func (q *queue) learn() {
 	if q.learning {
 		return
 	}
-	q.learning = true
+	q.learning, q.lookedAt = true, q.m.now()
 	m := q.m
 	m.background(func() {
 		ctx, cancel := m.storeCall()
@@ -142,6 +142,7 @@ func (q *queue) stocked(c actor.Context, m stocked) {
 		if _, known := q.ready[service]; !known {
 			q.ready[service] = nil
 		}
+		q.spill(service)
 	}
 	for el := q.waiting.Front(); el != nil; {
 		p := el.Value.(*poller)
