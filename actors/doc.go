@@ -6,7 +6,7 @@
 //	     └─ step one per active parallel, foreach, fan-out or subflow, steps inside below it: dispatches and
 //	             withdraws its jobs, keeps their deadlines, hands their reports to the task together
 //	lanes        group commit; a task has one row under way at a time
-//	sessions     ready jobs meet credits: pollers, push workers, local functions, scripts
+//	sessions     ready jobs meet credits: pollers, push and attached workers, local functions, scripts
 //
 // Promises: a task actor moves in memory at once and speaks after the commit, so no effect and no
 // answer precedes the journal row it follows from; any answer of the store but "written" makes the

@@ -59,13 +59,15 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.goOn(c)
 }
 
-// unreported leaves out the jobs whose reports are here already, and are decided next.
+// unreported leaves out the jobs whose reports are here already, and are decided next. One that was lost is dispatched
+// by that decision, unless the state knows of that loss already.
 func (t *task) unreported(owed []flow.Effect) []flow.Effect {
-	reported := map[flow.Address]bool{}
+	reported := map[flow.Address]flow.Report{}
 	for _, cmd := range slices.Concat(t.alone, t.waiting) {
 		if cmd.landed() {
 			for _, one := range apart([]*command{cmd}) {
-				reported[one.cmd.(flow.Report).Address] = true
+				r := one.cmd.(flow.Report)
+				reported[r.Address] = r
 			}
 		}
 	}
@@ -74,7 +76,11 @@ func (t *task) unreported(owed []flow.Effect) []flow.Effect {
 	}
 	return slices.DeleteFunc(owed, func(e flow.Effect) bool {
 		d, ok := e.(flow.Dispatch)
-		return ok && reported[d.Job.Address]
+		if !ok {
+			return false
+		}
+		r, ok := reported[d.Job.Address]
+		return ok && (!r.Lost || r.Deliveries == d.Job.Deliveries)
 	})
 }
 
@@ -213,7 +219,7 @@ func (t *task) blame(cmd *command, err error) []*command {
 	r, isReport := cmd.cmd.(flow.Report)
 	switch {
 	case isReport && cmd.refused <= 2:
-		r.Output, r.Fatal, r.Error = nil, true, "internal: the store refused the attempt's result"
+		r.Output, r.Fatal, r.Lost, r.Error = nil, true, false, "internal: the store refused the attempt's result"
 		if cmd.refused == 1 {
 			r.Error = fmt.Sprintf("%s: %v", r.Error, err)
 		}

@@ -263,6 +263,13 @@ func (c *checker) carried(who, task string, at flow.Address) {
 	}
 }
 
+// handedOver notes that a worker has begun with a job: it may be lost with the worker.
+func (c *checker) handedOver(task string, at flow.Address) {
+	if t := c.tasks[task]; t != nil {
+		t.begun[at] = true
+	}
+}
+
 // claimed checks a job in a poller's hands.
 func (c *checker) claimed(who string, task string, at flow.Address, token string) {
 	if t := c.tasks[task]; t == nil || !t.tokens[token] {

@@ -6,6 +6,7 @@
 //	host      what a member's actors stand on: its mailboxes, background work and clock
 //	model     a store in memory, right by construction; door is one member's faulty way to it
 //	operator  starts, stops, crashes and freezes members; users and pollers are their world
+//	relay     workers that are attached to a member, and come and go with their jobs
 //	publisher deletes a flow, and publishes others in its place, while tasks of it are started
 //	reference what the core alone makes of a flow of graph mode, with nobody in its way
 //	evaluator what a dag has to come to, written from what dags mean and not from the core

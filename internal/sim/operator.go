@@ -32,6 +32,9 @@ func (st *stage) enter() *actor {
 		c := carrier{stage: st, h: h}
 		cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
 		cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
+		if st.w.chance(500) {
+			cfg.Relay = newRelay(c)
+		}
 		m, err := actors.Start(context.Background(), cfg)
 		if err == nil {
 			a := &actor{m, h}

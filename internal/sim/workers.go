@@ -136,6 +136,8 @@ func (p *poller) report(c engine.Claimed, r flow.Report) {
 	}
 }
 
+const panicOfCarrier = "of a carrier"
+
 // carrier carries out jobs on a member.
 type carrier struct {
 	*stage
@@ -163,7 +165,7 @@ func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 		c.w.launch(c.outside, "gossip", func() { c.gossip(job, r) })
 	}
 	if r.Error == panicText {
-		panic("of a carrier")
+		panic(panicOfCarrier)
 	}
 	return r
 }
