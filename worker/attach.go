@@ -108,7 +108,7 @@ func (a *attachment) stay(ctx context.Context) {
 		if !member.welcome || member.leaves {
 			server++ // else the session may go on where it was
 		}
-		if pause.next == 0 {
+		if pause.next == 0 && !member.leaves {
 			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)
 		}
 		pause.wait(ctx, err)

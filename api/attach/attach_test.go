@@ -356,3 +356,36 @@ func TestAWorkerAttachesOverTLS(t *testing.T) {
 	s.attach(worker.Config{Server: "https://" + address, Trust: client.Trust{CA: ca.File}}, handlers)
 	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
 }
+
+func TestAJobThatEndsItsWorkerEachTimeIsGivenUp(t *testing.T) {
+	s := open(t, troupe.Config{ResumeGrace: -1})
+	var began atomic.Int32
+	cables := make([]*cable, 6)
+	for i := range cables {
+		c := newCable(t, s.url[len("http://"):])
+		cables[i] = c
+		s.attach(worker.Config{Server: c.url(), Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
+			began.Add(1)
+			c.sever() // as if its process had died
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+	}
+	s.listed(6)
+	s.publish("one", one)
+	require.Contains(t, s.end(s.start("one", map[string]any{"n": 1})).Error, "given up after 5 deliveries")
+	require.EqualValues(t, 5, began.Load())
+	for _, c := range cables {
+		c.mend()
+	}
+}
+
+func TestAWorkerGoesToAnotherMemberWhenItsOwnLeaves(t *testing.T) {
+	first, second := open(t, troupe.Config{}), open(t, troupe.Config{})
+	second.attach(worker.Config{Server: first.url, Servers: []string{second.url}}, map[string]worker.Handler{"double": double})
+	first.listed(1)
+	first.leave()
+	second.listed(1)
+	second.publish("one", one)
+	require.JSONEq(t, `{"out":2}`, string(second.end(second.start("one", map[string]any{"n": 1})).Value))
+}
