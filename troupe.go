@@ -80,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	store = persistence.Newest(store)
+	store = persistence.Newest(store, time.Now)
 	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New(), tls: certificates}
 	funcs.RegisterDemo(e.functions)
 	return e, nil

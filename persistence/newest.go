@@ -3,16 +3,23 @@ package persistence
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
 // Newest wraps a store so that it remembers what every start of a task asks for: which flow has a slug, and
-// the newest published version of each flow. It must see every flow and version that is created or deleted: one
-// wrapper for all who use the store, and one member on it.
-func Newest(store Store) Store {
-	return &newest{Store: store, flows: lru.New[*Flow](maxFlowBytes), versions: lru.New[*Version](maxNewestBytes)}
+// the newest published version of each flow. What is created or deleted through the wrapper is known at once, so there is one
+// for all who use the store here. What another member creates or deletes is known no later than NewestAge after, by the clock now; a store that is
+// Locked has no other.
+func Newest(store Store, now func() time.Time) Store {
+	return &newest{Store: store, now: now, locked: store.Locked(),
+		flows: lru.New[*read[Flow]](maxFlowBytes), versions: lru.New[*read[Version]](maxNewestBytes)}
 }
+
+// NewestAge is how long a member may begin tasks of a version to which another one has published a newer. When half of it is over
+// somebody reads anew, while others go on with what there is.
+const NewestAge = time.Second
 
 // Bounds on what is remembered.
 const (
@@ -22,48 +29,69 @@ const (
 
 type newest struct {
 	Store
+	now      func() time.Time
+	locked   bool
 	mu       sync.Mutex
-	flows    *lru.Cache[*Flow]    // by slug
-	versions *lru.Cache[*Version] // the newest, by flow
-	changes  int                  // of what is remembered; what was read while one was under way is not remembered
+	flows    *lru.Cache[*read[Flow]]    // by slug
+	versions *lru.Cache[*read[Version]] // the newest, by flow
+	changes  int                        // of what is remembered; what was read while one was under way is not remembered
+}
+
+// read is what the store said.
+type read[V any] struct {
+	value *V
+	at    time.Time // when it was asked
+	again bool      // somebody is asking anew
 }
 
 func (n *newest) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
-	read := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
+	ask := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
-		return read()
+		return ask()
 	}
-	return remembered(n, n.versions, flow, read, func(v *Version) int {
+	return remembered(n, n.versions, flow, ask, func(v *Version) int {
 		return len(v.ID) + len(v.FlowID) + len(v.Status) + len(v.Hash) + len(v.Definition)
 	})
 }
 
 func (n *newest) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
-	read := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
-	return remembered(n, n.flows, slug, read, func(f *Flow) int {
+	ask := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
+	return remembered(n, n.flows, slug, ask, func(f *Flow) int {
 		return len(f.ID) + len(f.Slug) + len(f.Name) + len(f.Description)
 	})
 }
 
 // remembered is a copy of what a cache has, else what the store says, which the cache has from then on.
-func remembered[V any](n *newest, c *lru.Cache[*V], key string, read func() (*V, error), size func(*V) int) (*V, error) {
+func remembered[V any](n *newest, c *lru.Cache[*read[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
+	now, changes := n.now(), n.changes
 	known, ok := c.Get(key)
-	changes := n.changes
+	ok = ok && !n.due(known.at, &known.again, now)
 	n.mu.Unlock()
 	if !ok {
-		var err error
-		if known, err = read(); err != nil {
+		value, err := ask()
+		if err != nil {
 			return nil, err
 		}
+		known = &read[V]{value: value, at: now}
 		n.mu.Lock()
 		if changes == n.changes {
-			c.Put(key, known, size(known))
+			c.Put(key, known, size(value))
 		}
 		n.mu.Unlock()
 	}
-	own := *known
+	own := *known.value
 	return &own, nil
+}
+
+// due says whether the caller has to ask anew what was read at some time.
+func (n *newest) due(at time.Time, again *bool, now time.Time) bool {
+	age := now.Sub(at)
+	if n.locked || age < NewestAge/2 || *again && age < NewestAge {
+		return false
+	}
+	*again = true
+	return true
 }
 
 func (n *newest) CreateVersion(ctx context.Context, v Version) error {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +20,7 @@ func TestTheNewestVersionIsKnownAsSoonAsItIsPublished(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	defer store.Close()
-	store = persistence.Newest(store)
+	store = persistence.Newest(store, time.Now)
 	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f"}))
 	var readers sync.WaitGroup
 	done := make(chan struct{})
@@ -47,7 +49,7 @@ func TestTheNewestVersionIsKnownAsSoonAsItIsPublished(t *testing.T) {
 
 func TestADeletedFlowIsForgotten(t *testing.T) {
 	inner := model.New(model.Options{})
-	store := persistence.Newest(inner)
+	store := persistence.Newest(inner, time.Now)
 	publish := func(flow string) {
 		require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: flow, Slug: "slug"}))
 		require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: flow + "-1", FlowID: flow, Status: "published"}))
@@ -97,7 +99,7 @@ func (d *deleter) CreateVersion(ctx context.Context, v persistence.Version) erro
 }
 
 func TestWhatIsPublishedWhileItsFlowIsDeletedIsPublished(t *testing.T) {
-	store := persistence.Newest(&deleter{Store: model.New(model.Options{})})
+	store := persistence.Newest(&deleter{Store: model.New(model.Options{})}, time.Now)
 	p := persistence.Publication{Slug: "f", Definition: []byte("start: a\nnodes: {a: {service: s}}\n")}
 	v, created, err := persistence.Publish(t.Context(), store, p)
 	require.NoError(t, err)
@@ -105,4 +107,72 @@ func TestWhatIsPublishedWhileItsFlowIsDeletedIsPublished(t *testing.T) {
 	f, err := store.FlowBySlug(t.Context(), "f")
 	require.NoError(t, err)
 	require.Equal(t, f.ID, v.FlowID)
+}
+
+// questioned counts the questions that reach a store.
+type questioned struct {
+	persistence.Store
+	asked  int
+	locked bool
+}
+
+func (c *questioned) FindVersion(ctx context.Context, flow string, number int) (*persistence.Version, error) {
+	c.asked++
+	return c.Store.FindVersion(ctx, flow, number)
+}
+
+func (c *questioned) Locked() bool { return c.locked }
+
+func TestWhatAnotherMemberPublishesIsKnownWithinASecond(t *testing.T) {
+	for _, locked := range []bool{false, true} {
+		t.Run(fmt.Sprint("locked ", locked), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := model.New(model.Options{})
+				counted := &questioned{Store: inner, locked: locked}
+				store := persistence.Newest(counted, time.Now)
+				publish := func(s persistence.Store, version string) {
+					require.NoError(t, s.CreateVersion(t.Context(), persistence.Version{ID: version, FlowID: "f", Status: "published"}))
+				}
+				newest := func() string {
+					v, err := store.FindVersion(t.Context(), "f", 0)
+					require.NoError(t, err)
+					return v.ID
+				}
+				require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f", Slug: "slug"}))
+				publish(store, "own")
+				require.Equal(t, "own", newest())
+				publish(inner, "other's")
+				require.Equal(t, "own", newest())
+				time.Sleep(persistence.NewestAge)
+				if locked {
+					require.Equal(t, "own", newest(), "nobody else is there")
+					require.Equal(t, 1, counted.asked)
+					return
+				}
+				require.Equal(t, "other's", newest())
+				_, err := inner.DeleteFlow(t.Context(), "f", 9)
+				require.NoError(t, err)
+				time.Sleep(persistence.NewestAge)
+				_, err = store.FindVersion(t.Context(), "f", 0)
+				require.ErrorIs(t, err, persistence.ErrNotFound)
+				_, err = store.FlowBySlug(t.Context(), "slug")
+				require.ErrorIs(t, err, persistence.ErrNotFound)
+			})
+		})
+	}
+}
+
+func TestAFlowThatIsStartedAllTheTimeIsAskedForTwiceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted := &questioned{Store: model.New(model.Options{})}
+		store := persistence.Newest(counted, time.Now)
+		require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f"}))
+		require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: "v", FlowID: "f", Status: "published"}))
+		for range 10_000 {
+			_, err := store.FindVersion(t.Context(), "f", 0)
+			require.NoError(t, err)
+			time.Sleep(time.Millisecond)
+		}
+		require.InDelta(t, 20, counted.asked, 1)
+	})
 }

@@ -29,7 +29,7 @@ type publisher struct {
 
 func (st *stage) addPublisher() {
 	p := &publisher{stage: st, slug: "moving", started: map[string]string{}}
-	p.library = persistence.Newest(&door{Store: st.store, w: st.w, h: st.outside})
+	p.library = persistence.Newest(&door{Store: st.store, w: st.w, h: st.outside}, st.outside.Now)
 	st.publisher = p
 	st.w.launch(st.outside, p.slug, p.live)
 }
