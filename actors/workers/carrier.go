@@ -17,7 +17,7 @@ import (
 // other, until one answers.
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c := newCall(&job)
-	for {
+	for learned := false; ; {
 		list := r.unheard(job.Exec) // looked up first: who is heard just now is found below
 		live := r.candidates(job.Exec)
 		if len(live) > 0 {
@@ -29,6 +29,8 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 			return rep
 		case len(live) > 0:
 			return failure(ctx, "all workers failed")
+		case len(list) == 0 && !learned && r.learnNow(ctx):
+			learned = true
 		case begun || len(list) == 0 || !carry.Pause(ctx, againMS):
 			return failure(ctx, carry.NoWorker(job.Exec))
 		}

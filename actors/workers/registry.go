@@ -25,6 +25,8 @@ type Options struct {
 	OfflineTTL time.Duration
 	// Refresh is how often heartbeats are written to the store; 5 s.
 	Refresh time.Duration
+	// Learn is how often workers are looked for that other members hear of, where the store has several; 0 = never.
+	Learn time.Duration
 	// Forget is how long a silent worker is remembered; 7 days.
 	Forget time.Duration
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
@@ -74,6 +76,10 @@ type Registry struct {
 	ordered []*worker            // by first registration
 	push    map[string][]*worker // those to be called, by service, by first registration
 
+	learning sync.Mutex
+	learned  time.Time    // when the store was read last
+	changes  atomic.Int64 // of registrations, begun or done here
+
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -114,6 +120,9 @@ func Open(ctx context.Context, store persistence.Workers, opts Options) (*Regist
 	}
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	r.done.Go(func() { r.saveLoop(ctx) })
+	if r.opts.Learn > 0 {
+		r.done.Go(func() { r.learnLoop(ctx) })
+	}
 	return r, nil
 }
 
@@ -161,7 +170,7 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 // Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not registered.
 func (r *Registry) Deregister(ctx context.Context, id string) error {
 	defer r.takeTurn(id)()
-	if r.find(id) == nil {
+	if r.find(id) == nil && (!r.learnNow(ctx) || r.find(id) == nil) {
 		return unknown(id)
 	}
 	if err := r.store.DeleteWorker(ctx, id); err != nil {
@@ -179,7 +188,11 @@ func (r *Registry) Deregister(ctx context.Context, id string) error {
 func (r *Registry) takeTurn(id string) (done func()) {
 	turn := &r.turns[maphash.String(r.seed, id)%uint64(len(r.turns))]
 	turn.Lock()
-	return turn.Unlock
+	r.changes.Add(1)
+	return func() {
+		r.changes.Add(1)
+		turn.Unlock()
+	}
 }
 
 func unknown(id string) error {
@@ -187,8 +200,11 @@ func unknown(id string) error {
 }
 
 // Heartbeat is a worker's sign of life; flow.NotFound for an id that never registered.
-func (r *Registry) Heartbeat(_ context.Context, id string, load int) error {
+func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
 	w := r.find(id)
+	if w == nil && r.learnNow(ctx) { // it may have registered with another member
+		w = r.find(id)
+	}
 	if w == nil {
 		return unknown(id)
 	}
@@ -257,9 +273,14 @@ func (r *Registry) find(id string) *worker {
 
 // put replaces a worker or adds it behind all others.
 func (r *Registry) put(w persistence.Worker, p *pulse) {
-	w.Services, w.Labels = slices.Clone(w.Services), slices.Compact(slices.Sorted(slices.Values(w.Labels)))
+	w.Services, w.Labels = slices.Clone(w.Services), sorted(w.Labels)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.place(w, p)
+}
+
+// place puts a worker in its places. The lock is held.
+func (r *Registry) place(w persistence.Worker, p *pulse) {
 	k := &worker{Worker: w, pulse: p}
 	if old := r.byID[w.ID]; old != nil {
 		k.ordinal = old.ordinal

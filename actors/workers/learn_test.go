@@ -1,0 +1,59 @@
+package workers_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/workers"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// shared never learns by itself in the time of a test.
+var shared = workers.Options{Learn: time.Hour}
+
+func TestAWorkerThatRegisteredWithAnotherMemberIsCalled(t *testing.T) {
+	store := newStore(t)
+	here, there := open(t, store, shared), open(t, store, shared)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"ok":true}`)) }))
+	defer server.Close()
+	w := persistence.Worker{ID: "w", URL: server.URL, Services: []string{"s"}, Labels: []string{"b", "a"}}
+	require.NoError(t, there.Register(t.Context(), w))
+	require.Empty(t, here.Carry(t.Context(), job("s")).Error)
+	require.Equal(t, []string{"w"}, ids(list(t, here)))
+	require.Equal(t, "no worker", open(t, store, workers.Options{}).Carry(t.Context(), job("other")).Error)
+}
+
+func TestAWorkerMaySpeakToAnyMember(t *testing.T) {
+	store := newStore(t)
+	here, there := open(t, store, shared), open(t, store, shared)
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
+	require.NoError(t, here.Heartbeat(t.Context(), "w", 1))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(here.Heartbeat(t.Context(), "nobody", 1)))
+	require.NoError(t, here.Deregister(t.Context(), "w"))
+}
+
+func TestWhatOtherMembersHearIsLearned(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	store := newStore(t)
+	here := open(t, store, workers.Options{Now: c.Load, Learn: time.Millisecond})
+	there := open(t, store, workers.Options{Now: c.Load})
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
+	known := func(cond func([]persistence.Worker) bool) {
+		require.Eventually(t, func() bool { return cond(list(t, here)) }, patience, time.Millisecond)
+	}
+	known(func(l []persistence.Worker) bool { return len(l) == 1 })
+	c.pass(time.Minute)
+	require.NoError(t, there.Heartbeat(t.Context(), "w", 7))
+	require.NoError(t, there.Close(context.Background()))
+	known(func(l []persistence.Worker) bool { return l[0].LastHeartbeat == 61_000 && l[0].Load == 7 })
+	_, err := store.DeleteWorkers(t.Context(), c.Load()+1)
+	require.NoError(t, err)
+	known(func(l []persistence.Worker) bool { return len(l) == 0 })
+}
