@@ -17,6 +17,9 @@ type Members interface {
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
 	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
+	// Drain says that the incarnation is to own no shards any longer, because it is about to go. It lives on; what it owns is its to
+	// release. ErrFenced when it has ended. On a store that is Locked it does nothing.
+	Drain(ctx context.Context, incarnation string) error
 	// Leave gives the incarnation's shards and its lease back: nothing of it lands from then on. Once it has left, or was
 	// fenced, leaving does nothing.
 	Leave(ctx context.Context, incarnation string) error
@@ -55,7 +58,7 @@ type Pulse struct {
 
 // Cluster is who is there and who owns what.
 type Cluster struct {
-	Generation int64       // grows whenever members come or go or shards change hands, and never else
+	Generation int64       // grows whenever members come, drain or go or shards change hands, and never else
 	Now        int64       // by the store's clock
 	Members    []MemberRow // in order of joining
 	Owners     []string    // an incarnation for each shard; "" = nobody owns it
@@ -67,6 +70,7 @@ type MemberRow struct {
 	JoinedAt                       int64 // later than that of everybody before it
 	Until                          int64 // when its lease runs out
 	FencedAt                       int64 // or left; 0 = it lives
+	Draining                       bool  // it is to own no shards
 }
 
 // Stranger is what a member is told whose cluster has another name than the store's.

@@ -119,6 +119,11 @@ func (d *door) Release(ctx context.Context, incarnation string, shards []int) er
 	return err
 }
 
+func (d *door) Drain(ctx context.Context, incarnation string) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.Drain(ctx, incarnation) })
+	return err
+}
+
 func (d *door) Fence(ctx context.Context, incarnation string) (bool, error) {
 	return call(d, func() (bool, error) { return d.Store.Fence(ctx, incarnation) })
 }

@@ -44,6 +44,11 @@ func (s *store) Release(ctx context.Context, incarnation string, shards []int) e
 	return err
 }
 
+func (s *store) Drain(ctx context.Context, incarnation string) error {
+	_, err := call(ctx, s, "Drain", func() (bool, error) { return true, s.Store.Drain(ctx, incarnation) })
+	return err
+}
+
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	return call(ctx, s, "Fence", func() (bool, error) { return s.Store.Fence(ctx, incarnation) })
 }

@@ -96,7 +96,7 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 		return broken
 	}})
 	ctx := t.Context()
-	var errs [12]error
+	var errs [13]error
 	_, errs[0] = s.Join(ctx, persistence.Joining{Name: "me"})
 	_, errs[1] = s.Renew(ctx, "me", 0)
 	_, errs[2] = s.Cluster(ctx)
@@ -109,10 +109,11 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 	_, errs[9] = s.Unfinished(ctx, nil, "", 1)
 	_, errs[10] = s.DueWakes(ctx, nil, 0, 1)
 	_, errs[11] = s.QueueRows(ctx, nil, 0, "", 1)
+	errs[12] = s.Drain(ctx, "me")
 	for _, err := range errs {
 		require.ErrorIs(t, err, broken)
 	}
-	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows"}, names)
+	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows", "Drain"}, names)
 }
 
 func TestASeedGivesTheSameFaultsAgain(t *testing.T) {

@@ -46,6 +46,23 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation}, nil
 }
 
+func (s *store) Drain(ctx context.Context, incarnation string) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	m := s.alive(incarnation)
+	if m == nil {
+		return persistence.ErrFenced
+	}
+	if !m.Draining {
+		m.Draining = true
+		s.generation++
+	}
+	return nil
+}
+
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	leave, err := s.enter(ctx)
 	if err != nil {

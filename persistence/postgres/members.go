@@ -75,6 +75,25 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 // Locked: everybody who reaches the database may join.
 func (s *store) Locked() bool { return false }
 
+func (s *store) Drain(ctx context.Context, incarnation string) error {
+	lives := false
+	var batch pgx.Batch
+	batch.Queue(lockMember+"KEY SHARE", incarnation).Query(func(rows pgx.Rows) error {
+		lives = rows.Next()
+		rows.Close()
+		return rows.Err()
+	})
+	batch.Queue(lockCluster)
+	batch.Queue(`WITH drained AS (UPDATE leases SET draining = true WHERE incarnation = $1 AND NOT draining
+			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING incarnation)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM drained)`, incarnation)
+	err := s.inOne(ctx, &batch)
+	if err == nil && !lives {
+		err = persistence.ErrFenced
+	}
+	return wrap("drain", err)
+}
+
 // ended is what a statement does with the member that its part gone has ended.
 const ended = `,
 		freed AS (UPDATE shards SET owner = '' FROM gone WHERE owner = gone.incarnation)
@@ -116,7 +135,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
-					'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at) ORDER BY joined_at), '[]')
+					'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
 				FROM members m JOIN leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
 			(SELECT array_agg(owner ORDER BY shard) FROM shards) FROM cluster`, persistence.Remembered.Milliseconds()).
 			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)

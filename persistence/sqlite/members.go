@@ -203,6 +203,9 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 // Release: nobody else could claim them.
 func (s *store) Release(context.Context, string, []int) error { return nil }
 
+// Drain: there is nobody else.
+func (s *store) Drain(context.Context, string) error { return nil }
+
 // fence says whether an incarnation may write.
 func (t tx) fence(incarnation string) error {
 	var one int

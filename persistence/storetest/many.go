@@ -188,6 +188,22 @@ var many = []behavior{
 			}
 		}
 	}},
+	{"who drains is told as such, and lives on with what it owns", func(w *world) {
+		require.Equal(w, []int{1, 2}, w.claim(w.me, 1, 2))
+		require.False(w, w.cluster().Members[0].Draining)
+		require.True(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me)) }))
+		require.False(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me)) }))
+		c := w.cluster()
+		require.True(w, c.Members[0].Draining)
+		require.Zero(w, c.Members[0].FencedAt)
+		require.Equal(w, w.me, c.Owners[2])
+		w.must(created("a"))
+		other := w.join("other", time.Minute)
+		require.False(w, w.cluster().Members[1].Draining)
+		require.NoError(w, w.Leave(w.ctx(), other))
+		require.False(w, w.changes(func() { require.ErrorIs(w, w.Drain(w.ctx(), other), persistence.ErrFenced) }))
+		require.ErrorIs(w, w.Drain(w.ctx(), "stranger"), persistence.ErrFenced)
+	}},
 	{"who leaves frees its shards, and only those", func(w *world) {
 		other := w.join("other", time.Hour)
 		w.claim(w.me, 1)

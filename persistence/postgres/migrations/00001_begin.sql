@@ -1,7 +1,7 @@
 -- +goose Up
 
--- One row. The generation grows with each member that comes or goes and each shard that changes hands, the era with
--- each flow that is deleted.
+-- One row. The generation grows with each member that comes, drains or goes and each shard that changes hands, the
+-- era with each flow that is deleted.
 CREATE TABLE cluster (
 	one        boolean PRIMARY KEY DEFAULT true CHECK (one),
 	name       text, -- NULL until the first member joins
@@ -24,7 +24,8 @@ CREATE TABLE members (
 
 CREATE TABLE leases (
 	incarnation text COLLATE "C" PRIMARY KEY REFERENCES members ON DELETE CASCADE,
-	until       bigint NOT NULL
+	until       bigint NOT NULL,
+	draining    boolean NOT NULL DEFAULT false -- it is to own no shards: here, since the row of members must not change
 ) WITH (fillfactor = 50);
 
 CREATE TABLE shards (
