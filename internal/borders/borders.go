@@ -42,7 +42,7 @@ var table = []row{
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
-	{"cluster", nil},
+	{"cluster", []string{"persistence"}},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
 	{"actors/attached", []string{"flow", "persistence", "api/wire/attach"}},

@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Self is who looks at a view.
+type Self struct {
+	Incarnation string
+	TTL         time.Duration // of leases
+	// Steady says that it has held its own lease for a full time to live without trouble. Then the store was there, and
+	// whoever did not renew his lease in that time could have.
+	Steady bool
+}
+
+// Steps are what a member does about a view.
+type Steps struct {
+	Fence []string // members whose lease has run out
+	Claim []int    // shards that nobody owns and that are for it
+	Hand  []int    // shards of its own to hand over, because others have room for them
+	Again time.Duration
+}
+
+// When a member looks again: soon, as long as something is to happen, here or elsewhere.
+const (
+	unsettled = 400 * time.Millisecond
+	settled   = 2 * time.Second
+)
+
+// late is what is left of a lease that should have been renewed twice since: its end is waited for.
+func late(ttl time.Duration) time.Duration { return ttl * 3 / 5 }
+
+// Decide says what a member does about a view. It is a pure function. Members that have different views decide
+// differently; then the store gives a shard to one of them, and later views settle the rest.
+//
+// Every member that takes part has a share, the same for all: the number of shards by the number of members, rounded up.
+// Nobody claims more than that, and who has more hands the rest over. So nothing moves but what a joiner gets or what
+// somebody has left behind. Which one of those with room gets a shard is told by rendezvous hashing.
+func Decide(v *View, self Self) Steps {
+	if !v.Lives(self.Incarnation) {
+		return Steps{}
+	}
+	p := placing(v)
+	s := Steps{Fence: overdue(v, self)}
+	s.Claim = p.claim(self.Incarnation)
+	s.Hand = p.hand(self.Incarnation)
+	s.Again = p.again(self)
+	return s
+}
+
+// overdue are those to be fenced. Somebody who was where this member is now cannot live on beside it, so for him no
+// steadiness is needed.
+func overdue(v *View, self Self) []string {
+	me, _ := v.Member(self.Incarnation)
+	var found []string
+	for _, m := range v.Living() {
+		before := m.Name == me.Name && m.URL == me.URL && m.JoinedAt < me.JoinedAt
+		if m.Incarnation != self.Incarnation && over(v, m) && (self.Steady || before) {
+			found = append(found, m.Incarnation)
+		}
+	}
+	return found
+}
+
+// over says whether a lease has run out.
+func over(v *View, m persistence.MemberRow) bool { return m.Until <= v.Now.UnixMilli() }
+
+// placement is a view from which it is told who is to own what.
+type placement struct {
+	view   *View
+	takers []taker
+	share  int
+	counts map[string]int // shards of each owner, those included that are for it
+	free   bool           // somebody has to claim something
+}
+
+type taker struct {
+	persistence.MemberRow
+	hash uint64
+}
+
+func placing(v *View) *placement {
+	p := &placement{view: v, counts: v.counts()}
+	living := v.Living()
+	staying := slices.DeleteFunc(slices.Clone(living), func(m persistence.MemberRow) bool { return m.Draining })
+	if len(staying) == 0 { // all go: until they are gone, somebody has to do it
+		staying = living
+	}
+	for _, m := range staying {
+		p.takers = append(p.takers, taker{m, hash(m.Incarnation)})
+	}
+	p.share = (persistence.Shards + len(p.takers) - 1) / len(p.takers)
+	return p
+}
+
+// claim goes through what nobody owns, and says what of it is for a member. What is for one whose lease has run out
+// waits until that one is fenced, or renews.
+func (p *placement) claim(me string) []int {
+	p.free = p.counts[""] > 0
+	if !p.free {
+		return nil
+	}
+	var mine []int
+	for shard := range p.view.Owners {
+		if p.view.Owner(shard) != "" {
+			continue
+		}
+		to := p.prefer(shard)
+		p.counts[to]++
+		if to == me {
+			mine = append(mine, shard)
+		}
+	}
+	return mine
+}
+
+// prefer is who gets a shard: of those with room the one whose hash with it is the largest. There always is one: the
+// shares of all are no less than all shards.
+func (p *placement) prefer(shard int) string {
+	var best string
+	var most uint64
+	for _, t := range p.takers {
+		if p.counts[t.Incarnation] >= p.share {
+			continue
+		}
+		if score := mix(t.hash ^ mix(uint64(shard))); best == "" || score > most {
+			best, most = t.Incarnation, score
+		}
+	}
+	return best
+}
+
+// hand is what a member has beyond its share, as far as others have room for it and a lease that runs. It keeps what
+// rendezvous hashing would rather give to it.
+func (p *placement) hand(me string) []int {
+	beyond := p.counts[me] - p.shareOf(me)
+	beyond = min(beyond, p.room(me))
+	if beyond <= 0 {
+		return nil
+	}
+	own, h := p.view.Shards(me), hash(me)
+	slices.SortFunc(own, func(a, b int) int { return cmp.Compare(mix(h^mix(uint64(a))), mix(h^mix(uint64(b)))) })
+	given := own[:min(beyond, len(own))]
+	slices.Sort(given)
+	return given
+}
+
+// shareOf is 0 for who goes.
+func (p *placement) shareOf(member string) int {
+	if slices.ContainsFunc(p.takers, func(t taker) bool { return t.Incarnation == member }) {
+		return p.share
+	}
+	return 0
+}
+
+// room is how many more shards the others take who can.
+func (p *placement) room(me string) int {
+	room := 0
+	for _, t := range p.takers {
+		if t.Incarnation != me && !over(p.view, t.MemberRow) {
+			room += max(0, p.share-p.counts[t.Incarnation])
+		}
+	}
+	return room
+}
+
+// again is when to look again if nothing is heard until then.
+func (p *placement) again(self Self) time.Duration {
+	wait := settled
+	if p.free {
+		wait = unsettled
+	}
+	for _, m := range p.view.Living() {
+		left := time.UnixMilli(m.Until).Sub(p.view.Now)
+		switch {
+		case p.counts[m.Incarnation] > p.shareOf(m.Incarnation):
+			wait = min(wait, unsettled)
+		case m.Incarnation == self.Incarnation:
+		case left <= 0:
+			wait = min(wait, unsettled)
+		case left < late(self.TTL):
+			wait = min(wait, left+time.Millisecond)
+		}
+	}
+	return wait
+}
+
+// hash is FNV-1a, which is skewed for names that resemble each other, so it is mixed before it is compared.
+func hash(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return mix(h)
+}
+
+// mix is the end of splitmix64.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
