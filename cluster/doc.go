@@ -3,8 +3,16 @@
 //
 // What it promises about membership:
 //
-//   - The store decides, gossip hints. Nothing that is heard from another member, or not heard, takes anything from
-//     anybody: it makes a member look at the store earlier, that is all.
+//   - The store decides, gossip hints. A shard is owned by the incarnation that the store says. Nothing that is heard
+//     from another member, or not heard, takes anything from anybody: it makes a member look at the store earlier, that
+//     is all.
+//   - A shard is claimed only when nobody owns it. Its owner gives it back after it has handed its tasks over, or has
+//     been fenced, which the store does only when its lease has run out.
+//   - After an outage of the store a member holds its own lease for a full time to live before it fences others: they
+//     have had the time to renew theirs.
+//   - What a member does about a view is a pure function of that view (Decide). Nobody claims more than its share, the
+//     shards of a joiner are those that others have beyond theirs, and those of a member that has gone are all that moves.
+//   - A View does not change. It is published before a member is told what it gained, or who has gone.
 //   - What gossip hears from strangers (another cluster, a key that is not in the ring) changes nothing, and is
 //     logged once for each of them.
 //

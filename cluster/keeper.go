@@ -1,0 +1,393 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Local is the member whose shards are kept.
+type Local interface {
+	Incarnation() string
+	// Held is for how long the member has held its lease without trouble: each renewal succeeded, and none came late.
+	Held() time.Duration
+	// Gain says that it owns shards from now on.
+	Gain(shards []int)
+	// Lose hands shards over: it returns when nothing of them is in memory or on its way to the store. After an error,
+	// shards may be gained or lost again.
+	Lose(ctx context.Context, shards []int) error
+	// Gone says that an incarnation has left or was fenced.
+	Gone(incarnation string)
+}
+
+// KeeperConfig is what a keeper works with.
+type KeeperConfig struct {
+	Store persistence.Members
+	Local Local
+	TTL   time.Duration // of leases. 0 = DefaultTTL
+	// Hints say that it is worth looking, as those of Gossip do. nil = none.
+	Hints <-chan struct{}
+	// Announce is called when something was changed that others may wait for. nil = nobody is told.
+	Announce func()
+	// Log gets what people should know. nil = slog.Default().
+	Log *slog.Logger
+}
+
+// DefaultTTL is how long a lease lives.
+const DefaultTTL = 2 * time.Second
+
+const (
+	// portion is how many shards are handed over at once: their tasks wait until the next owner has them.
+	portion = 64
+	// breath is between two looks, however many hints there are.
+	breath = 10 * time.Millisecond
+)
+
+// Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and tells the member
+// which shards it owns. All methods are safe for concurrent use.
+type Keeper struct {
+	cfg    KeeperConfig
+	me     string
+	wake   chan struct{}
+	handed chan error // the end of the handover under way
+	ended  chan struct{}
+	work   sync.WaitGroup
+	view   atomic.Pointer[View]
+	moves  moves
+
+	mu    sync.Mutex
+	newer chan struct{} // closed when there is a view of a later generation
+
+	// Of the loop alone:
+	held    map[int]bool // shards that the member owns, also those that it is handing over
+	handing []int        // shards that are being handed over
+	lost    []int        // shards that were handed over, to be released
+	gone    map[string]bool
+	looked  time.Time
+	refused time.Time // when a handover failed last
+	failing bool
+}
+
+// NewKeeper is for a member that has joined. It does nothing until Run.
+func NewKeeper(cfg KeeperConfig) *Keeper {
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.Announce == nil {
+		cfg.Announce = func() {}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	k := &Keeper{
+		cfg: cfg, me: cfg.Local.Incarnation(),
+		wake: make(chan struct{}, 1), handed: make(chan error, 1), ended: make(chan struct{}), newer: make(chan struct{}),
+		held: map[int]bool{}, gone: map[string]bool{},
+	}
+	k.view.Store(noView())
+	return k
+}
+
+// Run keeps until ctx ends (nil), or the member was fenced (persistence.ErrFenced). It may be called once.
+func (k *Keeper) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer close(k.ended)
+	defer k.work.Wait()
+	defer cancel()
+	for {
+		again, err := k.look(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, persistence.ErrFenced) {
+			return fmt.Errorf("cluster: member %s: %w", k.me, err)
+		}
+		k.tell(err)
+		k.wait(ctx, again)
+	}
+}
+
+// tell logs that the store fails, and that it does no longer.
+func (k *Keeper) tell(err error) {
+	switch {
+	case err != nil && !k.failing:
+		k.cfg.Log.Warn("the members and their shards cannot be looked at: trying on", "error", err)
+	case err == nil && k.failing:
+		k.cfg.Log.Info("the members and their shards can be looked at again")
+	}
+	k.failing = err != nil
+}
+
+// wait ends when it is time to look again.
+func (k *Keeper) wait(ctx context.Context, again time.Duration) {
+	timer := time.NewTimer(again)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return
+	case <-ctx.Done():
+		return
+	case err := <-k.handed:
+		k.over(err)
+		return
+	case <-k.wake:
+	case <-k.cfg.Hints:
+	}
+	if rest := breath - time.Since(k.looked); rest > 0 {
+		timer.Reset(rest)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case err := <-k.handed:
+			k.over(err)
+		}
+	}
+}
+
+// over notes how the handover ended.
+func (k *Keeper) over(err error) {
+	if err != nil {
+		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(k.handing), "error", err)
+		k.refused = time.Now()
+	} else {
+		k.lost = k.handing
+	}
+	k.handing = nil
+}
+
+// look looks and acts until there is nothing left to do, and says when to look again.
+func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
+	for {
+		changed, again, err := k.step(ctx)
+		if err != nil {
+			return unsettled, err
+		}
+		if !changed {
+			return again, nil
+		}
+		k.cfg.Announce()
+	}
+}
+
+// step looks once. What it does is in an order in which nothing is owned twice and nothing told too late: what was
+// handed over is released before the store is read, so that it is not taken for this member's; the view is there before
+// the member asks it who lives.
+func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, err error) {
+	released, err := k.release(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	v, err := k.read(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	k.part(v)
+	k.gain(v.Shards(k.me)) // also those of a claim whose answer was lost
+	foreign := k.foreign(v)
+	steps := Decide(v, Self{k.me, k.cfg.TTL, k.cfg.Local.Held() >= k.cfg.TTL})
+	fenced, err := k.fence(ctx, v, steps.Fence)
+	if err != nil {
+		return false, 0, err
+	}
+	claimed, err := k.claim(ctx, steps.Claim)
+	if err != nil {
+		return false, 0, err
+	}
+	k.hand(ctx, append(steps.Hand, foreign...))
+	return released || fenced || claimed, steps.Again, nil
+}
+
+// release gives back what was handed over.
+func (k *Keeper) release(ctx context.Context) (bool, error) {
+	if len(k.lost) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	defer cancel()
+	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
+		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
+	}
+	k.cfg.Log.Info("shards were handed over", "shards", len(k.lost))
+	for _, shard := range k.lost {
+		delete(k.held, shard)
+	}
+	k.lost = nil
+	return true, nil
+}
+
+// read reads the store and publishes what it says.
+func (k *Keeper) read(ctx context.Context) (*View, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	defer cancel()
+	k.looked = time.Now()
+	c, err := k.cfg.Store.Cluster(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read who owns what: %w", err)
+	}
+	v := NewView(c)
+	if !v.Lives(k.me) {
+		return nil, persistence.ErrFenced
+	}
+	k.publish(v)
+	return v, nil
+}
+
+func (k *Keeper) publish(v *View) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.view.Load()
+	k.moves.add(v, before.Generation == 0)
+	k.view.Store(v)
+	if v.Generation > before.Generation {
+		close(k.newer)
+		k.newer = make(chan struct{})
+	}
+}
+
+// part tells the member who has gone, once each. Somebody may have come and gone between two looks.
+func (k *Keeper) part(v *View) {
+	gone := map[string]bool{}
+	for _, m := range v.Members {
+		if m.FencedAt == 0 {
+			continue
+		}
+		gone[m.Incarnation] = true
+		if !k.gone[m.Incarnation] {
+			k.cfg.Local.Gone(m.Incarnation)
+		}
+	}
+	k.gone = gone
+}
+
+// gain tells the member what it owns that it did not know of.
+func (k *Keeper) gain(shards []int) {
+	gained := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return k.held[shard] })
+	if len(gained) == 0 {
+		return
+	}
+	for _, shard := range gained {
+		k.held[shard] = true
+	}
+	k.cfg.Local.Gain(gained)
+	k.cfg.Log.Info("shards were taken up", "shards", len(gained), "all", len(k.held))
+}
+
+func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	defer cancel()
+	for _, incarnation := range members {
+		fenced, err := k.cfg.Store.Fence(ctx, incarnation)
+		if err != nil {
+			return some, fmt.Errorf("fence %s: %w", incarnation, err)
+		}
+		if fenced {
+			m, _ := v.Member(incarnation)
+			k.cfg.Log.Warn("a member was fenced: its lease has run out", "member", m.Name, "incarnation", incarnation)
+			some = true
+		}
+	}
+	return some, nil
+}
+
+func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
+	if len(shards) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	defer cancel()
+	owned, err := k.cfg.Store.Claim(ctx, k.me, shards)
+	if err != nil {
+		return false, fmt.Errorf("claim %d shards: %w", len(shards), err)
+	}
+	k.gain(owned)
+	return len(owned) > 0, nil
+}
+
+// foreign are shards that the member holds though the store says that they are not its. That must not be; the store
+// is right.
+func (k *Keeper) foreign(v *View) []int {
+	var shards []int
+	for shard := range k.held {
+		if v.Owner(shard) != k.me {
+			shards = append(shards, shard)
+		}
+	}
+	slices.Sort(shards)
+	return shards
+}
+
+// hand begins to hand over some of the shards, unless others are under way or that has just failed.
+func (k *Keeper) hand(ctx context.Context, shards []int) {
+	if len(shards) == 0 || len(k.handing) > 0 || len(k.lost) > 0 || time.Since(k.refused) < unsettled {
+		return
+	}
+	k.handing = shards[:min(portion, len(shards))]
+	part := slices.Clone(k.handing)
+	k.work.Go(func() { k.handed <- k.cfg.Local.Lose(ctx, part) })
+}
+
+// Current is the newest view; that of nobody and nothing before the store was read for the first time.
+func (k *Keeper) Current() *View { return k.view.Load() }
+
+// Changed is closed when there is a view of a later generation than that.
+func (k *Keeper) Changed(generation int64) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.view.Load().Generation > generation {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	return k.newer
+}
+
+// Look has the keeper look soon. It does not wait.
+func (k *Keeper) Look() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Pulse is what a renewal of the lease told.
+func (k *Keeper) Pulse(p persistence.Pulse) {
+	if p.Generation > k.Current().Generation {
+		k.Look()
+	}
+}
+
+// Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and afterwards: the member
+// lives and knows the others until it gives its lease back.
+func (k *Keeper) Leave(ctx context.Context) error {
+	if err := k.cfg.Store.Drain(ctx, k.me); err != nil {
+		return fmt.Errorf("cluster: leave: %w", err)
+	}
+	k.cfg.Announce()
+	k.Look()
+	for {
+		v := k.Current()
+		if k.empty(v) {
+			return nil
+		}
+		select {
+		case <-k.Changed(v.Generation):
+		case <-k.ended:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())
+		}
+	}
+}
+
+// empty says whether nothing can be handed over any more.
+func (k *Keeper) empty(v *View) bool {
+	me, _ := v.Member(k.me)
+	return me.Draining && (len(v.Shards(k.me)) == 0 || placing(v).room(k.me) == 0)
+}

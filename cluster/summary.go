@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Summary is what people are told of a cluster, as one member sees it.
+type Summary struct {
+	Generation int64
+	Now        time.Time // by the store's clock
+	Members    []MemberSummary
+	Unowned    int    // shards that nobody owns
+	Moves      []Move // of the last ten minutes, in order of time; no more than 1,000
+}
+
+// MemberSummary is one member of it.
+type MemberSummary struct {
+	persistence.MemberRow
+	State  MemberState
+	Lease  time.Duration // that is left; 0 = it has run out
+	Shards int
+}
+
+// MemberState is how a member is.
+type MemberState string
+
+const (
+	Living   MemberState = "living"
+	Draining MemberState = "draining" // it hands its shards over
+	Overdue  MemberState = "overdue"  // its lease has run out, and it was not fenced yet
+	Gone     MemberState = "gone"     // it has left or was fenced, not longer than ten minutes ago
+)
+
+// Summarize sums a view up.
+func Summarize(v *View, moves []Move) Summary {
+	counts := v.counts()
+	s := Summary{Generation: v.Generation, Now: v.Now, Unowned: counts[""], Moves: moves}
+	for _, m := range v.Members {
+		s.Members = append(s.Members, MemberSummary{
+			MemberRow: m, State: state(v, m), Shards: counts[m.Incarnation],
+			Lease: max(0, time.UnixMilli(m.Until).Sub(v.Now)),
+		})
+	}
+	return s
+}
+
+func state(v *View, m persistence.MemberRow) MemberState {
+	switch {
+	case m.FencedAt != 0:
+		return Gone
+	case over(v, m):
+		return Overdue
+	case m.Draining:
+		return Draining
+	default:
+		return Living
+	}
+}
+
+// Summary is that of the newest view.
+func (k *Keeper) Summary() Summary { return Summarize(k.Current(), k.moves.list()) }
