@@ -204,7 +204,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       s.cfg.IdleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		Protocols:         &protocols,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog:          newRefusals(s.log),
 		BaseContext: func(net.Listener) context.Context {
 			return stays.With(context.Background())
 		},

@@ -75,10 +75,15 @@ func TestAMemberServesTLSAndHTTP2(t *testing.T) {
 
 func TestPlainHTTPToATLSPortIsToldSo(t *testing.T) {
 	own := certtest.New(t).Issue(t)
-	s, _ := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
-	resp, body := get(t, http.DefaultClient, strings.Replace(s.url, "https://", "http://", 1)+"/readyz")
-	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
-	require.Contains(t, body, "HTTP request to an HTTPS server")
+	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	for range 3 {
+		resp, body := get(t, http.DefaultClient, strings.Replace(s.url, "https://", "http://", 1)+"/readyz")
+		require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+		require.Contains(t, body, "HTTP request to an HTTPS server")
+	}
+	s.leave()
+	require.NoError(t, <-s.left)
+	require.Equal(t, 1, strings.Count(log.text(), "client sent an HTTP request to an HTTPS server"), log.text())
 }
 
 func TestOldVersionsOfTLSAreRefused(t *testing.T) {
@@ -152,8 +157,10 @@ func TestAClientCertificateIsRequired(t *testing.T) {
 		strangers.Issue(t): "unknown authority",
 		clients.IssueUntil(t, time.Now().Add(-time.Hour)): "has expired",
 	} {
-		_, err := visitor(t, ca.File, wrong).Get(s.url + "/metrics")
-		require.Error(t, err)
+		for range 3 {
+			_, err := visitor(t, ca.File, wrong).Get(s.url + "/metrics")
+			require.Error(t, err)
+		}
 		require.Eventually(t, func() bool { return strings.Count(log.text(), why) == 1 }, time.Minute, time.Millisecond, "%s: %s", why, log.text())
 	}
 }
