@@ -49,6 +49,7 @@ func benchChain(b *testing.B, steps int) {
 	m, err := actors.Start(b.Context(), actors.Config{Store: store, Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
 	require.NoError(b, err)
 	b.Cleanup(m.Kill)
+	require.NoError(b, store.CreateFlow(b.Context(), persistence.Flow{ID: "f"}))
 	require.NoError(b, store.CreateVersion(b.Context(), persistence.Version{ID: "v", FlowID: "f", Number: 1, Status: "published", Definition: longChain(steps)}))
 	params := json.RawMessage(`{"p":"` + strings.Repeat("x", 200) + `"}`)
 	b.ReportAllocs()
