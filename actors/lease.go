@@ -23,6 +23,7 @@ type lease struct {
 	fenced     bool
 	left       bool      // the member has given it up by itself
 	failing    time.Time // local time since when it cannot be renewed; zero = it can
+	sound      time.Time // local time since when no renewal has failed or come late
 }
 
 func (l *lease) now() time.Time {
@@ -53,7 +54,11 @@ func (l *lease) take(before time.Time, pulse persistence.Pulse, err error) (chan
 		close(l.gone)
 	}
 	if err != nil {
+		l.sound = time.Time{}
 		return false, err
+	}
+	if late := before.Sub(l.renewed) >= l.m.cfg.Lease; late || l.sound.IsZero() {
+		l.sound = before
 	}
 	l.renewed = before
 	store := pulse.Now
@@ -77,6 +82,17 @@ func (l *lease) held() bool {
 	defer l.mu.Unlock()
 	runs := l.m.cfg.Host.Clock.Now().Sub(l.renewed) < l.m.cfg.Lease
 	return !l.fenced && (runs || l.m.store.Locked() && l.failing.IsZero())
+}
+
+// heldFor is for how long the lease has been held without trouble.
+func (l *lease) heldFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.m.cfg.Host.Clock.Now()
+	if l.sound.IsZero() || l.fenced || now.Sub(l.renewed) >= l.m.cfg.Lease {
+		return 0
+	}
+	return now.Sub(l.sound)
 }
 
 func (l *lease) lost() <-chan struct{} {

@@ -142,3 +142,23 @@ func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
 	th := late(t, store, faulty.ErrFailed)
 	require.Eventually(t, func() bool { return flow.ErrorKindOf(th.Ready()) == flow.Busy }, patience, time.Millisecond)
 }
+
+func TestHowLongALeaseIsHeldCountsFromTheLastTrouble(t *testing.T) {
+	var failing atomic.Bool
+	clock := &ahead{}
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(_ context.Context, name string) error {
+		if name == "Renew" && failing.Load() {
+			return faulty.ErrFailed
+		}
+		return nil
+	}})
+	th := start(t, actors.Config{Store: store, Host: actors.Host{Clock: clock}, Lease: 30 * time.Minute})
+	clock.by.Store(int64(10 * time.Minute))
+	require.GreaterOrEqual(t, th.Held(), 10*time.Minute)
+	failing.Store(true)
+	require.Eventually(t, func() bool { return th.Held() == 0 }, patience, time.Millisecond)
+	failing.Store(false)
+	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond)
+	clock.by.Store(int64(2 * time.Hour))
+	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond, "a renewal came late")
+}

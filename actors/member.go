@@ -245,6 +245,10 @@ func (m *Member) here() error {
 	return nil
 }
 
+// Held is for how long the member has held its lease without trouble: no renewal has failed, or come late. After an outage of
+// the store others deserve as long before they are taken for dead.
+func (m *Member) Held() time.Duration { return m.lease.heldFor() }
+
 // Lost is closed when the member was fenced off and has to end.
 func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
 
