@@ -54,6 +54,8 @@ class Relay:
     def __init__(self, port: int, cut_after: Optional[List[int]] = None, listen: Optional[int] = None) -> None:
         self._port = port
         self.connections = 0
+        self.held = 0  # what came and is not passed on
+        self._holding = False
         self._cuts = list(cut_after or [])
         self._open: "set[socket.socket]" = set()
         self._lock = threading.Lock()
@@ -61,6 +63,10 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def hold(self) -> None:
+        """Passes nothing on any longer, without a word."""
+        self._holding = True
 
     def close(self) -> None:
         """Ends all connections, and refuses new ones."""
@@ -80,22 +86,24 @@ class Relay:
                 self.connections += 1
                 self._open |= {client, member}
                 most = self._cuts.pop(0) if self._cuts else sys.maxsize
-            threading.Thread(target=_pass, args=(client, member, sys.maxsize), daemon=True).start()
-            threading.Thread(target=_pass, args=(member, client, most), daemon=True).start()
+            threading.Thread(target=self._pass, args=(client, member, sys.maxsize), daemon=True).start()
+            threading.Thread(target=self._pass, args=(member, client, most), daemon=True).start()
 
-
-def _pass(source: socket.socket, to: socket.socket, most: int) -> None:
-    try:
-        while most > 0:
-            data = source.recv(min(most, 4096))
-            if not data:
-                break
-            to.sendall(data)
-            most -= len(data)
-    except OSError:
-        pass
-    _end(source)
-    _end(to)
+    def _pass(self, source: socket.socket, to: socket.socket, most: int) -> None:
+        try:
+            while most > 0:
+                data = source.recv(min(most, 4096))
+                if not data:
+                    break
+                if self._holding:
+                    self.held += 1
+                    continue
+                to.sendall(data)
+                most -= len(data)
+        except OSError:
+            pass
+        _end(source)
+        _end(to)
 
 
 def _end(sock: socket.socket) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from typing import Any, Callable, List
 
@@ -385,6 +386,17 @@ class TestDrain(WorkerTest):
         self.assertEqual(b"drained\n", process.stdout.readline())
         self.assertEqual(0, process.wait(PATIENCE))
         self.assertEqual("finished", self.client.task(task)["result"])
+
+    def test_a_worker_ends_in_time_although_no_member_answers(self) -> None:
+        relay = Relay(member.port)
+        self.addCleanup(relay.close)
+        running = self.work(lambda job: None, servers=relay.url, grace=0.0)
+        self.until(lambda: running.worker.id in [w["id"] for w in self.client.workers()])
+        relay.hold()
+        self.until(lambda: relay.held > 0)  # a sign of life is on its way
+        begun = time.monotonic()
+        running.stop()
+        self.assertLess(time.monotonic() - begun, 15)
 
     def test_a_worker_that_waits_for_jobs_ends_at_once(self) -> None:
         running = self.work(lambda job: None, wait=60.0, grace=0.0)

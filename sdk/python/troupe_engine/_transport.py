@@ -91,30 +91,30 @@ class Address:
         parts = urllib.parse.urlsplit(url.strip().rstrip("/"))
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address of a member: write http://host:port")
-        self.url = parts.geturl()
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.base = parts.path[:-3] if parts.path.endswith("/v1") else parts.path
         self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
         self._context = context
         self._lock = threading.Lock()
         self._idle: List[http.client.HTTPConnection] = []
 
-    def open(self) -> http.client.HTTPConnection:
+    def open(self, patience: float) -> http.client.HTTPConnection:
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                return self._connect()
+                return self._connect(min(patience, CONNECT_TIME))
             if _alive(connection):
                 return connection
             connection.close()
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self, patience: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection
         if self._secure:
             context = self._context or ssl.create_default_context()
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=CONNECT_TIME, context=context)
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=patience, context=context)
         else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_TIME)
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=patience)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
@@ -210,7 +210,7 @@ class Transport:
 
     def _once(self, address: Address, method: str, path: str, body: Optional[bytes], headers: Mapping[str, str],
               silence: float, breaker: Optional[Breaker]) -> Any:
-        connection = address.open()
+        connection = address.open(silence)
         try:
             if breaker is not None:
                 breaker.hold(connection)
@@ -246,7 +246,7 @@ class Transport:
         at, address = self._current()
         connection: Optional[http.client.HTTPConnection] = None
         try:
-            connection = address.open()
+            connection = address.open(silence)
             response = self._send(connection, address, "GET", path, None, headers, silence)
             if response.status >= 300:
                 raise refusal(response.status, response.read(), response.getheader("Retry-After"))

@@ -69,7 +69,7 @@ class Worker:
         self._at_work = 0
         self._stopping = threading.Event()
         self._wake: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # a signal handler may put something into it at any moment
-        self._poll = Breaker()
+        self._poll, self._announcing = Breaker(), Breaker()
 
     def handle(self, service: str, handler: Handler) -> None:
         """Says who carries out the jobs of a service: a function or a coroutine function. It is called before run."""
@@ -134,6 +134,7 @@ class Worker:
         with self._changed:
             self._stopping.set()
             self._changed.notify_all()
+        self._announcing.break_off()
         announcer.join()
         self._say_goodbye()
         self._poll.break_off()
@@ -168,7 +169,10 @@ class Worker:
         registered, failing = self._register(), False
         while registered and not self._stopping.wait(self._heartbeat):
             try:
-                answer = self._transport.call("POST", self._path + "/heartbeat", encode({"load": len(self._claims)}))
+                body = encode({"load": len(self._claims)})
+                answer = self._transport.call("POST", self._path + "/heartbeat", body, breaker=self._announcing)
+            except BrokenOff:
+                return
             except TroupeError as e:
                 if not failing:
                     self._logger.warning("no member hears from this worker, trying on: %s", e)
@@ -183,9 +187,11 @@ class Worker:
         failing = False
         while not self._stopping.is_set():
             try:
-                self._transport.call("PUT", self._path, me)
+                self._transport.call("PUT", self._path, me, breaker=self._announcing)
                 self._logger.info("registered as %s for %s", self.id, ", ".join(sorted(self._handlers)))
                 return True
+            except BrokenOff:
+                return False
             except TroupeError as e:
                 if not failing:
                     self._logger.warning("the worker is not registered yet, trying on: %s", e)

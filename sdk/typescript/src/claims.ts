@@ -61,7 +61,7 @@ export class Claim {
 export class Claims {
   readonly #held = new Map<string, Claim>();
   readonly #changed = new Change();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(
     readonly transport: Transport,
@@ -110,13 +110,13 @@ export class Claims {
   }
 
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     this.#changed.notify();
   }
 
   /** Works until it is closed. */
   async keep(): Promise<void> {
-    while (!this.#closed) {
+    while (!this.#closing.signal.aborted) {
       const next = Math.min(...this.all().map((c) => c.due));
       const pause = next - performance.now();
       if (pause > 0) {
@@ -146,11 +146,11 @@ export class Claims {
   async #beat(due: [Claim, Held][]): Promise<void> {
     const body = encode({ load: this.size, claims: due.map(([, held]) => held) });
     try {
-      const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body });
+      const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body, signal: this.#closing.signal });
       const canceled = new Set(answer.canceled);
       for (const [claim, held] of due) if (canceled.has(held.job)) claim.cancel();
     } catch (e) {
-      if (!this.#closed) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged:`, e);
+      if (!this.#closing.signal.aborted) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged:`, e);
     }
   }
 

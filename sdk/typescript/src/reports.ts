@@ -88,6 +88,7 @@ export class Reporter {
       try {
         [batch, error] = await this.#try(batch);
       } catch (e) {
+        if (this.#closing.signal.aborted) return;
         if (batch.length > 1 && isFinal(e)) {
           for (const delivery of batch) await this.#deliver([delivery]); // what is wrong with one must not keep the others
           return;
@@ -105,7 +106,7 @@ export class Reporter {
   /** Sends a batch and gives what of it has to be sent again. */
   async #try(batch: Delivery[]): Promise<[Delivery[], unknown]> {
     const body = `{"reports":[${batch.map((d) => d.body).join(",")}]}`;
-    const answer = await this.transport.call<{ items: Reported[] }>("POST", `${this.path}/reports`, { body });
+    const answer = await this.transport.call<{ items: Reported[] }>("POST", `${this.path}/reports`, { body, signal: this.#closing.signal });
     let last: unknown;
     const again = batch.filter((delivery, i) => {
       const problem = answer.items[i]?.problem;

@@ -169,11 +169,11 @@ export class Worker {
     while (registered && (await sleep(this.#options.heartbeatMs, this.#stopping.signal))) {
       try {
         const body = encode({ load: this.#claims.size });
-        const answer = await this.#transport.call<{ registered: boolean }>("POST", `${this.#path}/heartbeat`, { body });
+        const answer = await this.#transport.call<{ registered: boolean }>("POST", `${this.#path}/heartbeat`, { body, signal: this.#stopping.signal });
         if (!answer.registered) registered = await this.#register();
         failing = false;
       } catch (e) {
-        if (!failing) this.#logger.warn("no member hears from this worker, trying on:", e);
+        if (!failing && !this.#stopping.signal.aborted) this.#logger.warn("no member hears from this worker, trying on:", e);
         failing = true;
       }
     }
@@ -183,11 +183,11 @@ export class Worker {
     const body = encode({ services: this.#services(), labels: this.#options.labels });
     for (let failing = false; !this.#stopping.signal.aborted; failing = true) {
       try {
-        await this.#transport.call("PUT", this.#path, { body });
+        await this.#transport.call("PUT", this.#path, { body, signal: this.#stopping.signal });
         this.#logger.info(`registered as ${this.id} for ${this.#services().join(", ")}`);
         return true;
       } catch (e) {
-        if (!failing) this.#logger.warn("the worker is not registered yet, trying on:", e);
+        if (!failing && !this.#stopping.signal.aborted) this.#logger.warn("the worker is not registered yet, trying on:", e);
         await sleep(Math.min(registerPause, this.#options.heartbeatMs), this.#stopping.signal);
       }
     }

@@ -50,6 +50,9 @@ export class Member {
 /** Passes connections on to a port. Each of the first ones is cut off after so many bytes of its answers. */
 export class Relay {
   connections = 0;
+  /** What came and is not passed on. */
+  held = 0;
+  #holding = false;
   readonly #open = new Set<Socket>();
 
   private constructor(
@@ -83,12 +86,21 @@ export class Relay {
         other.destroy();
       });
     }
-    client.pipe(member);
+    client.on("data", (data) => {
+      if (this.#holding) this.held++;
+      else member.write(data);
+    });
     member.on("data", (data) => {
+      if (this.#holding) return;
       client.write(data.subarray(0, most));
       most -= data.length;
       if (most <= 0) client.end(() => client.destroy());
     });
+  }
+
+  /** Passes nothing on any longer, without a word. */
+  hold(): void {
+    this.#holding = true;
   }
 
   /** Ends all connections, and refuses new ones. */

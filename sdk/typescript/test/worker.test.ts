@@ -349,6 +349,21 @@ describe("the end", () => {
     assert.equal(await result(task), "finished");
   });
 
+  test("a worker ends in time although no member answers", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    const begun = new Told<void>();
+    const lonely = work((job) => (begun.put(), once(job.signal, "abort")), { servers: relay.url, graceMs: 0 });
+    await start();
+    await begun.take();
+    relay.hold();
+    await until(() => relay.held > 1); // a sign of life and a heartbeat of the job are on their way
+    const stopped = performance.now();
+    await lonely.stop();
+    assert.ok(performance.now() - stopped < 15_000);
+    relay.close();
+  });
+
   test("a worker that waits for jobs ends at once", async () => {
     await publish();
     const idle = work(() => null, { waitMs: 60_000, graceMs: 0 });
