@@ -21,6 +21,8 @@ type attachment struct {
 	jobs     context.Context // of the handlers
 	line     *line           // to the members
 	wake     chan struct{}
+	hands    chan *attached // to goroutines that have nothing to do
+	over     chan struct{}  // closed when the worker has ended
 
 	connected atomic.Bool // there is a stream
 
@@ -60,10 +62,11 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	a := &attachment{worker: w, services: services, servers: append([]string{w.cfg.Server}, w.cfg.Servers...), jobs: jobs, line: to,
-		wake: make(chan struct{}, 1), held: map[uint64]*attached{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
-	over := make(chan struct{})
+		wake: make(chan struct{}, 1), hands: make(chan *attached), over: make(chan struct{}), held: map[uint64]*attached{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
+	defer close(a.over)
+	detached := make(chan struct{})
 	go func() { // ends before this function does
-		defer close(over)
+		defer close(detached)
 		a.stay(streams)
 	}()
 	<-ctx.Done()
@@ -74,10 +77,10 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 		waitFor(a.idle, partingTime) // handlers that heed their context come back at once
 	}
 	if a.connected.Load() {
-		waitFor(over, partingTime) // it says goodbye
+		waitFor(detached, partingTime) // it says goodbye
 	}
 	hangUp()
-	<-over
+	<-detached
 	return nil
 }
 
@@ -168,11 +171,26 @@ func (a *attachment) take(jobs []*attach.Job) {
 		j.ctx, j.cancel = context.WithCancelCause(a.jobs)
 		a.held[job.GetNumber()] = j
 		a.worker.load.Add(1)
-		a.worker.jobs.Go(func() {
-			defer a.worker.load.Add(-1)
-			defer j.cancel(nil)
-			a.carryOut(j)
-		})
+		select {
+		case a.hands <- j:
+		default:
+			go a.work(j)
+		}
+	}
+}
+
+// work is a goroutine that carries out one job after the other: handlers need deep stacks, and growing a new one each time
+// costs more than a short job. There are as many as there were jobs at once.
+func (a *attachment) work(j *attached) {
+	for {
+		a.carryOut(j)
+		j.cancel(nil)
+		a.worker.load.Add(-1)
+		select {
+		case j = <-a.hands:
+		case <-a.over:
+			return
+		}
 	}
 }
 

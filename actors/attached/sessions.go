@@ -136,15 +136,15 @@ func (s *Sessions) awaits(exec *flow.Exec) bool {
 // Send gives jobs to workers, or has them wait for one.
 func (s *Sessions) Send(jobs []carry.Passage) {
 	var failed []carry.Passage
-	touched := map[*session]bool{}
+	var touched []*connection
 	s.mu.Lock()
 	for _, p := range jobs {
 		job := p.Job()
 		ses := s.freest(job.Exec)
 		switch {
 		case ses != nil:
-			if ses.give(p, &job) {
-				touched[ses] = true
+			if ses.give(p, &job) && !slices.Contains(touched, ses.stream) {
+				touched = append(touched, ses.stream)
 			}
 		case s.shut || s.offers(job.Exec.Service, job.Exec.Labels) || s.awaits(job.Exec):
 			s.lineUp(p, job.Exec)
@@ -153,8 +153,8 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 		}
 	}
 	s.mu.Unlock()
-	for ses := range touched {
-		ses.call()
+	for _, c := range touched {
+		c.call()
 	}
 	refuse(failed)
 }
