@@ -78,15 +78,20 @@ func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
 	}, nil
 }
 
-// resumeGrace is negative where none is wanted, because 0 means the default.
-func (f *memberFlags) resumeGrace() time.Duration {
-	switch {
-	case f.ResumeGrace == nil:
+// graceGiven is the grace that was asked for, if any.
+func (f *memberFlags) graceGiven() time.Duration {
+	if f.ResumeGrace == nil {
 		return 0
-	case *f.ResumeGrace <= 0:
-		return -1
 	}
 	return *f.ResumeGrace
+}
+
+// resumeGrace is negative where none is wanted, because 0 means the default.
+func (f *memberFlags) resumeGrace() time.Duration {
+	if f.ResumeGrace != nil && *f.ResumeGrace == 0 {
+		return -1
+	}
+	return f.graceGiven()
 }
 
 func (f *memberFlags) store() string {
@@ -106,6 +111,7 @@ func (f *memberFlags) check() error {
 		{"max-value", int64(f.MaxValue)}, {"max-shared", int64(f.MaxShared)},
 		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)}, {"max-calls", int64(f.MaxCalls)},
 		{"visibility", int64(f.Visibility)}, {"idle-after", int64(f.IdleAfter)}, {"worker-ttl", int64(f.WorkerTTL)}, {"worker-save", int64(f.WorkerSave)},
+		{"resume-grace", int64(f.graceGiven())},
 	} {
 		if n.value < 0 {
 			return usagef("--%s is negative: give it a positive value, or leave it out for the default", n.flag)

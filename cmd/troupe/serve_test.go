@@ -68,10 +68,18 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "sqlite:new.db", cfg.Store)
 	require.Equal(t, time.Minute, cfg.WorkerTTL)
+	require.Zero(t, cfg.ResumeGrace)
+
+	for said, want := range map[time.Duration]time.Duration{0: -1, time.Minute: time.Minute} {
+		f.ResumeGrace = &said
+		cfg, err = f.config(io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.ResumeGrace, "0 means none at all")
+	}
 }
 
 func TestNegativeNumbersAreRefused(t *testing.T) {
-	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s", "--worker-save=-1ms", "--max-calls=-5"} {
+	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s", "--worker-save=-1ms", "--max-calls=-5", "--resume-grace=-1s"} {
 		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"), flag)
 		require.Equal(t, 2, got.code, flag)
 		name, _, _ := strings.Cut(flag, "=")
@@ -181,7 +189,7 @@ func TestACommandKnowsItsJob(t *testing.T) {
 		return // the command below is one of sh
 	}
 	url := startServe(t)
-	for mode, route := range map[string]string{"pull": "queue", "push": "push"} {
+	for mode, route := range map[string]string{"pull": "queue", "push": "push", "attach": "push"} {
 		path := write(t, mode+".yaml", `
 nodes:
   x: {service: `+mode+`, route: `+route+`, each: {count: 2}}
@@ -224,8 +232,8 @@ nodes:
 
 func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 	url := startServe(t)
-	for _, mode := range []string{"push", "pull"} {
-		line, _ := background(t, "worker", "--server", url, "--mode", mode, "--url", "http://127.0.0.1:0", "--log-level", "error")
-		require.Contains(t, line, "A "+mode+" worker offers")
+	for mode, says := range map[string]string{"--mode=push": "A push", "--mode=pull": "A pull", "--mode=attach": "An attached", "--attach": "An attached"} {
+		line, _ := background(t, "worker", "--server", url, mode, "--url", "http://127.0.0.1:0", "--log-level", "error")
+		require.Contains(t, line, says+" worker offers")
 	}
 }

@@ -29,7 +29,7 @@ func TestAMemberOverTLSIsSpokenToByCommandsAndWorkers(t *testing.T) {
 	got = call(t, append([]string{"task", "start", "shell", "--wait"}, trust...)...)
 	require.Equal(t, 0, got.code, got.stdout+got.stderr)
 
-	got = call(t, append([]string{"flow", "apply", write(t, "far.yaml", "nodes:\n  x: {service: echo, exec_type: remote}\n")}, trust...)...)
+	got = call(t, append([]string{"flow", "apply", write(t, "far.yaml", "nodes:\n  x: {service: echo, exec_type: remote, retry: {max_attempts: 100, delay: 50ms}}\n")}, trust...)...)
 	require.Equal(t, 0, got.code, got.stderr)
 	_, _ = background(t, append([]string{"worker", "--mode", "attach", "--exec", "echo=cat", "--log-level", "error"}, trust...)...)
 	got = call(t, append([]string{"task", "start", "far", "--wait"}, trust...)...)

@@ -60,7 +60,8 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 			stop()
 		}()
 	}
-	fmt.Fprintf(a.stdout, "A %s worker offers %s to %s\n", c.Mode, what, c.Server)
+	kind := map[string]string{"push": "A push", "pull": "A pull", "attach": "An attached"}[c.Mode]
+	fmt.Fprintf(a.stdout, "%s worker offers %s to %s\n", kind, what, c.Server)
 	return w.Run(ctx)
 }
 
