@@ -53,6 +53,12 @@ func TestHistories(t *testing.T) {
 	storetest.Histories(t, s)
 }
 
+func TestOwnership(t *testing.T) {
+	s := openAt(t, pgtest.DSN(t))
+	defer func() { require.NoError(t, s.Close()) }()
+	storetest.Ownership(t, s)
+}
+
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	conn, err := pgx.Connect(context.Background(), dsn)
 	require.NoError(t, err)
