@@ -271,6 +271,22 @@ func TestWhatAMemberCarriedThatIsGoneIsTakenOver(t *testing.T) {
 	}
 }
 
+func TestAMemberThatStopsGivesBackWhatItCarriesForOthers(t *testing.T) {
+	c, l := newCircuit(nil), newLedger()
+	a := c.join(t, withFunc(l.carrier("a")))
+	c.give(a, persistence.AllShards()...)
+	cfg := withFunc(l.carrier("b"))
+	cfg.Limits.Deliveries = 1
+	b := c.join(t, cfg)
+	id := a.begin(t, a.publish(t, oneJob), `{}`)
+	job := <-l.begun
+	c.move(t, b, shardOf(id)...)
+	stopSoon(t, a)
+	require.Equal(t, job, <-l.begun, "nobody has to find out that it is gone")
+	close(l.free)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status, "nothing was lost")
+}
+
 func TestThatAJobHasBegunIsToldToWhoeverHasItsTask(t *testing.T) {
 	c, l := newCircuit(nil), newLedger()
 	a := c.join(t, withFunc(l.carrier("a")))

@@ -265,13 +265,15 @@ func (m *Member) Stop(ctx context.Context) error {
 	drained := make(chan struct{})
 	m.tell(m.sessions, drain{done: func() { close(drained) }})
 	m.wait(ctx, drained)
-	m.tell(m.sessions, dropAll{})
+	dropped := make(chan struct{})
+	m.tell(m.sessions, dropAll{done: func() { close(dropped) }})
 	rested := make(chan struct{})
 	m.tell(m.tasks, restAll{done: func() { close(rested) }})
 	resting, cancel := m.within(ctx, restGrace)
 	defer cancel()
 	m.wait(resting, rested)
-	for !m.envoy.empty() && ctx.Err() == nil && m.pause(restAgain) {
+	m.wait(resting, dropped)
+	for !m.envoy.empty() && resting.Err() == nil && m.pause(restAgain) {
 	}
 	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself

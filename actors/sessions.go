@@ -26,7 +26,7 @@ type (
 	}
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
-	dropAll struct{}
+	dropAll struct{ done func() }
 	// withdrawn names jobs of other members' tasks that nobody waits for any longer.
 	withdrawn struct{ jobs []string }
 )
@@ -104,6 +104,7 @@ func (s *sessions) Receive(c actor.Context) {
 		s.drain(c, m.done)
 	case dropAll:
 		s.dropAll()
+		m.done()
 	case *actor.Stopped:
 		s.m.carried.Store(&s.flights)
 	}
@@ -185,7 +186,7 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 	if s.stopped || s.m.envoy.has(key) {
 		return nil
 	}
-	f := &flight{key: key, dispatch: e, way: s.wayFor(e.Job.Exec)}
+	f := &flight{key: key, dispatch: e, way: s.wayFor(e.Job.Exec), lost: e.Job.Deliveries}
 	f.off.member = s.m.ctx
 	f.basket.Store(b)
 	if f.way == nil {
@@ -313,7 +314,8 @@ func (s *sessions) drained() {
 	s.draining = func() {}
 }
 
-// dropAll lets go of what did not finish in time: it is carried out again after the next start.
+// dropAll lets go of what did not finish in time: it is carried out again after the next start, or by the members that have
+// its tasks.
 func (s *sessions) dropAll() {
 	s.stopped = true
 	for _, w := range s.ways() {
@@ -321,5 +323,8 @@ func (s *sessions) dropAll() {
 	}
 	for _, f := range s.flights {
 		f.off.now()
+		if !s.m.owned.owns(f.key.task) {
+			s.m.envoy.send(f.key.task, flow.Report{Address: f.key.at, Lost: true, Unbegun: true, Deliveries: f.lost})
+		}
 	}
 }
