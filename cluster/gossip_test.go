@@ -109,6 +109,7 @@ func (r *rows) add(addr string) {
 }
 
 func (r *rows) known(c *GossipConfig) {
+	c.retry = 10 * time.Millisecond
 	c.Known = func() []string {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -137,6 +138,7 @@ func TestANameThatIsNotKnownYetIsAskedAgain(t *testing.T) {
 	var log buffer
 	asked := 0
 	b := gossip(t, "b", log.into, func(c *GossipConfig) {
+		c.retry = 10 * time.Millisecond
 		c.Seeds = []string{net.JoinHostPort("later.test", port(t, a))}
 		c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
 			if asked++; asked < 3 {
