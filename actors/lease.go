@@ -57,7 +57,8 @@ func (l *lease) take(before time.Time, pulse persistence.Pulse, err error) (chan
 		l.sound = time.Time{}
 		return false, err
 	}
-	if late := before.Sub(l.renewed) >= l.m.cfg.Lease; late || l.sound.IsZero() {
+	// Renewals that come later than every third time may have missed that somebody else lost his lease meanwhile.
+	if late := before.Sub(l.renewed) >= l.m.cfg.Lease*3/5; late || l.sound.IsZero() {
 		l.sound = before
 	}
 	l.renewed = before
@@ -131,12 +132,13 @@ func (l *lease) keep() {
 	l.m.cfg.Host.Clock.AfterFunc(every, again)
 }
 
-// patience is how long a renewal may take: longer than the lease only where nobody else can get it.
+// patience is how long a renewal may take: where others can get the lease, so long that there is time for another one,
+// because what this one has sent may be lost.
 func (l *lease) patience() (context.Context, context.CancelFunc) {
 	if l.m.store.Locked() {
 		return context.WithCancel(l.m.ctx)
 	}
-	return context.WithTimeout(l.m.ctx, l.m.cfg.Lease)
+	return context.WithTimeout(l.m.ctx, l.m.cfg.Lease*2/5)
 }
 
 // tell logs what a renewal changed. Only keep calls it, one renewal after the other.
