@@ -105,9 +105,9 @@ func (s *Sessions) count(worker string, by int) (left int) {
 // uncount forgets a worker when it has no other session. One that only the member leaves is awaited by the next one.
 func (s *Sessions) uncount(worker string) {
 	s.mu.Lock()
-	leaving := s.shut
+	away := s.leaving()
 	s.mu.Unlock()
-	if s.count(worker, -1) > 0 || leaving || s.opts.Workers == nil || s.ctx.Err() != nil {
+	if s.count(worker, -1) > 0 || away || s.opts.Workers == nil || s.ctx.Err() != nil {
 		return
 	}
 	if err := s.opts.Workers.Deregister(s.ctx, worker); err != nil && flow.ErrorKindOf(err) != flow.NotFound && s.ctx.Err() == nil {
@@ -119,7 +119,7 @@ func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.shut:
+	case s.leaving():
 		return nil, flow.Errorf(flow.Busy, "the member is about to end: attach to another one, or try again in a moment")
 	case len(s.byID) >= maxSessions:
 		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
@@ -175,7 +175,7 @@ func (s *Sessions) part(ses *session, c *connection) {
 		return // the worker is back already
 	}
 	ses.stream = nil
-	if !ses.leaving && !s.shut && s.opts.Grace > 0 {
+	if !ses.leaving && !s.leaving() && s.opts.Grace > 0 {
 		var timer *time.Timer
 		timer = time.AfterFunc(s.opts.Grace, func() { s.giveUp(ses, timer) })
 		ses.timer = timer

@@ -34,7 +34,7 @@ func (s *Sessions) lineUp(p carry.Passage, exec *flow.Exec) {
 
 // fill gives a session as many jobs as it has free credits, those first that have waited longest.
 func (s *Sessions) fill(ses *session) {
-	for !s.shut && ses.free() > 0 {
+	for !s.leaving() && ses.free() > 0 {
 		key, l := s.oldest(ses)
 		if l == nil {
 			return
@@ -61,7 +61,7 @@ func (s *Sessions) oldest(ses *session) (key string, first *line) {
 
 // hopeless takes out the jobs that nobody is there for any more.
 func (s *Sessions) hopeless() (failed []carry.Passage) {
-	if s.shut {
+	if s.leaving() {
 		return nil
 	}
 	for key, l := range s.lines {

@@ -161,7 +161,7 @@ func (ses *session) inOrder() []*grant {
 func (ses *session) lose() (lost []landing) {
 	for _, g := range ses.inOrder() {
 		if p := ses.drop(g); p != nil {
-			lost = append(lost, landing{p, flow.Report{Lost: true, Unbegun: !g.sent || ses.all.shut, Worker: ses.worker}})
+			lost = append(lost, landing{p, flow.Report{Lost: true, Unbegun: !g.sent || ses.all.leaving(), Worker: ses.worker}})
 		}
 	}
 	return lost

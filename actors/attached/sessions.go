@@ -72,6 +72,7 @@ type Sessions struct {
 	names    map[string]int // sessions of each worker
 	turn     uint64         // of the job that came last
 	shut     bool           // nothing new begins, and workers are told to leave
+	away     bool           // likewise, until somebody serves their streams again
 }
 
 // New has no sessions yet.
@@ -146,7 +147,7 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 			if ses.give(p, &job) && !slices.Contains(touched, ses.stream) {
 				touched = append(touched, ses.stream)
 			}
-		case s.shut || s.offers(job.Exec.Service, job.Exec.Labels) || s.awaits(job.Exec):
+		case s.leaving() || s.offers(job.Exec.Service, job.Exec.Labels) || s.awaits(job.Exec):
 			s.lineUp(p, job.Exec)
 		default:
 			failed = append(failed, p)
@@ -177,7 +178,7 @@ func refuse(jobs []carry.Passage) {
 
 // freest is the session with the most free credits of those that may get a job; nil = none has any.
 func (s *Sessions) freest(exec *flow.Exec) (best *session) {
-	if s.shut {
+	if s.leaving() {
 		return nil
 	}
 	for _, ses := range s.offering[exec.Service] {
@@ -206,9 +207,23 @@ func (s *Sessions) CallOff(p carry.Passage) {
 }
 
 // Shut has no job begin any more, and tells the workers to finish what they have.
-func (s *Sessions) Shut() {
+func (s *Sessions) Shut() { s.depart(&s.shut) }
+
+// Leave is Shut for the time in which nobody serves streams: jobs wait, and Return ends it.
+func (s *Sessions) Leave() { s.depart(&s.away) }
+
+// Return says that streams are served.
+func (s *Sessions) Return() {
 	s.mu.Lock()
-	s.shut = true
+	defer s.mu.Unlock()
+	s.away = false
+}
+
+func (s *Sessions) leaving() bool { return s.shut || s.away }
+
+func (s *Sessions) depart(how *bool) {
+	s.mu.Lock()
+	*how = true
 	all := make([]*session, 0, len(s.byID))
 	for _, ses := range s.byID {
 		all = append(all, ses)

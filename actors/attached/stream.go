@@ -93,7 +93,7 @@ func (s *Sessions) next(ses *session, c *connection) *attach.ToWorker {
 		return nil
 	}
 	out := &ses.out
-	m := &attach.ToWorker{Welcome: c.welcome, Acknowledged: out.acknowledged, Canceled: out.canceled, Leaving: s.shut && !out.told}
+	m := &attach.ToWorker{Welcome: c.welcome, Acknowledged: out.acknowledged, Canceled: out.canceled, Leaving: s.leaving() && !out.told}
 	c.welcome, out.acknowledged, out.canceled = nil, nil, nil
 	out.told = out.told || m.Leaving
 	n := 0
@@ -132,7 +132,7 @@ func (g *grant) withdraw(m *attach.ToWorker) {
 func (s *Sessions) finished(ses *session, c *connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shut && ses.stream == c && len(ses.grants) == 0
+	return s.leaving() && ses.stream == c && len(ses.grants) == 0
 }
 
 // read takes what the worker says until the stream is over.
@@ -201,7 +201,7 @@ func (ses *session) report(r *attach.Result) flow.Report {
 	case attach.Outcome_OUTCOME_COMPLETED:
 		report.Output = r.GetOutput()
 	case attach.Outcome_OUTCOME_RETURNED:
-		report.Lost, report.Unbegun = true, ses.leaving || ses.all.shut
+		report.Lost, report.Unbegun = true, ses.leaving || ses.all.leaving()
 	case attach.Outcome_OUTCOME_CANCELED:
 		report.Lost = true
 	default:

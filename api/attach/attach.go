@@ -27,8 +27,9 @@ type Stream = interface {
 type Sessions interface {
 	// Serve is a worker's stream from its hello to its end. An error says why the worker is refused.
 	Serve(ctx context.Context, s Stream) error
-	// Shut tells all workers that the member leaves.
-	Shut()
+	// Leave tells all workers that nobody serves their streams any longer, Return that somebody does.
+	Leave()
+	Return()
 }
 
 // Workers is the family of routes.
@@ -39,6 +40,7 @@ type Workers struct {
 
 // Mount adds the route behind the tokens.
 func (f Workers) Mount(s *api.Server) {
+	f.Sessions.Return()
 	path, serve := wire.NewWorkersHandler(f,
 		connect.WithReadMaxBytes(int(f.MaxMessage)),
 		connect.WithCompression("gzip", nil, nil)) // it would take more time than it saves
@@ -55,7 +57,7 @@ func (f Workers) staying(next http.Handler) http.Handler {
 		defer leave()
 		stop := context.AfterFunc(leaving, func() {
 			if r.Context().Err() == nil {
-				f.Sessions.Shut()
+				f.Sessions.Leave()
 			}
 		})
 		defer stop()

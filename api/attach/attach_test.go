@@ -389,3 +389,14 @@ func TestAWorkerGoesToAnotherMemberWhenItsOwnLeaves(t *testing.T) {
 	second.publish("one", one)
 	require.JSONEq(t, `{"out":2}`, string(second.end(second.start("one", map[string]any{"n": 1})).Value))
 }
+
+func TestAProgramMayServeAgain(t *testing.T) {
+	s := open(t, troupe.Config{})
+	s.publish("one", one)
+	s.attach(worker.Config{}, map[string]worker.Handler{"double": double})
+	s.listed(1)
+	s.pause()
+	task := s.start("one", map[string]any{"n": 1}) // waits for the worker to be back
+	s.serve(s.url[len("http://"):])
+	require.JSONEq(t, `{"out":2}`, string(s.end(task).Value))
+}

@@ -43,6 +43,7 @@ type stage struct {
 	engine *troupe.Engine
 	cfg    troupe.Config
 	url    string
+	pause  func() // end serving
 	leave  func() // and wait until the member is gone
 }
 
@@ -68,18 +69,29 @@ func (s *stage) begin(address string) {
 	s.Helper()
 	engine, err := troupe.Open(s.Context(), s.cfg)
 	require.NoError(s, err)
+	s.engine = engine
+	s.serve(address)
+	s.leave = sync.OnceFunc(func() {
+		s.pause()
+		require.NoError(s, engine.Close())
+	})
+	s.Cleanup(s.leave)
+}
+
+// serve answers until pause is called.
+func (s *stage) serve(address string) {
+	s.Helper()
 	l, err := net.Listen("tcp", address)
 	require.NoError(s, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
+	engine := s.engine
 	go func() { served <- engine.Serve(ctx, l) }()
-	s.engine, s.url = engine, "http://"+l.Addr().String()
-	s.leave = sync.OnceFunc(func() {
+	s.url = "http://" + l.Addr().String()
+	s.pause = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(s, <-served)
-		require.NoError(s, engine.Close())
 	})
-	s.Cleanup(s.leave)
 }
 
 // attach runs a worker until the test ends or the function is called.
