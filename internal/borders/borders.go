@@ -42,7 +42,7 @@ var table = []row{
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
-	{"cluster", []string{"persistence"}},
+	{"cluster", []string{"engine", "persistence", "flow", "flow/codec"}},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
 	{"actors/attached", []string{"flow", "persistence", "api/wire/attach"}},
@@ -63,7 +63,7 @@ var table = []row{
 	{"worker", []string{"api/client", "api/wire", "api/wire/attach"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1"}},
+	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},

@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// errAway: a member could not be reached, or was lost before it answered. Of what it was asked it is unknown whether it
+// was done.
+var errAway = errors.New("the member cannot be reached")
+
+// line carries questions to one incarnation of another member and brings back its answers, each when it is there: one
+// that takes long holds up no other. What is asked while a frame is being sent goes with the next one.
+type line struct {
+	to     persistence.MemberRow
+	cancel context.CancelFunc
+	out    *outbox
+	over   chan struct{} // closed when nothing is answered any more
+	lost   func(error)   // hears why, unless it was ended here
+
+	mu      sync.Mutex
+	last    int64 // number that was given to a question
+	waiting map[int64]chan []byte
+	why     error // it is over
+}
+
+// open begins a line. That nobody is there, or wants to talk, is found out by those who ask.
+func open(ctx context.Context, to persistence.MemberRow, call func(context.Context) *connect.BidiStreamForClient[frame, frame], work *sync.WaitGroup, lost func(error)) *line {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &line{to: to, cancel: cancel, out: newOutbox(), over: make(chan struct{}), lost: lost, waiting: map[int64]chan []byte{}}
+	stream := call(ctx)
+	work.Go(func() { l.send(ctx, stream) })
+	work.Go(func() { l.receive(stream) })
+	return l
+}
+
+// send sends what there is until it cannot be sent; why that is receive hears.
+func (l *line) send(ctx context.Context, stream *connect.BidiStreamForClient[frame, frame]) {
+	for {
+		f, ok := l.out.next(ctx)
+		if !ok {
+			return
+		}
+		if err := stream.Send(&f); err != nil {
+			if !errors.Is(err, io.EOF) {
+				l.end(err)
+			}
+			return
+		}
+	}
+}
+
+// receive gives answers to those who asked until there are none any more.
+func (l *line) receive(stream *connect.BidiStreamForClient[frame, frame]) {
+	for {
+		f, err := stream.Receive()
+		if err != nil {
+			l.end(err)
+			_ = stream.CloseResponse() // it has ended already, or nobody cares how
+			return
+		}
+		l.answer(*f)
+	}
+}
+
+func (l *line) answer(f frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, it := range f {
+		if asker := l.waiting[it.number]; asker != nil {
+			delete(l.waiting, it.number)
+			asker <- it.bytes
+		}
+	}
+}
+
+// end has everybody who waits, and who comes later, hear why there is no answer.
+func (l *line) end(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why != nil {
+		return
+	}
+	l.why = away(l.to, why)
+	if connect.CodeOf(why) != connect.CodeCanceled {
+		l.lost(why)
+	}
+	l.waiting = nil
+	close(l.over)
+	l.cancel()
+}
+
+// away says which member could not be asked, and why.
+func away(to persistence.MemberRow, why error) error {
+	return fmt.Errorf("%w: %s at %s: %w", errAway, to.Name, to.URL, why)
+}
+
+// ask sends a question and waits for the answer.
+func (l *line) ask(ctx context.Context, q engine.Message) (engine.Message, error) {
+	b, err := engine.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	asker := make(chan []byte, 1)
+	number, err := l.enter(asker)
+	if err != nil {
+		return nil, err
+	}
+	if !l.out.offer(item{number: number, left: left(ctx), bytes: b}) {
+		l.leave(number)
+		return nil, flow.Errorf(flow.Busy, "member %s takes questions slower than they come: try again in a moment", l.to.Name)
+	}
+	select {
+	case b := <-asker:
+		return engine.Unmarshal(b)
+	case <-l.over:
+		return nil, l.why
+	case <-ctx.Done():
+		if l.leave(number) {
+			l.out.offer(item{number: number}) // a courtesy
+		}
+		return nil, ctx.Err()
+	}
+}
+
+// tell sends what nobody answers. It is lost when too much is on its way.
+func (l *line) tell(m engine.Message) error {
+	b, err := engine.Marshal(m)
+	if err == nil {
+		l.out.offer(item{bytes: b})
+	}
+	return err
+}
+
+// left is how many milliseconds an asker waits, at least one; 0 = as long as it takes.
+func left(ctx context.Context) int64 {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(time.Until(end).Milliseconds(), 1)
+}
+
+// enter gives a question its number.
+func (l *line) enter(asker chan []byte) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why != nil {
+		return 0, l.why
+	}
+	l.last++
+	l.waiting[l.last] = asker
+	return l.last, nil
+}
+
+// leave says whether somebody was still waiting for a question's answer.
+func (l *line) leave(number int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, waited := l.waiting[number]
+	delete(l.waiting, number)
+	return waited
+}
+
+// ended says whether the line is of no use any more.
+func (l *line) ended() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+)
+
+// What waits to be sent to one member at most, and what is sent at once unless a single item has more.
+const (
+	mostItems  = 50_000
+	mostBytes  = 64 << 20
+	frameBytes = 1 << 20
+)
+
+// outbox is what waits to be sent, in order.
+type outbox struct {
+	mu      sync.Mutex
+	items   frame
+	bytes   int
+	filled  chan struct{} // holds a token when there is something
+	emptied chan struct{} // holds a token when something has been taken
+}
+
+func newOutbox() *outbox {
+	return &outbox{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
+}
+
+// offer is false when too much waits already.
+func (o *outbox) offer(it item) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.full() {
+		return false
+	}
+	o.put(it)
+	return true
+}
+
+// add has no bound: who adds asks for room before it takes on what leads to more.
+func (o *outbox) add(it item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.put(it)
+}
+
+// room waits until no more is in it than there should be; false = ctx has ended.
+func (o *outbox) room(ctx context.Context) bool {
+	for {
+		o.mu.Lock()
+		full := o.full()
+		o.mu.Unlock()
+		if !full {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-o.emptied:
+		}
+	}
+}
+
+// next waits for what is to be sent next; false = ctx has ended.
+func (o *outbox) next(ctx context.Context) (frame, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-o.filled:
+		}
+		if f := o.take(); len(f) > 0 {
+			return f, true
+		}
+	}
+}
+
+// take takes as much as is sent at once.
+func (o *outbox) take() frame {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, size := 0, 0
+	for n < len(o.items) && (n == 0 || size+o.items[n].size() <= frameBytes) {
+		size += o.items[n].size()
+		n++
+	}
+	f := o.items[:n:n]
+	if o.items = o.items[n:]; len(o.items) > 0 {
+		token(o.filled)
+	} else {
+		o.items = nil
+	}
+	o.bytes -= size
+	token(o.emptied)
+	return f
+}
+
+// full and put are called with the lock.
+
+func (o *outbox) full() bool { return len(o.items) >= mostItems || o.bytes >= mostBytes }
+
+func (o *outbox) put(it item) {
+	o.items = append(o.items, it)
+	o.bytes += it.size()
+	token(o.filled)
+}
+
+func token(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

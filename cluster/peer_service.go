@@ -1,0 +1,260 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Path is where the service between members is found; everything below it is the service's.
+const Path = "/troupe.cluster.v1.Members/"
+
+const (
+	deliverPath = Path + "Deliver" // a line
+	watchPath   = Path + "Watch"   // rows of a journal
+)
+
+// mostRead bounds one frame. A single message may be larger than what is sent together otherwise.
+const mostRead = 64 << 20
+
+// mostAsked is how many questions of one line are answered at once; those who wait for a task's end are among them.
+const mostAsked = 100_000
+
+// Answerer is the member that answers on this host: it alone, for nobody else.
+type Answerer interface {
+	engine.Engine
+	// Withdrawn says that nobody waits for jobs any longer which the member carries.
+	Withdrawn(jobs []string)
+	// Offered tells of jobs that pollers here may have.
+	Offered(jobs []engine.Offer)
+}
+
+// Service answers other members of the cluster.
+type Service struct {
+	member Answerer
+	door   *door
+	routes *http.ServeMux
+}
+
+// NewService answers for one incarnation of a member.
+func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
+	s := &Service{member: member, door: newDoor(id, log), routes: http.NewServeMux()}
+	options := connect.WithHandlerOptions(connect.WithCodec(frames{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
+	s.routes.Handle(deliverPath, connect.NewBidiStreamHandler(deliverPath, s.deliver, options))
+	s.routes.Handle(watchPath, connect.NewServerStreamHandler(watchPath, s.watch, options))
+	return s
+}
+
+// ServeHTTP lets in who has the secret of this very cluster and means this very incarnation. A stream ends with the
+// request's context, also while nothing comes.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.door.check(r); err != nil {
+		_ = connect.NewErrorWriter(connect.WithCodec(frames{})).Write(w, r, err) // whoever hears it or not, it is refused
+		return
+	}
+	defer readUntil(r.Context(), w)()
+	s.routes.ServeHTTP(w, r)
+}
+
+// readUntil has whoever reads from a request's body read no further than a context lasts. The connection may not be
+// touched any more when the request is over, so its end waits for that.
+func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
+	touched := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(touched)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // a connection without deadlines is a test's
+	})
+	return func() {
+		if !stop() {
+			<-touched
+		}
+	}
+}
+
+// watch tells the rows of a journal until the task has ended. What the member refuses is told as the last frame.
+func (s *Service) watch(ctx context.Context, req *connect.Request[frame], to *connect.ServerStream[frame]) error {
+	m, err := req.Msg.message()
+	if err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	q, ok := m.(*engine.Follow)
+	if !ok {
+		return connect.NewError(connect.CodeInvalidArgument, errors.New("this is no question for a journal"))
+	}
+	for row, refused := range s.member.Watch(ctx, q.Task, q.After) {
+		var m engine.Message = &row
+		if refused != nil {
+			m = &engine.Refusal{Err: refused}
+		}
+		f, err := one(m)
+		if err != nil {
+			return err
+		}
+		if err := to.Send(f); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// deliver answers the questions of a line, each as soon as it can.
+func (s *Service) deliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	d := &delivery{member: s.member, ctx: ctx, out: newOutbox(), asked: map[int64]context.CancelFunc{}}
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		defer cancel()
+		d.send(stream)
+	})
+	err := d.receive(stream)
+	cancel()
+	d.work.Wait()
+	sending.Wait()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// delivery is one line, as the one sees it who answers.
+type delivery struct {
+	member Answerer
+	ctx    context.Context
+	out    *outbox
+	work   sync.WaitGroup
+
+	mu    sync.Mutex
+	asked map[int64]context.CancelFunc // what is being answered, by number
+}
+
+func (d *delivery) send(stream *connect.BidiStream[frame, frame]) {
+	for {
+		f, ok := d.out.next(d.ctx)
+		if !ok || stream.Send(&f) != nil {
+			return
+		}
+	}
+}
+
+// receive begins to answer what comes. While answers pile up it takes no more questions.
+func (d *delivery) receive(stream *connect.BidiStream[frame, frame]) error {
+	for d.out.room(d.ctx) {
+		f, err := stream.Receive()
+		if err != nil {
+			return err
+		}
+		for _, it := range *f {
+			d.take(it)
+		}
+	}
+	return d.ctx.Err()
+}
+
+func (d *delivery) take(it item) {
+	switch {
+	case len(it.bytes) == 0:
+		d.forget(it.number)
+	case it.number == 0:
+		d.hear(it)
+	default:
+		d.answer(it)
+	}
+}
+
+// hear takes what is told. What it does not know it may leave.
+func (d *delivery) hear(it item) {
+	switch m, _ := engine.Unmarshal(it.bytes); m := m.(type) {
+	case *engine.Offers:
+		d.member.Offered(*m)
+	case *engine.Withdrawn:
+		d.member.Withdrawn(*m)
+	}
+}
+
+// answer sees to a question in a goroutine of its own.
+func (d *delivery) answer(it item) {
+	ctx, cancel := context.WithCancel(d.ctx)
+	if it.left > 0 {
+		ctx, cancel = context.WithTimeout(d.ctx, time.Duration(it.left)*time.Millisecond)
+	}
+	if !d.begin(it.number, cancel) {
+		cancel()
+		d.reply(it.number, &engine.Refusal{Err: flow.Errorf(flow.Busy, "the member is answering %d questions of this one: try again in a moment", mostAsked)})
+		return
+	}
+	d.work.Go(func() {
+		defer d.forget(it.number)
+		d.reply(it.number, d.answerTo(ctx, it.bytes))
+	})
+}
+
+func (d *delivery) reply(number int64, m engine.Message) {
+	b, err := engine.Marshal(m)
+	if err != nil {
+		b, _ = engine.Marshal(&engine.Refusal{Err: err})
+	}
+	d.out.add(item{number: number, bytes: b})
+}
+
+// answerTo asks the member.
+func (d *delivery) answerTo(ctx context.Context, question []byte) engine.Message {
+	m, err := engine.Unmarshal(question)
+	if err != nil {
+		return &engine.Refusal{Err: err}
+	}
+	switch q := m.(type) {
+	case *engine.NewTask:
+		started, err := d.member.StartTask(ctx, *q)
+		return orRefusal(&started, err)
+	case *engine.Orders:
+		outcomes, err := d.member.DoAll(ctx, *q)
+		return orRefusal(&outcomes, err)
+	case *engine.Wait:
+		return d.wait(ctx, q)
+	}
+	return &engine.Refusal{Err: flow.Errorf(flow.Invalid, "a %T is no question for a member", m)}
+}
+
+func (d *delivery) wait(ctx context.Context, q *engine.Wait) engine.Message {
+	if q.Appears {
+		return orRefusal(&engine.Waited{}, d.member.Appears(ctx, q.Task))
+	}
+	status, err := d.member.Await(ctx, q.Task)
+	return orRefusal(&engine.Waited{Status: status}, err)
+}
+
+func orRefusal(m engine.Message, err error) engine.Message {
+	if err != nil {
+		return &engine.Refusal{Err: err}
+	}
+	return m
+}
+
+func (d *delivery) begin(number int64, cancel context.CancelFunc) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.asked) >= mostAsked {
+		return false
+	}
+	d.asked[number] = cancel
+	return true
+}
+
+// forget ends what is being done for a question that nobody waits for any longer, or that is answered.
+func (d *delivery) forget(number int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if cancel := d.asked[number]; cancel != nil {
+		cancel()
+		delete(d.asked, number)
+	}
+}

@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
+	s := newStage(t, "a")
+	a := s.members["a"]
+	row := persistence.MemberRow{Incarnation: "a", Name: "a", URL: a.server.URL}
+	former := row
+	former.Incarnation = "before"
+	for name, tt := range map[string]struct {
+		id   Identity
+		to   persistence.MemberRow
+		want string
+	}{
+		"a wrong secret":      {Identity{Cluster: "test", Secret: "guessed"}, row, "the secret of the cluster is wrong or missing"},
+		"no secret":           {Identity{Cluster: "test"}, row, "the secret of the cluster is wrong or missing"},
+		"another cluster":     {Identity{Cluster: "other", Secret: "secret"}, row, "this member belongs to the cluster test"},
+		"another incarnation": {ours, former, "another member than the one that is meant answers here now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := s.log.count("another member was refused")
+			for range 3 {
+				peers := NewPeers(tt.id, nil, s.logger())
+				_, err := peers.ask(soon(t), tt.to, &engine.Orders{signal(s.taskOf("a"))})
+				require.ErrorIs(t, err, errAway)
+				require.ErrorContains(t, err, tt.want)
+				peers.tell(tt.to, &engine.Withdrawn{"j"})
+				for _, err := range peers.watch(soon(t), tt.to, engine.Follow{Task: "t"}) {
+					require.ErrorIs(t, err, errAway)
+				}
+				peers.Close()
+			}
+			if name == "no secret" { // the same reason from the same host
+				require.LessOrEqual(t, s.log.count("another member was refused"), before+1)
+			}
+		})
+	}
+	require.Equal(t, 3, s.log.count("another member was refused"), "each reason once: %s", s.log.text.String())
+	require.NotContains(t, s.log.text.String(), "guessed")
+	require.Empty(t, a.effects)
+	require.Empty(t, a.withdrawn)
+}
+
+func TestMembersDoNotTalkOverOldHTTP(t *testing.T) {
+	s := newStage(t, "a")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.members["a"].server.URL+deliverPath, strings.NewReader("x"))
+	require.NoError(t, err)
+	req.Header = http.Header{clusterHeader: {ours.Cluster}, toHeader: {"a"}, secretHeader: {ours.Secret}, "Content-Type": {"application/connect+troupe"}}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	require.Equal(t, 1, s.log.count("over HTTP/2"))
+}
+
+func TestMembersTalkOverTLS(t *testing.T) {
+	s := newStage(t, "a")
+	a := s.members["a"]
+	id := ours
+	id.Incarnation = "a"
+	server := httptest.NewUnstartedServer(NewService(a, id, s.logger()))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = slog.NewLogLogger(s.logger().Handler(), slog.LevelWarn)
+	server.StartTLS()
+	defer server.Close()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(server.Certificate())
+	to := persistence.MemberRow{Incarnation: "a", URL: server.URL}
+
+	peers := NewPeers(ours, &tls.Config{RootCAs: trusted}, s.logger())
+	defer peers.Close()
+	_, err := peers.ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	require.NoError(t, err)
+	require.Len(t, a.effects, 1)
+
+	doubtful := NewPeers(ours, nil, s.logger())
+	defer doubtful.Close()
+	_, err = doubtful.ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	require.ErrorIs(t, err, errAway)
+	to.URL = strings.Replace(to.URL, "https:", "http:", 1)
+	plain := NewPeers(ours, nil, s.logger())
+	defer plain.Close()
+	_, err = plain.ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	require.ErrorIs(t, err, errAway, "a plain line to a port with TLS")
+}
+
+func TestALineIsKeptAsLongAsItsMemberLives(t *testing.T) {
+	s := newStage(t, "a", "b")
+	peers := s.members["a"].router.cfg.Peers
+	to, _ := s.truth.Load().OwnerOf(s.taskOf("b"))
+	first, err := peers.line(to)
+	require.NoError(t, err)
+	second, err := peers.line(to)
+	require.NoError(t, err)
+	require.Same(t, first, second)
+	peers.Keep(func(string) bool { return false })
+	<-first.over
+	third, err := peers.line(to)
+	require.NoError(t, err)
+	require.NotSame(t, first, third)
+}
+
+func TestAQuestionThatNobodyWaitsForAnyLongerIsDropped(t *testing.T) {
+	s := newStage(t, "a", "b")
+	begun, dropped := make(chan struct{}), make(chan struct{})
+	s.members["b"].before = func(ctx context.Context) {
+		close(begun)
+		<-ctx.Done()
+		close(dropped)
+	}
+	ctx, cancel := context.WithCancel(soon(t))
+	go func() {
+		<-begun
+		cancel()
+	}()
+	_, err := s.members["a"].router.Do(ctx, signal(s.taskOf("b")))
+	require.ErrorIs(t, err, context.Canceled)
+	<-dropped
+}
+
+func TestALargeValueGetsThere(t *testing.T) {
+	s := newStage(t, "a", "b")
+	large := signal(s.taskOf("b"))
+	large.Command = flow.Signal{Key: "k", Value: []byte(`"` + strings.Repeat("x", 10<<20) + `"`)}
+	_, err := s.members["a"].router.Do(soon(t), large)
+	require.NoError(t, err)
+	require.Equal(t, large.Command, s.members["b"].effects[0].Command)
+}
+
+func TestAnOutboxIsBounded(t *testing.T) {
+	o := newOutbox()
+	for range mostItems {
+		require.True(t, o.offer(item{number: 1}))
+	}
+	require.False(t, o.offer(item{number: 2}))
+	waiting, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, o.room(waiting))
+	f, ok := o.next(t.Context())
+	require.True(t, ok)
+	require.True(t, o.room(waiting))
+	require.True(t, o.offer(item{number: 3}))
+	sent := len(f)
+	for sent < mostItems+1 {
+		f, ok = o.next(t.Context())
+		require.True(t, ok)
+		sent += len(f)
+	}
+	require.Equal(t, int64(3), f[len(f)-1].number)
+
+	o = newOutbox()
+	big := make([]byte, mostBytes/2)
+	require.True(t, o.offer(item{bytes: big}))
+	require.True(t, o.offer(item{bytes: big}))
+	require.False(t, o.offer(item{}))
+	f, _ = o.next(t.Context())
+	require.Len(t, f, 1, "what is large goes alone")
+}
+
+func TestFramesArriveAsTheyWereSent(t *testing.T) {
+	sent := &frame{{number: 1, left: 5, bytes: []byte("question")}, {number: 1 << 40}, {bytes: []byte("told")}}
+	b, err := frames{}.Marshal(sent)
+	require.NoError(t, err)
+	var got frame
+	require.NoError(t, frames{}.Unmarshal(b, &got))
+	require.Equal(t, *sent, got)
+	require.ErrorContains(t, frames{}.Unmarshal(b[:len(b)-1], &got), "cannot be read")
+	require.ErrorContains(t, frames{}.Unmarshal(append(b, 0), &got), "something follows its end")
+}
+
+// BenchmarkForwardedOrder is what it takes to have another member carry out an order that costs nothing itself.
+func BenchmarkForwardedOrder(b *testing.B) {
+	for name, parallel := range map[string]int{"one caller": 0, "64 callers": 32} {
+		b.Run(name, func(b *testing.B) {
+			s := newStage(b, "a", "b")
+			order := signal(s.taskOf("b"))
+			order.Request = "the same"
+			router := s.members["a"].router
+			b.ReportAllocs()
+			if parallel == 0 {
+				for b.Loop() {
+					forwarded(b, router, order)
+				}
+				return
+			}
+			b.SetParallelism(parallel)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					forwarded(b, router, order)
+				}
+			})
+		})
+	}
+}
+
+func forwarded(b *testing.B, r *Router, o engine.Order) {
+	if _, err := r.Do(b.Context(), o); err != nil {
+		b.Error(err)
+	}
+}

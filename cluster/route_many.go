@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// DoAll carries out orders that may be repeated, at the members that own their tasks, all at once.
+func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
+	p, err := r.here(ctx)
+	if err != nil {
+		return nil, err
+	}
+	patient, cancel := r.patience(ctx)
+	defer cancel()
+	m := r.many(p, orders)
+	for wait := (pauses{}); ; {
+		seen := p.views.Current().Generation
+		m.round(ctx, patient)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if m.retain(again); len(m.open) == 0 {
+			return m.outcomes, nil
+		}
+		if !r.pause(patient, p, seen, &wait) {
+			return m.outcomes, m.giveUp(ctx)
+		}
+	}
+}
+
+// many are orders that are being carried out.
+type many struct {
+	r        *Router
+	p        *place
+	orders   engine.Orders
+	outcomes engine.Outcomes
+	open     []int // those that have to be asked for (again)
+}
+
+func (r *Router) many(p *place, orders engine.Orders) *many {
+	m := &many{r: r, p: p, orders: orders, outcomes: make(engine.Outcomes, len(orders)), open: make([]int, len(orders))}
+	for i := range orders {
+		m.open[i] = i
+	}
+	return m
+}
+
+// round asks the owner of each open order once: this member with ctx, others with what is left of their time.
+func (m *many) round(ctx, patient context.Context) {
+	here, there := m.byOwner()
+	var work sync.WaitGroup
+	for _, at := range there {
+		for _, part := range m.parts(at.orders) {
+			work.Go(func() {
+				m.settle(part, func(o engine.Orders) (engine.Outcomes, error) { return m.r.forward(patient, at.to, o) })
+			})
+		}
+	}
+	if len(here) > 0 {
+		m.settle(here, func(o engine.Orders) (engine.Outcomes, error) { return m.p.local.DoAll(ctx, o) })
+	}
+	work.Wait()
+}
+
+// owned are orders that another member has to carry out.
+type owned struct {
+	to     persistence.MemberRow
+	orders []int
+}
+
+func (m *many) byOwner() (here []int, there map[string]*owned) {
+	there = map[string]*owned{}
+	for _, i := range m.open {
+		to, isHere, nobody := m.p.owner(m.orders[i].Task)
+		switch {
+		case isHere:
+			here = append(here, i)
+		case nobody != nil:
+			m.outcomes[i] = engine.Outcome{Err: nobody}
+		case there[to.Incarnation] == nil:
+			there[to.Incarnation] = &owned{to, []int{i}}
+		default:
+			there[to.Incarnation].orders = append(there[to.Incarnation].orders, i)
+		}
+	}
+	return here, there
+}
+
+// What is asked of another member at once, unless a single order has more bytes.
+const (
+	mostOrders = 500
+	orderBytes = 4 << 20
+)
+
+// parts cuts orders into what one question holds.
+func (m *many) parts(orders []int) (parts [][]int) {
+	begin, bytes := 0, 0
+	for n, i := range orders {
+		size := weight(m.orders[i].Command)
+		if n-begin == mostOrders || n > begin && bytes+size > orderBytes {
+			parts = append(parts, orders[begin:n])
+			begin, bytes = n, 0
+		}
+		bytes += size
+	}
+	return append(parts, orders[begin:])
+}
+
+// weight is about how many bytes a command's values have.
+func weight(cmd flow.Command) (n int) {
+	switch c := cmd.(type) {
+	case flow.Signal:
+		return len(c.Value)
+	case flow.Report:
+		return len(c.Output) + len(c.Error)
+	case flow.Append:
+		for _, item := range c.Items {
+			n += len(item)
+		}
+	}
+	return n
+}
+
+// settle has orders answered by one who is asked, and keeps the outcomes in their places.
+func (m *many) settle(orders []int, by func(engine.Orders) (engine.Outcomes, error)) {
+	asked := make(engine.Orders, len(orders))
+	for n, i := range orders {
+		asked[n] = m.orders[i]
+	}
+	outcomes, err := by(asked)
+	for n, i := range orders {
+		if err != nil {
+			m.outcomes[i] = engine.Outcome{Err: err}
+		} else {
+			m.outcomes[i] = outcomes[n]
+		}
+	}
+}
+
+// forward has another member carry out orders of its tasks.
+func (r *Router) forward(ctx context.Context, to persistence.MemberRow, orders engine.Orders) (engine.Outcomes, error) {
+	m, err := question[*engine.Outcomes](ctx, r, to, &orders)
+	if err != nil {
+		return nil, err
+	}
+	if len(*m) != len(orders) {
+		return nil, errors.New("another member has answered fewer orders than there were, or more")
+	}
+	return *m, nil
+}
+
+// retain keeps open what failed so that it is worth another try.
+func (m *many) retain(open func(error) bool) {
+	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.outcomes[i].Err) })
+}
+
+// giveUp says of what is still open that it could not be asked. Its own error is that the caller did not wait.
+func (m *many) giveUp(ctx context.Context) error {
+	for _, i := range m.open {
+		err := giveUp(ctx, m.orders[i].Task, m.outcomes[i].Err)
+		m.outcomes[i] = engine.Outcome{Err: err}
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return nil
+}

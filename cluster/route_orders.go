@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// StartTask begins a task at the member that owns its shard.
+func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+	p, err := r.here(ctx)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	plan, err := r.cfg.Plans.Plan(ctx, n.VersionID)
+	if err != nil {
+		return p.local.StartTask(ctx, n) // says it in the words of an engine
+	}
+	if n.Task, err = n.TaskID(plan.FlowID); err != nil {
+		return engine.Started{}, err
+	}
+	started, err := ask(r, ctx, n.Task, func(ctx context.Context) (engine.Started, error) {
+		return p.local.StartTask(ctx, n)
+	}, func(ctx context.Context, to persistence.MemberRow) (engine.Started, error) {
+		m, err := question[*engine.Started](ctx, r, to, &n)
+		if err != nil {
+			return engine.Started{}, err
+		}
+		return *m, nil
+	})
+	if n.Key == "" && n.ID == "" && err == nil {
+		started.Created = true // its id was made just now: whoever created it, the one who asks began it
+	}
+	return started, err
+}
+
+// Do carries out an order at the member that owns its task.
+func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
+	p, err := r.here(ctx)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	o = o.Named()
+	return ask(r, ctx, o.Task, func(ctx context.Context) (engine.Outcome, error) {
+		return p.local.Do(ctx, o)
+	}, func(ctx context.Context, to persistence.MemberRow) (engine.Outcome, error) {
+		m, err := question[*engine.Outcomes](ctx, r, to, &engine.Orders{o})
+		if err != nil {
+			return engine.Outcome{}, err
+		}
+		if len(*m) != 1 {
+			return engine.Outcome{}, errors.New("another member has answered an order with none, or several")
+		}
+		out := (*m)[0]
+		err, out.Err = out.Err, nil
+		return out, err
+	})
+}
+
+// question asks another member, and wants one kind of answer.
+func question[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
+	m, err := r.cfg.Peers.ask(ctx, to, q)
+	if err != nil {
+		return answer, err
+	}
+	answer, ok := m.(A)
+	if !ok {
+		return answer, errors.New("another member has answered something that was not asked")
+	}
+	return answer, nil
+}
+
+// ask asks the owner of a task, whoever that is, again when it is another one now or cannot be reached, until the caller's
+// patience ends.
+func ask[A any](r *Router, ctx context.Context, task string, here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A, error)) (answer A, err error) {
+	p := r.place.Load()
+	if _, isHere, _ := p.owner(task); isHere { // the hot path needs no timer
+		if answer, err = here(ctx); !again(err) {
+			return answer, err
+		}
+	}
+	patient, cancel := r.patience(ctx)
+	defer cancel()
+	for wait := (pauses{}); ; {
+		seen := p.views.Current().Generation
+		to, isHere, err := p.owner(task)
+		switch {
+		case isHere:
+			answer, err = here(ctx)
+		case err == nil:
+			answer, err = there(patient, to)
+		}
+		if !again(err) {
+			return answer, err
+		}
+		if !r.pause(patient, p, seen, &wait) {
+			return answer, giveUp(ctx, task, err)
+		}
+	}
+}
+
+// patience is how long a caller waits for an owner to be reached.
+func (r *Router) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, r.cfg.Patience)
+}
+
+// giveUp is what a caller hears when its patience, or ours, has ended.
+func giveUp(ctx context.Context, task string, err error) error {
+	late := errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && late:
+		return ctx.Err()
+	case late:
+		return flow.Errorf(flow.Busy, "task %s: the member that has it has not answered in time: try again in a moment", task)
+	}
+	return flow.Errorf(flow.Busy, "task %s cannot be reached for the moment: %v: try again in a moment", task, err)
+}

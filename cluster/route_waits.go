@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Await answers when a task has ended, whoever owns it then.
+func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus, err error) {
+	err = r.wait(ctx, &engine.Wait{Task: task}, func(ctx context.Context, local engine.Engine) error {
+		status, err = local.Await(ctx, task)
+		return err
+	}, func(told flow.TaskStatus) bool {
+		status = told
+		return told.Ended()
+	})
+	return status, err
+}
+
+// Appears waits until there is a task, whoever owns it then.
+func (r *Router) Appears(ctx context.Context, task string) error {
+	return r.wait(ctx, &engine.Wait{Task: task, Appears: true}, func(ctx context.Context, local engine.Engine) error {
+		return local.Appears(ctx, task)
+	}, func(flow.TaskStatus) bool { return true })
+}
+
+// wait asks a task's owner until it answers. While that one cannot be asked the journal tells; of a task that is there done
+// says whether that is the answer.
+func (r *Router) wait(ctx context.Context, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
+	p, err := r.here(ctx)
+	if err != nil {
+		return err
+	}
+	for wait := (pauses{}); ; {
+		seen := p.views.Current().Generation
+		err := r.waitOnce(ctx, p, q, here, done)
+		if !again(err) || ctx.Err() != nil {
+			return err
+		}
+		if row, err := r.cfg.Journals.Task(ctx, q.Task); err == nil && done(flow.TaskStatus(row.Status)) {
+			return nil
+		}
+		if !r.pause(ctx, p, seen, &wait) {
+			return r.interrupted(ctx)
+		}
+	}
+}
+
+// interrupted says why nobody waits any longer.
+func (r *Router) interrupted(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errLeaving
+}
+
+// waitOnce asks the present owner, as long as it is that.
+func (r *Router) waitOnce(ctx context.Context, p *place, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
+	to, isHere, err := p.owner(q.Task)
+	if err != nil {
+		return err
+	}
+	ctx, stop := r.whileOwned(ctx, q.Task, to.Incarnation)
+	defer stop()
+	if isHere {
+		return here(ctx, p.local)
+	}
+	m, err := question[*engine.Waited](ctx, r, to, q)
+	if err == nil {
+		done(m.Status)
+	}
+	return err
+}
+
+// Watch reads a task's journal from a row on, as it grows, whoever owns the task meanwhile.
+func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
+	return func(yield func(engine.Row, error) bool) {
+		p, err := r.here(ctx)
+		if err != nil {
+			yield(engine.Row{}, err)
+			return
+		}
+		w := &watch{r: r, p: p, task: task, after: after, yield: yield}
+		for wait := (pauses{}); ; {
+			seen := p.views.Current().Generation
+			before := w.after
+			if w.fromOwner(ctx) || w.fromJournal(ctx) {
+				return
+			}
+			if w.after > before {
+				wait = pauses{}
+			}
+			if !r.pause(ctx, p, seen, &wait) {
+				return
+			}
+		}
+	}
+}
+
+// watch is one reading of a journal.
+type watch struct {
+	r     *Router
+	p     *place
+	task  string
+	after int64
+	yield func(engine.Row, error) bool
+}
+
+// fromOwner reads what the owner tells. True: there is nothing more to be read.
+func (w *watch) fromOwner(ctx context.Context) (over bool) {
+	to, isHere, err := w.p.owner(w.task)
+	if err != nil {
+		return false
+	}
+	owned, stop := w.r.whileOwned(ctx, w.task, to.Incarnation)
+	defer stop()
+	rows := w.p.local.Watch
+	if !isHere {
+		rows = func(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
+			return w.r.cfg.Peers.watch(ctx, to, engine.Follow{Task: task, After: after})
+		}
+	}
+	for row, err := range rows(owned, w.task, w.after) {
+		if again(err) {
+			return ctx.Err() != nil
+		}
+		if !w.tell(row, err) {
+			return true
+		}
+	}
+	return ctx.Err() != nil || isHere && owned.Err() == nil // another member may have left off because it leaves
+}
+
+// tell passes on a row. False: it was the last one.
+func (w *watch) tell(row engine.Row, err error) bool {
+	if err != nil {
+		w.yield(engine.Row{}, err)
+		return false
+	}
+	w.after = row.Seq
+	return w.yield(row, nil)
+}
+
+// watched is how much of a journal is read at once.
+var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
+
+// fromJournal reads what there is, when its owner tells nothing. True: there is nothing more to be read.
+func (w *watch) fromJournal(ctx context.Context) (over bool) {
+	for {
+		row, err := w.r.cfg.Journals.Task(ctx, w.task)
+		if errors.Is(err, persistence.ErrNotFound) {
+			w.tell(engine.Row{}, flow.Errorf(flow.NotFound, "there is no task %s", w.task))
+			return true
+		}
+		if err != nil {
+			return ctx.Err() != nil // its owner may be there again when the store is
+		}
+		rows, err := w.r.cfg.Journals.Rows(ctx, w.task, w.after, watched)
+		if err != nil {
+			return ctx.Err() != nil
+		}
+		for _, row := range rows {
+			if !w.tell(engine.Row(row), nil) {
+				return true
+			}
+		}
+		if len(rows) == 0 {
+			return flow.TaskStatus(row.Status).Ended()
+		}
+	}
+}
+
+// whileOwned is a context that ends, too, when somebody else owns the task.
+func (r *Router) whileOwned(ctx context.Context, task, by string) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	g := &guard{r: r, task: task, by: by, cancel: cancel}
+	g.look()
+	return ctx, g.end
+}
+
+// guard looks who owns a task whenever there is a new view.
+type guard struct {
+	r        *Router
+	task, by string
+	cancel   context.CancelFunc
+
+	mu   sync.Mutex
+	over bool
+	stop func() bool
+}
+
+func (g *guard) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
+		return
+	}
+	next := g.r.era.Load().over // before the view is read: a later one ends it
+	to, _, err := g.r.place.Load().owner(g.task)
+	if err != nil || to.Incarnation != g.by || g.r.ctx.Err() != nil {
+		g.cancel()
+		return
+	}
+	g.stop = context.AfterFunc(next, g.look)
+}
+
+func (g *guard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	g.cancel()
+	if g.stop != nil {
+		g.stop()
+	}
+}

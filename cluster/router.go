@@ -1,0 +1,219 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Views is who tells the router how the cluster looks.
+type Views interface {
+	// Current is the newest view that is known; never nil.
+	Current() *View
+	// Changed is closed when there is a view of a later generation than that.
+	Changed(after int64) <-chan struct{}
+	// Look has the store asked for a newer view soon; it does not wait.
+	Look()
+}
+
+// Journals is what the router reads itself when a task's owner cannot be asked.
+type Journals interface {
+	Task(ctx context.Context, id string) (*persistence.TaskRow, error)
+	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
+}
+
+// Plans finds the plan of a version.
+type Plans interface {
+	Plan(ctx context.Context, version string) (*flow.Plan, error)
+}
+
+// RouterConfig says what a router asks. All but Patience is needed.
+type RouterConfig struct {
+	Peers    *Peers
+	Journals Journals
+	Plans    Plans
+	Log      *slog.Logger
+	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline. Default 10 s.
+	Patience time.Duration
+}
+
+// Router is the engine of a whole cluster: what is asked of it goes to the member that owns the task, this one or another.
+type Router struct {
+	cfg    RouterConfig
+	place  atomic.Pointer[place] // nil before Start
+	begun  chan struct{}
+	era    atomic.Pointer[era]
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// place is where the router is.
+type place struct {
+	me    string // incarnation of the member on this host
+	local engine.Engine
+	views Views
+}
+
+// era is the time of one view.
+type era struct {
+	over context.Context
+	end  context.CancelFunc
+}
+
+var _ engine.Engine = (*Router)(nil)
+
+// NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
+func NewRouter(cfg RouterConfig) *Router {
+	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
+	r := &Router{cfg: cfg, begun: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Start tells the router which incarnation of a member it asks on this host, and who tells it of the others. It comes
+// before that member owns anything.
+func (r *Router) Start(me string, local engine.Engine, views Views) {
+	r.place.Store(&place{me, local, views})
+	r.turn()
+	close(r.begun)
+	r.work.Go(r.follow)
+}
+
+// Close ends what waits for other members.
+func (r *Router) Close() {
+	r.cancel()
+	r.work.Wait()
+	if e := r.era.Load(); e != nil {
+		e.end()
+	}
+	r.cfg.Peers.Close()
+}
+
+// follow has those who wait look again whenever the view has changed, and ends lines to members that are gone.
+func (r *Router) follow() {
+	views := r.place.Load().views
+	for {
+		v := views.Current()
+		r.cfg.Peers.Keep(v.Lives)
+		select {
+		case <-views.Changed(v.Generation):
+			r.turn()
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// turn begins the next era before it ends the last one.
+func (r *Router) turn() {
+	next := &era{}
+	next.over, next.end = context.WithCancel(context.Background())
+	if last := r.era.Swap(next); last != nil {
+		last.end()
+	}
+}
+
+// errNobody: nobody owns the task for the moment, because its shard is changing hands.
+var errNobody = errors.New("no member has it for the moment")
+
+// owner is who owns a task as far as it is known here.
+func (p *place) owner(task string) (to persistence.MemberRow, here bool, err error) {
+	v := p.views.Current()
+	to, known := v.OwnerOf(task)
+	if !known || to.Incarnation != p.me && !p.met(v, to) {
+		return to, false, errNobody
+	}
+	return to, to.Incarnation == p.me, nil
+}
+
+// met says whether another member came, or renewed its lease, on this store since this one came. A store that was restored
+// from a copy names members that live on the original, and would carry out there what is asked of them.
+func (p *place) met(v *View, other persistence.MemberRow) bool {
+	me, _ := v.Member(p.me)
+	return other.JoinedAt > me.JoinedAt || other.Until > me.JoinedAt+DefaultTTL.Milliseconds()
+}
+
+// here waits until the router has been started.
+func (r *Router) here(ctx context.Context) (*place, error) {
+	if p := r.place.Load(); p != nil {
+		return p, nil
+	}
+	select {
+	case <-r.begun:
+		return r.place.Load(), nil
+	case <-r.ctx.Done():
+		return nil, errLeaving
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
+
+// again says whether what failed is worth another try: somebody else may own the task now, or soon does, or the one who
+// was asked has stopped waiting.
+func again(err error) bool {
+	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, errAway) || errors.Is(err, errNobody) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// The pauses between two tries. A new view ends them.
+const (
+	firstPause = 10 * time.Millisecond
+	mostPause  = 500 * time.Millisecond
+)
+
+// pauses are those of one caller, each twice as long as the one before.
+type pauses struct{ last time.Duration }
+
+// pause has a newer view looked for, and waits for one, or for a while. False: ctx has ended, or the router.
+func (r *Router) pause(ctx context.Context, p *place, seen int64, of *pauses) bool {
+	of.last = min(max(2*of.last, firstPause), mostPause)
+	p.views.Look()
+	timer := time.NewTimer(of.last)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.views.Changed(seen):
+	case <-ctx.Done():
+		return false
+	case <-r.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// Now is the store's time.
+func (r *Router) Now() time.Time {
+	if p := r.place.Load(); p != nil {
+		return p.local.Now()
+	}
+	return time.Now()
+}
+
+// Ready says whether the member on this host can do its work.
+func (r *Router) Ready() error {
+	p := r.place.Load()
+	if p == nil {
+		return flow.Errorf(flow.Busy, "the member is starting")
+	}
+	return p.local.Ready()
+}
+
+// Poll claims jobs of any member's tasks for a poller of this one.
+func (r *Router) Poll(ctx context.Context, q engine.Poll) (engine.Jobs, error) {
+	p, err := r.here(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.local.Poll(ctx, q)
+}
