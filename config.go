@@ -42,6 +42,22 @@ type Config struct {
 	// WorkerNetworks are the networks that URLs of push workers may be in, besides loopback.
 	WorkerNetworks []netip.Prefix
 
+	// Cluster is the name of the cluster: members with the same store of PostgreSQL are one, and have the same name for it.
+	// Default "troupe".
+	Cluster string
+	// Advertise is the URL under which other members reach this one. Default: that of Listen, if it names a host. A member that
+	// listens nowhere is reached on its own host alone.
+	Advertise string
+	// Gossip is the HOST:PORT where this member hears of others. Default: the host of Listen, port 8071 or, when that is
+	// taken, a free one. Join names members to begin with, as HOST:PORT; none = those that the store knows.
+	Gossip string
+	Join   []string
+	// GossipKeyFile has the keys that gossip is encrypted with, ClusterSecretFile the secret that members prove themselves with
+	// to each other: all members have the same. Both are needed beyond this host, unless Insecure.
+	GossipKeyFile, ClusterSecretFile string
+	// GossipProfile says how soon a silent member is noticed: "fast" (default) or "lan".
+	GossipProfile string
+
 	// AllowScripts lets flows start programs on this host. ScriptDir is where they run and what their
 	// work_dir may not leave; "" = the folder this process runs in, and anywhere.
 	AllowScripts bool

@@ -14,6 +14,7 @@
 package troupe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,11 +54,12 @@ type Engine struct {
 	functions *funcs.Registry
 	workers   *workers.Registry
 	attached  *attached.Sessions
+	company   *company // nil where the store has room for one member only
 	tls       *api.Certificates
 
 	mu     sync.Mutex
 	member *actors.Member
-	clock  atomic.Pointer[actors.Member] // member, for those who need only its time
+	asked  atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
 }
 
 // Open opens the store. Work begins with the first Start, Wait or Serve.
@@ -80,6 +82,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.checkCluster(store.Locked()); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	store = persistence.Newest(store, time.Now)
 	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New(), tls: certificates}
 	funcs.RegisterDemo(e.functions)
@@ -94,65 +100,104 @@ func (e *Engine) HandleJSON(name string, h func(ctx context.Context, job Job) (j
 	e.functions.RegisterRaw(name, h)
 }
 
-// Member is the running member; the first call starts it.
-func (e *Engine) Member(ctx context.Context) (*actors.Member, error) {
+// Member is whom to ask: the running member, or the cluster that it belongs to. The first call starts it.
+func (e *Engine) Member(ctx context.Context) (engine.Engine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.member != nil {
-		return e.member, nil
+	if e.member == nil {
+		if err := e.start(ctx); err != nil {
+			return nil, err
+		}
 	}
-	registry, err := workers.Open(ctx, e.store, workers.Options{
-		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Allow: e.cfg.WorkerNetworks,
+	return *e.asked.Load(), nil
+}
+
+func (e *Engine) start(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.stop(ctx))
+			e.member, e.company, e.attached, e.workers = nil, nil, nil, nil
+		}
+	}()
+	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
+		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learn(), Allow: e.cfg.WorkerNetworks,
 		Self: e.cfg.Name, TLS: e.tls.Client(), Functions: e.functions.Names, Now: e.now, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
-	})
-	if err != nil {
-		return nil, err
+	}); err != nil {
+		return err
 	}
-	sessions := attached.New(attached.Options{Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: registry,
+	e.attached = attached.New(attached.Options{Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
 		Note: e.note, Logs: e.store, Logger: e.cfg.Logger})
-	member, err := actors.Start(ctx, actors.Config{
-		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits, Workers: registry,
+	cfg := e.actors()
+	if e.store.Locked() {
+		if e.member, err = actors.Start(ctx, cfg); err == nil {
+			e.ask(e.member)
+		}
+		return err
+	}
+	if e.company, err = e.newCompany(); err != nil {
+		return err
+	}
+	cfg.Cluster, cfg.URL, cfg.Gossip = e.cfg.Cluster, e.company.url, e.company.gossip.Address()
+	cfg.Others, cfg.Changed = e.company.router.Others(), e.company.pulse
+	if e.member, err = actors.Start(ctx, cfg); err != nil {
+		return err
+	}
+	e.ask(e.company.router)
+	return e.company.join(e.member, e.store)
+}
+
+// learnEvery is how often a member of a cluster looks for workers that registered with another one.
+const learnEvery = 2 * time.Second
+
+func (e *Engine) learn() time.Duration {
+	if e.store.Locked() {
+		return 0
+	}
+	return learnEvery
+}
+
+// ask has everybody ask one engine from now on.
+func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
+
+// actors is how the member works that has no company yet.
+func (e *Engine) actors() actors.Config {
+	return actors.Config{
+		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc: e.functions,
-			flow.ExecHTTP: registry,
+			flow.ExecHTTP: e.workers,
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.store, Logger: e.cfg.Logger}),
 		},
-		Relay:       sessions,
+		Relay:       e.attached,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
-	})
-	if err != nil {
-		sessions.Close()
-		return nil, errors.Join(err, registry.Close(ctx))
 	}
-	e.member, e.workers, e.attached = member, registry, sessions
-	e.clock.Store(member)
-	return member, nil
 }
 
 // now is the store's time as far as it is known: the registry is open before the member has asked.
 func (e *Engine) now() int64 {
-	if m := e.clock.Load(); m != nil {
-		return m.Now().UnixMilli()
+	if asked := e.asked.Load(); asked != nil {
+		return (*asked).Now().UnixMilli()
 	}
 	return time.Now().UnixMilli()
 }
 
 // note keeps what a worker calls the state of its job.
 func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
-	m := e.clock.Load()
-	if m == nil {
+	asked := e.asked.Load()
+	if asked == nil {
 		return nil
 	}
-	_, err := m.Do(ctx, engine.Order{Task: task, Command: n})
+	_, err := (*asked).Do(ctx, engine.Order{Task: task, Command: n})
 	return err
 }
 
-// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says.
+// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
+// what it owns before it stops to answer.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
-	member, err := e.Member(ctx)
+	asked, err := e.Member(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,36 +209,38 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	if err := e.cfg.checkListen(l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	server, err := e.server(member)
+	server, err := e.server(asked)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	ctx, stop := context.WithCancel(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go func() {
+	go func() { // ends with the serving below
+		defer stop()
 		select {
-		case <-member.Lost():
-			stop()
 		case <-ctx.Done():
+			e.company.leave()
+		case <-e.member.Lost():
+		case <-serving.Done():
 		}
 	}()
-	if err := server.Serve(ctx, l); err != nil {
+	if err := server.Serve(serving, l); err != nil {
 		return err
 	}
 	select {
-	case <-member.Lost():
+	case <-e.member.Lost():
 		return errors.New("another member has taken over the store: this one had to end")
 	default:
 		return nil
 	}
 }
 
-func (e *Engine) server(member *actors.Member) (*api.Server, error) {
-	from := api.Member{Engine: member, Store: e.store, Reader: e.reader, Registry: e.workers,
+func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
+	from := api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers,
 		Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 	typed, err := v1.New(v1.Config{
 		Member: from, Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name,
-		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: member, Store: e.store, Reader: e.reader}.Tell},
+		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
 	})
 	if err != nil {
 		return nil, err
@@ -201,24 +248,39 @@ func (e *Engine) server(member *actors.Member) (*api.Server, error) {
 	streams := attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed, streams},
-		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.AllowHosts, Collectors: member.Collectors(),
+		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.member.Collectors(),
+		Apart: e.company.routes(),
 	})
 }
 
 // closeGrace is how long jobs on this member may take to finish when it closes.
 const closeGrace = 10 * time.Second
 
-// Close stops taking work, lets running jobs finish for a while, puts tasks to rest and closes the store.
+// Close stops taking work, hands over what the member owns, lets running jobs finish for a while, puts tasks to rest and
+// closes the store.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.member != nil {
+		e.company.leave()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
+	return errors.Join(e.stop(ctx), e.store.Close())
+}
+
+// stop ends what was started.
+func (e *Engine) stop(ctx context.Context) error {
 	var errs []error
 	if e.member != nil {
 		errs = append(errs, e.member.Stop(ctx))
+	}
+	errs = append(errs, e.company.close())
+	if e.attached != nil {
 		e.attached.Close()
+	}
+	if e.workers != nil {
 		errs = append(errs, e.workers.Close(ctx))
 	}
-	return errors.Join(append(errs, e.store.Close())...)
+	return errors.Join(errs...)
 }

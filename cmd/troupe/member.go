@@ -177,6 +177,9 @@ func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, port, _ := net.SplitHostPort(cfg.Listen); port == "0" {
+		cfg.Listen = listener.Addr().String() // other members are told
+	}
 	engine, err := troupe.Open(ctx, cfg)
 	if err != nil {
 		return nil, errors.Join(taken(err), listener.Close())

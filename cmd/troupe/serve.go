@@ -10,6 +10,7 @@ import (
 type serveCmd struct {
 	memberFlags
 	tlsFlags
+	clusterFlags
 }
 
 func (c *serveCmd) Run(ctx context.Context, a *app) error {
@@ -18,6 +19,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	c.tlsFlags.apply(&cfg)
+	c.clusterFlags.apply(&cfg)
 	m, err := startMember(ctx, cfg)
 	if err != nil {
 		return err

@@ -1,0 +1,170 @@
+package troupe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/cluster"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// company is what a member has of its cluster.
+type company struct {
+	id      cluster.Identity
+	url     string // where other members reach this one
+	log     *slog.Logger
+	gossip  *cluster.Gossip
+	router  *cluster.Router
+	keeper  *cluster.Keeper
+	service *cluster.Service
+	door    net.Listener // for the other members, where the API listens nowhere
+
+	begun chan struct{} // closed when there is a keeper
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+}
+
+// newCompany opens what other members reach. The member comes next: it has to know of it.
+func (e *Engine) newCompany() (*company, error) {
+	c := &company{id: cluster.Identity{Cluster: e.cfg.Cluster}, log: e.cfg.Logger, begun: make(chan struct{})}
+	if err := c.open(&e.cfg); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	peers := cluster.NewPeers(c.id, e.tls.Client(), c.log)
+	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: peers, Journals: e.store, Plans: e.reader})
+	return c, nil
+}
+
+func (c *company) open(cfg *Config) (err error) {
+	if c.id.Secret, err = cfg.clusterSecret(); err != nil {
+		return err
+	}
+	if c.url, err = cfg.url(); err != nil {
+		return err
+	}
+	if c.url == "" {
+		if c.door, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return fmt.Errorf("listening for other members: %w", err)
+		}
+		c.url = "http://" + c.door.Addr().String()
+	}
+	settings, err := cfg.gossip()
+	if err != nil {
+		return err
+	}
+	settings.Known = c.known
+	c.gossip, err = cluster.ListenGossip(settings)
+	return err
+}
+
+// known are the addresses of gossip that the store tells.
+func (c *company) known() (addresses []string) {
+	select {
+	case <-c.begun:
+	default:
+		return nil
+	}
+	for _, m := range c.keeper.Current().Living() {
+		if m.Gossip != "" {
+			addresses = append(addresses, m.Gossip)
+		}
+	}
+	return addresses
+}
+
+// pulse passes on what a renewal of the lease told.
+func (c *company) pulse(p persistence.Pulse) {
+	select {
+	case <-c.begun:
+		c.keeper.Pulse(p)
+	default: // it looks when it begins
+	}
+}
+
+// join has a member take its part: from now on it owns shards.
+func (c *company) join(member *actors.Member, store persistence.Members) error {
+	c.id.Incarnation = member.Incarnation()
+	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
+	c.service = cluster.NewService(member, c.id, c.log)
+	c.router.Start(c.id.Incarnation, member, c.keeper)
+	close(c.begun)
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	if c.door != nil {
+		c.work.Go(func() { c.answer(ctx) })
+	}
+	c.work.Go(func() {
+		if err := c.keeper.Run(ctx); err != nil { // the member itself ends by its lease
+			c.log.Error("the member keeps its part of the cluster no longer", "error", err)
+		}
+	})
+	return c.gossip.Start(c.id.Incarnation)
+}
+
+// answer answers other members where the API listens nowhere.
+func (c *company) answer(ctx context.Context) {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Handler: c.service, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelWarn), BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer context.AfterFunc(ctx, func() { _ = srv.Close() })() // whoever is connected hears that it is gone
+	if err := srv.Serve(c.door); err != nil && ctx.Err() == nil {
+		c.log.Error("other members cannot reach this one any longer", "error", err)
+	}
+}
+
+// routes are what the API's listener serves for other members; none where there is no company.
+func (c *company) routes() map[string]http.Handler {
+	if c == nil {
+		return nil
+	}
+	return map[string]http.Handler{cluster.Path: c.service}
+}
+
+// leaveGrace is how long it may take until others have what this member owns.
+const leaveGrace = 5 * time.Second
+
+// leave hands over what the member owns while it still answers, so that nobody hears that it goes.
+func (c *company) leave() {
+	if c == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
+	defer cancel()
+	if err := c.keeper.Leave(ctx); err != nil {
+		c.log.Warn("not everything was handed over: the others take it when they see that this member has gone", "error", err)
+	}
+}
+
+// close ends it. The member has gone.
+func (c *company) close() error {
+	if c == nil {
+		return nil
+	}
+	if c.gossip != nil {
+		c.gossip.Leave()
+		c.gossip.Close()
+	}
+	if c.stop != nil {
+		c.stop()
+	}
+	if c.router != nil {
+		c.router.Close()
+	}
+	c.work.Wait()
+	if c.door == nil {
+		return nil
+	}
+	if err := c.door.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

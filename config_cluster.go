@@ -1,0 +1,133 @@
+package troupe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/cluster"
+)
+
+// gossipPort is where members gossip unless they are told otherwise; when it is taken a free one is.
+const gossipPort = "8071"
+
+// checkCluster refuses settings of a cluster that cannot work. locked: the store has room for one member only.
+func (c *Config) checkCluster(locked bool) error {
+	if locked {
+		for flag, set := range map[string]bool{"cluster": c.Cluster != "", "gossip": c.Gossip != "", "join": len(c.Join) > 0,
+			"advertise": c.Advertise != "", "gossip-key-file": c.GossipKeyFile != "", "cluster-secret-file": c.ClusterSecretFile != ""} {
+			if set {
+				return fmt.Errorf("--%s: a store of SQLite is one member's alone; members of a cluster share a store of PostgreSQL (--store postgres://…)", flag)
+			}
+		}
+		return nil
+	}
+	if _, err := c.url(); err != nil {
+		return err
+	}
+	return c.checkSecrets()
+}
+
+// url is where other members reach this one; "" when it listens nowhere.
+func (c *Config) url() (string, error) {
+	if c.Advertise != "" {
+		u, err := url.Parse(c.Advertise)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return "", fmt.Errorf("--advertise %q is no URL: write %s://HOST:PORT", c.Advertise, c.Scheme())
+		}
+		return strings.TrimSuffix(c.Advertise, "/"), nil
+	}
+	if c.Listen == "" {
+		return "", nil
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return "", fmt.Errorf("listen address %q: %w", c.Listen, err)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		return "", fmt.Errorf("--listen %s names no host that other members could call: say with --advertise %s://HOST:%s where they reach this one", c.Listen, c.Scheme(), port)
+	}
+	return c.Scheme() + "://" + c.Listen, nil
+}
+
+// checkSecrets refuses to let strangers take part: beyond this host members need a key and a secret.
+func (c *Config) checkSecrets() error {
+	if c.Insecure {
+		return nil
+	}
+	u, err := c.url()
+	if err != nil {
+		return err
+	}
+	for _, addr := range []string{strings.TrimPrefix(strings.TrimPrefix(u, "http://"), "https://"), c.Gossip} {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			host = addr
+		}
+		if ip, err := netip.ParseAddr(host); host == "" || host == "localhost" || err == nil && ip.IsLoopback() {
+			continue
+		}
+		for flag, file := range map[string]string{"gossip-key-file": c.GossipKeyFile, "cluster-secret-file": c.ClusterSecretFile} {
+			if file == "" {
+				return fmt.Errorf("members of a cluster can be reached from other hosts at %s: give all of them the same --%s, listen on 127.0.0.1, or allow it explicitly (--insecure)", host, flag)
+			}
+		}
+	}
+	return nil
+}
+
+// gossip is how a member hears of the others: on the host it listens on, under the name it is reached by.
+func (c *Config) gossip() (cluster.GossipConfig, error) {
+	settings := cluster.GossipConfig{Cluster: c.Cluster, Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
+	if settings.Listen == "" {
+		host, _, err := net.SplitHostPort(cmp.Or(c.Listen, "127.0.0.1:0"))
+		if err != nil {
+			return settings, fmt.Errorf("listen address %q: %w", c.Listen, err)
+		}
+		settings.Listen = net.JoinHostPort(host, gossipPort)
+	}
+	if u, err := url.Parse(c.Advertise); err == nil {
+		settings.Advertise = u.Hostname()
+	}
+	if c.GossipKeyFile != "" {
+		text, err := os.ReadFile(c.GossipKeyFile)
+		if err == nil {
+			settings.Keys, err = cluster.ParseKeys(text)
+		}
+		if err != nil {
+			return settings, fmt.Errorf("--gossip-key-file %s: %w", c.GossipKeyFile, err)
+		}
+	}
+	return settings, nil
+}
+
+// clusterSecret reads the secret that members prove themselves with; no file = none.
+func (c *Config) clusterSecret() (string, error) {
+	if c.ClusterSecretFile == "" {
+		return "", nil
+	}
+	content, err := os.ReadFile(c.ClusterSecretFile)
+	secret := strings.TrimSpace(string(content))
+	if err == nil && secret == "" {
+		err = errors.New("there is no secret in it")
+	}
+	if err != nil {
+		return "", fmt.Errorf("--cluster-secret-file %s: %w", c.ClusterSecretFile, err)
+	}
+	return secret, nil
+}
+
+// hosts are the names that the API is called by, besides its address: also the one that other members use.
+func (c *Config) hosts() []string {
+	u, err := url.Parse(c.Advertise)
+	if err != nil || c.Advertise == "" {
+		return c.AllowHosts
+	}
+	return append(slices.Clone(c.AllowHosts), u.Hostname())
+}

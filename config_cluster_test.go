@@ -1,0 +1,66 @@
+package troupe
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
+	const locked, shared = true, false
+	for name, tt := range map[string]struct {
+		cfg    Config
+		locked bool
+		want   string
+	}{
+		"a cluster on SQLite":             {Config{Join: []string{"b:8071"}}, locked, "--join: a store of SQLite is one member's alone"},
+		"SQLite alone":                    {Config{Listen: "0.0.0.0:8070"}, locked, ""},
+		"nothing is said":                 {Config{}, shared, ""},
+		"loopback":                        {Config{Listen: "127.0.0.1:8070"}, shared, ""},
+		"localhost":                       {Config{Listen: "localhost:8070"}, shared, ""},
+		"no host to be reached at":        {Config{Listen: ":8070"}, shared, "say with --advertise http://HOST:8070"},
+		"every host":                      {Config{Listen: "0.0.0.0:8070", TLSCert: "c"}, shared, "say with --advertise https://HOST:8070"},
+		"no URL":                          {Config{Advertise: "member-1:8070"}, shared, "--advertise \"member-1:8070\" is no URL"},
+		"beyond this host":                {Config{Listen: "0.0.0.0:8070", Advertise: "http://member-1:8070", GossipKeyFile: "k"}, shared, "give all of them the same --cluster-secret-file"},
+		"gossip beyond this host":         {Config{Listen: "127.0.0.1:8070", Gossip: "10.0.0.1:8071", ClusterSecretFile: "s"}, shared, "the same --gossip-key-file"},
+		"beyond this host with secrets":   {Config{Advertise: "http://member-1:8070", GossipKeyFile: "k", ClusterSecretFile: "s"}, shared, ""},
+		"beyond this host and explicitly": {Config{Advertise: "http://member-1:8070", Insecure: true}, shared, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tt.cfg.checkCluster(tt.locked)
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestGossipListensWhereTheAPIDoesUnlessItIsTold(t *testing.T) {
+	cfg := Config{Listen: "127.0.0.1:9000"}
+	settings, err := cfg.gossip()
+	require.NoError(t, err)
+	require.Equal(t, []any{"127.0.0.1:8071", true, ""}, []any{settings.Listen, settings.Fallback, settings.Advertise})
+	cfg = Config{Listen: "0.0.0.0:9000", Advertise: "https://member-1:9000", Gossip: "0.0.0.0:9001"}
+	settings, err = cfg.gossip()
+	require.NoError(t, err)
+	require.Equal(t, []any{"0.0.0.0:9001", false, "member-1"}, []any{settings.Listen, settings.Fallback, settings.Advertise})
+	require.Equal(t, []string{"member-1"}, cfg.hosts(), "it is called by that name")
+}
+
+func TestSecretsThatAreNoneAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(" \n"), 0o600))
+	cfg := Config{ClusterSecretFile: file, GossipKeyFile: file}
+	_, err := cfg.clusterSecret()
+	require.ErrorContains(t, err, "--cluster-secret-file "+file+": there is no secret in it")
+	_, err = cfg.gossip()
+	require.ErrorContains(t, err, "--gossip-key-file "+file)
+	require.NoError(t, os.WriteFile(file, []byte(" open sesame\n"), 0o600))
+	secret, err := cfg.clusterSecret()
+	require.NoError(t, err)
+	require.Equal(t, "open sesame", secret)
+}
