@@ -108,6 +108,10 @@ func TestCrash(t *testing.T) {
 		t.Parallel()
 		killMember(t, p, "Postgres", pgtest.DSN(t))
 	})
+	t.Run("a killed member of three", func(t *testing.T) {
+		t.Parallel()
+		killOneOfThree(t, p)
+	})
 	t.Run("a killed Postgres", func(t *testing.T) {
 		t.Parallel()
 		killPostgres(t, p)
