@@ -46,8 +46,16 @@ func number(t *testing.T, variable string) (n uint64, given bool) {
 	return n, true
 }
 
+// theMembers are as many as a production deployment begins with.
+const theMembers = 3
+
+func TestMembersOutlastFaults(t *testing.T) {
+	p := newPlan(t, 6, 500)
+	p.outlast(t, theMembers)
+}
+
 func TestOneMemberOutlastsFaults(t *testing.T) {
-	p := newPlan(t, 3, 150)
+	p := newPlan(t, 2, 100)
 	p.outlast(t, 1)
 }
 

@@ -44,6 +44,8 @@ type site struct {
 	loopback bool   // all of that is loopback
 }
 
+func (s site) url() string { return "http://" + net.JoinHostPort(s.name, strconv.Itoa(s.api)) }
+
 func (s site) base() string { return "http://" + net.JoinHostPort(s.front, strconv.Itoa(s.api)) }
 
 func (s site) listen() string { return net.JoinHostPort(s.bind, strconv.Itoa(s.api)) }

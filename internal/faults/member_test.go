@@ -49,6 +49,11 @@ func (m *member) flags() []string {
 	site := m.site()
 	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", site.store, database), "--listen", site.listen(),
 		"--name", m.name, "--allow-scripts", "--idle-after", "400ms", "--worker-save", "500ms", "--worker-ttl", "60s", "--visibility", "5s"}
+	flags = append(flags, "--cluster", "company", "--gossip", site.gossips(), "--advertise", site.url(),
+		"--gossip-key-file", m.path("gossip.key"), "--cluster-secret-file", m.path("secret"))
+	if m.i > 0 { // the first one finds the others in the store
+		flags = append(flags, "--join", m.hosts.site(0).seed())
+	}
 	if !site.loopback {
 		flags = append(flags, "--insecure", "--allow-host", "*", "--worker-network", "10.213.0.0/16")
 	}

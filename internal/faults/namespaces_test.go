@@ -34,8 +34,9 @@ const front link = 2
 func newNamespaces(n, storePort int) (*namespaces, error) {
 	ns := &namespaces{storePort: storePort}
 	var script strings.Builder
-	for _, b := range bridges {
-		fmt.Fprintf(&script, "link add br%[1]s type bridge\nlink set br%[1]s up\naddr add %[2]s1/24 dev br%[1]s\n", b.letter, b.network)
+	for i, b := range bridges {
+		// A bridge has an address of its own: else it is that of one of its ports, and changes when that one is cut.
+		fmt.Fprintf(&script, "link add br%[1]s address 02:00:00:00:00:%02[3]x type bridge\nlink set br%[1]s up\naddr add %[2]s1/24 dev br%[1]s\n", b.letter, b.network, i+1)
 	}
 	if err := ip(script.String()); err != nil {
 		return nil, err

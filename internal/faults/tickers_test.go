@@ -1,0 +1,123 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// ticker is a task that moves all the time, so that its journal tells when it could not.
+const ticker = `
+start: wait
+nodes:
+  wait: {kind: timer, params: {delay_ms: 50}}
+  work: {exec_type: local_func, func: upper, params: {text: tick}, post: {output_key: said}}
+edges:
+  - {from: wait, action: default, to: work}
+  - {from: work, action: default, to: wait}
+`
+
+// startTickers starts n of them.
+func (c *company) startTickers(ctx context.Context, n int) (tasks []string) {
+	require.NoError(c.t, c.client.Publish(ctx, "ticker", []byte(ticker)))
+	for i := range n {
+		started, err := c.client.Start(ctx, fmt.Sprintf("ticker-%d", i), "ticker", map[string]any{})
+		require.NoError(c.t, err)
+		tasks = append(tasks, started.ID)
+	}
+	return tasks
+}
+
+// stopTickers cancels them.
+func (c *company) stopTickers(ctx context.Context, tasks []string) {
+	for _, task := range tasks {
+		require.NoError(c.t, c.client.Do(ctx, task, "cancel", "stop-"+task, nil))
+	}
+}
+
+// beats are the times at which tasks moved, as their journals have it, by task.
+type beats map[string][]time.Time
+
+// readBeats reads the journals of tasks.
+func (c *company) readBeats(ctx context.Context, tasks []string) beats {
+	b := beats{}
+	var task string
+	var at int64
+	require.NoError(c.t, c.query(ctx, "SELECT task, at FROM task_events WHERE task = ANY($1) ORDER BY task, seq", tasks, []any{&task, &at}, func() {
+		b[task] = append(b[task], time.UnixMilli(at))
+	}))
+	return b
+}
+
+// since tells how long after a moment the last of the tasks moved again.
+func (b beats) since(moment time.Time) (last time.Duration) {
+	for _, times := range b {
+		for _, at := range times {
+			if at.After(moment) {
+				last = max(last, at.Sub(moment))
+				break
+			}
+		}
+	}
+	return last
+}
+
+// longest is the longest pause of any task that touches a span of time.
+func (b beats) longest(from, to time.Time) (pause time.Duration) {
+	for _, times := range b {
+		for i := 1; i < len(times); i++ {
+			if times[i].After(from) && times[i-1].Before(to) {
+				pause = max(pause, times[i].Sub(times[i-1]))
+			}
+		}
+	}
+	return pause
+}
+
+// lengths are how many rows the journals of tasks have.
+func (c *company) lengths(ctx context.Context, tasks []string) (map[string]int64, error) {
+	lengths := map[string]int64{}
+	var task string
+	var length int64
+	err := c.query(ctx, "SELECT task, max(seq) FROM task_events WHERE task = ANY($1) GROUP BY task", tasks, []any{&task, &length}, func() {
+		lengths[task] = length
+	})
+	return lengths, err
+}
+
+// haveGrown says whether all journals have grown, and by more than was on its way to the store.
+func (c *company) haveGrown(ctx context.Context, before map[string]int64) error {
+	now, err := c.lengths(ctx, slices.Collect(maps.Keys(before)))
+	if err != nil {
+		return err
+	}
+	for task, length := range before {
+		if now[task] < length+5 {
+			return fmt.Errorf("task %s has %d rows now, %d before", task, now[task], length)
+		}
+	}
+	return nil
+}
+
+// query looks into the store beside all members.
+func (c *company) query(ctx context.Context, statement string, argument any, row []any, each func()) error {
+	conn, err := pgx.Connect(ctx, c.server.DSN(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, statement, argument)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, row, func() error {
+		each()
+		return nil
+	})
+	return err
+}
