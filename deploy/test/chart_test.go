@@ -208,7 +208,7 @@ func TestProbesAskTheRoutesThatAreThere(t *testing.T) {
 		}
 		// The pause, and what a member takes to hand over.
 		pause := c.Lifecycle.PreStop.Sleep.Seconds
-		require.GreaterOrEqual(t, *o.set.Spec.Template.Spec.TerminationGracePeriodSeconds, pause+20)
+		require.GreaterOrEqual(t, *o.set.Spec.Template.Spec.TerminationGracePeriodSeconds, pause+25)
 	}
 }
 

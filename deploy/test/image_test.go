@@ -67,9 +67,6 @@ func isKey(t *testing.T, text []byte) {
 	require.Len(t, key, 32)
 }
 
-// cluster are the variables of a member that has others beside it.
-var cluster = []string{"TROUPE_CLUSTER", "TROUPE_GOSSIP", "TROUPE_JOIN", "TROUPE_ADVERTISE", "TROUPE_GOSSIP_KEY_FILE", "TROUPE_CLUSTER_SECRET_FILE", "TROUPE_GOSSIP_PROFILE"}
-
 func TestVariablesInTheFilesAreTheProgramsOwn(t *testing.T) {
 	help := output(t, program, "serve", "--help") + output(t, program, "worker", "--help")
 	known := regexp.MustCompile(`\$(TROUPE_[A-Z_]+)`).FindAllString(help, -1)
@@ -79,9 +76,7 @@ func TestVariablesInTheFilesAreTheProgramsOwn(t *testing.T) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, name := range regexp.MustCompile(`TROUPE_[A-Z_]+`).FindAllString(string(text), -1) {
-			if !slices.Contains(cluster, name) {
-				require.Contains(t, known, "$"+name, file)
-			}
+			require.Contains(t, known, "$"+name, file)
 		}
 	}
 }
