@@ -92,7 +92,10 @@ func (c *Config) gossip() (cluster.GossipConfig, error) {
 		}
 		settings.Listen = net.JoinHostPort(host, gossipPort)
 	}
-	if u, err := url.Parse(c.Advertise); err == nil {
+	host, _, _ := net.SplitHostPort(c.Gossip) // what is wrong with it, gossip says itself
+	ip, err := netip.ParseAddr(host)
+	concrete := err == nil && !ip.IsUnspecified() // then others are told this one: a name may not be known yet, or still stand for another
+	if u, err := url.Parse(c.Advertise); err == nil && !concrete {
 		settings.Advertise = u.Hostname()
 	}
 	if c.GossipKeyFile != "" {

@@ -64,3 +64,11 @@ func TestSecretsThatAreNoneAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "open sesame", secret)
 }
+
+func TestGossipTellsItsOwnAddressBeforeTheNameOfTheMember(t *testing.T) {
+	for gossip, want := range map[string]string{"": "member-1", ":8071": "member-1", "0.0.0.0:8071": "member-1", "10.0.0.1:8071": "", "[fd00::1]:8071": ""} {
+		settings, err := (&Config{Listen: ":8070", Advertise: "https://member-1:8070", Gossip: gossip}).gossip()
+		require.NoError(t, err)
+		require.Equal(t, want, settings.Advertise, gossip)
+	}
+}
