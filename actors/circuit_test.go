@@ -87,6 +87,7 @@ type line struct {
 	circuit *circuit
 	self    string
 	hold    func(engine.Order) // before an order is brought
+	mute    bool               // nobody is told of jobs
 }
 
 func (l *line) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
@@ -157,6 +158,9 @@ func (l *line) Alive() (all []string) {
 }
 
 func (l *line) Wanted(jobs []engine.Offer) {
+	if l.mute {
+		return
+	}
 	l.circuit.mu.Lock()
 	defer l.circuit.mu.Unlock()
 	for incarnation, th := range l.circuit.members {
@@ -188,6 +192,12 @@ type ledger struct {
 
 func newLedger() *ledger {
 	return &ledger{times: map[string]int{}, begun: make(chan string, 10_000), free: make(chan struct{})}
+}
+
+// freed lets all jobs go at once.
+func (l *ledger) freed() *ledger {
+	close(l.free)
+	return l
 }
 
 // carrier is a function of one member.

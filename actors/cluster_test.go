@@ -148,6 +148,9 @@ func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
 	require.Empty(t, l.repeated())
 }
 
+const aJobAndATimer = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"timer","params":{"delay_ms":1}}},
+	"edges":[{"from":"a","action":"default","to":"b"}]}`
+
 func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
 	committing, release := make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
@@ -159,9 +162,9 @@ func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
 		return faulty.Fault{}
 	}})
 	c := newCircuit(store)
-	a := c.join(t, withFunc(increment))
+	a := c.join(t, withFunc(newLedger().freed().carrier("a")))
 	c.give(a, persistence.AllShards()...)
-	id := a.begin(t, a.publish(t, chainOfThree), `{"n":1}`)
+	id := a.begin(t, a.publish(t, aJobAndATimer), `{}`)
 	<-committing
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
@@ -349,6 +352,20 @@ func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
 			require.Equal(t, flow.TaskCompleted, c.ended(t, got[0].Job.Task).State.Status)
 		})
 	}
+}
+
+func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
+	c := newCircuit(nil)
+	a := c.join(t, actors.Config{})
+	c.give(a, persistence.AllShards()...)
+	c.lines[a].mute = true
+	b := c.join(t, actors.Config{})
+	version := a.publish(t, queueOf("x"))
+	require.Empty(t, b.poll(t, 0, 1, "x"))
+	a.begin(t, version, `{}`)
+	require.Len(t, b.poll(t, patience, 1, "x"), 1)
+	a.begin(t, version, `{}`)
+	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
 
 func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
