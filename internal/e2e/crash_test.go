@@ -241,13 +241,14 @@ func putToSleep(t *testing.T, p *plan) {
 	s.visibility = shortVisibility
 	s.open(t.Context())
 	naps := (p.kills + 4) / 5
-	e := s.storm(p.tasks, naps, func(int) {
+	e := s.storm(p.tasks, naps, func(nap int) {
 		s.ready()
 		time.Sleep(millis(rng, 300, 1200))
 		require.NoError(t, s.member.Freeze())
 		address := freeAddress(t)
 		successor := s.serve("successor", address)
 		s.readyAt(successor, address)
+		s.said("successor", "a member was fenced", nap+1)
 		time.Sleep(millis(rng, 0, 1000))
 		require.NoError(t, s.member.Thaw())
 		var exit *exec.ExitError

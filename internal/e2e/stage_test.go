@@ -222,6 +222,14 @@ func (s *stage) reachable(name string) {
 	}, patience, 10*time.Millisecond, "worker %s does not answer", name)
 }
 
+// said waits until a process has said something for the nth time.
+func (s *stage) said(name, what string, n int) {
+	require.Eventually(s.t, func() bool {
+		text, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
+		return err == nil && strings.Count(string(text), what) >= n
+	}, patience, 10*time.Millisecond, "%s has not said %q", name, what)
+}
+
 // crash kills the member.
 func (s *stage) crash() { s.member.Kill() }
 
