@@ -84,6 +84,14 @@ func (c *Closing) subject(s *State) json.RawMessage {
 	return append(b, '}')
 }
 
+// cutShort is how a task ends that does not close as far as it had to. It has not completed: its finally might have failed.
+func (c *Closing) cutShort() TaskStatus {
+	if c.Status == TaskCompleted {
+		return TaskCanceled
+	}
+	return c.Status
+}
+
 // closes says whether a scope is the one in which the task closes.
 func (s *State) closes(sc *Scope) bool { return s.Closing != nil && s.Closing.Scope == sc }
 

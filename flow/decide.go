@@ -251,7 +251,7 @@ func (d *decider) cancel(c Cancel) error {
 	case d.s.Status.Ended():
 	case closing != nil && c.Force:
 		d.withdrawAll(closing.Scope)
-		d.emit(Event{Type: TaskEnded, Status: string(closing.Status), Error: cmp.Or(closing.Error, "canceled before everything was undone")})
+		d.emit(Event{Type: TaskEnded, Status: string(closing.cutShort()), Error: cmp.Or(closing.Error, "canceled before everything was undone")})
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
 		d.emit(Event{Type: CancelAsked})

@@ -1,0 +1,22 @@
+package flow_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
+)
+
+// Whatever a finally that is cut short would have come to: with it the task might have failed.
+func TestATaskWhoseFinallyIsCutShortByForceIsNotCompleted(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"start":"a","finally":"last","nodes":{"a":{"service":"echo"},"last":{"kind":"timer","params":{"delay_ms":1000}}}}`))
+	tb.tell(flow.Start{Version: "v"})
+	tb.tell(flow.Report{Address: tb.open()[0], Output: []byte("1")})
+	require.Equal(t, flow.TaskCompleted, tb.state.Closing.Status)
+	_, err := tb.do(flow.Cancel{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCanceled, tb.state.Status)
+	require.Equal(t, "canceled before everything was undone", tb.state.Error)
+}
