@@ -229,7 +229,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	}
 	select {
 	case <-e.member.Lost():
-		return errors.New("another member has taken over the store: this one had to end")
+		return errors.New("the member was fenced off, since its lease had run out: it had to end, others do its work")
 	default:
 		return nil
 	}

@@ -148,7 +148,7 @@ func (l *lease) tell(err error) {
 	switch failing := !before.IsZero(); {
 	case errors.Is(err, persistence.ErrFenced):
 		if closed(l.lost()) {
-			l.m.log.Error("another member has taken over the store: this one ends", "member", l.m.cfg.Name)
+			l.m.log.Error("the member was fenced off, since its lease had run out: it ends, others do its work", "member", l.m.cfg.Name)
 		}
 	case err != nil && !failing && l.m.ctx.Err() == nil:
 		l.m.log.Warn("the lease could not be renewed: trying on", "error", err)

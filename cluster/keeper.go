@@ -61,6 +61,7 @@ type Keeper struct {
 	work   sync.WaitGroup
 	view   atomic.Pointer[View]
 	moves  moves
+	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
 
 	mu    sync.Mutex
 	newer chan struct{} // closed when there is a view of a later generation
@@ -95,7 +96,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	return k
 }
 
-// Run keeps until ctx ends (nil), or the member was fenced (persistence.ErrFenced). It may be called once.
+// Run keeps until ctx ends or the member has left (nil), or the member was fenced (persistence.ErrFenced). It may be called once.
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer close(k.ended)
@@ -103,10 +104,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer cancel()
 	for {
 		again, err := k.look(ctx)
-		if ctx.Err() != nil {
+		fenced := errors.Is(err, persistence.ErrFenced)
+		if ctx.Err() != nil || fenced && k.leaves.Load() {
 			return nil
 		}
-		if errors.Is(err, persistence.ErrFenced) {
+		if fenced {
 			return fmt.Errorf("cluster: member %s: %w", k.me, err)
 		}
 		k.tell(err)
@@ -366,6 +368,7 @@ func (k *Keeper) Pulse(p persistence.Pulse) {
 // Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and afterwards: the member
 // lives and knows the others until it gives its lease back.
 func (k *Keeper) Leave(ctx context.Context) error {
+	k.leaves.Store(true)
 	if err := k.cfg.Store.Drain(ctx, k.me); err != nil {
 		return fmt.Errorf("cluster: leave: %w", err)
 	}
