@@ -161,6 +161,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p.claiming--
 	if a.err == nil {
 		q.m.metrics.dispatched(a.at - a.ref.at)
+		a.got.ClaimedAt = a.at // its time counts from when it was asked for
 		p.got = append(p.got, *a.got)
 	} else {
 		p.lack(a.ref)
