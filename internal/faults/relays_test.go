@@ -32,6 +32,9 @@ type relays struct {
 func newRelays(n, storePort int) (*relays, error) {
 	first := 20000 + rand.IntN(5900)*2 // below the ports that the kernel hands out
 	r := &relays{block: 1 + rand.IntN(250), ports: [2]int{first, first + 1}, storePort: storePort, pids: make([]atomic.Int64, n)}
+	for range n { // all before anybody can ask for one
+		r.gates = append(r.gates, [2]*gate{newGate(), newGate()})
+	}
 	err := each(n, r.add)
 	if err != nil {
 		return nil, errors.Join(err, r.close())
@@ -43,7 +46,6 @@ func newRelays(n, storePort int) (*relays, error) {
 }
 
 func (r *relays) add(i int) error {
-	r.gates = append(r.gates, [2]*gate{newGate(), newGate()})
 	for _, port := range r.ports {
 		target := net.JoinHostPort(r.address(1, i), strconv.Itoa(port))
 		err := r.listen(net.JoinHostPort(r.address(2, i), strconv.Itoa(port)), target, func(from net.Addr) []*gate {
