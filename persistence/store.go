@@ -282,6 +282,7 @@ type Version struct {
 // Workers keeps the registry across restarts.
 type Workers interface {
 	PutWorker(ctx context.Context, w Worker) error // upsert by ID
+	// TouchWorkers notes signs of life. Times only go forward: members may hear of one worker in any order.
 	TouchWorkers(ctx context.Context, beats []Heartbeat) error
 	ListWorkers(ctx context.Context) ([]Worker, error) // in order of first registration
 	DeleteWorker(ctx context.Context, id string) error // an unknown one is no error
@@ -297,6 +298,8 @@ type Worker struct {
 	Load          int
 	LastHeartbeat int64
 	RegisteredAt  int64 // first registration
+	JoinedAt      int64 // last registration; 0 = not known
+	PolledAt      int64 // when it last asked for jobs; 0 = not known
 }
 
 // Heartbeat is a sign of life.
@@ -304,6 +307,8 @@ type Heartbeat struct {
 	ID   string
 	Load int
 	At   int64
+	// PolledAt is when the worker last asked for jobs, if it has.
+	PolledAt int64
 }
 
 // Logs keeps what scripts and workers printed, by attempt.

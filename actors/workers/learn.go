@@ -84,18 +84,28 @@ func (r *Registry) hear(w persistence.Worker) {
 	known := r.byID[w.ID]
 	if known == nil {
 		p := &pulse{}
-		p.last.Store(w.LastHeartbeat)
-		p.load.Store(int64(w.Load))
+		p.learn(w)
 		r.place(w, p)
 		return
 	}
-	if w.LastHeartbeat > known.last.Load() { // it was heard elsewhere
-		known.last.Store(w.LastHeartbeat)
-		known.load.Store(int64(w.Load))
-	}
+	known.learn(w)
 	if !sameRegistration(known.Worker, w) {
 		r.place(w, known.pulse)
 	}
+}
+
+// pollsDiffer is by how much the clocks of two members may: a poll at another member counts so much earlier, lest it be taken
+// for one that came after the claim which it led to.
+const pollsDiffer = time.Second
+
+// learn takes what the store says, where it is newer: the worker was heard elsewhere.
+func (p *pulse) learn(w persistence.Worker) {
+	if w.LastHeartbeat > p.last.Load() {
+		p.last.Store(w.LastHeartbeat)
+		p.load.Store(int64(w.Load))
+	}
+	p.joined.Store(max(p.joined.Load(), w.JoinedAt))
+	p.polled.Store(max(p.polled.Load(), w.PolledAt-pollsDiffer.Milliseconds()))
 }
 
 func sameRegistration(a, b persistence.Worker) bool {

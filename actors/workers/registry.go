@@ -96,8 +96,8 @@ type pulse struct {
 	last    atomic.Int64 // Unix milliseconds
 	load    atomic.Int64 // as the worker says
 	calls   atomic.Int64 // of this member's, in flight
-	joined  atomic.Int64 // its last registration with this registry; 0 = it was before
-	polled  atomic.Int64 // its last poll here
+	joined  atomic.Int64 // its last registration; 0 = not known
+	polled  atomic.Int64 // its last poll, as far as it is known
 	heard   atomic.Bool  // by this registry; what came before is from the store
 	unsaved atomic.Bool
 	silent  atomic.Bool // its last call got no answer
@@ -114,8 +114,7 @@ func Open(ctx context.Context, store persistence.Workers, opts Options) (*Regist
 	}
 	for _, w := range known {
 		p := &pulse{}
-		p.last.Store(w.LastHeartbeat)
-		p.load.Store(int64(w.Load))
+		p.learn(w)
 		r.put(w, p)
 	}
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -151,7 +150,7 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	}
 	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
-	w.RegisteredAt = w.LastHeartbeat
+	w.RegisteredAt, w.JoinedAt = w.LastHeartbeat, w.LastHeartbeat
 	p := &pulse{}
 	if old := r.find(w.ID); old != nil {
 		w.RegisteredAt, p = old.RegisteredAt, old.pulse
@@ -161,7 +160,7 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	if err := r.store.PutWorker(ctx, w); err != nil {
 		return fmt.Errorf("store worker %q: %w", w.ID, err)
 	}
-	p.joined.Store(w.LastHeartbeat)
+	p.joined.Store(w.JoinedAt)
 	p.beat(w.LastHeartbeat, 0)
 	r.put(w, p)
 	return nil
@@ -223,6 +222,7 @@ func (p *pulse) beat(now int64, load int) {
 func (r *Registry) Polled(id string) {
 	if w := r.find(id); w != nil {
 		w.polled.Store(r.opts.Now())
+		w.unsaved.Store(true) // those who own its claims need to know
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *Registry) save(ctx context.Context) error {
 	var from []*worker
 	for _, w := range r.snapshot() {
 		if w.unsaved.Swap(false) {
-			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()), At: w.last.Load()})
+			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()), At: w.last.Load(), PolledAt: w.polled.Load()})
 			from = append(from, w)
 		}
 	}

@@ -19,6 +19,7 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	}
 	if i := s.worker(w.ID); i >= 0 {
 		w.RegisteredAt = s.workers[i].RegisteredAt
+		w.PolledAt = max(w.PolledAt, s.workers[i].PolledAt)
 		s.workers[i] = w
 		return nil
 	}
@@ -38,7 +39,8 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 	defer leave()
 	for _, b := range beats {
 		if i := s.worker(b.ID); i >= 0 {
-			s.workers[i].Load, s.workers[i].LastHeartbeat = b.Load, b.At
+			w := &s.workers[i]
+			w.Load, w.LastHeartbeat, w.PolledAt = b.Load, max(w.LastHeartbeat, b.At), max(w.PolledAt, b.PolledAt)
 		}
 	}
 	return nil

@@ -14,10 +14,10 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 		return err
 	}
 	return s.write(ctx, "put a worker", func(t tx) error {
-		_, err := t.exec(`INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		_, err := t.exec(`INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels, secret = excluded.secret,
-				load = excluded.load, last_heartbeat = excluded.last_heartbeat`,
-			w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load, w.LastHeartbeat, w.RegisteredAt)
+				load = excluded.load, last_heartbeat = excluded.last_heartbeat, joined_at = excluded.joined_at, polled_at = max(workers.polled_at, excluded.polled_at)`,
+			w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load, w.LastHeartbeat, w.RegisteredAt, w.JoinedAt, w.PolledAt)
 		return err
 	})
 }
@@ -25,7 +25,7 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
 	return s.write(ctx, "touch workers", func(t tx) error {
 		for _, b := range beats {
-			if _, err := t.exec("UPDATE workers SET load = ?, last_heartbeat = ? WHERE id = ?", b.Load, b.At, b.ID); err != nil {
+			if _, err := t.exec("UPDATE workers SET load = ?, last_heartbeat = max(last_heartbeat, ?), polled_at = max(polled_at, ?) WHERE id = ?", b.Load, b.At, b.PolledAt, b.ID); err != nil {
 				return err
 			}
 		}
@@ -35,7 +35,7 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 	return read(ctx, &s.readers, "list workers", listing.ScanWorker,
-		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at FROM workers ORDER BY n")
+		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at FROM workers ORDER BY n")
 }
 
 func (s *store) DeleteWorker(ctx context.Context, id string) error {

@@ -41,6 +41,15 @@ var workers = []behavior{
 		require.Equal(w, []persistence.Worker{{ID: "a"}, {ID: "b", Load: 4, LastHeartbeat: 7}}, w.workers())
 		require.NoError(w, w.TouchWorkers(w.ctx(), nil))
 	}},
+	{"what is heard late of a worker does not set its times back", func(w *world) {
+		w.put(persistence.Worker{ID: "a", JoinedAt: 3})
+		require.NoError(w, w.TouchWorkers(w.ctx(), []persistence.Heartbeat{{ID: "a", Load: 1, At: 9, PolledAt: 5}}))
+		require.NoError(w, w.TouchWorkers(w.ctx(), []persistence.Heartbeat{{ID: "a", Load: 2, At: 7, PolledAt: 6}}))
+		require.NoError(w, w.TouchWorkers(w.ctx(), []persistence.Heartbeat{{ID: "a", Load: 2, At: 7}}))
+		require.Equal(w, []persistence.Worker{{ID: "a", Load: 2, LastHeartbeat: 9, JoinedAt: 3, PolledAt: 6}}, w.workers())
+		w.put(persistence.Worker{ID: "a", LastHeartbeat: 10, JoinedAt: 10})
+		require.Equal(w, []persistence.Worker{{ID: "a", LastHeartbeat: 10, JoinedAt: 10, PolledAt: 6}}, w.workers())
+	}},
 	{"a worker is deleted by its id", func(w *world) {
 		for _, id := range []string{"a", "b", "c"} {
 			w.put(persistence.Worker{ID: id})

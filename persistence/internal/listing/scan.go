@@ -52,7 +52,7 @@ func ScanVersion(row Row, v *persistence.Version) error {
 // ScanWorker reads id, address, type, services and labels as JSON, secret, load, last heartbeat and registration.
 func ScanWorker(row Row, w *persistence.Worker) error {
 	var services, labels []byte
-	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load, &w.LastHeartbeat, &w.RegisteredAt); err != nil {
+	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load, &w.LastHeartbeat, &w.RegisteredAt, &w.JoinedAt, &w.PolledAt); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(services, &w.Services); err != nil {

@@ -158,7 +158,9 @@ CREATE TABLE workers (
 	secret         text    NOT NULL, -- '' = none
 	load           integer NOT NULL,
 	last_heartbeat bigint  NOT NULL,
-	registered_at  bigint  NOT NULL
+	registered_at  bigint  NOT NULL,
+	joined_at      bigint  NOT NULL DEFAULT 0,
+	polled_at      bigint  NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 CREATE TABLE task_logs (

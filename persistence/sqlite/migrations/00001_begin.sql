@@ -128,7 +128,9 @@ CREATE TABLE workers (
 	secret         TEXT    NOT NULL, -- '' = none
 	load           INTEGER NOT NULL,
 	last_heartbeat INTEGER NOT NULL,
-	registered_at  INTEGER NOT NULL
+	registered_at  INTEGER NOT NULL,
+	joined_at      INTEGER NOT NULL DEFAULT 0,
+	polled_at      INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE task_logs (
