@@ -65,14 +65,15 @@ func (c *Config) checkSecrets() error {
 	if err != nil {
 		return err
 	}
-	for _, addr := range []string{strings.TrimPrefix(strings.TrimPrefix(u, "http://"), "https://"), c.Gossip} {
+	for _, addr := range []string{strings.TrimPrefix(strings.TrimPrefix(u, "http://"), "https://"), c.Listen, c.Gossip} {
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
 			host = addr
 		}
-		if ip, err := netip.ParseAddr(host); host == "" || host == "localhost" || err == nil && ip.IsLoopback() {
+		if ip, err := netip.ParseAddr(host); addr == "" || host == "localhost" || err == nil && ip.IsLoopback() {
 			continue
 		}
+		host = cmp.Or(host, addr) // ":8070" is every address of this host
 		for flag, file := range map[string]string{"gossip-key-file": c.GossipKeyFile, "cluster-secret-file": c.ClusterSecretFile} {
 			if file == "" {
 				return fmt.Errorf("members of a cluster can be reached from other hosts at %s: give all of them the same --%s, listen on 127.0.0.1, or allow it explicitly (--insecure)", host, flag)

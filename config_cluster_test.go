@@ -25,6 +25,8 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 		"no URL":                          {Config{Advertise: "member-1:8070"}, shared, "--advertise \"member-1:8070\" is no URL"},
 		"beyond this host":                {Config{Listen: "0.0.0.0:8070", Advertise: "http://member-1:8070", GossipKeyFile: "k"}, shared, "give all of them the same --cluster-secret-file"},
 		"gossip beyond this host":         {Config{Listen: "127.0.0.1:8070", Gossip: "10.0.0.1:8071", ClusterSecretFile: "s"}, shared, "the same --gossip-key-file"},
+		"listening beyond this host":      {Config{Listen: ":8070", Advertise: "http://localhost:8070"}, shared, "other hosts at :8070: give all of them the same --"},
+		"gossip at every address":         {Config{Listen: "127.0.0.1:8070", Advertise: "http://127.0.0.1:8070", Gossip: ":8071"}, shared, "other hosts at :8071: give all of them the same --"},
 		"beyond this host with secrets":   {Config{Advertise: "http://member-1:8070", GossipKeyFile: "k", ClusterSecretFile: "s"}, shared, ""},
 		"beyond this host and explicitly": {Config{Advertise: "http://member-1:8070", Insecure: true}, shared, ""},
 	} {
