@@ -182,9 +182,11 @@ func (d *delivery) hear(it item) {
 
 // answer sees to a question in a goroutine of its own.
 func (d *delivery) answer(it item) {
-	ctx, cancel := context.WithCancel(d.ctx)
+	ctx, cancel := d.ctx, context.CancelFunc(nil)
 	if it.left > 0 {
-		ctx, cancel = context.WithTimeout(d.ctx, time.Duration(it.left)*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(it.left)*time.Millisecond)
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
 	}
 	if !d.begin(it.number, cancel) {
 		cancel()
