@@ -58,12 +58,16 @@ func overdue(v *View, self Self) []string {
 	me, _ := v.Member(self.Incarnation)
 	var found []string
 	for _, m := range v.Living() {
-		before := m.Name == me.Name && m.URL == me.URL && m.JoinedAt < me.JoinedAt
-		if m.Incarnation != self.Incarnation && over(v, m) && (self.Steady || before) {
+		if m.Incarnation != self.Incarnation && over(v, m) && (self.Steady || precedes(m, me)) {
 			found = append(found, m.Incarnation)
 		}
 	}
 	return found
+}
+
+// precedes says whether somebody was where another member is now.
+func precedes(m, later persistence.MemberRow) bool {
+	return m.Name == later.Name && m.URL == later.URL && m.JoinedAt < later.JoinedAt
 }
 
 // over says whether a lease has run out.

@@ -300,3 +300,38 @@ func TestTheOwnerOfATask(t *testing.T) {
 	_, ok = noView().OwnerOf("x")
 	require.False(t, ok)
 }
+
+func TestAClusterIsWholeWhenNothingWaitsForTheEndOfALease(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*table)
+		whole  bool
+	}{
+		"settled":                           {func(*table) {}, true},
+		"nobody owns a shard":               {func(c *table) { c.give("", 7) }, false},
+		"the owner of a shard was fenced":   {func(c *table) { c.row("b").FencedAt = c.Now }, false},
+		"a lease has run out":               {func(c *table) { c.row("b").Until = c.Now }, false},
+		"who was here before has not gone":  {func(c *table) { c.row("a").Name = "b" }, false},
+		"who was here before has gone":      {func(c *table) { c.row("a").Name = "b"; c.fence("a"); c.give("b", c.view().unowned()...) }, true},
+		"this member is not there any more": {func(c *table) { c.fence("b"); c.give("a", c.view().unowned()...) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newTable()
+			c.join("a", "b")
+			for shard := range c.Owners {
+				c.give([]string{"a", "b"}[shard%2], shard)
+			}
+			tt.change(c)
+			require.Equal(t, tt.whole, c.view().Whole("b"))
+		})
+	}
+}
+
+// unowned are the shards that nobody owns.
+func (v *View) unowned() (shards []int) {
+	for shard := range v.Owners {
+		if v.Owner(shard) == "" {
+			shards = append(shards, shard)
+		}
+	}
+	return shards
+}

@@ -51,6 +51,7 @@ type Router struct {
 	place  atomic.Pointer[place] // nil before Start
 	begun  chan struct{}
 	era    atomic.Pointer[era]
+	whole  atomic.Bool // the cluster has been, since this member joined
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -200,11 +201,18 @@ func (r *Router) Now() time.Time {
 	return time.Now()
 }
 
-// Ready says whether the member on this host can do its work.
+// Ready says whether the member on this host can do its work. One that has just joined is ready when the cluster was whole
+// once: until then tasks of one that died may be nobody's, and whoever restarts members one after the other has to wait.
 func (r *Router) Ready() error {
 	p := r.place.Load()
 	if p == nil {
 		return flow.Errorf(flow.Busy, "the member is starting")
+	}
+	if !r.whole.Load() {
+		if !p.views.Current().Whole(p.me) {
+			return flow.Errorf(flow.Busy, "the member has just joined, and tasks of one that died wait for the end of its lease")
+		}
+		r.whole.Store(true)
 	}
 	return p.local.Ready()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -227,6 +228,19 @@ func TestNothingIsAskedBeforeTheMemberIsThere(t *testing.T) {
 	router.Close()
 	_, err = router.Do(t.Context(), signal("t"))
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(err))
+}
+
+func TestAMemberThatHasJoinedIsReadyWhenTheClusterWasWholeOnce(t *testing.T) {
+	s := newStage(t, "a", "b")
+	b := s.members["b"]
+	owners := slices.Clone(s.truth.Load().Owners)
+	owners[7] = ""
+	b.views.show(s.view(2, owners))
+	require.ErrorContains(t, b.router.Ready(), "has just joined")
+	b.views.show(s.truth.Load())
+	require.NoError(t, b.router.Ready())
+	b.views.show(s.view(3, owners))
+	require.NoError(t, b.router.Ready(), "the death of another member does not make it unready")
 }
 
 func TestThoseWhoAskOthersAreNotRefusedBecauseTheseAreBusy(t *testing.T) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -63,6 +64,16 @@ func (v *View) Owner(shard int) string {
 // OwnerOf is who owns a task; false = nobody does, for now.
 func (v *View) OwnerOf(task string) (persistence.MemberRow, bool) {
 	return v.Member(v.Owner(persistence.ShardOf(task)))
+}
+
+// Whole says whether nothing waits for the end of a lease, as a member sees it: each shard is owned by somebody whose
+// lease runs, and whoever was where this member is now has gone.
+func (v *View) Whole(me string) bool {
+	self, _ := v.Member(me)
+	if !v.Lives(me) || v.counts()[""] > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(v.Living(), func(m persistence.MemberRow) bool { return over(v, m) || precedes(m, self) })
 }
 
 // Shards are those that an incarnation owns, in order.
