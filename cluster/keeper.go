@@ -37,7 +37,8 @@ type KeeperConfig struct {
 	// Announce is called when something was changed that others may wait for. nil = nobody is told.
 	Announce func()
 	// Log gets what people should know. nil = slog.Default().
-	Log *slog.Logger
+	Log  *slog.Logger
+	Host Host
 }
 
 // DefaultTTL is how long a lease lives.
@@ -56,9 +57,8 @@ type Keeper struct {
 	cfg    KeeperConfig
 	me     string
 	wake   chan struct{}
-	handed chan error // the end of the handover under way
 	ended  chan struct{}
-	work   sync.WaitGroup
+	work   group
 	view   atomic.Pointer[View]
 	moves  moves
 	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
@@ -68,12 +68,19 @@ type Keeper struct {
 
 	// Of the loop alone:
 	held    map[int]bool // shards that the member owns, also those that it is handing over
-	handing []int        // shards that are being handed over
+	handing *handing     // what is being handed over; nil = nothing
 	lost    []int        // shards that were handed over, to be released
 	gone    map[string]bool
 	looked  time.Time
 	refused time.Time // when a handover failed last
 	failing bool
+}
+
+// handing is a handover under way.
+type handing struct {
+	shards []int
+	done   chan struct{} // closed when it has ended …
+	err    error         // … and how
 }
 
 // NewKeeper is for a member that has joined. It does nothing until Run.
@@ -89,9 +96,10 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	}
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
-		wake: make(chan struct{}, 1), handed: make(chan error, 1), ended: make(chan struct{}), newer: make(chan struct{}),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
 		held: map[int]bool{}, gone: map[string]bool{},
 	}
+	k.work.host = &k.cfg.Host
 	k.view.Store(noView())
 	return k
 }
@@ -100,7 +108,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer close(k.ended)
-	defer k.work.Wait()
+	defer k.work.wait()
 	defer cancel()
 	for {
 		again, err := k.look(ctx)
@@ -127,39 +135,59 @@ func (k *Keeper) tell(err error) {
 	k.failing = err != nil
 }
 
-// wait ends when it is time to look again.
+// wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than that breath
+// allows, or when a handover is over.
 func (k *Keeper) wait(ctx context.Context, again time.Duration) {
-	timer := time.NewTimer(again)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return
-	case <-ctx.Done():
-		return
-	case err := <-k.handed:
-		k.over(err)
-		return
-	case <-k.wake:
-	case <-k.cfg.Hints:
+	if early := k.idle(ctx, again, k.wake, k.cfg.Hints); early > 0 {
+		k.idle(ctx, early, nil, nil)
 	}
-	if rest := breath - time.Since(k.looked); rest > 0 {
-		timer.Reset(rest)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		case err := <-k.handed:
-			k.over(err)
-		}
+	if h := k.handing; h != nil && closed(h.done) {
+		k.over(h)
 	}
 }
 
-// over notes how the handover ended.
-func (k *Keeper) over(err error) {
-	if err != nil {
-		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(k.handing), "error", err)
-		k.refused = time.Now()
+// idle lets a while pass, or less when ctx ends, a handover is over or somebody asks to look. Then it tells how much
+// too early that is.
+func (k *Keeper) idle(ctx context.Context, d time.Duration, wake, hints <-chan struct{}) (early time.Duration) {
+	over, stop := k.cfg.Host.timer(d)
+	defer stop()
+	var handed chan struct{}
+	if k.handing != nil {
+		handed = k.handing.done
+	}
+	k.cfg.Host.park(func() bool {
+		return closed(over) || ctx.Err() != nil || closed(handed) || len(wake) > 0 || len(hints) > 0
+	})
+	select {
+	case <-over:
+	case <-ctx.Done():
+	case <-handed:
+	case <-wake:
+	case <-hints:
+	}
+	take(wake) // the look to come is for everybody
+	take(hints)
+	if ctx.Err() != nil || closed(handed) {
+		return 0
+	}
+	return breath - k.cfg.Host.now().Sub(k.looked)
+}
+
+// take takes what waits in a channel, if there is something.
+func take(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+// over notes how a handover ended.
+func (k *Keeper) over(h *handing) {
+	if h.err != nil {
+		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
+		k.refused = k.cfg.Host.now()
 	} else {
-		k.lost = k.handing
+		k.lost = h.shards
 	}
 	k.handing = nil
 }
@@ -211,7 +239,7 @@ func (k *Keeper) release(ctx context.Context) (bool, error) {
 	if len(k.lost) == 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
 	defer cancel()
 	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
 		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
@@ -226,9 +254,9 @@ func (k *Keeper) release(ctx context.Context) (bool, error) {
 
 // read reads the store and publishes what it says.
 func (k *Keeper) read(ctx context.Context) (*View, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
 	defer cancel()
-	k.looked = time.Now()
+	k.looked = k.cfg.Host.now()
 	c, err := k.cfg.Store.Cluster(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who owns what: %w", err)
@@ -282,7 +310,7 @@ func (k *Keeper) gain(shards []int) {
 }
 
 func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
 	defer cancel()
 	for _, incarnation := range members {
 		fenced, err := k.cfg.Store.Fence(ctx, incarnation)
@@ -302,7 +330,7 @@ func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
 	if len(shards) == 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
 	defer cancel()
 	owned, err := k.cfg.Store.Claim(ctx, k.me, shards)
 	if err != nil {
@@ -327,12 +355,15 @@ func (k *Keeper) foreign(v *View) []int {
 
 // hand begins to hand over some of the shards, unless others are under way or that has just failed.
 func (k *Keeper) hand(ctx context.Context, shards []int) {
-	if len(shards) == 0 || len(k.handing) > 0 || len(k.lost) > 0 || time.Since(k.refused) < unsettled {
+	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.now().Sub(k.refused) < unsettled {
 		return
 	}
-	k.handing = shards[:min(portion, len(shards))]
-	part := slices.Clone(k.handing)
-	k.work.Go(func() { k.handed <- k.cfg.Local.Lose(ctx, part) })
+	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), done: make(chan struct{})}
+	k.handing = h
+	k.work.run(func() {
+		h.err = k.cfg.Local.Lose(ctx, slices.Clone(h.shards))
+		close(h.done)
+	})
 }
 
 // Current is the newest view; that of nobody and nothing before the store was read for the first time.
@@ -379,8 +410,10 @@ func (k *Keeper) Leave(ctx context.Context) error {
 		if k.empty(v) {
 			return nil
 		}
+		changed := k.Changed(v.Generation)
+		k.cfg.Host.park(func() bool { return closed(changed) || closed(k.ended) || ctx.Err() != nil })
 		select {
-		case <-k.Changed(v.Generation):
+		case <-changed:
 		case <-k.ended:
 			return nil
 		case <-ctx.Done():

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// errAway: a member could not be reached, or was lost before it answered. Of what it was asked it is unknown whether it
+// ErrAway: a member could not be reached, or was lost before it answered. Of what it was asked it is unknown whether it
 // was done.
-var errAway = errors.New("the member cannot be reached")
+var ErrAway = errors.New("the member cannot be reached")
 
 // line carries questions to one incarnation of another member and brings back its answers, each when it is there: one
 // that takes long holds up no other. What is asked while a frame is being sent goes with the next one.
@@ -102,7 +102,7 @@ func (l *line) end(why error) {
 
 // away says which member could not be asked, and why.
 func away(to persistence.MemberRow, why error) error {
-	return fmt.Errorf("%w: %s at %s: %w", errAway, to.Name, to.URL, why)
+	return fmt.Errorf("%w: %s at %s: %w", ErrAway, to.Name, to.URL, why)
 }
 
 // ask sends a question and waits for the answer.

@@ -164,19 +164,19 @@ func (d *delivery) take(it item) {
 	case len(it.bytes) == 0:
 		d.forget(it.number)
 	case it.number == 0:
-		d.hear(it)
+		Hear(d.member, it.bytes)
 	default:
 		d.answer(it)
 	}
 }
 
-// hear takes what is told. What it does not know it may leave.
-func (d *delivery) hear(it item) {
-	switch m, _ := engine.Unmarshal(it.bytes); m := m.(type) {
+// Hear has a member take what another one tells. What it does not know it may leave.
+func Hear(member Answerer, told []byte) {
+	switch m, _ := engine.Unmarshal(told); m := m.(type) {
 	case *engine.Offers:
-		d.member.Offered(*m)
+		member.Offered(*m)
 	case *engine.Withdrawn:
-		d.member.Withdrawn(*m)
+		member.Withdrawn(*m)
 	}
 }
 
@@ -195,7 +195,7 @@ func (d *delivery) answer(it item) {
 	}
 	d.work.Go(func() {
 		defer d.forget(it.number)
-		d.reply(it.number, d.answerTo(ctx, it.bytes))
+		d.reply(it.number, Answer(ctx, d.member, it.bytes))
 	})
 }
 
@@ -207,30 +207,30 @@ func (d *delivery) reply(number int64, m engine.Message) {
 	d.out.add(item{number: number, bytes: b})
 }
 
-// answerTo asks the member.
-func (d *delivery) answerTo(ctx context.Context, question []byte) engine.Message {
+// Answer has a member answer a question of another one.
+func Answer(ctx context.Context, member Answerer, question []byte) engine.Message {
 	m, err := engine.Unmarshal(question)
 	if err != nil {
 		return &engine.Refusal{Err: err}
 	}
 	switch q := m.(type) {
 	case *engine.NewTask:
-		started, err := d.member.StartTask(ctx, *q)
+		started, err := member.StartTask(ctx, *q)
 		return orRefusal(&started, err)
 	case *engine.Orders:
-		outcomes, err := d.member.DoAll(ctx, *q)
+		outcomes, err := member.DoAll(ctx, *q)
 		return orRefusal(&outcomes, err)
 	case *engine.Wait:
-		return d.wait(ctx, q)
+		return wait(ctx, member, q)
 	}
 	return &engine.Refusal{Err: flow.Errorf(flow.Invalid, "a %T is no question for a member", m)}
 }
 
-func (d *delivery) wait(ctx context.Context, q *engine.Wait) engine.Message {
+func wait(ctx context.Context, member Answerer, q *engine.Wait) engine.Message {
 	if q.Appears {
-		return orRefusal(&engine.Waited{}, d.member.Appears(ctx, q.Task))
+		return orRefusal(&engine.Waited{}, member.Appears(ctx, q.Task))
 	}
-	status, err := d.member.Await(ctx, q.Task)
+	status, err := member.Await(ctx, q.Task)
 	return orRefusal(&engine.Waited{Status: status}, err)
 }
 

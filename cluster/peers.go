@@ -92,8 +92,8 @@ func (p *Peers) Keep(alive func(incarnation string) bool) {
 	}
 }
 
-// ask asks another member; a Refusal is an error.
-func (p *Peers) ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
+// Ask asks another member; a Refusal is an error.
+func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
 	l, err := p.line(to)
 	if err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (p *Peers) ask(ctx context.Context, to persistence.MemberRow, q engine.Mess
 	return m, err
 }
 
-// tell tells another member something that it does not answer; best effort.
-func (p *Peers) tell(to persistence.MemberRow, m engine.Message) {
+// Tell tells another member something that it does not answer; best effort.
+func (p *Peers) Tell(to persistence.MemberRow, m engine.Message) {
 	if l, err := p.line(to); err == nil {
 		_ = l.tell(m) // the effort was made
 	}
@@ -158,9 +158,9 @@ func (p *Peers) introduce(h http.Header, to persistence.MemberRow) {
 	}
 }
 
-// watch reads the rows of a journal that another member tells as it grows. It ends when that one says so, by an error
+// Watch reads the rows of a journal that another member tells as it grows. It ends when that one says so, by an error
 // when it is lost before.
-func (p *Peers) watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
+func (p *Peers) Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -37,12 +37,12 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 			before := s.log.count("another member was refused")
 			for range 3 {
 				peers := NewPeers(tt.id, nil, s.logger())
-				_, err := peers.ask(soon(t), tt.to, &engine.Orders{signal(s.taskOf("a"))})
-				require.ErrorIs(t, err, errAway)
+				_, err := peers.Ask(soon(t), tt.to, &engine.Orders{signal(s.taskOf("a"))})
+				require.ErrorIs(t, err, ErrAway)
 				require.ErrorContains(t, err, tt.want)
-				peers.tell(tt.to, &engine.Withdrawn{"j"})
-				for _, err := range peers.watch(soon(t), tt.to, engine.Follow{Task: "t"}) {
-					require.ErrorIs(t, err, errAway)
+				peers.Tell(tt.to, &engine.Withdrawn{"j"})
+				for _, err := range peers.Watch(soon(t), tt.to, engine.Follow{Task: "t"}) {
+					require.ErrorIs(t, err, ErrAway)
 				}
 				peers.Close()
 			}
@@ -85,24 +85,24 @@ func TestMembersTalkOverTLS(t *testing.T) {
 
 	peers := NewPeers(ours, &tls.Config{RootCAs: trusted}, s.logger())
 	defer peers.Close()
-	_, err := peers.ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	_, err := peers.Ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
 	require.NoError(t, err)
 	require.Len(t, a.effects, 1)
 
 	doubtful := NewPeers(ours, nil, s.logger())
 	defer doubtful.Close()
-	_, err = doubtful.ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
-	require.ErrorIs(t, err, errAway)
+	_, err = doubtful.Ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	require.ErrorIs(t, err, ErrAway)
 	to.URL = strings.Replace(to.URL, "https:", "http:", 1)
 	plain := NewPeers(ours, nil, s.logger())
 	defer plain.Close()
-	_, err = plain.ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
-	require.ErrorIs(t, err, errAway, "a plain line to a port with TLS")
+	_, err = plain.Ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	require.ErrorIs(t, err, ErrAway, "a plain line to a port with TLS")
 }
 
 func TestALineIsKeptAsLongAsItsMemberLives(t *testing.T) {
 	s := newStage(t, "a", "b")
-	peers := s.members["a"].router.cfg.Peers
+	peers := s.members["a"].router.cfg.Peers.(*Peers)
 	to, _ := s.truth.Load().OwnerOf(s.taskOf("b"))
 	first, err := peers.line(to)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -55,10 +54,10 @@ func (r *Router) many(p *place, orders engine.Orders) *many {
 // round asks the owner of each open order once: this member with ctx, others with what is left of their time.
 func (m *many) round(ctx, patient context.Context) {
 	here, there := m.byOwner()
-	var work sync.WaitGroup
+	work := group{host: &m.r.cfg.Host}
 	for _, at := range there {
 		for _, part := range m.parts(at.orders) {
-			work.Go(func() {
+			work.run(func() {
 				m.settle(part, func(o engine.Orders) (engine.Outcomes, error) { return m.r.forward(patient, at.to, o) })
 			})
 		}
@@ -66,7 +65,7 @@ func (m *many) round(ctx, patient context.Context) {
 	if len(here) > 0 {
 		m.settle(here, func(o engine.Orders) (engine.Outcomes, error) { return m.p.local.DoAll(ctx, o) })
 	}
-	work.Wait()
+	work.wait()
 }
 
 // owned are orders that another member has to carry out.
@@ -75,8 +74,9 @@ type owned struct {
 	orders []int
 }
 
-func (m *many) byOwner() (here []int, there map[string]*owned) {
-	there = map[string]*owned{}
+// byOwner says which are for this member, and which for others, in the order in which these come first.
+func (m *many) byOwner() (here []int, there []*owned) {
+	by := map[string]*owned{}
 	for _, i := range m.open {
 		to, isHere, nobody := m.p.owner(m.orders[i].Task)
 		switch {
@@ -84,10 +84,11 @@ func (m *many) byOwner() (here []int, there map[string]*owned) {
 			here = append(here, i)
 		case nobody != nil:
 			m.outcomes[i] = engine.Outcome{Err: nobody}
-		case there[to.Incarnation] == nil:
-			there[to.Incarnation] = &owned{to, []int{i}}
+		case by[to.Incarnation] == nil:
+			at := &owned{to, []int{i}}
+			by[to.Incarnation], there = at, append(there, at)
 		default:
-			there[to.Incarnation].orders = append(there[to.Incarnation].orders, i)
+			by[to.Incarnation].orders = append(by[to.Incarnation].orders, i)
 		}
 	}
 	return here, there

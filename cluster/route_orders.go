@@ -62,7 +62,7 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 
 // question asks another member, and wants one kind of answer.
 func question[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
-	m, err := r.cfg.Peers.ask(ctx, to, q)
+	m, err := r.cfg.Peers.Ask(ctx, to, q)
 	if err != nil {
 		return answer, err
 	}
@@ -107,7 +107,7 @@ func (r *Router) patience(ctx context.Context) (context.Context, context.CancelF
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, r.cfg.Patience)
+	return r.cfg.Host.within(ctx, r.cfg.Patience)
 }
 
 // giveUp is what a caller hears when its patience, or ours, has ended.

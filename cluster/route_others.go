@@ -56,7 +56,7 @@ func (o Others) Withdraw(carrier string, jobs []string) {
 	}
 	for part := range slices.Chunk(jobs, mostOrders) {
 		w := engine.Withdrawn(part)
-		o.r.cfg.Peers.tell(to, &w)
+		o.r.cfg.Peers.Tell(to, &w)
 	}
 }
 
@@ -72,7 +72,7 @@ func (o Others) Wanted(jobs []engine.Offer) {
 		}
 		for part := range slices.Chunk(jobs, mostOrders) {
 			offers := engine.Offers(part)
-			o.r.cfg.Peers.tell(to, &offers)
+			o.r.cfg.Peers.Tell(to, &offers)
 		}
 	}
 }

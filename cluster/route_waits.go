@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -123,7 +122,7 @@ func (w *watch) fromOwner(ctx context.Context) (over bool) {
 	rows := w.p.local.Watch
 	if !isHere {
 		rows = func(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
-			return w.r.cfg.Peers.watch(ctx, to, engine.Follow{Task: task, After: after})
+			return w.r.cfg.Peers.Watch(ctx, to, engine.Follow{Task: task, After: after})
 		}
 	}
 	for row, err := range rows(owned, w.task, w.after) {
@@ -180,7 +179,10 @@ func (w *watch) fromJournal(ctx context.Context) (over bool) {
 func (r *Router) whileOwned(ctx context.Context, task, by string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &guard{r: r, task: task, by: by, cancel: cancel}
-	g.look()
+	r.mu.Lock()
+	r.guards[g] = struct{}{}
+	r.mu.Unlock()
+	g.look() // of a later view it is told
 	return ctx, g.end
 }
 
@@ -189,33 +191,18 @@ type guard struct {
 	r        *Router
 	task, by string
 	cancel   context.CancelFunc
-
-	mu   sync.Mutex
-	over bool
-	stop func() bool
 }
 
 func (g *guard) look() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.over {
-		return
-	}
-	next := g.r.era.Load().over // before the view is read: a later one ends it
 	to, _, err := g.r.place.Load().owner(g.task)
 	if err != nil || to.Incarnation != g.by || g.r.ctx.Err() != nil {
 		g.cancel()
-		return
 	}
-	g.stop = context.AfterFunc(next, g.look)
 }
 
 func (g *guard) end() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.over = true
+	g.r.mu.Lock()
+	delete(g.r.guards, g)
+	g.r.mu.Unlock()
 	g.cancel()
-	if g.stop != nil {
-		g.stop()
-	}
 }

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,19 +33,36 @@ type Journals interface {
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
 }
 
+// Lines is how other members are asked. Peers are the real ones.
+type Lines interface {
+	// Ask asks another member, and waits for its answer. ErrAway: it could not be reached, or was lost before it answered.
+	// What it refuses is an error.
+	Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error)
+	// Tell tells another member something that it does not answer; best effort, it never blocks.
+	Tell(to persistence.MemberRow, m engine.Message)
+	// Watch reads the rows of a journal that another member tells as it grows. It ends when that one says so, by an error
+	// when it is lost before.
+	Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error]
+	// Keep ends the lines to all but those who live.
+	Keep(alive func(incarnation string) bool)
+	// Close ends all lines and waits for what they did.
+	Close()
+}
+
 // Plans finds the plan of a version.
 type Plans interface {
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 }
 
-// RouterConfig says what a router asks. All but Patience is needed.
+// RouterConfig says what a router asks. All but Patience and Host is needed.
 type RouterConfig struct {
-	Peers    *Peers
+	Peers    Lines
 	Journals Journals
 	Plans    Plans
 	Log      *slog.Logger
 	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline. Default 10 s.
 	Patience time.Duration
+	Host     Host
 }
 
 // Router is the engine of a whole cluster: what is asked of it goes to the member that owns the task, this one or another.
@@ -50,11 +70,13 @@ type Router struct {
 	cfg    RouterConfig
 	place  atomic.Pointer[place] // nil before Start
 	begun  chan struct{}
-	era    atomic.Pointer[era]
 	whole  atomic.Bool // the cluster has been, since this member joined
 	ctx    context.Context
 	cancel context.CancelFunc
-	work   sync.WaitGroup
+	work   group
+
+	mu     sync.Mutex
+	guards map[*guard]struct{} // what ends when somebody else owns a task
 }
 
 // place is where the router is.
@@ -64,18 +86,13 @@ type place struct {
 	views Views
 }
 
-// era is the time of one view.
-type era struct {
-	over context.Context
-	end  context.CancelFunc
-}
-
 var _ engine.Engine = (*Router)(nil)
 
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
-	r := &Router{cfg: cfg, begun: make(chan struct{})}
+	r := &Router{cfg: cfg, begun: make(chan struct{}), guards: map[*guard]struct{}{}}
+	r.work.host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -84,42 +101,41 @@ func NewRouter(cfg RouterConfig) *Router {
 // before that member owns anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.place.Store(&place{me, local, views})
-	r.turn()
+	first := views.Current()
 	close(r.begun)
-	r.work.Go(r.follow)
+	r.work.run(func() { r.follow(views, first) })
 }
 
 // Close ends what waits for other members.
 func (r *Router) Close() {
 	r.cancel()
-	r.work.Wait()
-	if e := r.era.Load(); e != nil {
-		e.end()
-	}
+	r.work.wait()
+	r.turn()
 	r.cfg.Peers.Close()
 }
 
 // follow has those who wait look again whenever the view has changed, and ends lines to members that are gone.
-func (r *Router) follow() {
-	views := r.place.Load().views
-	for {
-		v := views.Current()
+func (r *Router) follow(views Views, v *View) {
+	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
+		changed := views.Changed(v.Generation)
+		r.cfg.Host.park(func() bool { return closed(changed) || r.ctx.Err() != nil })
 		select {
-		case <-views.Changed(v.Generation):
-			r.turn()
+		case <-changed:
 		case <-r.ctx.Done():
-			return
 		}
+		v = views.Current()
+		r.turn()
 	}
 }
 
-// turn begins the next era before it ends the last one.
+// turn has everybody look whose question is for the owner of a task alone.
 func (r *Router) turn() {
-	next := &era{}
-	next.over, next.end = context.WithCancel(context.Background())
-	if last := r.era.Swap(next); last != nil {
-		last.end()
+	r.mu.Lock()
+	guards := slices.Collect(maps.Keys(r.guards))
+	r.mu.Unlock()
+	for _, g := range guards {
+		g.look()
 	}
 }
 
@@ -148,6 +164,7 @@ func (r *Router) here(ctx context.Context) (*place, error) {
 	if p := r.place.Load(); p != nil {
 		return p, nil
 	}
+	r.cfg.Host.park(func() bool { return closed(r.begun) || r.ctx.Err() != nil || ctx.Err() != nil })
 	select {
 	case <-r.begun:
 		return r.place.Load(), nil
@@ -163,7 +180,7 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
 // again says whether what failed is worth another try: somebody else may own the task now, or soon does, or the one who
 // was asked has stopped waiting.
 func again(err error) bool {
-	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, errAway) || errors.Is(err, errNobody) ||
+	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
@@ -180,17 +197,17 @@ type pauses struct{ last time.Duration }
 func (r *Router) pause(ctx context.Context, p *place, seen int64, of *pauses) bool {
 	of.last = min(max(2*of.last, firstPause), mostPause)
 	p.views.Look()
-	timer := time.NewTimer(of.last)
-	defer timer.Stop()
+	over, stop := r.cfg.Host.timer(of.last)
+	defer stop()
+	changed := p.views.Changed(seen)
+	r.cfg.Host.park(func() bool { return closed(over) || closed(changed) || ctx.Err() != nil || r.ctx.Err() != nil })
 	select {
-	case <-timer.C:
-	case <-p.views.Changed(seen):
+	case <-over:
+	case <-changed:
 	case <-ctx.Done():
-		return false
 	case <-r.ctx.Done():
-		return false
 	}
-	return true
+	return ctx.Err() == nil && r.ctx.Err() == nil
 }
 
 // Now is the store's time.

@@ -213,8 +213,8 @@ func TestAHostThatHangsIsNoticed(t *testing.T) {
 	defer silent.Close()
 	peers := NewPeers(ours, nil, newStage(t, "a").logger())
 	defer peers.Close()
-	_, err = peers.ask(soon(t), persistence.MemberRow{Incarnation: "x", URL: "http://" + silent.Addr().String()}, &engine.Wait{Task: "t"})
-	require.ErrorIs(t, err, errAway)
+	_, err = peers.Ask(soon(t), persistence.MemberRow{Incarnation: "x", URL: "http://" + silent.Addr().String()}, &engine.Wait{Task: "t"})
+	require.ErrorIs(t, err, ErrAway)
 }
 
 func TestNothingIsAskedBeforeTheMemberIsThere(t *testing.T) {
