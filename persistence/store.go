@@ -172,8 +172,26 @@ type Tasks interface {
 	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
 	// CountByStatus counts all tasks by status, for metrics.
 	CountByStatus(ctx context.Context) (map[string]int, error)
+	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
+	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
 	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
+}
+
+// ShardTasks are the tasks of a shard that have not ended.
+type ShardTasks struct {
+	Active  int // there is something to do for them: their owner has them in memory
+	Resting int // they wait for a time, or for somebody
+}
+
+// With is with one more task.
+func (s ShardTasks) With(resting bool) ShardTasks {
+	if resting {
+		s.Resting++
+	} else {
+		s.Active++
+	}
+	return s
 }
 
 // TaskRow is a task in a listing.

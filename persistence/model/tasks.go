@@ -115,6 +115,21 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
+func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	counts := map[int]persistence.ShardTasks{}
+	for id, t := range s.tasks {
+		if t.EndedAt == 0 {
+			counts[persistence.ShardOf(id)] = counts[persistence.ShardOf(id)].With(t.rest.Resting)
+		}
+	}
+	return counts, nil
+}
+
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {

@@ -44,6 +44,16 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
+func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
+	list, err := read(ctx, s, "count tasks", listing.ScanShardCount,
+		"SELECT shard, count(*) FILTER (WHERE settled_at IS NULL), count(settled_at) FROM tasks WHERE ended_at = 0 GROUP BY shard")
+	counts := map[int]persistence.ShardTasks{}
+	for _, c := range list {
+		counts[c.Shard] = c.ShardTasks
+	}
+	return counts, err
+}
+
 // deleteGone is what a statement does with the tasks that its part gone has deleted.
 const deleteGone = `
 		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),

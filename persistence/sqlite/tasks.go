@@ -44,6 +44,17 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
+// CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which.
+func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
+	list, err := read(ctx, &s.readers, "count tasks", listing.ScanOpenTask,
+		"SELECT id, resting FROM tasks WHERE status IN ('pending', 'running', 'canceling')")
+	counts := map[int]persistence.ShardTasks{}
+	for _, t := range list {
+		counts[persistence.ShardOf(t.ID)] = counts[persistence.ShardOf(t.ID)].With(t.Resting)
+	}
+	return counts, err
+}
+
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	deleted := 0
 	err := s.write(ctx, "delete ended tasks", func(t tx) error {

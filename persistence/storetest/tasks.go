@@ -109,6 +109,18 @@ var tasks = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, map[string]int{"running": 2, "completed": 1, "failed": 1, "pending": 1}, counts)
 	}},
+	{"tasks that have not ended are counted by shard", func(w *world) {
+		ended := with(created("ended"), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 5} })
+		w.must(created("a"), created("b"), created("rests"), ended)
+		w.must(persistence.Commit{Task: "rests", Seq: 1, Rest: &persistence.Rest{Resting: true, Due: 9}})
+		want := map[int]persistence.ShardTasks{}
+		for _, id := range []string{"a", "b", "rests"} {
+			want[persistence.ShardOf(id)] = want[persistence.ShardOf(id)].With(id == "rests")
+		}
+		counts, err := w.CountByShard(w.ctx())
+		require.NoError(w, err)
+		require.Equal(w, want, counts)
+	}},
 	{"params are read with their task alone", func(w *world) {
 		w.must(with(created("a"), func(c *persistence.Commit) { c.Create.Params = []byte(`{"p":1}`) }))
 		for _, row := range got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), persistence.TaskFilter{})) {
