@@ -163,7 +163,7 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
 	return actors.Config{
-		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Limits: e.cfg.Limits, Workers: e.workers,
+		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc: e.functions,
 			flow.ExecHTTP: e.workers,

@@ -369,6 +369,9 @@ func (k *Keeper) hand(ctx context.Context, shards []int) {
 // Current is the newest view; that of nobody and nothing before the store was read for the first time.
 func (k *Keeper) Current() *View { return k.view.Load() }
 
+// Moves are those of the last ten minutes that the keeper saw, in order of time; no more than 1,000.
+func (k *Keeper) Moves() []Move { return k.moves.list() }
+
 // Changed is closed when there is a view of a later generation than that.
 func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	k.mu.Lock()
@@ -400,12 +403,10 @@ func (k *Keeper) Pulse(p persistence.Pulse) {
 // lives and knows the others until it gives its lease back.
 func (k *Keeper) Leave(ctx context.Context) error {
 	k.leaves.Store(true)
-	if err := k.cfg.Store.Drain(ctx, k.me); err != nil {
-		return fmt.Errorf("cluster: leave: %w", err)
-	}
-	k.cfg.Announce()
-	k.Look()
 	for {
+		if err := k.drain(ctx); err != nil {
+			return fmt.Errorf("cluster: leave: %w", err)
+		}
 		v := k.Current()
 		if k.empty(v) {
 			return nil
@@ -420,6 +421,19 @@ func (k *Keeper) Leave(ctx context.Context) error {
 			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())
 		}
 	}
+}
+
+// drain has the store say that the member takes nothing more, also when somebody has just undone that.
+func (k *Keeper) drain(ctx context.Context) error {
+	if me, _ := k.Current().Member(k.me); me.Draining {
+		return nil
+	}
+	if err := k.cfg.Store.Drain(ctx, k.me, true); err != nil {
+		return err
+	}
+	k.cfg.Announce()
+	k.Look()
+	return nil
 }
 
 // empty says whether nothing can be handed over any more.

@@ -315,8 +315,8 @@ func (l *link) Fence(ctx context.Context, incarnation string) (bool, error) {
 	return through(ctx, l, "Fence", func() (bool, error) { return l.Members.Fence(ctx, incarnation) })
 }
 
-func (l *link) Drain(ctx context.Context, incarnation string) error {
-	_, err := through(ctx, l, "Drain", func() (struct{}, error) { return struct{}{}, l.Members.Drain(ctx, incarnation) })
+func (l *link) Drain(ctx context.Context, incarnation string, drains bool) error {
+	_, err := through(ctx, l, "Drain", func() (struct{}, error) { return struct{}{}, l.Members.Drain(ctx, incarnation, drains) })
 	return err
 }
 
@@ -383,6 +383,37 @@ func TestALeaverHandsOverFirst(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, members[1].told(a.incarnation), "told once")
 		require.NoError(t, a.err, "it was asked to go")
+	})
+}
+
+func TestWhoIsToldToDrainHandsOverAndTakesNothingUntilToldToStay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := w.cluster("a", "b", "c")
+		a := members[0]
+		require.NoError(t, w.store.Drain(t.Context(), a.incarnation, true), "anybody may say so")
+		w.within(5*time.Second, "the others own all", func() bool { return len(w.look().Shards(a.incarnation)) == 0 && w.settled() })
+		members[1].kill()
+		w.within(5*time.Second, "c owns all", w.settled)
+		require.Empty(t, w.look().Shards(a.incarnation))
+		require.NoError(t, a.ctx.Err(), "it lives")
+
+		require.NoError(t, w.store.Drain(t.Context(), a.incarnation, false))
+		w.within(5*time.Second, "it has its share again", func() bool { return len(w.look().Shards(a.incarnation)) == persistence.Shards/2 && w.settled() })
+	})
+}
+
+func TestALeaverThatIsToldToStayLeaves(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.cluster("a", "b")[0]
+		a.refuse.Store(true)
+		left := make(chan error)
+		go func() { left <- a.keeper.Leave(t.Context()) }()
+		w.within(5*time.Second, "it drains", func() bool { m, _ := w.look().Member(a.incarnation); return m.Draining })
+		require.NoError(t, w.store.Drain(t.Context(), a.incarnation, false))
+		time.Sleep(5 * time.Second)
+		a.refuse.Store(false)
+		require.NoError(t, <-left)
+		require.Empty(t, w.look().Shards(a.incarnation))
 	})
 }
 

@@ -6,13 +6,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Summary is what people are told of a cluster, as one member sees it.
+// Summary is what people are told of the members of a cluster.
 type Summary struct {
 	Generation int64
 	Now        time.Time // by the store's clock
 	Members    []MemberSummary
-	Unowned    int    // shards that nobody owns
-	Moves      []Move // of the last ten minutes, in order of time; no more than 1,000
+	Unowned    int // shards that nobody owns
 }
 
 // MemberSummary is one member of it.
@@ -34,9 +33,9 @@ const (
 )
 
 // Summarize sums a view up.
-func Summarize(v *View, moves []Move) Summary {
+func Summarize(v *View) Summary {
 	counts := v.counts()
-	s := Summary{Generation: v.Generation, Now: v.Now, Unowned: counts[""], Moves: moves}
+	s := Summary{Generation: v.Generation, Now: v.Now, Unowned: counts[""]}
 	for _, m := range v.Members {
 		s.Members = append(s.Members, MemberSummary{
 			MemberRow: m, State: state(v, m), Shards: counts[m.Incarnation],
@@ -58,6 +57,3 @@ func state(v *View, m persistence.MemberRow) MemberState {
 		return Living
 	}
 }
-
-// Summary is that of the newest view.
-func (k *Keeper) Summary() Summary { return Summarize(k.Current(), k.moves.list()) }

@@ -20,7 +20,7 @@ func TestASummarySaysHowMembersAre(t *testing.T) {
 	c.row("c").Until = c.Now
 	c.fence("d")
 	c.row("d").Until = c.Now - 1
-	s := Summarize(c.view(), nil)
+	s := Summarize(c.view())
 	require.Equal(t, persistence.Shards-6, s.Unowned)
 	require.Equal(t, c.Generation, s.Generation)
 	type brief struct {
@@ -39,30 +39,30 @@ func TestASummarySaysHowMembersAre(t *testing.T) {
 func TestTheMovesOfTheLastMinutesAreTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.cluster("a")[0]
-		moves := a.keeper.Summary().Moves
+		moves := a.keeper.Moves()
 		require.Len(t, moves, 1)
 		require.Equal(t, Move{moves[0].At, "", a.incarnation, persistence.Shards}, moves[0])
 
 		time.Sleep(time.Minute)
 		b := w.cluster("b")[0]
 		time.Sleep(time.Second)
-		moves = a.keeper.Summary().Moves
+		moves = a.keeper.Moves()
 		require.Len(t, moves, 2, "what moved in portions is one move")
 		require.Equal(t, Move{moves[1].At, a.incarnation, b.incarnation, 512}, moves[1])
 		require.LessOrEqual(t, time.Since(moves[1].At), 2*time.Second)
-		require.LessOrEqual(t, len(b.keeper.Summary().Moves), 1)
+		require.LessOrEqual(t, len(b.keeper.Moves()), 1)
 
 		b.kill()
 		w.within(5*time.Second, "a owns all", w.settled)
 		time.Sleep(time.Second)
-		moves = a.keeper.Summary().Moves
+		moves = a.keeper.Moves()
 		require.Len(t, moves, 3)
 		require.Equal(t, Move{moves[2].At, b.incarnation, a.incarnation, 512}, moves[2])
 
 		time.Sleep(9*time.Minute + 30*time.Second)
-		require.Len(t, a.keeper.Summary().Moves, 2)
+		require.Len(t, a.keeper.Moves(), 2)
 		time.Sleep(10 * time.Minute)
-		require.Empty(t, a.keeper.Summary().Moves)
+		require.Empty(t, a.keeper.Moves())
 	})
 }
 

@@ -17,9 +17,9 @@ type Members interface {
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
 	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
-	// Drain says that the incarnation is to own no shards any longer, because it is about to go. It lives on; what it owns is its to
-	// release. ErrFenced when it has ended. On a store that is Locked it does nothing.
-	Drain(ctx context.Context, incarnation string) error
+	// Drain says whether the incarnation is to own no shards any longer, for instance because it is about to go. It lives on; what it
+	// owns is its to release. ErrFenced when it has ended. On a store that is Locked it does nothing.
+	Drain(ctx context.Context, incarnation string, drains bool) error
 	// Leave gives the incarnation's shards and its lease back: nothing of it lands from then on. Once it has left, or was
 	// fenced, leaving does nothing.
 	Leave(ctx context.Context, incarnation string) error
@@ -47,6 +47,7 @@ type Joining struct {
 	Cluster string // that it wants to belong to
 	URL     string // where other members reach it; "" = nowhere
 	Gossip  string // host and port where its gossip is heard; "" = nowhere
+	Version string // of the program, for people; "" = not known
 	TTL     time.Duration
 }
 
@@ -66,11 +67,12 @@ type Cluster struct {
 
 // MemberRow is one incarnation.
 type MemberRow struct {
-	Incarnation, Name, URL, Gossip string
-	JoinedAt                       int64 // later than that of everybody before it
-	Until                          int64 // when its lease runs out
-	FencedAt                       int64 // or left; 0 = it lives
-	Draining                       bool  // it is to own no shards
+	Incarnation, Name, URL, Gossip, Version string
+
+	JoinedAt int64 // later than that of everybody before it
+	Until    int64 // when its lease runs out
+	FencedAt int64 // or left; 0 = it lives
+	Draining bool  // it is to own no shards
 }
 
 // Stranger is what a member is told whose cluster has another name than the store's.

@@ -119,8 +119,8 @@ func (d *door) Release(ctx context.Context, incarnation string, shards []int) er
 	return err
 }
 
-func (d *door) Drain(ctx context.Context, incarnation string) error {
-	_, err := call(d, func() (bool, error) { return true, d.Store.Drain(ctx, incarnation) })
+func (d *door) Drain(ctx context.Context, incarnation string, drains bool) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.Drain(ctx, incarnation, drains) })
 	return err
 }
 

@@ -44,8 +44,8 @@ func (s *store) Release(ctx context.Context, incarnation string, shards []int) e
 	return err
 }
 
-func (s *store) Drain(ctx context.Context, incarnation string) error {
-	_, err := call(ctx, s, "Drain", func() (bool, error) { return true, s.Store.Drain(ctx, incarnation) })
+func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
+	_, err := call(ctx, s, "Drain", func() (bool, error) { return true, s.Store.Drain(ctx, incarnation, drains) })
 	return err
 }
 

@@ -109,7 +109,7 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 	_, errs[9] = s.Unfinished(ctx, nil, "", 1)
 	_, errs[10] = s.DueWakes(ctx, nil, 0, 1)
 	_, errs[11] = s.QueueRows(ctx, nil, 0, "", 1)
-	errs[12] = s.Drain(ctx, "me")
+	errs[12] = s.Drain(ctx, "me", true)
 	for _, err := range errs {
 		require.ErrorIs(t, err, broken)
 	}

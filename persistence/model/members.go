@@ -25,7 +25,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	if n := len(s.members); n > 0 {
 		last = s.members[n-1].JoinedAt
 	}
-	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip,
+	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version,
 		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds()}
 	s.members = append(s.members, m)
 	s.generation++
@@ -46,7 +46,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation}, nil
 }
 
-func (s *store) Drain(ctx context.Context, incarnation string) error {
+func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (s *store) Drain(ctx context.Context, incarnation string) error {
 	if m == nil {
 		return persistence.ErrFenced
 	}
-	if !m.Draining {
-		m.Draining = true
+	if m.Draining != drains {
+		m.Draining = drains
 		s.generation++
 	}
 	return nil

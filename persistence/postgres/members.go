@@ -45,8 +45,8 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 			}
 			var batch pgx.Batch
 			batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
-			batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, era, joined_at)
-				SELECT $1, $2, $3, $4, $5, greatest(`+now+`, max(joined_at) + 1) FROM members`, incarnation, j.Name, j.URL, j.Gossip, era)
+			batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, era, joined_at)
+				SELECT $1, $2, $3, $4, $5, $6, greatest(`+now+`, max(joined_at) + 1) FROM members`, incarnation, j.Name, j.URL, j.Gossip, j.Version, era)
 			batch.Queue("INSERT INTO leases (incarnation, until) VALUES ($1, "+now+" + $2::bigint)", incarnation, j.TTL.Milliseconds())
 			return tx.SendBatch(ctx, &batch).Close()
 		})
@@ -75,7 +75,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 // Locked: everybody who reaches the database may join.
 func (s *store) Locked() bool { return false }
 
-func (s *store) Drain(ctx context.Context, incarnation string) error {
+func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
 	lives := false
 	var batch pgx.Batch
 	batch.Queue(lockMember+"KEY SHARE", incarnation).Query(func(rows pgx.Rows) error {
@@ -84,9 +84,9 @@ func (s *store) Drain(ctx context.Context, incarnation string) error {
 		return rows.Err()
 	})
 	batch.Queue(lockCluster)
-	batch.Queue(`WITH drained AS (UPDATE leases SET draining = true WHERE incarnation = $1 AND NOT draining
+	batch.Queue(`WITH drained AS (UPDATE leases SET draining = $2 WHERE incarnation = $1 AND draining <> $2
 			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING incarnation)
-		`+newlyChanged+` WHERE EXISTS (SELECT FROM drained)`, incarnation)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM drained)`, incarnation, drains)
 	err := s.inOne(ctx, &batch)
 	if err == nil && !lives {
 		err = persistence.ErrFenced
@@ -135,7 +135,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
-					'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
+					'Version', version, 'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
 				FROM members m JOIN leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
 			(SELECT array_agg(owner ORDER BY shard) FROM shards) FROM cluster`, persistence.Remembered.Milliseconds()).
 			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)

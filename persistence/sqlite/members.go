@@ -91,9 +91,9 @@ func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
 		return holder{}, err
 	}
 	h := holder{incarnation, j.Name, now.Add(j.TTL).UnixMilli()}
-	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, joined_at, lease_until)
-		VALUES (?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?)`,
-		h.incarnation, j.Name, j.URL, j.Gossip, now.UnixMilli(), h.until)
+	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, version, joined_at, lease_until)
+		VALUES (?, ?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?)`,
+		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, now.UnixMilli(), h.until)
 	if err == nil {
 		err = t.changed()
 	}
@@ -183,12 +183,12 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 
 const (
 	generationQuery = "SELECT generation FROM cluster"
-	membersQuery    = `SELECT incarnation, name, url, gossip, joined_at, lease_until, fenced_at FROM members
+	membersQuery    = `SELECT incarnation, name, url, gossip, version, joined_at, lease_until, fenced_at FROM members
 		WHERE fenced_at = 0 OR fenced_at > ? ORDER BY joined_at`
 )
 
 func scanMember(row listing.Row, m *persistence.MemberRow) error {
-	return row.Scan(&m.Incarnation, &m.Name, &m.URL, &m.Gossip, &m.JoinedAt, &m.Until, &m.FencedAt)
+	return row.Scan(&m.Incarnation, &m.Name, &m.URL, &m.Gossip, &m.Version, &m.JoinedAt, &m.Until, &m.FencedAt)
 }
 
 // Claim: the only member owns every shard already.
@@ -204,7 +204,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 func (s *store) Release(context.Context, string, []int) error { return nil }
 
 // Drain: there is nobody else.
-func (s *store) Drain(context.Context, string) error { return nil }
+func (s *store) Drain(context.Context, string, bool) error { return nil }
 
 // fence says whether an incarnation may write.
 func (t tx) fence(incarnation string) error {

@@ -55,13 +55,13 @@ func (w *world) changes(do func()) bool {
 // many is what members do on a store on which several can live.
 var many = []behavior{
 	{"members live beside each other, and say who and where they are", func(w *world) {
-		other, err := w.Join(w.ctx(), persistence.Joining{Name: "other", URL: "http://other", Gossip: "other:1", TTL: time.Minute})
+		other, err := w.Join(w.ctx(), persistence.Joining{Name: "other", URL: "http://other", Gossip: "other:1", Version: "v2", TTL: time.Minute})
 		require.NoError(w, err)
 		c := w.cluster()
 		require.Len(w, c.Members, 2)
 		me, they := c.Members[0], c.Members[1]
-		require.Equal(w, []string{w.me, "me", "", ""}, []string{me.Incarnation, me.Name, me.URL, me.Gossip})
-		require.Equal(w, []string{other, "other", "http://other", "other:1"}, []string{they.Incarnation, they.Name, they.URL, they.Gossip})
+		require.Equal(w, []string{w.me, "me", "", "", ""}, []string{me.Incarnation, me.Name, me.URL, me.Gossip, me.Version})
+		require.Equal(w, []string{other, "other", "http://other", "other:1", "v2"}, []string{they.Incarnation, they.Name, they.URL, they.Gossip, they.Version})
 		require.Greater(w, they.JoinedAt, me.JoinedAt)
 		require.InDelta(w, c.Now+time.Minute.Milliseconds(), they.Until, 30_000)
 		require.Zero(w, they.FencedAt)
@@ -191,8 +191,8 @@ var many = []behavior{
 	{"who drains is told as such, and lives on with what it owns", func(w *world) {
 		require.Equal(w, []int{1, 2}, w.claim(w.me, 1, 2))
 		require.False(w, w.cluster().Members[0].Draining)
-		require.True(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me)) }))
-		require.False(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me)) }))
+		require.True(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me, true)) }))
+		require.False(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me, true)) }))
 		c := w.cluster()
 		require.True(w, c.Members[0].Draining)
 		require.Zero(w, c.Members[0].FencedAt)
@@ -200,9 +200,12 @@ var many = []behavior{
 		w.must(created("a"))
 		other := w.join("other", time.Minute)
 		require.False(w, w.cluster().Members[1].Draining)
+		require.True(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me, false)) }), "it stays")
+		require.False(w, w.changes(func() { require.NoError(w, w.Drain(w.ctx(), w.me, false)) }))
+		require.False(w, w.cluster().Members[0].Draining)
 		require.NoError(w, w.Leave(w.ctx(), other))
-		require.False(w, w.changes(func() { require.ErrorIs(w, w.Drain(w.ctx(), other), persistence.ErrFenced) }))
-		require.ErrorIs(w, w.Drain(w.ctx(), "stranger"), persistence.ErrFenced)
+		require.False(w, w.changes(func() { require.ErrorIs(w, w.Drain(w.ctx(), other, true), persistence.ErrFenced) }))
+		require.ErrorIs(w, w.Drain(w.ctx(), "stranger", true), persistence.ErrFenced)
 	}},
 	{"who leaves frees its shards, and only those", func(w *world) {
 		other := w.join("other", time.Hour)

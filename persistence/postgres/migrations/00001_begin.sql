@@ -17,6 +17,7 @@ CREATE TABLE members (
 	name        text   NOT NULL,
 	url         text   NOT NULL,
 	gossip      text   NOT NULL,
+	version     text   NOT NULL, -- of the program
 	joined_at   bigint NOT NULL,
 	era         bigint NOT NULL, -- that of the cluster, as long as the member may write
 	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write

@@ -13,6 +13,7 @@ CREATE TABLE members (
 	name        TEXT    NOT NULL,
 	url         TEXT    NOT NULL,
 	gossip      TEXT    NOT NULL,
+	version     TEXT    NOT NULL, -- of the program
 	joined_at   INTEGER NOT NULL,
 	lease_until INTEGER NOT NULL,
 	fenced_at   INTEGER NOT NULL DEFAULT 0 -- 0 = it may write
