@@ -34,6 +34,15 @@ func newCircuit(store persistence.Store) *circuit {
 	return &circuit{store: store, members: map[string]*theatre{}, lines: map[*theatre]*line{}}
 }
 
+// newPair is two members, the first of which owns everything, and the ledger of what both carry.
+func newPair(t *testing.T, store persistence.Store) (c *circuit, l *ledger, a, b *theatre) {
+	t.Helper()
+	c, l = newCircuit(store), newLedger()
+	a = c.join(t, withFunc(l.carrier("a")))
+	c.give(a, persistence.AllShards()...)
+	return c, l, a, c.join(t, withFunc(l.carrier("b")))
+}
+
 // join adds a member that owns nothing yet.
 func (c *circuit) join(t *testing.T, cfg actors.Config) *theatre {
 	t.Helper()

@@ -1,0 +1,189 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// ofAllSorts has plain steps, a fan-out and a scope inside a scope, one after the other.
+const ofAllSorts = `
+start: each
+nodes:
+  each: {kind: foreach, exec_type: local_func, func: f, parallel_mode: concurrent, max_parallel: 3, prep: {input_key: $params.list}, post: {output_key: out}}
+  plain: {exec_type: local_func, func: f}
+  sub: {kind: subflow, subflow: {start: x, nodes: {
+    x: {exec_type: local_func, func: f},
+    y: {kind: subflow, subflow: {start: z, nodes: {z: {kind: parallel, exec_type: local_func, parallel_mode: concurrent, parallel_services: [a, b]}}}}},
+    edges: [{from: x, action: default, to: y}]}}
+edges:
+  - {from: each, action: default, to: plain}
+  - {from: plain, action: default, to: sub}
+`
+
+func TestAPlannedMoveRepeatsNoWork(t *testing.T) {
+	c, l, a, b := newPair(t, nil)
+	version := a.publish(t, ofAllSorts)
+	ids := make([]string, 20)
+	for i := range ids {
+		ids[i] = a.begin(t, version, listOf(5))
+	}
+	for range 3 * len(ids) {
+		<-l.begun
+	}
+	c.move(t, b, persistence.AllShards()...)
+	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 0 }, patience, time.Millisecond)
+	close(l.free)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Empty(t, l.repeated())
+	require.Len(t, l.times, 9*len(ids))
+}
+
+// TestMovesBackAndForthRepeatNoWork moves everything again and again, at random, while jobs are begun and land.
+func TestMovesBackAndForthRepeatNoWork(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			c, l := newCircuit(nil), newLedger()
+			close(l.free)
+			members := []*theatre{c.join(t, withFunc(l.carrier("a"))), c.join(t, withFunc(l.carrier("b"))), c.join(t, withFunc(l.carrier("c")))}
+			for shard := range persistence.Shards {
+				c.give(members[rng.IntN(3)], shard)
+			}
+			version := members[0].publish(t, ofAllSorts)
+			var ids []string
+			for len(ids) < 60 {
+				for _, th := range members {
+					if id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: []byte(listOf(5))}); err == nil {
+						ids = append(ids, id)
+					}
+				}
+				if len(ids) > 0 {
+					c.move(t, members[rng.IntN(3)], shardOf(ids[rng.IntN(len(ids))])...)
+				}
+			}
+			for _, id := range ids {
+				c.move(t, members[rng.IntN(3)], shardOf(id)...)
+			}
+			for _, id := range ids {
+				require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+			}
+			require.Empty(t, l.repeated())
+			require.Len(t, l.times, 9*len(ids))
+		})
+	}
+}
+
+func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
+	committing, release := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		if batch[0].Seq == 2 && !once.Swap(true) { // the report
+			close(committing)
+			<-release
+		}
+		return faulty.Fault{}
+	}})
+	c, l, a, b := newPair(t, store)
+	close(l.free)
+	id := a.begin(t, a.publish(t, `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"approval","params":{"approval_key":"$shared.ok"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`), `{}`)
+	<-committing
+	lost := make(chan error, 1)
+	go func() { lost <- a.Lose(t.Context(), shardOf(id)) }()
+	require.Eventually(t, func() bool {
+		return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
+	}, patience, time.Millisecond)
+	refused := a.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, "")
+	require.Equal(t, flow.Moved, flow.ErrorKindOf(refused), "%v", refused)
+	require.Empty(t, lost)
+	close(release)
+	require.NoError(t, <-lost)
+	c.give(b, shardOf(id)...)
+	view, err := b.reader.View(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "b", view.State.Root.Cursor, "the report was stored")
+	require.NotContains(t, view.State.Root.Shared, "ok", "the signal changed nothing")
+	require.NoError(t, b.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, ""))
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	require.Empty(t, l.repeated())
+}
+
+const aJobAndATimer = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"timer","params":{"delay_ms":1}}},
+	"edges":[{"from":"a","action":"default","to":"b"}]}`
+
+func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
+	committing, release := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		if batch[0].Seq == 2 && !once.Swap(true) {
+			close(committing)
+			<-release
+		}
+		return faulty.Fault{}
+	}})
+	c := newCircuit(store)
+	a := c.join(t, withFunc(newLedger().freed().carrier("a")))
+	c.give(a, persistence.AllShards()...)
+	id := a.begin(t, a.publish(t, aJobAndATimer), `{}`)
+	<-committing
+	ctx, cancel := context.WithCancel(t.Context())
+	lost := make(chan error, 1)
+	go func() { lost <- a.Lose(ctx, shardOf(id)) }()
+	require.Eventually(t, func() bool {
+		return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
+	}, patience, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-lost, context.Canceled)
+	c.give(a, shardOf(id)...)
+	close(release)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
+
+func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing.T) {
+	c, l, a, b := newPair(t, nil)
+	bringing, release := make(chan struct{}), make(chan struct{})
+	c.lines[a].hold = func(engine.Order) {
+		close(bringing)
+		<-release
+	}
+	id := a.begin(t, a.publish(t, oneJob), `{}`)
+	<-l.begun
+	c.move(t, b, shardOf(id)...)
+	close(l.free)
+	<-bringing
+	c.move(t, a, shardOf(id)...)
+	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
+	require.NoError(t, a.Do(t.Context(), id, flow.Pause{}, ""), "it is there, with what it is owed")
+	close(release)
+	require.NoError(t, a.Do(t.Context(), id, flow.Resume{}, ""))
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	require.Empty(t, l.repeated())
+}
+
+func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
+	c, l := newCircuit(nil), newLedger()
+	a := c.join(t, withFunc(l.carrier("a")))
+	c.give(a, persistence.AllShards()...)
+	id := a.begin(t, a.publish(t, oneJob), `{}`)
+	<-l.begun
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := a.Await(t.Context(), id)
+		waiting <- err
+	}()
+	require.NoError(t, a.Lose(t.Context(), shardOf(id)))
+	require.Equal(t, flow.Moved, flow.ErrorKindOf(<-waiting))
+}
