@@ -1,8 +1,11 @@
 package actors
 
 import (
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -37,7 +40,14 @@ func (t *tasks) lose(c actor.Context, m lose) {
 			}
 		}
 	}
-	t.handovers = append(t.handovers, &handover{m.shards, m.done})
+	h := &handover{m.shards, m.done}
+	t.handovers = append(t.handovers, h)
+	t.watch(h, slowMove)
+	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
+		if !t.m.owned.owns(id) {
+			t.revive(c, id) // its pause would hold up all the others
+		}
+	}
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
 		if e := el.Value.(*entry); !t.m.owned.owns(e.id) {
 			t.rest(c, e, true)
@@ -67,6 +77,39 @@ func (t *tasks) handedOver() {
 		h.done()
 		return true
 	})
+}
+
+// slowMove is after how long it is told which tasks hold up a handover, and after twice as long again, and so on.
+const slowMove = 5 * time.Second
+
+// heldUp says that a handover has taken a while.
+type heldUp struct {
+	handover *handover
+	took     time.Duration
+}
+
+func (t *tasks) watch(h *handover, took time.Duration) {
+	t.m.cfg.Host.Clock.AfterFunc(took, func() { t.m.tell(t.m.tasks, heldUp{h, took}) })
+}
+
+// maxNamed is how many tasks are named that hold up a handover.
+const maxNamed = 10
+
+// heldUp tells which tasks a handover waits for.
+func (t *tasks) heldUp(m heldUp) {
+	if !slices.Contains(t.handovers, m.handover) {
+		return
+	}
+	shards, held := persistence.ShardSet(m.handover.shards), []string{}
+	for id := range t.entries {
+		if shards.Has(id) {
+			held = append(held, id)
+		}
+	}
+	slices.Sort(held)
+	t.m.log.Warn("shards could not be handed over yet: tasks of theirs have not come to rest",
+		"shards", len(m.handover.shards), "waiting", m.took, "tasks", len(held), "first", held[:min(len(held), maxNamed)])
+	t.watch(m.handover, 2*m.took)
 }
 
 // elsewhere is for what has come for a task of another member: who waits is told, and what jobs have reported, or a
@@ -132,6 +175,19 @@ type flushing struct {
 	left atomic.Int64 // actors that it has not passed
 	away atomic.Bool  // one has crashed: what it was to dispatch only the task knows
 	done func()
+
+	mu      sync.Mutex
+	failing []flow.Address // steps whose actors keep crashing
+}
+
+// missed notes that it did not come to a step's actor, which has crashed. One that is to come back does so by itself.
+func (f *flushing) missed(k *child) {
+	f.away.Store(true)
+	if k.crashes >= manyCrashes {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.failing = append(f.failing, k.at)
+	}
 }
 
 // passDown has the actors of the steps inside flush.
@@ -139,7 +195,7 @@ func (h *hands) passDown(c actor.Context, f *flushing) {
 	for _, at := range h.stepsAt() {
 		k := h.children[at]
 		if k.pid == nil {
-			f.away.Store(true)
+			f.missed(k)
 			continue
 		}
 		f.left.Add(1)
@@ -165,6 +221,8 @@ func (t *task) handOver(c actor.Context, later bool) {
 	t.resting = leaving
 	t.leaveCut()
 	switch {
+	case t.loading && t.tries > 0 && t.unread == nil:
+		t.leaveUnloaded(c)
 	case !t.idleNow() || len(t.waiting)+len(t.alone) > 0:
 		t.restLater(c, true)
 	case t.state.Status.Ended():
@@ -176,6 +234,18 @@ func (t *task) handOver(c actor.Context, later bool) {
 		t.restLater(c, true)
 		t.flushSteps(c)
 	}
+}
+
+// leaveUnloaded lets another member have a task that the store did not give to this one. Nothing was decided here.
+func (t *task) leaveUnloaded(c actor.Context) {
+	t.gen++ // what the store says by now is for nobody
+	waiting := t.waiting
+	t.waiting = nil
+	for _, cmd := range waiting {
+		c.Send(t.m.tasks, cmd)
+	}
+	t.resting, t.moved = gone, true
+	c.Send(t.m.tasks, rested{t, true})
 }
 
 // flushSteps has the task rest when its step actors have dispatched all they were handed.
@@ -195,8 +265,13 @@ func (t *task) flushSteps(c actor.Context) {
 func (t *task) flushed(c actor.Context, m flushed) {
 	switch {
 	case m.flushing != t.flushing || t.resting != leaving:
-	case m.away.Load() || !t.idleNow():
+	case !t.idleNow():
 		t.flushing = nil // restLater asks again
+	case m.away.Load():
+		t.flushing = nil
+		for _, at := range m.failing { // the word that says so waits with the parent
+			t.decide(c, &command{cmd: keepsCrashing(at)})
+		}
 	default:
 		t.commitRest(c)
 	}

@@ -1,9 +1,13 @@
 package actors_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,4 +190,158 @@ func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
 	}()
 	require.NoError(t, a.Lose(t.Context(), shardOf(id)))
 	require.Equal(t, flow.Moved, flow.ErrorKindOf(<-waiting))
+}
+
+// handedOver has a member lose everything, and fails when that takes for ever.
+func handedOver(t *testing.T, c *circuit, from, to *theatre) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, from.Lose(ctx, persistence.AllShards()))
+	c.give(to, persistence.AllShards()...)
+}
+
+const jobsDeepInside = `{"start":"sub","nodes":{"sub":{"kind":"subflow","subflow":{"start":"each","nodes":{
+	"each":{"kind":"foreach","exec_type":"local_func","func":"f","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}}}}`
+
+func TestAStepActorThatKeepsCrashingDoesNotHoldUpAMove(t *testing.T) {
+	for name, depth := range map[string]int{"a step of the task": 1, "a step inside another one": 2} {
+		t.Run(name, func(t *testing.T) {
+			clock := quick{time.Now()}
+			c, l := newCircuit(model.New(model.Options{Now: clock.Now})), newLedger()
+			cfg := withFunc(l.carrier("a"))
+			seen := map[any]int{}
+			var mu sync.Mutex
+			cfg.Host.Clock, cfg.Host.Probe = clock, func(_ string, message any) {
+				mu.Lock()
+				defer mu.Unlock()
+				if fmt.Sprintf("%T", message) != "*actors.flushing" {
+					return
+				}
+				if seen[message]++; seen[message] == depth {
+					panic("a planted crash")
+				}
+			}
+			a := c.join(t, cfg)
+			c.give(a, persistence.AllShards()...)
+			b := c.join(t, withFunc(l.carrier("b")))
+			id := a.begin(t, a.publish(t, jobsDeepInside), listOf(3))
+			for range 3 {
+				<-l.begun
+			}
+			handedOver(t, c, a, b)
+			view := c.ended(t, id)
+			require.Equal(t, flow.TaskFailed, view.State.Status)
+			require.Contains(t, view.State.Error, "keeps crashing")
+		})
+	}
+}
+
+func TestATaskThatHasCrashedDoesNotHoldUpAMove(t *testing.T) {
+	p := newPoison("Key:k")
+	c, l := newCircuit(nil), newLedger()
+	cfg := withFunc(l.carrier("a"))
+	cfg.Host.Probe, cfg.Host.Clock = p.probe, pauseless{}
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	b := c.join(t, withFunc(l.carrier("b")))
+	id := a.begin(t, a.publish(t, oneJob), `{}`)
+	<-l.begun
+	p.task.Store(id)
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, flow.Signal{Key: "k", Value: []byte(`1`)}, "")))
+	handedOver(t, c, a, b)
+	require.EqualValues(t, 1, p.crashes.Load())
+	close(l.free)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	require.Empty(t, l.repeated())
+}
+
+func TestATaskThatCrashesWhateverIsDoneDoesNotHoldUpAMove(t *testing.T) {
+	c, l := newCircuit(nil), newLedger()
+	cfg := withFunc(l.carrier("a"))
+	var crashing atomic.Bool
+	var crashes atomic.Int64
+	cfg.Host.Clock, cfg.Host.Probe = pauseless{}, func(kind string, _ any) {
+		if kind == "task" && crashing.Load() {
+			crashes.Add(1)
+			panic("a planted crash")
+		}
+	}
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	b := c.join(t, withFunc(l.carrier("b")))
+	id := a.begin(t, a.publish(t, oneJob), `{}`)
+	<-l.begun
+	crashing.Store(true)
+	handedOver(t, c, a, b)
+	require.EqualValues(t, 1, crashes.Load())
+	close(l.free)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	require.Empty(t, l.repeated())
+}
+
+func TestATaskThatCannotBeLoadedDoesNotHoldUpAMove(t *testing.T) {
+	var away atomic.Bool
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(_ context.Context, name string) error {
+		if name == "Load" && away.Load() {
+			return faulty.ErrFailed
+		}
+		return nil
+	}})
+	c, _, a, b := newPair(t, store)
+	id := a.begin(t, a.publish(t, untilApproved), `{}`)
+	c.move(t, b, shardOf(id)...)
+	away.Store(true)
+	c.move(t, a, shardOf(id)...)
+	refused := make(chan error, 1)
+	go func() { refused <- a.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, "") }()
+	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
+	handedOver(t, c, a, b)
+	require.Equal(t, flow.Moved, flow.ErrorKindOf(<-refused))
+	away.Store(false)
+	require.NoError(t, b.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, ""))
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
+
+func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
+	committing, release := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		if batch[0].Seq == 2 && !once.Swap(true) {
+			close(committing)
+			<-release
+		}
+		return faulty.Fault{}
+	}})
+	var said lines
+	c, l := newCircuit(store), newLedger().freed()
+	cfg := withFunc(l.carrier("a"))
+	cfg.Logger, cfg.Host.Clock = slog.New(slog.NewTextHandler(&said, nil)), quick{time.Now()}
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	id := a.begin(t, a.publish(t, aJobAndATimer), `{}`)
+	<-committing
+	lost := make(chan error, 1)
+	go func() { lost <- a.Lose(t.Context(), shardOf(id)) }()
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), id) }, patience, time.Millisecond)
+	close(release)
+	require.NoError(t, <-lost)
+}
+
+// lines is what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

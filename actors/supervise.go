@@ -47,11 +47,15 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 	if e == nil {
 		return
 	}
-	t.count(e.id, 1) // the pause
-	t.forget(e)
 	t.crashes[e.id]++
 	n := t.crashes[e.id]
 	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
+	if !t.m.owned.owns(e.id) {
+		t.letGo(e)
+		return
+	}
+	t.count(e.id, 1) // the pause
+	t.forget(e)
 	if n > 2*manyCrashes {
 		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
 	}
@@ -61,6 +65,16 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 		p.hold(message)
 	}
 	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id}) })
+}
+
+// letGo lets another member have a task whose actor has crashed on its way there, instead of trying again: nobody else's move
+// is to wait for that.
+func (t *tasks) letGo(e *entry) {
+	delete(t.crashes, e.id)
+	for _, message := range e.arrived {
+		t.elsewhere(message)
+	}
+	t.forget(e)
 }
 
 // pause is what comes for a task that has crashed until it may start again: nobody who asks makes that sooner.
@@ -148,7 +162,12 @@ func (h *hands) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) 
 	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
 	to, message := h.self, any(respawn{k.at})
 	if k.crashes >= manyCrashes { // this one may be gone by then, too
-		to, message = h.m.tasks, &command{task: h.task, cmd: flow.FailStep{Address: k.at, Error: "the step's actor keeps crashing"}}
+		to, message = h.m.tasks, &command{task: h.task, cmd: keepsCrashing(k.at)}
 	}
 	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.tell(to, message) })
+}
+
+// keepsCrashing fails a step.
+func keepsCrashing(at flow.Address) flow.FailStep {
+	return flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}
 }

@@ -160,6 +160,8 @@ func (t *tasks) Receive(c actor.Context) {
 		t.gain(m)
 	case lose:
 		t.lose(c, m)
+	case heldUp:
+		t.heldUp(m)
 	case orphaned:
 		t.orphaned(c)
 	case sweep:
