@@ -3,8 +3,24 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 )
+
+// readiness is what was last answered to who asked whether the member is ready.
+type readiness struct {
+	mu  sync.Mutex
+	why string // "" = it is ready, or nobody has asked
+}
+
+// changed remembers an answer and says whether it is another one than the last.
+func (r *readiness) changed(why string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.why
+	r.why = why
+	return why != before
+}
 
 // healthz says that the process answers.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
@@ -14,19 +30,25 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.cfg.Engine.Ready(); err != nil {
-		s.notReady(w, r, Judge(err).Text(), err)
+		s.notReady(w, Judge(err).Text(), err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	if err := s.cfg.Store.Ping(ctx); err != nil {
-		s.notReady(w, r, "the store does not answer", err)
+		s.notReady(w, "the store does not answer", err)
 		return
+	}
+	if s.ready.changed("") {
+		s.log.Info("the member is ready again")
 	}
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-func (s *Server) notReady(w http.ResponseWriter, r *http.Request, why string, err error) {
-	NoteError(r, err)
+// notReady answers, and logs what has changed: probes come every few seconds, or every few milliseconds.
+func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
+	if s.ready.changed(why) {
+		s.log.Warn("the member is not ready", "error", err)
+	}
 	WriteError(w, http.StatusServiceUnavailable, why)
 }

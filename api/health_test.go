@@ -1,7 +1,10 @@
 package api_test
 
 import (
+	"log/slog"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,18 +14,35 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// unready is an engine that cannot do its work.
-type unready struct{ engine.Engine }
+// unready is an engine that cannot do its work until it is well.
+type unready struct {
+	engine.Engine
+	well *atomic.Bool
+}
 
-func (unready) Ready() error {
+func (e unready) Ready() error {
+	if e.well.Load() {
+		return nil
+	}
 	return flow.Errorf(flow.Busy, "the member cannot write to its store")
 }
 
-func TestReadyzSaysWhyAMemberIsNotReady(t *testing.T) {
-	s := serve(t, api.Config{}, func(s *api.Server) {
-		api.Instead(s, func(e engine.Engine) engine.Engine { return unready{e} })
+func TestReadyzSaysWhyAMemberIsNotReadyAndTheLogDoesOnce(t *testing.T) {
+	var well atomic.Bool
+	var log lines
+	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewTextHandler(&log, nil))}}, func(s *api.Server) {
+		api.Instead(s, func(e engine.Engine) engine.Engine { return unready{e, &well} })
 	})
-	resp, body := s.do(t, http.MethodGet, "/readyz", "")
-	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
-	require.Contains(t, body, "the member cannot write to its store")
+	for range 3 {
+		resp, body := s.do(t, http.MethodGet, "/readyz", "")
+		require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+		require.Contains(t, body, "the member cannot write to its store")
+	}
+	well.Store(true)
+	for range 3 {
+		resp, _ := s.do(t, http.MethodGet, "/readyz", "")
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	}
+	require.Equal(t, 1, strings.Count(log.text(), "the member cannot write to its store"))
+	require.Equal(t, 1, strings.Count(log.text(), "the member is ready again"))
 }

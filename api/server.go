@@ -57,6 +57,7 @@ type Server struct {
 	guard   *guard
 	turns   *admission
 	metrics *metrics
+	ready   readiness
 	mux     *http.ServeMux
 	claims  map[string][]claim // by path
 }
