@@ -1,0 +1,254 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// world is several members over one store, in virtual time. It sees to it that no shard is anybody's twice.
+type world struct {
+	t      *testing.T
+	store  persistence.Members
+	deaf   bool                 // members do not hear each other by gossip
+	losing func() time.Duration // how long it takes to hand shards over
+
+	mu      sync.Mutex
+	members []*member
+	holder  [persistence.Shards]*member
+	since   [persistence.Shards]time.Time // when nobody had it any more
+	longest time.Duration                 // that nobody had a shard which somebody had had
+	gains   int                           // of single shards
+}
+
+// inWorld runs a test in virtual time.
+func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, store: model.New(model.Options{}), losing: func() time.Duration { return 5 * time.Millisecond }}
+		t.Cleanup(w.stop)
+		f(t, w)
+	})
+}
+
+func (w *world) stop() {
+	for _, m := range w.members {
+		m.kill()
+		<-m.done
+	}
+}
+
+// join starts a member with its lease and its keeper.
+func (w *world) join(name string) *member {
+	m := &member{w: w, name: name, link: &link{Members: w.store}, hints: make(chan struct{}, 1), done: make(chan struct{}), gone: map[string]int{}}
+	var err error
+	m.incarnation, err = w.store.Join(w.t.Context(), persistence.Joining{Name: name, TTL: DefaultTTL})
+	require.NoError(w.t, err)
+	m.since, m.renewed = time.Now(), time.Now()
+	m.ctx, m.kill = context.WithCancel(context.Background())
+	m.keeper = NewKeeper(KeeperConfig{
+		Store: m.link, Local: m, Hints: m.hints, Announce: func() { w.announce(m) }, Log: slog.New(slog.DiscardHandler),
+	})
+	w.mu.Lock()
+	w.members = append(w.members, m)
+	w.mu.Unlock()
+	go m.live()
+	return m
+}
+
+func (w *world) announce(from *member) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.members {
+		if m != from && !w.deaf {
+			m.hint()
+		}
+	}
+}
+
+// settled says whether the members that live own everything, each no more than its share.
+func (w *world) settled() bool {
+	v := w.look()
+	p := placing(v)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for shard, holder := range w.holder {
+		if holder == nil || !holder.holds() || holder.incarnation != v.Owner(shard) {
+			return false
+		}
+	}
+	for owner, count := range v.counts() {
+		if count > p.shareOf(owner) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) look() *View {
+	c, err := w.store.Cluster(w.t.Context())
+	require.NoError(w.t, err)
+	return NewView(c)
+}
+
+// within lets time go on until something is so, and tells how long that took.
+func (w *world) within(limit time.Duration, what string, so func() bool) time.Duration {
+	w.t.Helper()
+	begun := time.Now()
+	for ; !so(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > limit {
+			v := w.look()
+			require.FailNow(w.t, "not so in time: "+what, "%v %+v", v.counts(), v.Members)
+		}
+	}
+	return time.Since(begun)
+}
+
+// cluster starts members one after the other until all is settled.
+func (w *world) cluster(names ...string) (members []*member) {
+	w.t.Helper()
+	for _, name := range names {
+		members = append(members, w.join(name))
+		w.within(5*time.Second, name+" has its share", w.settled)
+	}
+	return members
+}
+
+// member is one that has no tasks.
+type member struct {
+	w                 *world
+	name, incarnation string
+	link              *link
+	hints             chan struct{}
+	keeper            *Keeper
+	ctx               context.Context
+	kill              context.CancelFunc
+	done              chan struct{}
+	err               error // of its keeper
+	refuse            atomic.Bool
+
+	mu             sync.Mutex
+	since, renewed time.Time
+	gone           map[string]int
+}
+
+func (m *member) live() {
+	defer close(m.done)
+	var renewals sync.WaitGroup
+	defer renewals.Wait()
+	defer m.kill()
+	renewals.Go(m.renewing)
+	m.err = m.keeper.Run(m.ctx)
+}
+
+func (m *member) renewing() {
+	ticker := time.NewTicker(DefaultTTL / 5)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-m.ctx.Done():
+			return
+		}
+		before := time.Now()
+		ctx, cancel := context.WithTimeout(m.ctx, DefaultTTL*2/5) // one that hangs must not cost the lease
+		pulse, err := m.link.Renew(ctx, m.incarnation, DefaultTTL)
+		cancel()
+		m.mu.Lock()
+		switch {
+		case err != nil:
+			m.since = time.Time{}
+		case m.since.IsZero() || before.Sub(m.renewed) > DefaultTTL*3/5:
+			m.since = before
+		}
+		if err == nil {
+			m.renewed = before
+		}
+		m.mu.Unlock()
+		if err == nil {
+			m.keeper.Pulse(pulse)
+		}
+	}
+}
+
+func (m *member) Incarnation() string { return m.incarnation }
+
+func (m *member) Held() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.since.IsZero() {
+		return 0
+	}
+	return time.Since(m.since)
+}
+
+// holds says whether it lives and may believe, by its own clock, that its lease runs.
+func (m *member) holds() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ctx.Err() == nil && time.Since(m.renewed) < DefaultTTL
+}
+
+func (m *member) Gain(shards []int) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	for _, shard := range shards {
+		if other := m.w.holder[shard]; other != nil && other.holds() {
+			m.w.t.Errorf("shard %d is gained by %s while %s has it", shard, m.name, other.name)
+		}
+		if since := m.w.since[shard]; !since.IsZero() {
+			m.w.longest = max(m.w.longest, time.Since(since))
+		}
+		m.w.holder[shard] = m
+		m.w.gains++
+	}
+}
+
+func (m *member) Lose(ctx context.Context, shards []int) error {
+	if m.refuse.Load() {
+		return errors.New("not now")
+	}
+	begun := time.Now()
+	select {
+	case <-time.After(m.w.losing()):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	for _, shard := range shards {
+		if m.w.holder[shard] != m {
+			m.w.t.Errorf("shard %d is lost by %s, who does not have it", shard, m.name)
+		}
+		m.w.holder[shard], m.w.since[shard] = nil, begun
+	}
+	return nil
+}
+
+func (m *member) Gone(incarnation string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone[incarnation]++
+}
+
+func (m *member) told(incarnation string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[incarnation]
+}
+
+func (m *member) hint() {
+	select {
+	case m.hints <- struct{}{}:
+	default:
+	}
+}
