@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -58,7 +57,7 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 		created = tag.RowsAffected() > 0
 		return nil
 	})
-	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, &batch).Close() })
+	err := s.pool.inOne(ctx, &batch)
 	if err == nil && !created {
 		err = persistence.ErrNotFound
 	}

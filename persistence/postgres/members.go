@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,32 +26,26 @@ const (
 	newlyChanged = "UPDATE cluster SET generation = generation + 1"
 )
 
-// Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced.
+// Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced. It is sent at
+// once: a member that is frozen in the middle of it holds no lock that others wait for.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	defer s.memory.forget() // which is of an earlier life
 	incarnation := rand.Text()
-	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", joining); err != nil {
-				return err
-			}
-			var name string
-			var era int64
-			err := tx.QueryRow(ctx, newlyChanged+", name = coalesce(name, $1) RETURNING name, era", j.Cluster).Scan(&name, &era)
-			if err == nil && name != j.Cluster {
-				err = persistence.Stranger(name, j.Cluster)
-			}
-			if err != nil {
-				return err
-			}
-			var batch pgx.Batch
-			batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
-			batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, era, joined_at)
-				SELECT $1, $2, $3, $4, $5, $6, greatest(`+now+`, max(joined_at) + 1) FROM members`, incarnation, j.Name, j.URL, j.Gossip, j.Version, era)
-			batch.Queue("INSERT INTO leases (incarnation, until) VALUES ($1, "+now+" + $2::bigint)", incarnation, j.TTL.Milliseconds())
-			return tx.SendBatch(ctx, &batch).Close()
-		})
-	})
+	var name string
+	var batch pgx.Batch
+	batch.Queue("SELECT pg_advisory_xact_lock($1)", joining)
+	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE name IS NULL OR name = $1", j.Cluster)
+	batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
+	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, era, joined_at)
+		SELECT $1, $2, $3, $4, $5, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6`,
+		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster)
+	batch.Queue("INSERT INTO leases (incarnation, until) SELECT incarnation, "+now+" + $2::bigint FROM members WHERE incarnation = $1",
+		incarnation, j.TTL.Milliseconds())
+	batch.Queue("SELECT name FROM cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
+	err := s.leases.inOne(ctx, &batch)
+	if err == nil && name != j.Cluster {
+		err = persistence.Stranger(name, j.Cluster)
+	}
 	return incarnation, wrap("join", err)
 }
 
@@ -87,7 +82,7 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 	batch.Queue(`WITH drained AS (UPDATE leases SET draining = $2 WHERE incarnation = $1 AND draining <> $2
 			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING incarnation)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM drained)`, incarnation, drains)
-	err := s.inOne(ctx, &batch)
+	err := s.keeper.inOne(ctx, &batch)
 	if err == nil && !lives {
 		err = persistence.ErrFenced
 	}
@@ -99,25 +94,30 @@ const ended = `,
 		freed AS (UPDATE shards SET owner = '' FROM gone WHERE owner = gone.incarnation)
 		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
 
-// Leave waits for batches of the member that are under way.
+// Leave waits for batches of the member that are under way. It has the connection of the lease, which it ends.
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
 	batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
-	return wrap("leave", s.inOne(ctx, &batch))
+	return wrap("leave", s.leases.inOne(ctx, &batch))
 }
+
+// fencePatience is how long a fence waits for a batch of the member. One that takes longer is not waited for at a stretch:
+// whoever fences has more to do.
+const fencePatience = 500 * time.Millisecond
 
 // Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of that member is under way. A renewal may have
 // been just before, so it looks again.
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	const runs = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + ")"
 	held := false
-	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT "+runs, incarnation).Scan(&held); err != nil || held {
 			return err
 		}
 		var batch pgx.Batch
+		batch.Queue("SELECT set_config('lock_timeout', $1, true)", fmt.Sprint(fencePatience.Milliseconds()))
 		batch.Queue(lockMember+"UPDATE", incarnation)
 		batch.Queue(lockCluster)
 		batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+ended, incarnation)
@@ -132,7 +132,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 // Cluster is one statement, so that what it tells is of one moment.
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	var c persistence.Cluster
-	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
 					'Version', version, 'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
@@ -164,7 +164,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 		owned, err = pgx.CollectRows(rows, pgx.RowTo[int])
 		return err
 	})
-	err := s.inOne(ctx, &batch)
+	err := s.keeper.inOne(ctx, &batch)
 	if err == nil && fenced {
 		err = persistence.ErrFenced
 	}
@@ -181,12 +181,7 @@ func (s *store) Release(ctx context.Context, incarnation string, shards []int) e
 	batch.Queue(lockCluster)
 	batch.Queue(`WITH given AS (UPDATE shards SET owner = '' WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards)
-	return wrap("release shards", s.inOne(ctx, &batch))
-}
-
-// inOne sends statements at once, which are one transaction.
-func (s *store) inOne(ctx context.Context, batch *pgx.Batch) error {
-	return s.pool.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
+	return wrap("release shards", s.keeper.inOne(ctx, &batch))
 }
 
 func pause(ctx context.Context, d time.Duration) error {

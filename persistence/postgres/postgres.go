@@ -29,7 +29,7 @@ import (
 type Options struct {
 	// Lanes is how many batches are written at once; 0 = 2. A server that has fewer connections gets by with fewer.
 	Lanes int
-	// Connections is for everything but batches and leases; 0 = 8.
+	// Connections is for everything but batches, the lease and who owns what; 0 = 7.
 	Connections int
 }
 
@@ -44,10 +44,12 @@ var patience = map[string]time.Duration{
 const frozen = 2 * time.Second
 
 type store struct {
-	// Three pools, because a batch must not wait for a slow listing, nor a lease for a batch.
+	// Four pools, because a batch must not wait for a slow listing, nor the lease and who owns what for either, nor the lease for
+	// what waits until others are done.
 	lanes   *pool
 	pool    *pool
 	leases  *pool
+	keeper  *pool // for members and their shards
 	options Options
 	types   types
 	memory  memory
@@ -60,7 +62,7 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 		o.Lanes = 2
 	}
 	if o.Connections <= 0 {
-		o.Connections = 8
+		o.Connections = 7
 	}
 	s := &store{options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}}
 	if err := s.open(ctx, dsn); err != nil {
@@ -102,9 +104,17 @@ func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error)
 	if s.lanes, err = connect(ctx, dsn, size.lanes, s.pool, s.steady); err != nil {
 		return err
 	}
-	s.leases, err = connect(ctx, dsn, 1, s.pool, nil)
+	if s.leases, err = connect(ctx, dsn, 1, s.pool, nil); err != nil {
+		return err
+	}
+	if size.keeper > 0 {
+		if s.keeper, err = connect(ctx, dsn, size.keeper, s.pool, nil); err != nil {
+			return err
+		}
+	}
 	s.pool = cmp.Or(s.pool, s.lanes)
-	return err
+	s.keeper = cmp.Or(s.keeper, s.pool)
+	return nil
 }
 
 // readTypes reads which numbers this database has given to the types of batches.
@@ -166,7 +176,7 @@ func (s *store) Lanes() int { return s.options.Lanes }
 
 // Close waits for what is under way.
 func (s *store) Close() error {
-	for _, p := range []*pool{s.lanes, s.pool, s.leases} {
+	for _, p := range []*pool{s.lanes, s.pool, s.leases, s.keeper} {
 		if p != nil {
 			p.conns.Close()
 		}

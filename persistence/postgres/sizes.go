@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sizes are how many connections each pool may have. Without any of its own a read shares those of the lanes.
-type sizes struct{ lanes, reads int }
+// sizes are how many connections each pool may have, besides that of the lease. Without any of its own a read shares those
+// of the lanes, and the keeper those of reads.
+type sizes struct{ lanes, keeper, reads int }
 
 // leastConnections is one that writes and reads, and one for the lease.
 const leastConnections = 2
@@ -20,8 +21,13 @@ func (o Options) share(given int) (sizes, error) {
 		return sizes{}, fmt.Errorf("the server gives %d connections to this user, and a member needs %d: raise max_connections, or the limit of the role or database",
 			given, leastConnections)
 	}
-	lanes := min(o.Lanes, max(1, (given-1)/2))
-	return sizes{lanes, min(o.Connections, given-1-lanes)}, nil
+	given-- // that of the lease
+	keeper := 0
+	if given >= 3 {
+		keeper = 1
+	}
+	lanes := min(o.Lanes, max(1, (given-keeper)/2))
+	return sizes{lanes, keeper, min(o.Connections, given-keeper-lanes)}, nil
 }
 
 // survey asks how many connections the server gives us at most, whoever has them now.

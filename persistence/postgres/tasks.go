@@ -88,5 +88,5 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 		flow AS (DELETE FROM flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	batch.Queue("UPDATE cluster SET era = era + 1")
-	return n, wrap("delete a flow", s.inOne(ctx, &batch))
+	return n, wrap("delete a flow", s.pool.inOne(ctx, &batch))
 }

@@ -1,0 +1,206 @@
+package postgres_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// held has somebody else hold what a statement locks until it is let go.
+func held(t *testing.T, dsn, statement string) (let func()) {
+	tx, err := connect(t, dsn).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), statement)
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Rollback(t.Context())) }
+}
+
+func TestWhoOwnsWhatDoesNotWaitForListings(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	let := held(t, dsn, "LOCK TABLE flows")
+	var listings sync.WaitGroup
+	var listed atomic.Int64
+	for range 20 {
+		listings.Go(func() {
+			_, _, err := s.ListFlows(t.Context(), 0, 9)
+			require.NoError(t, err)
+			listed.Add(1)
+		})
+	}
+	blocked(t, connect(t, dsn), 7)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // listings wait longer
+	defer cancel()
+	other, err := s.Join(ctx, persistence.Joining{Name: "other"})
+	require.NoError(t, err)
+	_, err = s.Cluster(ctx)
+	require.NoError(t, err)
+	_, err = s.Claim(ctx, me, []int{1, 2})
+	require.NoError(t, err)
+	require.NoError(t, s.Release(ctx, me, []int{2}))
+	fenced, err := s.Fence(ctx, other)
+	require.NoError(t, err)
+	require.True(t, fenced)
+	require.NoError(t, s.Drain(ctx, me, true))
+	require.NoError(t, s.Leave(ctx, me))
+	require.Zero(t, listed.Load())
+	let()
+	listings.Wait()
+}
+
+func TestARenewalDoesNotWaitForShards(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	let := held(t, dsn, "SELECT FROM cluster FOR UPDATE")
+	var claims sync.WaitGroup
+	for range 3 {
+		claims.Go(func() {
+			_, err := s.Claim(t.Context(), me, []int{1})
+			require.NoError(t, err)
+		})
+	}
+	blocked(t, connect(t, dsn), 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // claims wait longer
+	defer cancel()
+	_, err := s.Renew(ctx, me, time.Hour)
+	require.NoError(t, err)
+	let()
+	claims.Wait()
+}
+
+func TestAMemberHasNoMoreConnectionsThanWeSay(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	admin := connect(t, dsn)
+	let := held(t, dsn, "LOCK TABLE flows, task_events")
+	letCluster := held(t, dsn, "SELECT FROM cluster FOR UPDATE")
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { _, _, _ = s.ListFlows(t.Context(), 0, 9) })
+		all.Go(func() { _, _ = s.Commit(t.Context(), me, []persistence.Commit{row(2)}) })
+		all.Go(func() { _, _ = s.Claim(t.Context(), me, []int{1}) })
+	}
+	blocked(t, admin, 2+7+1)
+	_, err := s.Renew(t.Context(), me, time.Hour)
+	require.NoError(t, err)
+	var connections int
+	require.NoError(t, admin.QueryRow(t.Context(), "SELECT count(*) - 3 FROM pg_stat_activity WHERE datname = current_database()").Scan(&connections))
+	require.Equal(t, 11, connections)
+	let()
+	letCluster()
+	all.Wait()
+}
+
+// relay passes on what a client and its server say, until the client has said something: then it hears no more, up to the
+// moment when its connections are cut.
+func relay(t *testing.T, dsn, until string) (through string, cut func()) {
+	to, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	network, address := pgconn.NetworkAddress(to.Host, to.Port)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var work sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	cut = func() {
+		_ = l.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}
+	t.Cleanup(func() {
+		cut()
+		work.Wait()
+	})
+	work.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := to.DialFunc(t.Context(), network, address)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, client, server)
+			mu.Unlock()
+			var frozen atomic.Bool
+			work.Go(func() {
+				pass(server, client, func(said string) { frozen.Store(frozen.Load() || strings.Contains(said, until)) })
+				_ = server.Close()
+			})
+			work.Go(func() { pass(unless{client, &frozen}, server, func(string) {}) })
+		}
+	})
+	return "postgres://postgres@" + l.Addr().String() + "/" + to.Database + "?sslmode=disable&default_query_exec_mode=exec", cut
+}
+
+// unless passes nothing on to one that is frozen.
+type unless struct {
+	io.Writer
+	frozen *atomic.Bool
+}
+
+func (u unless) Write(b []byte) (int, error) {
+	if u.frozen.Load() {
+		return len(b), nil
+	}
+	return u.Writer.Write(b)
+}
+
+// pass tells what is said before it passes it on.
+func pass(to io.Writer, from io.Reader, tell func(string)) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		if n > 0 {
+			tell(string(b[:n]))
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// It has changed what all members lock when it hears nothing any more, as if its host stood still.
+func TestAMemberThatIsFrozenWhileItJoinsHoldsUpNobody(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	through, cut := relay(t, dsn, "UPDATE cluster")
+	frozen := openAt(t, through)
+	var joining sync.WaitGroup
+	joining.Go(func() {
+		_, err := frozen.Join(t.Context(), persistence.Joining{Name: "frozen", TTL: time.Hour})
+		require.Error(t, err)
+		require.NoError(t, frozen.Close())
+	})
+	require.Eventually(t, func() bool {
+		c, err := s.Cluster(t.Context())
+		require.NoError(t, err)
+		return len(c.Members) == 2 // it has joined, though it does not know: nothing is left that others could wait for
+	}, 30*time.Second, time.Millisecond)
+	owned, err := s.Claim(t.Context(), me, []int{1})
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, owned)
+	cut()
+	joining.Wait()
+}
