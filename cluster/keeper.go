@@ -64,7 +64,7 @@ type Keeper struct {
 	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
 
 	mu    sync.Mutex
-	newer chan struct{} // closed when there is a view of a later generation
+	newer chan struct{} // closed when there is a view of another generation
 
 	// Of the loop alone:
 	held    map[int]bool // shards that the member owns, also those that it is handing over
@@ -128,9 +128,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 func (k *Keeper) tell(err error) {
 	switch {
 	case err != nil && !k.failing:
-		k.cfg.Log.Warn("the members and their shards cannot be looked at: trying on", "error", err)
+		k.cfg.Log.Warn("the members and their shards cannot be looked at, or not changed: trying on", "error", err)
 	case err == nil && k.failing:
-		k.cfg.Log.Info("the members and their shards can be looked at again")
+		k.cfg.Log.Info("the members and their shards can be looked at and changed again")
 	}
 	k.failing = err != nil
 }
@@ -196,19 +196,21 @@ func (k *Keeper) over(h *handing) {
 func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
 	for {
 		changed, again, err := k.step(ctx)
+		if changed {
+			k.cfg.Announce()
+		}
 		if err != nil {
 			return unsettled, err
 		}
 		if !changed {
 			return again, nil
 		}
-		k.cfg.Announce()
 	}
 }
 
 // step looks once. What it does is in an order in which nothing is owned twice and nothing told too late: what was
 // handed over is released before the store is read, so that it is not taken for this member's; the view is there before
-// the member asks it who lives.
+// the member asks it who lives, and what was claimed is gained with the next one. Fencing comes last: it may have to wait.
 func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, err error) {
 	released, err := k.release(ctx)
 	if err != nil {
@@ -216,22 +218,19 @@ func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, e
 	}
 	v, err := k.read(ctx)
 	if err != nil {
-		return false, 0, err
+		return released, 0, err
 	}
 	k.part(v)
-	k.gain(v.Shards(k.me)) // also those of a claim whose answer was lost
+	k.gain(v.Shards(k.me))
 	foreign := k.foreign(v)
 	steps := Decide(v, Self{k.me, k.cfg.TTL, k.cfg.Local.Held() >= k.cfg.TTL})
-	fenced, err := k.fence(ctx, v, steps.Fence)
-	if err != nil {
-		return false, 0, err
-	}
 	claimed, err := k.claim(ctx, steps.Claim)
 	if err != nil {
-		return false, 0, err
+		return released, 0, err
 	}
 	k.hand(ctx, append(steps.Hand, foreign...))
-	return released || fenced || claimed, steps.Again, nil
+	fenced, err := k.fence(ctx, v, steps.Fence)
+	return released || claimed || fenced, steps.Again, err
 }
 
 // release gives back what was handed over.
@@ -275,7 +274,7 @@ func (k *Keeper) publish(v *View) {
 	before := k.view.Load()
 	k.moves.add(v, before.Generation == 0)
 	k.view.Store(v)
-	if v.Generation > before.Generation {
+	if v.Generation != before.Generation {
 		close(k.newer)
 		k.newer = make(chan struct{})
 	}
@@ -309,13 +308,14 @@ func (k *Keeper) gain(shards []int) {
 	k.cfg.Log.Info("shards were taken up", "shards", len(gained), "all", len(k.held))
 }
 
-func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some bool, err error) {
+// fence fences whom it can.
+func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some bool, failed error) {
 	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
 	defer cancel()
 	for _, incarnation := range members {
 		fenced, err := k.cfg.Store.Fence(ctx, incarnation)
 		if err != nil {
-			return some, fmt.Errorf("fence %s: %w", incarnation, err)
+			failed = errors.Join(failed, fmt.Errorf("fence %s: %w", incarnation, err))
 		}
 		if fenced {
 			m, _ := v.Member(incarnation)
@@ -323,7 +323,7 @@ func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some boo
 			some = true
 		}
 	}
-	return some, nil
+	return some, failed
 }
 
 func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
@@ -336,7 +336,6 @@ func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("claim %d shards: %w", len(shards), err)
 	}
-	k.gain(owned)
 	return len(owned) > 0, nil
 }
 
@@ -372,11 +371,11 @@ func (k *Keeper) Current() *View { return k.view.Load() }
 // Moves are those of the last ten minutes that the keeper saw, in order of time; no more than 1,000.
 func (k *Keeper) Moves() []Move { return k.moves.list() }
 
-// Changed is closed when there is a view of a later generation than that.
+// Changed is closed when there is a view of another generation than that: a later one, unless the store was put back.
 func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.view.Load().Generation > generation {
+	if k.view.Load().Generation != generation {
 		closed := make(chan struct{})
 		close(closed)
 		return closed
@@ -394,7 +393,7 @@ func (k *Keeper) Look() {
 
 // Pulse is what a renewal of the lease told.
 func (k *Keeper) Pulse(p persistence.Pulse) {
-	if p.Generation > k.Current().Generation {
+	if p.Generation != k.Current().Generation {
 		k.Look()
 	}
 }

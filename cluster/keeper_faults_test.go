@@ -40,6 +40,32 @@ func TestTheShardsOfAMemberThatDiesAreTakenWhenItsLeaseHasRunOut(t *testing.T) {
 	}
 }
 
+func TestAMemberThatCannotBeFencedHoldsUpNothingElse(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		members := w.cluster("a", "b", "c", "d")
+		time.Sleep(10 * time.Second)
+		stuck, dead := members[0], members[1]
+		for _, m := range members[1:] {
+			m.link.fails.Store("Fence " + stuck.incarnation)
+		}
+		stuck.kill()
+		time.Sleep(3 * time.Second)
+		joiner := w.join("joiner")
+		joiner.link.fails.Store("Fence " + stuck.incarnation)
+		w.within(5*time.Second, "somebody else gets his share of those who live", func() bool { return len(w.look().Shards(joiner.incarnation)) >= 150 })
+		dead.kill()
+		w.within(10*time.Second, "somebody else is fenced, and his shards claimed", func() bool {
+			v := w.look()
+			return !v.Lives(dead.incarnation) && v.counts()[""] == 0
+		})
+		require.True(t, w.look().Lives(stuck.incarnation))
+		for _, m := range w.members {
+			m.link.fails.Store("")
+		}
+		w.within(5*time.Second, "it is tried on", w.settled)
+	})
+}
+
 func TestAMemberThatIsStartedAgainTakesOverFromItselfWithoutWaiting(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := w.cluster("a")[0]

@@ -17,6 +17,8 @@ type link struct {
 	down   atomic.Bool  // it fails …
 	silent atomic.Bool  // … and nothing comes back
 	lose   atomic.Value // the name of a call whose next answer is lost
+	back   atomic.Int64 // by how much the generation has gone back, as that of a store that was restored from a copy
+	fails  atomic.Value // "Fence" and who cannot be fenced
 	calls  sync.Map     // how often each was called
 }
 
@@ -50,11 +52,17 @@ func (l *link) count(names ...string) (n int64) {
 }
 
 func (l *link) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
-	return through(ctx, l, "Renew", func() (persistence.Pulse, error) { return l.Members.Renew(ctx, incarnation, ttl) })
+	pulse, err := through(ctx, l, "Renew", func() (persistence.Pulse, error) { return l.Members.Renew(ctx, incarnation, ttl) })
+	pulse.Generation -= l.back.Load()
+	return pulse, err
 }
 
 func (l *link) Cluster(ctx context.Context) (*persistence.Cluster, error) {
-	return through(ctx, l, "Cluster", func() (*persistence.Cluster, error) { return l.Members.Cluster(ctx) })
+	c, err := through(ctx, l, "Cluster", func() (*persistence.Cluster, error) { return l.Members.Cluster(ctx) })
+	if err == nil {
+		c.Generation -= l.back.Load()
+	}
+	return c, err
 }
 
 func (l *link) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
@@ -67,6 +75,9 @@ func (l *link) Release(ctx context.Context, incarnation string, shards []int) er
 }
 
 func (l *link) Fence(ctx context.Context, incarnation string) (bool, error) {
+	if l.fails.Load() == "Fence "+incarnation {
+		return false, errDown
+	}
 	return through(ctx, l, "Fence", func() (bool, error) { return l.Members.Fence(ctx, incarnation) })
 }
 

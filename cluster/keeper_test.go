@@ -208,6 +208,19 @@ func TestAnIdleClusterAsksTheStoreRarely(t *testing.T) {
 	})
 }
 
+func TestAGenerationThatGoesBackIsANewOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.cluster("a")[0]
+		time.Sleep(10 * time.Second)
+		v := a.keeper.Current()
+		changed := a.keeper.Changed(v.Generation)
+		a.link.back.Store(2)
+		w.within(time.Second, "those who wait are told", func() bool { return closed(changed) })
+		require.Less(t, a.keeper.Current().Generation, v.Generation)
+		require.True(t, closed(a.keeper.Changed(v.Generation)))
+	})
+}
+
 func TestTheViewIsThereForOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.join("a")

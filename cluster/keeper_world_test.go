@@ -198,7 +198,14 @@ func (m *member) holds() bool {
 	return m.ctx.Err() == nil && time.Since(m.renewed) < DefaultTTL
 }
 
+// Gain wants to know of a view in which the shards are its own: what it asks about others then is not older than that.
 func (m *member) Gain(shards []int) {
+	for _, shard := range shards {
+		if owner := m.keeper.Current().Owner(shard); owner != m.incarnation {
+			m.w.t.Errorf("shard %d is gained by %s, in whose view it is of %q", shard, m.name, owner)
+			break
+		}
+	}
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	for _, shard := range shards {

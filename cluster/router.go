@@ -21,7 +21,7 @@ import (
 type Views interface {
 	// Current is the newest view that is known; never nil.
 	Current() *View
-	// Changed is closed when there is a view of a later generation than that.
+	// Changed is closed when there is a view of another generation than that.
 	Changed(after int64) <-chan struct{}
 	// Look has the store asked for a newer view soon; it does not wait.
 	Look()
