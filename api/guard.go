@@ -18,11 +18,11 @@ type guard struct {
 	tokens  [][sha256.Size]byte
 	origins []string
 	hosts   []string
-	certs   bool // clients need certificates
+	certs   *Certificates
 }
 
 func newGuard(cfg Config) *guard {
-	g := &guard{origins: lower(cfg.AllowOrigins), hosts: lower(cfg.AllowHosts), certs: cfg.TLS.needsClients()}
+	g := &guard{origins: lower(cfg.AllowOrigins), hosts: lower(cfg.AllowHosts), certs: cfg.TLS}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -41,7 +41,7 @@ func lower(list []string) []string {
 func (g *guard) stranger(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
-	case g.lacksCertificate(r):
+	case g.certs.Lacks(r):
 		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that this server trusts", "show one (--client-cert, --client-key)")
 	case !g.knowsHost(r):
 		why = problemOf(flow.Denied, "header.Host", "the host "+clip(r.Host)+" is not served here",
@@ -56,10 +56,6 @@ func (g *guard) stranger(r *http.Request) *wire.Problem {
 		return nil
 	}
 	return &why
-}
-
-func (g *guard) lacksCertificate(r *http.Request) bool {
-	return g.certs && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
 }
 
 // knowsHost keeps out names that an attacker's DNS points here (rebinding): a Host must be local,

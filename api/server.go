@@ -100,7 +100,7 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) apart(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for prefix, h := range s.cfg.Apart {
-			if strings.HasPrefix(r.URL.Path, prefix) && !s.guard.lacksCertificate(r) {
+			if strings.HasPrefix(r.URL.Path, prefix) && !s.cfg.TLS.Lacks(r) {
 				ctx, leave := stream.Stay(w, r)
 				defer leave()
 				h.ServeHTTP(w, r.WithContext(ctx))

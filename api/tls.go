@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -28,14 +29,19 @@ type TLSFiles struct {
 type Certificates struct {
 	files   TLSFiles
 	log     *slog.Logger
-	roots   *x509.CertPool // nil = the system's
-	every   time.Duration  // how often files are looked at, at most
-	current atomic.Pointer[tls.Config]
+	every   time.Duration // how often files are looked at, at most
+	current atomic.Pointer[trust]
 
 	mu     sync.Mutex // of the rest; who looks at the files has it
 	looked time.Time
 	held   [][]byte // what the files held when they were read last
 	unread string   // why they could not be
+}
+
+// trust is what the files hold.
+type trust struct {
+	server *tls.Config    // nil = the member has no certificate
+	roots  *x509.CertPool // nil = the system's
 }
 
 // LoadCertificates reads the files. Files without a certificate for the member serve to check others only.
@@ -44,24 +50,12 @@ func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 		return nil, errors.New("TLS: a certificate and its key belong together: give both (--tls-cert, --tls-key)")
 	}
 	c := &Certificates{files: files, log: log, every: time.Second}
-	if files.CA != "" {
-		text, err := os.ReadFile(files.CA)
-		if err == nil {
-			c.roots, err = authorities(files.CA, text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("TLS: %w", err)
-		}
-	}
-	if !c.Serves() {
-		return c, nil
-	}
 	held, err := c.read()
-	if err != nil {
-		return nil, fmt.Errorf("TLS: %w", err)
+	if err == nil {
+		c.held = held
+		err = c.use(held)
 	}
-	c.held = held
-	if err := c.use(held); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	return c, nil
@@ -73,24 +67,30 @@ func (c *Certificates) Serves() bool { return c != nil && c.files.Cert != "" }
 // needsClients says whether every client needs a certificate.
 func (c *Certificates) needsClients() bool { return c.Serves() && c.files.ClientCA != "" }
 
+// Lacks says whether a client needs a certificate and has shown none.
+func (c *Certificates) Lacks(r *http.Request) bool {
+	return c.needsClients() && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
+}
+
 // Server is for a listener: it has the newest certificate for every connection that comes.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			c.look()
-			return c.current.Load(), nil
+			return c.current.Load().server, nil
 		},
 	}
 }
 
-// Client is for connections to others: it checks them, and shows the member's certificate to who asks for one.
+// Client is for one connection to another: it checks that one, and shows the member's certificate to who asks for one.
 func (c *Certificates) Client() *tls.Config {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.roots}
-	if c.Serves() {
+	c.look()
+	now := c.current.Load()
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: now.roots}
+	if now.server != nil {
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			c.look()
-			return &c.current.Load().Certificates[0], nil
+			return &now.server.Certificates[0], nil
 		}
 	}
 	return cfg
@@ -123,18 +123,23 @@ func (c *Certificates) look() {
 		c.keep(err)
 		return
 	}
+	if !c.Serves() {
+		c.log.Info("the TLS authorities were reloaded", "file", c.files.CA)
+		return
+	}
 	c.log.Info("the TLS certificate was reloaded", "file", c.files.Cert, "ends", c.leaf().NotAfter)
 }
 
 func (c *Certificates) keep(err error) {
-	c.log.Error("the TLS certificate has changed and cannot be used: the one from before stays in use", "error", err)
+	c.log.Error("the TLS certificate, or an authority, has changed and cannot be used: the one from before stays in use", "error", err)
 }
 
-// read gives what is in the files, in the order certificate, key, authorities of clients.
+// read gives what is in the files, in the order certificate, key, authorities of clients, authorities of others; nil = there is no such file.
 func (c *Certificates) read() ([][]byte, error) {
 	var held [][]byte
-	for _, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {
+	for _, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA, c.files.CA} {
 		if file == "" {
+			held = append(held, nil)
 			continue
 		}
 		text, err := os.ReadFile(file)
@@ -146,30 +151,47 @@ func (c *Certificates) read() ([][]byte, error) {
 	return held, nil
 }
 
-// use makes what was read the current certificate.
-func (c *Certificates) use(held [][]byte) error {
-	pair, err := tls.X509KeyPair(held[0], held[1])
-	if err != nil {
-		return fmt.Errorf("%s with %s: %w", c.files.Cert, c.files.Key, err)
-	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
-	if c.needsClients() {
-		if cfg.ClientCAs, err = authorities(c.files.ClientCA, held[2]); err != nil {
+// use makes what was read the current trust.
+func (c *Certificates) use(held [][]byte) (err error) {
+	next := &trust{}
+	if c.files.CA != "" {
+		if next.roots, err = authorities(c.files.CA, held[3]); err != nil {
 			return err
 		}
-		// One that comes without is answered in words. Probes are let in: those who probe have no certificate.
-		cfg.ClientAuth = tls.VerifyClientCertIfGiven
-		cfg.SessionTicketsDisabled = true // who was let in by an authority of before is checked anew
 	}
-	c.current.Store(cfg)
+	if !c.Serves() {
+		c.current.Store(next)
+		return nil
+	}
+	if next.server, err = c.serverConfig(held); err != nil {
+		return err
+	}
+	c.current.Store(next)
 	if end := c.leaf().NotAfter; time.Now().After(end) {
 		c.log.Warn("the TLS certificate has expired: clients refuse it", "file", c.files.Cert, "ended", end)
 	}
 	return nil
 }
 
+func (c *Certificates) serverConfig(held [][]byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(held[0], held[1])
+	if err != nil {
+		return nil, fmt.Errorf("%s with %s: %w", c.files.Cert, c.files.Key, err)
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
+	if c.needsClients() {
+		if cfg.ClientCAs, err = authorities(c.files.ClientCA, held[2]); err != nil {
+			return nil, err
+		}
+		// One that comes without is answered in words. Probes are let in: those who probe have no certificate.
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+		cfg.SessionTicketsDisabled = true // who was let in by an authority of before is checked anew
+	}
+	return cfg, nil
+}
+
 // leaf is the certificate in use.
-func (c *Certificates) leaf() *x509.Certificate { return c.current.Load().Certificates[0].Leaf }
+func (c *Certificates) leaf() *x509.Certificate { return c.current.Load().server.Certificates[0].Leaf }
 
 // collector tells when the certificate in use ends.
 func (c *Certificates) collector() prometheus.Collector {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,43 @@ func TestABrokenPairKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 	resp, _ := get(t, visitor(t, ca.File), s.url+"/healthz")
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Contains(t, log.text(), "the TLS certificate was reloaded")
+}
+
+func TestAnAuthorityOfOthersIsReloaded(t *testing.T) {
+	before, after := certtest.New(t), certtest.New(t)
+	own := after.Issue(t)
+	s, _ := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	for name, files := range map[string]api.TLSFiles{
+		"of one who has a certificate": {Cert: own.Cert, Key: own.Key}, "of one who has none": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log lines
+			files.CA = filepath.Join(t.TempDir(), "ca.pem")
+			put := func(from string) {
+				text, err := os.ReadFile(from)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(files.CA, text, 0o600))
+			}
+			put(before.File)
+			certificates, err := api.LoadCertificates(files, slog.New(slog.NewTextHandler(&log, nil)))
+			require.NoError(t, err)
+			api.LookAlways(certificates)
+			visit := func() error {
+				conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), certificates.Client())
+				if err != nil {
+					return err
+				}
+				return conn.Close()
+			}
+			require.ErrorContains(t, visit(), "unknown authority")
+			put(own.Key)
+			require.ErrorContains(t, visit(), "unknown authority", "what holds no certificate changes nothing")
+			require.Equal(t, 1, strings.Count(log.text(), "cannot be used"), log.text())
+			put(after.File)
+			require.NoError(t, visit())
+			require.Contains(t, log.text(), "reloaded")
+		})
+	}
 }
 
 func TestAClientCertificateIsRequired(t *testing.T) {

@@ -22,18 +22,25 @@ import (
 
 // newClient makes a client that connects to allowed addresses only and keeps enough connections for
 // thousands of short calls a second to one worker.
-func newClient(allowed func(netip.Addr) bool, secure *tls.Config) *http.Client {
+func newClient(allowed func(netip.Addr) bool, trust func() *tls.Config) *http.Client {
 	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second, ControlContext: guardDial(allowed)}
+	transport := &http.Transport{
+		DialContext:            dialer.DialContext,
+		MaxIdleConnsPerHost:    512,
+		IdleConnTimeout:        30 * time.Second,
+		TLSHandshakeTimeout:    5 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true,
+	}
+	if trust != nil {
+		transport.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialer.Timeout+transport.TLSHandshakeTimeout)
+			defer cancel()
+			return (&tls.Dialer{NetDialer: dialer, Config: trust()}).DialContext(ctx, network, addr)
+		}
+	}
 	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			MaxIdleConnsPerHost:    512,
-			IdleConnTimeout:        30 * time.Second,
-			TLSHandshakeTimeout:    5 * time.Second,
-			TLSClientConfig:        secure,
-			MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression:     true,
-		},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -101,7 +101,7 @@ func TestAWorkerWithACertificateOfAPrivateAuthorityIsCalled(t *testing.T) {
 		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w1", URL: s.URL, Services: []string{"s"}}))
 		return r.Carry(t.Context(), job("s"))
 	}
-	require.Equal(t, "1", string(carry(workers.Options{TLS: certificates.Client()}).Output), "it is believed, and is shown who calls")
+	require.Equal(t, "1", string(carry(workers.Options{TLS: certificates.Client}).Output), "it is believed, and is shown who calls")
 	require.Equal(t, "all workers failed", carry(workers.Options{}).Error)
 }
 

@@ -32,8 +32,9 @@ type Options struct {
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
 	// link-local never.
 	Allow []netip.Prefix
-	// TLS says whom to believe of workers with https URLs, and what to show them; nil = whom the system does, and nothing.
-	TLS *tls.Config
+	// TLS says for each connection whom to believe of workers with https URLs, and what to show them; nil = whom the system
+	// does, and nothing.
+	TLS func() *tls.Config
 	// CallTimeout bounds a call to one worker, unless the job may take longer; 10 s.
 	CallTimeout time.Duration
 	// MaxAnswer bounds a worker's answer in bytes; the default limit of a value and a little more.
