@@ -32,18 +32,19 @@ type company struct {
 }
 
 // newCompany opens what other members reach. The member comes next: it has to know of it.
-func (e *Engine) newCompany() (*company, error) {
+func (e *Engine) newCompany(ctx context.Context) (*company, error) {
 	c := &company{id: cluster.Identity{Cluster: e.cfg.Cluster}, log: e.cfg.Logger, begun: make(chan struct{})}
-	if err := c.open(&e.cfg); err != nil {
+	if err := c.open(ctx, &e.cfg, e.store); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	peers := cluster.NewPeers(c.id, e.tls.Client(), c.log)
+	peers := cluster.NewPeers(c.id, e.tls.Client, c.log)
 	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: peers, Journals: e.store, Plans: e.reader})
+	peers.Now = c.router.Now
 	return c, nil
 }
 
-func (c *company) open(cfg *Config) (err error) {
-	if c.id.Secret, err = cfg.clusterSecret(); err != nil {
+func (c *company) open(ctx context.Context, cfg *Config, store persistence.Members) (err error) {
+	if c.id.Secret, err = cfg.clusterSecret(ctx, store); err != nil {
 		return err
 	}
 	if c.url, err = cfg.url(); err != nil {

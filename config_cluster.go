@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/cluster"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // gossipPort is where members gossip unless they are told otherwise; when it is taken a free one is.
@@ -111,10 +113,10 @@ func (c *Config) gossip() (cluster.GossipConfig, error) {
 	return settings, nil
 }
 
-// clusterSecret reads the secret that members prove themselves with; no file = none.
-func (c *Config) clusterSecret() (string, error) {
+// clusterSecret is what members prove themselves with: of the file, or else that of their store.
+func (c *Config) clusterSecret(ctx context.Context, store persistence.Members) (string, error) {
 	if c.ClusterSecretFile == "" {
-		return "", nil
+		return store.Secret(ctx)
 	}
 	content, err := os.ReadFile(c.ClusterSecretFile)
 	secret := strings.TrimSpace(string(content))

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
@@ -57,14 +59,20 @@ func TestSecretsThatAreNoneAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(file, []byte(" \n"), 0o600))
 	cfg := Config{ClusterSecretFile: file, GossipKeyFile: file}
-	_, err := cfg.clusterSecret()
+	store := model.New(model.Options{})
+	_, err := cfg.clusterSecret(t.Context(), store)
 	require.ErrorContains(t, err, "--cluster-secret-file "+file+": there is no secret in it")
 	_, err = cfg.gossip()
 	require.ErrorContains(t, err, "--gossip-key-file "+file)
 	require.NoError(t, os.WriteFile(file, []byte(" open sesame\n"), 0o600))
-	secret, err := cfg.clusterSecret()
+	secret, err := cfg.clusterSecret(t.Context(), store)
 	require.NoError(t, err)
 	require.Equal(t, "open sesame", secret)
+
+	cfg.ClusterSecretFile = ""
+	secret, err = cfg.clusterSecret(t.Context(), store)
+	require.NoError(t, err)
+	require.NotEmpty(t, secret, "without a file it is the store's")
 }
 
 func TestGossipTellsItsOwnAddressBeforeTheNameOfTheMember(t *testing.T) {

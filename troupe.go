@@ -135,7 +135,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	if e.company, err = e.newCompany(); err != nil {
+	if e.company, err = e.newCompany(ctx); err != nil {
 		return err
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip = e.cfg.Cluster, e.company.url, e.company.gossip.Address()

@@ -1,35 +1,19 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-
-	"connectrpc.com/connect"
+	"time"
 )
-
-// What members say of themselves with each request.
-const (
-	clusterHeader = "Troupe-Cluster"
-	toHeader      = "Troupe-Incarnation" // of the one who is asked
-	secretHeader  = "Troupe-Cluster-Secret"
-)
-
-// Identity is which member of which cluster answers, or asks.
-type Identity struct {
-	Cluster     string
-	Incarnation string
-	Secret      string // that all members of the cluster know; "" where nobody else can reach them
-}
 
 // door lets members of this cluster in that mean this member.
 type door struct {
-	id  Identity
-	log *slog.Logger
+	id   Identity
+	once *once
+	log  *slog.Logger
 
 	mu   sync.Mutex
 	told map[string]bool // what was refused, by host and reason
@@ -38,34 +22,36 @@ type door struct {
 // mostTold bounds how many refusals are remembered, so that each is logged once.
 const mostTold = 1000
 
-func newDoor(id Identity, log *slog.Logger) *door {
-	return &door{id: id, log: log, told: map[string]bool{}}
+func newDoor(id Identity, now func() time.Time, log *slog.Logger) *door {
+	return &door{id: id, once: newOnce(now), log: log, told: map[string]bool{}}
 }
 
-// check says why a request is refused. Of the cluster it tells nothing to who does not have the secret.
-func (d *door) check(r *http.Request) error {
-	var code connect.Code
-	var why string
-	switch {
-	case !same(r.Header.Get(secretHeader), d.id.Secret):
-		code, why = connect.CodeUnauthenticated, "the secret of the cluster is wrong or missing: give all members the same --cluster-secret-file"
-	case r.Header.Get(clusterHeader) != d.id.Cluster:
-		code, why = connect.CodePermissionDenied, fmt.Sprintf("this member belongs to the cluster %s: see --cluster", d.id.Cluster)
-	case r.Header.Get(toHeader) != d.id.Incarnation:
-		code, why = connect.CodeFailedPrecondition, "another member than the one that is meant answers here now"
-	case r.ProtoMajor < 2:
-		code, why = connect.CodeUnimplemented, "members talk to each other over HTTP/2, also through what is between them"
-	default:
-		return nil
+// admit lets a member in, to whom this one proves itself in turn, or refuses whoever comes.
+func (d *door) admit(w http.ResponseWriter, r *http.Request) bool {
+	if status, why := d.check(r); why != "" {
+		d.tell(r, why)
+		http.Error(w, why, status)
+		return false
 	}
-	d.tell(r, why)
-	return connect.NewError(code, fmt.Errorf("%s", why))
+	w.Header().Set(proofHeader, d.id.proof("answers", r.Header))
+	return true
 }
 
-// same takes the same time whatever is wrong.
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+// check says why a request is refused, "" = it is not. Of the cluster it tells nothing to who does not have the secret.
+func (d *door) check(r *http.Request) (status int, why string) {
+	switch {
+	case !d.id.proves("asks", r.Header, r.Header):
+		return http.StatusUnauthorized, "the secret of the cluster is wrong or missing: give all members the same --cluster-secret-file, or none of them any"
+	case r.Header.Get(clusterHeader) != d.id.Cluster:
+		return http.StatusForbidden, fmt.Sprintf("this member belongs to the cluster %s: see --cluster", d.id.Cluster)
+	case r.Header.Get(toHeader) != d.id.Incarnation:
+		return http.StatusPreconditionFailed, "another member than the one that is meant answers here now"
+	case r.ProtoMajor < 2:
+		return http.StatusHTTPVersionNotSupported, "members talk to each other over HTTP/2, also through what is between them"
+	case !d.once.first(r.Header.Get(onceHeader)):
+		return http.StatusUnauthorized, "the proof of the secret was used before, or is not of this moment"
+	}
+	return 0, ""
 }
 
 // tell logs a refusal once for each host and reason.

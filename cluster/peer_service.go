@@ -47,7 +47,7 @@ type Service struct {
 
 // NewService answers for one incarnation of a member.
 func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
-	s := &Service{member: member, door: newDoor(id, log), routes: http.NewServeMux()}
+	s := &Service{member: member, door: newDoor(id, member.Now, log), routes: http.NewServeMux()}
 	options := connect.WithHandlerOptions(connect.WithCodec(frames{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
 	s.routes.Handle(deliverPath, connect.NewBidiStreamHandler(deliverPath, s.deliver, options))
 	s.routes.Handle(watchPath, connect.NewServerStreamHandler(watchPath, s.watch, options))
@@ -57,8 +57,7 @@ func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 // ServeHTTP lets in who has the secret of this very cluster and means this very incarnation. A stream ends with the
 // request's context, also while nothing comes.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := s.door.check(r); err != nil {
-		_ = connect.NewErrorWriter(connect.WithCodec(frames{})).Write(w, r, err) // whoever hears it or not, it is refused
+	if !s.door.admit(w, r) {
 		return
 	}
 	defer readUntil(r.Context(), w)()
@@ -106,8 +105,12 @@ func (s *Service) watch(ctx context.Context, req *connect.Request[frame], to *co
 	return ctx.Err()
 }
 
-// deliver answers the questions of a line, each as soon as it can.
+// deliver answers the questions of a line, each as soon as it can. The first frame has none, so that the asker hears at once
+// who answers.
 func (s *Service) deliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
+	if err := stream.Send(&frame{}); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	d := &delivery{member: s.member, ctx: ctx, out: newOutbox(), asked: map[int64]context.CancelFunc{}}
 	var sending sync.WaitGroup

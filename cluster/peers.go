@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +28,10 @@ const (
 
 // Peers asks other members of the cluster. Lines to them are opened when they are needed, and kept.
 type Peers struct {
-	id     Identity // of who asks; the Incarnation is that of the addressee in each request
+	// Now is the time of the store; this host's unless it is set before anybody is asked.
+	Now func() time.Time
+
+	id     Identity
 	client *http.Client
 	log    *slog.Logger
 	ctx    context.Context
@@ -41,34 +43,39 @@ type Peers struct {
 	told  map[string]bool  // the incarnations that could not be reached
 }
 
-// NewPeers asks in the name of a member. Close ends it.
-func NewPeers(id Identity, trust *tls.Config, log *slog.Logger) *Peers {
-	p := &Peers{id: id, log: log, told: map[string]bool{}, client: &http.Client{Transport: peerTransport(trust)}, lines: map[string]*line{}}
+// NewPeers asks in the name of a member. trust says for each connection over TLS whom to believe; nil = whom the system
+// does. Close ends it.
+func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
+	p := &Peers{Now: time.Now, id: id, log: log, told: map[string]bool{}, lines: map[string]*line{}}
+	p.client = &http.Client{Transport: peerTransport(trust), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
 // peerTransport speaks HTTP/2 alone, with or without TLS, and goes through no proxy.
-func peerTransport(trust *tls.Config) *http.Transport {
+func peerTransport(trust func() *tls.Config) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Transport{
-		Protocols: &protocols, TLSClientConfig: trust, TLSHandshakeTimeout: dialTimeout,
-		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: signTimeout, WriteByteTimeout: writeStall},
+		Protocols: &protocols, DialContext: dialer.DialContext, DialTLSContext: secure(dialer, trust),
+		HTTP2: &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: signTimeout, WriteByteTimeout: writeStall},
 	}
 }
 
-// abrupt ends a stream with its context. The client alone would notice only when it has something to send.
-type abrupt struct{ *http.Client }
-
-func (a abrupt) Do(r *http.Request) (*http.Response, error) {
-	res, err := a.Client.Do(r)
-	if err == nil {
-		context.AfterFunc(r.Context(), func() { _ = res.Body.Close() }) // nobody reads on
+// secure dials over TLS with the trust of that moment.
+func secure(dialer *net.Dialer, trust func() *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		cfg := &tls.Config{}
+		if trust != nil {
+			cfg = trust()
+		}
+		cfg.NextProtos = []string{"h2"}
+		ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
+		defer cancel()
+		return (&tls.Dialer{NetDialer: dialer, Config: cfg}).DialContext(ctx, network, addr)
 	}
-	return res, err
 }
 
 // Close ends all lines and waits for what they did.
@@ -127,9 +134,7 @@ func (p *Peers) line(to persistence.MemberRow) (*line, error) {
 	}
 	client := p.caller(to, deliverPath)
 	l := open(p.ctx, to, func(ctx context.Context) *connect.BidiStreamForClient[frame, frame] {
-		stream := client.CallBidiStream(ctx)
-		p.introduce(stream.RequestHeader(), to)
-		return stream
+		return client.CallBidiStream(ctx)
 	}, &p.work, func(why error) { p.lost(to, why) })
 	p.lines[to.Incarnation] = l
 	return l, nil
@@ -142,19 +147,6 @@ func (p *Peers) lost(to persistence.MemberRow, why error) {
 	if !p.told[to.Incarnation] && len(p.told) < mostTold {
 		p.told[to.Incarnation] = true
 		p.log.Warn("a line to another member was lost, or could not be opened: trying on", "member", to.Name, "url", to.URL, "why", why)
-	}
-}
-
-func (p *Peers) caller(to persistence.MemberRow, path string) *connect.Client[frame, frame] {
-	return connect.NewClient[frame, frame](abrupt{p.client}, strings.TrimSuffix(to.URL, "/")+path,
-		connect.WithCodec(frames{}), connect.WithReadMaxBytes(mostRead), connect.WithAcceptCompression("gzip", nil, nil))
-}
-
-func (p *Peers) introduce(h http.Header, to persistence.MemberRow) {
-	h.Set(clusterHeader, p.id.Cluster)
-	h.Set(toHeader, to.Incarnation)
-	if p.id.Secret != "" {
-		h.Set(secretHeader, p.id.Secret)
 	}
 }
 
@@ -188,9 +180,7 @@ func (p *Peers) follow(ctx context.Context, to persistence.MemberRow, q engine.F
 	if err != nil {
 		return nil, err
 	}
-	req := connect.NewRequest(f)
-	p.introduce(req.Header(), to)
-	return p.caller(to, watchPath).CallServerStream(ctx, req)
+	return p.caller(to, watchPath).CallServerStream(ctx, connect.NewRequest(f))
 }
 
 func rowOf(f *frame) (engine.Row, error) {

@@ -1,14 +1,19 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,14 +64,145 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 
 func TestMembersDoNotTalkOverOldHTTP(t *testing.T) {
 	s := newStage(t, "a")
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.members["a"].server.URL+deliverPath, strings.NewReader("x"))
-	require.NoError(t, err)
-	req.Header = http.Header{clusterHeader: {ours.Cluster}, toHeader: {"a"}, secretHeader: {ours.Secret}, "Content-Type": {"application/connect+troupe"}}
-	res, err := http.DefaultTransport.RoundTrip(req)
-	require.NoError(t, err)
-	defer res.Body.Close()
-	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	req := post(t, s.members["a"].server.URL+deliverPath)
+	ours.introduce(req.Header, "a", time.Now())
+	require.Equal(t, http.StatusHTTPVersionNotSupported, sent(t, http.DefaultTransport, req))
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	require.Equal(t, 1, s.log.count("over HTTP/2"))
+}
+
+func post(t *testing.T, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/connect+troupe")
+	return req
+}
+
+func sent(t *testing.T, over http.RoundTripper, req *http.Request) (status int) {
+	t.Helper()
+	res, err := over.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	return res.StatusCode
+}
+
+func TestAProofLetsInOnceAndAtItsTime(t *testing.T) {
+	s := newStage(t, "a")
+	s.ahead = 24 * time.Hour
+	now := time.Now().Add(s.ahead)
+	over := peerTransport(nil)
+	defer over.CloseIdleConnections()
+	ask := func(h http.Header) int {
+		req := post(t, s.members["a"].server.URL+deliverPath)
+		for name, value := range h {
+			req.Header[name] = value
+		}
+		return sent(t, over, req)
+	}
+	said := http.Header{}
+	ours.introduce(said, "a", now)
+	require.Equal(t, http.StatusOK, ask(said))
+	require.Equal(t, http.StatusUnauthorized, ask(said), "who overheard it does not get in with it")
+	require.Equal(t, 1, s.log.count("was used before"))
+	for _, wrong := range []time.Duration{-2 * proofAge, 2 * proofAge, -s.ahead} {
+		said = http.Header{}
+		ours.introduce(said, "a", now.Add(wrong))
+		require.Equal(t, http.StatusUnauthorized, ask(said), wrong)
+	}
+	for _, header := range []string{clusterHeader, toHeader, onceHeader, proofHeader} {
+		said = http.Header{}
+		ours.introduce(said, "a", now)
+		said.Set(header, said.Get(header)+"x")
+		require.Equal(t, http.StatusUnauthorized, ask(said), header)
+	}
+	require.Empty(t, s.members["a"].effects)
+}
+
+func TestUsedProofsAreRememberedForAsLongAsTheyAreGood(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	o := newOnce(func() time.Time { return now })
+	said := http.Header{}
+	ours.introduce(said, "a", now.Add(proofAge)) // of one whose time is ahead
+	require.True(t, o.first(said.Get(onceHeader)))
+	for range 6 {
+		now = now.Add(proofAge / 3)
+		for range 100 {
+			said := http.Header{}
+			ours.introduce(said, "a", now)
+			require.True(t, o.first(said.Get(onceHeader)))
+		}
+		require.False(t, o.first(said.Get(onceHeader)))
+	}
+	now = now.Add(10 * proofAge)
+	for range 2 {
+		ours.introduce(said, "a", now)
+		require.True(t, o.first(said.Get(onceHeader)))
+		now = now.Add(3 * proofAge)
+	}
+	require.LessOrEqual(t, len(o.young)+len(o.old), 3, "others are forgotten")
+}
+
+func TestNobodyIsBelievedWhereThereIsNoSecret(t *testing.T) {
+	s := newStage(t, "a")
+	id := Identity{Cluster: "test", Incarnation: "a"}
+	server := httptest.NewUnstartedServer(NewService(s.members["a"], id, s.logger()))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
+	peers := NewPeers(id, nil, s.logger())
+	defer peers.Close()
+	_, err := peers.Ask(soon(t), persistence.MemberRow{Incarnation: "a", URL: server.URL}, &engine.Orders{signal(s.taskOf("a"))})
+	require.ErrorContains(t, err, "wrong or missing")
+}
+
+// An impostor has an address that a member had, and answers as if it were one.
+func TestAnImpostorIsAskedNothingAndBelievedNothing(t *testing.T) {
+	s := newStage(t, "a", "b")
+	var mu sync.Mutex
+	var heard bytes.Buffer
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"as a member": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			_ = r.Header.Write(&heard)
+			heard.Write(body)
+		},
+		"with the asker's own proof": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+			w.Header().Set(proofHeader, r.Header.Get(proofHeader))
+		},
+		"by sending it elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, s.members["b"].server.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			impostor := httptest.NewUnstartedServer(http.HandlerFunc(answer))
+			impostor.Config.Protocols = new(http.Protocols)
+			impostor.Config.Protocols.SetUnencryptedHTTP2(true)
+			impostor.Start()
+			defer impostor.Close()
+			peers := NewPeers(ours, nil, s.logger())
+			defer peers.Close()
+			to := persistence.MemberRow{Incarnation: "b", Name: "b", URL: impostor.URL}
+			order := signal(s.taskOf("b"))
+			order.Command = flow.Signal{Key: "confidential", Value: []byte("1")}
+			_, err := peers.Ask(soon(t), to, &engine.Orders{order})
+			require.ErrorIs(t, err, ErrAway)
+			for _, err := range peers.Watch(soon(t), to, engine.Follow{Task: "t"}) {
+				require.ErrorIs(t, err, ErrAway)
+			}
+		})
+	}
+	require.Empty(t, s.members["b"].effects)
+	require.NotEmpty(t, heard.String())
+	require.NotContains(t, heard.String(), ours.Secret)
+	require.NotContains(t, heard.String(), "confidential")
 }
 
 func TestMembersTalkOverTLS(t *testing.T) {
@@ -83,16 +219,21 @@ func TestMembersTalkOverTLS(t *testing.T) {
 	trusted.AddCert(server.Certificate())
 	to := persistence.MemberRow{Incarnation: "a", URL: server.URL}
 
-	peers := NewPeers(ours, &tls.Config{RootCAs: trusted}, s.logger())
+	peers := NewPeers(ours, func() *tls.Config { return &tls.Config{RootCAs: trusted} }, s.logger())
 	defer peers.Close()
 	_, err := peers.Ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
 	require.NoError(t, err)
 	require.Len(t, a.effects, 1)
 
-	doubtful := NewPeers(ours, nil, s.logger())
+	var now atomic.Pointer[tls.Config]
+	now.Store(&tls.Config{})
+	doubtful := NewPeers(ours, func() *tls.Config { return now.Load().Clone() }, s.logger())
 	defer doubtful.Close()
 	_, err = doubtful.Ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
 	require.ErrorIs(t, err, ErrAway)
+	now.Store(&tls.Config{RootCAs: trusted})
+	_, err = doubtful.Ask(soon(t), to, &engine.Orders{signal(s.taskOf("a"))})
+	require.NoError(t, err, "each connection is made with the trust of its time")
 	to.URL = strings.Replace(to.URL, "https:", "http:", 1)
 	plain := NewPeers(ours, nil, s.logger())
 	defer plain.Close()

@@ -28,6 +28,7 @@ type stage struct {
 	truth   atomic.Pointer[View]
 	journal *journal
 	members map[string]*actorless
+	ahead   time.Duration // of this host's clock, the store's
 	log     lines
 }
 
@@ -62,7 +63,9 @@ func (s *stage) join(name string) {
 	m.server.Config.Protocols.SetHTTP1(true)
 	m.server.Config.Protocols.SetUnencryptedHTTP2(true)
 	m.server.Start()
-	m.router = NewRouter(RouterConfig{Peers: NewPeers(ours, nil, s.logger()), Journals: s.journal, Plans: plans{}, Log: s.logger(), Patience: 10 * time.Second})
+	peers := NewPeers(ours, nil, s.logger())
+	m.router = NewRouter(RouterConfig{Peers: peers, Journals: s.journal, Plans: plans{}, Log: s.logger(), Patience: 10 * time.Second})
+	peers.Now = m.router.Now
 	s.members[name] = m
 	s.t.Cleanup(m.server.Close)
 }
@@ -311,7 +314,7 @@ func (m *actorless) Appears(ctx context.Context, task string) error {
 	}
 }
 
-func (m *actorless) Now() time.Time { return time.Unix(1, 0) }
+func (m *actorless) Now() time.Time { return time.Now().Add(m.s.ahead) }
 func (m *actorless) Ready() error   { return nil }
 
 func (m *actorless) Withdrawn(jobs []string) {

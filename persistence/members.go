@@ -33,6 +33,8 @@ type Members interface {
 	// Fence ends an incarnation whose lease has run out by the store's clock: once it is answered nothing of that one
 	// lands any more, and nobody owns its shards. False: its lease runs. One that has ended already is true.
 	Fence(ctx context.Context, incarnation string) (bool, error)
+	// Secret is a random text that all who open the store are told, and that never changes: who asks first has it made.
+	Secret(ctx context.Context) (string, error)
 	// Locked says that nobody else can open what the store is kept in as long as this one is open. Then
 	// a lease that is renewed late, because the machine is busy, has not been lost to anybody.
 	Locked() bool

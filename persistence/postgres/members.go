@@ -184,6 +184,14 @@ func (s *store) Release(ctx context.Context, incarnation string, shards []int) e
 	return wrap("release shards", s.keeper.inOne(ctx, &batch))
 }
 
+// Secret makes one that is kept only if there is none.
+func (s *store) Secret(ctx context.Context) (secret string, err error) {
+	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, "UPDATE cluster SET secret = coalesce(secret, $1) RETURNING secret", rand.Text()).Scan(&secret)
+	})
+	return secret, wrap("read the secret of the cluster", err)
+}
+
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

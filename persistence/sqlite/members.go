@@ -203,6 +203,14 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 // Release: nobody else could claim them.
 func (s *store) Release(context.Context, string, []int) error { return nil }
 
+// Secret makes one that is kept only if there is none.
+func (s *store) Secret(ctx context.Context) (secret string, err error) {
+	err = s.write(ctx, "read the secret of the cluster", func(t tx) error {
+		return t.one("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)
+	})
+	return secret, err
+}
+
 // Drain: there is nobody else.
 func (s *store) Drain(context.Context, string, bool) error { return nil }
 

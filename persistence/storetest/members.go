@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -74,6 +76,25 @@ var members = []behavior{
 		require.Len(w, c.Members, 1, "nothing was changed")
 		w.me = w.join("next", time.Hour)
 		w.must(created("a"))
+	}},
+	{"there is one secret, whoever asks", func(w *world) {
+		told := make([]string, 8)
+		var asking sync.WaitGroup
+		for i := range told {
+			asking.Go(func() {
+				secret, err := w.Secret(w.ctx())
+				assert.NoError(w, err)
+				told[i] = secret
+			})
+		}
+		asking.Wait()
+		require.GreaterOrEqual(w, len(told[0]), 20)
+		require.Len(w, slices.Compact(told), 1)
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		w.me = w.join("next", time.Hour)
+		again, err := w.Secret(w.ctx())
+		require.NoError(w, err)
+		require.Equal(w, told[0], again)
 	}},
 	{"nothing lands after a takeover", func(w *world) { takeover(w) }},
 	{"renewals and batches do not disturb each other", func(w *world) {

@@ -5,6 +5,7 @@
 CREATE TABLE cluster (
 	one        boolean PRIMARY KEY DEFAULT true CHECK (one),
 	name       text, -- NULL until the first member joins
+	secret     text, -- that members prove themselves with; NULL until the first one asks for it
 	generation bigint NOT NULL DEFAULT 0,
 	era        bigint NOT NULL DEFAULT 0
 );

@@ -4,6 +4,7 @@
 CREATE TABLE cluster (
 	one        INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
 	name       TEXT, -- NULL until the first member joins
+	secret     TEXT, -- NULL until somebody asks for it
 	generation INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 INSERT INTO cluster DEFAULT VALUES;
