@@ -1,16 +1,19 @@
 package troupe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -24,7 +27,8 @@ type company struct {
 	router  *cluster.Router
 	keeper  *cluster.Keeper
 	service *cluster.Service
-	door    net.Listener // for the other members, where the API listens nowhere
+	door    net.Listener // for the other members, where the API does not answer them
+	tls     *api.Certificates
 
 	begun chan struct{} // closed when there is a keeper
 	stop  context.CancelFunc
@@ -33,8 +37,8 @@ type company struct {
 
 // newCompany opens what other members reach. The member comes next: it has to know of it.
 func (e *Engine) newCompany(ctx context.Context) (*company, error) {
-	c := &company{id: cluster.Identity{Cluster: e.cfg.Cluster}, log: e.cfg.Logger, begun: make(chan struct{})}
-	if err := c.open(ctx, &e.cfg, e.store); err != nil {
+	c := &company{id: cluster.Identity{Cluster: e.cfg.Cluster}, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
+	if err := c.open(ctx, e); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	peers := cluster.NewPeers(c.id, e.tls.Client, c.log)
@@ -43,26 +47,43 @@ func (e *Engine) newCompany(ctx context.Context) (*company, error) {
 	return c, nil
 }
 
-func (c *company) open(ctx context.Context, cfg *Config, store persistence.Members) (err error) {
-	if c.id.Secret, err = cfg.clusterSecret(ctx, store); err != nil {
+func (c *company) open(ctx context.Context, e *Engine) (err error) {
+	if c.id.Secret, err = e.cfg.clusterSecret(ctx, e.store); err != nil {
 		return err
 	}
-	if c.url, err = cfg.url(); err != nil {
+	if c.url, err = e.cfg.url(); err != nil {
 		return err
 	}
-	if c.url == "" {
-		if c.door, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if c.url == "" || !e.serves {
+		if err = c.openDoor(&e.cfg); err != nil {
 			return fmt.Errorf("listening for other members: %w", err)
 		}
-		c.url = "http://" + c.door.Addr().String()
 	}
-	settings, err := cfg.gossip()
+	settings, err := e.cfg.gossip()
 	if err != nil {
 		return err
 	}
 	settings.Known = c.known
 	c.gossip, err = cluster.ListenGossip(settings)
 	return err
+}
+
+// openDoor listens on a free port of the host that the API is to have. A member tells others only where somebody listens.
+func (c *company) openDoor(cfg *Config) error {
+	told, err := url.Parse(cmp.Or(c.url, cfg.Scheme()+"://127.0.0.1"))
+	if err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(cmp.Or(cfg.Listen, "127.0.0.1:0"))
+	if err != nil {
+		return err
+	}
+	if c.door, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(c.door.Addr().String()) // a listener's is well formed
+	c.url = cfg.Scheme() + "://" + net.JoinHostPort(told.Hostname(), port)
+	return nil
 }
 
 // known are the addresses of gossip that the store tells.
@@ -109,15 +130,28 @@ func (c *company) join(member *actors.Member, store persistence.Members) error {
 	return c.gossip.Start(c.id.Incarnation)
 }
 
-// answer answers other members where the API listens nowhere.
+// answer answers other members where the API does not.
 func (c *company) answer(ctx context.Context) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{Handler: c.service, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second,
+	members := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.tls.Lacks(r) {
+			http.Error(w, "a client certificate is needed", http.StatusForbidden)
+			return
+		}
+		c.service.ServeHTTP(w, r)
+	})
+	srv := &http.Server{Handler: members, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelWarn), BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() { _ = srv.Close() })() // whoever is connected hears that it is gone
-	if err := srv.Serve(c.door); err != nil && ctx.Err() == nil {
+	serve := srv.Serve
+	if c.tls.Serves() {
+		srv.TLSConfig = c.tls.Server()
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
+	if err := serve(c.door); err != nil && ctx.Err() == nil {
 		c.log.Error("other members cannot reach this one any longer", "error", err)
 	}
 }

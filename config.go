@@ -27,6 +27,8 @@ type Config struct {
 
 	// Listen is the address the HTTP API listens on when Serve is called without a listener.
 	Listen string
+	// Listener is one of that address that is open already, see the function Listen; Serve is to come.
+	Listener net.Listener
 	// Tokens that let callers in, as "Authorization: Bearer …". None = everybody who reaches the address.
 	Tokens []string
 	// Insecure allows an address other than loopback without tokens.
@@ -46,7 +48,7 @@ type Config struct {
 	// Default "troupe".
 	Cluster string
 	// Advertise is the URL under which other members reach this one. Default: that of Listen, if it names a host. A member that
-	// listens nowhere is reached on its own host alone.
+	// has begun before Serve is called, and has no Listener, is reached on a free port of that host; one that listens nowhere on its own host alone.
 	Advertise string
 	// Gossip is the HOST:PORT where this member hears of others. Default: the host of Listen, port 8071 or, when that is
 	// taken, a free one. Join names members to begin with, as HOST:PORT; none = those that the store knows.
@@ -154,7 +156,7 @@ func (c *Config) Scheme() string {
 }
 
 // Listen opens the address that a Config names, unless strangers could use it. Its listener is for
-// Serve: a program that wants to know of a taken port before it takes up tasks calls it first.
+// Serve: a program that wants to know of a taken port before it takes up tasks calls it first, and says so in the Config.
 func Listen(cfg Config) (net.Listener, error) {
 	if err := cfg.checkListen(cfg.Listen); err != nil {
 		return nil, err

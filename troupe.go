@@ -58,6 +58,7 @@ type Engine struct {
 	tls       *api.Certificates
 
 	mu     sync.Mutex
+	serves bool // the API listens, and answers soon
 	member *actors.Member
 	asked  atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
 }
@@ -87,7 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	store = persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: store, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New(), tls: certificates}
+	e := &Engine{cfg: cfg, store: store, serves: cfg.Listener != nil, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New(), tls: certificates}
 	funcs.RegisterDemo(e.functions)
 	return e, nil
 }
@@ -195,18 +196,14 @@ func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
 }
 
 // Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
-// what it owns before it stops to answer.
+// what it owns before it stops to answer, and takes nothing any more: what is left for it is Close.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
-	asked, err := e.Member(ctx)
+	l, err := e.listen(l)
 	if err != nil {
 		return err
 	}
-	if l == nil {
-		if l, err = Listen(e.cfg); err != nil {
-			return err
-		}
-	}
-	if err := e.cfg.checkListen(l.Addr().String()); err != nil {
+	asked, err := e.Member(ctx)
+	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	server, err := e.server(asked)
@@ -225,6 +222,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}()
 	if err := server.Serve(serving, l); err != nil {
+		e.company.leave() // others cannot reach it
 		return err
 	}
 	select {
@@ -233,6 +231,25 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	default:
 		return nil
 	}
+}
+
+// listen is where the API answers.
+func (e *Engine) listen(l net.Listener) (_ net.Listener, err error) {
+	if l == nil {
+		l = e.cfg.Listener
+	}
+	if l == nil {
+		if l, err = Listen(e.cfg); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.cfg.checkListen(l.Addr().String()); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.serves = true
+	return l, nil
 }
 
 func (e *Engine) server(asked engine.Engine) (*api.Server, error) {

@@ -180,6 +180,7 @@ func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
 	if _, port, _ := net.SplitHostPort(cfg.Listen); port == "0" {
 		cfg.Listen = listener.Addr().String() // other members are told
 	}
+	cfg.Listener = listener
 	engine, err := troupe.Open(ctx, cfg)
 	if err != nil {
 		return nil, errors.Join(taken(err), listener.Close())
@@ -188,7 +189,7 @@ func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
 		return nil, errors.Join(taken(err), listener.Close(), engine.Close())
 	}
 	m := &member{engine: engine, url: cfg.Scheme() + "://" + reachable(listener.Addr()), served: make(chan error, 1)}
-	go func() { m.served <- engine.Serve(ctx, listener) }() // ends with ctx; wait hears of it
+	go func() { m.served <- engine.Serve(ctx, nil) }() // ends with ctx; wait hears of it
 	return m, nil
 }
 

@@ -1,0 +1,155 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/process"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	address, err := process.FreeAddress()
+	require.NoError(t, err)
+	return address
+}
+
+// join opens a member that embeds Troupe, which takes part from now on.
+func join(t *testing.T, cfg Config) *Engine {
+	t.Helper()
+	e, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	_, err = e.Member(t.Context())
+	require.NoError(t, err)
+	return e
+}
+
+// shared waits until each of some members owns something, and all together everything.
+func shared(t *testing.T, members ...*Engine) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		c, err := members[0].store.Cluster(t.Context())
+		require.NoError(t, err)
+		owned := map[string]int{}
+		for _, owner := range c.Owners {
+			owned[owner]++
+		}
+		return owned[""] == 0 && len(owned) == len(members)
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// signals has a member signal tasks until it has reached those of each other one.
+func (e *Engine) signals(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for range 16 {
+		id, err := e.Start(ctx, "f", nil)
+		require.NoError(t, err)
+		require.NoError(t, e.Signal(ctx, id, "ok", json.RawMessage("true")))
+		result, err := e.Wait(ctx, id)
+		require.NoError(t, err)
+		require.EqualValues(t, "completed", result.Status)
+	}
+}
+
+func TestMembersThatDoNotServeYetAreReached(t *testing.T) {
+	store, ca := pgtest.DSN(t), certtest.New(t)
+	own := ca.Issue(t)
+	for name, cfg := range map[string]Config{
+		"a member that is to listen":          {Listen: freeAddress(t)},
+		"one that listens nowhere":            {},
+		"one that is to speak TLS":            {Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, CA: ca.File},
+		"one that is to see certificates too": {Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, TLSClientCA: ca.File, CA: ca.File},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Store, cfg.Name = store, name
+			other := Config{Store: store, Name: "the other one", CA: cfg.CA, TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey}
+			a, b := join(t, cfg), join(t, other)
+			require.NoError(t, a.Publish(t.Context(), "f", waitsFor("a")))
+			shared(t, a, b)
+			a.signals(t)
+			b.signals(t)
+		})
+	}
+}
+
+func TestAMemberAdvertisesWhereItsAPIAnswers(t *testing.T) {
+	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
+	var err error
+	cfg.Listener, err = Listen(cfg)
+	require.NoError(t, err)
+	a, b := join(t, cfg), join(t, Config{Store: cfg.Store})
+	url := func(of *Engine) string {
+		c, err := a.store.Cluster(t.Context())
+		require.NoError(t, err)
+		for _, m := range c.Members {
+			if m.Incarnation == of.member.Incarnation() {
+				return m.URL
+			}
+		}
+		return ""
+	}
+	require.Equal(t, "http://"+cfg.Listen, url(a))
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(ctx, nil) }()
+	require.NoError(t, a.Publish(t.Context(), "f", waitsFor("a")))
+	shared(t, a, b)
+	b.signals(t)
+
+	resp, err := http.Get(url(a) + "/readyz")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	cancel()
+	require.NoError(t, <-served)
+	c, err := b.store.Cluster(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, c.Owners, a.member.Incarnation(), "it serves no longer, so it owns nothing any more")
+	a.signals(t)
+}
+
+func TestAMemberWhoseListenerFailsOwnsNothingAnyMore(t *testing.T) {
+	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
+	var err error
+	cfg.Listener, err = Listen(cfg)
+	require.NoError(t, err)
+	a, b := join(t, cfg), join(t, Config{Store: cfg.Store})
+	shared(t, a, b)
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(t.Context(), nil) }()
+	require.NoError(t, cfg.Listener.Close())
+	require.ErrorIs(t, <-served, net.ErrClosed)
+	c, err := b.store.Cluster(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, c.Owners, a.member.Incarnation())
+}
+
+func TestMembersWithoutASecretOfTheirOwnHaveThatOfTheirStore(t *testing.T) {
+	store := pgtest.DSN(t)
+	a, b := join(t, Config{Store: store}), join(t, Config{Store: store})
+	require.NotEmpty(t, a.company.id.Secret)
+	require.Equal(t, a.company.id.Secret, b.company.id.Secret)
+	stranger := join(t, Config{Store: pgtest.DSN(t)})
+	require.NotEqual(t, a.company.id.Secret, stranger.company.id.Secret)
+
+	other, err := Open(t.Context(), Config{Store: store, Cluster: "other"})
+	require.NoError(t, err)
+	_, err = other.Member(t.Context())
+	require.ErrorIs(t, err, persistence.ErrStranger)
+	require.NoError(t, other.Close())
+}
