@@ -43,6 +43,9 @@ func (c *Config) url() (string, error) {
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return "", fmt.Errorf("--advertise %q is no URL: write %s://HOST:PORT", c.Advertise, c.Scheme())
 		}
+		if u.Scheme != "https" && c.TLSCert != "" {
+			return "", fmt.Errorf("--advertise %s: this member speaks TLS alone (--tls-cert), and others would speak without it: write https://%s", c.Advertise, u.Host)
+		}
 		return strings.TrimSuffix(c.Advertise, "/"), nil
 	}
 	if c.Listen == "" {

@@ -24,6 +24,8 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 		"localhost":                       {Config{Listen: "localhost:8070"}, shared, ""},
 		"no host to be reached at":        {Config{Listen: ":8070"}, shared, "say with --advertise http://HOST:8070"},
 		"every host":                      {Config{Listen: "0.0.0.0:8070", TLSCert: "c"}, shared, "say with --advertise https://HOST:8070"},
+		"plain beside TLS":                {Config{Advertise: "http://localhost:8070", TLSCert: "c"}, shared, "this member speaks TLS alone (--tls-cert), and others would speak without it: write https://localhost:8070"},
+		"TLS by somebody else":            {Config{Advertise: "https://localhost:8070"}, shared, ""},
 		"no URL":                          {Config{Advertise: "member-1:8070"}, shared, "--advertise \"member-1:8070\" is no URL"},
 		"beyond this host":                {Config{Listen: "0.0.0.0:8070", Advertise: "http://member-1:8070", GossipKeyFile: "k"}, shared, "give all of them the same --cluster-secret-file"},
 		"gossip beyond this host":         {Config{Listen: "127.0.0.1:8070", Gossip: "10.0.0.1:8071", ClusterSecretFile: "s"}, shared, "the same --gossip-key-file"},

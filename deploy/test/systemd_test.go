@@ -50,3 +50,24 @@ func TestTheSettingsOfTheUnitAreRead(t *testing.T) {
 		require.Regexp(t, `^(#.*|TROUPE_[A-Z_]+=\S+)$`, line)
 	}
 }
+
+func TestAMemberOfAClusterListensWhereItIsSaidToBeReached(t *testing.T) {
+	dropIn, err := os.ReadFile("../systemd/cluster.conf")
+	require.NoError(t, err)
+	settings := map[string]string{}
+	read := func(text, prefix string) {
+		for line := range strings.Lines(text) {
+			name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), prefix), "=")
+			if ok && strings.HasPrefix(name, "TROUPE_") {
+				settings[name] = value
+			}
+		}
+	}
+	read(string(dropIn), "Environment=")
+	file, err := os.ReadFile("../systemd/troupe.env")
+	require.NoError(t, err)
+	read(string(file), "") // a file of the environment wins over what the unit says
+	require.Equal(t, ":8070", settings["TROUPE_LISTEN"])
+	require.Equal(t, "https://%H:8070", settings["TROUPE_ADVERTISE"])
+	require.NotEmpty(t, settings["TROUPE_TLS_CERT"])
+}
