@@ -15,10 +15,11 @@ type lease struct {
 	m *Member
 
 	mu         sync.Mutex
-	store      time.Time // the store's time …
-	local      time.Time // … when this was the local one
-	renewed    time.Time // local time before the last renewal was sent
-	generation int64     // of the cluster
+	store      time.Time     // the store's time …
+	local      time.Time     // … when this was the local one …
+	ahead      time.Duration // … and by how much it was ahead of that here, because the local clock had run too fast
+	renewed    time.Time     // local time before the last renewal was sent
+	generation int64         // of the cluster
 	gone       chan struct{}
 	fenced     bool
 	left       bool      // the member has given it up by itself
@@ -29,7 +30,13 @@ type lease struct {
 func (l *lease) now() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.store.Add(l.m.cfg.Host.Clock.Now().Sub(l.local))
+	return l.at(l.m.cfg.Host.Clock.Now())
+}
+
+// at is the store's time at a local one. Where it was ahead it goes half as fast until it is not.
+func (l *lease) at(local time.Time) time.Time {
+	passed := local.Sub(l.local)
+	return l.store.Add(passed + max(0, l.ahead-passed/2))
 }
 
 func (l *lease) renew(ctx context.Context) error {
@@ -62,18 +69,26 @@ func (l *lease) take(before time.Time, pulse persistence.Pulse, err error) (chan
 		l.sound = before
 	}
 	l.renewed = before
-	store := pulse.Now
-	local := l.m.cfg.Host.Clock.Now()
-	// Time must not run backwards for tasks. What the store told was its time somewhere between question
-	// and answer; a step back beyond that is taken only when it is large.
-	latest := store.Add(local.Sub(before))
-	if current := l.store.Add(local.Sub(l.local)); store.Before(current) && current.Sub(latest) < time.Second && !l.store.IsZero() {
-		store = current
-	}
-	l.store, l.local = store, local
+	l.set(before, pulse.Now)
 	changed = l.generation != 0 && l.generation != pulse.Generation // the first one tells nobody anything new
 	l.generation = pulse.Generation
 	return changed, nil
+}
+
+// set takes the time that the store told between question and answer. Time must not run backwards for tasks: a step back is
+// taken only when it is large.
+func (l *lease) set(before, store time.Time) {
+	local := l.m.cfg.Host.Clock.Now()
+	latest, current := store.Add(local.Sub(before)), l.at(local)
+	first := l.store.IsZero()
+	l.store, l.local, l.ahead = store, local, 0
+	switch beyond := current.Sub(latest); {
+	case first || current.Before(store) || beyond >= time.Second:
+	case beyond > 0:
+		l.store, l.ahead = latest, beyond
+	default:
+		l.store = current
+	}
 }
 
 // held says whether nobody else can have the lease. On a store that is locked it holds also when its time is

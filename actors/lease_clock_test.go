@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// drifting is a host's clock that the test moves on.
+type drifting struct{ now time.Time }
+
+func (d *drifting) Now() time.Time { return d.now }
+
+func (d *drifting) AfterFunc(time.Duration, func()) func() bool { return func() bool { return false } }
+
+// driven is a lease that is renewed every 400 ms of the store's time, each taking trip. The host's clock goes rate times as fast. It tells by how
+// much the time was ahead of the store's at most, and behind it.
+func driven(t *testing.T, rate float64, trip, lasting time.Duration) (ahead, behind time.Duration) {
+	host := &drifting{now: time.Unix(5, 0)}
+	store := time.Unix(1_000_000, 0)
+	l := &lease{m: &Member{cfg: Config{Lease: 2 * time.Second, Host: Host{Clock: host}}}}
+	var last time.Time
+	pass := func(d time.Duration) {
+		store, host.now = store.Add(d), host.now.Add(time.Duration(float64(d)*rate))
+		if l.store.IsZero() {
+			return
+		}
+		now := l.now()
+		require.True(t, now.After(last), "time goes on")
+		last = now
+		ahead, behind = max(ahead, now.Sub(store)), max(behind, store.Sub(now))
+	}
+	for begun := store; store.Sub(begun) < lasting; {
+		before := host.now
+		pass(trip / 2)
+		pulse := persistence.Pulse{Now: store}
+		pass(trip / 2)
+		_, err := l.take(before, pulse, nil)
+		require.NoError(t, err)
+		for range 20 {
+			pass(20 * time.Millisecond)
+		}
+	}
+	return ahead, behind
+}
+
+func TestTheTimeIsTheStoresHoweverTheHostsClockGoes(t *testing.T) {
+	for _, rate := range []float64{0.9, 0.99, 0.9999, 1, 1.0001, 1.01, 1.1} {
+		ahead, behind := driven(t, rate, 10*time.Millisecond, time.Hour)
+		require.LessOrEqual(t, ahead, 60*time.Millisecond, "rate %v", rate)
+		require.LessOrEqual(t, behind, 60*time.Millisecond, "rate %v", rate)
+	}
+}
