@@ -73,6 +73,7 @@ type Keeper struct {
 	gone    map[string]bool
 	looked  time.Time
 	refused time.Time // when a handover failed last
+	clock   storeClock
 	failing bool
 }
 
@@ -223,7 +224,7 @@ func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, e
 	k.part(v)
 	k.gain(v.Shards(k.me))
 	foreign := k.foreign(v)
-	steps := Decide(v, Self{k.me, k.cfg.TTL, k.cfg.Local.Held() >= k.cfg.TTL})
+	steps := Decide(v, Self{k.me, k.cfg.TTL, k.steady()})
 	claimed, err := k.claim(ctx, steps.Claim)
 	if err != nil {
 		return released, 0, err
@@ -231,6 +232,12 @@ func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, e
 	k.hand(ctx, append(steps.Hand, foreign...))
 	fenced, err := k.fence(ctx, v, steps.Fence)
 	return released || claimed || fenced, steps.Again, err
+}
+
+// steady says whether the member has held its lease for a full time to live, by a clock of the store that ran evenly: whoever did
+// not renew his lease in that time could have.
+func (k *Keeper) steady() bool {
+	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.now()) >= k.cfg.TTL
 }
 
 // release gives back what was handed over.
@@ -261,6 +268,7 @@ func (k *Keeper) read(ctx context.Context) (*View, error) {
 		return nil, fmt.Errorf("read who owns what: %w", err)
 	}
 	v := NewView(c)
+	k.clock.told(v.Now, k.looked, k.cfg.Host.now(), k.cfg.TTL)
 	if !v.Lives(k.me) {
 		return nil, persistence.ErrFenced
 	}

@@ -20,6 +20,7 @@ import (
 type world struct {
 	t      *testing.T
 	store  persistence.Members
+	step   atomic.Int64         // by how much the store's clock was put forward, or back
 	deaf   bool                 // members do not hear each other by gossip
 	losing func() time.Duration // how long it takes to hand shards over
 
@@ -34,7 +35,8 @@ type world struct {
 // inWorld runs a test in virtual time.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, store: model.New(model.Options{}), losing: func() time.Duration { return 5 * time.Millisecond }}
+		w := &world{t: t, losing: func() time.Duration { return 5 * time.Millisecond }}
+		w.store = model.New(model.Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.step.Load())) }})
 		t.Cleanup(w.stop)
 		f(t, w)
 	})

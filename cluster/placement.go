@@ -71,7 +71,7 @@ func precedes(m, later persistence.MemberRow) bool {
 }
 
 // over says whether a lease has run out.
-func over(v *View, m persistence.MemberRow) bool { return m.Until <= v.Now.UnixMilli() }
+func over(v *View, m persistence.MemberRow) bool { return m.Over(v.Now.UnixMilli()) }
 
 // placement is a view from which it is told who is to own what.
 type placement struct {

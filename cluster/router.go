@@ -84,6 +84,7 @@ type place struct {
 	me    string // incarnation of the member on this host
 	local engine.Engine
 	views Views
+	seen  sync.Map // when the leases of other incarnations ran out, as first seen; 0 = they were met
 }
 
 var _ engine.Engine = (*Router)(nil)
@@ -100,7 +101,7 @@ func NewRouter(cfg RouterConfig) *Router {
 // Start tells the router which incarnation of a member it asks on this host, and who tells it of the others. It comes
 // before that member owns anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
-	r.place.Store(&place{me, local, views})
+	r.place.Store(&place{me: me, local: local, views: views})
 	first := views.Current()
 	close(r.begun)
 	r.work.run(func() { r.follow(views, first) })
@@ -153,10 +154,19 @@ func (p *place) owner(task string) (to persistence.MemberRow, here bool, err err
 }
 
 // met says whether another member came, or renewed its lease, on this store since this one came. A store that was restored
-// from a copy names members that live on the original, and would carry out there what is asked of them.
+// from a copy names members that live on the original, and would carry out there what is asked of them. Who was met once
+// stays so, also when the store's clock is put back.
 func (p *place) met(v *View, other persistence.MemberRow) bool {
+	first, known := p.seen.LoadOrStore(other.Incarnation, other.Until)
+	if known && first == int64(0) {
+		return true
+	}
 	me, _ := v.Member(p.me)
-	return other.JoinedAt > me.JoinedAt || other.Until > me.JoinedAt+DefaultTTL.Milliseconds()
+	met := first != other.Until || other.JoinedAt > me.JoinedAt || other.Until > me.JoinedAt+DefaultTTL.Milliseconds()
+	if met {
+		p.seen.Store(other.Incarnation, int64(0))
+	}
+	return met
 }
 
 // here waits until the router has been started.

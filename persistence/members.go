@@ -30,7 +30,7 @@ type Members interface {
 	Claim(ctx context.Context, incarnation string, shards []int) (owned []int, err error)
 	// Release gives shards back; those that are not the incarnation's stay as they are. On a store that is Locked it does nothing.
 	Release(ctx context.Context, incarnation string, shards []int) error
-	// Fence ends an incarnation whose lease has run out by the store's clock: once it is answered nothing of that one
+	// Fence ends an incarnation whose lease has run out by the store's clock (MemberRow.Over): once it is answered nothing of that one
 	// lands any more, and nobody owns its shards. False: its lease runs. One that has ended already is true.
 	Fence(ctx context.Context, incarnation string) (bool, error)
 	// Secret is a random text that all who open the store are told, and that never changes: who asks first has it made.
@@ -72,10 +72,15 @@ type MemberRow struct {
 	Incarnation, Name, URL, Gossip, Version string
 
 	JoinedAt int64 // later than that of everybody before it
-	Until    int64 // when its lease runs out
+	Until    int64 // when its lease runs out …
+	TTL      int64 // … and for how long it was renewed; 0 on a store that is Locked
 	FencedAt int64 // or left; 0 = it lives
 	Draining bool  // it is to own no shards
 }
+
+// Over says whether its lease has run out. One that runs for much longer than it was renewed for was renewed before the
+// store's clock was put back: its member has had the time to renew it again.
+func (m MemberRow) Over(now int64) bool { return m.Until <= now || m.TTL > 0 && m.Until > now+2*m.TTL }
 
 // Stranger is what a member is told whose cluster has another name than the store's.
 func Stranger(store, member string) error {

@@ -26,7 +26,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 		last = s.members[n-1].JoinedAt
 	}
 	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version,
-		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds()}
+		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds(), TTL: j.TTL.Milliseconds()}
 	s.members = append(s.members, m)
 	s.generation++
 	return m.Incarnation, nil
@@ -42,7 +42,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	if m == nil {
 		return persistence.Pulse{}, persistence.ErrFenced
 	}
-	m.Until = s.now() + ttl.Milliseconds()
+	m.Until, m.TTL = s.now()+ttl.Milliseconds(), ttl.Milliseconds()
 	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation}, nil
 }
 
@@ -82,7 +82,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	}
 	defer leave()
 	m := s.alive(incarnation)
-	if m != nil && m.Until > s.now() {
+	if m != nil && !m.Over(s.now()) {
 		return false, nil
 	}
 	if m != nil {

@@ -204,3 +204,31 @@ func TestAMemberThatIsFrozenWhileItJoinsHoldsUpNobody(t *testing.T) {
 	cut()
 	joining.Wait()
 }
+
+func TestALeaseOfBeforeTheClockWasPutBackIsFenced(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	other, err := s.Join(t.Context(), persistence.Joining{Name: "other", TTL: time.Minute})
+	require.NoError(t, err)
+	put := func(by time.Duration) {
+		_, err := connect(t, dsn).Exec(t.Context(), "UPDATE leases SET until = until + $1", by.Milliseconds())
+		require.NoError(t, err)
+	}
+	put(50 * time.Second)
+	for _, member := range []string{me, other} {
+		fenced, err := s.Fence(t.Context(), member)
+		require.NoError(t, err)
+		require.False(t, fenced, "it may not have had the time to renew its lease")
+	}
+	put(time.Minute)
+	c, err := s.Cluster(t.Context())
+	require.NoError(t, err)
+	require.False(t, c.Members[0].Over(c.Now))
+	require.True(t, c.Members[1].Over(c.Now))
+	fenced, err := s.Fence(t.Context(), other)
+	require.NoError(t, err)
+	require.True(t, fenced)
+	fenced, err = s.Fence(t.Context(), me)
+	require.NoError(t, err)
+	require.False(t, fenced)
+}

@@ -39,7 +39,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, era, joined_at)
 		SELECT $1, $2, $3, $4, $5, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6`,
 		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster)
-	batch.Queue("INSERT INTO leases (incarnation, until) SELECT incarnation, "+now+" + $2::bigint FROM members WHERE incarnation = $1",
+	batch.Queue("INSERT INTO leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
 	batch.Queue("SELECT name FROM cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
 	err := s.leases.inOne(ctx, &batch)
@@ -58,7 +58,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `WITH fence AS MATERIALIZED (
 			SELECT incarnation FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE)
-		UPDATE leases l SET until = `+now+` + $2::bigint FROM fence WHERE l.incarnation = fence.incarnation
+		UPDATE leases l SET until = `+now+` + $2::bigint, ttl = $2 FROM fence WHERE l.incarnation = fence.incarnation
 		RETURNING l.until - $2::bigint, (SELECT generation FROM cluster)`, incarnation, ttl.Milliseconds()).Scan(&at, &generation)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -110,7 +110,7 @@ const fencePatience = 500 * time.Millisecond
 // Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of that member is under way. A renewal may have
 // been just before, so it looks again.
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
-	const runs = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + ")"
+	const runs = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
 	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT "+runs, incarnation).Scan(&held); err != nil || held {
@@ -135,7 +135,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
-					'Version', version, 'JoinedAt', joined_at, 'Until', until, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
+					'Version', version, 'JoinedAt', joined_at, 'Until', until, 'TTL', ttl, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
 				FROM members m JOIN leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
 			(SELECT array_agg(owner ORDER BY shard) FROM shards) FROM cluster`, persistence.Remembered.Milliseconds()).
 			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)

@@ -26,7 +26,8 @@ CREATE TABLE members (
 
 CREATE TABLE leases (
 	incarnation text COLLATE "C" PRIMARY KEY REFERENCES members ON DELETE CASCADE,
-	until       bigint NOT NULL,
+	until       bigint NOT NULL, -- that is longer from now than twice ttl, the clock has been put back since
+	ttl         bigint NOT NULL,
 	draining    boolean NOT NULL DEFAULT false -- it is to own no shards: here, since the row of members must not change
 ) WITH (fillfactor = 50);
 
