@@ -256,7 +256,7 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 	from := api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers,
 		Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 	typed, err := v1.New(v1.Config{
-		Member: from, Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name,
+		Member: from, Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, Cluster: e.council(),
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
 	})
 	if err != nil {

@@ -118,7 +118,7 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: 2 * deadline}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry, Logger: set.v1Logger}
-	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Heartbeat: set.heartbeat, Patience: set.patience,
+	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience,
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
 	require.NoError(t, err)
 	from.Logger = set.Logger

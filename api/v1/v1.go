@@ -35,6 +35,9 @@ type Config struct {
 	StoreKind string // sqlite, postgres
 	Name      string // the member's
 
+	// Cluster is asked for those who operate one; nil = there are no routes about it.
+	Cluster Cluster
+
 	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
 	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
 
@@ -90,6 +93,7 @@ func newService(cfg Config) *service {
 	s.workerRoutes()
 	s.reportRoutes()
 	s.memberRoutes()
+	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())
 	s.pages()
 	s.mux.HandleFunc("/", s.noRoute)
@@ -119,7 +123,7 @@ func describe(values userValues) huma.Config {
 		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
 	}
 	config.Security = []map[string][]string{{}, {"bearer": {}}}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "member"}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())

@@ -38,6 +38,7 @@ type cli struct {
 	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own."`
 	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
+	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`

@@ -63,7 +63,7 @@ var table = []row{
 	{"worker", []string{"api/client", "api/wire", "api/wire/attach"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "cluster"}},
+	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},

@@ -1,0 +1,56 @@
+package wire
+
+// Cluster is who is a member of the cluster, as its store tells it at one moment.
+type Cluster struct {
+	Name    string   `json:"name" doc:"of the cluster"`
+	Now     Time     `json:"now" doc:"the store's time"`
+	Unowned int      `json:"unowned" doc:"shards that nobody owns for the moment; their tasks wait"`
+	Items   []Member `json:"items" doc:"in order of joining; never null"`
+}
+
+// Member is one life of a member.
+type Member struct {
+	Name        string `json:"name"`
+	Incarnation string `json:"incarnation" doc:"names this life of the member: one that is started again has another"`
+	State       string `json:"state" enum:"living,draining,overdue,gone" doc:"draining: it owns no shards, or hands over those it has. overdue: its lease has run out, and nobody has taken its shards yet. gone: it has left, or was fenced, in the last ten minutes"`
+	Answers     bool   `json:"answers,omitempty" doc:"true for the member that answers this request"`
+	Version     string `json:"version,omitempty" doc:"of Troupe"`
+	URL         string `json:"url,omitempty" doc:"where other members reach it; absent when it has no others"`
+	Gossip      string `json:"gossip,omitempty" doc:"where its gossip is heard"`
+	JoinedAt    Time   `json:"joined_at"`
+	EndedAt     Time   `json:"ended_at,omitzero" doc:"when it left or was fenced"`
+	LeaseMS     int64  `json:"lease_ms" doc:"what is left of its lease, in milliseconds; 0 = it has run out"`
+	Shards      int    `json:"shards" doc:"that it owns, of 1024"`
+	Active      int    `json:"active" doc:"tasks of its shards that it has in memory, because there is something to do for them"`
+	Resting     int    `json:"resting" doc:"tasks of its shards that wait for a time, or for somebody"`
+}
+
+// Shards is who owns which of them.
+type Shards struct {
+	Now   Time    `json:"now" doc:"the store's time"`
+	Items []Shard `json:"items" doc:"never null"`
+	Moves []Move  `json:"moves" doc:"of the last ten minutes, as the member saw them that answers, in order of time; at most 1000; never null"`
+}
+
+// Shard is one of the 1024 parts that tasks are divided into.
+type Shard struct {
+	Shard   int    `json:"shard" doc:"its number"`
+	Owner   string `json:"owner,omitempty" doc:"incarnation of the member that owns it; absent = nobody does for the moment"`
+	Member  string `json:"member,omitempty" doc:"name of that member"`
+	Active  int    `json:"active" doc:"tasks that its owner has in memory"`
+	Resting int    `json:"resting" doc:"tasks that wait for a time, or for somebody"`
+}
+
+// Move says that shards changed hands. What changes hands in portions is one move.
+type Move struct {
+	At     Time        `json:"at" doc:"when it began"`
+	Shards int         `json:"shards" doc:"how many"`
+	From   *MemberName `json:"from,omitempty" doc:"who had them before; absent when nobody had them since the member that answers began to look"`
+	To     MemberName  `json:"to"`
+}
+
+// MemberName is a member that may have gone.
+type MemberName struct {
+	Incarnation string `json:"incarnation"`
+	Name        string `json:"name,omitempty" doc:"absent when it has gone for so long that nobody knows it"`
+}

@@ -1,0 +1,182 @@
+package troupe
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/cluster"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// council answers what those who operate a cluster ask. It asks the store, which has the last word, so every member
+// answers the same.
+type council struct {
+	name   string // of the cluster
+	me     string // incarnation of the member that answers
+	store  persistence.Store
+	keeper *cluster.Keeper // nil where the store has room for one member only
+}
+
+func (e *Engine) council() *council {
+	c := &council{name: e.cfg.Cluster, me: e.member.Incarnation(), store: e.store}
+	if e.company != nil {
+		c.keeper = e.company.keeper
+	}
+	return c
+}
+
+// look is how the cluster is at this moment, and what tasks its shards have.
+func (c *council) look(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
+	v, err := c.view(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tasks, err := c.store.CountByShard(ctx)
+	return v, tasks, err
+}
+
+func (c *council) view(ctx context.Context) (*cluster.View, error) {
+	told, err := c.store.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.NewView(told), nil
+}
+
+// Members implements v1.Cluster.
+func (c *council) Members(ctx context.Context) (*wire.Cluster, error) {
+	v, tasks, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := cluster.Summarize(v)
+	answer := &wire.Cluster{Name: c.name, Now: wire.Time{Time: s.Now}, Unowned: s.Unowned, Items: make([]wire.Member, len(s.Members))}
+	owned := map[string]persistence.ShardTasks{}
+	for shard, n := range tasks {
+		all := owned[v.Owner(shard)]
+		owned[v.Owner(shard)] = persistence.ShardTasks{Active: all.Active + n.Active, Resting: all.Resting + n.Resting}
+	}
+	for i, m := range s.Members {
+		answer.Items[i] = c.member(m)
+		answer.Items[i].Active, answer.Items[i].Resting = owned[m.Incarnation].Active, owned[m.Incarnation].Resting
+	}
+	return answer, nil
+}
+
+func (c *council) member(m cluster.MemberSummary) wire.Member {
+	return wire.Member{
+		Name: m.Name, Incarnation: m.Incarnation, State: string(m.State), Answers: m.Incarnation == c.me, Version: m.Version,
+		URL: m.URL, Gossip: m.Gossip, JoinedAt: wire.Millis(m.JoinedAt), EndedAt: wire.Millis(m.FencedAt),
+		LeaseMS: m.Lease.Milliseconds(), Shards: m.Shards,
+	}
+}
+
+// Shards implements v1.Cluster.
+func (c *council) Shards(ctx context.Context, task string) (*wire.Shards, error) {
+	v, tasks, err := c.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shards := persistence.AllShards()
+	if task != "" {
+		shards = []int{persistence.ShardOf(task)}
+	}
+	answer := &wire.Shards{Now: wire.Time{Time: v.Now}, Items: make([]wire.Shard, len(shards)), Moves: []wire.Move{}}
+	for i, shard := range shards {
+		owner, _ := v.Member(v.Owner(shard))
+		answer.Items[i] = wire.Shard{Shard: shard, Owner: owner.Incarnation, Member: owner.Name, Active: tasks[shard].Active, Resting: tasks[shard].Resting}
+	}
+	if c.keeper != nil {
+		answer.Moves = moves(v, c.keeper.Moves())
+	}
+	return answer, nil
+}
+
+func moves(v *cluster.View, seen []cluster.Move) []wire.Move {
+	named := func(incarnation string) wire.MemberName {
+		m, _ := v.Member(incarnation)
+		return wire.MemberName{Incarnation: incarnation, Name: m.Name}
+	}
+	told := make([]wire.Move, len(seen))
+	for i, m := range seen {
+		told[i] = wire.Move{At: wire.Time{Time: m.At}, Shards: m.Shards, To: named(m.To)}
+		if m.From != "" {
+			from := named(m.From)
+			told[i].From = &from
+		}
+	}
+	return told
+}
+
+// Drain implements v1.Cluster. The member need not be asked: it looks at the store, too.
+func (c *council) Drain(ctx context.Context, member string, drains bool) (*wire.Member, error) {
+	v, err := c.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := find(v, member)
+	if err != nil {
+		return nil, err
+	}
+	if drains && !m.Draining && !c.takers(v, m) {
+		return nil, flow.Errorf(flow.Conflict, "nobody could take what member %s owns: %s", m.Name, c.alone())
+	}
+	if err := c.store.Drain(ctx, m.Incarnation, drains); errors.Is(err, persistence.ErrFenced) {
+		return nil, flow.Errorf(flow.NotFound, "member %q has just gone", member)
+	} else if err != nil {
+		return nil, err
+	}
+	if c.keeper != nil {
+		c.keeper.Look() // as the member itself does, if it is another one, when its next renewal tells of the change
+	}
+	if v, err = c.view(ctx); err != nil {
+		return nil, err
+	}
+	all := cluster.Summarize(v).Members
+	i := slices.IndexFunc(all, func(s cluster.MemberSummary) bool { return s.Incarnation == m.Incarnation })
+	answer := c.member(all[i])
+	return &answer, nil
+}
+
+// find finds a member that lives by its name or incarnation.
+func find(v *cluster.View, member string) (persistence.MemberRow, error) {
+	var found []persistence.MemberRow
+	for _, m := range v.Living() {
+		if m.Incarnation == member {
+			return m, nil
+		}
+		if m.Name == member {
+			found = append(found, m)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return persistence.MemberRow{}, flow.Errorf(flow.NotFound, "no member %q lives", member)
+	case 1:
+		return found[0], nil
+	}
+	names := make([]string, len(found))
+	for i, m := range found {
+		names[i] = m.Incarnation
+	}
+	return persistence.MemberRow{}, flow.Errorf(flow.Conflict, "several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
+}
+
+// takers says whether somebody would be left to take what a member owns.
+func (c *council) takers(v *cluster.View, m persistence.MemberRow) bool {
+	return slices.ContainsFunc(v.Living(), func(other persistence.MemberRow) bool {
+		return other.Incarnation != m.Incarnation && !other.Draining && time.UnixMilli(other.Until).After(v.Now)
+	})
+}
+
+func (c *council) alone() string {
+	if c.store.Locked() {
+		return "a store of SQLite has room for one member; several share a store of PostgreSQL"
+	}
+	return "no other member lives that does not drain itself; start one, or have one stay"
+}
