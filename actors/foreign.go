@@ -1,21 +1,25 @@
 package actors
 
 import (
+	"maps"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them all. It looks there when a
-// poller comes that it has nothing for, and now and then while one waits; in between it is told of new ones.
+// Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them all. It is told of new ones,
+// and looks there for one that nobody waits for here as soon as somebody comes. Because word may get lost, it also looks for
+// all there are while a poller waits: every lookLong, and so seldom that it reads no more than a page each pagePause.
 const (
-	lookSoon = int64(250)   // milliseconds; a member looks no more often, whoever asks
-	lookLong = int64(5_000) // and no less while somebody waits, because word of a job may get lost
+	lookLong  = int64(5_000) // milliseconds
+	pagePause = int64(1_000)
 )
 
-// Jobs that were claimed, or were not to be had, are not claimed again for a while: their rows stay in the store as long
-// as somebody holds them. Of one that is returned there is word.
+// A job that was claimed, or is held by somebody else, is left alone until the claim ends, as far as that is known: its row stays
+// in the store all the time. One that was not to be had for another reason is left alone for triedFor. Of one that is
+// returned before there is word.
 const (
 	triedFor = int64(10_000)
 	maxTried = 100_000
@@ -35,12 +39,25 @@ func (q *queue) offered(c actor.Context, m offered) {
 			continue
 		}
 		r := &ref{key: jobKey{task, at}, service: o.Service, flow: o.FlowID, labels: o.Labels, at: o.At, turn: o.Turn, size: o.Size}
+		if q.claims[r.key] {
+			continue
+		}
 		delete(q.tried, r.key)
 		if p := q.waiter(r); p != nil {
 			q.claim(c, p, r)
 			continue
 		}
-		q.lookedAt = 0
+		q.leaveInStore(r)
+	}
+}
+
+// leaveInStore has the next poller who may have a job find it in the store.
+func (q *queue) leaveInStore(r *ref) {
+	if _, known := q.ready[r.service]; !known {
+		q.ready[r.service] = nil
+	}
+	for _, s := range q.ready[r.service] {
+		s.spill(r.at)
 	}
 }
 
@@ -60,19 +77,16 @@ func (q *queue) tellOthers() {
 	}
 }
 
-// stale says that other members may have made jobs that this one has not heard of. When it is not time yet to look,
-// that is done later.
+// stale says that it is time to look for jobs that this member has not heard of. When it is not yet, that is done later.
 func (q *queue) stale() bool {
 	if q.m.owned.fixed {
 		return false
 	}
-	now := q.m.now()
-	if soon := q.lookedAt + lookSoon; soon > now {
-		q.lookLater(soon)
-		return false
+	next := q.lookedAt + max(lookLong, q.pages*pagePause)
+	if next > q.m.now() {
+		q.lookLater(next)
 	}
-	q.lookLater(now + lookLong)
-	return true
+	return next <= q.m.now()
 }
 
 // lookLater has the queue look at a time, or before.
@@ -87,11 +101,9 @@ func (q *queue) lookLater(at int64) {
 
 // lookAgain looks for jobs in the store as long as somebody waits for some.
 func (q *queue) lookAgain(m lookAgain) {
-	if m.at != q.lookAt || q.waiting.Len() == 0 || q.closed {
-		return
+	if m.at == q.lookAt && q.waiting.Len() > 0 && !q.closed && q.stale() {
+		q.learn()
 	}
-	q.learn()
-	q.lookLater(q.m.now() + lookLong)
 }
 
 // spill has the shelves of a service looked through in the store once more.
@@ -100,45 +112,42 @@ func (q *queue) spill(service string) {
 		return
 	}
 	for _, s := range q.ready[service] {
-		s.spill()
+		s.spill(0)
 	}
 }
 
-// try notes that a job is being claimed.
-func (q *queue) try(key jobKey) {
+// shun leaves a job alone that is being claimed, or held until a time.
+func (q *queue) shun(key jobKey, until int64) {
 	if q.m.owned.fixed {
 		return
+	}
+	now := q.m.now()
+	if len(q.tried) >= maxTried {
+		maps.DeleteFunc(q.tried, func(_ jobKey, until int64) bool { return until <= now })
 	}
 	if len(q.tried) >= maxTried {
 		clear(q.tried)
 	}
-	q.tried[key] = q.m.now()
+	q.tried[key] = max(until, now+triedFor)
 }
 
 // untried says whether a job that is in the store may be to be had.
-func (q *queue) untried(key jobKey) bool {
-	at, tried := q.tried[key]
-	return !tried || q.m.now()-at > triedFor
-}
+func (q *queue) untried(key jobKey) bool { return q.tried[key] <= q.m.now() }
 
 // ask claims a job of a task, wherever that is.
-func (q *queue) ask(c actor.Context, key jobKey, claim flow.Claim, answered func(*engine.Claimed, error)) {
+func (q *queue) ask(c actor.Context, key jobKey, claim flow.Claim, answered func(engine.Outcome)) {
 	m, now := q.m, q.m.now()
-	abroad := func() { m.envoy.ask(key.task, claim, func(o engine.Outcome) { answered(o.Job, o.Err) }) }
+	abroad := func() { m.envoy.ask(key.task, claim, answered) }
 	if !m.owned.owns(key.task) {
 		abroad()
 		return
 	}
 	c.Send(m.tasks, &command{task: key.task, cmd: claim, reply: func(a answer) {
-		switch {
-		case flow.ErrorKindOf(a.err) == flow.Moved:
+		if flow.ErrorKindOf(a.err) == flow.Moved {
 			abroad()
-		case a.err != nil:
-			answered(nil, a.err)
-		default:
-			got := claimed(a.job, claim.Token, now)
-			answered(&got, nil)
+			return
 		}
+		answered(outcomeOf(claim, a, now))
 	}})
 }
 

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
@@ -49,15 +51,17 @@ func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
 }
 
 func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
-	c := newCircuit(nil)
-	a := c.join(t, actors.Config{})
+	clock := quick{time.Now()}
+	c := newCircuit(model.New(model.Options{Now: clock.Now}))
+	cfg := actors.Config{Host: actors.Host{Clock: clock}}
+	a := c.join(t, cfg)
 	c.give(a, persistence.AllShards()...)
 	c.lines[a].mute = true
-	b := c.join(t, actors.Config{})
+	b := c.join(t, cfg)
 	version := a.publish(t, queueOf("x"))
 	require.Empty(t, b.poll(t, 0, 1, "x"))
 	a.begin(t, version, `{}`)
-	require.Len(t, b.poll(t, patience, 1, "x"), 1)
+	require.Len(t, b.poll(t, 100*patience, 1, "x"), 1)
 	a.begin(t, version, `{}`)
 	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
@@ -92,4 +96,103 @@ func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 		}
 	}
 	require.Empty(t, got)
+}
+
+// counting is a store that counts what it is asked.
+type counting struct {
+	persistence.Store
+	loads, commits, pages, services atomic.Int64
+}
+
+func (s *counting) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	s.loads.Add(int64(len(ids)))
+	return s.Store.Load(ctx, ids)
+}
+
+func (s *counting) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	s.commits.Add(int64(len(batch)))
+	return s.Store.Commit(ctx, incarnation, batch)
+}
+
+func (s *counting) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string, limit int) ([]persistence.QueueRow, error) {
+	s.pages.Add(1)
+	return s.Store.QueueFor(ctx, f, at, turn, limit)
+}
+
+func (s *counting) QueueServices(ctx context.Context) ([]string, error) {
+	s.services.Add(1)
+	return s.Store.QueueServices(ctx)
+}
+
+// TestJobsThatSomebodyHoldsAreLeftAlone has one poll wait for a minute beside 2,000 jobs that are held for an hour.
+func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
+	for name, alone := range map[string]bool{"in a cluster of one": true, "by those who asked another member": false} {
+		t.Run(name, func(t *testing.T) {
+			clock := quick{time.Now()}
+			store := &counting{Store: model.New(model.Options{Now: clock.Now})}
+			c := newCircuit(store)
+			cfg := actors.Config{Visibility: time.Hour, Host: actors.Host{Clock: clock}}
+			a := c.join(t, cfg)
+			c.give(a, persistence.AllShards()...)
+			b := a
+			if !alone {
+				b = c.join(t, cfg)
+			}
+			version := a.publish(t, queueOverAList)
+			for range 2 {
+				a.begin(t, version, listOf(1000))
+			}
+			for range 2 {
+				require.Len(t, a.poll(t, patience, 1000, "x"), 1000)
+			}
+			a.eventuallyEmpty(t)
+			require.Eventually(t, func() bool { // it has asked for each of them
+				before := store.loads.Load()
+				return len(b.poll(t, 20*time.Second, 1, "x")) == 0 && store.loads.Load() == before
+			}, patience, time.Millisecond)
+			a.eventuallyEmpty(t)
+			store.loads.Store(0)
+			store.commits.Store(0)
+			store.pages.Store(0)
+			store.services.Store(0)
+			require.Empty(t, b.poll(t, time.Minute, 1, "x"))
+			require.Zero(t, store.loads.Load())
+			require.Zero(t, store.commits.Load())
+			require.LessOrEqual(t, store.pages.Load(), int64(5*14))
+			require.LessOrEqual(t, store.services.Load(), int64(14))
+		})
+	}
+}
+
+func TestAJobThatIsReturnedIsFoundThoughItWasHeldForLonger(t *testing.T) {
+	c := newCircuit(nil)
+	a := c.join(t, actors.Config{Visibility: time.Hour})
+	c.give(a, persistence.AllShards()...)
+	b := c.join(t, actors.Config{Visibility: time.Hour})
+	a.begin(t, a.publish(t, queueOf("x")), `{}`)
+	held := a.poll(t, patience, 1, "x")
+	require.Len(t, held, 1)
+	require.Empty(t, b.poll(t, 0, 1, "x"))
+	require.NoError(t, engine.GiveBack(t.Context(), a.Member, []engine.Claim{{Job: held[0].Job.ID(), Token: held[0].Token}}))
+	require.Len(t, b.poll(t, patience, 1, "x"), 1)
+}
+
+func TestAJobThereWasWordOfIsFoundWithoutReadingAllThatAreHeld(t *testing.T) {
+	store := &counting{Store: model.New(model.Options{})}
+	c := newCircuit(store)
+	cfg := actors.Config{Visibility: time.Hour, Host: actors.Host{Clock: lazy{}}}
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	b := c.join(t, cfg)
+	for range 2 {
+		a.begin(t, a.publish(t, queueOverAList), listOf(1000))
+		require.Len(t, a.poll(t, patience, 1000, "x"), 1000)
+	}
+	require.Empty(t, b.poll(t, 0, 1, "x"))
+	id := a.begin(t, a.publish(t, queueOf("x")), `{}`)
+	store.pages.Store(0)
+	got := b.poll(t, patience, 1, "x")
+	require.Len(t, got, 1)
+	require.Equal(t, id, got[0].Job.Task)
+	require.LessOrEqual(t, store.pages.Load(), int64(2))
 }

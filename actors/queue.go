@@ -19,6 +19,7 @@ type queue struct {
 	ready    map[string][]*shelf // by service, those that nobody has jobs of left out
 	shelves  int                 // how many there are
 	refs     map[jobKey]*ref
+	claims   map[jobKey]bool       // that have not been answered
 	waiting  *list.List            // of *poller: polls that have no answer yet, first one first
 	waiters  map[string]*list.List // the same by service
 	learned  bool                  // ready has every service that the store may have jobs of
@@ -27,7 +28,8 @@ type queue struct {
 
 	lookedAt int64            // when the store was asked last, for jobs of other members' tasks
 	lookAt   int64            // when it is asked again
-	tried    map[jobKey]int64 // jobs that were claimed here, and when, so that they are not at once again
+	pages    int64            // that were read since
+	tried    map[jobKey]int64 // jobs that are not claimed here until a time
 	wanted   []engine.Offer   // jobs that the others have yet to be told of
 }
 
@@ -39,8 +41,7 @@ type (
 		ref    *ref
 		claim  flow.Claim
 		at     int64
-		got    *engine.Claimed
-		err    error
+		engine.Outcome
 	}
 	offerAgain struct{ ref *ref } // its task may have started again
 	refilled   struct {
@@ -56,12 +57,15 @@ type (
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
+	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, claims: map[jobKey]bool{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
 }
 
 // offer gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
 // from the store meanwhile may be the only one that knows it.
 func (q *queue) offer(c actor.Context, r *ref) {
+	if q.claims[r.key] {
+		return // its task was brought into memory by the claim
+	}
 	if known := q.refs[r.key]; known != nil {
 		known.flow = r.flow
 		r = known
@@ -76,7 +80,7 @@ func (q *queue) offer(c actor.Context, r *ref) {
 	full := q.m.queued.Load() >= int64(q.m.cfg.MaxReady)
 	for _, s := range shelves {
 		if full {
-			s.spill()
+			s.spill(r.at)
 		} else {
 			q.put(s, r)
 		}
@@ -144,14 +148,13 @@ func (q *queue) grant(c actor.Context, p *poller) {
 func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	p.take(r)
 	q.withdraw(r.key)
-	q.try(r.key)
 	now := q.m.now()
 	visibility := q.m.cfg.Visibility.Milliseconds()
 	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Until: now + visibility}
+	q.shun(r.key, claim.Until)
+	q.claims[r.key] = true
 	self, m := c.Self(), q.m
-	q.ask(c, r.key, claim, func(got *engine.Claimed, err error) {
-		m.tell(self, claimAnswered{p, r, claim, now, got, err})
-	})
+	q.ask(c, r.key, claim, func(o engine.Outcome) { m.tell(self, claimAnswered{p, r, claim, now, o}) })
 }
 
 // answered gives a claimed job to its poller. Those that somebody else has, or nobody wants any more, are
@@ -159,13 +162,16 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
-	if a.err == nil {
+	delete(q.claims, a.ref.key)
+	if a.Err == nil {
 		q.m.metrics.dispatched(a.at - a.ref.at)
-		a.got.ClaimedAt = a.at // its time counts from when it was asked for
-		p.got = append(p.got, *a.got)
+		a.Job.ClaimedAt = a.at // its time counts from when it was asked for
+		p.got = append(p.got, *a.Job)
+		q.shun(a.ref.key, a.Job.Until)
 	} else {
 		p.lack(a.ref)
-		if !taken(a.err) { // its actor crashed or is leaving, or nobody knows who has it; the job is still there
+		q.shun(a.ref.key, a.Held)
+		if !taken(a.Err) { // its actor crashed or is leaving, or nobody knows who has it; the job is still there
 			q.release(a)
 			q.later(a.ref)
 		}
@@ -199,7 +205,7 @@ func (q *queue) again(c actor.Context, r *ref) {
 	if r.flow == "" {
 		for _, s := range q.ready[r.service] {
 			if s.flow != "" {
-				s.spill()
+				s.spill(r.at)
 			}
 		}
 	}

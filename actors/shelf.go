@@ -64,9 +64,10 @@ type shelf struct {
 	service string
 	kind
 	refs      []*ref
-	dead      int  // of those that are gone
-	spilled   bool // the store may hold more than refs
-	behind    bool // also before the position of the last fetch
+	dead      int   // of those that are gone
+	spilled   bool  // the store may hold more than refs
+	behind    bool  // there is to be another search …
+	behindAt  int64 // … behind that time
 	fetching  bool
 	afterAt   int64 // position of the last fetch
 	afterTurn string
@@ -125,10 +126,24 @@ func (q *queue) clear() {
 	maps.DeleteFunc(q.ready, func(_ string, all []*shelf) bool { return len(all) == 0 })
 }
 
-// spill leaves a job in the store. A search under way may be past it: then there is another one.
-func (s *shelf) spill() {
-	s.behind = s.behind || s.fetching || s.afterAt > 0
-	s.spilled = true
+// spill leaves a job in the store that was enqueued at a time, 0 = any: there is a search from there on. One that is under way
+// may be past it: then there is another one.
+func (s *shelf) spill(at int64) {
+	before := max(at-1, 0)
+	switch {
+	case !s.spilled:
+		s.spilled, s.afterAt, s.afterTurn = true, before, ""
+	case !s.fetching && s.afterAt <= before: // it comes to that
+	case s.behind:
+		s.behindAt = min(s.behindAt, before)
+	default:
+		s.behind, s.behindAt = true, before
+	}
+}
+
+// searched notes that there is nothing more where a search was.
+func (s *shelf) searched() {
+	s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, s.behindAt, ""
 }
 
 // put adds a job in the order of time, unless it is there.

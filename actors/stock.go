@@ -69,6 +69,7 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 
 func (q *queue) fetch(s *shelf) {
 	s.fetching = true
+	q.pages++
 	m, at, turn := q.m, s.afterAt, s.afterTurn
 	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
 	m.background(func() {
@@ -89,7 +90,7 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 		q.stack(s, &m.rows[i])
 	}
 	if m.err == nil && len(m.rows) < fetchRows {
-		s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, 0, ""
+		s.searched()
 	}
 	for _, p := range q.waitersAt(s) {
 		q.grant(c, p)
@@ -119,7 +120,7 @@ func (q *queue) learn() {
 	if q.learning {
 		return
 	}
-	q.learning, q.lookedAt = true, q.m.now()
+	q.learning, q.lookedAt, q.pages = true, q.m.now(), 0
 	m := q.m
 	m.background(func() {
 		ctx, cancel := m.storeCall()

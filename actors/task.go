@@ -260,22 +260,24 @@ func (t *task) decide(c actor.Context, cmd *command) {
 
 // answerTo is what is answered to a command that has just been decided.
 func (t *task) answerTo(cmd *command, err error) answer {
-	if err != nil {
-		return answer{err: err}
-	}
 	switch c := cmd.cmd.(type) {
 	case flow.Claim:
-		return t.claimed(c)
+		return t.claimed(c, err)
 	case flow.Append:
-		return answer{first: t.state.Appended[cmd.request]}
+		if err == nil {
+			return answer{first: t.state.Appended[cmd.request]}
+		}
 	}
-	return answer{}
+	return answer{err: err}
 }
 
-// claimed is the answer to a claim that was not refused. One that is decided a second time may be over.
-func (t *task) claimed(claim flow.Claim) answer {
+// claimed is the answer to a claim. One that is decided a second time may be over.
+func (t *task) claimed(claim flow.Claim, err error) answer {
 	job, open := t.state.Job(claim.Address)
-	if !open || !t.state.Holds(claim.Address, claim.Token) {
+	switch {
+	case err != nil:
+		return answer{err: err, held: job.Until}
+	case !open || !t.state.Holds(claim.Address, claim.Token):
 		return answer{err: flow.ErrOver}
 	}
 	return answer{job: &job}

@@ -72,6 +72,7 @@ type (
 type answer struct {
 	err    error
 	job    *flow.Job    // of a Claim
+	held   int64        // of a Claim that was refused: until when somebody else has the job; 0 = nobody has
 	events []flow.Event // that it led to at once
 	first  int          // index of the first unit of an Append
 }

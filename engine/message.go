@@ -100,6 +100,7 @@ func codeOutcome(c *codec.Codec, o *Outcome) {
 	codeEvents(c, &o.Events)
 	c.Int(&o.First)
 	codec.Pointer(c, &o.Job, codeClaimed)
+	c.Int64(&o.Held)
 	codeError(c, &o.Err)
 }
 

@@ -45,6 +45,7 @@ type Outcome struct {
 	Events []flow.Event
 	First  int      // index of the first unit of a flow.Append
 	Job    *Claimed // of a flow.Claim
+	Held   int64    // of a flow.Claim that was refused: until when somebody else has the job, Unix milliseconds; 0 = nobody has
 	Err    error    // why the order was refused; only in Outcomes
 }
 
