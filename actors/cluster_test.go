@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAMemberOfAClusterOwnsNothingUntilItGainsIt(t *testing.T) {
@@ -143,4 +145,21 @@ func TestAMemberIsToldWhenTheClusterHasChanged(t *testing.T) {
 		require.Fail(t, "it was not told")
 	}
 	require.NoError(t, a.Ready())
+}
+
+func TestTimeDoesNotRunBackwardsForATaskThatMoves(t *testing.T) {
+	var behind atomic.Int64
+	c := newCircuit(model.New(model.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }}))
+	a := c.join(t, withFunc(increment))
+	c.give(a, persistence.AllShards()...)
+	id := a.begin(t, a.publish(t, `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`), `{}`)
+	behind.Store(int64(time.Minute)) // as the next owner has it, which may be a little behind by its own fault
+	b := c.join(t, withFunc(increment))
+	c.move(t, b, persistence.AllShards()...)
+	require.NoError(t, b.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, ""))
+	c.ended(t, id)
+	rows, err := c.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 9, Bytes: 1 << 20})
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.GreaterOrEqual(t, rows[1].At, rows[0].At)
 }

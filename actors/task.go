@@ -232,12 +232,15 @@ func (t *task) outstanding(c actor.Context, at flow.Address) {
 	t.perform(c, all)
 }
 
+// now is the task's time, which does not run backwards: a member that had it before may have been a little ahead.
+func (t *task) now() int64 { return max(t.m.now(), t.state.UpdatedAt) }
+
 // decide lets the core decide a command, keeps what follows from it and sends it to the store.
 func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
 	r := roomFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
-		Now: t.m.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(),
+		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(),
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
