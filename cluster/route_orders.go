@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -17,7 +18,7 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	}
 	plan, err := r.cfg.Plans.Plan(ctx, n.VersionID)
 	if err != nil {
-		return p.local.StartTask(ctx, n) // says it in the words of an engine
+		return engine.Started{}, unread(err)
 	}
 	if n.Task, err = n.TaskID(plan.FlowID); err != nil {
 		return engine.Started{}, err
@@ -35,6 +36,14 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 		started.Created = true // its id was made just now: whoever created it, the one who asks began it
 	}
 	return started, err
+}
+
+// unread says in the words of an engine that a plan could not be read.
+func unread(err error) error {
+	if errors.Is(err, persistence.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
+	}
+	return err
 }
 
 // Do carries out an order at the member that owns its task.

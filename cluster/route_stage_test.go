@@ -326,10 +326,10 @@ func (m *actorless) Offered(jobs []engine.Offer) {
 
 const flowID = "flow"
 
-type plans struct{}
+type plans struct{ err error }
 
-func (plans) Plan(context.Context, string) (*flow.Plan, error) {
-	return &flow.Plan{FlowID: flowID}, nil
+func (p plans) Plan(context.Context, string) (*flow.Plan, error) {
+	return &flow.Plan{FlowID: flowID}, p.err
 }
 
 // journal is what all members share: rows of tasks.

@@ -297,3 +297,16 @@ func TestAMemberThatHasNotBeenSeenOnThisStoreIsNotAsked(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.effects, 1)
 }
+
+func TestAStartWhosePlanCannotBeReadSaysSoWhereverItsTaskIs(t *testing.T) {
+	s := newStage(t, "a", "b")
+	gone := flow.Errorf(flow.NotFound, "there is no such version")
+	for failed, want := range map[error]error{persistence.ErrUnavailable: engine.ErrUnavailable, gone: gone} {
+		r := s.members["a"].router
+		r.cfg.Plans = plans{failed}
+		for range 20 { // one without a key belongs to either
+			_, err := r.StartTask(soon(t), engine.NewTask{})
+			require.ErrorIs(t, err, want)
+		}
+	}
+}
