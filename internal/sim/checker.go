@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -19,6 +20,9 @@ type checker struct {
 	plans  map[string]*flow.Plan // by version
 	limits *flow.Limits
 	tasks  map[string]*shadow
+
+	planned  bool              // nothing happens but planned moves
+	carriers map[string]string // who carried out a job, by its id
 }
 
 // shadow is a task as its journal alone has it.
@@ -38,7 +42,7 @@ type shadow struct {
 }
 
 func newChecker(w *world) *checker {
-	return &checker{w: w, plans: map[string]*flow.Plan{}, tasks: map[string]*shadow{}}
+	return &checker{w: w, plans: map[string]*flow.Plan{}, tasks: map[string]*shadow{}, carriers: map[string]string{}}
 }
 
 // written checks a commit that has just become part of the store.
@@ -78,7 +82,7 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 	for i := range events {
 		e := &events[i]
 		c.w.say("%s writes %s/%d: %s %s %s", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, e.Type, e.Address(), e.Status)
-		if e.At < t.at || e.At > c.w.storeNow().UnixMilli() {
+		if e.At < t.at || e.At > c.w.storeNow().Add(c.w.weather.ahead()).UnixMilli() {
 			c.w.fail("task %s, row %d: an event at %d after one at %d, when it is %d", commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
 		}
 		t.at = e.At
@@ -180,6 +184,37 @@ func (t *shadow) started(e *flow.Event) error {
 	return nil
 }
 
+// alike checks that orders which came twice were answered alike: what was carried out the first time is answered so again.
+func (c *checker) alike(orders engine.Orders, first, second []byte) {
+	a, b := outcomesIn(first), outcomesIn(second)
+	for i, o := range orders {
+		if o.Request == "" || i >= len(a) || i >= len(b) || a[i].Err != nil || unsaid(b[i].Err) {
+			continue
+		}
+		if b[i].Err != nil || a[i].First != b[i].First || len(b[i].Events) > 0 {
+			c.w.fail("%T %s to task %s is answered with %+v, and with %+v the second time", o.Command, o.Request, o.Task, a[i], b[i])
+		}
+	}
+}
+
+func outcomesIn(answer []byte) engine.Outcomes {
+	if m, _ := engine.Unmarshal(answer); m != nil {
+		if outcomes, ok := m.(*engine.Outcomes); ok {
+			return *outcomes
+		}
+	}
+	return nil
+}
+
+// unsaid says whether an error leaves open what became of a command.
+func unsaid(err error) bool {
+	switch flow.ErrorKindOf(err) {
+	case flow.Busy, flow.Moved, "":
+		return err != nil
+	}
+	return false
+}
+
 // beside checks what a commit changed beside the journal.
 func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	in := c.store.tasks[commit.Task]
@@ -261,6 +296,16 @@ func (c *checker) carried(who, task string, at flow.Address) {
 	if _, started := t.attempts[at]; !started {
 		c.w.fail("%s carries out %s of task %s before its start is stored", who, at, task)
 	}
+}
+
+// once checks that a job is carried out once where nothing happens but planned moves.
+func (c *checker) once(who string, job flow.Job) {
+	id := job.ID()
+	before, twice := c.carriers[id]
+	if twice && c.planned {
+		c.w.fail("%s carries out %s, which %s has carried out or is at", who, id, before)
+	}
+	c.carriers[id] = who
 }
 
 // handedOver notes that a worker has begun with a job: it may be lost with the worker.

@@ -20,8 +20,8 @@ const shortestPause = 200 * time.Millisecond
 // curses are what makes actors of a host crash.
 type curses struct {
 	crashes int
-	task    string                   // crashes on every claim
-	at      map[string]time.Duration // when the actor of a task last crashed
+	task    string               // crashes on every claim
+	at      map[string]time.Time // when, by the host's clock, the actor of a task last crashed
 }
 
 var claimType = reflect.TypeFor[flow.Claim]()
@@ -46,8 +46,8 @@ func (h *host) probe(actor string, message any) {
 		return
 	}
 	task, claim := addressed(message)
-	if at, crashed := h.at[task]; crashed && actor == "task" && h.w.now < at+shortestPause {
-		h.w.fail("%s: %T reaches a task %s after its actor crashed", h.name, message, h.w.now-at)
+	if at, crashed := h.at[task]; crashed && actor == "task" && h.Now().Sub(at) < shortestPause {
+		h.w.fail("%s: %T reaches a task %s after its actor crashed", h.name, message, h.Now().Sub(at))
 	}
 	if h.curses.crashes >= maxCrashes || !h.strikes(task, claim) && !h.trips(actor, message) {
 		return
@@ -55,7 +55,7 @@ func (h *host) probe(actor string, message any) {
 	h.curses.crashes++
 	h.w.say("%s: a %s crashes at %T", h.name, actor, message)
 	if task != "" && actor == "task" {
-		h.at[task] = h.w.now
+		h.at[task] = h.Now()
 	}
 	panic("sim: an actor crashes")
 }

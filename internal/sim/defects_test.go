@@ -77,6 +77,9 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		},
 		"tasks of flows that were deleted":  func(uint64) Options { return Options{Orphans: true} },
 		"no fence against old incarnations": func(uint64) Options { return Options{Unfenced: true} },
+		"a cluster without fences":          func(uint64) Options { return Options{Cluster: true, Unfenced: true} },
+		"forwards without request ids":      func(uint64) Options { return Options{Cluster: true, Nameless: true} },
+		"planned moves that repeat work":    func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(200) {

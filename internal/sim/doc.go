@@ -1,11 +1,14 @@
-// Package sim runs the production actors in a world where everything is drawn from one seed: which
-// mailbox is run next, how long the store takes and whether it answers, when workers report, and when
-// a member crashes, freezes or is replaced.
+// Package sim runs the production actors, keeper and router in a world where everything is drawn from one seed: which
+// mailbox is run next, how long the store takes and whether it answers, when workers report, how fast a host's clock runs, and
+// when a member crashes, freezes, is cut off, joins or leaves.
 //
 //	world     virtual time, all that may run next, and the generator that picks
 //	host      what a member's actors stand on: its mailboxes, background work and clock
 //	model     a store in memory, right by construction; door is one member's faulty way to it
-//	operator  starts, stops, crashes and freezes members; users and pollers are their world
+//	operator  starts, stops, crashes and freezes a member; users and pollers are its world
+//	director  does so with several members, cuts them off from the store and from each other, and has them join and leave
+//	company   what a member has of its cluster: the production keeper and router, and a gossip that may say anything
+//	lines     the way from one member to another, on which questions get lost, take long and arrive twice
 //	relay     workers that are attached to a member, and come and go with their jobs
 //	publisher deletes a flow, and publishes others in its place, while tasks of it are started
 //	reference what the core alone makes of a flow of graph mode, with nobody in its way

@@ -26,7 +26,7 @@ func (d *door) travel() {
 	d.w.breathe()
 	switch {
 	case d.h.dead:
-	case d.w.mishap(d.w.weather.stalls):
+	case d.w.mishap(d.w.weather.stalls), d.h.lonely:
 		d.w.sleep(d.w.upTo(4 * time.Second))
 	case d.w.chance(500):
 		d.w.sleep(d.w.upTo(d.w.weather.latency))
@@ -39,7 +39,7 @@ func (d *door) arrive() error {
 	switch {
 	case d.h.dead:
 		return errDown
-	case d.w.mishap(d.w.weather.lost):
+	case d.w.mishap(d.w.weather.lost), d.h.lonely:
 		return errLost
 	}
 	return nil
@@ -51,7 +51,7 @@ func (d *door) back(err error) error {
 	switch {
 	case d.h.dead:
 		return errDown
-	case d.w.mishap(d.w.weather.unknown):
+	case d.w.mishap(d.w.weather.unknown), d.h.lonely:
 		return errLost
 	}
 	return err
@@ -80,7 +80,7 @@ func (d *door) Commit(ctx context.Context, incarnation string, batch []persisten
 		return nil, errLost
 	case d.h.dead:
 		return nil, errDown
-	case d.w.mishap(d.w.weather.lost):
+	case d.w.mishap(d.w.weather.lost), d.h.lonely:
 		return nil, errLost
 	}
 	answers, err := d.Store.Commit(ctx, incarnation, batch)

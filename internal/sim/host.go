@@ -13,8 +13,11 @@ type host struct {
 	name   string
 	pool   []run
 	skew   time.Duration // of its clock, which nobody may rely on
+	drift  int64         // of its clock, in 1000
 	dead   bool
 	frozen bool
+	apart  bool // nobody else reaches it, nor does it reach them
+	lonely bool // it does not reach the store
 
 	carrying map[string]int // jobs that its carriers are at
 	curses
@@ -22,7 +25,7 @@ type host struct {
 
 func (w *world) newHost(name string) *host {
 	h := &host{w: w, name: name, skew: time.Duration(w.rng.IntN(1_000_000)) * time.Second,
-		carrying: map[string]int{}, curses: curses{at: map[string]time.Duration{}}}
+		carrying: map[string]int{}, curses: curses{at: map[string]time.Time{}}}
 	w.hosts = append(w.hosts, h)
 	return h
 }
@@ -67,10 +70,15 @@ func (h *host) Throughput() int { return 1 }
 func (h *host) background(f func()) { h.w.launch(h, h.name, f) }
 
 // Now is the host's own idea of the time.
-func (h *host) Now() time.Time { return epoch.Add(h.w.now + h.skew) }
+func (h *host) Now() time.Time {
+	return epoch.Add(h.skew + h.w.now + h.w.now*time.Duration(h.drift)/1000)
+}
 
 // AfterFunc calls f in a while.
 func (h *host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	if h.drift != 0 && d < 1<<50 { // to what takes weeks it makes no difference
+		d = d*1000/time.Duration(1000+h.drift) + 1
+	}
 	return h.w.after(h, d, func() {
 		if !h.dead {
 			f()

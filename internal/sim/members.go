@@ -9,25 +9,30 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// membership is one incarnation of a member.
 type membership struct {
-	incarnation string
-	until       time.Time
-	fenced      bool
+	persistence.MemberRow
+	until time.Time // to the microsecond
 }
 
 // Join has members live beside each other: who may own what is decided by claims and fences.
 func (m *model) Join(_ context.Context, j persistence.Joining) (string, error) {
-	me := &membership{incarnation: fmt.Sprintf("%s-%d", j.Name, len(m.members)), until: m.w.storeNow().Add(j.TTL)}
+	until, joined := m.w.storeNow().Add(j.TTL), m.w.storeNow().UnixMilli()
+	if n := len(m.members); n > 0 {
+		joined = max(joined, m.members[n-1].JoinedAt+1)
+	}
+	me := &membership{MemberRow: persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(m.members)), Name: j.Name,
+		URL: j.URL, Gossip: j.Gossip, Version: j.Version, JoinedAt: joined}, until: until}
 	m.members = append(m.members, me)
 	m.generation++
-	m.w.say("%s joins", me.incarnation)
-	return me.incarnation, nil
+	m.w.say("%s joins", me.Incarnation)
+	return me.Incarnation, nil
 }
 
 // member finds one that may write.
 func (m *model) member(incarnation string) *membership {
-	i := slices.IndexFunc(m.members, func(one *membership) bool { return one.incarnation == incarnation })
-	if i < 0 || m.members[i].fenced {
+	i := slices.IndexFunc(m.members, func(one *membership) bool { return one.Incarnation == incarnation })
+	if i < 0 || m.members[i].FencedAt != 0 {
 		return nil
 	}
 	return m.members[i]
@@ -40,6 +45,19 @@ func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) 
 	}
 	one.until = m.w.storeNow().Add(ttl)
 	return persistence.Pulse{Now: m.w.storeNow(), Generation: m.generation}, nil
+}
+
+func (m *model) Drain(_ context.Context, incarnation string, drains bool) error {
+	one := m.member(incarnation)
+	if one == nil {
+		return persistence.ErrFenced
+	}
+	if one.Draining != drains {
+		one.Draining = drains
+		m.generation++
+		m.w.say("%s drains: %v", incarnation, drains)
+	}
+	return nil
 }
 
 func (m *model) Leave(_ context.Context, incarnation string) error {
@@ -64,9 +82,9 @@ func (m *model) Fence(_ context.Context, incarnation string) (bool, error) {
 }
 
 func (m *model) end(one *membership) {
-	one.fenced = true
+	one.FencedAt = m.w.storeNow().UnixMilli()
 	for shard, owner := range m.owners {
-		if owner == one.incarnation {
+		if owner == one.Incarnation {
 			m.owners[shard] = ""
 		}
 	}
@@ -74,13 +92,13 @@ func (m *model) end(one *membership) {
 }
 
 func (m *model) Cluster(context.Context) (*persistence.Cluster, error) {
-	c := &persistence.Cluster{Generation: m.generation, Now: m.w.storeNow().UnixMilli(), Owners: slices.Clone(m.owners[:])}
-	for i, one := range m.members {
-		row := persistence.MemberRow{Incarnation: one.incarnation, Name: one.incarnation, JoinedAt: int64(i), Until: one.until.UnixMilli()}
-		if one.fenced {
-			row.FencedAt = 1
+	now := m.w.storeNow().UnixMilli()
+	c := &persistence.Cluster{Generation: m.generation, Now: now, Owners: slices.Clone(m.owners[:])}
+	for _, one := range m.members {
+		row := one.MemberRow
+		if row.Until = one.until.UnixMilli(); row.FencedAt == 0 || row.FencedAt > now-persistence.Remembered.Milliseconds() {
+			c.Members = append(c.Members, row)
 		}
-		c.Members = append(c.Members, row)
 	}
 	return c, nil
 }
@@ -89,12 +107,11 @@ func (m *model) Claim(_ context.Context, incarnation string, shards []int) ([]in
 	if m.member(incarnation) == nil {
 		return nil, persistence.ErrFenced
 	}
-	var owned []int
+	if n := m.pass(shards, "", incarnation); n > 0 {
+		m.w.say("%s claims %d shards", incarnation, n)
+	}
+	owned := []int{}
 	for _, shard := range shards {
-		if m.owners[shard] == "" {
-			m.owners[shard] = incarnation
-			m.generation++
-		}
 		if m.owners[shard] == incarnation {
 			owned = append(owned, shard)
 		}
@@ -104,11 +121,25 @@ func (m *model) Claim(_ context.Context, incarnation string, shards []int) ([]in
 }
 
 func (m *model) Release(_ context.Context, incarnation string, shards []int) error {
-	for _, shard := range shards {
-		if m.owners[shard] == incarnation {
-			m.owners[shard] = ""
-			m.generation++
-		}
+	if m.member(incarnation) == nil {
+		return nil
+	}
+	if n := m.pass(shards, incarnation, ""); n > 0 {
+		m.w.say("%s releases %d shards", incarnation, n)
 	}
 	return nil
+}
+
+// pass hands shards from one to another, and tells how many there were.
+func (m *model) pass(shards []int, from, to string) (n int) {
+	for _, shard := range shards {
+		if m.owners[shard] == from {
+			m.owners[shard] = to
+			n++
+		}
+	}
+	if n > 0 {
+		m.generation++
+	}
+	return n
 }

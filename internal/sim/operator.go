@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -18,28 +19,13 @@ func (st *stage) enter() *actor {
 	for {
 		st.members++
 		h := st.w.newHost(fmt.Sprint("m", st.members))
-		store, limits := persistence.Store(st.store), st.limitsOf()
-		if st.behind != nil {
-			store = st.behind(store)
+		if st.w.weather.drift > 0 {
+			h.drift = int64(st.w.rng.IntN(2*st.w.weather.drift+1) - st.w.weather.drift)
 		}
-		cfg := actors.Config{
-			Store: &door{Store: store, w: st.w, h: h}, Reader: st.reader(), Name: h.name, Limits: limits, Visibility: st.visibility,
-			IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
-			Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
-			MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),
-			Host: h.forActors(), Retention: -1,
-		}
-		c := carrier{stage: st, h: h}
-		cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
-		cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
-		if st.w.chance(500) {
-			cfg.Relay = newRelay(c)
-		}
-		m, err := actors.Start(context.Background(), cfg)
+		a, err := st.start(h)
 		if err == nil {
-			a := &actor{m, h}
-			st.troupe = append(st.troupe, a)
-			st.w.say("%s is there", m.Incarnation())
+			st.troupe, st.all = append(st.troupe, a), append(st.all, a)
+			st.w.say("%s is there", a.Incarnation())
 			return a
 		}
 		h.die()
@@ -48,6 +34,50 @@ func (st *stage) enter() *actor {
 		}
 		st.w.sleep(100 * time.Millisecond)
 	}
+}
+
+func (st *stage) start(h *host) (*actor, error) {
+	a, cfg := &actor{h: h}, st.config(h)
+	if !st.cluster {
+		m, err := actors.Start(context.Background(), cfg)
+		a.Member = m
+		return a, err
+	}
+	if cfg.Reader == nil {
+		cfg.Reader = persistence.NewReader(cfg.Store, cfg.Limits)
+	}
+	a.company = st.newCompany(h, cfg.Store, cfg.Reader)
+	cfg.Lease, cfg.Others, cfg.Changed = cluster.DefaultTTL, st.others(a.router.Others()), a.pulse
+	m, err := actors.Start(context.Background(), cfg)
+	if err != nil {
+		a.company.end()
+		return nil, err
+	}
+	a.Member = m
+	a.company.join(m, cfg.Store)
+	return a, nil
+}
+
+// config is how the next member works.
+func (st *stage) config(h *host) actors.Config {
+	store, limits := persistence.Store(st.store), st.limitsOf()
+	if st.behind != nil {
+		store = st.behind(store)
+	}
+	cfg := actors.Config{
+		Store: &door{Store: store, w: st.w, h: h}, Reader: st.reader(), Name: h.name, Limits: limits, Visibility: st.visibility,
+		IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
+		Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
+		MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),
+		Host: h.forActors(), Retention: -1,
+	}
+	c := carrier{stage: st, h: h}
+	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
+	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
+	if st.w.chance(500) {
+		cfg.Relay = newRelay(c)
+	}
+	return cfg
 }
 
 // leave takes a member from those who are asked.
@@ -85,7 +115,7 @@ func (st *stage) leftovers(a *actor) {
 	until := st.w.now + 30*time.Second
 	for {
 		s := a.Stats()
-		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && len(a.h.carrying) == 0 || closedNow(a.Lost()) {
+		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && (len(a.h.carrying) == 0 || st.forgets()) || closedNow(a.Lost()) {
 			return
 		}
 		if st.w.now > until {
@@ -95,6 +125,9 @@ func (st *stage) leftovers(a *actor) {
 		st.w.sleep(200 * time.Millisecond)
 	}
 }
+
+// forgets says whether it may have got lost that nobody waits any longer for a job which another member carries.
+func (st *stage) forgets() bool { return st.cluster && !st.planned }
 
 func (st *stage) allEnded() bool {
 	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended }) && (st.publisher == nil || st.publisher.ended)
@@ -121,8 +154,11 @@ func (st *stage) crash(a *actor) {
 // kill clears away a member. Of one that has crashed nobody hears anything any more.
 func (st *stage) kill(a *actor) {
 	st.leave(a)
-	a.Kill()
 	a.h.die()
+	if a.company != nil {
+		a.company.end()
+	}
+	a.Kill()
 }
 
 func (st *stage) stop(a *actor, patience time.Duration) {

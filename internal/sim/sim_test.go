@@ -64,13 +64,23 @@ func TestActorsOfStepsCrashInTheMiddleOfAFanOut(t *testing.T) {
 }
 
 func TestASeedGivesTheSameRunEveryTime(t *testing.T) {
-	for seed := range uint64(30) {
-		first, second := Run(seed, Options{}), Run(seed, Options{})
-		if first.Hash != second.Hash || first.Steps != second.Steps {
-			t.Fatalf("seed %d: %d steps with hash %x, then %d with %x", seed, first.Steps, first.Hash, second.Steps, second.Hash)
-		}
-		if other := Run(seed+1000, Options{}); other.Hash == first.Hash {
-			t.Fatalf("seeds %d and %d give the same run", seed, seed+1000)
-		}
+	for name, o := range map[string]Options{"one member": {}, "a cluster": {Cluster: true}, "a cluster with planned moves": {Cluster: true, Planned: true}} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(30) {
+				first, second := Run(seed, o), Run(seed, o)
+				if first.Hash != second.Hash || first.Steps != second.Steps {
+					t.Fatalf("seed %d: %d steps with hash %x, then %d with %x", seed, first.Steps, first.Hash, second.Steps, second.Hash)
+				}
+				if other := Run(seed+1000, o); other.Hash == first.Hash {
+					t.Fatalf("seeds %d and %d give the same run", seed, seed+1000)
+				}
+			}
+		})
 	}
 }
+
+func TestClustersWithPlannedMoves(t *testing.T) {
+	perform(t, Options{Cluster: true, Planned: true}, 60)
+}
+
+func TestClustersInStorms(t *testing.T) { perform(t, Options{Cluster: true}, 60) }

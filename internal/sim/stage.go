@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,8 +28,13 @@ type stage struct {
 	limits     flow.Limits
 	visibility time.Duration
 	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
+	options    Options
 	damage     func(*flow.Plan)
+	cluster    bool     // members live beside each other
+	planned    bool     // they come and go, and nothing else happens to them
 	troupe     []*actor // members that may be asked, the newest last
+	all        []*actor // members that ever were
+	log        *slog.Logger
 	members    int
 	requests   int
 	over       bool
@@ -38,7 +45,16 @@ type stage struct {
 // actor is a member and the host it lives on.
 type actor struct {
 	*actors.Member
-	h *host
+	*company // nil: it is alone
+	h        *host
+}
+
+// asked is whom those outside ask.
+func (a *actor) asked() engine.Engine {
+	if a.company == nil {
+		return wired{a.Member, nil}
+	}
+	return wired{a.router, a.h}
 }
 
 // Options say what kind of run it is.
@@ -48,7 +64,14 @@ type Options struct {
 	Unfenced bool                                      // the store lets everybody write who ever was a member
 	Orphans  bool                                      // the store lets tasks of deleted flows begin
 	Plan     func(*flow.Plan)                          // puts a defect into what flows are compiled to
-	Stacks   bool                                      // tell where those wait who are stuck
+	Cluster  bool                                      // several members
+	Planned  bool                                      // of them nothing but planned moves
+
+	// Further defects, of clusters.
+	Nameless  bool // what one member asks of another loses its request id
+	Oblivious bool // members take it that nobody else lives
+
+	Stacks bool // tell where those wait who are stuck
 }
 
 // Result tells how a run went.
@@ -80,6 +103,12 @@ func Run(seed uint64, o Options) Result {
 	w.stacks = o.Stacks
 	uuid.SetRand(generator{w})
 	defer uuid.SetRand(nil)
+	if o.Cluster {
+		w.weather.ofCluster(w.rng)
+	}
+	if o.Planned {
+		w.weather = weather{latency: w.weather.latency}
+	}
 	st := newStage(w, o)
 	st.run()
 	w.end()
@@ -97,9 +126,10 @@ func (g generator) Read(b []byte) (int, error) {
 }
 
 func newStage(w *world, o Options) *stage {
-	st := &stage{w: w, store: newModel(w), check: newChecker(w), behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
+	st := &stage{w: w, store: newModel(w), check: newChecker(w), options: o, behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
 	st.store.check, st.check.store, st.store.unfenced, st.store.orphans = st.check, st.store, o.Unfenced, o.Orphans
-	st.check.limits = &st.limits
+	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
+	st.check.limits, st.check.planned = &st.limits, st.planned
 	st.outside = w.newHost("outside")
 	st.limits = flow.Limits{Deliveries: endless}
 	if !o.Plain {
@@ -108,7 +138,7 @@ func newStage(w *world, o Options) *stage {
 	if !o.Plain && w.chance(100) {
 		st.limits.Deliveries = 2 + w.rng.IntN(4)
 	}
-	st.deletes, st.shrinks = !o.Plain && w.chance(300), !o.Plain && w.chance(100)
+	st.deletes, st.shrinks = !o.Plain && !o.Planned && w.chance(300), !o.Plain && !o.Planned && w.chance(100)
 	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
 		if !o.Plain && w.chance(400) {
 			st.addUser(i, drawDag(w.rng))
@@ -169,7 +199,11 @@ func (st *stage) run() {
 			st.w.fail("panic: %v\n%s", reason, debug.Stack())
 		}
 	}()
-	st.w.launch(st.outside, "operator", st.operate)
+	if st.cluster {
+		st.w.launch(st.outside, "director", st.direct)
+	} else {
+		st.w.launch(st.outside, "operator", st.operate)
+	}
 	for _, u := range st.users {
 		st.w.launch(st.outside, u.name, u.live)
 	}
@@ -226,10 +260,22 @@ func (st *stage) unfinished() string {
 // anyMember is whoever a client happens to ask, also one that is no longer in charge.
 func (st *stage) anyMember() engine.Engine {
 	st.w.park(func() bool { return len(st.troupe) > 0 })
-	if st.w.chance(900) {
-		return wired{st.troupe[len(st.troupe)-1].Member}
+	if !st.cluster && st.w.chance(900) {
+		return st.troupe[len(st.troupe)-1].asked()
 	}
-	return wired{pick(st.w.rng, st.troupe...).Member}
+	return pick(st.w.rng, st.troupe...).asked()
+}
+
+// onTheWay is what becomes of a question on its way to another member.
+func (st *stage) onTheWay(q engine.Message) engine.Message {
+	if orders, ok := q.(*engine.Orders); ok && st.options.Nameless {
+		nameless := slices.Clone(*orders)
+		for i := range nameless {
+			nameless[i].Request = ""
+		}
+		return &nameless
+	}
+	return q
 }
 
 // patience is how long somebody waits for an answer.

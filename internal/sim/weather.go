@@ -19,6 +19,11 @@ type weather struct {
 	cursed  int           // tasks that crash on every claim, at the first of them
 	sloppy  int           // workers that report late, twice, wrongly or never
 	trouble time.Duration // between two misfortunes of members; 0 = none
+
+	// Of a cluster:
+	rumors  int // of gossip: hints that get lost, and hints of nothing
+	repeats int // questions between members that arrive twice
+	drift   int // of clocks
 }
 
 func drawWeather(rng *rand.Rand) weather {
@@ -42,10 +47,26 @@ func drawWeather(rng *rand.Rand) weather {
 	return w
 }
 
+// ahead is how far members may be ahead of the store's time: theirs never runs backwards, unless it is a second or more ahead.
+func (w *weather) ahead() time.Duration {
+	if w.drift == 0 {
+		return 0
+	}
+	return 1100 * time.Millisecond
+}
+
 // clear says whether it has become calm for good.
 func (w *world) clear() bool { return w.now >= w.weather.calmAt }
 
 // mishap is chance while it is not calm.
 func (w *world) mishap(permille int) bool {
 	return permille > 0 && !w.clear() && w.chance(permille)
+}
+
+// ofCluster adds what can happen between members.
+func (w *weather) ofCluster(rng *rand.Rand) {
+	if w.calmAt == 0 {
+		return
+	}
+	w.rumors, w.repeats, w.drift = rng.IntN(500), rng.IntN(200), rng.IntN(30)
 }

@@ -2,13 +2,18 @@ package sim
 
 import (
 	"context"
+	"iter"
 
-	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 )
 
-// wired is a member that is asked as other members would ask it: questions and answers travel as bytes.
-type wired struct{ *actors.Member }
+// wired is a member that is asked as other programs would ask it: questions and answers travel as bytes, and are seen to on
+// the member's host. Of one that crashes meanwhile nothing more is heard.
+type wired struct {
+	engine.Engine
+	h *host // nil = wherever the one who asks is
+}
 
 // sent is what arrives of a message.
 func sent[M engine.Message](m M) M {
@@ -30,22 +35,95 @@ func sentError(err error) error {
 	return sent(&engine.Refusal{Err: err}).Err
 }
 
+// there does something on a host for somebody elsewhere.
+func there[A any](ctx context.Context, h *host, do func() (A, error)) (A, error) {
+	if h == nil {
+		return do()
+	}
+	answer := make(chan A, 1) // a dead host's is never looked at
+	var err error
+	h.w.launch(h, "request", func() {
+		var a A
+		a, err = do()
+		answer <- a
+	})
+	h.w.park(func() bool { return len(answer) > 0 || ctx.Err() != nil && h.frozen || h.dead })
+	var none A
+	switch {
+	case h.dead:
+		return none, errDown
+	case len(answer) == 0:
+		return none, ctx.Err()
+	}
+	return <-answer, err
+}
+
 func (w wired) StartTask(ctx context.Context, t engine.NewTask) (engine.Started, error) {
-	started, err := w.Member.StartTask(ctx, *sent(&t))
+	started, err := there(ctx, w.h, func() (engine.Started, error) { return w.Engine.StartTask(ctx, *sent(&t)) })
 	return *sent(&started), sentError(err)
 }
 
 func (w wired) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
-	out, err := w.Member.Do(ctx, (*sent(&engine.Orders{o}))[0])
+	out, err := there(ctx, w.h, func() (engine.Outcome, error) { return w.Engine.Do(ctx, (*sent(&engine.Orders{o}))[0]) })
 	return (*sent(&engine.Outcomes{out}))[0], sentError(err)
 }
 
 func (w wired) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
-	outcomes, err := w.Member.DoAll(ctx, *sent(&orders))
+	outcomes, err := there(ctx, w.h, func() (engine.Outcomes, error) { return w.Engine.DoAll(ctx, *sent(&orders)) })
 	return *sent(&outcomes), sentError(err)
 }
 
 func (w wired) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
-	jobs, err := w.Member.Poll(ctx, *sent(&p))
+	jobs, err := there(ctx, w.h, func() (engine.Jobs, error) { return w.Engine.Poll(ctx, *sent(&p)) })
 	return *sent(&jobs), sentError(err)
+}
+
+func (w wired) Await(ctx context.Context, task string) (flow.TaskStatus, error) {
+	return there(ctx, w.h, func() (flow.TaskStatus, error) { return w.Engine.Await(ctx, task) })
+}
+
+func (w wired) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
+	if w.h == nil {
+		return w.Engine.Watch(ctx, task, after)
+	}
+	return w.h.w.stream(ctx, w.h, func(ctx context.Context) iter.Seq2[engine.Row, error] { return w.Engine.Watch(ctx, task, after) })
+}
+
+// stream reads rows on a host for somebody elsewhere.
+func (w *world) stream(ctx context.Context, h *host, rows func(context.Context) iter.Seq2[engine.Row, error]) iter.Seq2[engine.Row, error] {
+	return func(yield func(engine.Row, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		type told struct {
+			engine.Row
+			err error
+		}
+		var queue []told
+		over := false
+		w.launch(h, "stream", func() {
+			defer func() { over = true }()
+			for row, err := range rows(ctx) {
+				queue = append(queue, told{row, err})
+				if ctx.Err() != nil {
+					return
+				}
+			}
+		})
+		for {
+			w.park(func() bool { return len(queue) > 0 || over || h.dead || ctx.Err() != nil })
+			switch {
+			case len(queue) > 0:
+				next := queue[0]
+				queue = queue[1:]
+				if !yield(next.Row, next.err) {
+					return
+				}
+			case h.dead && !over:
+				yield(engine.Row{}, errDown)
+				return
+			default:
+				return
+			}
+		}
+	}
 }

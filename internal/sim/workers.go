@@ -147,6 +147,7 @@ type carrier struct {
 // Carry takes its time; it panics, hangs and stops halfway as its job and the weather have it.
 func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c.check.carried(c.h.name, job.Task, job.Address)
+	c.check.once(c.h.name, job)
 	c.h.carrying[job.ID()]++
 	defer c.h.put(job.ID())
 	if orElse(job.Exec.Service, job.Exec.Func) == hang {
