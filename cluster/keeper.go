@@ -446,5 +446,9 @@ func (k *Keeper) drain(ctx context.Context) error {
 // empty says whether nothing can be handed over any more.
 func (k *Keeper) empty(v *View) bool {
 	me, _ := v.Member(k.me)
-	return me.Draining && (len(v.Shards(k.me)) == 0 || placing(v).room(k.me) == 0)
+	if !me.Draining || len(v.Shards(k.me)) == 0 {
+		return me.Draining
+	}
+	p := placing(v)
+	return p.allGo || p.room(k.me) == 0
 }

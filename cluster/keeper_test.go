@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,18 @@ func TestTheLastMemberLeavesAtOnce(t *testing.T) {
 		begun := time.Now()
 		require.NoError(t, a.keeper.Leave(t.Context()))
 		require.Less(t, time.Since(begun), 50*time.Millisecond)
+	})
+}
+
+func TestMembersThatAllLeaveWaitForNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var leaving sync.WaitGroup
+		begun := time.Now()
+		for _, m := range w.cluster("a", "b", "c") {
+			leaving.Go(func() { require.NoError(t, m.keeper.Leave(t.Context())) })
+		}
+		leaving.Wait()
+		require.Less(t, time.Since(begun), time.Minute)
 	})
 }
 

@@ -80,6 +80,7 @@ type placement struct {
 	share  int
 	counts map[string]int // shards of each owner, those included that are for it
 	free   bool           // somebody has to claim something
+	allGo  bool           // nobody stays
 }
 
 type taker struct {
@@ -91,7 +92,7 @@ func placing(v *View) *placement {
 	p := &placement{view: v, counts: v.counts()}
 	living := v.Living()
 	staying := slices.DeleteFunc(slices.Clone(living), func(m persistence.MemberRow) bool { return m.Draining })
-	if len(staying) == 0 { // all go: until they are gone, somebody has to do it
+	if p.allGo = len(staying) == 0; p.allGo { // until they are gone, somebody has to do it
 		staying = living
 	}
 	for _, m := range staying {
