@@ -11,6 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -27,6 +28,8 @@ type Config struct {
 	// Others reaches what other members own and carry; nil = there are none, and the member owns all tasks. With it, a
 	// member whose store others can use too owns none until Gain.
 	Others Others
+	// Heard is called with what another member tells that is remembered outside of the actors; nil = nothing is.
+	Heard func(engine.News)
 	// Changed is called when a renewal of the lease tells that members, or owners of shards, have changed. It must not block.
 	Changed func(persistence.Pulse)
 	Limits  flow.Limits

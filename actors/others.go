@@ -97,6 +97,13 @@ func (m *Member) Withdrawn(jobs []string) {
 	m.tell(m.sessions, withdrawn{slices.Clone(jobs)})
 }
 
+// Heard takes note of what another member tells.
+func (m *Member) Heard(news engine.News) {
+	if m.cfg.Heard != nil {
+		m.cfg.Heard(news)
+	}
+}
+
 // Offered tells of jobs of other members' tasks that pollers here may have.
 func (m *Member) Offered(jobs []engine.Offer) {
 	m.tell(m.sessions, offered{slices.Clone(jobs)})

@@ -36,6 +36,8 @@ type Answerer interface {
 	Withdrawn(jobs []string)
 	// Offered tells of jobs that pollers here may have.
 	Offered(jobs []engine.Offer)
+	// Heard tells what this member remembers otherwise. It has taken note when it returns.
+	Heard(news engine.News)
 }
 
 // Service answers other members of the cluster.
@@ -225,6 +227,9 @@ func Answer(ctx context.Context, member Answerer, question []byte) engine.Messag
 		return orRefusal(&outcomes, err)
 	case *engine.Wait:
 		return wait(ctx, member, q)
+	case *engine.News:
+		member.Heard(*q)
+		return &engine.News{}
 	}
 	return &engine.Refusal{Err: flow.Errorf(flow.Invalid, "a %T is no question for a member", m)}
 }

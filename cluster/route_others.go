@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -75,6 +76,49 @@ func (o Others) Wanted(jobs []engine.Offer) {
 			o.r.cfg.Peers.Tell(to, &offers)
 		}
 	}
+}
+
+// Announce has all other members take note of something, and tries again with those that cannot be reached yet. It returns when they
+// have, or when ctx ends: false = not all of them have.
+func (o Others) Announce(ctx context.Context, news engine.News) bool {
+	p := o.r.place.Load()
+	if p == nil {
+		return true // this one has not come yet
+	}
+	told := map[string]bool{p.me: true}
+	for wait := (pauses{}); ; {
+		v := p.views.Current()
+		if o.announce(ctx, p, v, told, &news) {
+			return true
+		}
+		if !o.r.pause(ctx, p, v.Generation, &wait) {
+			return false
+		}
+	}
+}
+
+// announce asks everybody once who has not been told. False: somebody has to be asked again.
+func (o Others) announce(ctx context.Context, p *place, v *View, told map[string]bool, news *engine.News) bool {
+	asking := group{host: &o.r.cfg.Host}
+	var mu sync.Mutex
+	all := true
+	for _, to := range v.Living() {
+		switch {
+		case told[to.Incarnation]:
+		case !p.met(v, to):
+			all = false
+		default:
+			asking.run(func() {
+				_, err := question[*engine.News](ctx, o.r, to, news)
+				mu.Lock()
+				defer mu.Unlock()
+				told[to.Incarnation] = err == nil
+				all = all && err == nil
+			})
+		}
+	}
+	asking.wait()
+	return all
 }
 
 // Alive are the other incarnations that live.

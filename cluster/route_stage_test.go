@@ -161,6 +161,7 @@ type actorless struct {
 	after     func()
 	withdrawn []string
 	offered   []engine.Offer
+	heard     []engine.News
 }
 
 func (m *actorless) owns(task string) error {
@@ -319,6 +320,9 @@ func (m *actorless) Ready() error   { return nil }
 
 func (m *actorless) Withdrawn(jobs []string) {
 	m.with(func() { m.withdrawn = append(m.withdrawn, jobs...) })
+}
+func (m *actorless) Heard(news engine.News) {
+	m.with(func() { m.heard = append(m.heard, news) })
 }
 func (m *actorless) Offered(jobs []engine.Offer) {
 	m.with(func() { m.offered = append(m.offered, jobs...) })

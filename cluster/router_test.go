@@ -278,6 +278,36 @@ func TestOthersAreToldOfJobs(t *testing.T) {
 	require.Empty(t, s.members["c"].withdrawn)
 }
 
+func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
+	s := newStage(t, "a", "b", "c")
+	others, b, c := s.members["a"].router.Others(), s.members["b"], s.members["c"]
+	news := engine.News{Flows: []string{"f"}, Workers: []engine.Worker{{ID: "w", Load: 3}}}
+	require.True(t, others.Announce(soon(t), news))
+	for _, m := range []*actorless{b, c} {
+		m.with(func() { require.Equal(t, []engine.News{news}, m.heard) })
+	}
+	require.Empty(t, s.members["a"].heard)
+	b.die()
+	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.False(t, others.Announce(ended, news), "somebody may not know")
+	c.with(func() { require.Len(t, c.heard, 2, "once each time") })
+}
+
+func TestWhoHasJustBeenMetIsToldToo(t *testing.T) {
+	s := newStage(t, "a", "b")
+	a, b := s.members["a"], s.members["b"]
+	early := *s.truth.Load()
+	early.members = maps.Clone(early.members)
+	row := early.members["b"]
+	row.JoinedAt, row.Until = 500, 2900 // its lease has not been renewed since a came
+	early.members["b"] = row
+	a.views.show(&early)
+	time.AfterFunc(50*time.Millisecond, func() { a.views.show(s.truth.Load()) })
+	require.True(t, a.router.Others().Announce(soon(t), engine.News{Flows: []string{"f"}}))
+	b.with(func() { require.Len(t, b.heard, 1) })
+}
+
 func TestAMemberThatHasNotBeenSeenOnThisStoreIsNotAsked(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, b, task := s.members["a"], s.members["b"], s.taskOf("b")

@@ -27,11 +27,12 @@ func (*Follow) kind() byte    { return 10 }
 func (*Row) kind() byte       { return 11 }
 func (*Offers) kind() byte    { return 12 }
 func (*Withdrawn) kind() byte { return 13 }
+func (*News) kind() byte      { return 14 }
 
 // empty is a message of a kind; nil = there is no such kind.
 func empty(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
-		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}} {
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}, &News{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -201,3 +202,22 @@ func codeOffer(c *codec.Codec, o *Offer) {
 }
 
 func (w *Withdrawn) code(c *codec.Codec) { codec.List(c, (*[]string)(w), codec.Text[string]) }
+
+func (n *News) code(c *codec.Codec) {
+	codec.List(c, &n.Flows, codec.Text[string])
+	codec.List(c, &n.Workers, codeWorker)
+}
+
+func codeWorker(c *codec.Codec, w *Worker) {
+	codec.Text(c, &w.ID)
+	codec.Text(c, &w.URL)
+	codec.Text(c, &w.Type)
+	codec.Text(c, &w.Secret)
+	codec.List(c, &w.Services, codec.Text[string])
+	codec.List(c, &w.Labels, codec.Text[string])
+	c.Int(&w.Load)
+	c.Int64(&w.HeardAt)
+	c.Int64(&w.RegisteredAt)
+	c.Int64(&w.JoinedAt)
+	c.Bool(&w.Gone)
+}

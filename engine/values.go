@@ -148,3 +148,20 @@ type Offers []Offer
 
 // Withdrawn tells another member that nobody waits for these jobs any longer, by their ids.
 type Withdrawn []string
+
+// News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note.
+type News struct {
+	Flows   []string // ids of those that were published to, or deleted
+	Workers []Worker // that registered, gave a sign of life or went
+}
+
+// Worker is one of the registry. Times are in Unix milliseconds.
+type Worker struct {
+	ID, URL, Type, Secret string
+	Services, Labels      []string
+	Load                  int
+	HeardAt               int64 // its last sign of life
+	RegisteredAt          int64 // first registration
+	JoinedAt              int64 // last registration
+	Gone                  bool
+}
