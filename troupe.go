@@ -35,6 +35,7 @@ import (
 	"github.com/troupe-engine/troupe/api/graph"
 	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -50,11 +51,13 @@ type Handler = funcs.Func
 type Engine struct {
 	cfg       Config
 	store     persistence.Store
+	newest    *persistence.NewestStore // the same
 	reader    *persistence.Reader
 	functions *funcs.Registry
 	workers   *workers.Registry
 	attached  *attached.Sessions
 	company   *company // nil where the store has room for one member only
+	others    atomic.Pointer[cluster.Others]
 	tls       *api.Certificates
 
 	mu     sync.Mutex
@@ -87,8 +90,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
-	store = persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: store, serves: cfg.Listener != nil, reader: persistence.NewReader(store, cfg.Limits), functions: funcs.New(), tls: certificates}
+	newest := persistence.Newest(store, time.Now)
+	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), functions: funcs.New(), tls: certificates}
+	newest.Changed = e.flowChanged
 	funcs.RegisterDemo(e.functions)
 	return e, nil
 }
@@ -122,7 +126,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	}()
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learn(), Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Now: e.now, Logger: e.cfg.Logger,
+		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Now: e.now, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
 	}); err != nil {
 		return err
@@ -140,7 +144,8 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip = e.cfg.Cluster, e.company.url, e.company.gossip.Address()
-	cfg.Others, cfg.Changed = e.company.router.Others(), e.company.pulse
+	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, e.heard
+	e.reach(e.company.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err
 	}

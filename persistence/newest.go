@@ -10,10 +10,10 @@ import (
 
 // Newest wraps a store so that it remembers what every start of a task asks for: which flow has a slug, and
 // the newest published version of each flow. What is created or deleted through the wrapper is known at once, so there is one
-// for all who use the store here. What another member creates or deletes is known no later than NewestAge after, by the clock now; a store that is
-// Locked has no other.
-func Newest(store Store, now func() time.Time) Store {
-	return &newest{Store: store, now: now, locked: store.Locked(),
+// for all who use the store here. What another member creates or deletes is known no later than NewestAge after, by the clock now, and at once where
+// Forget is told; a store that is Locked has no other.
+func Newest(store Store, now func() time.Time) *NewestStore {
+	return &NewestStore{Store: store, now: now, locked: store.Locked(),
 		flows: lru.New[*read[Flow]](maxFlowBytes), versions: lru.New[*read[Version]](maxNewestBytes)}
 }
 
@@ -27,8 +27,13 @@ const (
 	maxNewestBytes = 32 << 20
 )
 
-type newest struct {
+// NewestStore is a store with a memory; see Newest.
+type NewestStore struct {
 	Store
+	// Changed hears of each flow that was published to, or deleted, here, before whoever did that is answered. It has other members
+	// Forget it. nil = there are none.
+	Changed func(ctx context.Context, flow string)
+
 	now      func() time.Time
 	locked   bool
 	mu       sync.Mutex
@@ -44,7 +49,7 @@ type read[V any] struct {
 	again bool      // somebody is asking anew
 }
 
-func (n *newest) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
+func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
 	ask := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
 		return ask()
@@ -54,7 +59,7 @@ func (n *newest) FindVersion(ctx context.Context, flow string, number int) (*Ver
 	})
 }
 
-func (n *newest) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
+func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 	ask := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
 	return remembered(n, n.flows, slug, ask, func(f *Flow) int {
 		return len(f.ID) + len(f.Slug) + len(f.Name) + len(f.Description)
@@ -62,7 +67,7 @@ func (n *newest) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 }
 
 // remembered is a copy of what a cache has, else what the store says, which the cache has from then on.
-func remembered[V any](n *newest, c *lru.Cache[*read[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
+func remembered[V any](n *NewestStore, c *lru.Cache[*read[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
 	now, changes := n.now(), n.changes
 	known, ok := c.Get(key)
@@ -85,7 +90,7 @@ func remembered[V any](n *newest, c *lru.Cache[*read[V]], key string, ask func()
 }
 
 // due says whether the caller has to ask anew what was read at some time.
-func (n *newest) due(at time.Time, again *bool, now time.Time) bool {
+func (n *NewestStore) due(at time.Time, again *bool, now time.Time) bool {
 	age := now.Sub(at)
 	if n.locked || age < NewestAge/2 || *again && age < NewestAge {
 		return false
@@ -94,28 +99,39 @@ func (n *newest) due(at time.Time, again *bool, now time.Time) bool {
 	return true
 }
 
-func (n *newest) CreateVersion(ctx context.Context, v Version) error {
+func (n *NewestStore) CreateVersion(ctx context.Context, v Version) error {
 	n.forget(v.FlowID)
-	defer n.forget(v.FlowID)
-	return n.Store.CreateVersion(ctx, v)
+	err := n.Store.CreateVersion(ctx, v)
+	n.forget(v.FlowID)
+	n.changed(ctx, v.FlowID)
+	return err
 }
 
-func (n *newest) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	n.forgetSlugs(id)
-	defer n.forgetSlugs(id)
-	return n.Store.DeleteFlow(ctx, id, limit)
+func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	n.Forget(id)
+	tasks, err := n.Store.DeleteFlow(ctx, id, limit)
+	n.Forget(id)
+	n.changed(ctx, id)
+	return tasks, err
 }
 
 // forget forgets the newest version of a flow.
-func (n *newest) forget(flow string) {
+func (n *NewestStore) forget(flow string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes++
 	n.versions.Drop(flow)
 }
 
-// forgetSlugs forgets a flow. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
-func (n *newest) forgetSlugs(flow string) {
+// changed tells of a flow, also when it is not known whether it has changed.
+func (n *NewestStore) changed(ctx context.Context, flow string) {
+	if n.Changed != nil {
+		n.Changed(ctx, flow)
+	}
+}
+
+// Forget forgets a flow that has changed. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
+func (n *NewestStore) Forget(flow string) {
 	n.forget(flow)
 	n.mu.Lock()
 	defer n.mu.Unlock()

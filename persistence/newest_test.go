@@ -162,6 +162,25 @@ func TestWhatAnotherMemberPublishesIsKnownWithinASecond(t *testing.T) {
 	}
 }
 
+func TestWhatAnotherMemberPublishesIsKnownAtOnceWhereItIsTold(t *testing.T) {
+	inner := &questioned{Store: model.New(model.Options{})}
+	here, there := persistence.Newest(inner, time.Now), persistence.Newest(inner, time.Now)
+	there.Changed = func(_ context.Context, flow string) { here.Forget(flow) }
+	require.NoError(t, there.CreateFlow(t.Context(), persistence.Flow{ID: "f", Slug: "slug"}))
+	for _, version := range []string{"first", "second"} {
+		require.NoError(t, there.CreateVersion(t.Context(), persistence.Version{ID: version, FlowID: "f", Status: "published"}))
+		_, err := here.FlowBySlug(t.Context(), "slug")
+		require.NoError(t, err)
+		v, err := here.FindVersion(t.Context(), "f", 0)
+		require.NoError(t, err)
+		require.Equal(t, version, v.ID)
+	}
+	_, err := there.DeleteFlow(t.Context(), "f", 9)
+	require.NoError(t, err)
+	_, err = here.FlowBySlug(t.Context(), "slug")
+	require.ErrorIs(t, err, persistence.ErrNotFound)
+}
+
 func TestAFlowThatIsStartedAllTheTimeIsAskedForTwiceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counted := &questioned{Store: model.New(model.Options{})}

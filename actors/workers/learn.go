@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// learnSoon is how old what is known of other members' workers may be before a job is told that there is none for it.
+// learnSoon is how long the store is left alone after it was read for somebody who missed a worker.
 const learnSoon = 250 * time.Millisecond
 
 // learnLoop keeps up with workers that other members hear of.
@@ -30,15 +30,24 @@ func (r *Registry) learnLoop(ctx context.Context) {
 	}
 }
 
-// learnNow learns for somebody who misses a worker, unless that has just been done. False: there is nothing new.
+// learnNow learns for somebody who misses a worker what the store says now. Those who come at once, or soon one after the other,
+// wait for one reading. False: there is nothing new.
 func (r *Registry) learnNow(ctx context.Context) bool {
 	if r.opts.Learn <= 0 {
 		return false
 	}
+	came := time.Now()
 	r.learning.Lock()
 	defer r.learning.Unlock()
-	if time.Since(r.learned) < learnSoon {
-		return true // somebody else has looked just now
+	if r.learned.After(came) {
+		return true
+	}
+	soon := time.NewTimer(learnSoon - time.Since(r.learned))
+	defer soon.Stop()
+	select {
+	case <-soon.C:
+	case <-ctx.Done():
+		return false
 	}
 	return r.learnHeld(ctx) == nil
 }
@@ -49,15 +58,27 @@ func (r *Registry) learn(ctx context.Context) error {
 	return r.learnHeld(ctx)
 }
 
-// learnHeld reads the registrations and signs of life that the store has. One that changes here meanwhile is left for the next
-// time. The lock is held.
+// learnTries is how often the workers are read while some change here; then that is left for the next time.
+const learnTries = 3
+
+// learnHeld reads the registrations and signs of life that the store has. The lock is held.
 func (r *Registry) learnHeld(ctx context.Context) error {
-	before, changes := r.snapshot(), r.changes.Load()
-	known, err := r.store.ListWorkers(ctx)
-	if err != nil {
-		return fmt.Errorf("read the workers: %w", err)
+	for range learnTries {
+		began, before, changes := time.Now(), r.snapshot(), r.changes.Load()
+		known, err := r.store.ListWorkers(ctx)
+		if err != nil {
+			return fmt.Errorf("read the workers: %w", err)
+		}
+		r.learned = began
+		if r.hearAll(known, before, changes) {
+			break
+		}
 	}
-	r.learned = time.Now()
+	return nil
+}
+
+// hearAll takes up what the store said, unless registrations have changed here since before it was asked.
+func (r *Registry) hearAll(known []persistence.Worker, before []*worker, changes int64) bool {
 	there := make(map[string]bool, len(known))
 	for _, w := range known {
 		there[w.ID] = true
@@ -65,7 +86,7 @@ func (r *Registry) learnHeld(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if changes != r.changes.Load() {
-		return nil
+		return false
 	}
 	for _, w := range before {
 		if !there[w.ID] && r.byID[w.ID] == w {
@@ -75,23 +96,45 @@ func (r *Registry) learnHeld(ctx context.Context) error {
 	for _, w := range known {
 		r.hear(w)
 	}
-	return nil
+	return true
 }
 
-// hear takes up what the store says of a worker. The lock is held.
-func (r *Registry) hear(w persistence.Worker) {
+// Hear takes up what another member tells of a worker.
+func (r *Registry) Hear(w persistence.Worker, gone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.byID[w.ID]
+	if gone && known != nil && known.joined.Load() <= w.JoinedAt { // else it has come again
+		r.changes.Add(1)
+		r.remove(known)
+	}
+	if gone {
+		return
+	}
+	if known == nil || known.joined.Load() < w.JoinedAt {
+		r.changes.Add(1)
+	}
+	p := r.hear(w)
+	p.load.Store(int64(w.Load)) // clocks of members differ by a little: what is told just now is newer
+	p.heard.Store(true)
+}
+
+// hear takes up what is known elsewhere of a worker. The lock is held.
+func (r *Registry) hear(w persistence.Worker) *pulse {
 	w.Labels = sorted(w.Labels)
 	known := r.byID[w.ID]
 	if known == nil {
 		p := &pulse{}
 		p.learn(w)
 		r.place(w, p)
-		return
+		return p
 	}
+	newer := w.JoinedAt >= known.joined.Load()
 	known.learn(w)
-	if !sameRegistration(known.Worker, w) {
+	if newer && !sameRegistration(known.Worker, w) {
 		r.place(w, known.pulse)
 	}
+	return known.pulse
 }
 
 // pollsDiffer is by how much the clocks of two members may: a poll at another member counts so much earlier, lest it be taken

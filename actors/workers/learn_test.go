@@ -59,3 +59,43 @@ func TestWhatOtherMembersHearIsLearned(t *testing.T) {
 	require.NoError(t, err)
 	known(func(l []persistence.Worker) bool { return len(l) == 0 })
 }
+
+func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	store, options := newStore(t), workers.Options{Learn: time.Hour, Now: c.Load}
+	here := open(t, store, options)
+	options.Tell = func(_ context.Context, w persistence.Worker, gone bool) { here.Hear(w, gone) }
+	there := open(t, store, options)
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{"s"}, Labels: []string{"b", "a"}, Secret: "x"}))
+	require.Equal(t, list(t, there), list(t, here))
+	require.NoError(t, there.Heartbeat(t.Context(), "w", 7))
+	require.Equal(t, 7, list(t, here)[0].Load, "in the same millisecond, too")
+	c.pass(time.Second)
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{"t"}}))
+	require.Equal(t, list(t, there), list(t, here))
+	require.NoError(t, there.Deregister(t.Context(), "w"))
+	require.Empty(t, list(t, here))
+}
+
+func TestThatAWorkerWentElsewhereIsNotBelievedOfOneThatCameAgain(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	here := open(t, newStore(t), workers.Options{Learn: time.Hour, Now: c.Load})
+	w := persistence.Worker{ID: "w", URL: "queue", Type: "async"}
+	require.NoError(t, here.Register(t.Context(), w))
+	w.JoinedAt = 999
+	here.Hear(w, true)
+	require.Len(t, list(t, here), 1)
+	w.JoinedAt = 1000
+	here.Hear(w, true)
+	require.Empty(t, list(t, here))
+}
+
+func TestWhoMissesAWorkerIsToldWhatTheStoreSaysNow(t *testing.T) {
+	store := newStore(t)
+	here, there := open(t, store, shared), open(t, store, shared)
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(here.Heartbeat(t.Context(), "w", 1)))
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
+	require.NoError(t, here.Heartbeat(t.Context(), "w", 1), "that somebody has just looked says nothing of what came since")
+}

@@ -27,6 +27,9 @@ type Options struct {
 	Refresh time.Duration
 	// Learn is how often workers are looked for that other members hear of, where the store has several; 0 = never.
 	Learn time.Duration
+	// Tell tells other members of a worker that registered, gave a sign of life or has gone, before whoever said so is answered; they
+	// Hear it. What it does not reach is learned from the store. nil = there are no others.
+	Tell func(ctx context.Context, w persistence.Worker, gone bool)
 	// Forget is how long a silent worker is remembered; 7 days.
 	Forget time.Duration
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
@@ -56,6 +59,9 @@ func (o Options) orDefault() Options {
 	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Second)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, flow.DefaultLimits.Value+64<<10)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.Tell == nil {
+		o.Tell = func(context.Context, persistence.Worker, bool) {}
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -164,6 +170,7 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	p.joined.Store(w.JoinedAt)
 	p.beat(w.LastHeartbeat, 0)
 	r.put(w, p)
+	r.opts.Tell(ctx, w, false)
 	return nil
 }
 
@@ -176,12 +183,21 @@ func (r *Registry) Deregister(ctx context.Context, id string) error {
 	if err := r.store.DeleteWorker(ctx, id); err != nil {
 		return fmt.Errorf("delete worker %q: %w", id, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w := r.byID[id]; w != nil { // it may have been silent for so long that it is forgotten already
-		r.remove(w)
+	if w := r.strike(id); w != nil { // it may have been silent for so long that it is forgotten already
+		r.opts.Tell(ctx, w.registration(), true)
 	}
 	return nil
+}
+
+// strike removes a worker, if it is there.
+func (r *Registry) strike(id string) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.byID[id]
+	if w != nil {
+		r.remove(w)
+	}
+	return w
 }
 
 // takeTurn waits until nobody else is about to change a registration.
@@ -210,11 +226,12 @@ func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
 	}
 	w.beat(r.opts.Now(), load)
 	w.unsaved.Store(true)
+	r.opts.Tell(ctx, w.registration(), false)
 	return nil
 }
 
 func (p *pulse) beat(now int64, load int) {
-	p.last.Store(now)
+	p.last.Store(max(now, p.last.Load()))
 	p.load.Store(int64(max(load, 0)))
 	p.heard.Store(true)
 }
@@ -260,9 +277,15 @@ func (r *Registry) self() persistence.Worker {
 
 // now is what may be shown of the worker, with its present load and last sign of life.
 func (w *worker) now() persistence.Worker {
-	k := w.Worker
+	k := w.registration()
 	k.Secret = ""
-	k.Load, k.LastHeartbeat = int(w.load.Load()), w.last.Load()
+	return k
+}
+
+// registration is all that other members may know of the worker.
+func (w *worker) registration() persistence.Worker {
+	k := w.Worker
+	k.Load, k.LastHeartbeat, k.JoinedAt = int(w.load.Load()), w.last.Load(), w.joined.Load()
 	return k
 }
 

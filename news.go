@@ -1,0 +1,55 @@
+package troupe
+
+import (
+	"context"
+	"time"
+
+	"github.com/troupe-engine/troupe/cluster"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// What members remember is told to the others before whoever changed it is answered: so he finds it at any member.
+
+// workerNews is how long a worker waits for members that cannot be reached. They learn of it from the store.
+const workerNews = time.Second
+
+// flowChanged has the other members know of a flow that was published to, or deleted. Those that cannot be told know when
+// what they remember is too old, which is waited for.
+func (e *Engine) flowChanged(ctx context.Context, flow string) {
+	others := e.others.Load()
+	if others == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, persistence.NewestAge)
+	defer cancel()
+	if !others.Announce(ctx, engine.News{Flows: []string{flow}}) {
+		<-ctx.Done()
+	}
+}
+
+// workerChanged has the other members know of a worker.
+func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone bool) {
+	others := e.others.Load()
+	if others == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, workerNews)
+	defer cancel()
+	others.Announce(ctx, engine.News{Workers: []engine.Worker{{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
+		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
+}
+
+// heard takes note of what another member tells.
+func (e *Engine) heard(news engine.News) {
+	for _, flow := range news.Flows {
+		e.newest.Forget(flow)
+	}
+	for _, w := range news.Workers {
+		e.workers.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
+			Load: w.Load, LastHeartbeat: w.HeardAt, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt}, w.Gone)
+	}
+}
+
+// reach has the others told from now on.
+func (e *Engine) reach(others cluster.Others) { e.others.Store(&others) }
