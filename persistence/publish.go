@@ -38,7 +38,13 @@ type Publication struct {
 	CheckSlug func(slug string) error
 	// Parse reads the definition; nil = define.Parse.
 	Parse func([]byte) (*define.Definition, error)
+	// After is the number of the newest version that the caller has compared the definition with, 0 = there was none. Of those who publish
+	// after the same one only one does, ErrOvertaken is for the others. nil = whatever was published before.
+	After *int
 }
+
+// ErrOvertaken: somebody else has published since.
+var ErrOvertaken = errors.New("persistence: another version has been published")
 
 // Prepared is a definition that can be kept.
 type Prepared struct {
@@ -135,8 +141,10 @@ func (p *Publication) keep(ctx context.Context, store Flows, ready *Prepared) (v
 	case !errors.Is(err, ErrNotFound):
 		return nil, false, fmt.Errorf("looking for the newest version of %s: %w", p.Slug, err)
 	}
-	// Of several who publish the same after the same version, the id lets one be first.
-	id := "ver-" + uuid.NewSHA1(versionSpace, fmt.Appendf(nil, "%s\n%d\n%s", f.ID, number, hash)).String()
+	if p.After != nil && number != *p.After {
+		return nil, false, ErrOvertaken
+	}
+	id := p.versionID(f.ID, number, hash)
 	err = store.CreateVersion(ctx, Version{ID: id, FlowID: f.ID, Definition: text, Status: "published", Hash: hash, CreatedAt: p.Now})
 	if err != nil && !errors.Is(err, ErrDuplicate) {
 		return nil, false, fmt.Errorf("publishing %s: %w", p.Slug, err)
@@ -145,7 +153,18 @@ func (p *Publication) keep(ctx context.Context, store Flows, ready *Prepared) (v
 	if v, err = store.Version(ctx, id); err != nil {
 		return nil, false, fmt.Errorf("publishing %s: %w", p.Slug, err)
 	}
+	if v.Hash != hash {
+		return nil, false, ErrOvertaken
+	}
 	return v, created, nil
+}
+
+// versionID lets one be first: of several who publish the same after the same version, or anything after a version that was compared.
+func (p *Publication) versionID(flow string, number int, hash string) string {
+	if p.After != nil {
+		hash = ""
+	}
+	return "ver-" + uuid.NewSHA1(versionSpace, fmt.Appendf(nil, "%s\n%d\n%s", flow, number, hash)).String()
 }
 
 // versionSpace is the name space of ids of versions that were published.

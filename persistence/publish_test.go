@@ -1,8 +1,11 @@
 package persistence_test
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +51,32 @@ func TestTheSameDefinitionPublishedAtOnceIsOneVersion(t *testing.T) {
 	require.Len(t, second, 1)
 	require.Equal(t, 1, created)
 	require.NotEqual(t, first, second)
+}
+
+func TestOfThoseWhoPublishAfterTheSameVersionOneDoes(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	for after := range 3 {
+		var published, overtaken atomic.Int64
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				definition := fmt.Sprintf("start: a\nnodes: {a: {service: s-%d-%d}}\n", after, i)
+				_, created, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), After: &after})
+				switch {
+				case errors.Is(err, persistence.ErrOvertaken):
+					overtaken.Add(1)
+				case err == nil && created:
+					published.Add(1)
+				default:
+					t.Error(created, err)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, []int64{1, 9}, []int64{published.Load(), overtaken.Load()})
+	}
 }
 
 func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {

@@ -3,6 +3,7 @@ package pgflow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"hash/maphash"
 	"net/http"
 	"regexp"
@@ -79,12 +80,25 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug strin
 	return nil
 }
 
-// ensured compares and publishes. Definitions of one flow are ensured one after the other: of several that come at
-// once, one makes the flow and the others find it.
+// ensured compares and publishes. Definitions of one flow are ensured one after the other, on one member: of several that come at
+// once, one makes the flow and the others find it. Who was overtaken on another member compares again.
 func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
 	turn := p.turn(slug)
 	turn.Lock()
 	defer turn.Unlock()
+	for range ensureTries {
+		answer, err := p.ensureOnce(ctx, slug, sent, change)
+		if !errors.Is(err, persistence.ErrOvertaken) {
+			return answer, err
+		}
+	}
+	return nil, flow.Errorf(flow.Busy, "others change the flow %.140q all the time: try again", slug)
+}
+
+// ensureTries is how often a definition is compared while others publish theirs.
+const ensureTries = 20
+
+func (p *pgflow) ensureOnce(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
 	publication := persistence.Publication{Slug: slug, Definition: sent.text, Parse: sent.parse,
 		Now: p.engine.Now().UnixMilli(), Limits: p.limits, CheckSlug: checkFlowSlug}
 	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
@@ -95,6 +109,7 @@ func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, ch
 		return nil, problems.Err()
 	}
 	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: slug}
+	publication.After = &answer.Version
 	_, newest, err := p.newest(ctx, slug)
 	switch {
 	case api.Missing(err):
@@ -118,7 +133,7 @@ func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, ch
 	if err != nil {
 		return nil, err
 	}
-	if answer.Version = v.Number; !created { // by somebody else meanwhile, over another route
+	if answer.Version = v.Number; !created { // by somebody else meanwhile
 		answer.Status, answer.Differences = ensureVerified, []string{}
 	}
 	return answer, nil
