@@ -65,6 +65,7 @@ var checks = []check{
 
 func TestSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, checks) }
 func TestPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, checks) }
+func TestCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, checks) }
 
 func runChecks(t *testing.T, kind storeKind, checks []check) {
 	s := startServer(t, kind)

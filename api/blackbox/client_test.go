@@ -25,7 +25,9 @@ type client struct {
 	prefix string // of routes: "/api", or "" for the bare ones
 }
 
-func newClient(t *testing.T, s *server) *client { return &client{T: t, server: s, prefix: "/api"} }
+func newClient(t *testing.T, s *server) *client {
+	return &client{T: t, server: s.apart(), prefix: "/api"}
+}
 
 // deadline of everything a check waits for: far beyond what it takes, because the machine may be busy.
 const deadline = time.Minute

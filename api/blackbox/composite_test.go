@@ -118,9 +118,9 @@ func subflow(c *client) {
 }
 
 // TestNestedProgress shows where a task stands below its own graph.
-func TestNestedProgress(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestNestedProgress(t *testing.T) { aloneAndTogether(t, nestedProgress) }
+
+func nestedProgress(t *testing.T, c *client) {
 	queue := unique("svc")
 	task := c.start(fmt.Sprintf(`{"start":"s","nodes":{"s":{"kind":"subflow","subflow":{"start":"a","nodes":{
 		"a":{"exec_type":"local_func","func":"log_result","prep":{"input_key":"$params.v"},"post":{"output_key":"first"}},
@@ -134,9 +134,9 @@ func TestNestedProgress(t *testing.T) {
 }
 
 // TestProgressOfUnits shows how far a parallel and a foreach are while pollers work.
-func TestProgressOfUnits(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestProgressOfUnits(t *testing.T) { aloneAndTogether(t, progressOfUnits) }
+
+func progressOfUnits(t *testing.T, c *client) {
 	queue := unique("svc")
 	task := c.start(fmt.Sprintf(`{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","failure_strategy":"continue","max_parallel":3,
 		"parallel_execs":[{"service":"fine","exec_type":"local_func","func":"log_result"},{"service":"bad","exec_type":"local_func","func":"upper"},

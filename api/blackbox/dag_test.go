@@ -37,6 +37,7 @@ var dagChecks = []check{
 
 func TestDagSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, dagChecks) }
 func TestDagPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, dagChecks) }
+func TestDagCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, dagChecks) }
 
 const inQueues = `
 profile: ork

@@ -35,18 +35,19 @@ func (c *client) push(services map[string]service) *pushWorker {
 	c.register(w)
 	stop := make(chan struct{})
 	var done sync.WaitGroup
-	done.Go(func() { w.beat(c.url()+c.prefix+"/workers/heartbeat", stop) })
+	to := c.apart()
+	done.Go(func() { w.beat(to, c.prefix+"/workers/heartbeat", stop) })
 	c.Cleanup(func() { close(stop); done.Wait() })
 	return w
 }
 
-func (w *pushWorker) beat(url string, stop <-chan struct{}) {
+func (w *pushWorker) beat(to *server, path string, stop <-chan struct{}) {
 	for {
 		select {
 		case <-stop:
 			return
 		case <-time.After(time.Second):
-			_, _ = postJSON(url, obj{"id": w.id, "url": w.URL, "load": 0}) // it only logs what goes wrong
+			_, _ = postJSON(to.url()+path, obj{"id": w.id, "url": w.URL, "load": 0}) // it only logs what goes wrong
 		}
 	}
 }

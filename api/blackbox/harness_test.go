@@ -41,21 +41,52 @@ type storeKind string
 const (
 	sqliteStore   storeKind = "sqlite"
 	postgresStore storeKind = "postgres"
+	clusterStore  storeKind = "cluster" // three members over one PostgreSQL, each request sent to another one in turn
 )
 
 // place makes a new, empty store's address: a file or a DSN.
 func (k storeKind) place(t *testing.T) string {
-	if k == postgresStore {
-		return pgtest.DSN(t)
+	if k == sqliteStore {
+		return filepath.Join(t.TempDir(), "troupe.db")
 	}
-	return filepath.Join(t.TempDir(), "troupe.db")
+	return pgtest.DSN(t)
 }
 
 func (k storeKind) open(ctx context.Context, place string) (persistence.Store, error) {
-	if k == postgresStore {
-		return postgres.Open(ctx, place, postgres.Options{})
+	if k == sqliteStore {
+		return sqlite.Open(ctx, place, sqlite.Options{})
 	}
-	return sqlite.Open(ctx, place, sqlite.Options{})
+	return postgres.Open(ctx, place, postgres.Options{})
+}
+
+// plant puts something into a store before members live on it.
+func (k storeKind) plant(ctx context.Context, place string, seed []seeding) error {
+	if len(seed) == 0 {
+		return nil
+	}
+	store, err := k.open(ctx, place)
+	if err != nil {
+		return err
+	}
+	for _, s := range seed {
+		err = errors.Join(err, s.plant(ctx, store))
+	}
+	return errors.Join(err, store.Close())
+}
+
+// host is what answers checks.
+type host interface {
+	urls() []string
+	complaints() *complaints
+	stop() error // leaves in order
+}
+
+// startHost runs the members of a kind in this process.
+func startHost(ctx context.Context, kind storeKind, place string, lease time.Duration) (host, error) {
+	if kind == clusterStore {
+		return startTrio(ctx, place)
+	}
+	return startMember(ctx, kind, place, lease)
 }
 
 // member is everything that runs behind one address, wired in one place.
@@ -94,7 +125,7 @@ const (
 	patientLease = time.Hour
 )
 
-func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration, seed ...seeding) (*member, error) {
+func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration) (*member, error) {
 	said := &complaints{}
 	log := slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	store, err := kind.open(ctx, place)
@@ -102,11 +133,6 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	m := &member{store: store, served: make(chan error, 1), said: said}
-	for _, s := range seed {
-		if err := s.plant(ctx, store); err != nil {
-			return nil, err
-		}
-	}
 	demo := funcs.New()
 	funcs.RegisterDemo(demo)
 	m.registry, err = workers.Open(ctx, store, workers.Options{Self: "blackbox", Functions: demo.Names, Logger: log})
@@ -148,7 +174,9 @@ func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
 	return nil
 }
 
-// stop leaves in order.
+func (m *member) urls() []string          { return []string{m.base} }
+func (m *member) complaints() *complaints { return m.said }
+
 func (m *member) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -156,7 +184,7 @@ func (m *member) stop() error {
 	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(context.WithoutCancel(ctx)), m.store.Close())
 }
 
-// seeding puts something into a store before its member starts.
+// seeding is something that is in a store before its members start.
 type seeding interface {
 	plant(ctx context.Context, store persistence.Store) error
 }
@@ -173,24 +201,51 @@ func (s silentSince) plant(ctx context.Context, store persistence.Store) error {
 		Services: []string{s.service}, LastHeartbeat: then, RegisteredAt: then})
 }
 
-// server is what checks talk to.
+// server is what a check talks to.
 type server struct {
-	kind storeKind
-	base atomic.Pointer[string]
-	said *complaints // of a member in this process
+	kind    storeKind
+	members *atomic.Pointer[[]string] // their URLs
+	turn    atomic.Uint64
+	said    *complaints // of members in this process
 }
 
-func (s *server) url() string { return *s.base.Load() }
+func newServer(kind storeKind) *server {
+	return &server{kind: kind, members: &atomic.Pointer[[]string]{}}
+}
 
-// startServer runs a member in this process until the test ends.
+// apart is the same server for somebody else, who goes from member to member in turns of its own.
+func (s *server) apart() *server { return &server{kind: s.kind, members: s.members, said: s.said} }
+
+// url is that of the member whose turn it is.
+func (s *server) url() string {
+	members := *s.members.Load()
+	return members[s.turn.Add(1)%uint64(len(members))]
+}
+
+// startServer runs members in this process until the test ends.
 func startServer(t *testing.T, kind storeKind, seed ...seeding) *server {
 	t.Helper()
-	m, err := startMember(t.Context(), kind, kind.place(t), patientLease, seed...)
+	place := kind.place(t)
+	require.NoError(t, kind.plant(t.Context(), place, seed))
+	h, err := startHost(t.Context(), kind, place, patientLease)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, m.stop()) })
-	s := &server{kind: kind, said: m.said}
-	s.base.Store(&m.base)
+	t.Cleanup(func() { require.NoError(t, h.stop()) })
+	s := newServer(kind)
+	s.said = h.complaints()
+	urls := h.urls()
+	s.members.Store(&urls)
 	return s
+}
+
+// aloneAndTogether carries a check out on a member alone and on a cluster, each its own.
+func aloneAndTogether(t *testing.T, check func(*testing.T, *client)) {
+	t.Parallel()
+	for _, kind := range []storeKind{sqliteStore, clusterStore} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			check(t, newClient(t, startServer(t, kind)))
+		})
+	}
 }
 
 // Environment of this program when it is started again as a server that can be killed.
@@ -209,17 +264,17 @@ func TestMain(m *testing.M) {
 func serveUntilKilled(kind storeKind, place string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	m, err := startMember(ctx, kind, place, shortLease)
+	h, err := startHost(ctx, kind, place, shortLease)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println("serving " + m.base)
+	fmt.Println("serving " + strings.Join(h.urls(), " "))
 	<-ctx.Done()
 	return 0
 }
 
-// process is a member in a process of its own.
+// process has members that no other process has.
 type process struct {
 	*server
 	place string
@@ -229,7 +284,7 @@ type process struct {
 // startProcess runs a server that kill ends as a crash would.
 func startProcess(t *testing.T, kind storeKind) *process {
 	t.Helper()
-	p := &process{server: &server{kind: kind}, place: kind.place(t)}
+	p := &process{server: newServer(kind), place: kind.place(t)}
 	t.Cleanup(func() { p.end(t) })
 	p.start(t)
 	return p
@@ -246,8 +301,8 @@ func (p *process) start(t *testing.T) {
 	require.NoError(t, p.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "the server did not start")
-	base := strings.TrimSpace(strings.TrimPrefix(line, "serving "))
-	p.base.Store(&base)
+	urls := strings.Fields(strings.TrimPrefix(line, "serving "))
+	p.members.Store(&urls)
 }
 
 // end kills the process; it gets no chance to say anything.
@@ -261,7 +316,7 @@ func (p *process) end(t *testing.T) {
 	p.cmd = nil
 }
 
-// restart kills the server and starts another one on the same store.
+// restart kills the members and starts others on the same store.
 func (p *process) restart(t *testing.T) {
 	t.Helper()
 	p.end(t)

@@ -23,6 +23,7 @@ var jobChecks = []check{
 
 func TestJobsSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, jobChecks) }
 func TestJobsPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, jobChecks) }
+func TestJobsCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, jobChecks) }
 
 // labeled registers a push worker anew, with labels.
 func (c *client) labeled(w *pushWorker, service string, labels ...string) {

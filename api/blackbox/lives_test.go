@@ -9,8 +9,10 @@ import (
 
 // TestALongJobOfALiveWorkerIsDeliveredOnce plays the first pull worker, which tells of itself and never of its jobs.
 func TestALongJobOfALiveWorkerIsDeliveredOnce(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+	aloneAndTogether(t, aLongJobOfALiveWorkerIsDeliveredOnce)
+}
+
+func aLongJobOfALiveWorkerIsDeliveredOnce(t *testing.T, c *client) {
 	const visibility = 400 * time.Millisecond
 	service, worker := unique("svc"), unique("async")
 	c.post("/workers/register", obj{"id": worker, "url": "queue", "type": "async", "services": []string{service}})

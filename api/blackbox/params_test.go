@@ -16,9 +16,9 @@ const eachOfParams = `{"start":"x","nodes":{"x":{"kind":"foreach","exec_type":"q
 	"prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 
 // TestLargeParamsTravelOnce shows that jobs over a list in the params cost no more than over any other list.
-func TestLargeParamsTravelOnce(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestLargeParamsTravelOnce(t *testing.T) { aloneAndTogether(t, largeParamsTravelOnce) }
+
+func largeParamsTravelOnce(t *testing.T, c *client) {
 	const items = 5_000
 	params := obj{"list": make([]int, items), "text": "hello"}
 	service := unique("svc")
@@ -51,8 +51,10 @@ func TestLargeParamsTravelOnce(t *testing.T) {
 }
 
 func TestAWorkerSeesParamsThatDidNotComeAlong(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+	aloneAndTogether(t, aWorkerSeesParamsThatDidNotComeAlong)
+}
+
+func aWorkerSeesParamsThatDidNotComeAlong(t *testing.T, c *client) {
 	const items = 2_500
 	service := unique("svc")
 	var without atomic.Int64

@@ -68,3 +68,4 @@ var pgflowChecks = []check{
 
 func TestPgflowSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, pgflowChecks) }
 func TestPgflowPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, pgflowChecks) }
+func TestPgflowCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, pgflowChecks) }

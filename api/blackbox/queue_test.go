@@ -91,9 +91,9 @@ func queueFails(c *client) {
 }
 
 // TestQueueSuperset shows what newer pollers may use beside the dialect.
-func TestQueueSuperset(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestQueueSuperset(t *testing.T) { aloneAndTogether(t, queueSuperset) }
+
+func queueSuperset(t *testing.T, c *client) {
 	service := unique("svc")
 	flow, _ := c.flow(queueNode(service))
 	list := func(body obj) []obj {
@@ -139,9 +139,9 @@ func TestQueueSuperset(t *testing.T) {
 }
 
 // TestClaimsAreGivenBack shows that a poller which has to go leaves its jobs to others at once.
-func TestClaimsAreGivenBack(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestClaimsAreGivenBack(t *testing.T) { aloneAndTogether(t, claimsAreGivenBack) }
+
+func claimsAreGivenBack(t *testing.T, c *client) {
 	service := unique("svc")
 	flow, _ := c.flow(queueNode(service))
 	tasks := []string{c.task(flow, obj{}), c.task(flow, obj{}), c.task(flow, obj{})}
@@ -178,9 +178,9 @@ func TestClaimsAreGivenBack(t *testing.T) {
 }
 
 // TestJobsAreKnownByTheirV1Names: /v1 tells the same ids without a prefix.
-func TestJobsAreKnownByTheirV1Names(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestJobsAreKnownByTheirV1Names(t *testing.T) { aloneAndTogether(t, jobsAreKnownByTheirV1Names) }
+
+func jobsAreKnownByTheirV1Names(t *testing.T, c *client) {
 	service := unique("svc")
 	task := c.start(queueNode(service), obj{})
 	q := c.claim(service)

@@ -125,9 +125,9 @@ func deadWorkers(c *client) {
 }
 
 // TestAWorkerSaysGoodbye shows that it is gone at once, and that others get what it would have got.
-func TestAWorkerSaysGoodbye(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, startServer(t, sqliteStore))
+func TestAWorkerSaysGoodbye(t *testing.T) { aloneAndTogether(t, aWorkerSaysGoodbye) }
+
+func aWorkerSaysGoodbye(t *testing.T, c *client) {
 	svc := unique("svc")
 	echo := func(in any, _ obj) (any, string) { return in, "" }
 	leaving := c.push(map[string]service{svc: echo})
