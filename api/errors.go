@@ -54,6 +54,7 @@ type Verdict struct {
 	What   string
 	Hint   string
 	Log    bool // it is ours to mend, and nobody has told the log of it yet
+	Denied bool // who asks has shown that it may not: NoteRefusal is for that
 
 	own bool // What is all that its maker had to say
 }
@@ -78,7 +79,7 @@ func judge(err error) Verdict {
 		return Verdict{Status: fixed.Status, Kind: fixed.Kind, What: fixed.Text, Hint: Hint(fixed.Kind), own: true}
 	case errors.As(err, &known):
 		v := verdict(known.Kind, known.Msg)
-		v.own = true
+		v.own, v.Denied = true, known.Msg == flow.WrongToken
 		return v
 	case errors.As(err, &tooLarge):
 		return Verdict{Status: http.StatusRequestEntityTooLarge, Kind: flow.Limit, What: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit),
@@ -128,6 +129,9 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.R
 	SayWhen(w.Header(), v.Status)
 	if v.Log {
 		NoteError(r, err)
+	}
+	if v.Denied {
+		NoteRefusal(r.Context(), v.What)
 	}
 	write(w, v)
 }

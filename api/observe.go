@@ -19,8 +19,9 @@ type requestKey struct{}
 
 // requestNotes is what handlers leave for the log line of their request.
 type requestNotes struct {
-	id  string
-	err error
+	id      string
+	err     error
+	refused string // why who asks may not; "" = it may
 }
 
 // RequestID of the request that a context belongs to, "" outside of requests.
@@ -35,6 +36,13 @@ func RequestID(ctx context.Context) string {
 func NoteError(r *http.Request, err error) {
 	if n, ok := r.Context().Value(requestKey{}).(*requestNotes); ok {
 		n.err = err
+	}
+}
+
+// NoteRefusal has the log told why who asks for something may not, once for each host and reason. Texts of theirs are in no reason.
+func NoteRefusal(ctx context.Context, why string) {
+	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
+		n.refused = why
 	}
 }
 
@@ -75,6 +83,9 @@ func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes,
 		status = http.StatusOK
 	}
 	s.metrics.request(r.Method, route, status, took)
+	if notes.refused != "" {
+		s.refused.tell(hostOnly(r.RemoteAddr), notes.refused)
+	}
 	level, attrs := slog.LevelDebug, []slog.Attr{
 		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.String("request", notes.id),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -55,6 +56,7 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	guard   *guard
+	refused *refusals
 	turns   *admission
 	metrics *metrics
 	ready   readiness
@@ -70,7 +72,7 @@ func New(cfg Config) (*Server, error) {
 	cfg = cfg.orDefault()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
-		guard: newGuard(cfg), turns: newAdmission(cfg.ReadTimeout),
+		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
@@ -161,6 +163,7 @@ func (s *Server) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 			if why := s.guard.stranger(r); why != nil {
+				NoteRefusal(r.Context(), "not allowed: "+cmp.Or(why.Where, "no client certificate"))
 				refuse(w, r, *why)
 				return
 			}
@@ -177,6 +180,7 @@ func (s *Server) NeedToken(next http.Handler) http.Handler {
 func (s *Server) needToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.guard.hasToken(r) {
+			NoteRefusal(r.Context(), "a bearer token is needed, and it sends none or a wrong one")
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
 			why.Status = http.StatusUnauthorized // it may come in with one
@@ -205,7 +209,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       s.cfg.IdleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		Protocols:         &protocols,
-		ErrorLog:          newRefusals(s.log),
+		ErrorLog:          log.New(s.refused, "", 0),
 		BaseContext: func(net.Listener) context.Context {
 			return stays.With(context.Background())
 		},

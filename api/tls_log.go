@@ -1,14 +1,13 @@
 package api
 
 import (
-	"log"
 	"log/slog"
 	"strings"
 	"sync"
 )
 
-// refusals is what net/http has to say beside what requests are answered with. A handshake that fails is told once for each host
-// and reason: whoever tries on, or probes a port, does not fill the log.
+// refusals tells the log who was refused and why, once for each host and reason: whoever tries on, or probes a port, does not
+// fill it. What net/http has to say beside what requests are answered with it tells, too, such as that a handshake has failed.
 type refusals struct {
 	log *slog.Logger
 
@@ -19,8 +18,13 @@ type refusals struct {
 // mostRefusals bounds what is remembered; beyond it what was told is told anew.
 const mostRefusals = 1000
 
-func newRefusals(l *slog.Logger) *log.Logger {
-	return log.New(&refusals{log: l, told: map[string]bool{}}, "", 0)
+func newRefusals(l *slog.Logger) *refusals { return &refusals{log: l, told: map[string]bool{}} }
+
+// tell is about a request.
+func (r *refusals) tell(host, why string) {
+	if r.first(host + " " + why) {
+		r.log.Warn("requests are refused; others of this host for the same reason are not logged", "host", host, "why", why)
+	}
 }
 
 func (r *refusals) Write(line []byte) (int, error) {

@@ -129,6 +129,9 @@ func (d *decider) reports(c Reports) error {
 	return nil
 }
 
+// WrongToken is what whoever shows another token than that of the newest claim is told.
+const WrongToken = "the token is not that of the newest claim: another worker holds the job"
+
 // report ends an attempt. A stale one changes nothing.
 func (d *decider) report(c Report) error {
 	if c.Direct {
@@ -151,7 +154,7 @@ func (d *decider) report(c Report) error {
 		return Errorf(Conflict, "nobody has claimed the job: it can be completed by whoever has polled for it")
 	}
 	if c.Token != "" && c.Token != u.Live.Token {
-		return Errorf(Conflict, "the token is not that of the newest claim: another worker holds the job")
+		return Errorf(Conflict, WrongToken)
 	}
 	if c.Lost {
 		d.carrierLost(st, u, c)

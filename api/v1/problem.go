@@ -78,6 +78,9 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 	if v.Log && ctx.Err() == nil { // or else the client has gone
 		s.Logger.Error("a request failed", "error", err, "request", p.Request)
 	}
+	if v.Denied {
+		api.NoteRefusal(ctx, v.What)
+	}
 	return p.complete()
 }
 

@@ -5,6 +5,8 @@
 // the state and with the shared values of an undisturbed run; its journal has no gap and applied no
 // attempt and no request twice; nothing is left in the queue.
 //
+// Strangers to a cluster, who lack a key, a secret, a token or a certificate, are refused, logged once, and change nothing.
+//
 // TROUPE_CRASH_KILLS says how many processes a test kills (3), TROUPE_CRASH_SEED when and what (1, or a
 // new one when the kills are given). What processes said is kept in the folder logs when a test fails.
 package e2e
