@@ -40,6 +40,7 @@ type Store interface {
 	Journal
 	Tasks
 	Queue
+	Permits
 	Flows
 	Workers
 	Logs
@@ -94,7 +95,8 @@ type Commit struct {
 	Rest *Rest
 
 	Enqueue []QueueRow
-	Dequeue []string // job ids; after Enqueue, so a job named in both does not wait
+	Dequeue []string       // job ids; after Enqueue, so a job named in both does not wait
+	Permits *PermitChanges // nil = none
 }
 
 // CheckpointDue says whether a journal of so many bytes since the last snapshot, which had so many, is worth a

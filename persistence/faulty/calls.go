@@ -81,6 +81,14 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 	return call(ctx, s, "DueWakes", func() ([]persistence.Wake, error) { return s.Store.DueWakes(ctx, shards, before, limit) })
 }
 
+func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	return call(ctx, s, "Rule", func() (persistence.Ruling, error) { return s.Store.Rule(ctx, incarnation, q) })
+}
+
+func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return call(ctx, s, "OpenKeys", func() ([]string, error) { return s.Store.OpenKeys(ctx, shards, after, limit) })
+}
+
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 	return call(ctx, s, "QueueServices", func() ([]string, error) { return s.Store.QueueServices(ctx) })
 }

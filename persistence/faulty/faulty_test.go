@@ -96,7 +96,7 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 		return broken
 	}})
 	ctx := t.Context()
-	var errs [13]error
+	var errs [15]error
 	_, errs[0] = s.Join(ctx, persistence.Joining{Name: "me"})
 	_, errs[1] = s.Renew(ctx, "me", 0)
 	_, errs[2] = s.Cluster(ctx)
@@ -110,10 +110,12 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 	_, errs[10] = s.DueWakes(ctx, nil, 0, 1)
 	_, errs[11] = s.QueueRows(ctx, nil, 0, "", 1)
 	errs[12] = s.Drain(ctx, "me", true)
+	_, errs[13] = s.Rule(ctx, "me", persistence.PermitQuestion{Key: "k"})
+	_, errs[14] = s.OpenKeys(ctx, nil, "", 1)
 	for _, err := range errs {
 		require.ErrorIs(t, err, broken)
 	}
-	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows", "Drain"}, names)
+	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows", "Drain", "Rule", "OpenKeys"}, names)
 }
 
 func TestASeedGivesTheSameFaultsAgain(t *testing.T) {

@@ -79,6 +79,7 @@ func (s *store) commit(c persistence.Commit) {
 	for _, job := range c.Dequeue {
 		delete(t.jobs, job)
 	}
+	s.permits.Commit(c.Task, c.Permits)
 }
 
 func created(c persistence.Commit) *task {

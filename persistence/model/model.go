@@ -28,6 +28,7 @@ type store struct {
 	owners     [persistence.Shards]string
 	tasks      map[string]*task
 	logs       map[string]*log
+	permits    *Permits
 	flows      []persistence.Flow // in order of insertion
 	versions   []persistence.Version
 	workers    []persistence.Worker
@@ -53,7 +54,7 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string]*log{}}
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string]*log{}, permits: NewPermits()}
 }
 
 var errClosed = errors.New("the store is closed")

@@ -86,6 +86,9 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 	}
 	p.addRest(c)
 	p.addJobs(c)
+	if c.Permits != nil {
+		p.addPermits(c)
+	}
 }
 
 // addLast adds which row of the task must be its last one.
@@ -238,6 +241,48 @@ func (p *parcel) addJobs(c *persistence.Commit) {
 			p.lists[dequeued].job(c, persistence.QueueRow{JobID: id})
 		}
 	}
+}
+
+// addPermits leaves out what one commit asks for, or has, and releases, as addJobs does.
+func (p *parcel) addPermits(c *persistence.Commit) {
+	for i := range c.Permits.Ask {
+		if r := &c.Permits.Ask[i]; !c.Permits.Released(r.Holder, r.Key) {
+			p.lists[asked].permit(c, r)
+		}
+	}
+	for _, id := range c.Permits.Hold {
+		if !c.Permits.Released(id.Holder, id.Key) {
+			p.lists[holds].permitID(c, id)
+		}
+	}
+	for _, id := range c.Permits.Release {
+		p.lists[releases].permitID(c, id)
+	}
+}
+
+func (l *list) permit(c *persistence.Commit, r *persistence.PermitRow) {
+	l.begin(12)
+	l.text(c.Task)
+	l.boolean(c.Create != nil)
+	l.text(r.Holder)
+	l.text(r.Key)
+	l.number(int64(persistence.ShardOf(r.Key)))
+	l.number(int64(r.Limit))
+	l.number(r.PerMS)
+	l.text(r.Full)
+	l.number(-int64(r.Priority))
+	l.text(r.Fair)
+	l.number(r.AskedAt)
+	l.text(r.Turn)
+	l.end()
+}
+
+func (l *list) permitID(c *persistence.Commit, id persistence.PermitID) {
+	l.begin(3)
+	l.text(c.Task)
+	l.text(id.Holder)
+	l.text(id.Key)
+	l.end()
 }
 
 func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {

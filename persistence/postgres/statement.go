@@ -69,6 +69,16 @@ const (
 	INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels)
 	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.turn, x.size, x.labels FROM %s x%s ON CONFLICT DO NOTHING)`
 
+	ask = `asking AS (
+	INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+	SELECT x.task, x.holder, x.key, x.shard, x.most, x.per_ms, x.when_full, x.urgency, x.fair, x.asked_at, x.turn FROM %s x%s ON CONFLICT DO NOTHING)`
+
+	hold = `holding AS (
+	UPDATE permits p SET state = 2 FROM %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
+
+	release = `releasing AS (
+	DELETE FROM permits p USING %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
+
 	dequeue = `dequeued AS (
 	DELETE FROM task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
@@ -94,6 +104,9 @@ var kinds = [...]struct{ name, part, repeated string }{
 	enqueued: {"batch_job", enqueue, ifBegun},
 	dequeued: {"batch_job", dequeue, ""},
 	checks:   {"batch_checkpoint", addCheckpoints, ifBegunRow},
+	asked:    {"batch_permit", ask, ifBegun},
+	holds:    {"batch_permit_id", hold, ""},
+	releases: {"batch_permit_id", release, ""},
 }
 
 const (
@@ -108,6 +121,9 @@ const (
 	enqueued
 	dequeued
 	checks
+	asked
+	holds
+	releases
 )
 
 // shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
@@ -128,7 +144,7 @@ func (s shape) statement() *prepared {
 	if p, ok := statements.Load(s); ok {
 		return p.(*prepared)
 	}
-	p, _ := statements.LoadOrStore(s, &prepared{fmt.Sprintf("commit_%03x", uint16(s)), s.text()})
+	p, _ := statements.LoadOrStore(s, &prepared{fmt.Sprintf("commit_%04x", uint16(s)), s.text()})
 	return p.(*prepared)
 }
 

@@ -59,6 +59,7 @@ const deleteGone = `
 		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),
 		checks AS (DELETE FROM checkpoints WHERE task IN (SELECT id FROM gone)),
 		wakes AS (DELETE FROM wakes WHERE task IN (SELECT id FROM gone)),
+		permits AS (DELETE FROM permits WHERE task IN (SELECT id FROM gone)),
 		queue AS (DELETE FROM task_queue WHERE task IN (SELECT id FROM gone)),
 		logs AS (DELETE FROM task_logs WHERE task IN (SELECT id FROM gone))`
 

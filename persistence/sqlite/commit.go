@@ -53,6 +53,11 @@ func (t tx) commit(c *persistence.Commit) error {
 			return err
 		}
 	}
+	if c.Permits != nil {
+		if err := t.permits(c.Task, c.Permits); err != nil {
+			return err
+		}
+	}
 	return t.queue(c)
 }
 

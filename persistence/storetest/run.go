@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"owners", owners, true},
 		{"rest", rest, true},
 		{"queue", queue, true},
+		{"permits", permits, true},
 		{"tasks", tasks, true},
 		{"retention", retention, true},
 		{"flows", flows, false},

@@ -177,3 +177,20 @@ func Labels(labels map[string]string) *string {
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
+
+// PermitColumns are those that ScanPermit reads.
+const PermitColumns = "task, holder, key, most, per_ms, when_full, urgency, fair, asked_at, turn, state, given_at, evicted"
+
+// ScanPermit reads PermitColumns.
+func ScanPermit(row Row, p *persistence.PermitRow) error {
+	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair, &p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted)
+	p.Priority = -p.Priority
+	return err
+}
+
+// ScanPermitBefore reads PermitColumns and how many wait before.
+func ScanPermitBefore(row Row, p *persistence.PermitRow) error {
+	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair, &p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted, &p.Before)
+	p.Priority = -p.Priority
+	return err
+}

@@ -135,6 +135,39 @@ CREATE TABLE task_queue (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, turn);
 
+-- Who waits for a key, and who has it. Those who wait go first by priority, then by time and turn.
+CREATE TABLE permits (
+	task      text COLLATE "C" NOT NULL,
+	holder    text COLLATE "C" NOT NULL, -- job id
+	key       text COLLATE "C" NOT NULL,
+	shard     smallint NOT NULL, -- of the key
+	most      bigint   NOT NULL,
+	per_ms    bigint   NOT NULL, -- of a rate
+	when_full text     NOT NULL,
+	urgency   bigint   NOT NULL, -- the priority, the other way round
+	fair      text COLLATE "C" NOT NULL,
+	asked_at  bigint   NOT NULL,
+	turn      text COLLATE "C" NOT NULL,
+	state     smallint NOT NULL DEFAULT 0, -- 0 it waits, 1 given, 2 its task knows, 3 refused
+	given_at  bigint   NOT NULL DEFAULT 0,
+	evicted   boolean  NOT NULL DEFAULT false,
+	PRIMARY KEY (task, holder, key)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX permits_waiting ON permits (key, fair, urgency, asked_at, turn, holder) WHERE state = 0;
+CREATE INDEX permits_hasty ON permits (key) WHERE state = 0 AND when_full = 'refuse';
+CREATE INDEX permits_given ON permits (key, given_at) WHERE state IN (1, 2);
+CREATE INDEX permits_untold ON permits (key) WHERE state IN (1, 3) OR evicted;
+CREATE INDEX permits_open ON permits (shard, key) WHERE state <> 2 OR evicted;
+
+-- What is remembered of keys beside that. Whoever decides about a key locks its row.
+CREATE TABLE permit_keys (
+	key     text COLLATE "C" PRIMARY KEY,
+	last    text COLLATE "C" NOT NULL DEFAULT '', -- whose turn was the last one
+	begun   text   NOT NULL DEFAULT '', -- when those began that a rate counts
+	idle_at bigint NOT NULL DEFAULT 0 -- from when on it says nothing
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX permit_keys_idle ON permit_keys (idle_at);
+
 -- What a batch is sent as: one array of each kind that it has. They are no row types of tables, so that a new
 -- column does no harm to a member that does not know it.
 CREATE TYPE batch_last AS (task text, seq bigint);
@@ -150,6 +183,11 @@ CREATE TYPE batch_change AS (
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
 CREATE TYPE batch_wake AS (task text, begins boolean, due bigint, shard bigint);
 CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
+
+CREATE TYPE batch_permit AS (
+	task text, begins boolean, holder text, key text, shard bigint, most bigint, per_ms bigint, when_full text, urgency bigint, fair text,
+	asked_at bigint, turn text);
+CREATE TYPE batch_permit_id AS (task text, holder text, key text);
 
 CREATE TABLE workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,

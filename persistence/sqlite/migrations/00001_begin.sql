@@ -120,6 +120,36 @@ CREATE TABLE task_queue (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, turn);
 
+-- Who waits for a key, and who has it. Those who wait go first by priority, then by time and turn.
+CREATE TABLE permits (
+	task     TEXT    NOT NULL,
+	holder   TEXT    NOT NULL, -- job id
+	key      TEXT    NOT NULL,
+	shard    INTEGER NOT NULL, -- of the key
+	most     INTEGER NOT NULL,
+	per_ms   INTEGER NOT NULL, -- of a rate
+	when_full TEXT   NOT NULL,
+	urgency  INTEGER NOT NULL, -- the priority, the other way round
+	fair     TEXT    NOT NULL,
+	asked_at INTEGER NOT NULL,
+	turn     TEXT    NOT NULL,
+	state    INTEGER NOT NULL DEFAULT 0, -- 0 it waits, 1 given, 2 its task knows, 3 refused
+	given_at INTEGER NOT NULL DEFAULT 0,
+	evicted  INTEGER NOT NULL DEFAULT 0,
+	PRIMARY KEY (task, holder, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX permits_order ON permits (key, state, fair, urgency, asked_at, turn, holder);
+CREATE INDEX permits_open ON permits (key) WHERE state <> 2 OR evicted;
+
+-- What is remembered of keys beside that.
+CREATE TABLE permit_keys (
+	key     TEXT PRIMARY KEY,
+	last    TEXT    NOT NULL DEFAULT '', -- whose turn was the last one
+	begun   TEXT    NOT NULL DEFAULT '', -- when those began that a rate counts
+	idle_at INTEGER NOT NULL DEFAULT 0 -- from when on it says nothing
+) STRICT, WITHOUT ROWID;
+CREATE INDEX permit_keys_idle ON permit_keys (idle_at);
+
 CREATE TABLE workers (
 	n              INTEGER PRIMARY KEY,
 	id             TEXT    NOT NULL UNIQUE,

@@ -1,0 +1,222 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Permits are those of a store as plain maps. It has no lock and no clock.
+type Permits struct {
+	rows map[permitID]*persistence.PermitRow
+	keys map[string]*remembered
+}
+
+type permitID struct {
+	task string
+	persistence.PermitID
+}
+
+type remembered struct {
+	persistence.KeyState
+	idleAt int64
+}
+
+// NewPermits are none.
+func NewPermits() *Permits {
+	return &Permits{rows: map[permitID]*persistence.PermitRow{}, keys: map[string]*remembered{}}
+}
+
+// Commit makes the changes of a commit.
+func (p *Permits) Commit(task string, c *persistence.PermitChanges) {
+	if c == nil {
+		return
+	}
+	for _, r := range c.Ask {
+		id := permitID{task, persistence.PermitID{Holder: r.Holder, Key: r.Key}}
+		if p.rows[id] == nil {
+			r.Task = task
+			p.rows[id] = &r
+		}
+	}
+	for _, id := range c.Hold {
+		if r := p.rows[permitID{task, id}]; r != nil {
+			r.State = persistence.PermitHeld
+		}
+	}
+	for _, id := range c.Release {
+		delete(p.rows, permitID{task, id})
+	}
+}
+
+// Drop forgets a task.
+func (p *Permits) Drop(task string) {
+	maps.DeleteFunc(p.rows, func(id permitID, _ *persistence.PermitRow) bool { return id.task == task })
+}
+
+// Rule decides about a key.
+func (p *Permits) Rule(now int64, q persistence.PermitQuestion) persistence.Ruling {
+	key := p.keys[q.Key]
+	if key == nil {
+		key = &remembered{}
+		p.keys[q.Key] = key
+	}
+	v := p.book(now, q.Key, key.KeyState).Decide()
+	key.KeyState, key.idleAt = v.State, v.IdleAt
+	for _, r := range v.Given {
+		row := p.rows[idOf(&r)]
+		row.State, row.GivenAt = persistence.PermitGiven, now
+	}
+	for _, r := range v.Refused {
+		row := p.rows[idOf(&r)]
+		row.State, row.GivenAt = persistence.PermitRefused, now
+	}
+	for _, r := range v.Evicted {
+		p.rows[idOf(&r)].Evicted = true
+	}
+	ruling := persistence.Ruling{Again: v.Again}
+	for _, r := range p.of(q.Key) {
+		told := !q.Anew && r.GivenAt < now && r.GivenAt > now-persistence.PermitToldMS
+		if r.State == persistence.PermitHeld && r.Evicted || r.State != persistence.PermitHeld && !told {
+			ruling.Add(*r)
+		}
+	}
+	return ruling
+}
+
+func idOf(r *persistence.PermitRow) permitID {
+	return permitID{r.Task, persistence.PermitID{Holder: r.Holder, Key: r.Key}}
+}
+
+// of lists a key's rows, the oldest holders first.
+func (p *Permits) of(key string) (list []*persistence.PermitRow) {
+	for _, r := range p.rows {
+		if r.Key == key {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *persistence.PermitRow) int {
+		return cmp.Or(cmp.Compare(a.GivenAt, b.GivenAt), cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Holder, b.Holder))
+	})
+	return list
+}
+
+func (p *Permits) book(now int64, key string, state persistence.KeyState) *persistence.PermitBook {
+	b := &persistence.PermitBook{Now: now, State: state}
+	for _, r := range p.of(key) {
+		switch r.State {
+		case persistence.PermitWaits:
+			b.Waiting = append(b.Waiting, *r)
+			if r.Full == "refuse" {
+				b.Hasty = append(b.Hasty, *r)
+			}
+		case persistence.PermitGiven, persistence.PermitHeld:
+			b.Held++
+			if r.Evicted {
+				b.Evicted++
+			} else {
+				b.Running = append(b.Running, *r)
+			}
+		}
+	}
+	persistence.InTurn(b.Waiting, state.Cursor)
+	b.Waiting = first(b.Waiting, persistence.PermitsAtOnce)
+	return b
+}
+
+// Open lists keys for which somebody waits, or has not heard that he need not.
+func (p *Permits) Open(shards persistence.ShardSet, after string, limit int) []string {
+	keys := map[string]bool{}
+	for _, r := range p.rows {
+		if r.Key > after && shards.Has(r.Key) && (r.State != persistence.PermitHeld || r.Evicted) {
+			keys[r.Key] = true
+		}
+	}
+	return first(slices.Sorted(maps.Keys(keys)), limit)
+}
+
+// Of lists what a task waits for or has.
+func (p *Permits) Of(task string) []persistence.PermitRow {
+	list := []persistence.PermitRow{}
+	for id, r := range p.rows {
+		if id.task == task {
+			row := *r
+			row.Before = p.before(r)
+			list = append(list, row)
+		}
+	}
+	slices.SortFunc(list, func(a, b persistence.PermitRow) int {
+		return cmp.Or(cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Key, b.Key))
+	})
+	return list
+}
+
+// before counts those of the same Fair that wait before one who waits.
+func (p *Permits) before(r *persistence.PermitRow) (n int) {
+	if r.State != persistence.PermitWaits {
+		return 0
+	}
+	for _, other := range p.rows {
+		if other.Key == r.Key && other.State == persistence.PermitWaits && other.Fair == r.Fair && persistence.Precedes(other, r) {
+			n++
+		}
+	}
+	return n
+}
+
+// All are the rows of everybody, for those who check them.
+func (p *Permits) All() map[string][]persistence.PermitRow {
+	all := map[string][]persistence.PermitRow{}
+	for _, r := range p.rows {
+		all[r.Key] = append(all[r.Key], *r)
+	}
+	return all
+}
+
+// Forget drops what is remembered of keys that nobody has asked for in a while.
+func (p *Permits) Forget(now int64) {
+	maps.DeleteFunc(p.keys, func(_ string, k *remembered) bool { return k.idleAt <= now })
+}
+
+func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return persistence.Ruling{}, err
+	}
+	defer leave()
+	if s.alive(incarnation) == nil {
+		return persistence.Ruling{}, persistence.ErrFenced
+	}
+	return s.permits.Rule(s.now(), q), nil
+}
+
+func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.permits.Open(shards, after, limit), nil
+}
+
+func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.permits.Of(task), nil
+}
+
+func (s *store) ForgetKeys(ctx context.Context) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.permits.Forget(s.now())
+	return nil
+}

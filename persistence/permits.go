@@ -1,0 +1,291 @@
+package persistence
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Permits is the store's side of limits that span members: who waits for a key, and who has it. Rows are made and ended by
+// the commits of tasks; that somebody is given a key is decided here, one decision about a key after the other, whoever asks
+// for it: so no limit is exceeded, even when two members believe that they own a key.
+type Permits interface {
+	// Rule decides about a key, and answers with everybody who has to hear of it: those of this decision, and those of earlier
+	// ones who do not seem to have heard, which after a while, or with Anew, are all who have not answered. ErrFenced when the
+	// incarnation may not write.
+	Rule(ctx context.Context, incarnation string, q PermitQuestion) (Ruling, error)
+	// OpenKeys lists keys of shards for which somebody waits, or has not heard that he need not, in order after a given one.
+	OpenKeys(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
+	// PermitsOf lists what a task waits for or has, in order of holder and key.
+	PermitsOf(ctx context.Context, task string) ([]PermitRow, error)
+	// ForgetKeys deletes what is remembered of keys that nobody has asked for in a while.
+	ForgetKeys(ctx context.Context) error
+}
+
+// PermitQuestion is about a key.
+type PermitQuestion struct {
+	Key  string
+	Anew bool // nobody knows who has heard
+}
+
+// Ruling is who has to hear what.
+type Ruling struct {
+	Given   []PermitRow
+	Refused []PermitRow
+	Evicted []PermitRow // who has to make room
+	Again   int64       // when a rate has room again for whoever is next; 0 = that is up to others
+}
+
+// Add adds somebody who has to hear something.
+func (r *Ruling) Add(row PermitRow) {
+	switch row.State {
+	case PermitGiven:
+		r.Given = append(r.Given, row)
+	case PermitRefused:
+		r.Refused = append(r.Refused, row)
+	case PermitHeld:
+		r.Evicted = append(r.Evicted, row)
+	}
+}
+
+// PermitRow is somebody who waits for a key, or has it.
+type PermitRow struct {
+	Task     string
+	Holder   string // job id of the attempt, or of the task itself
+	Key      string
+	Limit    int
+	PerMS    int64 // of a rate; 0 = the key is held
+	Full     string
+	Priority int
+	Fair     string
+	AskedAt  int64
+	Turn     string // among those who ask at the same time; ASCII
+
+	State   PermitState
+	GivenAt int64 // 0 = it was not
+	Evicted bool  // it is to end
+	Before  int   // PermitsOf: how many of those who wait come before it, at least
+}
+
+// PermitState says how far somebody is.
+type PermitState int
+
+// States of permits. They are kept in stores.
+const (
+	PermitWaits   PermitState = iota
+	PermitGiven               // and its task has not answered
+	PermitHeld                // its task knows
+	PermitRefused             // and its task has not answered
+)
+
+// PermitID names a permit of a task.
+type PermitID struct{ Holder, Key string }
+
+// PermitChanges are what a commit changes. What is asked for and released at once is not asked for.
+type PermitChanges struct {
+	Ask     []PermitRow
+	Hold    []PermitID // their task knows of them
+	Release []PermitID // nobody waits for them, or has them, any more
+}
+
+// Released says whether a permit is.
+func (c *PermitChanges) Released(holder, key string) bool {
+	return slices.Contains(c.Release, PermitID{holder, key})
+}
+
+// Words of PermitRow.Full that say not to wait; they are those of flow.
+const (
+	fullRefuse = "refuse"
+	fullCancel = "cancel_running"
+)
+
+// How much of a key one decision is about, after how long somebody is told again who has not answered, and for how long a key is
+// remembered that nobody asks for, in milliseconds.
+const (
+	PermitsAtOnce  = 100
+	PermitToldMS   = 2_000
+	KeyForgottenMS = 600_000
+)
+
+// PermitBook is what a decision about a key is made of.
+type PermitBook struct {
+	Now     int64
+	State   KeyState
+	Held    int         // how many hold it
+	Evicted int         // how many of those are to end
+	Waiting []PermitRow // the first of those who wait, in the order of InTurn
+	Hasty   []PermitRow // those who do not wait
+	Running []PermitRow // holders who are not evicted, the oldest first, if somebody wants one to be
+}
+
+// KeyState is what is remembered of a key.
+type KeyState struct {
+	Cursor string // whose turn was the last one: a PermitRow.Fair
+	Begun  string // when those began whom a rate counts; see window
+}
+
+// PermitVerdict is such a decision.
+type PermitVerdict struct {
+	Given, Refused, Evicted []PermitRow
+	State                   KeyState
+	Again                   int64
+	IdleAt                  int64 // from when on the state says nothing
+}
+
+// Decide gives the key to those who are next as long as there is room. Nobody overtakes one who waits: his limit may be the smaller one.
+func (b *PermitBook) Decide() PermitVerdict {
+	v := PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}
+	begun := readWindow(b.State.Begun)
+	held, given, cancels, full := b.Held, map[PermitID]bool{}, 0, false
+	for i := range b.Waiting {
+		r := &b.Waiting[i]
+		again, room := int64(0), held < r.Limit
+		if r.PerMS > 0 {
+			again, room = begun.room(b.Now, r.PerMS, r.Limit)
+		}
+		switch {
+		case room && !full:
+			given[PermitID{r.Holder, r.Key}] = true
+			v.Given, v.State.Cursor = append(v.Given, *r), r.Fair
+			if r.PerMS > 0 {
+				begun.add(b.Now, r.PerMS)
+			} else {
+				held++
+			}
+		case r.Full == fullRefuse:
+		default:
+			if !full {
+				full, v.Again = true, again
+			}
+			if r.Full == fullCancel {
+				cancels++
+			}
+		}
+	}
+	for _, r := range b.Hasty {
+		if !given[PermitID{r.Holder, r.Key}] {
+			v.Refused = append(v.Refused, r)
+		}
+	}
+	if n := min(cancels-b.Evicted, len(b.Running)); n > 0 {
+		v.Evicted = b.Running[:n]
+	}
+	v.State.Begun = begun.text()
+	v.IdleAt = max(v.IdleAt, begun.over())
+	return v
+}
+
+// InTurn puts those who wait for a key in the order in which they are given it: of each Fair one, from behind the last one on, and of
+// these the highest priority and then the one who has asked first; then of each the next.
+func InTurn(rows []PermitRow, cursor string) {
+	slices.SortFunc(rows, func(a, b PermitRow) int { return cmp.Or(cmp.Compare(a.Fair, b.Fair), a.within(&b)) })
+	round := map[PermitID]int{}
+	last, n := "", 0
+	for i := range rows {
+		if rows[i].Fair != last {
+			last, n = rows[i].Fair, 0
+		}
+		round[PermitID{rows[i].Holder, rows[i].Key}] = n
+		n++
+	}
+	behind := func(r *PermitRow) int {
+		if r.Fair > cursor {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(rows, func(a, b PermitRow) int {
+		return cmp.Or(cmp.Compare(round[PermitID{a.Holder, a.Key}], round[PermitID{b.Holder, b.Key}]), cmp.Compare(behind(&a), behind(&b)))
+	})
+}
+
+// within is the order among those of the same Fair.
+func (r *PermitRow) within(other *PermitRow) int {
+	return cmp.Or(cmp.Compare(other.Priority, r.Priority), cmp.Compare(r.AskedAt, other.AskedAt), cmp.Compare(r.Turn, other.Turn),
+		cmp.Compare(r.Holder, other.Holder))
+}
+
+// Precedes says whether one who waits comes before another one of the same Fair.
+func Precedes(a, b *PermitRow) bool { return a.within(b) < 0 }
+
+// window is when those began whom a rate counts: in no stretch of time of its length do more begin than its limit. Those who
+// begin at almost the same time are counted together, as if all had begun with the last of them: never too few are counted.
+type window struct {
+	spanMS int64 // the longest time that somebody has asked for
+	slots  []slot
+}
+
+type slot struct {
+	first, last int64
+	n           int
+}
+
+// slotsPerWindow is into how many parts a time is divided.
+const slotsPerWindow = 256
+
+// room says whether one more may begin, or when.
+func (w *window) room(now, perMS int64, limit int) (again int64, ok bool) {
+	n := 0
+	for i := len(w.slots) - 1; i >= 0 && w.slots[i].last > now-perMS; i-- {
+		if n += w.slots[i].n; n >= limit {
+			return w.slots[i].last + perMS, false
+		}
+	}
+	return 0, true
+}
+
+func (w *window) add(now, perMS int64) {
+	w.spanMS = max(w.spanMS, perMS)
+	w.slots = slices.DeleteFunc(w.slots, func(s slot) bool { return s.last <= now-w.spanMS })
+	if n := len(w.slots); n > 0 && now-w.slots[n-1].first <= perMS/slotsPerWindow {
+		s := &w.slots[n-1]
+		s.last, s.n = max(s.last, now), s.n+1
+		return
+	}
+	w.slots = append(w.slots, slot{now, now, 1})
+}
+
+// over is when nothing of it counts any more.
+func (w *window) over() int64 {
+	if n := len(w.slots); n > 0 {
+		return w.slots[n-1].last + w.spanMS
+	}
+	return 0
+}
+
+func (w *window) text() string {
+	if len(w.slots) == 0 {
+		return ""
+	}
+	b := strconv.AppendInt(nil, w.spanMS, 10)
+	for _, s := range w.slots {
+		b = strconv.AppendInt(append(b, ' '), s.first, 10)
+		b = strconv.AppendInt(append(b, '+'), s.last-s.first, 10)
+		b = strconv.AppendInt(append(b, '*'), int64(s.n), 10)
+	}
+	return string(b)
+}
+
+// readWindow is the inverse of text. What cannot be read counts nothing.
+func readWindow(text string) *window {
+	w := &window{}
+	span, rest, _ := strings.Cut(text, " ")
+	w.spanMS, _ = strconv.ParseInt(span, 10, 64)
+	for part := range strings.FieldsSeq(rest) {
+		first, after, _ := strings.Cut(part, "+")
+		length, n, _ := strings.Cut(after, "*")
+		var s slot
+		var ms int64
+		var err [3]error
+		s.first, err[0] = strconv.ParseInt(first, 10, 64)
+		ms, err[1] = strconv.ParseInt(length, 10, 64)
+		s.n, err[2] = strconv.Atoi(n)
+		if err == [3]error{} {
+			s.last = s.first + ms
+			w.slots = append(w.slots, s)
+		}
+	}
+	return w
+}

@@ -1,0 +1,97 @@
+package persistence
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestARateIsNeverExceeded draws when somebody asks: in no stretch of time of the rate's length do more begin than its
+// limit, and nobody waits much longer than he has to.
+func TestARateIsNeverExceeded(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		per, limit := int64(1+rng.IntN(5_000)), 1+rng.IntN(20)
+		now, state := int64(1_000_000), KeyState{}
+		var begun []int64
+		for range 400 {
+			b := &PermitBook{Now: now, State: state, Waiting: []PermitRow{{Holder: "h", Key: "k", Limit: limit, PerMS: per}}}
+			v := b.Decide()
+			state = v.State
+			in := 0
+			for _, at := range begun {
+				if at > now-per {
+					in++
+				}
+			}
+			if len(v.Given) == 1 {
+				begun = append(begun, now)
+				require.Less(t, in, limit, "seed %d: more than %d in %d ms", seed, limit, per)
+				now += rng.Int64N(max(1, per/int64(limit)))
+				continue
+			}
+			require.Greater(t, v.Again, now, "seed %d", seed)
+			require.LessOrEqual(t, v.Again, now+per, "seed %d", seed)
+			inLonger := 0
+			for _, at := range begun {
+				if at > now-per-per/slotsPerWindow-1 {
+					inLonger++
+				}
+			}
+			require.GreaterOrEqual(t, inLonger, limit, "seed %d: somebody waits who need not", seed)
+			now = v.Again
+		}
+		require.LessOrEqual(t, len(state.Begun), 300*24, "seed %d: what is remembered is bounded", seed)
+	}
+}
+
+func TestAWindowIsReadAsItWasWritten(t *testing.T) {
+	w := &window{spanMS: 60_000, slots: []slot{{1, 5, 3}, {9, 9, 1}}}
+	require.Equal(t, w, readWindow(w.text()))
+	require.Equal(t, &window{}, readWindow(""))
+	require.Equal(t, &window{}, readWindow("what is this"))
+}
+
+// TestNobodyStarvesAndNobodyIsOverLimit draws who asks and who goes.
+func TestNobodyStarvesAndNobodyIsOverLimit(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		limit, fairs := 1+rng.IntN(3), 1+rng.IntN(4)
+		var waiting, held []PermitRow
+		state, turns := KeyState{}, map[string]int{}
+		n := 0
+		for range 300 {
+			for range rng.IntN(4) {
+				n++
+				waiting = append(waiting, PermitRow{Holder: fmt.Sprintf("h%04d", n), Key: "k", Limit: limit, AskedAt: int64(n),
+					Priority: rng.IntN(3), Fair: fmt.Sprint("f", rng.IntN(fairs))})
+			}
+			if len(held) > 0 {
+				i := rng.IntN(len(held))
+				held = append(held[:i], held[i+1:]...)
+			}
+			InTurn(waiting, state.Cursor)
+			v := (&PermitBook{Now: 1, State: state, Held: len(held), Waiting: waiting}).Decide()
+			state = v.State
+			require.Equal(t, min(len(waiting), limit-len(held)), len(v.Given), "seed %d: there is room and somebody waits, or there is not", seed)
+			for _, r := range v.Given {
+				turns[r.Fair] = 0
+				left := map[string]bool{}
+				for _, other := range waiting {
+					left[other.Fair] = other.Fair != r.Fair
+				}
+				for fair, waits := range left {
+					if waits {
+						turns[fair]++
+						require.LessOrEqual(t, turns[fair], 2*fairs+limit, "seed %d: %s starves", seed, fair)
+					}
+				}
+			}
+			held = append(held, v.Given...)
+			waiting = waiting[len(v.Given):]
+			require.LessOrEqual(t, len(held), limit, "seed %d", seed)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// What a decision about a key is made of. Each statement sees what was written before it begins, so those behind the lock see
+// every earlier decision. Rows that a batch is just ending are locked by it and count once more: it tells when they are gone.
+const (
+	lockKey = `INSERT INTO permit_keys (key) VALUES ($1) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING last, begun, ` + now
+
+	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM permits WHERE key = $1 AND state IN (1, 2)"
+
+	// Without any fair the index has the order; else whoever is next of each is.
+	listWaiting = `SELECT ` + listing.PermitColumns + ` FROM (
+		(SELECT *, 0::bigint AS round FROM permits WHERE key = $1 AND state = 0 AND fair = '' AND NOT EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND fair > '')
+			ORDER BY fair, urgency, asked_at, turn, holder LIMIT $2)
+		UNION ALL
+		(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY fair ORDER BY urgency, asked_at, turn, holder) AS round FROM permits
+				WHERE key = $1 AND state = 0 AND EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND fair > '')) p
+			ORDER BY round, fair <= (SELECT last FROM permit_keys WHERE key = $1), fair LIMIT $2)) p
+		ORDER BY round, CASE WHEN round > 0 THEN fair <= (SELECT last FROM permit_keys WHERE key = $1) END, fair, urgency, asked_at, turn, holder`
+
+	listHasty = "SELECT " + listing.PermitColumns + " FROM permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT 1000"
+
+	listRunning = "SELECT " + listing.PermitColumns + ` FROM permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
+		AND EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running')
+		ORDER BY given_at, asked_at, task, holder LIMIT $2`
+
+	listUntold = "SELECT " + listing.PermitColumns + ` FROM permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND state <> 0
+		AND (state = 2 OR $2 OR given_at >= $3 OR given_at <= $4) ORDER BY given_at, asked_at, task, holder`
+
+	rulePermits = `UPDATE permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, evicted = p.evicted OR $4 = -1
+		FROM (SELECT o.task, o.holder FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
+			FOR UPDATE OF o SKIP LOCKED) x
+		WHERE p.task = x.task AND p.holder = x.holder AND p.key = $1`
+
+	rememberKey = "UPDATE permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
+)
+
+// evicts is the state that rulePermits leaves as it is.
+const evicts = -1
+
+// Rule is a transaction that holds the lock of the key, which is all that keeps two decisions apart. It waits for no row that a batch has.
+func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
+	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			b, err := permitBook(ctx, tx, incarnation, q.Key)
+			if err != nil {
+				return err
+			}
+			v := b.Decide()
+			ruling, err = rule(ctx, tx, q, b.Now, &v)
+			ruling.Again = v.Again
+			return err
+		})
+	})
+	return ruling, wrap("give permits", err)
+}
+
+func permitBook(ctx context.Context, tx pgx.Tx, incarnation, key string) (*persistence.PermitBook, error) {
+	b, fenced := &persistence.PermitBook{}, true
+	var batch pgx.Batch
+	batch.Queue(lockMember+"KEY SHARE", incarnation).Query(func(rows pgx.Rows) error {
+		fenced = !rows.Next()
+		rows.Close()
+		return rows.Err()
+	})
+	batch.Queue(lockKey, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.State.Cursor, &b.State.Begun, &b.Now) })
+	batch.Queue(countHeld, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Held, &b.Evicted) })
+	batch.Queue(listWaiting, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Waiting))
+	batch.Queue(listHasty, key).Query(permitsInto(&b.Hasty))
+	batch.Queue(listRunning, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Running))
+	err := tx.SendBatch(ctx, &batch).Close()
+	if err == nil && fenced {
+		err = persistence.ErrFenced
+	}
+	return b, err
+}
+
+func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*list, err = listing.Collect(rows, listing.ScanPermit)
+		return err
+	}
+}
+
+// rule writes a decision down, and reads who has to hear something.
+func rule(ctx context.Context, tx pgx.Tx, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
+	var batch pgx.Batch
+	set := func(rows []persistence.PermitRow, state persistence.PermitState) {
+		if len(rows) == 0 {
+			return
+		}
+		tasks, holders := make([]string, len(rows)), make([]string, len(rows))
+		for i, r := range rows {
+			tasks[i], holders[i] = r.Task, r.Holder
+		}
+		batch.Queue(rulePermits, q.Key, tasks, holders, int(state), at)
+	}
+	set(v.Given, persistence.PermitGiven)
+	set(v.Refused, persistence.PermitRefused)
+	set(v.Evicted, evicts)
+	batch.Queue(rememberKey, q.Key, v.State.Cursor, v.State.Begun, v.IdleAt)
+	var untold []persistence.PermitRow
+	batch.Queue(listUntold, q.Key, q.Anew, at, at-persistence.PermitToldMS).Query(permitsInto(&untold))
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return ruling, err
+	}
+	for _, r := range untold {
+		ruling.Add(r)
+	}
+	return ruling, nil
+}
+
+func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return read(ctx, s, "list keys", listing.ScanValue[string], `SELECT DISTINCT key FROM permits
+		WHERE (state <> 2 OR evicted) AND ($1::int[] IS NULL OR shard = ANY($1)) AND key > $2 ORDER BY key LIMIT $3`, []int(shards), after, limit)
+}
+
+func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
+	return read(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
+		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
+			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder)) END
+		FROM permits p WHERE task = $1 ORDER BY holder, key`, task)
+}
+
+// ForgetKeys leaves those alone that somebody decides about just now.
+func (s *store) ForgetKeys(ctx context.Context) error {
+	_, err := s.exec(ctx, "forget keys", `DELETE FROM permit_keys WHERE key IN (SELECT key FROM permit_keys WHERE idle_at <= `+now+` LIMIT 10000 FOR UPDATE SKIP LOCKED)`)
+	return err
+}

@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// permits makes the changes of a commit.
+func (t tx) permits(task string, c *persistence.PermitChanges) error {
+	for i := range c.Ask {
+		r := &c.Ask[i]
+		_, err := t.exec(`INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			task, r.Holder, r.Key, persistence.ShardOf(r.Key), r.Limit, r.PerMS, r.Full, -r.Priority, r.Fair, r.AskedAt, r.Turn)
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range c.Hold {
+		if _, err := t.exec("UPDATE permits SET state = 2 WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.Release {
+		if _, err := t.exec("DELETE FROM permits WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rule has the lane to itself, so nobody else decides meanwhile.
+func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
+	err = s.write(ctx, "give permits", func(t tx) error {
+		if err := t.fence(incarnation); err != nil {
+			return err
+		}
+		now := time.Now().UnixMilli()
+		b, err := t.permitBook(q.Key, now)
+		if err != nil {
+			return err
+		}
+		v := b.Decide()
+		if err := t.rule(q.Key, now, &v); err != nil {
+			return err
+		}
+		ruling, err = t.untold(q, now)
+		ruling.Again = v.Again
+		return err
+	})
+	return ruling, err
+}
+
+func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
+	b := &persistence.PermitBook{Now: now}
+	err := t.one("SELECT last, begun FROM permit_keys WHERE key = ?", []any{key}, &b.State.Cursor, &b.State.Begun)
+	if err != nil && !isNone(err) {
+		return nil, err
+	}
+	if err := t.one("SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)", []any{key}, &b.Held, &b.Evicted); err != nil {
+		return nil, err
+	}
+	if b.Waiting, err = t.waiting(key, b.State.Cursor); err != nil {
+		return nil, err
+	}
+	if b.Hasty, err = t.listPermits("WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT 1000", key); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(b.Waiting, func(r persistence.PermitRow) bool { return r.Full == "cancel_running" }) {
+		b.Running, err = t.listPermits("WHERE key = ? AND state IN (1, 2) AND NOT evicted ORDER BY given_at, asked_at, task, holder LIMIT ?", key, persistence.PermitsAtOnce)
+	}
+	return b, err
+}
+
+// waiting are the first of those who wait, of each Fair as many as there may be room for.
+func (t tx) waiting(key, cursor string) ([]persistence.PermitRow, error) {
+	rows, err := t.listPermits(`WHERE key = ?1 AND state = 0 AND fair = '' AND NOT EXISTS (SELECT 1 FROM permits WHERE key = ?1 AND state = 0 AND fair > '')
+		ORDER BY urgency, asked_at, turn, holder LIMIT ?2`, key, persistence.PermitsAtOnce)
+	if err != nil || len(rows) > 0 {
+		return rows, err
+	}
+	rows, err = t.listPermits("WHERE key = ? AND state = 0", key)
+	persistence.InTurn(rows, cursor)
+	return rows[:min(len(rows), persistence.PermitsAtOnce)], err
+}
+
+// rule writes a decision down.
+func (t tx) rule(key string, now int64, v *persistence.PermitVerdict) error {
+	for _, part := range []struct {
+		rows []persistence.PermitRow
+		set  string
+	}{
+		{v.Given, "state = 1, given_at = ?1"}, {v.Refused, "state = 3, given_at = ?1"}, {v.Evicted, "evicted = ?1 > 0"},
+	} {
+		for _, r := range part.rows {
+			if _, err := t.exec("UPDATE permits SET "+part.set+" WHERE task = ?2 AND holder = ?3 AND key = ?4", now, r.Task, r.Holder, key); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := t.exec(`INSERT INTO permit_keys (key, last, begun, idle_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (key) DO UPDATE SET last = excluded.last, begun = excluded.begun, idle_at = excluded.idle_at`,
+		key, v.State.Cursor, v.State.Begun, v.IdleAt)
+	return err
+}
+
+// untold are those who have to hear something of a key.
+func (t tx) untold(q persistence.PermitQuestion, now int64) (ruling persistence.Ruling, err error) {
+	rows, err := t.listPermits("WHERE key = ? AND (state <> 2 OR evicted) AND state <> 0 AND (state = 2 OR ? OR given_at >= ? OR given_at <= ?) ORDER BY given_at, asked_at, task, holder",
+		q.Key, q.Anew, now, now-persistence.PermitToldMS)
+	for _, r := range rows {
+		ruling.Add(r)
+	}
+	return ruling, err
+}
+
+func (t tx) listPermits(where string, args ...any) ([]persistence.PermitRow, error) {
+	stmt, err := t.prepared("SELECT " + listing.PermitColumns + " FROM permits " + where)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := stmt.QueryContext(t.ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	list, err := listing.Collect(rows, listing.ScanPermit)
+	if closed := rows.Close(); err == nil {
+		err = closed
+	}
+	return list, err
+}
+
+// OpenKeys reads all of them: there is one member, which owns every shard.
+func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	keys, err := read(ctx, &s.readers, "list keys", listing.ScanValue[string], "SELECT DISTINCT key FROM permits WHERE (state <> 2 OR evicted) AND key > ? ORDER BY key", after)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return !shards.Has(key) })
+	return keys[:min(len(keys), limit)], err
+}
+
+func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
+	return read(ctx, &s.readers, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
+		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
+			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder)) END
+		FROM permits p WHERE task = ? ORDER BY holder, key`, task)
+}
+
+func (s *store) ForgetKeys(ctx context.Context) error {
+	return s.write(ctx, "forget keys", func(t tx) error {
+		_, err := t.exec("DELETE FROM permit_keys WHERE idle_at <= ?", time.Now().UnixMilli())
+		return err
+	})
+}

@@ -1,0 +1,264 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// asks makes a task that asks for keys: one holder for each.
+func (w *world) asks(task string, rows ...persistence.PermitRow) {
+	w.Helper()
+	w.must(with(created(task), func(c *persistence.Commit) { c.Permits = &persistence.PermitChanges{Ask: rows} }))
+}
+
+// asking is a holder who asks for a key with a limit.
+func asking(holder, key string, limit int, change ...func(*persistence.PermitRow)) persistence.PermitRow {
+	r := persistence.PermitRow{Holder: holder, Key: key, Limit: limit, AskedAt: 10, Turn: holder}
+	for _, f := range change {
+		f(&r)
+	}
+	return r
+}
+
+// changed changes permits of a task.
+func (w *world) changed(task string, seq int64, p persistence.PermitChanges) {
+	w.Helper()
+	w.must(with(appended(task, seq), func(c *persistence.Commit) { c.Permits = &p }))
+}
+
+// rule decides about a key and tells who has to hear what: holders, those refused after a -, those evicted after a !.
+func (w *world) rule(key string, anew bool) string {
+	w.Helper()
+	r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: key, Anew: anew})
+	require.NoError(w, err)
+	var names []string
+	add := func(rows []persistence.PermitRow, mark string) {
+		for _, row := range rows {
+			require.Equal(w, key, row.Key)
+			names = append(names, mark+row.Holder)
+		}
+	}
+	add(r.Given, "")
+	slices.Sort(names)
+	add(r.Refused, "-")
+	add(r.Evicted, "!")
+	return strings.Join(names, " ")
+}
+
+func id(holder, key string) persistence.PermitID {
+	return persistence.PermitID{Holder: holder, Key: key}
+}
+
+// states tells of the permits of a task how far each is.
+func (w *world) states(task string) map[string]persistence.PermitState {
+	w.Helper()
+	states := map[string]persistence.PermitState{}
+	for _, r := range got[persistence.PermitRow](w)(w.PermitsOf(w.ctx(), task)) {
+		states[r.Holder+" "+r.Key] = r.State
+	}
+	return states
+}
+
+var permits = []behavior{
+	{"a key is given as often as its limit says, to those who asked first", func(w *world) {
+		w.asks("a", asking("a3", "k", 2), asking("a1", "k", 2), asking("x", "other", 1))
+		w.asks("b", asking("b2", "k", 2, func(r *persistence.PermitRow) { r.AskedAt = 9 }))
+		require.Equal(w, "a1 b2", w.rule("k", false))
+		require.Equal(w, map[string]persistence.PermitState{"a1 k": persistence.PermitGiven, "a3 k": persistence.PermitWaits, "x other": persistence.PermitWaits}, w.states("a"))
+		w.changed("b", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("b2", "k")}})
+		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("a1", "k"), id("a1", "nothing")}})
+		require.Empty(w, w.rule("k", true), "there is no room")
+		w.changed("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{id("a1", "k"), id("a1", "nothing")}})
+		require.Equal(w, "a3", w.rule("k", false))
+		require.Equal(w, "x", w.rule("other", false))
+	}},
+	{"who is given a key hears of it again until his task has answered", func(w *world) {
+		w.asks("a", asking("a1", "k", 2), asking("a2", "k", 2))
+		require.Equal(w, "a1 a2", w.rule("k", false))
+		require.Equal(w, "a1 a2", w.rule("k", true))
+		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("a1", "k")}})
+		require.Equal(w, "a2", w.rule("k", true))
+		require.Equal(w, persistence.PermitHeld, w.states("a")["a1 k"])
+	}},
+	{"what is asked for and released at once is not asked for", func(w *world) {
+		w.asks("a")
+		w.changed("a", 2, persistence.PermitChanges{Ask: []persistence.PermitRow{asking("a1", "k", 1), asking("a2", "k", 1)},
+			Hold: []persistence.PermitID{id("a1", "k")}, Release: []persistence.PermitID{id("a1", "k")}})
+		require.Equal(w, map[string]persistence.PermitState{"a2 k": persistence.PermitWaits}, w.states("a"))
+	}},
+	{"what is asked for is asked for once", func(w *world) {
+		w.asks("a", asking("a1", "k", 1))
+		require.Equal(w, "a1", w.rule("k", false))
+		w.changed("a", 2, persistence.PermitChanges{Ask: []persistence.PermitRow{asking("a1", "k", 5)}})
+		require.Equal(w, map[string]persistence.PermitState{"a1 k": persistence.PermitGiven}, w.states("a"))
+	}},
+	{"the higher priority goes first, and each of fair has its turn", func(w *world) {
+		urgent := func(p int, fair string) func(*persistence.PermitRow) {
+			return func(r *persistence.PermitRow) { r.Priority, r.Fair = p, fair }
+		}
+		w.asks("a", asking("p1", "p", 1, urgent(-5, "")), asking("p2", "p", 1, urgent(0, "")), asking("p3", "p", 1, urgent(7, "")),
+			asking("x1", "f", 1, urgent(9, "x")), asking("x2", "f", 1, urgent(9, "x")), asking("x3", "f", 1, urgent(10, "x")),
+			asking("y1", "f", 1, urgent(0, "y")), asking("z1", "f", 1, urgent(0, "z")), asking("z2", "f", 1, urgent(1, "z")))
+		seq := int64(1)
+		drain := func(key string) (order []string) {
+			for holder := w.rule(key, false); holder != ""; holder = w.rule(key, false) {
+				seq++
+				order = append(order, holder)
+				w.changed("a", seq, persistence.PermitChanges{Release: []persistence.PermitID{id(holder, key)}})
+			}
+			return order
+		}
+		require.Equal(w, []string{"p3", "p2", "p1"}, drain("p"))
+		require.Equal(w, []string{"x3", "y1", "z2", "x1", "z1", "x2"}, drain("f"))
+	}},
+	{"it is told how many wait before somebody", func(w *world) {
+		w.asks("a", asking("a1", "k", 1), asking("a2", "k", 1), asking("a3", "k", 1, func(r *persistence.PermitRow) { r.Priority = 3 }))
+		rows := got[persistence.PermitRow](w)(w.PermitsOf(w.ctx(), "a"))
+		require.Equal(w, []int{1, 2, 0}, []int{rows[0].Before, rows[1].Before, rows[2].Before})
+		require.Equal(w, persistence.PermitRow{Task: "a", Holder: "a3", Key: "k", Limit: 1, AskedAt: 10, Turn: "a3", Priority: 3}, rows[2])
+		require.Empty(w, got[persistence.PermitRow](w)(w.PermitsOf(w.ctx(), "nobody")))
+	}},
+	{"who does not want to wait is refused when there is no room", func(w *world) {
+		refuse := func(r *persistence.PermitRow) { r.Full = "refuse" }
+		w.asks("a", asking("a1", "k", 1, refuse), asking("a2", "k", 1, refuse), asking("a3", "k", 1))
+		require.Equal(w, "a1 -a2", w.rule("k", false))
+		require.Equal(w, "a1 -a2", w.rule("k", true))
+		w.changed("a", 2, persistence.PermitChanges{Release: []persistence.PermitID{id("a1", "k"), id("a2", "k")}})
+		require.Equal(w, "a3", w.rule("k", false))
+	}},
+	{"the oldest makes room for one who cancels, and nobody has its place before it has gone", func(w *world) {
+		cancels := func(r *persistence.PermitRow) { r.Full = "cancel_running" }
+		w.asks("a", asking("a1", "k", 2), asking("a2", "k", 2))
+		require.Equal(w, "a1 a2", w.rule("k", false))
+		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("a1", "k"), id("a2", "k")}})
+		w.asks("b", asking("b1", "k", 2, cancels))
+		require.Equal(w, "!a1", w.rule("k", false))
+		require.Equal(w, "!a1", w.rule("k", false), "one for one")
+		require.Equal(w, []string{"k"}, got[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)))
+		w.changed("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{id("a1", "k")}})
+		require.Equal(w, "b1", w.rule("k", false))
+	}},
+	{"a rate is used up by those who begin, and has room again when its time is over", func(w *world) {
+		rate := func(r *persistence.PermitRow) { r.PerMS = 3_600_000 }
+		w.asks("a", asking("a1", "k", 2, rate), asking("a2", "k", 2, rate), asking("a3", "k", 2, rate))
+		before := time.Now().UnixMilli()
+		r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: "k"})
+		require.NoError(w, err)
+		require.Len(w, r.Given, 2)
+		require.InDelta(w, before+3_600_000, r.Again, 600_000)
+		w.changed("a", 2, persistence.PermitChanges{Release: []persistence.PermitID{id("a1", "k"), id("a2", "k")}})
+		require.Empty(w, w.rule("k", false), "that they are over does not matter")
+		w.asks("b", asking("b1", "k", 3, rate))
+		require.Empty(w, w.rule("k", false), "nobody overtakes who waits")
+		w.changed("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{id("a3", "k")}})
+		require.Equal(w, "b1", w.rule("k", false), "his own limit counts")
+		w.changed("b", 2, persistence.PermitChanges{Release: []persistence.PermitID{id("b1", "k")}})
+		require.NoError(w, w.ForgetKeys(w.ctx()))
+		w.asks("c", asking("c1", "k", 3, rate))
+		require.Empty(w, w.rule("k", false), "what counts is not forgotten")
+	}},
+	{"keys are listed by their shards as long as there is something to say", func(w *world) {
+		w.asks("a", asking("a1", "k1", 1), asking("a2", "k2", 1), asking("a3", "k3", 1), asking("a4", "k2", 1))
+		require.Equal(w, []string{"k1", "k2", "k3"}, got[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)))
+		require.Equal(w, []string{"k2"}, got[string](w)(w.OpenKeys(w.ctx(), nil, "k1", 1)))
+		require.Equal(w, []string{"k3"}, got[string](w)(w.OpenKeys(w.ctx(), persistence.ShardSet{persistence.ShardOf("k3")}, "", 9)))
+		require.Empty(w, got[string](w)(w.OpenKeys(w.ctx(), persistence.ShardSet{}, "", 9)))
+		require.Equal(w, "a1", w.rule("k1", false))
+		require.Contains(w, got[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)), "k1", "its task has not heard")
+		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("a1", "k1")}})
+		require.Equal(w, []string{"k2", "k3"}, got[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)))
+	}},
+	{"what a task has ends with it when it is deleted", func(w *world) {
+		w.asks("a", asking("a1", "k", 1))
+		w.asks("b", asking("b1", "k", 1, func(r *persistence.PermitRow) { r.AskedAt = 11 }))
+		require.Equal(w, "a1", w.rule("k", false))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 5} }))
+		_, err := w.DeleteEnded(w.ctx(), 100, 10)
+		require.NoError(w, err)
+		require.Equal(w, "b1", w.rule("k", false))
+		_, err = w.DeleteFlow(w.ctx(), "flow", 10)
+		require.NoError(w, err)
+		require.Empty(w, got[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)))
+	}},
+	{"a stale commit asks for nothing and releases nothing", func(w *world) {
+		w.asks("a", asking("a1", "k", 1))
+		stale := with(appended("a", 7), func(c *persistence.Commit) {
+			c.Permits = &persistence.PermitChanges{Ask: []persistence.PermitRow{asking("a2", "k", 1)}, Release: []persistence.PermitID{id("a1", "k")}}
+		})
+		require.ErrorIs(w, w.commit(stale)[0], persistence.ErrStale)
+		again := with(created("a"), func(c *persistence.Commit) {
+			c.Create.BodyHash = "x"
+			c.Permits = &persistence.PermitChanges{Ask: []persistence.PermitRow{asking("a3", "k", 1)}}
+		})
+		require.ErrorIs(w, w.commit(again)[0], persistence.ErrExists)
+		require.Equal(w, map[string]persistence.PermitState{"a1 k": persistence.PermitWaits}, w.states("a"))
+	}},
+	{"whoever is fenced gives nothing", func(w *world) {
+		w.asks("a", asking("a1", "k", 1))
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		_, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: "k"})
+		require.ErrorIs(w, err, persistence.ErrFenced)
+	}},
+	{"whoever decides at the same time, no limit is exceeded", func(w *world) {
+		const limit, holders = 3, 60
+		var rows []persistence.PermitRow
+		for i := range holders {
+			rows = append(rows, asking(fmt.Sprintf("h%02d", i), "k", limit))
+		}
+		w.asks("a", rows...)
+		var mu sync.Mutex // of the task's journal
+		seq, done := int64(1), map[string]bool{}
+		var work sync.WaitGroup
+		for range 6 {
+			work.Go(func() {
+				for {
+					r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: "k", Anew: true})
+					if err != nil {
+						w.Error(err)
+						return
+					}
+					mu.Lock()
+					over := len(done) == holders
+					held := 0
+					all, err := w.PermitsOf(w.ctx(), "a")
+					for _, row := range all {
+						if row.State == persistence.PermitGiven || row.State == persistence.PermitHeld {
+							held++
+						}
+					}
+					if err != nil || held > limit {
+						w.Errorf("%d hold a key of %d: %v", held, limit, err)
+						over = true
+					}
+					for _, row := range r.Given {
+						if !done[row.Holder] && !over {
+							done[row.Holder] = true
+							seq++
+							c := with(appended("a", seq), func(c *persistence.Commit) {
+								c.Permits = &persistence.PermitChanges{Release: []persistence.PermitID{id(row.Holder, "k")}}
+							})
+							if answers, err := w.Commit(w.ctx(), w.me, []persistence.Commit{c}); err != nil || answers[0] != nil {
+								w.Errorf("releasing: %v %v", answers, err)
+								over = true
+							}
+							break
+						}
+					}
+					mu.Unlock()
+					if over {
+						return
+					}
+				}
+			})
+		}
+		work.Wait()
+		require.Len(w, done, holders)
+	}},
+}
