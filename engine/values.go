@@ -74,8 +74,8 @@ type Job struct {
 	Input      json.RawMessage
 	Params     json.RawMessage
 	Run        json.RawMessage // what the task was started with
-	ParamsKey  string          // names params that are too large to be sent along with each job of a step
-	RunApart   bool            // Run, too, is not sent along
+	ParamsKey  string          // names params that are too large to go along with each job of a step; then Params has none
+	RunApart   bool            // Run does not go along either
 	Branch     string          // the unit's name; "" for a plain executor
 	Units      int             // of its step
 	TimeoutMS  int64           // of the attempt; 0 = none
@@ -94,7 +94,10 @@ func JobOf(j *flow.Job) Job {
 		known.Flow = j.Plan.FlowSlug
 	}
 	if j.ParamsApart() {
-		known.ParamsKey = j.ParamsKey()
+		known.ParamsKey, known.Params = j.ParamsKey(), nil
+	}
+	if known.RunApart {
+		known.Run = nil
 	}
 	return known
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -28,7 +29,15 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return writeJob(w, q.WorkerID, jobs[0])
+	job := jobs[0]
+	if job.Job.ParamsKey != "" { // whoever asks for one job gets them along with it
+		known, err := g.held(r.Context(), job.Job.Task, job.Job.Address, job.Token)
+		if err != nil {
+			return err
+		}
+		job.Job.Params = known.Params
+	}
+	return writeJob(w, q.WorkerID, job)
 }
 
 func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
@@ -100,21 +109,30 @@ func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return notFound("queue entry not found")
 	}
-	v, err := g.Reader.View(r.Context(), task)
-	if api.Missing(err) {
-		return notFound("queue entry not found")
-	} else if err != nil {
+	job, err := g.held(r.Context(), task, a, q.Token)
+	if err != nil {
 		return err
+	}
+	api.WriteJSON(w, http.StatusOK, wire.QueueParamsAnswer{Params: api.OrObject(job.Params), FlowInput: api.OrNull(job.Run)})
+	return nil
+}
+
+// held is a job as its task has it. With a token, only the one that was claimed with it.
+func (g *graph) held(ctx context.Context, task string, a flow.Address, token string) (flow.Job, error) {
+	v, err := g.Reader.View(ctx, task)
+	if api.Missing(err) {
+		return flow.Job{}, notFound("queue entry not found")
+	} else if err != nil {
+		return flow.Job{}, err
 	}
 	job, open := v.State.Job(a)
 	switch {
 	case !open:
-		return notFound("queue entry not found")
-	case q.Token != "" && !v.State.Holds(a, q.Token):
-		return flow.Errorf(flow.Conflict, "the token is not that of the newest claim: another worker holds the job")
+		return flow.Job{}, notFound("queue entry not found")
+	case token != "" && !v.State.Holds(a, token):
+		return flow.Job{}, flow.Errorf(flow.Conflict, "the token is not that of the newest claim: another worker holds the job")
 	}
-	api.WriteJSON(w, http.StatusOK, wire.QueueParamsAnswer{Params: api.OrObject(job.Params), FlowInput: api.OrNull(job.Run)})
-	return nil
+	return job, nil
 }
 
 // extend prolongs claims.
