@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,18 +96,29 @@ func (c *circuit) die(t *testing.T, th *theatre) {
 type line struct {
 	circuit *circuit
 	self    string
-	hold    func(engine.Order) // before an order is brought
-	mute    bool               // nobody is told of jobs
+	hold    func(engine.Order)      // before an order is brought
+	cut     func(engine.Order) bool // there is no way for it
+	mute    bool                    // nobody is told of jobs
+	largest atomic.Int64            // bytes of jobs in one answer
 }
 
 func (l *line) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 	outcomes := make(engine.Outcomes, len(orders))
+	var bytes int64
 	for i, o := range orders {
 		if l.hold != nil {
 			l.hold(o)
 		}
-		outcomes[i] = l.deliver(ctx, o)
+		if l.cut != nil && l.cut(o) {
+			<-ctx.Done()
+			outcomes[i].Err = flow.Errorf(flow.Moved, "it cannot be reached")
+			continue
+		}
+		if outcomes[i] = l.deliver(ctx, o); outcomes[i].Job != nil {
+			bytes += int64(len(outcomes[i].Job.Job.Input) + len(outcomes[i].Job.Job.Params))
+		}
 	}
+	l.largest.Store(max(l.largest.Load(), bytes))
 	return outcomes
 }
 
@@ -117,7 +129,8 @@ func (l *line) deliver(ctx context.Context, o engine.Order) engine.Outcome {
 		if th := l.circuit.at(persistence.ShardOf(o.Task)); th != nil {
 			out = travel(ctx, th, o)
 		}
-		if kind := flow.ErrorKindOf(out.Err); kind != flow.Moved && kind != flow.Busy {
+		_, claim := o.Command.(flow.Claim)
+		if kind := flow.ErrorKindOf(out.Err); kind != flow.Moved && (kind != flow.Busy || claim) {
 			break
 		}
 		select {
@@ -145,6 +158,13 @@ func travel(ctx context.Context, th *theatre, o engine.Order) engine.Outcome {
 	}
 	got, _ := engine.Unmarshal(answered)
 	return (*got.(*engine.Outcomes))[0]
+}
+
+func (l *line) Owner(task string) string {
+	if th := l.circuit.at(persistence.ShardOf(task)); th != nil {
+		return th.Incarnation()
+	}
+	return ""
 }
 
 func (l *line) Withdraw(carrier string, jobs []string) {

@@ -10,8 +10,7 @@ import (
 )
 
 // envoy brings orders of this member to whoever owns their tasks: what jobs have reported whose tasks have moved, until
-// somebody has taken it, and claims for pollers here. Of each shard, which has one owner, one lot is on its way
-// while the next one gathers.
+// somebody has taken it. Of each shard, which has one owner, one lot is on its way while the next one gathers.
 type envoy struct {
 	m     *Member
 	mu    sync.Mutex
@@ -21,16 +20,8 @@ type envoy struct {
 	turned            int64           // since when they are in the first one
 }
 
-type envoyLine struct {
-	away    []*letter
-	waiting []*letter
-}
-
-// letter is an order on its way.
-type letter struct {
-	order engine.Order
-	done  func(engine.Outcome) // hears what came of it, once; nil = it is brought again and again until somebody has taken it
-}
+// envoyLine is orders, each of which is brought again and again until somebody has taken it.
+type envoyLine struct{ away, waiting engine.Orders }
 
 // What an envoy carries at once, and how long it stays away with it.
 const (
@@ -49,25 +40,20 @@ func newEnvoy(m *Member) *envoy { return &envoy{m: m, lines: map[int]*envoyLine{
 func (e *envoy) send(task string, cmd flow.Command) {
 	reports, many := cmd.(flow.Reports)
 	if !many {
-		e.add(&letter{order: engine.Order{Task: task, Command: cmd}})
+		e.add(engine.Order{Task: task, Command: cmd})
 		return
 	}
 	for _, r := range reports {
-		e.add(&letter{order: engine.Order{Task: task, Command: r}})
+		e.add(engine.Order{Task: task, Command: r})
 	}
 }
 
-// ask brings a command to its task once.
-func (e *envoy) ask(task string, cmd flow.Command, done func(engine.Outcome)) {
-	e.add(&letter{order: engine.Order{Task: task, Command: cmd}, done: done})
-}
-
-func (e *envoy) add(l *letter) {
-	shard := persistence.ShardOf(l.order.Task)
+func (e *envoy) add(o engine.Order) {
+	shard := persistence.ShardOf(o.Task)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r, ok := l.order.Command.(flow.Report); ok && !r.Lost {
-		e.note(jobKey{l.order.Task, r.Address})
+	if r, ok := o.Command.(flow.Report); ok && !r.Lost {
+		e.note(jobKey{o.Task, r.Address})
 	}
 	line := e.lines[shard]
 	if line == nil {
@@ -75,7 +61,7 @@ func (e *envoy) add(l *letter) {
 		e.lines[shard] = line
 		e.m.background(func() { e.run(shard) })
 	}
-	line.waiting = append(line.waiting, l)
+	line.waiting = append(line.waiting, o)
 }
 
 // run brings what is in a line until it is empty.
@@ -101,10 +87,10 @@ func (e *envoy) take(shard int) bool {
 	line := e.lines[shard]
 	n, bytes := len(line.away), 0
 	for n < maxLetters && bytes < maxLetterBytes && len(line.waiting) > 0 {
-		l := line.waiting[0]
-		line.waiting[0] = nil
-		line.away, line.waiting = append(line.away, l), line.waiting[1:]
-		bytes += bytesOf(l.order.Command)
+		o := line.waiting[0]
+		line.waiting[0] = engine.Order{}
+		line.away, line.waiting = append(line.away, o), line.waiting[1:]
+		bytes += bytesOf(o.Command)
 		n++
 	}
 	if n == 0 {
@@ -118,20 +104,13 @@ func (e *envoy) bring(shard int) bool {
 	e.mu.Lock()
 	away := e.lines[shard].away
 	e.mu.Unlock()
-	orders := make(engine.Orders, len(away))
-	for i, l := range away {
-		orders[i] = l.order
-	}
 	ctx, cancel := e.m.bounded(envoyStays)
-	outcomes := e.m.cfg.Others.Do(ctx, orders)
+	outcomes := e.m.cfg.Others.Do(ctx, away)
 	cancel()
-	var again []*letter
-	for i, l := range away {
-		switch {
-		case l.done != nil:
-			l.done(outcomes[i])
-		case !taken(outcomes[i].Err):
-			again = append(again, l)
+	var again engine.Orders
+	for i, o := range away {
+		if !taken(outcomes[i].Err) {
+			again = append(again, o)
 		}
 	}
 	e.mu.Lock()

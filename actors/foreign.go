@@ -128,21 +128,21 @@ func (q *queue) shun(key jobKey, until int64) {
 	if len(q.tried) >= maxTried {
 		clear(q.tried)
 	}
-	q.tried[key] = max(until, now+triedFor)
+	q.tried[key] = until
 }
 
 // untried says whether a job that is in the store may be to be had.
 func (q *queue) untried(key jobKey) bool { return q.tried[key] <= q.m.now() }
 
 // ask claims a job of a task, wherever that is.
-func (q *queue) ask(c actor.Context, key jobKey, claim flow.Claim, answered func(engine.Outcome)) {
-	m, now := q.m, q.m.now()
-	abroad := func() { m.envoy.ask(key.task, claim, answered) }
-	if !m.owned.owns(key.task) {
+func (q *queue) ask(c actor.Context, r *ref, claim flow.Claim, answered func(engine.Outcome)) {
+	m, now, task := q.m, q.m.now(), r.key.task
+	abroad := func() { m.abroad.claim(task, claim, r.size+jobBytes, answered) }
+	if !m.owned.owns(task) {
 		abroad()
 		return
 	}
-	c.Send(m.tasks, &command{task: key.task, cmd: claim, reply: func(a answer) {
+	c.Send(m.tasks, &command{task: task, cmd: claim, reply: func(a answer) {
 		if flow.ErrorKindOf(a.err) == flow.Moved {
 			abroad()
 			return

@@ -109,6 +109,7 @@ type Member struct {
 	crew     *crew
 	mill     *mill
 	envoy    *envoy
+	abroad   *abroad
 	goneMu   sync.Mutex
 	gone     map[string]bool // other members, by incarnation
 
@@ -162,7 +163,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.metrics = newMetrics(m)
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
-	m.envoy = newEnvoy(m)
+	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
 	m.spawnActors()
 	m.lease.keep()
 	if m.owned.fixed {

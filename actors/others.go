@@ -12,8 +12,10 @@ import (
 // return at once.
 type Others interface {
 	// Do carries out orders at whoever owns their tasks now, here or elsewhere, until they are answered or ctx ends, and
-	// answers each in its place. Each may be repeated.
+	// answers each in its place. Each may be repeated. That somebody is busy answers a claim, and nothing else.
 	Do(ctx context.Context, orders engine.Orders) engine.Outcomes
+	// Owner names the incarnation that owns a task as far as is known here; "" = nobody, for the moment.
+	Owner(task string) string
 	// Withdraw tells the member that carries jobs, by its incarnation, that nobody waits for them any longer. It may get lost.
 	Withdraw(carrier string, jobs []string)
 	// Alive are the incarnations of the other members that live.

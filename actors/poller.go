@@ -22,12 +22,12 @@ type poller struct {
 	reply    func(engine.Jobs)
 	got      engine.Jobs
 	claiming int
-	bytes    int  // of what it has and is claiming
-	full     bool // the next job would be too much
-	refused  bool // a claim was
-	hasty    bool // it takes what is there and does not wait for more
-	over     bool // its time is up: answer as soon as no claim is under way
-	left     bool // nobody reads the answer any more
+	bytes    int         // of what it has and is claiming
+	full     bool        // the next job would be too much
+	refused  bool        // a claim was
+	hasty    bool        // it takes what is there and does not wait for more
+	over     bool        // its time is up: answer as soon as no claim is under way
+	stop     func() bool // the time it waits for more jobs than it has
 
 	place  *list.Element   // among those without an answer; nil when it has one
 	places []*list.Element // the same by service
@@ -95,6 +95,9 @@ func (q *queue) dismiss(p *poller) {
 	}
 	q.waiting.Remove(p.place)
 	p.place = nil
+	if p.stop != nil {
+		p.stop()
+	}
 	for i, service := range p.Services {
 		l := q.waiters[service]
 		if l.Remove(p.places[i]); l.Len() == 0 {

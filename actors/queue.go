@@ -2,6 +2,8 @@ package actors
 
 import (
 	"container/list"
+	"errors"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
@@ -35,6 +37,7 @@ type queue struct {
 
 type (
 	stopPoll      struct{ poller *poller } // its time is up
+	enough        struct{ poller *poller } // it has had jobs for a while
 	leavePoll     struct{ poller *poller } // its caller has gone
 	claimAnswered struct {
 		poller *poller
@@ -154,36 +157,69 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	q.shun(r.key, claim.Until)
 	q.claims[r.key] = true
 	self, m := c.Self(), q.m
-	q.ask(c, r.key, claim, func(o engine.Outcome) { m.tell(self, claimAnswered{p, r, claim, now, o}) })
+	q.ask(c, r, claim, func(o engine.Outcome) { m.tell(self, claimAnswered{p, r, claim, now, o}) })
 }
 
-// answered gives a claimed job to its poller. Those that somebody else has, or nobody wants any more, are
-// replaced by others as soon as it is known how many.
+// answered gives a claimed job to its poller, or back when that was answered meanwhile. Those that somebody else has, or nobody wants
+// any more, are replaced by others as soon as it is known how many.
 func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
 	delete(q.claims, a.ref.key)
-	if a.Err == nil {
+	switch {
+	case a.Err != nil:
+		p.lack(a.ref)
+		q.refused(a)
+	case p.place == nil:
+		q.giveBack(c, engine.Jobs{*a.Job})
+	default:
 		q.m.metrics.dispatched(a.at - a.ref.at)
 		a.Job.ClaimedAt = a.at // its time counts from when it was asked for
-		p.got = append(p.got, *a.Job)
 		q.shun(a.ref.key, a.Job.Until)
-	} else {
-		p.lack(a.ref)
-		q.shun(a.ref.key, a.Held)
-		if !taken(a.Err) { // its actor crashed or is leaving, or nobody knows who has it; the job is still there
-			q.release(a)
-			q.later(a.ref)
-		}
+		q.got(p, a.Job)
 	}
 	switch {
-	case p.left:
-		q.giveBack(c, p)
+	case p.place == nil:
 	case p.claiming == 0 && p.refused:
 		p.refused = false
 		q.serve(c, p)
 	case p.claiming == 0:
 		q.finish(p, (p.hasty || len(p.got) == 0) && q.fetchFor(p))
+	}
+}
+
+// refused leaves a job alone for a while that was not to be had.
+func (q *queue) refused(a claimAnswered) {
+	now := q.m.now()
+	switch {
+	case errors.Is(a.Err, errAway): // nobody was asked
+		q.shun(a.ref.key, now+awayFor)
+	case taken(a.Err):
+		q.shun(a.ref.key, max(a.Held, now+triedFor))
+	default: // its actor crashed or is leaving, or nobody knows who has it; the job is still there
+		q.shun(a.ref.key, now+triedFor)
+		q.release(a)
+		q.later(a.ref)
+	}
+}
+
+// soonAfter is how long a poll that has got a job waits for the answers to its other claims.
+const soonAfter = time.Second
+
+// got gives a poller a job. From the first one on it does not wait long for more.
+func (q *queue) got(p *poller, job *engine.Claimed) {
+	p.got = append(p.got, *job)
+	if len(p.got) == 1 && p.claiming > 0 {
+		m := q.m
+		p.stop = m.cfg.Host.Clock.AfterFunc(soonAfter, func() { m.tell(m.sessions, enough{p}) })
+	}
+}
+
+// enough answers a poll with what it has got.
+func (q *queue) enough(p *poller) {
+	if p.place != nil && len(p.got) > 0 {
+		q.dismiss(p)
+		p.reply(p.got)
 	}
 }
 
@@ -228,18 +264,18 @@ func (q *queue) stop(p *poller) {
 
 // leave ends a poll whose caller has gone.
 func (q *queue) leave(c actor.Context, p *poller) {
-	p.over, p.left = true, true
+	p.over = true
 	q.dismiss(p)
-	q.giveBack(c, p)
+	q.giveBack(c, p.got)
+	p.got = nil
 }
 
-// giveBack returns what was claimed for a caller who has gone.
-func (q *queue) giveBack(c actor.Context, p *poller) {
-	for _, got := range p.got {
+// giveBack returns what was claimed for a caller who has gone, or is answered.
+func (q *queue) giveBack(c actor.Context, jobs engine.Jobs) {
+	for _, got := range jobs {
 		c.Send(q.m.tasks, &command{task: got.Job.Task, cmd: flow.GiveBack{Address: got.Job.Address, Token: got.Token}})
 		delete(q.tried, jobKey{got.Job.Task, got.Job.Address})
 	}
-	p.got = nil
 }
 
 // close answers all polls: the member goes.

@@ -133,23 +133,22 @@ const together = 500
 func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
 	outcomes := make(engine.Outcomes, 0, len(orders))
 	for group := range slices.Chunk(orders, together) {
-		answers, err := m.doGroup(ctx, group)
-		if err != nil {
-			return nil, told(err)
+		outcomes = append(outcomes, m.doGroup(ctx, group)...)
+		if err := ctx.Err(); errors.Is(err, context.Canceled) {
+			return nil, err
 		}
-		outcomes = append(outcomes, answers...)
 	}
 	return outcomes, nil
 }
 
-func (m *Member) doGroup(ctx context.Context, group []engine.Order) (engine.Outcomes, error) {
-	refused := m.admit(group[0].Command)
+// doGroup answers those that were not answered in time with the reason: what the others were answered stays known.
+func (m *Member) doGroup(ctx context.Context, group []engine.Order) engine.Outcomes {
 	pending := make([]chan answer, len(group))
 	for i, o := range group {
 		done := make(chan answer, 1)
 		pending[i] = done
 		cmd, err := m.prepare(o.Command)
-		if err = cmp.Or(refused, err); err != nil {
+		if err = cmp.Or(ctx.Err(), m.admit(o.Command), err); err != nil {
 			done <- answer{err: err}
 			continue
 		}
@@ -158,16 +157,12 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order) (engine.Outc
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {
 		a, err := answerOf(ctx, m, done, nil)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil, err
-		default:
-			a.err = err // the member goes; what was answered before stays known
+		if err != nil {
+			a.err = err
 		}
 		outcomes[i] = outcomeOf(group[i].Command, a, m.now())
 	}
-	return outcomes, nil
+	return outcomes
 }
 
 // Await answers when a task has ended.

@@ -84,6 +84,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.queue.poll(c, m)
 	case stopPoll:
 		s.queue.stop(m.poller)
+	case enough:
+		s.queue.enough(m.poller)
 	case leavePoll:
 		s.queue.leave(c, m.poller)
 	case claimAnswered:

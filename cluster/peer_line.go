@@ -142,13 +142,18 @@ func (l *line) tell(m engine.Message) error {
 	return err
 }
 
-// left is how many milliseconds an asker waits, at least one; 0 = as long as it takes.
+// onItsWay is for how long an answer is on its way, at most a tenth of the time there is.
+const onItsWay = 200 * time.Millisecond
+
+// left is how many milliseconds there are for an answer, at least one; 0 = as long as it takes. Its asker waits a little longer:
+// an answer that says what was done in time and what was not has yet to come.
 func left(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return 0
 	}
-	return max(time.Until(end).Milliseconds(), 1)
+	wait := time.Until(end)
+	return max((wait - min(wait/10, onItsWay)).Milliseconds(), 1)
 }
 
 // enter gives a question its number.

@@ -22,10 +22,10 @@ func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 	for wait := (pauses{}); ; {
 		seen := p.views.Current().Generation
 		m.round(ctx, patient)
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		if m.retain(again); len(m.open) == 0 {
+		if m.retain(moved); len(m.open) == 0 {
 			return m.outcomes, nil
 		}
 		if !r.pause(patient, p, seen, &wait) {
@@ -157,9 +157,12 @@ func (r *Router) forward(ctx context.Context, to persistence.MemberRow, orders e
 	return *m, nil
 }
 
+// moved is again, of any order.
+func moved(_ engine.Order, err error) bool { return again(err) }
+
 // retain keeps open what failed so that it is worth another try.
-func (m *many) retain(open func(error) bool) {
-	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.outcomes[i].Err) })
+func (m *many) retain(open func(engine.Order, error) bool) {
+	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.orders[i], m.outcomes[i].Err) })
 }
 
 // giveUp says of what is still open that it could not be asked. Its own error is that the caller did not wait.

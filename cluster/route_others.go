@@ -17,7 +17,7 @@ type Others struct{ r *Router }
 func (r *Router) Others() Others { return Others{r} }
 
 // Do carries out orders at whoever owns their tasks, here or elsewhere, until they are answered or ctx ends; each may be
-// repeated. That somebody is busy is no answer.
+// repeated. That somebody is busy is no answer, but to a claim: there are other jobs.
 func (o Others) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 	p, err := o.r.here(ctx)
 	if err != nil {
@@ -41,8 +41,24 @@ func all(orders engine.Orders, err error) engine.Outcomes {
 	return outcomes
 }
 
-func unanswered(err error) bool {
+func unanswered(o engine.Order, err error) bool {
+	if _, claim := o.Command.(flow.Claim); claim {
+		return again(err)
+	}
 	return again(err) || flow.ErrorKindOf(err) == flow.Busy || errors.Is(err, engine.ErrUnavailable)
+}
+
+// Owner is who has a task as far as is known here; "" = nobody for the moment.
+func (o Others) Owner(task string) string {
+	p := o.r.place.Load()
+	if p == nil {
+		return ""
+	}
+	to, _, err := p.owner(task)
+	if err != nil {
+		return ""
+	}
+	return to.Incarnation
 }
 
 // Withdraw tells the member that carries jobs that nobody waits for them any longer; best effort, it never blocks.

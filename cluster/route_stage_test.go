@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -252,7 +253,10 @@ func (m *actorless) DoAll(ctx context.Context, orders engine.Orders) (engine.Out
 		out.Err = err
 		outcomes[i] = out
 	}
-	return outcomes, ctx.Err()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err()
+	}
+	return outcomes, nil
 }
 
 func (m *actorless) Poll(context.Context, engine.Poll) (engine.Jobs, error) {

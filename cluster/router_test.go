@@ -162,6 +162,23 @@ func TestOrdersGoToTheirOwnersAndAreAnsweredInTheirPlaces(t *testing.T) {
 	require.Len(t, s.members["b"].effects, mostOrders+9)
 }
 
+func TestWhatOneOwnerAnsweredIsKeptWhenItDoesNotAnswerTheRestInTime(t *testing.T) {
+	s := newStage(t, "a", "b")
+	b, orders := 0, engine.Orders{signal(s.taskOf("b")), signal(s.taskOf("b")), signal(s.taskOf("a"))}
+	s.members["b"].before = func(ctx context.Context) {
+		if b++; b > 1 {
+			<-ctx.Done()
+		}
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	outcomes, err := s.members["a"].router.DoAll(limited, orders)
+	require.NoError(t, err)
+	require.NoError(t, outcomes[0].Err)
+	require.ErrorIs(t, outcomes[1].Err, context.DeadlineExceeded)
+	require.NoError(t, outcomes[2].Err)
+}
+
 func TestThoseWhoseTaskHasMovedAreAskedForAgainAlone(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	moved, stays := s.taskOf("b"), s.taskOf("a")
@@ -251,6 +268,12 @@ func TestThoseWhoAskOthersAreNotRefusedBecauseTheseAreBusy(t *testing.T) {
 	require.NoError(t, outcomes[0].Err)
 	require.NoError(t, outcomes[1].Err)
 	require.Len(t, s.members["a"].effects, 1, "what was answered is not asked for again")
+
+	b.busy = 1
+	claim := engine.Order{Task: s.taskOf("b"), Command: flow.Claim{}}
+	outcomes = s.members["a"].router.Others().Do(soon(t), engine.Orders{claim})
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(outcomes[0].Err), "whoever claims may have another job")
+	require.Equal(t, "b", s.members["a"].router.Others().Owner(claim.Task))
 
 	b.die()
 	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
