@@ -7,6 +7,9 @@
 //
 // Strangers to a cluster, who lack a key, a secret, a token or a certificate, are refused, logged once, and change nothing.
 //
+// What clients of three members hear, of which one is killed and another leaves, is checked by porcupine to be what package flow
+// would answer in some order of the requests; answers that are changed afterwards are found.
+//
 // TROUPE_CRASH_KILLS says how many processes a test kills (3), TROUPE_CRASH_SEED when and what (1, or a
 // new one when the kills are given). What processes said is kept in the folder logs when a test fails.
 package e2e

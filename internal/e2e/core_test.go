@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// asked is what a client asks of a task.
+type asked struct {
+	task    string
+	what    string // signal, cancel, claim, complete or read
+	key     string // of a signal
+	value   string // JSON: of a signal or a completion
+	request string // id of a signal
+	worker  string // who claims
+	job     string // that is completed …
+	token   string // … by who claimed it with this one
+}
+
+// answered is what it hears. A claim whose answer was lost may have happened, or happen at any later time.
+type answered struct {
+	lost       bool
+	status     int
+	job, token string // that was claimed
+	state      string // that was read, with what is shared
+	shared     map[string]string
+}
+
+// core is the sequential specification of one task: package flow, and nothing beside it. A state is a snapshot.
+type core struct {
+	plan *flow.Plan
+}
+
+// now is the time of every command: nothing of what is compared depends on it.
+const now = 1_700_000_000_000
+
+// of is the model of one task.
+func (m core) of(task string) porcupine.Model {
+	s := flow.NewState(task, m.plan)
+	if status := m.decide(s, "", flow.Start{Params: json.RawMessage("{}")}); status != 200 {
+		panic(fmt.Sprintf("e2e: the core does not begin the task: %d", status))
+	}
+	begin := string(flow.EncodeSnapshot(s))
+	model := porcupine.NondeterministicModel{Init: func() []any { return []any{begin} }, Step: m.step}
+	return model.ToModel()
+}
+
+func (m core) read(state any) *flow.State {
+	s, ok := flow.DecodeSnapshot([]byte(state.(string)), m.plan)
+	if !ok {
+		panic("e2e: the core cannot read what it wrote")
+	}
+	return s
+}
+
+// step tells what may follow when a state is asked something and answers so.
+func (m core) step(state, input, output any) []any {
+	in, out := input.(asked), output.(answered)
+	s := m.read(state)
+	switch in.what {
+	case "read":
+		if string(s.Status) == out.state && maps.Equal(sharedOf(s), out.shared) {
+			return []any{state}
+		}
+		return nil
+	case "claim":
+		return m.claim(state, s, in, out)
+	}
+	if m.decide(s, in.request, in.command()) != out.status {
+		return nil
+	}
+	return []any{string(flow.EncodeSnapshot(s))}
+}
+
+// claim is one of a job that the answer names; after a lost answer some job may have been claimed by a token that nobody knows.
+func (m core) claim(state any, s *flow.State, in asked, out answered) []any {
+	if !out.lost {
+		if !m.claims(s, out.job, in.worker, out.token) {
+			return nil
+		}
+		return []any{string(flow.EncodeSnapshot(s))}
+	}
+	next := []any{state}
+	for _, st := range s.Active() { // of the task's root: the flow has no other scope
+		job := flow.JobID(s.Task, flow.Address{Node: st.Key, Visit: st.Visit, Attempt: 1})
+		if claimed := m.read(state); m.claims(claimed, job, in.worker, "lost "+in.request) {
+			next = append(next, string(flow.EncodeSnapshot(claimed)))
+		}
+	}
+	return next
+}
+
+func (m core) claims(s *flow.State, job, worker, token string) bool {
+	task, at, err := flow.ParseJobID(job)
+	return err == nil && task == s.Task &&
+		m.decide(s, "", flow.Claim{Address: at, Worker: worker, Token: token, Until: now + 3_600_000}) == 200
+}
+
+func (in asked) command() flow.Command {
+	switch in.what {
+	case "signal":
+		return flow.Signal{Key: in.key, Value: json.RawMessage(in.value)}
+	case "cancel":
+		return flow.Cancel{}
+	case "complete":
+		_, at, err := flow.ParseJobID(in.job)
+		if err != nil {
+			panic(err)
+		}
+		return flow.Report{Address: at, Output: json.RawMessage(in.value), Token: in.token, Poller: true}
+	}
+	panic("e2e: no command: " + in.what)
+}
+
+// decide is all that the core has to say to a command: the state is afterwards what it makes of it, and the answer a status of HTTP.
+func (m core) decide(s *flow.State, request string, cmd flow.Command) int {
+	for cmd != nil {
+		d, err := flow.Decide(s, cmd, flow.Env{Now: now, Member: "m", Request: request, Limits: flow.DefaultLimits})
+		if err != nil {
+			return map[flow.ErrorKind]int{flow.Conflict: 409, flow.NotFound: 404, flow.Invalid: 400}[flow.ErrorKindOf(err)]
+		}
+		cmd, request = d.More, ""
+	}
+	return 200
+}
+
+func sharedOf(s *flow.State) map[string]string {
+	shared := map[string]string{}
+	for key, value := range s.Root.Shared {
+		shared[key] = string(value)
+	}
+	return shared
+}
+
+// history is what clients were answered, of all tasks.
+type history []porcupine.Operation
+
+// of is the part of one task.
+func (h history) of(task string) history {
+	var part history
+	for _, op := range h {
+		if op.Input.(asked).task == task {
+			part = append(part, op)
+		}
+	}
+	return part
+}
+
+func (h history) tasks() []string {
+	seen := map[string]bool{}
+	for _, op := range h {
+		seen[op.Input.(asked).task] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// check says of each task whether there is one order of everything that was answered, within the times of each, in which
+// the core answers the same.
+func (h history) check(plans map[string]*flow.Plan) map[string]porcupine.CheckResult {
+	results := map[string]porcupine.CheckResult{}
+	for _, task := range h.tasks() {
+		results[task] = porcupine.CheckOperationsTimeout(core{plans[task]}.of(task), h.of(task), patience)
+	}
+	return results
+}
