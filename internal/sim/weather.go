@@ -21,6 +21,7 @@ type weather struct {
 	trouble time.Duration // between two misfortunes of members; 0 = none
 
 	// Of a cluster:
+	company bool
 	rumors  int // of gossip: hints that get lost, and hints of nothing
 	repeats int // questions between members that arrive twice
 	drift   int // of clocks
@@ -58,6 +59,9 @@ func (w *weather) ahead() time.Duration {
 // clear says whether it has become calm for good.
 func (w *world) clear() bool { return w.now >= w.weather.calmAt }
 
+// leaps says whether a step may take so long that leases run out meanwhile. Where others wait for that it is a mishap.
+func (w *world) leaps() bool { return !w.weather.company || !w.clear() }
+
 // mishap is chance while it is not calm.
 func (w *world) mishap(permille int) bool {
 	return permille > 0 && !w.clear() && w.chance(permille)
@@ -65,6 +69,7 @@ func (w *world) mishap(permille int) bool {
 
 // ofCluster adds what can happen between members.
 func (w *weather) ofCluster(rng *rand.Rand) {
+	w.company = true
 	if w.calmAt == 0 {
 		return
 	}

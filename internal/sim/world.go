@@ -170,7 +170,7 @@ func (w *world) unpark() {
 // letTimePass takes a little time for most steps, and a lot for a few.
 func (w *world) letTimePass() {
 	switch n := w.rng.IntN(1000); {
-	case n < w.weather.jumps:
+	case n < w.weather.jumps && w.leaps():
 		w.advance(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
 	case n < 100:
 		w.advance(time.Duration(w.rng.IntN(1500)) * time.Microsecond)
