@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,8 @@ type bench struct {
 	work    sync.WaitGroup
 	refused atomic.Int64 // starts that the member was too busy for
 	result  result
+
+	databases int // that were made on our server
 }
 
 func open(ctx context.Context, o options) (*bench, error) {
@@ -47,7 +50,7 @@ func open(ctx context.Context, o options) (*bench, error) {
 		b.close()
 		return nil, err
 	}
-	if o.workload == "raw" {
+	if slices.Contains([]string{"raw", "members", "idle"}, o.workload) { // it has no member in this process
 		return b, nil
 	}
 	if err := b.openEngine(); err != nil {
@@ -83,7 +86,7 @@ func (b *bench) openStore() error {
 }
 
 func (b *bench) openEngine() error {
-	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter()})
+	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter(), ResumeGrace: b.o.resumeGrace()})
 	if err != nil {
 		return err
 	}

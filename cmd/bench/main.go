@@ -9,8 +9,10 @@
 // for an approval: what they cost in memory), timers (all due in the same second), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones) and raw (the rows of chain written by the cheapest
-// statement without any engine: the limit to compare with). Beside them, "peer" runs another engine's benchmark on
-// a server like ours (-workload peer -- COMMAND …) and "table" prints the medians of lines on its input.
+// statement without any engine: the limit to compare with). Of a cluster: members (chain on -members members, each a process with callers of its
+// own, beside one alone), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
+// their job). Beside them, "peer" runs another engine's benchmark on
+// a server like ours (-workload peer -- COMMAND …) "table" prints the medians of lines on its input, and "figures" those of a cluster beside what they are to be.
 //
 // The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
 // takes. Latency is from the request that starts a task until its end is durable and known to the client.
@@ -38,19 +40,25 @@ type options struct {
 	steps       int
 	width       int
 	settle      time.Duration
+	watch       time.Duration
+	members     int
+	rounds      int
 	profile     string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw; peer or table")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw, members, idle, failover; peer, table or figures")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
 	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
 	flag.IntVar(&o.steps, "steps", 0, "steps of a chain, nodes of a dag; 0 = 10 and 1,000")
 	flag.IntVar(&o.width, "width", 0, "units of a fan-out; 0 = 1,000, of a dag 10,000")
-	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked: when memory is measured, after the last start")
+	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked, idle: when it is measured, after the last start")
+	flag.DurationVar(&o.watch, "watch", 0, "parked, idle: for how long CPU and statements are counted; 0 = of parked not, of idle 30 s")
+	flag.IntVar(&o.members, "members", 3, "members, idle: how many there are")
+	flag.IntVar(&o.rounds, "rounds", 3, "members: how often they are measured beside one alone")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Parse()
 	if os.Getenv("GOGC") == "" {
@@ -71,6 +79,10 @@ func do(ctx context.Context, o options) error {
 		return peer(ctx, flag.Args())
 	case "table":
 		return table(os.Stdin, os.Stdout)
+	case "figures":
+		return figures(os.Stdin, os.Stdout)
+	case "hand":
+		return carry(ctx, o.worker)
 	}
 	result, err := run(ctx, o)
 	if err != nil {
@@ -95,6 +107,10 @@ var workloads = map[string]struct {
 	"signals":   {20, 1, 0, 0, (*bench).signals},
 	"scripts":   {100, 100, 0, 0, (*bench).scripts},
 	"raw":       {200_000, 64, 0, 0, (*bench).raw},
+	"members":   {2000, 64, 10, 0, (*bench).members},
+	"member":    {0, 64, 10, 0, (*bench).member},
+	"idle":      {0, 0, 0, 0, (*bench).idle},
+	"failover":  {20, 1, 0, 0, (*bench).failover},
 }
 
 func run(ctx context.Context, o options) (*result, error) {

@@ -39,7 +39,8 @@ type result struct {
 	TxPerStep    float64 `json:"statements_per_step,omitempty"` // every write is a statement and transaction of its own
 	WALPerStep   float64 `json:"wal_bytes_per_step,omitempty"`
 
-	Extra map[string]float64 `json:"extra,omitempty"`
+	Extra      map[string]float64 `json:"extra,omitempty"`
+	Statements map[string]float64 `json:"statements_per_s,omitempty"` // of an idle cluster, by how they begin
 }
 
 // latencies gathers what clients saw.

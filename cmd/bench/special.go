@@ -42,7 +42,7 @@ nodes:
 		return err
 	}
 	time.Sleep(b.o.settle)
-	added := rssMB() - before
+	added, idle := rssMB()-before, b.idleCPU()
 	if err := b.heapProfile(); err != nil {
 		return err
 	}
@@ -51,8 +51,19 @@ nodes:
 	}
 	time.Sleep(b.o.settle)
 	b.result.Extra = map[string]float64{"rss_before_mb": before, "added_rss_mb": added, "added_rss_after_restart_mb": rssMB() - before,
-		"refused_as_busy": float64(b.refused.Load())}
+		"idle_cpu_percent": idle,
+		"refused_as_busy":  float64(b.refused.Load())}
 	return nil
+}
+
+// idleCPU is how much of a core this process takes for a while in which nothing happens.
+func (b *bench) idleCPU() float64 {
+	if b.o.watch == 0 {
+		return 0
+	}
+	began, cpu := time.Now(), ownCPU()
+	time.Sleep(b.o.watch)
+	return 100 * (ownCPU() - cpu).Seconds() / time.Since(began).Seconds()
 }
 
 func (b *bench) startParked(n int) error {

@@ -1,0 +1,132 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// members measures chain on several members, each with callers of its own, beside one member alone; in turn, so that both find the same
+// machine. The figures are medians of the rounds.
+func (b *bench) members() error {
+	var alone, together, ratios []float64
+	for range b.o.rounds {
+		one, err := b.chainOn(1)
+		if err != nil {
+			return err
+		}
+		all, err := b.chainOn(b.o.members)
+		if err != nil {
+			return err
+		}
+		alone, together, ratios = append(alone, one), append(together, all), append(ratios, all/one)
+	}
+	for _, list := range [][]float64{alone, together, ratios} {
+		slices.Sort(list)
+	}
+	b.result.StepsPerS = median(together)
+	b.result.Extra = map[string]float64{"members": float64(b.o.members), "one_steps_per_s": median(alone), "of_one": median(ratios), "of_one_lowest": ratios[0]}
+	return nil
+}
+
+// chainOn is how many steps per second so many members carry out.
+func (b *bench) chainOn(members int) (stepsPerS float64, err error) {
+	c, err := b.newCrew(members)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if left := c.leave(); err == nil {
+			err = left
+		}
+	}()
+	if err := c.mates[0].ask("publish"); err != nil {
+		return 0, err
+	}
+	if err := c.all(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := c.all(fmt.Sprintf("run %d %d", b.o.n, b.o.concurrency)); err != nil {
+		return 0, err
+	}
+	return float64(members*b.o.n*b.o.steps) / time.Since(began).Seconds(), nil
+}
+
+// idle counts the statements that a cluster without any work sends, begin and commit too.
+func (b *bench) idle() error {
+	c, err := b.newCrew(b.o.members)
+	if err != nil {
+		return err
+	}
+	time.Sleep(b.o.settle)
+	if err := b.logStatements("all"); err != nil {
+		return err
+	}
+	before, err := b.statements()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	time.Sleep(cmp.Or(b.o.watch, 30*time.Second))
+	after, err := b.statements()
+	if err != nil {
+		return err
+	}
+	b.result.WallS = time.Since(began).Seconds()
+	total := 0
+	b.result.Statements = map[string]float64{}
+	for text, n := range after {
+		if n -= before[text]; n > 0 {
+			total += n
+			b.result.Statements[text] = float64(n) / b.result.WallS
+		}
+	}
+	b.result.Extra = map[string]float64{"members": float64(b.o.members), "statements_per_s": float64(total) / b.result.WallS}
+	return c.leave()
+}
+
+// logStatements has our server log what it is sent.
+func (b *bench) logStatements(which string) error {
+	conn, err := pgx.Connect(b.ctx, b.dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(b.ctx)
+	for _, statement := range []string{"ALTER SYSTEM SET log_statement = '" + which + "'", "SELECT pg_reload_conf()"} {
+		if _, err := conn.Exec(b.ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logged is how PostgreSQL logs a statement, whichever way it was sent.
+var logged = regexp.MustCompile(`LOG:  (?:statement|execute [^:]*): (.*)`)
+
+// statements counts what our server has logged so far, by how it begins.
+func (b *bench) statements() (map[string]int, error) {
+	f, err := os.Open(b.server.Log())
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	seen := map[string]int{}
+	lines := bufio.NewScanner(f)
+	for lines.Buffer(nil, 16<<20); lines.Scan(); {
+		if m := logged.FindStringSubmatch(lines.Text()); m != nil {
+			text := strings.Join(strings.Fields(m[1]), " ")
+			seen[text[:min(len(text), 60)]]++
+		}
+	}
+	return seen, lines.Err()
+}

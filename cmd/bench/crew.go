@@ -1,0 +1,198 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// crew are members in processes of their own, over one database.
+type crew struct {
+	dsn   string
+	mates []*mate
+}
+
+// mate is one of them: it is asked by lines on its input, and answers by lines of JSON. It leaves when its input ends.
+type mate struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// reply is what a mate answers.
+type reply struct {
+	Error string `json:"error,omitempty"`
+}
+
+// newCrew starts members over a new database of the server, and waits until each has its share.
+func (b *bench) newCrew(members int) (*crew, error) {
+	dsn, err := b.newDatabase()
+	if err != nil {
+		return nil, err
+	}
+	c := &crew{dsn: dsn}
+	for range members {
+		m, err := startMate(dsn)
+		if err != nil {
+			return nil, errors.Join(err, c.leave())
+		}
+		c.mates = append(c.mates, m)
+	}
+	if err := c.shared(b.ctx); err != nil {
+		return nil, errors.Join(err, c.leave())
+	}
+	return c, nil
+}
+
+// newDatabase makes an empty one on our own server.
+func (b *bench) newDatabase() (string, error) {
+	if b.server == nil {
+		return "", errors.New("members in processes of their own are measured with -store postgres")
+	}
+	conn, err := pgx.Connect(b.ctx, b.dsn)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(b.ctx)
+	b.databases++
+	name := "crew_" + strconv.Itoa(b.databases)
+	_, err = conn.Exec(b.ctx, "CREATE DATABASE "+name)
+	return b.server.DSN(name), err
+}
+
+func startMate(dsn string) (*mate, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	m := &mate{cmd: exec.Command(self, "-workload", "member", "-store", dsn)}
+	m.cmd.Stderr = os.Stderr
+	if m.in, err = m.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := m.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	m.out = bufio.NewScanner(out)
+	return m, m.cmd.Start()
+}
+
+// ask has a mate do something and waits until it is done.
+func (m *mate) ask(command string) error {
+	if _, err := fmt.Fprintln(m.in, command); err != nil {
+		return fmt.Errorf("a member has ended: %w", err)
+	}
+	if !m.out.Scan() {
+		return fmt.Errorf("a member has ended: %w", errors.Join(io.EOF, m.out.Err()))
+	}
+	var r reply
+	if err := json.Unmarshal(m.out.Bytes(), &r); err != nil {
+		return fmt.Errorf("%.80s: %w", m.out.Text(), err)
+	}
+	if r.Error != "" {
+		return errors.New(r.Error)
+	}
+	return nil
+}
+
+// all has every member do something, at the same time.
+func (c *crew) all(command string) error {
+	errs := make([]error, len(c.mates))
+	var work sync.WaitGroup
+	for i, m := range c.mates {
+		work.Go(func() { errs[i] = m.ask(command) })
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+// shared waits until every shard has an owner, and every member about as many as the others.
+func (c *crew) shared(ctx context.Context) error {
+	if err := c.all("begin"); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, c.dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for range 600 {
+		var owned []int
+		err := conn.QueryRow(ctx, "SELECT array(SELECT count(*) FROM shards GROUP BY owner)").Scan(&owned)
+		if err != nil {
+			return err
+		}
+		if len(owned) == len(c.mates) && slices.Max(owned)-slices.Min(owned) <= len(owned) {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return errors.New("the members did not come to share the tasks")
+}
+
+// leave has the members end. What they say at the end is no answer.
+func (c *crew) leave() error {
+	var errs []error
+	for _, m := range c.mates {
+		errs = append(errs, m.in.Close())
+	}
+	for _, m := range c.mates {
+		for m.out.Scan() {
+		}
+		errs = append(errs, m.cmd.Wait())
+	}
+	return errors.Join(errs...)
+}
+
+// member is what a mate does until its input ends.
+func (b *bench) member() error {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var r reply
+		if err := b.obey(strings.Fields(lines.Text())); err != nil {
+			r.Error = err.Error()
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// obey carries out one command: begin, publish, or run with how many tasks and how many at once.
+func (b *bench) obey(command []string) error {
+	switch {
+	case len(command) == 1 && command[0] == "begin":
+		_, err := b.engine.Member(b.ctx)
+		return err
+	case len(command) == 1 && command[0] == "publish":
+		return b.publish("chain", chainOf(b.o.steps, b.exec()))
+	case len(command) == 3 && command[0] == "run":
+		n, err := strconv.Atoi(command[1])
+		if err != nil {
+			return err
+		}
+		concurrency, err := strconv.Atoi(command[2])
+		if err != nil {
+			return err
+		}
+		return b.each(n, concurrency, func(i int) error {
+			return b.run("chain", map[string]any{"p": newPayload(fmt.Sprint("c", i))})
+		})
+	}
+	return fmt.Errorf("no command: %q", command)
+}

@@ -1,0 +1,130 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// figure is a line of the table: what was measured, and what it is to be.
+type figure struct {
+	what, measured, demanded string
+	met                      bool
+}
+
+// figures prints the lines of a cluster's workloads as a table. It fails when a figure is not what it is to be.
+func figures(in io.Reader, out io.Writer) error {
+	lines, err := results(in)
+	if err != nil {
+		return err
+	}
+	missed := false
+	fmt.Fprintln(out, "| figure | measured | demanded |\n|---|---|---|")
+	for _, f := range slices.Concat(ofMembers(lines["members"]), ofIdle(lines["idle"]), ofParked(lines["parked"]), ofWorkers(lines["chain"]), ofFailover(lines["failover"])) {
+		verdict := f.demanded
+		if !f.met {
+			missed, verdict = true, f.demanded+" (**missed**)"
+		}
+		fmt.Fprintf(out, "| %s | %s | %s |\n", f.what, f.measured, verdict)
+	}
+	if missed {
+		return errors.New("a figure is not what it is to be")
+	}
+	return nil
+}
+
+// results reads lines of JSON, by workload.
+func results(in io.Reader) (map[string][]result, error) {
+	lines := map[string][]result{}
+	s := bufio.NewScanner(in)
+	for s.Buffer(nil, 1<<20); s.Scan(); {
+		var r result
+		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("%.80s: %w", s.Text(), err)
+		}
+		lines[r.Workload] = append(lines[r.Workload], r)
+	}
+	return lines, s.Err()
+}
+
+// middle is the median of what lines say.
+func middle(lines []result, of func(result) float64) float64 {
+	values := make([]float64, len(lines))
+	for i, l := range lines {
+		values[i] = of(l)
+	}
+	slices.Sort(values)
+	return median(values)
+}
+
+func extra(name string) func(result) float64 { return func(r result) float64 { return r.Extra[name] } }
+
+func ofMembers(lines []result) []figure {
+	if len(lines) == 0 {
+		return nil
+	}
+	ratio := middle(lines, extra("of_one"))
+	return []figure{{fmt.Sprintf("chain on %.0f members over one PostgreSQL, %d callers at each", lines[0].Extra["members"], lines[0].Concurrency),
+		fmt.Sprintf("%.0f steps/s, %.0f %% of one member's %.0f", middle(lines, func(r result) float64 { return r.StepsPerS }), 100*ratio, middle(lines, extra("one_steps_per_s"))),
+		"at least 80 %", ratio >= 0.8}}
+}
+
+func ofIdle(lines []result) []figure {
+	if len(lines) == 0 {
+		return nil
+	}
+	rate := middle(lines, extra("statements_per_s"))
+	return []figure{{fmt.Sprintf("statements of %.0f members that have nothing to do", lines[0].Extra["members"]),
+		fmt.Sprintf("%.1f/s", rate), "fewer than 20/s", rate < 20}}
+}
+
+func ofParked(lines []result) []figure {
+	if len(lines) == 0 {
+		return nil
+	}
+	cpu := middle(lines, extra("idle_cpu_percent"))
+	return []figure{{fmt.Sprintf("CPU of a member with %d tasks that wait", lines[0].N), fmt.Sprintf("%.2f %% of a core", cpu), "less than 2 %", cpu < 2}}
+}
+
+// ofWorkers has a line for each kind of worker, beside local functions.
+func ofWorkers(lines []result) (list []figure) {
+	rate := func(worker string) float64 {
+		of := slices.DeleteFunc(slices.Clone(lines), func(r result) bool { return r.Worker != worker })
+		if len(of) == 0 {
+			return 0
+		}
+		return middle(of, func(r result) float64 { return r.StepsPerS })
+	}
+	own := rate("func")
+	if own == 0 {
+		return nil
+	}
+	list = []figure{{"jobs of local functions (chain, 64 callers)", fmt.Sprintf("%.0f/s", own), "", true}}
+	for _, w := range []struct {
+		kind, of string
+		least    float64
+	}{{"attach", "an attached worker", 0.8}, {"push", "a push worker", 0}, {"pull", "a pull worker", 0}} {
+		if r := rate(w.kind); r > 0 {
+			f := figure{"jobs of " + w.of, fmt.Sprintf("%.0f/s, %.0f %% of local functions'", r, 100*r/own), "", r >= w.least*own}
+			if w.least > 0 {
+				f.demanded = fmt.Sprintf("at least %.0f %%", 100*w.least)
+			}
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func ofFailover(lines []result) []figure {
+	if len(lines) == 0 {
+		return nil
+	}
+	half, worst := middle(lines, func(r result) float64 { return r.P50MS }), middle(lines, extra("worst_ms"))
+	return []figure{{fmt.Sprintf("from the SIGKILL of an attached worker until another one has its job (`--resume-grace 0`, %d times)", lines[0].N),
+		fmt.Sprintf("%.1f ms (half of the times), %.1f ms (worst)", half, worst), "under 50 ms", worst < 50}}
+}
