@@ -72,6 +72,7 @@ func (l *lease) take(before time.Time, pulse persistence.Pulse, err error) (chan
 	l.set(before, pulse.Now)
 	changed = l.generation != 0 && l.generation != pulse.Generation // the first one tells nobody anything new
 	l.generation = pulse.Generation
+	l.m.format.Store(int64(pulse.Format))
 	return changed, nil
 }
 

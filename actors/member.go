@@ -97,6 +97,7 @@ type Member struct {
 	system      *actor.ActorSystem
 	incarnation string
 	owned       ownership
+	format      atomic.Int64 // that journals are written in
 
 	tasks    *actor.PID
 	sessions *actor.PID
@@ -140,7 +141,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
 	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]bool{}}
-	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, TTL: cfg.Lease})
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, TTL: cfg.Lease})
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)
 	}

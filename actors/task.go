@@ -296,7 +296,7 @@ func (t *task) draftFor(d flow.Decision) *draft {
 		return t.inflight
 	}
 	if t.open == nil {
-		t.open = &draft{}
+		t.open = &draft{row: flow.Row{Format: int(t.m.format.Load())}}
 	}
 	return t.open
 }

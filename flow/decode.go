@@ -27,8 +27,8 @@ func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 	if err := json.Unmarshal(row, &r); err != nil {
 		return nil, fmt.Errorf("flow: a journal row cannot be read: %w", err)
 	}
-	if r.Format != eventsFormat {
-		return nil, fmt.Errorf("flow: a journal row has format %d, this version knows %d: it was written by a newer Troupe", r.Format, eventsFormat)
+	if r.Format < 1 || r.Format > Format {
+		return nil, fmt.Errorf("flow: a journal row has format %d, this version knows 1 to %d: it was written by a newer Troupe", r.Format, Format)
 	}
 	for i := range r.Events {
 		if r.Events[i].At == 0 {
@@ -42,7 +42,9 @@ func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 // Of anything else it is false.
 func decodeRow(events []Event, row []byte) ([]Event, bool) {
 	d := rowDecoder{b: row}
-	d.word(`{"f":1`)
+	d.word(`{"f":`)
+	format := d.digits()
+	d.bad = d.bad || format < 1 || format > Format
 	at := int64(0)
 	d.number("t", &at)
 	d.word(`,"e":[`)

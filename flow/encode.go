@@ -8,13 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// eventsFormat names how journal rows are written. Rows of every format ever written are read.
-const eventsFormat = 1
+// formatBefore is that of the release before.
+const formatBefore = max(Format-1, 1)
 
 // Row is a row of a journal that is put together decision by decision: {"f":1,"t":…,"e":[…]}, where t is the time of those
 // events that have none. It is written and read by hand because it is on the path of every step and of every page of a
 // history; a test holds both against encoding/json.
 type Row struct {
+	Format int // that it is written in, at most the constant; 0 = that which the release before reads
+
 	b    []byte
 	at   int64
 	open bool
@@ -40,7 +42,7 @@ func (r *Row) Add(events []Event) {
 func (r *Row) begin(at int64) {
 	r.at, r.open = at, true
 	r.b = append(r.b, `{"f":`...)
-	r.b = strconv.AppendInt(r.b, eventsFormat, 10)
+	r.b = strconv.AppendInt(r.b, int64(max(r.Format, formatBefore)), 10)
 	r.b = appendNumber(r.b, "t", at)
 	r.b = append(r.b, `,"e":[`...)
 }

@@ -14,7 +14,7 @@ var Following = map[string]bool{"State.Plan": true, "Scope.Plan": true, "Scope.P
 
 const (
 	MaxEffort      = maxEffort
-	EventsFormat   = eventsFormat
+	EventsFormat   = Format
 	SnapshotFormat = snapshotFormat
 )
 

@@ -2,10 +2,6 @@ package flow
 
 import "github.com/troupe-engine/troupe/flow/codec"
 
-// snapshotFormat names how snapshots are written, in their first byte. One of another format is of no use: the
-// caller folds the whole journal instead. It changes with every field that is added below.
-const snapshotFormat = 2
-
 // EncodeSnapshot writes a state down.
 func EncodeSnapshot(s *State) []byte {
 	c := codec.Write(append(make([]byte, 0, s.roomForSnapshot()), snapshotFormat))

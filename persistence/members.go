@@ -13,7 +13,8 @@ type Members interface {
 	// Join makes a new incarnation with a lease. Where only one member can live (Locked) it waits until the lease of a
 	// silent predecessor has run out, fences it and owns every shard; a predecessor that renews meanwhile is ErrTaken,
 	// wrapped in a text that names it. Elsewhere the new one lives beside the others and owns nothing yet. The first
-	// to join a store names its cluster; one of another name is ErrStranger.
+	// to join a store names its cluster; one of another name is ErrStranger. Journals are written in the newest format that
+	// all know who live: one who does not know it, or does without it, is ErrFormat.
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
 	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
@@ -50,6 +51,7 @@ type Joining struct {
 	URL     string // where other members reach it; "" = nowhere
 	Gossip  string // host and port where its gossip is heard; "" = nowhere
 	Version string // of the program, for people; "" = not known
+	Format  int    // of journals, the newest that it reads and writes; at least 1
 	TTL     time.Duration
 }
 
@@ -57,6 +59,7 @@ type Joining struct {
 type Pulse struct {
 	Now        time.Time // of the store
 	Generation int64     // of the cluster
+	Format     int       // that journals are written in: all members read it
 }
 
 // Cluster is who is there and who owns what.
@@ -71,6 +74,7 @@ type Cluster struct {
 type MemberRow struct {
 	Incarnation, Name, URL, Gossip, Version string
 
+	Format   int   // of journals, the newest that it reads and writes
 	JoinedAt int64 // later than that of everybody before it
 	Until    int64 // when its lease runs out …
 	TTL      int64 // … and for how long it was renewed; 0 on a store that is Locked
@@ -81,6 +85,19 @@ type MemberRow struct {
 // Over says whether its lease has run out. One that runs for much longer than it was renewed for was renewed before the
 // store's clock was put back: its member has had the time to renew it again.
 func (m MemberRow) Over(now int64) bool { return m.Until <= now || m.TTL > 0 && m.Until > now+2*m.TTL }
+
+// Fits says whether a member may join which reads and writes journals up to a format, where they are written in another,
+// 0 = there are none. Alone it need not think of others.
+func Fits(written, format int, alone bool) error {
+	switch {
+	case format < written:
+		return fmt.Errorf("%w: journals are written in format %d, and this program knows up to %d: use a newer program", ErrFormat, written, format)
+	case format > written+1 && !alone && written > 0:
+		return fmt.Errorf("%w: members live here that know journals up to format %d, and this program writes %d and %d: upgrade by one release after the other, or stop all members first",
+			ErrFormat, written, format-1, format)
+	}
+	return nil
+}
 
 // Stranger is what a member is told whose cluster has another name than the store's.
 func Stranger(store, member string) error {

@@ -24,6 +24,8 @@ var (
 	ErrTaken = errors.New("persistence: another member is using this store")
 	// ErrStranger: the store belongs to a cluster of another name.
 	ErrStranger = errors.New("persistence: the store belongs to another cluster")
+	// ErrFormat: who wants to join cannot work with what the members of this store write, or they not with what it writes.
+	ErrFormat = errors.New("persistence: program and store do not fit together")
 	// ErrDuplicate: a flow with this id or slug, or a version with this id, exists.
 	ErrDuplicate = errors.New("persistence: exists already")
 	// ErrRefused: the store refused a value; the batch was not written. Sent in parts, all but the

@@ -112,6 +112,10 @@ func TestCrash(t *testing.T) {
 		t.Parallel()
 		killOneOfThree(t, p)
 	})
+	t.Run("a rolling upgrade", func(t *testing.T) {
+		t.Parallel()
+		upgradeOneByOne(t, p)
+	})
 	t.Run("a killed Postgres", func(t *testing.T) {
 		t.Parallel()
 		killPostgres(t, p)

@@ -10,6 +10,9 @@
 // What clients of three members hear, of which one is killed and another leaves, is checked by porcupine to be what package flow
 // would answer in some order of the requests; answers that are changed afterwards are found.
 //
+// Members are replaced by those of the next release, one after the other: that one is built of the same source with the tag
+// troupe_next, which has it write journals and snapshots that this one cannot read.
+//
 // TROUPE_CRASH_KILLS says how many processes a test kills (3), TROUPE_CRASH_SEED when and what (1, or a
 // new one when the kills are given). What processes said is kept in the folder logs when a test fails.
 package e2e

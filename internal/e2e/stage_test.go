@@ -22,6 +22,7 @@ type stage struct {
 	t       *testing.T
 	dir     string // of logs and, on SQLite, of the store
 	store   string // setting
+	program string // of members
 	address string
 	base    string // URL of the member
 	member  *process.Process
@@ -41,7 +42,7 @@ var binary string
 func newStage(t *testing.T, store string) *stage {
 	dir, err := os.MkdirTemp("", "troupe-e2e-")
 	require.NoError(t, err)
-	s := &stage{t: t, dir: dir, store: store, address: freeAddress(t), workers: map[string]*process.Process{}, urls: map[string]string{},
+	s := &stage{t: t, dir: dir, store: store, program: binary, address: freeAddress(t), workers: map[string]*process.Process{}, urls: map[string]string{},
 		workerTTL: 15 * time.Second, visibility: time.Minute, grace: 5 * time.Second}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
@@ -84,7 +85,7 @@ func (s *stage) launch() { s.member = s.serve("member", s.address) }
 
 // serve starts a member at an address.
 func (s *stage) serve(name, address string) *process.Process {
-	cmd := exec.Command(binary, "serve", "--store", s.store, "--listen", address, "--name", name, "--allow-scripts",
+	cmd := exec.Command(s.program, "serve", "--store", s.store, "--listen", address, "--name", name, "--allow-scripts",
 		"--idle-after", "400ms", "--worker-save", "500ms",
 		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String(), "--resume-grace", s.grace.String())
 	cmd.Dir = s.dir // scripts run here

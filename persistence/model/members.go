@@ -22,13 +22,17 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 		return "", persistence.Stranger(s.cluster, j.Cluster)
 	}
 	now, last := s.now(), int64(0)
+	alone := !slices.ContainsFunc(s.members, func(m *persistence.MemberRow) bool { return m.FencedAt == 0 && m.Until > now })
+	if err := persistence.Fits(s.format, j.Format, alone); err != nil {
+		return "", err
+	}
 	if n := len(s.members); n > 0 {
 		last = s.members[n-1].JoinedAt
 	}
-	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version,
+	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version, Format: j.Format,
 		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds(), TTL: j.TTL.Milliseconds()}
 	s.members = append(s.members, m)
-	s.generation++
+	s.changed()
 	return m.Incarnation, nil
 }
 
@@ -43,7 +47,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 		return persistence.Pulse{}, persistence.ErrFenced
 	}
 	m.Until, m.TTL = s.now()+ttl.Milliseconds(), ttl.Milliseconds()
-	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation}, nil
+	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation, Format: s.format}, nil
 }
 
 func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
@@ -99,7 +103,19 @@ func (s *store) end(m *persistence.MemberRow) {
 			s.owners[shard] = ""
 		}
 	}
+	s.changed()
+}
+
+// changed notes that members have come or gone.
+func (s *store) changed() {
 	s.generation++
+	known := 0
+	for _, m := range s.members {
+		if m.FencedAt == 0 && (known == 0 || m.Format < known) {
+			known = m.Format
+		}
+	}
+	s.format = max(s.format, known)
 }
 
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {

@@ -24,6 +24,7 @@ type store struct {
 	closed     bool
 	cluster    string
 	generation int64
+	format     int                      // that journals are written in
 	members    []*persistence.MemberRow // in order of joining
 	owners     [persistence.Shards]string
 	tasks      map[string]*task

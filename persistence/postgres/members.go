@@ -24,6 +24,8 @@ const (
 	lockMember   = "SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR "
 	lockCluster  = "SELECT FROM cluster FOR UPDATE"
 	newlyChanged = "UPDATE cluster SET generation = generation + 1"
+	// formatKnown has journals written in the newest format that all know who live. It comes when members have come or gone.
+	formatKnown = `UPDATE cluster SET format = known FROM (SELECT min(m.format) AS known FROM members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
 
 // Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced. It is sent at
@@ -32,21 +34,38 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	defer s.memory.forget() // which is of an earlier life
 	incarnation := rand.Text()
 	var name string
+	var written int
+	var alone bool
 	var batch pgx.Batch
 	batch.Queue("SELECT pg_advisory_xact_lock($1)", joining)
-	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE name IS NULL OR name = $1", j.Cluster)
+	batch.Queue(lockCluster)
+	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE coalesce(name, $1) = $1 AND "+fits("$2"), j.Cluster, j.Format)
 	batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
-	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, era, joined_at)
-		SELECT $1, $2, $3, $4, $5, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6`,
-		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster)
+	batch.Queue("SELECT NOT " + othersLive).QueryRow(func(row pgx.Row) error { return row.Scan(&alone) })
+	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, format, era, joined_at)
+		SELECT $1, $2, $3, $4, $5, $7, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6 AND `+fits("$7"),
+		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format)
 	batch.Queue("INSERT INTO leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
-	batch.Queue("SELECT name FROM cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name) })
+	batch.Queue(formatKnown)
+	batch.Queue("SELECT name, format FROM cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name, &written) })
 	err := s.leases.inOne(ctx, &batch)
-	if err == nil && name != j.Cluster {
+	switch {
+	case err != nil:
+	case name != j.Cluster:
 		err = persistence.Stranger(name, j.Cluster)
+	default:
+		err = persistence.Fits(written, j.Format, alone)
 	}
 	return incarnation, wrap("join", err)
+}
+
+// othersLive asks for members whose leases run.
+const othersLive = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + ")"
+
+// fits is persistence.Fits of the member that joins.
+func fits(format string) string {
+	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive + ")"
 }
 
 // forgotten is how long the row of a member is kept that has gone.
@@ -55,16 +74,17 @@ const forgotten = 24 * time.Hour
 // Renew locks the fence: it is over before the member is fenced, or sees that. A batch or a deletion of a flow does not keep it waiting.
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var at, generation int64
+	var format int
 	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `WITH fence AS MATERIALIZED (
 			SELECT incarnation FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE)
 		UPDATE leases l SET until = `+now+` + $2::bigint, ttl = $2 FROM fence WHERE l.incarnation = fence.incarnation
-		RETURNING l.until - $2::bigint, (SELECT generation FROM cluster)`, incarnation, ttl.Milliseconds()).Scan(&at, &generation)
+		RETURNING l.until - $2::bigint, (SELECT generation FROM cluster), (SELECT format FROM cluster)`, incarnation, ttl.Milliseconds()).Scan(&at, &generation, &format)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = persistence.ErrFenced
 	}
-	return persistence.Pulse{Now: time.UnixMilli(at), Generation: generation}, wrap("renew", err)
+	return persistence.Pulse{Now: time.UnixMilli(at), Generation: generation, Format: format}, wrap("renew", err)
 }
 
 // Locked: everybody who reaches the database may join.
@@ -100,6 +120,7 @@ func (s *store) Leave(ctx context.Context, incarnation string) error {
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
 	batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
+	batch.Queue(formatKnown)
 	return wrap("leave", s.leases.inOne(ctx, &batch))
 }
 
@@ -121,6 +142,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 		batch.Queue(lockMember+"UPDATE", incarnation)
 		batch.Queue(lockCluster)
 		batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+ended, incarnation)
+		batch.Queue(formatKnown)
 		batch.Queue("SELECT EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&held)
 		})
@@ -135,7 +157,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
-					'Version', version, 'JoinedAt', joined_at, 'Until', until, 'TTL', ttl, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
+					'Version', version, 'Format', m.format, 'JoinedAt', joined_at, 'Until', until, 'TTL', ttl, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
 				FROM members m JOIN leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
 			(SELECT array_agg(owner ORDER BY shard) FROM shards) FROM cluster`, persistence.Remembered.Milliseconds()).
 			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)

@@ -74,7 +74,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 
 // join tells who holds the store afterwards.
 func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
-	if err := t.belong(j.Cluster); err != nil {
+	if err := t.belong(j); err != nil {
 		return holder{}, err
 	}
 	now := time.Now()
@@ -91,23 +91,30 @@ func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
 		return holder{}, err
 	}
 	h := holder{incarnation, j.Name, now.Add(j.TTL).UnixMilli()}
-	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, version, joined_at, lease_until)
-		VALUES (?, ?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?)`,
-		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, now.UnixMilli(), h.until)
+	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, version, format, joined_at, lease_until)
+		VALUES (?, ?, ?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?)`,
+		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Format, now.UnixMilli(), h.until)
+	if err == nil {
+		_, err = t.exec("UPDATE cluster SET format = ?", j.Format)
+	}
 	if err == nil {
 		err = t.changed()
 	}
 	return h, err
 }
 
-// belong names the cluster, or finds out that it has another name.
-func (t tx) belong(cluster string) error {
+// belong names the cluster, or finds out that it has another name, or journals that the member does not know.
+func (t tx) belong(j persistence.Joining) error {
 	var name string
-	err := t.one("UPDATE cluster SET name = coalesce(name, ?) RETURNING name", []any{cluster}, &name)
-	if err == nil && name != cluster {
-		err = persistence.Stranger(name, cluster)
+	var written int
+	err := t.one("UPDATE cluster SET name = coalesce(name, ?) RETURNING name, format", []any{j.Cluster}, &name, &written)
+	switch {
+	case err != nil:
+		return err
+	case name != j.Cluster:
+		return persistence.Stranger(name, j.Cluster)
 	}
-	return err
+	return persistence.Fits(written, j.Format, true)
 }
 
 // pause waits until a lease has run out, looking every now and then whether it was renewed.
@@ -134,7 +141,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 		if err != nil {
 			return err
 		}
-		return t.one("SELECT generation FROM cluster", nil, &p.Generation)
+		return t.one("SELECT generation, format FROM cluster", nil, &p.Generation, &p.Format)
 	})
 	return p, err
 }
@@ -183,12 +190,12 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 
 const (
 	generationQuery = "SELECT generation FROM cluster"
-	membersQuery    = `SELECT incarnation, name, url, gossip, version, joined_at, lease_until, fenced_at FROM members
+	membersQuery    = `SELECT incarnation, name, url, gossip, version, format, joined_at, lease_until, fenced_at FROM members
 		WHERE fenced_at = 0 OR fenced_at > ? ORDER BY joined_at`
 )
 
 func scanMember(row listing.Row, m *persistence.MemberRow) error {
-	return row.Scan(&m.Incarnation, &m.Name, &m.URL, &m.Gossip, &m.Version, &m.JoinedAt, &m.Until, &m.FencedAt)
+	return row.Scan(&m.Incarnation, &m.Name, &m.URL, &m.Gossip, &m.Version, &m.Format, &m.JoinedAt, &m.Until, &m.FencedAt)
 }
 
 // Claim: the only member owns every shard already.

@@ -71,6 +71,51 @@ var many = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, []error{nil, nil}, answers)
 	}},
+	{"journals are written in the newest format that all know who live", func(w *world) {
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		refused := func(format int) error {
+			_, err := w.Join(w.ctx(), persistence.Joining{Name: "stranger", Format: format, TTL: time.Hour})
+			return err
+		}
+		known := func(format int) string {
+			incarnation, err := w.Join(w.ctx(), persistence.Joining{Name: "member", Format: format, TTL: time.Hour})
+			require.NoError(w, err)
+			return incarnation
+		}
+		written := func(by string) int {
+			pulse, err := w.Renew(w.ctx(), by, time.Hour)
+			require.NoError(w, err)
+			return pulse.Format
+		}
+		a, b := known(3), known(3)
+		require.Equal(w, 3, written(a))
+		c := known(4)
+		require.Equal(w, []int{3, 3}, []int{written(a), written(c)}, "all have to know the newer one")
+		require.NoError(w, w.Leave(w.ctx(), a))
+		require.Equal(w, 3, written(c))
+		back := known(3)
+		require.NoError(w, w.Leave(w.ctx(), back), "until then an upgrade can be taken back")
+		w.expire(b)
+		require.Equal(w, 3, written(c), "who is silent may come back")
+		require.True(w, w.fence(b))
+		require.Equal(w, 4, written(c))
+
+		before := w.cluster()
+		err := refused(3)
+		require.ErrorIs(w, err, persistence.ErrFormat)
+		require.ErrorContains(w, err, "in format 4, and this program knows up to 3: use a newer program")
+		err = refused(6)
+		require.ErrorIs(w, err, persistence.ErrFormat)
+		require.ErrorContains(w, err, "this program writes 5 and 6: upgrade by one release after the other, or stop all members first")
+		after := w.cluster()
+		require.Equal(w, []any{before.Generation, before.Members}, []any{after.Generation, after.Members}, "nothing was changed")
+		require.Equal(w, 4, after.Members[len(after.Members)-2].Format)
+
+		w.expire(c)
+		w.me = known(6)
+		require.True(w, w.fence(c))
+		require.Equal(w, 6, written(w.me), "alone it need not think of others")
+	}},
 	{"members that join at once all live, one after the other", func(w *world) {
 		var joining sync.WaitGroup
 		for n := range 4 {

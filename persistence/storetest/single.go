@@ -26,6 +26,20 @@ var single = []behavior{
 		require.ErrorIs(w, err, persistence.ErrFenced)
 		w.must(created("a"))
 	}},
+	{"journals of a format that is not known are refused", func(w *world) {
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		for _, format := range []int{2, 5} {
+			incarnation, err := w.Join(w.ctx(), persistence.Joining{Name: "newer", Format: format, TTL: time.Hour})
+			require.NoError(w, err)
+			pulse, err := w.Renew(w.ctx(), incarnation, time.Hour)
+			require.NoError(w, err)
+			require.Equal(w, format, pulse.Format)
+			require.NoError(w, w.Leave(w.ctx(), incarnation))
+		}
+		_, err := w.Join(w.ctx(), persistence.Joining{Name: "older", Format: 4, TTL: time.Hour})
+		require.ErrorIs(w, err, persistence.ErrFormat)
+		require.ErrorContains(w, err, "use a newer program")
+	}},
 	{"a predecessor that renews is taken, by its name", func(w *world) {
 		ctx, cancel := context.WithCancel(w.ctx())
 		var renewals sync.WaitGroup

@@ -7,6 +7,7 @@ CREATE TABLE cluster (
 	name       text, -- NULL until the first member joins
 	secret     text, -- that members prove themselves with; NULL until the first one asks for it
 	generation bigint NOT NULL DEFAULT 0,
+	format     integer NOT NULL DEFAULT 0, -- that journals are written in: all members read it; 0 = there are none
 	era        bigint NOT NULL DEFAULT 0
 );
 INSERT INTO cluster DEFAULT VALUES;
@@ -19,6 +20,7 @@ CREATE TABLE members (
 	url         text   NOT NULL,
 	gossip      text   NOT NULL,
 	version     text   NOT NULL, -- of the program
+	format      integer NOT NULL, -- of journals, the newest that it reads and writes
 	joined_at   bigint NOT NULL,
 	era         bigint NOT NULL, -- that of the cluster, as long as the member may write
 	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write

@@ -5,7 +5,8 @@ CREATE TABLE cluster (
 	one        INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
 	name       TEXT, -- NULL until the first member joins
 	secret     TEXT, -- NULL until somebody asks for it
-	generation INTEGER NOT NULL DEFAULT 0
+	generation INTEGER NOT NULL DEFAULT 0,
+	format     INTEGER NOT NULL DEFAULT 0 -- that journals are written in; 0 = there are none
 ) STRICT;
 INSERT INTO cluster DEFAULT VALUES;
 
@@ -15,6 +16,7 @@ CREATE TABLE members (
 	url         TEXT    NOT NULL,
 	gossip      TEXT    NOT NULL,
 	version     TEXT    NOT NULL, -- of the program
+	format      INTEGER NOT NULL, -- of journals, the newest that it reads and writes
 	joined_at   INTEGER NOT NULL,
 	lease_until INTEGER NOT NULL,
 	fenced_at   INTEGER NOT NULL DEFAULT 0 -- 0 = it may write
