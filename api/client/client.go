@@ -2,8 +2,8 @@
 //
 // Promises: every refusal is an *Error that says what is wrong, where, and what to do; what may be sent
 // again without a second effect is sent again by itself when the server is full, leaves or cannot be
-// reached; a Watch or WatchAll goes on where it broke off, without a gap and without an event twice. Its types are
-// those of api/wire.
+// reached, and to another member at once when it knows several; a Watch or WatchAll goes on where it broke off, without a gap
+// and without an event twice, there too. Its types are those of api/wire.
 package client
 
 import (
@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -30,41 +29,45 @@ type Options struct {
 	Token      string       // sent as "Authorization: Bearer …"
 	HTTPClient *http.Client // should have no timeout of its own, because waiting is part of some answers
 	Trust      Trust        // whom to believe over https; not beside an HTTPClient
-	// Retries is how often a request is sent again at most; 6, negative = never. A Watch reconnects
-	// as long as its context lives.
+	// Retries is how often a request is sent again at most, each time to every address that is needed; 6, negative = never. A
+	// Watch reconnects as long as its context lives.
 	Retries int
-	// Timeout bounds one try of a request, what it is to wait for left aside; 60 s.
+	// Timeout bounds one try of a request, what it is to wait for left aside; 60 s, or 20 s when there are other addresses to try.
 	Timeout time.Duration
 	// Silence is how long a stream may say nothing, not even that it is alive, before a Watch
 	// reconnects; 45 s.
 	Silence time.Duration
 }
 
-// Client speaks to one address. It is safe for concurrent use.
+// Client speaks to one server, or to the members of one cluster. It is safe for concurrent use.
 type Client struct {
-	base string
-	opts Options
+	servers *servers
+	opts    Options
 }
 
-// New makes a client of the server at an address such as http://127.0.0.1:8070.
-func New(baseURL string, o Options) (*Client, error) {
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("client: %q is no address of a server: write http://host:port", baseURL)
+// New makes a client of the server at an address such as http://127.0.0.1:8070. Addresses of several members have commas
+// between them: one is asked until it cannot be reached or is not able to do its work (503), then the next one.
+func New(addresses string, o Options) (*Client, error) {
+	to, err := parseServers(addresses)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
 	}
-	if err := o.trust(); err != nil {
+	several := len(to.all) > 1
+	if err := o.trust(several); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	if o.Retries == 0 {
 		o.Retries = 6
 	}
-	if o.Timeout <= 0 {
+	if o.Timeout <= 0 && several {
+		o.Timeout = 20 * time.Second
+	} else if o.Timeout <= 0 {
 		o.Timeout = time.Minute
 	}
 	if o.Silence <= 0 {
 		o.Silence = 45 * time.Second
 	}
-	return &Client{base: strings.TrimRight(u.String(), "/"), opts: o}, nil
+	return &Client{servers: to, opts: o}, nil
 }
 
 // Close gives back the connections nobody uses.
@@ -81,26 +84,33 @@ type call struct {
 	wait         time.Duration // the server may take this long on purpose
 }
 
-// do sends a call until it is answered, and decodes the answer.
+// do sends a call until it is answered, and decodes the answer. It pauses before it asks the same server again.
 func do[T any](ctx context.Context, c *Client, r call) (*T, error) {
-	for try := 0; ; try++ {
-		answer, err := once[T](ctx, c, r)
+	asked := 1 // addresses since the last pause
+	for try := 0; ; {
+		turn := c.servers.turn()
+		answer, err := once[T](ctx, c, turn, r)
 		if err == nil {
 			return answer, nil
 		}
-		if try >= c.opts.Retries || ctx.Err() != nil || !r.mayRepeat(err) {
-			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		other := c.servers.leave(ctx, turn, err)
+		switch {
+		case c.opts.Retries < 0 || ctx.Err() != nil || !r.mayRepeat(err):
+		case other && asked < len(c.servers.all):
+			asked++
+			continue
+		case try < c.opts.Retries && sleep(ctx, backOff(try, err)):
+			try, asked = try+1, 1
+			continue
 		}
-		if !sleep(ctx, backOff(try, err)) {
-			return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
-		}
+		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
 	}
 }
 
-func once[T any](ctx context.Context, c *Client, r call) (*T, error) {
+func once[T any](ctx context.Context, c *Client, turn int64, r call) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout+r.wait)
 	defer cancel()
-	resp, err := c.send(ctx, r)
+	resp, err := c.send(ctx, turn, r)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +123,8 @@ func once[T any](ctx context.Context, c *Client, r call) (*T, error) {
 }
 
 // send gives a response whose status is a success; any other is an *Error.
-func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
-	address := c.base + r.path
+func (c *Client) send(ctx context.Context, turn int64, r call) (*http.Response, error) {
+	address := c.servers.at(turn) + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}

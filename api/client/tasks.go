@@ -14,15 +14,22 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Start begins a task. Without an idempotency key it is not sent again once it has reached a server,
-// because that might begin two.
+// Start begins a task. Without an idempotency key it gets one of its own, so that it may be sent again and begins one task.
 func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
+	own := s.IdempotencyKey == ""
+	if own {
+		s.IdempotencyKey = crand.Text()
+	}
 	body, err := encode(s)
 	if err != nil {
 		return nil, fmt.Errorf("starting a task of %s: %w", s.Flow, err)
 	}
-	return do[wire.Started](ctx, c, call{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
-		again: s.IdempotencyKey != "", wait: milliseconds(s.WaitMS)})
+	started, err := do[wire.Started](ctx, c, call{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
+		again: true, wait: milliseconds(s.WaitMS)})
+	if err == nil && own {
+		started.Created = true // whichever of its tries it was
+	}
+	return started, err
 }
 
 // milliseconds is a wait. Longer ones than some minutes are refused by the server; this one is cut so that a Duration can hold it.

@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"time"
 )
 
 // Trust is files of PEM that say whom a client believes over TLS, and how it proves itself. The zero value believes the
@@ -16,9 +18,13 @@ type Trust struct {
 	Cert, Key string // certificate to show to who asks for one, and its key; read for each connection, so they may change
 }
 
-// Transport is the standard library's with that trust.
+// dialTime is how long a host may take to accept a connection.
+const dialTime = 5 * time.Second
+
+// Transport is the standard library's with that trust, which waits less long for a host that is not there.
 func (t Trust) Transport() (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext
 	if t == (Trust{}) {
 		return transport, nil
 	}
@@ -63,14 +69,14 @@ func distrusted(err error) bool {
 	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// trust chooses the HTTP client. Who trusts as everybody does shares the connections of everybody.
-func (o *Options) trust() error {
+// trust chooses the HTTP client. Who knows one server and trusts as everybody does shares the connections of everybody.
+func (o *Options) trust(several bool) error {
 	switch {
 	case o.HTTPClient != nil && o.Trust != (Trust{}):
 		return errors.New("it is either Trust or a client of its own (HTTPClient) that says whom to believe")
 	case o.HTTPClient != nil:
 		return nil
-	case o.Trust == (Trust{}):
+	case o.Trust == (Trust{}) && !several:
 		o.HTTPClient = &http.Client{}
 		return nil
 	}

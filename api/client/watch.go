@@ -16,16 +16,18 @@ import (
 )
 
 // Watch gives a task's events as they happen, from behind an event on ("" = from the beginning), and
-// ends with the task. A connection that breaks off or falls silent is replaced by another one that goes
+// ends with the task. A connection that breaks off or falls silent is replaced by another one, to the next member if there are several, that goes
 // on behind the last event. It ends with an error when the server refuses, or ctx ends.
 func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
 		w := &watcher{c: c, task: task, after: after, yield: yield}
 		for {
-			err := w.connect(ctx)
+			turn := w.c.servers.turn()
+			err := w.connect(ctx, turn)
 			if w.over {
 				return
 			}
+			w.c.servers.leave(ctx, turn, err)
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			} else if !final(err) && sleep(ctx, backOff(w.failures, err)) {
@@ -57,7 +59,7 @@ type watcher struct {
 var errBroken = errors.New("the stream broke off")
 
 // connect follows one connection to its end.
-func (w *watcher) connect(ctx context.Context) error {
+func (w *watcher) connect(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(w.c.opts.Silence, cancel)
@@ -66,7 +68,7 @@ func (w *watcher) connect(ctx context.Context) error {
 	if w.after != "" {
 		header.Set("Last-Event-ID", w.after)
 	}
-	resp, err := w.c.send(ctx, call{method: http.MethodGet, path: taskPath(w.task, "/stream"), header: header})
+	resp, err := w.c.send(ctx, turn, call{method: http.MethodGet, path: taskPath(w.task, "/stream"), header: header})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,9 @@ func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq
 	return func(yield func(Told, error) bool) {
 		w := &allWatcher{c: c, after: maps.Clone(after), yield: yield}
 		for len(w.after) > 0 && !w.over {
-			err := w.connect(ctx)
+			turn := w.c.servers.turn()
+			err := w.connect(ctx, turn)
+			w.c.servers.leave(ctx, turn, err)
 			switch {
 			case w.over || len(w.after) == 0:
 				return
@@ -59,13 +61,13 @@ type allWatcher struct {
 const taskChannel = "task:"
 
 // connect follows one connection to its end.
-func (w *allWatcher) connect(ctx context.Context) error {
+func (w *allWatcher) connect(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(w.c.opts.Silence, cancel)
 	defer silent.Stop()
 	alive := func() { silent.Reset(w.c.opts.Silence) }
-	conn, err := w.c.dial(ctx, alive)
+	conn, err := w.c.dial(ctx, turn, alive)
 	if err != nil {
 		return err
 	}
@@ -95,13 +97,13 @@ func (w *allWatcher) connect(ctx context.Context) error {
 // maxMessage bounds what a server may say at once: an event holds an output and little more.
 const maxMessage = 64 << 20
 
-func (c *Client) dial(ctx context.Context, alive func()) (*websocket.Conn, error) {
+func (c *Client) dial(ctx context.Context, turn int64, alive func()) (*websocket.Conn, error) {
 	opts := &websocket.DialOptions{HTTPClient: c.opts.HTTPClient, HTTPHeader: http.Header{},
 		OnPingReceived: func(context.Context, []byte) bool { alive(); return true }}
 	if c.opts.Token != "" {
 		opts.HTTPHeader.Set("Authorization", "Bearer "+c.opts.Token)
 	}
-	conn, resp, err := websocket.Dial(ctx, c.base+"/v1/ws", opts)
+	conn, resp, err := websocket.Dial(ctx, c.servers.at(turn)+"/v1/ws", opts)
 	if err != nil && resp != nil && resp.StatusCode >= 300 {
 		return nil, readError(resp)
 	}

@@ -119,3 +119,19 @@ func TestAMemberOnSQLiteIsAClusterOfOne(t *testing.T) {
 	require.Equal(t, 1, drained.code)
 	require.Contains(t, drained.stderr, "a store of SQLite has room for one member; several share a store of PostgreSQL")
 }
+
+func TestCommandsGoOnAtTheNextMember(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	nobody := "http://" + l.Addr().String()
+	require.NoError(t, l.Close())
+	server := alongside(t, pgtest.DSN(t), "a")[0]
+	both := nobody + "/api, " + server + "/api/"
+	require.Equal(t, "alive\n", call(t, "health", "--live", "--server", both).stdout)
+	flow := write(t, "upper.yaml", "start: u\nnodes:\n  u: {exec_type: local_func, func: upper, prep: {input_key: $params.text}}\n")
+	done := call(t, "flow", "run", flow, "-p", "text=a", "--server", both)
+	require.Zero(t, done.code, done.stderr)
+	none := call(t, "task", "list", "--server", nobody+","+nobody)
+	require.Equal(t, 1, none.code)
+	require.Contains(t, none.stderr, "no server answers at "+nobody)
+}

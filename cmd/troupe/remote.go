@@ -14,7 +14,7 @@ import (
 
 // remote is the server that flow and task commands speak to.
 type remote struct {
-	Server string `env:"TROUPE_SERVER,SCHEDULER_BASE" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The server (${default})."`
+	Server string `env:"TROUPE_SERVER,SCHEDULER_BASE" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The server (${default}). Several members of a cluster with commas between them: the next one is asked when one cannot be reached."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the server."`
 	trustFlags
 	outputFlag
@@ -22,9 +22,12 @@ type remote struct {
 
 // client speaks to the server. SCHEDULER_BASE ends in the /api of the routes it was meant for.
 func (r *remote) client() (*client.Client, error) {
-	server := strings.TrimSuffix(strings.TrimRight(r.Server, "/"), "/api")
+	servers := strings.Split(r.Server, ",")
+	for i, server := range servers {
+		servers[i] = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(server), "/"), "/api")
+	}
 	// Somebody sits and waits: a server that is not there is to be told within a second.
-	c, err := client.New(server, client.Options{Token: r.Token, Retries: 3, Trust: r.trust()})
+	c, err := client.New(strings.Join(servers, ","), client.Options{Token: r.Token, Retries: 3, Trust: r.trust()})
 	if err != nil {
 		return nil, usageError{err}
 	}
