@@ -178,3 +178,49 @@ func TestHowLongALeaseIsHeldCountsFromTheLastTrouble(t *testing.T) {
 	clock.by.Store(int64(30 * time.Minute))
 	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond, "a renewal came late")
 }
+
+// expectant is a clock that can be put forward, and tells when somebody begins to wait until the lease is held again.
+type expectant struct {
+	ahead
+	begun chan struct{}
+}
+
+func (e *expectant) AfterFunc(d time.Duration, f func()) func() bool {
+	if d == 50*time.Millisecond {
+		select {
+		case e.begun <- struct{}{}:
+		default:
+		}
+	}
+	return e.ahead.AfterFunc(d, f)
+}
+
+// Others may have taken its task over, and begin the job, too.
+func TestAJobInLineDoesNotBeginWhileTheLeaseMayBeSomebodyElses(t *testing.T) {
+	slow := &lagging{Store: model.New(model.Options{}), err: faulty.ErrFailed, asked: make(chan struct{}, 1)}
+	clock := &expectant{begun: make(chan struct{}, 1)}
+	begun, finish := make(chan string, 2), make(chan struct{}, 2)
+	cfg := withFunc(func(_ context.Context, j flow.Job) flow.Report {
+		begun <- j.Task
+		<-finish
+		return flow.Report{}
+	})
+	cfg.Store, cfg.Host.Clock, cfg.Lease = slow, clock, 30*time.Minute
+	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1}
+	th := start(t, cfg)
+	version := th.publish(t, oneJob)
+	ids := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
+	first := <-begun
+	slow.armed.Store(true)
+	<-slow.asked
+	clock.by.Store(int64(2 * time.Hour))
+	finish <- struct{}{}
+	<-clock.begun
+	require.Empty(t, begun, "the second one is held")
+	slow.armed.Store(false)
+	require.NotEqual(t, first, <-begun)
+	finish <- struct{}{}
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -165,7 +166,7 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 	defer f.off.now()
 	job, ctx := f.job(), &f.off
 	m.metrics.dispatched(m.now() - job.EnqueuedAt)
-	if !job.Again || m.begin(ctx, &job) {
+	if m.mayBegin(ctx) && (!job.Again || m.begin(ctx, &job)) {
 		report := carryOut(ctx, carrier, job)
 		// A job that was called off may have failed only because of that: its attempt is over, or it is
 		// carried out again after the next start.
@@ -175,6 +176,20 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 	}
 	f.dispatch = nil // nobody needs the job any more, and its report may wait
 	f.basket.Swap(nil).land(f)
+}
+
+// leaseAgain is how often it is looked whether the lease is held again.
+const leaseAgain = 50 * time.Millisecond
+
+// mayBegin holds a job while somebody else may have the lease, and the job with it. It is false when the job is not to begin any
+// more: it was called off, or the member goes.
+func (m *Member) mayBegin(ctx context.Context) bool {
+	for !m.lease.held() {
+		if m.stopping.Load() || closed(m.Lost()) || !m.pause(leaseAgain) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // begin has it stored that a job which was returned before begins now: so one that ends its member each

@@ -131,10 +131,11 @@ func (f *flight) Job() flow.Job { return f.job() }
 // Over says that the job was withdrawn, or the member goes.
 func (f *flight) Over() bool { return f.off.Err() != nil }
 
-// Begin has a job begin with a relay. Of one that was returned before, this is stored first, and the job sent anew.
+// Begin has a job begin with a relay. Of one that was returned before, this is stored first, and the job sent anew; so is one
+// that comes while somebody else may have the lease.
 func (f *flight) Begin() bool {
 	job, w := f.job(), f.way.(*ferry)
-	if job.Again && !f.noted {
+	if job.Again && !f.noted || !w.m.lease.held() {
 		w.m.background(func() { w.note(f, job) })
 		return false
 	}
@@ -146,14 +147,14 @@ func (f *flight) Begin() bool {
 	return true
 }
 
-// note has it stored that a job begins.
+// note waits until the lease is held, and has it stored that a job begins.
 func (w *ferry) note(f *flight, job flow.Job) {
-	if !w.m.begin(&f.off, &job) {
+	if !w.m.mayBegin(&f.off) || job.Again && !f.noted && !w.m.begin(&f.off, &job) {
 		f.off.now()
 		f.Land(flow.Report{Lost: true})
 		return
 	}
-	f.noted = true
+	f.noted = job.Again
 	w.relay.Send([]Passage{f})
 }
 
