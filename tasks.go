@@ -68,11 +68,7 @@ type Result struct {
 
 // Wait waits until a task has ended. A task that failed or was canceled is no error of Wait.
 func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
-	member, err := e.Member(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := member.Await(ctx, task); err != nil {
+	if err := e.await(ctx, task); err != nil {
 		return nil, err
 	}
 	view, err := e.reader.View(ctx, task)
@@ -80,6 +76,19 @@ func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 		return nil, err
 	}
 	return &Result{Status: view.State.Status, Error: view.State.Error, Value: view.State.Result()}, nil
+}
+
+// await asks again when the member that it asked was lost meanwhile.
+func (e *Engine) await(ctx context.Context, task string) error {
+	for {
+		member, err := e.Member(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err = member.Await(ctx, task); err == nil || ctx.Err() != nil || !e.reborn(member) {
+			return err
+		}
+	}
 }
 
 // Signal sets a key of a task's shared state and wakes whoever waits for it.

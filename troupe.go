@@ -10,6 +10,9 @@
 // Promises: a task that Start has answered for survives the death of the process at any moment; a
 // handler may be called more than once for one attempt, but an attempt is applied exactly once; the
 // first Start, Wait or Serve takes up the tasks that were under way, so register handlers before it.
+// A member of a cluster whose process stood still for longer than its lease was fenced by the others: it
+// joins again by itself as a new incarnation, its handlers' contexts end, and who is in Wait waits on.
+// What is asked in the moments between is answered as busy. Only Serve ends with an error.
 // The command troupe is flags around this package.
 package troupe
 
@@ -64,6 +67,9 @@ type Engine struct {
 	serves bool // the API listens, and answers soon
 	member *actors.Member
 	asked  atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
+	ctx    context.Context               // until it is closed
+	end    context.CancelFunc
+	work   sync.WaitGroup // of those who see to lives of the member
 }
 
 // Open opens the store. Work begins with the first Start, Wait or Serve.
@@ -93,6 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	newest := persistence.Newest(store, time.Now)
 	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), functions: funcs.New(), tls: certificates}
 	newest.Changed = e.flowChanged
+	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)
 	return e, nil
 }
@@ -109,10 +116,8 @@ func (e *Engine) HandleJSON(name string, h func(ctx context.Context, job Job) (j
 func (e *Engine) Member(ctx context.Context) (engine.Engine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.member == nil {
-		if err := e.start(ctx); err != nil {
-			return nil, err
-		}
+	if err := e.live(ctx); err != nil {
+		return nil, err
 	}
 	return *e.asked.Load(), nil
 }
@@ -201,12 +206,14 @@ func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
 }
 
 // Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
-// what it owns before it stops to answer, and takes nothing any more: what is left for it is Close.
+// what it owns before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
+// answer with an error.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	l, err := e.listen(l)
 	if err != nil {
 		return err
 	}
+	defer e.unserve()
 	asked, err := e.Member(ctx)
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -253,8 +260,18 @@ func (e *Engine) listen(l net.Listener) (_ net.Listener, err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.lost() {
+		e.bury()
+	}
 	e.serves = true
 	return l, nil
+}
+
+// unserve says that the API listens no longer.
+func (e *Engine) unserve() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.serves = false
 }
 
 func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
@@ -281,6 +298,14 @@ const closeGrace = 10 * time.Second
 // Close stops taking work, hands over what the member owns, lets running jobs finish for a while, puts tasks to rest and
 // closes the store.
 func (e *Engine) Close() error {
+	e.end()
+	err := e.leave()
+	e.work.Wait()
+	return errors.Join(err, e.store.Close())
+}
+
+// leave has the member go.
+func (e *Engine) leave() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.member != nil {
@@ -288,7 +313,7 @@ func (e *Engine) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	return errors.Join(e.stop(ctx), e.store.Close())
+	return e.stop(ctx)
 }
 
 // stop ends what was started.

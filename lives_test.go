@@ -1,0 +1,122 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// incarnation is the life that the member has now.
+func (e *Engine) incarnation() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.member == nil {
+		return ""
+	}
+	return e.member.Incarnation()
+}
+
+// fence ends a member's life, as others would after its host stood still for longer than its lease.
+func fence(t *testing.T, store string, incarnation string) {
+	t.Helper()
+	s, err := OpenStore(t.Context(), store)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	for fenced := false; !fenced; {
+		_, err := s.Renew(t.Context(), incarnation, 0)
+		require.NoError(t, err)
+		fenced, err = s.Fence(t.Context(), incarnation)
+		require.NoError(t, err)
+	}
+}
+
+const jobThenSignal = `{"start":"a","nodes":{
+	"a":{"exec_type":"local_func","func":"job","post":{"output_key":"done"}},
+	"b":{"kind":"approval","params":{"approval_key":"$shared.ok"}}},
+	"edges":[{"from":"a","action":"default","to":"b"}]}`
+
+func TestAMemberInAProgramThatWasFencedLivesAgain(t *testing.T) {
+	store := pgtest.DSN(t)
+	e, err := Open(t.Context(), Config{Store: store})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	begun := make(chan int64, 10)
+	var times atomic.Int64
+	e.Handle("job", func(ctx context.Context, _ Job) (any, error) {
+		n := times.Add(1)
+		begun <- n
+		if n == 1 {
+			<-ctx.Done()
+		}
+		return 1, nil
+	})
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(jobThenSignal)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	id, err := e.Start(ctx, "f", nil)
+	require.NoError(t, err)
+	waited := make(chan error, 1)
+	go func() {
+		result, err := e.Wait(ctx, id)
+		if err == nil {
+			require.EqualValues(t, "completed", result.Status)
+		}
+		waited <- err
+	}()
+	<-begun
+	first := e.incarnation()
+	fence(t, store, first)
+	<-begun // nobody has asked it for anything: it goes on by itself
+	require.NotEqual(t, first, e.incarnation())
+	require.Eventually(t, func() bool { return e.cursor(t, id) == "b" }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, e.Signal(ctx, id, "ok", json.RawMessage("true")))
+	require.NoError(t, <-waited, "who waited from before waits on")
+	c, err := e.store.Cluster(ctx)
+	require.NoError(t, err)
+	require.Len(t, c.Members, 2)
+}
+
+func TestAMemberThatServedAndWasFencedLivesAgainWhenItIsAsked(t *testing.T) {
+	store := pgtest.DSN(t)
+	e, err := Open(t.Context(), Config{Store: store, Listen: "127.0.0.1:0"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	require.NoError(t, e.Publish(t.Context(), "f", waitsFor("a")))
+	served := make(chan error)
+	go func() { served <- e.Serve(t.Context(), nil) }()
+	require.Eventually(t, func() bool { return e.incarnation() != "" }, 30*time.Second, 10*time.Millisecond)
+	first := e.incarnation()
+	fence(t, store, first)
+	require.ErrorContains(t, <-served, "the member was fenced off")
+	require.Equal(t, first, e.incarnation(), "the program is told, and says what happens next")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	id, err := e.Start(ctx, "f", nil)
+	require.NoError(t, err)
+	require.NotEqual(t, first, e.incarnation())
+	require.NoError(t, e.Cancel(ctx, id))
+}
+
+func TestAMemberThatIsClosedDoesNotLiveAgain(t *testing.T) {
+	store := pgtest.DSN(t)
+	e, err := Open(t.Context(), Config{Store: store})
+	require.NoError(t, err)
+	_, err = e.Member(t.Context())
+	require.NoError(t, err)
+	fence(t, store, e.incarnation())
+	require.NoError(t, e.Close())
+	s, err := OpenStore(t.Context(), store)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	c, err := s.Cluster(t.Context())
+	require.NoError(t, err)
+	for _, m := range c.Members {
+		require.NotZero(t, m.FencedAt, "it has left whatever it was")
+	}
+}
