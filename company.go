@@ -144,6 +144,7 @@ func (c *company) answer(ctx context.Context) {
 		c.service.ServeHTTP(w, r)
 	})
 	srv := &http.Server{Handler: members, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second,
+		HTTP2:    &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelWarn), BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() { _ = srv.Close() })() // whoever is connected hears that it is gone
 	serve := srv.Serve

@@ -38,6 +38,7 @@ type Config struct {
 	Connections int           // open ones at once; half of the file descriptors that this process may have
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
 	ReadTimeout time.Duration // for one whole request, and for each part of its answer to be read; streams and long polls lift the first; 30 s
+	Silence     time.Duration // after which a client of HTTP/2 is asked for a sign of life, and how long that may take; 10 s
 	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
 
 	Collectors []prometheus.Collector // what /metrics shows beside the shell's own
@@ -47,6 +48,7 @@ func (c Config) orDefault() Config {
 	c.Member = c.Member.OrDefault()
 	c.IdleTimeout = cmp.Or(max(c.IdleTimeout, 0), 2*time.Minute)
 	c.ReadTimeout = cmp.Or(max(c.ReadTimeout, 0), 30*time.Second)
+	c.Silence = cmp.Or(max(c.Silence, 0), 10*time.Second)
 	c.Grace = cmp.Or(max(c.Grace, 0), 10*time.Second)
 	return c
 }
@@ -209,6 +211,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       s.cfg.IdleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.cfg.Silence, PingTimeout: s.cfg.Silence},
 		ErrorLog:          log.New(s.refused, "", 0),
 		BaseContext: func(net.Listener) context.Context {
 			return stays.With(context.Background())
