@@ -49,6 +49,8 @@ const (
 	portion = 64
 	// breath is between two looks, however many hints there are.
 	breath = 10 * time.Millisecond
+	// longBreath is between two looks for those who cannot reach an owner: they ask again and again.
+	longBreath = 100 * time.Millisecond
 )
 
 // Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and tells the member
@@ -56,7 +58,8 @@ const (
 type Keeper struct {
 	cfg    KeeperConfig
 	me     string
-	wake   chan struct{}
+	wake   chan struct{} // something has changed
+	asked  chan struct{} // somebody wants to know whether something has
 	ended  chan struct{}
 	work   group
 	view   atomic.Pointer[View]
@@ -97,7 +100,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	}
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
+		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
 		held: map[int]bool{}, gone: map[string]bool{},
 	}
 	k.work.host = &k.cfg.Host
@@ -136,49 +139,67 @@ func (k *Keeper) tell(err error) {
 	k.failing = err != nil
 }
 
-// wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than that breath
-// allows, or when a handover is over.
+// wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
+// when a handover is over.
 func (k *Keeper) wait(ctx context.Context, again time.Duration) {
-	if early := k.idle(ctx, again, k.wake, k.cfg.Hints); early > 0 {
-		k.idle(ctx, early, nil, nil)
+	for due := k.cfg.Host.now().Add(again); ; {
+		breath, over := k.idle(ctx, due.Sub(k.cfg.Host.now()))
+		if may := k.looked.Add(breath); may.Before(due) {
+			due = may
+		}
+		if over || !k.cfg.Host.now().Before(due) {
+			break
+		}
 	}
 	if h := k.handing; h != nil && closed(h.done) {
 		k.over(h)
 	}
 }
 
-// idle lets a while pass, or less when ctx ends, a handover is over or somebody asks to look. Then it tells how much
-// too early that is.
-func (k *Keeper) idle(ctx context.Context, d time.Duration, wake, hints <-chan struct{}) (early time.Duration) {
-	over, stop := k.cfg.Host.timer(d)
+// idle lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
+// last look he may.
+func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
+	up, stop := k.cfg.Host.timer(d)
 	defer stop()
 	var handed chan struct{}
 	if k.handing != nil {
 		handed = k.handing.done
 	}
 	k.cfg.Host.park(func() bool {
-		return closed(over) || ctx.Err() != nil || closed(handed) || len(wake) > 0 || len(hints) > 0
+		return closed(up) || ctx.Err() != nil || closed(handed) || len(k.wake) > 0 || len(k.asked) > 0 || len(k.cfg.Hints) > 0
 	})
+	changed := false
 	select {
-	case <-over:
+	case <-up:
 	case <-ctx.Done():
 	case <-handed:
-	case <-wake:
-	case <-hints:
+	case <-k.wake:
+		changed = true
+	case <-k.cfg.Hints:
+		changed = true
+	case <-k.asked:
 	}
-	take(wake) // the look to come is for everybody
-	take(hints)
-	if ctx.Err() != nil || closed(handed) {
-		return 0
+	// Nothing depends on which it was of those that there were.
+	for _, c := range []<-chan struct{}{k.wake, k.cfg.Hints} {
+		changed = take(c) || changed
 	}
-	return breath - k.cfg.Host.now().Sub(k.looked)
+	take(k.asked)
+	switch {
+	case closed(up) || ctx.Err() != nil || closed(handed):
+		return 0, true
+	case changed:
+		return breath, false
+	}
+	return longBreath, false
 }
 
-// take takes what waits in a channel, if there is something.
-func take(c <-chan struct{}) {
+// take takes what waits in a channel, and says whether there was something.
+func take(c <-chan struct{}) bool {
 	select {
 	case <-c:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -391,18 +412,13 @@ func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	return k.newer
 }
 
-// Look has the keeper look soon. It does not wait.
-func (k *Keeper) Look() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+// Look has the keeper look soon, for somebody who hopes for a newer view. It does not wait.
+func (k *Keeper) Look() { token(k.asked) }
 
 // Pulse is what a renewal of the lease told.
 func (k *Keeper) Pulse(p persistence.Pulse) {
 	if p.Generation != k.Current().Generation {
-		k.Look()
+		token(k.wake)
 	}
 }
 
@@ -439,7 +455,7 @@ func (k *Keeper) drain(ctx context.Context) error {
 		return err
 	}
 	k.cfg.Announce()
-	k.Look()
+	token(k.wake)
 	return nil
 }
 

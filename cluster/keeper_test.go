@@ -174,6 +174,27 @@ func TestHintsInCrowdsAreOneLook(t *testing.T) {
 	})
 }
 
+func TestCallersThatLookForAnOwnerLookTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.cluster("a")[0]
+		time.Sleep(10*time.Second + time.Millisecond)
+		before := a.link.count("Cluster")
+		for range 10_000 {
+			a.keeper.Look()
+			time.Sleep(time.Millisecond)
+		}
+		looks := a.link.count("Cluster") - before
+		require.LessOrEqual(t, looks, int64(101))
+		require.GreaterOrEqual(t, looks, int64(95))
+		time.Sleep(50 * time.Millisecond)
+		before = a.link.count("Cluster")
+		a.keeper.Look()
+		a.hint()
+		time.Sleep(time.Millisecond)
+		require.Equal(t, before+1, a.link.count("Cluster"), "who has heard something does not wait for that")
+	})
+}
+
 func TestAHandoverThatFailsIsTriedAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.cluster("a")[0]

@@ -143,3 +143,17 @@ func TestAPollIsAnsweredWhereItIsAsked(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(time.Hour), s.members["b"].router.Now(), time.Minute)
 	require.NoError(t, s.members["b"].router.Ready())
 }
+
+func TestWhoWaitsLongForAnOwnerAsksLessOften(t *testing.T) {
+	var p pauses
+	now := time.Unix(0, 0)
+	asked := 0
+	for ; now.Before(time.Unix(0, 0).Add(time.Hour)); asked++ {
+		pause := p.next(now)
+		if now.Before(time.Unix(0, 0).Add(time.Minute)) {
+			require.LessOrEqual(t, pause, 500*time.Millisecond)
+		}
+		now = now.Add(pause)
+	}
+	require.Less(t, asked, 130+720)
+}

@@ -198,16 +198,35 @@ func again(err error) bool {
 const (
 	firstPause = 10 * time.Millisecond
 	mostPause  = 500 * time.Millisecond
+	// latePause is the longest one of who has tried for longer than eagerFor, as those do who wait for the end of a task. Each
+	// time they also ask the store.
+	latePause = 5 * time.Second
+	eagerFor  = time.Minute
 )
 
 // pauses are those of one caller, each twice as long as the one before.
-type pauses struct{ last time.Duration }
+type pauses struct {
+	begun time.Time
+	last  time.Duration
+}
+
+// next is how long the next one is.
+func (p *pauses) next(now time.Time) time.Duration {
+	if p.begun.IsZero() {
+		p.begun = now
+	}
+	most := mostPause
+	if now.Sub(p.begun) > eagerFor {
+		most = latePause
+	}
+	p.last = min(max(2*p.last, firstPause), most)
+	return p.last
+}
 
 // pause has a newer view looked for, and waits for one, or for a while. False: ctx has ended, or the router.
 func (r *Router) pause(ctx context.Context, p *place, seen int64, of *pauses) bool {
-	of.last = min(max(2*of.last, firstPause), mostPause)
 	p.views.Look()
-	over, stop := r.cfg.Host.timer(of.last)
+	over, stop := r.cfg.Host.timer(of.next(r.cfg.Host.now()))
 	defer stop()
 	changed := p.views.Changed(seen)
 	r.cfg.Host.park(func() bool { return closed(over) || closed(changed) || ctx.Err() != nil || r.ctx.Err() != nil })
