@@ -148,7 +148,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if e.company, err = e.newCompany(ctx); err != nil {
 		return err
 	}
-	cfg.Cluster, cfg.URL, cfg.Gossip = e.cfg.Cluster, e.company.url, e.company.gossip.Address()
+	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.company.url, e.company.gossip.Address(), e.company.id.Seal()
 	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, e.heard
 	e.reach(e.company.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {

@@ -25,6 +25,8 @@ type Config struct {
 	// Cluster it belongs to, by name; URL, where its other members reach this one, and Gossip, where its gossip is heard
 	// (host and port). The store tells them of all three, and of the Version of the program.
 	Cluster, URL, Gossip, Version string
+	// Seal is the same for members who have the same secret; others are refused by the store.
+	Seal string
 	// Others reaches what other members own and carry; nil = there are none, and the member owns all tasks. With it, a
 	// member whose store others can use too owns none until Gain.
 	Others Others
@@ -141,7 +143,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
 	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]bool{}}
-	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, TTL: cfg.Lease})
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, TTL: cfg.Lease})
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)
 	}

@@ -13,7 +13,7 @@ type Members interface {
 	// Join makes a new incarnation with a lease. Where only one member can live (Locked) it waits until the lease of a
 	// silent predecessor has run out, fences it and owns every shard; a predecessor that renews meanwhile is ErrTaken,
 	// wrapped in a text that names it. Elsewhere the new one lives beside the others and owns nothing yet. The first
-	// to join a store names its cluster; one of another name is ErrStranger. Journals are written in the newest format that
+	// to join a store names its cluster; one of another name, or of another seal than those who live, is ErrStranger. Journals are written in the newest format that
 	// all know who live: one who does not know it, or does without it, is ErrFormat.
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
 	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
@@ -52,6 +52,7 @@ type Joining struct {
 	Gossip  string // host and port where its gossip is heard; "" = nowhere
 	Version string // of the program, for people; "" = not known
 	Format  int    // of journals, the newest that it reads and writes; at least 1
+	Seal    string // follows from the secret of the cluster, and does not tell it; those who live have the same
 	TTL     time.Duration
 }
 
@@ -85,6 +86,11 @@ type MemberRow struct {
 // Over says whether its lease has run out. One that runs for much longer than it was renewed for was renewed before the
 // store's clock was put back: its member has had the time to renew it again.
 func (m MemberRow) Over(now int64) bool { return m.Until <= now || m.TTL > 0 && m.Until > now+2*m.TTL }
+
+// Unsealed is what a member is told that has another secret than those who live.
+func Unsealed() error {
+	return fmt.Errorf("%w: its members have another secret: give all of them the same --cluster-secret-file, or none of them any", ErrStranger)
+}
 
 // Fits says whether a member may join which reads and writes journals up to a format, where they are written in another,
 // 0 = there are none. Alone it need not think of others.

@@ -254,6 +254,11 @@ func TestStrangersAreRefusedLoggedOnceAndChangeNothing(t *testing.T) {
 			require.Error(t, p.Wait(patience))
 			c.hears(t, "intruder", "the store belongs to another cluster")
 		}, ""},
+		{"another secret on the same store", func(t *testing.T) {
+			p := stranger("secretive", c.dsn, "castle", keys{c.files.gossip, c.write("other-secret", key())})
+			require.Error(t, p.Wait(patience))
+			c.hears(t, "secretive", "its members have another secret")
+		}, ""},
 		{"no secret", func(t *testing.T) {
 			refused(t, friend, 401, "the secret of the cluster is wrong or missing", first+deliver, castleToken, nil)
 		}, "the secret of the cluster is wrong or missing"},

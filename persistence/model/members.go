@@ -22,7 +22,15 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 		return "", persistence.Stranger(s.cluster, j.Cluster)
 	}
 	now, last := s.now(), int64(0)
-	alone := !slices.ContainsFunc(s.members, func(m *persistence.MemberRow) bool { return m.FencedAt == 0 && m.Until > now })
+	alone := true
+	for i, m := range s.members {
+		if m.FencedAt != 0 || m.Until <= now {
+			continue
+		}
+		if alone = false; s.seals[i] != j.Seal {
+			return "", persistence.Unsealed()
+		}
+	}
 	if err := persistence.Fits(s.format, j.Format, alone); err != nil {
 		return "", err
 	}
@@ -31,7 +39,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	}
 	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version, Format: j.Format,
 		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds(), TTL: j.TTL.Milliseconds()}
-	s.members = append(s.members, m)
+	s.members, s.seals = append(s.members, m), append(s.seals, j.Seal)
 	s.changed()
 	return m.Incarnation, nil
 }

@@ -26,6 +26,7 @@ type store struct {
 	generation int64
 	format     int                      // that journals are written in
 	members    []*persistence.MemberRow // in order of joining
+	seals      []string                 // of the members
 	owners     [persistence.Shards]string
 	tasks      map[string]*task
 	logs       map[string]*log

@@ -35,16 +35,17 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	incarnation := rand.Text()
 	var name string
 	var written int
-	var alone bool
+	var alone, sealed bool
 	var batch pgx.Batch
 	batch.Queue("SELECT pg_advisory_xact_lock($1)", joining)
 	batch.Queue(lockCluster)
-	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE coalesce(name, $1) = $1 AND "+fits("$2"), j.Cluster, j.Format)
+	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE coalesce(name, $1) = $1 AND "+fits("$2", "$3"), j.Cluster, j.Format, j.Seal)
 	batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
-	batch.Queue("SELECT NOT " + othersLive).QueryRow(func(row pgx.Row) error { return row.Scan(&alone) })
-	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, format, era, joined_at)
-		SELECT $1, $2, $3, $4, $5, $7, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6 AND `+fits("$7"),
-		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format)
+	batch.Queue("SELECT NOT "+othersLive("")+", NOT "+othersLive(" AND seal <> $1"), j.Seal).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&alone, &sealed) })
+	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
+		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6 AND `+fits("$7", "$8"),
+		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format, j.Seal)
 	batch.Queue("INSERT INTO leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
 	batch.Queue(formatKnown)
@@ -54,18 +55,23 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	case err != nil:
 	case name != j.Cluster:
 		err = persistence.Stranger(name, j.Cluster)
+	case !sealed:
+		err = persistence.Unsealed()
 	default:
 		err = persistence.Fits(written, j.Format, alone)
 	}
 	return incarnation, wrap("join", err)
 }
 
-// othersLive asks for members whose leases run.
-const othersLive = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + ")"
+// othersLive asks for members whose leases run, of some kind.
+func othersLive(kind string) string {
+	return "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
+}
 
-// fits is persistence.Fits of the member that joins.
-func fits(format string) string {
-	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive + ")"
+// fits is persistence.Fits of the member that joins, which has the seal of the others.
+func fits(format, seal string) string {
+	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
+		" AND NOT " + othersLive(" AND seal <> "+seal)
 }
 
 // forgotten is how long the row of a member is kept that has gone.

@@ -71,6 +71,26 @@ var many = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, []error{nil, nil}, answers)
 	}},
+	{"who has another secret is refused as long as others live", func(w *world) {
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		join := func(seal string) (string, error) {
+			return w.Join(w.ctx(), persistence.Joining{Name: "member", Seal: seal, TTL: time.Hour})
+		}
+		a, err := join("ours")
+		require.NoError(w, err)
+		b, err := join("ours")
+		require.NoError(w, err)
+		before := w.cluster()
+		_, err = join("theirs")
+		require.ErrorIs(w, err, persistence.ErrStranger)
+		require.ErrorContains(w, err, "its members have another secret")
+		after := w.cluster()
+		require.Equal(w, []any{before.Generation, before.Members}, []any{after.Generation, after.Members}, "nothing was changed")
+		require.NoError(w, w.Leave(w.ctx(), a))
+		w.expire(b)
+		w.me, err = join("theirs")
+		require.NoError(w, err)
+	}},
 	{"journals are written in the newest format that all know who live", func(w *world) {
 		require.NoError(w, w.Leave(w.ctx(), w.me))
 		refused := func(format int) error {

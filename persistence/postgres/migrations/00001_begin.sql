@@ -21,6 +21,7 @@ CREATE TABLE members (
 	gossip      text   NOT NULL,
 	version     text   NOT NULL, -- of the program
 	format      integer NOT NULL, -- of journals, the newest that it reads and writes
+	seal        text   NOT NULL, -- of the secret that it proves itself with
 	joined_at   bigint NOT NULL,
 	era         bigint NOT NULL, -- that of the cluster, as long as the member may write
 	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write
