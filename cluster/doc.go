@@ -21,7 +21,8 @@
 //   - What is asked of a Router is answered by the member that owns the task, wherever that is. What is sent again has the same
 //     request id, so it has no second effect. A member that cannot be asked is tried until the caller's deadline.
 //   - A question that takes long, and a member that hangs, hold up nobody else. What waits to be sent is bounded.
-//   - A member answers only for its own incarnation, in its own cluster, and only who has the cluster's secret.
+//   - A member answers only for its own incarnation, in its own cluster, and only who proves to have the cluster's secret; it asks
+//     only who proves the same. The secret does not travel, and a proof is good once.
 //
 // Everything that is started here ends with its Close, or with the context it was given.
 package cluster
