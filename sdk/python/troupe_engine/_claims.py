@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ._transport import Transport, encode
+from ._transport import Transport, encode, part
 from .errors import TroupeError
 from .job import Job
 
@@ -15,6 +15,7 @@ MOST_CLAIMS = 500  # that one request is about
 SHORTEST_BEAT = 0.02  # seconds
 NOTE_PAUSE = 0.25  # seconds between two notes of a job
 PARTING_TIME = 2.0  # seconds for what is said at the end
+LONGEST_BEAT = 30.0  # seconds that a heartbeat may take, unless a claim would run out meanwhile
 
 
 class Claim:
@@ -24,7 +25,8 @@ class Claim:
         self.job = Job(told)
         self.token: str = told["token"]
         self.params_key: str = told.get("params_key") or ""
-        self.every = max(min((told.get("lease_ms") or 60_000) / 3000, heartbeat), SHORTEST_BEAT)
+        self.patience = (told.get("lease_ms") or 60_000) / 3000  # how long a heartbeat may take: two more are to be in time
+        self.every = max(min(self.patience, heartbeat), SHORTEST_BEAT)
         self.beat_at = time.monotonic() + self.every
         self.note: Optional[str] = None  # what is to be told
         self.note_at = 0.0
@@ -153,13 +155,14 @@ class Claims:
     def _beat(self, due: List[Tuple[Claim, Dict[str, str]]]) -> None:
         """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least."""
         body = encode({"load": len(self), "claims": [held for _, held in due]})
+        patience = min(LONGEST_BEAT, *(claim.patience for claim, _ in due))
         try:
-            answer = self._transport.call("POST", self._path + "/heartbeat", body)
-        except TroupeError as e:
+            answer = self._transport.call("POST", self._path + "/heartbeat", body, timeout=patience)
+            canceled = {str(job) for job in part(answer, "canceled", list)}
+        except Exception as e:  # whatever it is, the next beat is to come
             if not self._closed:
                 self._logger.warning("the claims of %d jobs could not be prolonged: %s", len(due), e)
             return
-        canceled = set(answer["canceled"])
         for claim, held in due:
             if held["job"] in canceled:
                 self.cancel(claim)

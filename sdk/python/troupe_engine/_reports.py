@@ -7,7 +7,7 @@ import queue
 import threading
 from typing import Any, Callable, Dict, List, Optional
 
-from ._transport import Backoff, Transport, encode
+from ._transport import Backoff, Transport, encode, part
 from .errors import ProblemError, TroupeError, of_problem
 from .job import Job, failure_of, log_of
 
@@ -88,7 +88,7 @@ class Reporter:
     def _deliver(self, batch: List[Delivery]) -> None:
         backoff = Backoff()
         while batch and not self._closed.is_set():
-            error: Optional[TroupeError] = None
+            error: Optional[Exception] = None
             try:
                 batch, error = self._try(batch)
             except ProblemError as e:
@@ -97,7 +97,7 @@ class Reporter:
                         self._deliver([delivery])
                     return
                 error, batch = e, [d for d in batch if self._again(d, e)]
-            except TroupeError as e:
+            except Exception as e:  # whatever it is, the results are to be delivered
                 error = e
             if batch and error is not None:
                 if backoff.fresh:
@@ -107,10 +107,10 @@ class Reporter:
     def _try(self, batch: List[Delivery]) -> "tuple[List[Delivery], Optional[ProblemError]]":
         """Sends a batch and gives what of it has to be sent again."""
         answer = self._transport.call("POST", self._path + "/reports", b'{"reports":[' + b",".join(d.body for d in batch) + b"]}")
+        problems = self._problems(answer, len(batch))
         again: List[Delivery] = []
         last: Optional[ProblemError] = None
-        for delivery, item in zip(batch, answer["items"]):
-            problem = item.get("problem")
+        for delivery, problem in zip(batch, problems):
             if problem is None:
                 delivery.done()
                 continue
@@ -119,6 +119,16 @@ class Reporter:
                 again.append(delivery)
                 last = error
         return again, last
+
+    def _problems(self, answer: Any, count: int) -> "List[Optional[Dict[str, Any]]]":
+        """What the member says of each report; None = it took it. All of it is read before anything is believed."""
+        items = part(answer, "items", list)
+        if len(items) != count:
+            raise TroupeError(f"a member has answered {len(items)} reports of {count}")
+        problems = [item.get("problem") for item in items if isinstance(item, dict)]
+        if len(problems) != count or any(p is not None and not isinstance(part(p, "status", int), int) for p in problems):
+            raise TroupeError(f"this is not what a member answers to reports: {str(items)[:200]}")
+        return problems
 
     def _again(self, delivery: Delivery, error: ProblemError) -> bool:
         """Says whether a report that was refused is to be sent (as a failure, perhaps) again."""

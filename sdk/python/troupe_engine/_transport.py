@@ -10,9 +10,11 @@ import socket
 import ssl
 import threading
 import urllib.parse
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from .errors import ProblemError, TroupeError, UnreachableError, refusal
+
+Part = TypeVar("Part")
 
 Servers = Union[str, Sequence[str], None]
 
@@ -31,6 +33,14 @@ class BrokenOff(TroupeError):
 def encode(value: Any) -> bytes:
     """JSON as it is sent: what is no JSON (NaN, say) is refused."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+
+
+def part(answer: Any, name: str, kind: "type[Part]") -> "Part":
+    """A part of an answer that every member gives. Whatever else may answer in its place is no reason to give up."""
+    found = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(found, kind):
+        raise TroupeError(f"this is not what a member answers, there is no {name} in it: {str(answer)[:200]}")
+    return found
 
 
 def segment(text: str) -> str:
@@ -97,6 +107,7 @@ class Address:
         self._context = context
         self._lock = threading.Lock()
         self._idle: List[http.client.HTTPConnection] = []
+        self._closed = False  # what comes back later is not kept
 
     def open(self, patience: float) -> http.client.HTTPConnection:
         while True:
@@ -121,14 +132,14 @@ class Address:
 
     def keep(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            if connection.sock is not None and len(self._idle) < MOST_IDLE:
+            if connection.sock is not None and not self._closed and len(self._idle) < MOST_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
 
     def close(self) -> None:
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle, self._idle, self._closed = self._idle, [], True
         for connection in idle:
             connection.close()
 

@@ -17,7 +17,7 @@ from ._claims import PARTING_TIME, Claim, Claims
 from ._hands import Hands
 from ._params import LargeParams
 from ._reports import SENDERS, Reporter, failure_report, output_report
-from ._transport import Backoff, Breaker, BrokenOff, Servers, Transport, encode, segment
+from ._transport import Backoff, Breaker, BrokenOff, Servers, Transport, encode, part, segment
 from .errors import NotFoundError, TroupeError
 from .job import Handler
 
@@ -171,15 +171,16 @@ class Worker:
             try:
                 body = encode({"load": len(self._claims)})
                 answer = self._transport.call("POST", self._path + "/heartbeat", body, breaker=self._announcing)
+                known = part(answer, "registered", bool)
             except BrokenOff:
                 return
-            except TroupeError as e:
+            except Exception as e:  # whatever it is, signs of life go on
                 if not failing:
                     self._logger.warning("no member hears from this worker, trying on: %s", e)
                 failing = True
                 continue
             failing = False
-            if not answer["registered"]:
+            if not known:
                 registered = self._register()
 
     def _register(self) -> bool:
@@ -192,7 +193,7 @@ class Worker:
                 return True
             except BrokenOff:
                 return False
-            except TroupeError as e:
+            except Exception as e:  # whatever it is, it may be over soon
                 if not failing:
                     self._logger.warning("the worker is not registered yet, trying on: %s", e)
                 failing = True
@@ -217,7 +218,7 @@ class Worker:
                 jobs = self._ask(min(room, MOST_JOBS))
             except BrokenOff:
                 return
-            except TroupeError as e:
+            except Exception as e:  # whatever it is, jobs are asked for again
                 if backoff.fresh:
                     self._logger.warning("no member gives jobs, trying on: %s", e)
                 self._stopping.wait(backoff.pause(e))
@@ -238,7 +239,11 @@ class Worker:
         ask: Dict[str, Union[int, List[str]]] = {"services": sorted(self._handlers), "labels": self._labels, "max": most,
                                                  "wait_ms": int(self._wait * 1000)}
         answer = self._transport.call("POST", self._path + "/poll", encode(ask), wait=self._wait, breaker=self._poll)
-        return [Claim(told, self._heartbeat) for told in answer["jobs"]]
+        claims = [Claim(told, self._heartbeat) for told in part(answer, "jobs", list)]
+        for claim in claims:
+            if claim.job.service not in self._handlers:
+                raise TroupeError(f"a member gave a job of the service {claim.job.service!r}, which was not asked for")
+        return claims
 
     def _take(self, claims: List[Claim]) -> None:
         for claim in claims:

@@ -10,6 +10,7 @@ const mostClaims = 500; // that one request is about
 const shortestBeat = 20;
 const notePause = 250; // between two notes of a job
 const defaultLease = 60_000;
+const longestBeat = 30_000; // that a heartbeat may take, unless a claim would run out meanwhile
 
 /** How long what is said at the end may take. */
 export const partingTime = 2_000;
@@ -25,6 +26,7 @@ export class Claim {
   readonly job: Job;
   readonly token: string;
   readonly paramsKey: string | undefined;
+  readonly patienceMs: number; // that a heartbeat may take: two more are to be in time
   readonly everyMs: number; // between heartbeats
   beatAt: number;
   note: string | undefined; // what is to be told
@@ -37,7 +39,8 @@ export class Claim {
     this.job = new Job(told, text, (note) => noted(this, note));
     this.token = told.token;
     this.paramsKey = told.params_key;
-    this.everyMs = Math.max(Math.min((told.lease_ms || defaultLease) / 3, heartbeatMs), shortestBeat);
+    this.patienceMs = (told.lease_ms || defaultLease) / 3;
+    this.everyMs = Math.max(Math.min(this.patienceMs, heartbeatMs), shortestBeat);
     this.beatAt = performance.now() + this.everyMs;
   }
 
@@ -145,8 +148,9 @@ export class Claims {
   /** Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. */
   async #beat(due: [Claim, Held][]): Promise<void> {
     const body = encode({ load: this.size, claims: due.map(([, held]) => held) });
+    const timeoutMs = Math.min(longestBeat, ...due.map(([claim]) => claim.patienceMs));
     try {
-      const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body, signal: this.#closing.signal });
+      const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body, timeoutMs, signal: this.#closing.signal });
       const canceled = new Set(answer.canceled);
       for (const [claim, held] of due) if (canceled.has(held.job)) claim.cancel();
     } catch (e) {

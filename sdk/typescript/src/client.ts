@@ -117,7 +117,7 @@ export class Client {
   /** Starts a task. When it is answered the task is stored. */
   start(flow: string, options: StartOptions = {}): Promise<Started> {
     const body = encode({
-      flow, params: options.params, idempotency_key: options.key ?? randomUUID(), version: options.version,
+      flow, params: options.params, idempotency_key: options.key || randomUUID(), version: options.version,
       labels: options.labels, wait_ms: options.waitMs,
     });
     return this.#call("POST", "/tasks", { body, waitMs: options.waitMs, signal: options.signal });

@@ -1,7 +1,7 @@
 /** Telling the member how jobs ended, many at once when many end. */
 
 import type { Claim } from "./claims.js";
-import { isFinal, ofProblem, ProblemError, type Problem } from "./errors.js";
+import { isFinal, ofProblem, ProblemError, TroupeError, type Problem } from "./errors.js";
 import { failureOf } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, sleep } from "./pauses.js";
@@ -107,6 +107,7 @@ export class Reporter {
   async #try(batch: Delivery[]): Promise<[Delivery[], unknown]> {
     const body = `{"reports":[${batch.map((d) => d.body).join(",")}]}`;
     const answer = await this.transport.call<{ items: Reported[] }>("POST", `${this.path}/reports`, { body, signal: this.#closing.signal });
+    if (answer.items.length !== batch.length) throw new TroupeError(`a member has answered ${answer.items.length} reports of ${batch.length}`);
     let last: unknown;
     const again = batch.filter((delivery, i) => {
       const problem = answer.items[i]?.problem;

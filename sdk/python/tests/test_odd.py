@@ -1,0 +1,140 @@
+"""Workers against something that is no member, or none at times: a proxy, say, or another program at its address."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable, Dict, List
+
+from tests.member import PATIENCE
+from troupe_engine import Job, Worker
+
+ODD: List[Any] = [
+    None,
+    {"items": [], "jobs": 1, "canceled": "x", "registered": "yes"},
+    {"items": [7], "jobs": [None], "canceled": [{}]},
+    {"items": [{"problem": {}}], "jobs": [{"id": "j", "token": "t", "task": "k", "service": "other", "input": 1}]},
+]
+JOB = {"id": "j", "token": "t", "task": "k", "service": "s", "input": 20, "lease_ms": 300}
+
+
+class Odd(ThreadingHTTPServer):
+    """Answers each kind of request in all odd ways before it does as a member would."""
+
+    daemon_threads = False  # they end with the connections, which the worker closes
+
+    def __init__(self, odd: List[Any]) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.odd = odd
+        self.prolonged = 0  # how often it was asked to prolong claims
+        self.hang = threading.Event()  # the first time is not answered before it is set
+        self.lock = threading.Lock()
+        self.asked: Dict[str, int] = {}
+        self.given = False
+        self.reported = threading.Event()
+        self.results: List[Any] = []
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who has not waited for an answer hears none."""
+
+    def answer(self, kind: str, body: Any) -> Any:
+        if kind == "heartbeat" and "claims" in body:
+            with self.lock:
+                self.prolonged += 1
+                first = self.prolonged == 1
+            if first:
+                self.hang.wait(PATIENCE)
+        with self.lock:
+            n = self.asked[kind] = self.asked.get(kind, 0) + 1
+            if n <= len(self.odd):
+                return self.odd[n - 1]
+            if kind == "poll":
+                given, self.given = self.given, True
+                return {"jobs": [] if given else [JOB]}
+            if kind == "reports":
+                self.results = [report["output"] for report in body["reports"]]
+                self.reported.set()
+                return {"items": [{} for _ in body["reports"]]}
+            return {"registered": True, "canceled": []}
+
+
+class Answers(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
+        self.reply(json.dumps(self.server.answer(self.path.rsplit("/", 1)[1], body)))  # type: ignore[attr-defined]
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.reply("null")
+
+    def do_DELETE(self) -> None:
+        self.reply("[]")
+
+    def reply(self, text: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class OddTest(unittest.TestCase):
+    def setUp(self) -> None:
+        logging.getLogger("troupe").addHandler(logging.NullHandler())
+        logging.getLogger("troupe").propagate = False
+        self.done = threading.Event()  # has the handler return
+
+    def serve(self, odd: List[Any]) -> Odd:
+        server = Odd(odd)
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        self.addCleanup(serving.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.addCleanup(server.hang.set)
+        return server
+
+    def work(self, server: Odd) -> None:
+        """Has a worker double the input of the job, once it may."""
+
+        def double(job: Job) -> Any:
+            self.done.wait(PATIENCE)
+            return job.input * 2
+
+        worker = Worker(f"http://127.0.0.1:{server.server_port}", id="w", heartbeat=0.02, wait=0)
+        worker.handle("s", double)
+        running = threading.Thread(target=lambda: worker.run(signals=False))
+        running.start()
+        self.addCleanup(running.join)
+        self.addCleanup(worker.stop)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        waited = threading.Event()
+        for _ in range(6000):
+            if condition():
+                return
+            waited.wait(0.01)
+        self.fail("it did not happen")
+
+    def test_a_worker_outlasts_odd_answers(self) -> None:
+        server = self.serve(ODD)
+        server.hang.set()
+        self.work(server)
+        self.until(lambda: server.asked.get("heartbeat", 0) > 2 * len(ODD) and server.prolonged > 1)
+        self.done.set()
+        self.assertTrue(server.reported.wait(PATIENCE), f"the result is delivered: {server.asked}")
+        self.assertEqual([40], server.results)
+
+    def test_a_heartbeat_that_hangs_holds_up_no_other(self) -> None:
+        server = self.serve([])
+        self.work(server)
+        self.until(lambda: server.prolonged > 1)
+        self.done.set()
+        self.assertTrue(server.reported.wait(PATIENCE))
