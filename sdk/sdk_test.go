@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/troupe-engine/troupe/api/wire/attach"
 )
 
 // binary is the built command.
@@ -95,4 +101,24 @@ func run(t *testing.T, folder, program string, args ...string) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Regexp(t, `(?m)^(Ran|ℹ pass) [1-9]`, string(out), "no test was run")
+}
+
+// TestTheProtocolOfTypeScriptIsTheMembers compares what was generated for both of attach.proto. That of TypeScript is made by npm's
+// @bufbuild/protoc-gen-es with the options target=ts and import_extension=js.
+func TestTheProtocolOfTypeScriptIsTheMembers(t *testing.T) {
+	generated, err := os.ReadFile("typescript/src/attach_pb.ts")
+	require.NoError(t, err)
+	encoded := regexp.MustCompile(`fileDesc\("([^"]+)"`).FindSubmatch(generated)
+	require.NotNil(t, encoded)
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(string(encoded[1]), "="))
+	require.NoError(t, err)
+	var theirs descriptorpb.FileDescriptorProto
+	require.NoError(t, proto.Unmarshal(b, &theirs))
+	ours := protodesc.ToFileDescriptorProto(attach.File_api_wire_attach_attach_proto)
+	for _, m := range append(ours.MessageType, theirs.MessageType...) {
+		for _, f := range m.Field {
+			f.JsonName = nil // one of the two generators leaves it out
+		}
+	}
+	require.True(t, proto.Equal(ours, &theirs), "sdk/typescript/src/attach_pb.ts is to be made anew:\n%s\n%s", ours, &theirs)
 }

@@ -9,6 +9,7 @@
  * @module
  */
 
+export { AttachedWorker, type AttachedWorkerOptions } from "./attach.js";
 export * from "./client.js";
 export * from "./errors.js";
 export type { Job } from "./job.js";

@@ -14,6 +14,11 @@ export class RawJson {
   }
 }
 
+/** A value as it is sent; what is no JSON is null. */
+export function textAs(value: unknown): string {
+  return value instanceof RawJson ? value.text : (JSON.stringify(value) ?? "null");
+}
+
 /** An object as it is sent. Fields without a value are left out. */
 export function encode(fields: Record<string, unknown>): string {
   const parts: string[] = [];

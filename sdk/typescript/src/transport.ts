@@ -19,8 +19,8 @@ export interface Request {
   signal?: AbortSignal | undefined;
 }
 
-/** Reads addresses, and refuses what is none. */
-function addresses(servers: Servers | undefined): string[] {
+/** @internal Reads addresses, and refuses what is none. */
+export function addresses(servers: Servers | undefined): string[] {
   const given = servers ?? (process.env["TROUPE_SERVER"] || defaultServer);
   const found = (typeof given === "string" ? given.split(",") : given).map(address);
   if (found.length === 0) throw new TypeError("there is no address of a member: write http://host:port");

@@ -103,6 +103,11 @@ export class Relay {
     this.#holding = true;
   }
 
+  /** Ends all connections. */
+  cut(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+
   /** Ends all connections, and refuses new ones. */
   close(): void {
     this.server.close();

@@ -1,0 +1,293 @@
+/** A worker that dials a member and keeps one stream: jobs come down as soon as they are there, results go up. */
+
+import { hostname } from "node:os";
+
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+
+import { FromWorkerSchema, Outcome, Workers, type FromWorker, type Job as SentJob, type ToWorker, type Welcome } from "./attach_pb.js";
+import { Job, cut, failureOf } from "./job.js";
+import { standardLogger, type Logger } from "./log.js";
+import { Outbox, type Result } from "./outbox.js";
+import { Backoff, Change, sleep } from "./pauses.js";
+import { textAs } from "./raw.js";
+import { addresses, type Servers } from "./transport.js";
+import type { Handler, RunOptions } from "./worker.js";
+
+export interface AttachedWorkerOptions {
+  servers?: Servers;
+  /** Proves the worker to the members; by default TROUPE_TOKEN. */
+  token?: string;
+  /** Tells workers apart. One is made up from host, process and time. */
+  id?: string;
+  /** What it has, such as "gpu": jobs that ask for labels go to workers that have them all. */
+  labels?: string[];
+  /** How many handlers run at once, and so how many jobs it is given; 64. */
+  concurrency?: number;
+  /** How long jobs may go on when the worker is to stop; 10 s. */
+  graceMs?: number;
+  /** Hears what goes wrong, never what jobs are about; by default warnings go to the console. */
+  logger?: Logger;
+}
+
+const protocol = 1;
+const welcomeTime = 10_000; // that a member has to answer the hello
+const silences = 3; // heartbeats that may be missed
+const partingTime = 2_000; // for what is said at the end
+
+/** A job that this worker has until its result is acknowledged. */
+interface Held {
+  job: Job;
+  result?: Result;
+  canceled: boolean; // nobody waits for it any longer
+}
+
+/** One stream to a member. */
+interface Line {
+  address: string;
+  out: Outbox;
+  ending: AbortController;
+  heardAt: number;
+  heartbeatMs: number;
+  welcomed: boolean;
+}
+
+/**
+ * Carries out jobs of the services it has handlers for, and is run once.
+ *
+ * Promises: no more than `concurrency` handlers run at once; when the stream breaks the jobs go on, and the session with them if the worker comes back in
+ * time, without a job being run twice; a result is sent again until it is acknowledged, or until others have the job; a job's signal is aborted when
+ * nobody waits for it any longer; when the worker is to stop it gets no more jobs, and those at work may finish within `graceMs`, or are given back.
+ */
+export class AttachedWorker {
+  readonly id: string;
+  readonly #addresses: string[];
+  readonly #token: string | undefined;
+  readonly #options: { labels: string[]; concurrency: number; graceMs: number };
+  readonly #logger: Logger;
+  readonly #handlers = new Map<string, Handler>();
+  readonly #stopping = new AbortController();
+  readonly #over = new AbortController(); // nothing more is said
+  readonly #changed = new Change(); // jobs have come or gone
+  #held = new Map<bigint, Held>();
+  #line: Line | undefined;
+  #session = "";
+  #graceMs = 0; // that the session waits when the stream breaks
+  #mostBytes = 1 << 20;
+  #at = 0;
+
+  constructor(options: AttachedWorkerOptions = {}) {
+    this.id = options.id ?? `${hostname()}-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`;
+    this.#addresses = addresses(options.servers);
+    this.#token = options.token ?? process.env["TROUPE_TOKEN"];
+    this.#options = {
+      labels: options.labels ?? [], concurrency: Math.min(Math.max(options.concurrency ?? 64, 1), 10_000), graceMs: Math.max(options.graceMs ?? 10_000, 0),
+    };
+    this.#logger = options.logger ?? standardLogger;
+  }
+
+  /** Says who carries out the jobs of a service. It is called before run. */
+  handle<I = any>(service: string, handler: Handler<I>): this {
+    if (service === "" || service.includes("\0")) throw new TypeError(`${JSON.stringify(service)} is no name of a service`);
+    this.#handlers.set(service, handler);
+    return this;
+  }
+
+  /** Has run end. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. */
+  async run(options: RunOptions = {}): Promise<void> {
+    if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
+    const stop = (): void => this.stop();
+    const names = options.signals === false ? [] : (["SIGTERM", "SIGINT"] as const);
+    for (const name of names) process.on(name, stop);
+    options.signal?.addEventListener("abort", stop);
+    if (options.signal?.aborted) stop();
+    const attached = this.#stayAttached();
+    try {
+      await sleep(2 ** 31 - 1, this.#stopping.signal);
+    } finally {
+      for (const name of names) process.off(name, stop);
+      options.signal?.removeEventListener("abort", stop);
+    }
+    await this.#drain();
+    this.#line?.out.close();
+    await Promise.race([attached, sleep(partingTime)]);
+    this.#over.abort();
+    this.#line?.ending.abort();
+    await attached;
+  }
+
+  /** Lets the jobs at work finish within the grace, then gives them back. */
+  async #drain(): Promise<void> {
+    this.#line?.out.leave();
+    if (await this.#empty(this.#options.graceMs)) return;
+    const left = [...this.#held].filter(([, held]) => held.result === undefined);
+    this.#logger.warn(`${left.length} jobs are left unfinished, the member will give them to others`);
+    for (const [number, held] of left) {
+      this.#deliver(number, held, { outcome: Outcome.RETURNED });
+      held.job.cancel();
+    }
+    await this.#empty(partingTime);
+  }
+
+  /** Waits until every result is acknowledged. */
+  async #empty(ms: number): Promise<boolean> {
+    for (const end = performance.now() + ms; this.#held.size > 0; ) {
+      const left = end - performance.now();
+      if (left <= 0) return false;
+      await this.#changed.wait(left);
+    }
+    return true;
+  }
+
+  // The stream.
+
+  /** Attaches again and again. A session that may be waiting is looked for where it was, as long as it waits. */
+  async #stayAttached(): Promise<void> {
+    let backoff = new Backoff();
+    let brokenAt = -Infinity;
+    while (!this.#over.signal.aborted && !(this.#stopping.signal.aborted && this.#held.size === 0)) {
+      let welcomed = false;
+      let error: unknown;
+      try {
+        welcomed = await this.#attach(this.#addresses[this.#at] as string, () => (backoff = new Backoff()));
+      } catch (e) {
+        [welcomed, error] = [this.#line?.welcomed ?? false, e];
+      }
+      this.#line = undefined;
+      if (this.#over.signal.aborted) return;
+      if (welcomed) brokenAt = performance.now();
+      if (error !== undefined && backoff.fresh) this.#logger.warn("the worker is not attached, trying on:", error);
+      if (this.#session === "" || performance.now() - brokenAt >= this.#graceMs) this.#at = (this.#at + 1) % this.#addresses.length;
+      await sleep(error === undefined ? 0 : backoff.pause(), this.#over.signal);
+    }
+  }
+
+  /** Keeps one stream until it ends, and says whether the member welcomed this worker. */
+  async #attach(address: string, welcomed: () => void): Promise<boolean> {
+    const line: Line = { address, out: new Outbox(), ending: new AbortController(), heardAt: performance.now(), heartbeatMs: welcomeTime / silences, welcomed: false };
+    this.#line = line;
+    const sessions = new Http2SessionManager(address);
+    const client = createClient(Workers, createConnectTransport({ baseUrl: address, httpVersion: "2", useBinaryFormat: true, sessionManager: sessions }));
+    const headers: Record<string, string> = this.#token ? { Authorization: `Bearer ${this.#token}` } : {};
+    const watch = setInterval(() => {
+      if (performance.now() - line.heardAt > silences * line.heartbeatMs) line.ending.abort(new Error(`${address} is silent`));
+    }, 100);
+    try {
+      for await (const message of client.attach(this.#say(line), { signal: line.ending.signal, headers })) {
+        line.heardAt = performance.now();
+        if (message.welcome !== undefined && !line.welcomed) {
+          welcomed();
+          this.#enter(line, message.welcome);
+        }
+        this.#hear(line, message);
+      }
+    } finally {
+      clearInterval(watch);
+      line.out.close();
+      sessions.abort();
+    }
+    return line.welcomed;
+  }
+
+  /** What is said on a stream: the hello, then whatever there is, and a sign of life when there is nothing. */
+  async *#say(line: Line): AsyncGenerator<FromWorker> {
+    const held = [...this.#held].filter(([, h]) => h.result === undefined).map(([number]) => number);
+    const finished = [...this.#held].filter(([, h]) => h.result !== undefined).map(([number]) => number);
+    yield create(FromWorkerSchema, { hello: {
+      protocol, worker: this.id, services: [...this.#handlers.keys()].sort(), labels: this.#options.labels, credits: this.#options.concurrency,
+      session: this.#session, held, finished,
+    } });
+    for (let message = await line.out.next(line.heartbeatMs); message !== undefined; message = await line.out.next(line.heartbeatMs)) yield message;
+  }
+
+  /** Begins a session, or goes on with one. */
+  #enter(line: Line, welcome: Welcome): void {
+    const resumed = welcome.resumed && this.#session !== "";
+    if (!resumed) this.#forgetAll(); // others have the jobs
+    [line.welcomed, line.heartbeatMs] = [true, welcome.heartbeatMs || line.heartbeatMs];
+    [this.#session, this.#graceMs, this.#mostBytes] = [welcome.session, welcome.graceMs, Number(welcome.mostBytes) || this.#mostBytes];
+    for (const [number, held] of this.#held) if (held.result !== undefined) line.out.result(number, held.result);
+    if (this.#stopping.signal.aborted) line.out.leave();
+    this.#logger.info(`attached to ${line.address} as ${this.id}${resumed ? ", the session goes on" : ""}`);
+  }
+
+  #forgetAll(): void {
+    const held = this.#held;
+    this.#held = new Map();
+    for (const { job } of held.values()) job.cancel();
+    this.#changed.notify();
+  }
+
+  #hear(line: Line, message: ToWorker): void {
+    for (const job of message.jobs) this.#take(job);
+    for (const number of message.acknowledged) this.#held.delete(number);
+    for (const number of message.canceled) this.#cancel(number);
+    if (message.leaving) {
+      this.#session = ""; // it ends with the stream
+      line.out.closeWhen(() => this.#held.size === 0);
+    }
+    if (message.acknowledged.length > 0) this.#changed.notify();
+    line.out.look();
+  }
+
+  // The jobs.
+
+  #take(sent: SentJob): void {
+    if (this.#held.has(sent.number)) return;
+    const text = (bytes: Uint8Array, or: string): string => (bytes.length === 0 ? or : Buffer.from(bytes).toString());
+    const [input, params] = [text(sent.input, "null"), text(sent.params, "{}")];
+    const told = {
+      id: sent.id, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service,
+      input: JSON.parse(input), params: JSON.parse(params), token: "", ...(sent.timeoutMs > 0n ? { timeout_ms: Number(sent.timeoutMs) } : {}),
+    };
+    const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => this.#line?.out.note(sent.number, note));
+    const held: Held = { job, canceled: false };
+    this.#held.set(sent.number, held);
+    const handler = this.#handlers.get(sent.service);
+    if (this.#stopping.signal.aborted || handler === undefined) this.#deliver(sent.number, held, { outcome: Outcome.RETURNED });
+    else void this.#carryOut(sent.number, held, handler);
+  }
+
+  async #carryOut(number: bigint, held: Held, handler: Handler): Promise<void> {
+    let result: Result;
+    try {
+      result = this.#completed(await handler(held.job));
+    } catch (e) {
+      result = { outcome: Outcome.FAILED, ...failureOf(held.job, e) };
+    }
+    if (held.canceled) result = { outcome: Outcome.CANCELED };
+    const log = held.job.logged();
+    if (log !== "" && this.#held.get(number) === held) this.#line?.out.log(number, Buffer.from(log));
+    this.#deliver(number, held, result);
+  }
+
+  #completed(output: unknown): Result {
+    try {
+      const bytes = Buffer.from(textAs(output));
+      if (bytes.length + 1024 <= this.#mostBytes) return { outcome: Outcome.COMPLETED, output: bytes };
+      return { outcome: Outcome.FAILED, error: `the handler's result has ${bytes.length} bytes, more than a message may have (${this.#mostBytes})`, fatal: true };
+    } catch (e) {
+      return { outcome: Outcome.FAILED, error: cut(`the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`, 4096), fatal: true };
+    }
+  }
+
+  /** Has a result sent, unless others have the job by now, or it was given back. */
+  #deliver(number: bigint, held: Held, result: Result): void {
+    if (this.#held.get(number) !== held || held.result !== undefined) return;
+    held.result = result;
+    if (this.#line?.welcomed) this.#line.out.result(number, result);
+  }
+
+  #cancel(number: bigint): void {
+    const held = this.#held.get(number);
+    if (held === undefined || held.canceled) return;
+    held.canceled = true;
+    held.job.cancel();
+  }
+}

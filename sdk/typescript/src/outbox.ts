@@ -1,0 +1,94 @@
+/** What waits to be said on the stream of an attached worker: as much as there is goes in one message. */
+
+import { create } from "@bufbuild/protobuf";
+
+import { FromWorkerSchema, type FromWorker, type Outcome } from "./attach_pb.js";
+import { Change } from "./pauses.js";
+
+const mostResults = 200; // in one message, unless one alone has more bytes
+const resultBytes = 256 << 10;
+const notePause = 250; // between two notes
+
+/** How a job ended. */
+export interface Result {
+  outcome: Outcome;
+  output?: Uint8Array;
+  error?: string;
+  fatal?: boolean;
+}
+
+export class Outbox {
+  readonly #results: { number: bigint; result: Result }[] = [];
+  readonly #notes = new Map<bigint, string>(); // of those in quick succession the last one
+  readonly #logs: { number: bigint; log: Uint8Array }[] = [];
+  readonly #changed = new Change();
+  #notedAt = -Infinity;
+  #leaving = false;
+  #closed: () => boolean = () => false;
+
+  result(number: bigint, result: Result): void {
+    this.#results.push({ number, result });
+    this.#changed.notify();
+  }
+
+  note(number: bigint, text: string): void {
+    this.#notes.set(number, text);
+    this.#changed.notify();
+  }
+
+  /** What a job has printed; it comes before its result. */
+  log(number: bigint, log: Uint8Array): void {
+    this.#logs.push({ number, log });
+  }
+
+  /** Says that the worker ends. */
+  leave(): void {
+    this.#leaving = true;
+    this.#changed.notify();
+  }
+
+  /** Ends the stream once it is over. */
+  closeWhen(over: () => boolean): void {
+    this.#closed = over;
+  }
+
+  close(): void {
+    this.closeWhen(() => true);
+    this.look();
+  }
+
+  /** Has it looked whether the stream is over. */
+  look(): void {
+    this.#changed.notify();
+  }
+
+  /** The next message, an empty one when there is nothing for so long; undefined = the stream is over. */
+  async next(heartbeatMs: number): Promise<FromWorker | undefined> {
+    for (const end = performance.now() + heartbeatMs; ; ) {
+      const message = this.#take();
+      if (message !== undefined) return message;
+      if (this.#closed()) return undefined;
+      const left = end - performance.now();
+      if (left <= 0) return create(FromWorkerSchema);
+      await this.#changed.wait(this.#notes.size > 0 ? Math.min(left, notePause) : left);
+    }
+  }
+
+  #take(): FromWorker | undefined {
+    const progress: { number: bigint; note?: string; log?: Uint8Array }[] = this.#logs.splice(0);
+    if (performance.now() - this.#notedAt >= notePause && this.#notes.size > 0) {
+      for (const [number, note] of this.#notes) progress.push({ number, note });
+      this.#notes.clear();
+      this.#notedAt = performance.now();
+    }
+    let count = 0;
+    for (let size = 0; count < this.#results.length && count < mostResults && size < resultBytes; count++) {
+      size += this.#results[count]?.result.output?.length ?? 0;
+    }
+    const results = this.#results.splice(0, count).map(({ number, result }) => ({ number, ...result }));
+    const leaving = this.#leaving;
+    this.#leaving = false;
+    if (progress.length === 0 && results.length === 0 && !leaving) return undefined;
+    return create(FromWorkerSchema, { results, progress, leaving });
+  }
+}

@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { AttachedWorker, Client, FatalError, RawJson, textOf, type AttachedWorkerOptions, type Handler, type Job, type Task } from "@troupe-engine/sdk";
+
+import { all, Member, patience, refused, Relay, Told, until } from "./member.js";
+
+let member: Member;
+let client: Client;
+let ends: (() => unknown)[] = [];
+let service = ""; // each test has a flow and a service of its own, with this name
+let tests = 0;
+
+before(async () => {
+  member = await Member.start("--resume-grace", "3s");
+  client = new Client({ servers: member.url });
+});
+after(() => member.stop());
+afterEach(async () => {
+  for (const end of ends.reverse()) await end();
+  ends = [];
+});
+
+const silent = { info: () => {}, warn: () => {} };
+
+/** Has a worker attach; what is returned stops it. */
+function work(handler: Handler, options: AttachedWorkerOptions = {}): () => Promise<void> {
+  const worker = new AttachedWorker({ servers: member.url, logger: silent, ...options }).handle(service, handler);
+  const ended = worker.run({ signals: false });
+  const stop = (): Promise<void> => {
+    worker.stop();
+    return ended;
+  };
+  ends.push(stop);
+  return stop;
+}
+
+async function publish(more = ""): Promise<void> {
+  service = `attached-${++tests}`;
+  const node = `exec_type: remote, service: ${service}, prep: {input_key: $params.it}, post: {output_key: out}${more}`;
+  await client.publish(service, `start: a\nnodes:\n  a: {${node}}\nresult: out\n`);
+}
+
+/** Starts a task when a worker is there: a job that nobody may have fails. */
+async function start(it: unknown = null): Promise<string> {
+  await until(async () => (await client.workers()).some((w) => w.services.includes(service)));
+  return (await client.start(service, { params: { it } })).id;
+}
+
+function ended(id: string): Promise<Task> {
+  return client.wait(id, { timeoutMs: patience });
+}
+
+async function result(id: string): Promise<unknown> {
+  return (await ended(id)).result;
+}
+
+describe("an attached worker", () => {
+  test("carries out jobs that tell where they come from", async () => {
+    await publish(", params: {color: red}");
+    const told = new Told<Job>();
+    work((job) => {
+      told.put(job);
+      return new RawJson(job.inputText);
+    });
+    await ended(await start()); // so the worker is there
+    await told.take();
+    const text = '{"z":12345678901234567890123}';
+    const { id: task } = await client.start(service, { params: new RawJson(`{"it":${text}}`) });
+    const first = await told.take();
+    assert.deepEqual([first.task, first.flow, first.service, first.step, first.unit, first.units, first.attempt], [task, service, service, "a", 0, 1, 1]);
+    assert.equal(first.params.color, "red");
+    assert.equal(textOf(await ended(task), "result"), text);
+  });
+
+  test("has no more jobs than it can carry out, and gets many", async () => {
+    await publish(", kind: foreach, parallel_mode: concurrent");
+    let [now, most] = [0, 0];
+    work(async (job) => {
+      most = Math.max(most, ++now);
+      await pause(1);
+      now--;
+      return job.input * 2;
+    }, { concurrency: 5 });
+    const items = Array.from({ length: 200 }, (_, i) => i);
+    assert.deepEqual(await result(await start(items)), items.map((i) => 2 * i));
+    assert.ok(most <= 5, `${most} at once`);
+  });
+
+  test("tells errors, notes and what is logged", async () => {
+    await publish(", max_retries: 1");
+    work(async (job) => {
+      if (job.attempt > 1) return "fine";
+      job.log("trying", job.input);
+      job.note("half way");
+      await until(async () => (await all(client.runs(job.task))).some((r) => r.note === "half way"));
+      throw new Error("no luck");
+    });
+    const task = await start(7);
+    assert.equal(await result(task), "fine");
+    const failed = (await all(client.runs(task))).find((r) => r.error !== undefined);
+    assert.equal(failed?.error, "no luck");
+    await until(async () => /^trying 7\nError: no luck\n +at /.test(await client.log(failed?.job as string)));
+  });
+
+  test("is not asked again after a fatal error", async () => {
+    await publish(", max_retries: 5, on_error: fail");
+    let calls = 0;
+    work(() => {
+      calls++;
+      throw new FatalError("never");
+    });
+    assert.match((await ended(await start())).error as string, /never/);
+    assert.equal(calls, 1);
+  });
+
+  test("hears that nobody waits any longer", async () => {
+    await publish();
+    const told = new Told<Job>();
+    work(async (job) => {
+      told.put(job);
+      await new Promise<void>((resolve) => job.signal.addEventListener("abort", () => resolve()));
+    });
+    const task = await start();
+    const job = await told.take();
+    await client.cancel(task);
+    await until(() => job.signal.aborted);
+    assert.equal((await ended(task)).state, "canceled");
+  });
+
+  test("goes on when its stream breaks, and no job runs twice", async () => {
+    await publish(", kind: foreach, parallel_mode: concurrent");
+    const relay = await Relay.start(member.port);
+    ends.push(() => relay.close());
+    const calls: number[] = [];
+    let finish = (): void => {};
+    const gate = new Promise<void>((resolve) => (finish = resolve));
+    work(async (job) => {
+      calls.push(job.input);
+      if (job.input > 0) await gate;
+      return job.input;
+    }, { servers: relay.url });
+    const task = await start([0, 1, 2]);
+    await until(() => calls.length === 3);
+    relay.cut();
+    finish(); // so results end while there is no stream
+    assert.deepEqual(await result(task), [0, 1, 2]);
+    assert.equal(calls.length, 3);
+    assert.ok(relay.connections >= 2);
+  });
+
+  test("goes on when its stream is silent", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    ends.push(() => relay.close());
+    work((job) => job.input, { servers: [relay.url, member.url] });
+    assert.equal(await result(await start(1)), 1);
+    relay.hold();
+    await until(async () => (await result(await start(2))) === 2);
+  });
+
+  test("stops what others have when it comes back too late", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    const told = new Told<Job>();
+    let calls = 0;
+    const handler: Handler = async (job) => {
+      told.put(job);
+      if (++calls === 1) await new Promise<void>((resolve) => job.signal.addEventListener("abort", () => resolve()));
+      return "by another";
+    };
+    work(handler, { servers: relay.url, id: "late" });
+    const task = await start();
+    const job = await told.take();
+    relay.close();
+    work(handler, { id: "other" });
+    assert.equal(await result(task), "by another");
+    const again = await Relay.start(member.port, { listen: relay.port });
+    ends.push(() => again.close());
+    await until(() => job.signal.aborted);
+  });
+
+  test("finishes what it has when it is to stop", async () => {
+    await publish();
+    const told = new Told<Job>();
+    let finish = (): void => {};
+    const gate = new Promise<void>((resolve) => (finish = resolve));
+    const stop = work(async (job) => {
+      told.put(job);
+      await gate;
+      return "done";
+    });
+    const task = await start();
+    await told.take();
+    const stopped = stop();
+    finish();
+    await stopped;
+    assert.equal((await client.task(task)).state, "completed");
+  });
+
+  test("gives back what it does not finish", async () => {
+    await publish();
+    const told = new Told<Job>();
+    const stop = work(async (job) => {
+      told.put(job);
+      await new Promise<void>(() => {});
+    }, { graceMs: 50 });
+    const task = await start();
+    await told.take();
+    work(() => "by another");
+    await until(async () => (await client.workers()).filter((w) => w.services.includes(service)).length === 2);
+    await stop();
+    assert.equal(await result(task), "by another");
+  });
+
+  test("looks for another member", async () => {
+    await publish();
+    work((job) => job.input, { servers: [await refused(), member.url] });
+    assert.equal(await result(await start(5)), 5);
+  });
+});
