@@ -132,10 +132,10 @@ func (t *task) loadAgain(c actor.Context, err error) {
 }
 
 func (t *task) refuseUnknown(c actor.Context) {
-	for _, cmd := range t.waiting {
+	for _, cmd := range slices.Concat(t.alone, t.waiting) {
 		cmd.answer(answer{err: errNoTask(t.id)})
 	}
-	t.waiting, t.missing = nil, true
+	t.alone, t.waiting, t.missing = nil, nil, true
 	c.Send(t.m.tasks, unknown{t})
 }
 
@@ -160,10 +160,14 @@ func (t *task) forget(c actor.Context, err error) {
 	again := append(sent, gathered...)
 	if created {
 		again = t.answerStarts(again, err)
+		t.alone = t.answerStarts(t.alone, errTogether) // there will be no task that they could be tried with
 	}
 	t.waiting = append(again, t.waiting...)
 	t.load(c)
 }
+
+// errTogether is the answer to a start whose first row the store refused, when others were decided behind it.
+var errTogether = flow.Errorf(flow.Busy, "the store refused the task's start, or what was asked of the task meanwhile: ask again in a moment")
 
 // answerStarts tells whoever started the task how that ended; the rest stays.
 func (t *task) answerStarts(commands []*command, err error) (rest []*command) {

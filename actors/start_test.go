@@ -3,6 +3,8 @@ package actors_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,5 +81,40 @@ func TestAStartThatTheDeletionOfItsFlowOvertakesIsRefused(t *testing.T) {
 		_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
 		require.Equal(t, flow.NotFound, flow.ErrorKindOf(err))
 		require.ErrorContains(t, err, version)
+	}
+}
+
+func TestStartsThatTheStoreRefusesTogetherAreAllAnswered(t *testing.T) {
+	committing, second := make(chan struct{}), make(chan struct{})
+	var commits, commands atomic.Int64
+	cfg := actors.Config{Host: actors.Host{Probe: func(actor string, message any) {
+		if actor == "task" && fmt.Sprintf("%T", message) == "*actors.command" && commands.Add(1) == 2 {
+			close(second)
+		}
+	}}}
+	cfg.Store = faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+		if commits.Add(1) == 1 {
+			close(committing)
+			<-second
+		}
+		return faulty.Fault{Before: func(context.Context) error { return persistence.ErrRefused }}
+	}})
+	th := start(t, cfg)
+	n := engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k", Params: json.RawMessage(`{"n":1}`)}
+	answers := make(chan error, 2)
+	ask := func() {
+		_, _, err := th.StartTask(t.Context(), n)
+		answers <- err
+	}
+	go ask()
+	<-committing
+	go ask()
+	for range 2 {
+		select {
+		case err := <-answers:
+			require.Contains(t, []flow.ErrorKind{flow.Invalid, flow.Busy}, flow.ErrorKindOf(err), "%v", err)
+		case <-time.After(patience):
+			require.Fail(t, "a start was not answered")
+		}
 	}
 }
