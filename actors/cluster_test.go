@@ -163,3 +163,20 @@ func TestTimeDoesNotRunBackwardsForATaskThatMoves(t *testing.T) {
 	require.Len(t, rows, 2)
 	require.GreaterOrEqual(t, rows[1].At, rows[0].At)
 }
+
+func TestWhoAsksAMemberOfAClusterThatHasStoppedIsToAskAgain(t *testing.T) {
+	c := newCircuit(nil)
+	a, b := c.join(t, withFunc(increment)), c.join(t, withFunc(increment))
+	c.give(a, persistence.AllShards()...)
+	version := a.publish(t, chainOfThree)
+	id := a.begin(t, version, `{"n":1}`)
+	c.move(t, b, persistence.AllShards()...)
+	require.NoError(t, a.Stop(t.Context()))
+	_, _, started := a.StartTask(t.Context(), engine.NewTask{VersionID: version})
+	outcomes, err := a.DoAll(t.Context(), engine.Orders{{Task: id, Command: flow.Cancel{}}})
+	require.NoError(t, err)
+	_, awaited := a.Await(t.Context(), id)
+	for _, err := range []error{started, a.Do(t.Context(), id, flow.Cancel{}, ""), outcomes[0].Err, awaited} {
+		require.Equal(t, flow.Moved, flow.ErrorKindOf(err), "%v", err)
+	}
+}

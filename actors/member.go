@@ -241,11 +241,13 @@ func (m *Member) Ready() error {
 	return nil
 }
 
+var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
+
 // here says whether the member takes requests. One whose store does not write for the moment lets them wait.
 func (m *Member) here() error {
 	switch {
 	case m.stopping.Load():
-		return flow.Errorf(flow.Busy, "the member is shutting down")
+		return errStopping
 	case !m.lease.held():
 		return flow.Errorf(flow.Busy, "the member has lost touch with the store")
 	}

@@ -23,7 +23,7 @@ func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 	}
 	a, err := m.ask(ctx, o.Task, cmd, o.Named().Request)
 	if err != nil {
-		return engine.Outcome{}, told(err)
+		return engine.Outcome{}, m.passed(err)
 	}
 	return outcomeOf(cmd, a, m.now()), nil
 }
@@ -161,6 +161,7 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order) engine.Outco
 			a.err = err
 		}
 		outcomes[i] = outcomeOf(group[i].Command, a, m.now())
+		outcomes[i].Err = m.passed(a.err)
 	}
 	return outcomes
 }
@@ -182,9 +183,9 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 	o, err := answerOf(ctx, m, done, nil)
 	if err != nil {
 		m.tell(m.tasks, stopWait{task, w})
-		return "", err
+		return "", m.passed(err)
 	}
-	return o.status, told(o.err)
+	return o.status, m.passed(o.err)
 }
 
 // Watch reads a task's journal from a position on, as it grows; it ends with the task.

@@ -20,14 +20,14 @@ import (
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
-		return engine.Started{}, told(err)
+		return engine.Started{}, m.passed(err)
 	}
 	a, err := m.call(ctx, msg.start, func(reply func(answer)) {
 		msg.reply = reply
 		m.tell(m.tasks, msg)
 	})
 	if err != nil {
-		return engine.Started{}, told(err)
+		return engine.Started{}, m.passed(err)
 	}
 	switch {
 	case errors.Is(a.err, persistence.ErrExists):
@@ -36,7 +36,7 @@ func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 		m.reader.Forget(n.VersionID)
 		return engine.Started{}, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
 	}
-	return engine.Started{Task: msg.task, Created: a.err == nil}, told(a.err)
+	return engine.Started{Task: msg.task, Created: a.err == nil}, m.passed(a.err)
 }
 
 func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error) {

@@ -16,7 +16,7 @@ const (
 	Limit    ErrorKind = "limit"     // over a stated limit
 	Busy     ErrorKind = "busy"      // full at the moment; try again later
 	Denied   ErrorKind = "denied"    // not allowed
-	Moved    ErrorKind = "moved"     // another member has the task now; nothing was changed, ask that one
+	Moved    ErrorKind = "moved"     // another member has the task now, or soon has: ask that one, under the same request id
 )
 
 // Error is a failure its caller can act on: what, where and what to do.
