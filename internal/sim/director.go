@@ -138,6 +138,9 @@ func (st *stage) retire(a *actor, patience time.Duration) {
 	stop()
 	cancel()
 	st.leave(a)
+	served := st.w.now + patience
+	st.w.after(nil, patience, func() {})
+	st.w.park(func() bool { return a.h.requests == 0 || st.w.now >= served })
 	st.stop(a, patience)
 	a.company.end()
 }

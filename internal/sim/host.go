@@ -20,6 +20,7 @@ type host struct {
 	lonely bool // it does not reach the store
 
 	carrying map[string]int // jobs that its carriers are at
+	requests int            // that its member has been asked and has not answered
 	curses
 }
 

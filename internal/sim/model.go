@@ -57,6 +57,7 @@ func (m *model) Commit(_ context.Context, incarnation string, batch []persistenc
 	}
 	for i := range batch {
 		if bytes.Contains(batch[i].Events, []byte(poison)) {
+			m.check.refused[batch[i].Task] = true
 			return nil, fmt.Errorf("%s: %w", m.refusal, persistence.ErrRefused)
 		}
 	}

@@ -71,6 +71,9 @@ func (st *stage) config(h *host) actors.Config {
 		MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),
 		Host: h.forActors(), Retention: -1,
 	}
+	if st.planned { // nobody is refused but by what happens to members
+		cfg.MaxReady, cfg.MaxUncommitted = 0, 0
+	}
 	c := carrier{stage: st, h: h}
 	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}

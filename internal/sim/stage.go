@@ -289,6 +289,13 @@ func (st *stage) patience() (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
+// served complains of an error that nobody should hear because members come and go.
+func (st *stage) served(what string, err error) {
+	if st.planned && unsaid(err) {
+		st.w.fail("%s is answered with %v, and members only came and went", what, err)
+	}
+}
+
 // quiet says whether the weather has been calm for long enough that everything is answered in time.
 func (st *stage) quiet() bool { return st.w.now > st.w.weather.calmAt+20*time.Second }
 

@@ -87,6 +87,7 @@ func (u *user) start() {
 			u.w.say("%s has started %s", u.name, id)
 			break
 		}
+		u.served("a start", err)
 		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy {
 			u.w.fail("%s could not start: %v", u.name, err)
 		}
@@ -138,6 +139,7 @@ func (u *user) ask(cmd flow.Command, request string) error {
 	quiet := u.quiet()
 	err := tell(ctx, u.anyMember(), u.task, cmd, request)
 	u.impatient(quiet, "Do", err)
+	u.served(fmt.Sprintf("%T %s", cmd, request), err)
 	u.w.say("%s: %T %s is answered: %v", u.name, cmd, request, err)
 	if err == nil {
 		u.check.answered(u.task, cmd, request)

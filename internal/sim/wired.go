@@ -58,17 +58,29 @@ func there[A any](ctx context.Context, h *host, do func() (A, error)) (A, error)
 	return <-answer, err
 }
 
+// asked counts a request that whoever stops waits for.
+func (w wired) asked() (over func()) {
+	if w.h == nil {
+		return func() {}
+	}
+	w.h.requests++
+	return func() { w.h.requests-- }
+}
+
 func (w wired) StartTask(ctx context.Context, t engine.NewTask) (engine.Started, error) {
+	defer w.asked()()
 	started, err := there(ctx, w.h, func() (engine.Started, error) { return w.Engine.StartTask(ctx, *sent(&t)) })
 	return *sent(&started), sentError(err)
 }
 
 func (w wired) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
+	defer w.asked()()
 	out, err := there(ctx, w.h, func() (engine.Outcome, error) { return w.Engine.Do(ctx, (*sent(&engine.Orders{o}))[0]) })
 	return (*sent(&engine.Outcomes{out}))[0], sentError(err)
 }
 
 func (w wired) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
+	defer w.asked()()
 	outcomes, err := there(ctx, w.h, func() (engine.Outcomes, error) { return w.Engine.DoAll(ctx, *sent(&orders)) })
 	return *sent(&outcomes), sentError(err)
 }
