@@ -61,7 +61,7 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	defer abandon()
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	a := &attachment{worker: w, services: services, servers: append([]string{w.cfg.Server}, w.cfg.Servers...), jobs: jobs, line: to,
+	a := &attachment{worker: w, services: services, servers: w.cfg.servers(), jobs: jobs, line: to,
 		wake: make(chan struct{}, 1), hands: make(chan *attached), over: make(chan struct{}), held: map[uint64]*attached{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
 	defer close(a.over)
 	detached := make(chan struct{})

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -156,24 +157,23 @@ func (k *claims) note(ctx context.Context, c *claim) {
 	if c.ctx.Err() != nil { // it has ended meanwhile
 		return
 	}
-	if _, err := k.worker.beat(ctx, held([]*claim{c}, "running")); err != nil && ctx.Err() == nil {
+	if _, err := k.worker.beat(ctx, held([]*claim{c}, "running"), requestTime); err != nil && ctx.Err() == nil {
 		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.ID, "error", err)
 	}
 }
 
-// beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least.
+// beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least, also when they get no answer.
 func (k *claims) beat(ctx context.Context, list []*claim) {
-	answer, err := k.worker.beat(ctx, held(list, ""))
+	shortest := slices.MinFunc(list, func(a, b *claim) int { return cmp.Compare(a.lease, b.lease) })
+	answer, err := k.worker.beat(ctx, held(list, ""), max(shortest.lease/3, minBeat))
 	if err != nil {
 		if ctx.Err() == nil {
 			k.worker.cfg.Logger.Warn("claims could not be prolonged", "jobs", len(list), "error", err)
 		}
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, id := range answer.Canceled {
-		if c := k.held[id]; c != nil {
+	for _, c := range list { // the worker may have got one of these jobs anew meanwhile
+		if slices.Contains(answer.Canceled, c.ID) {
 			c.cancel(errCanceled)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,9 @@ import (
 
 // Config of a Worker. Zero fields mean the default.
 type Config struct {
-	// Server is the engine's address, as http://host:port. The environment's REGISTRY_URL, else http://localhost:8070.
+	// Server is the engine's address, as http://host:port, or those of several of its members with commas between them: the
+	// worker goes on with the next one when one cannot be reached, or has to leave. The environment's REGISTRY_URL, else
+	// http://localhost:8070.
 	Server string
 	// Token proves the worker to the engine.
 	Token string
@@ -33,9 +34,6 @@ type Config struct {
 	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Attach makes it dial in and get its jobs over that
 	// one stream: it goes without the others. None means Pull.
 	Push, Pull, Attach bool
-	// Servers are addresses of other members, beside Server, that an attached worker goes to when it cannot stay where
-	// it is.
-	Servers []string
 	// URL is where the engine reaches a push worker. The environment's WORKER_URL, else
 	// http://localhost:8080. When its port is taken a free one is used, and told to the engine.
 	URL string
@@ -63,14 +61,10 @@ type Config struct {
 }
 
 func (c Config) orDefault() Config {
-	c.Server = baseURL(cmp.Or(c.Server, os.Getenv("REGISTRY_URL"), "http://localhost:8070"))
+	c.Server = cmp.Or(c.Server, os.Getenv("REGISTRY_URL"), "http://localhost:8070")
 	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
 	if !c.Push && !c.Attach {
 		c.Pull = true
-	}
-	c.Servers = slices.Clone(c.Servers)
-	for i, server := range c.Servers {
-		c.Servers[i] = baseURL(server)
 	}
 	if c.ID == "" {
 		c.ID = madeUpID()
@@ -83,6 +77,15 @@ func (c Config) orDefault() Config {
 	c.NoteAfter = cmp.Or(c.NoteAfter, 250*time.Millisecond)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
+}
+
+// servers are the addresses of the members.
+func (c *Config) servers() []string {
+	servers := strings.Split(c.Server, ",")
+	for i, server := range servers {
+		servers[i] = baseURL(strings.TrimSpace(server))
+	}
+	return servers
 }
 
 // baseURL is where the engine is; that its routes are below /api there, or below /v1, some say along.

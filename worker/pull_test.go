@@ -250,6 +250,43 @@ func TestAWorkerHearsSoonThatAJobIsCanceled(t *testing.T) {
 	require.Less(t, time.Since(begun), 15*time.Second)
 }
 
+func TestAnOldAnswerDoesNotCancelTheSameJobThatCameAgain(t *testing.T) {
+	e, asked, again := newEngine(t), make(chan struct{}), make(chan struct{})
+	e.first("heartbeat", func(w http.ResponseWriter) { // about the first claim, which is lost meanwhile
+		close(asked)
+		<-again
+		_, _ = io.WriteString(w, `{"registered":true,"canceled":["1"]}`)
+	})
+	cfg := config(e)
+	cfg.Heartbeat = time.Hour // of the worker, not of its claims
+	w := worker.New(cfg)
+	var calls atomic.Int32
+	begun, canceled := make(chan int32, 2), make(chan int32, 2)
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		n := calls.Add(1)
+		begun <- n
+		<-ctx.Done()
+		canceled <- n
+		return nil, ctx.Err()
+	})
+	run(t, w)
+	j := job("1", "s")
+	j.LeaseMS = 9_000 // a heartbeat may take 3 s
+	e.queue <- j
+	soon(t, begun)
+	soon(t, asked)
+	j.Token = "newer"
+	e.queue <- j
+	soon(t, begun)
+	close(again)
+	require.EqualValues(t, 1, soon(t, canceled))
+	require.Equal(t, "tok-1", soon(t, e.prolonged)[0].Token)
+	require.Equal(t, "newer", soon(t, e.prolonged)[0].Token)
+	require.Empty(t, canceled)
+	e.cancel("1")
+	require.EqualValues(t, 2, soon(t, canceled))
+}
+
 func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {
 	e := newEngine(t)
 	cfg := config(e)

@@ -19,7 +19,7 @@ func (w *Worker) announce(ctx context.Context, me wire.Registration) {
 		return
 	}
 	for failing := false; sleep(ctx, w.cfg.Heartbeat); {
-		answer, err := w.beat(ctx, nil)
+		answer, err := w.beat(ctx, nil, max(w.cfg.Heartbeat, leastBeatTime))
 		if err == nil && !answer.Registered && !w.register(ctx, me) {
 			return
 		}
@@ -41,9 +41,13 @@ func (w *Worker) sayGoodbye() {
 	}
 }
 
+// leastBeatTime is what a sign of life may take at least: it is to come before the worker counts as gone, which three missing ones
+// make it.
+const leastBeatTime = time.Second
+
 // beat gives a sign of life, and prolongs claims.
-func (w *Worker) beat(ctx context.Context, claims []wire.HeldClaim) (answer wire.HeartbeatAnswer, err error) {
-	err = w.server.post(ctx, w.path("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, requestTime)
+func (w *Worker) beat(ctx context.Context, claims []wire.HeldClaim, limit time.Duration) (answer wire.HeartbeatAnswer, err error) {
+	err = w.server.post(ctx, w.path("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
 	return answer, err
 }
 

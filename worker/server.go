@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -21,15 +22,17 @@ const (
 	maxBody     = 64 << 20
 )
 
-// server is the engine as a worker sees it.
+// server is the engine as a worker sees it: one of its members, until that one fails.
 type server struct {
-	base, token string
-	client      *http.Client
-	trustless   error // why the files that say whom to believe cannot be used
+	bases     []string
+	left      atomic.Int64 // how often a member was left for the next
+	token     string
+	client    *http.Client
+	trustless error // why the files that say whom to believe cannot be used
 }
 
 func newServer(cfg Config) *server {
-	s := &server{base: cfg.Server, token: cfg.Token}
+	s := &server{bases: cfg.servers(), token: cfg.Token}
 	transport, err := cfg.Trust.Transport()
 	if err != nil {
 		s.trustless = fmt.Errorf("worker: %w", err)
@@ -75,23 +78,43 @@ func (s *server) post(ctx context.Context, path string, in, out any, limit time.
 	return s.call(ctx, http.MethodPost, path, in, out, limit)
 }
 
-// call sends in, if there is something, and reads the answer into out, unless there is none (204).
+// call sends in, if there is something, and reads the answer into out, unless there is none (204). Whatever a worker
+// says may be said again, so a member that fails is left for the next one, as long as the limit lasts.
 func (s *server) call(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return fmt.Errorf("encode a request to %s: %w", path, err)
 		}
-		body = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, s.base+"/v1"+path, body)
+	for asked := 1; ; asked++ {
+		turn := s.left.Load()
+		err := s.ask(limited, s.bases[turn%int64(len(s.bases))], method, path, body, out)
+		if err == nil || ctx.Err() != nil || !away(err) {
+			return err
+		}
+		s.left.CompareAndSwap(turn, turn+1) // unless another call has left it already
+		if asked >= len(s.bases) || limited.Err() != nil {
+			return err
+		}
+	}
+}
+
+// away says whether a member could not be reached, or was not able to do its work.
+func away(err error) bool {
+	var e *statusError
+	return !errors.As(err, &e) || e.status == http.StatusServiceUnavailable
+}
+
+func (s *server) ask(ctx context.Context, base, method, path string, body []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, base+"/v1"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	if in != nil {
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if s.token != "" {

@@ -51,7 +51,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := named("label", w.cfg.Labels); err != nil {
 		return err
 	}
-	for _, server := range append([]string{w.cfg.Server}, w.cfg.Servers...) {
+	for _, server := range w.cfg.servers() {
 		if _, err := parseAddress("server", server); err != nil {
 			return err
 		}

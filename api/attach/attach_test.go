@@ -382,7 +382,7 @@ func TestAJobThatEndsItsWorkerEachTimeIsGivenUp(t *testing.T) {
 
 func TestAWorkerGoesToAnotherMemberWhenItsOwnLeaves(t *testing.T) {
 	first, second := open(t, troupe.Config{}), open(t, troupe.Config{})
-	second.attach(worker.Config{Server: first.url, Servers: []string{second.url}}, map[string]worker.Handler{"double": double})
+	second.attach(worker.Config{Server: first.url + "," + second.url}, map[string]worker.Handler{"double": double})
 	first.listed(1)
 	first.leave()
 	second.listed(1)

@@ -16,13 +16,12 @@ import (
 )
 
 type workerCmd struct {
-	Server string `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default})."`
+	Server string `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default}). Several with commas between them: the worker goes on with the next one when one cannot be reached."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
 	trustFlags
 	ID          string        `env:"TROUPE_WORKER_ID" help:"What tells this worker from others; made up when empty."`
 	Mode        string        `env:"TROUPE_WORKER_MODE" enum:"push,pull,attach" default:"pull" help:"push: the member calls this worker; pull: this worker asks for jobs; attach: it dials in once and gets its jobs over that stream (${default})."`
 	Attach      bool          `help:"The same as --mode attach."`
-	Servers     []string      `env:"TROUPE_SERVERS" placeholder:"URL" help:"Other members, which a worker that is attached goes to when it cannot stay where it is."`
 	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push, attach) or async-transform (pull), if there is no --exec."`
 	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
 	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
@@ -43,7 +42,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		c.Mode = "attach"
 	}
 	w := worker.New(worker.Config{
-		Server: c.Server, Servers: c.Servers, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Secret: c.Secret,
+		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Secret: c.Secret,
 		Push: c.Mode == "push", Pull: c.Mode == "pull", Attach: c.Mode == "attach",
 		Trust: c.trust(), URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})),
