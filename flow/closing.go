@@ -97,6 +97,9 @@ func (s *State) closes(sc *Scope) bool { return s.Closing != nil && s.Closing.Sc
 
 // hasToClose says whether a task with this end has something to do before it.
 func (s *State) hasToClose(status TaskStatus) bool {
+	if s.Permits.Waits() && len(s.Done) == 0 { // it has not begun
+		return false
+	}
 	return s.Plan.Closing != nil && s.Closing == nil && (s.Plan.Finally != "" || status != TaskCompleted && len(s.Done) > 0)
 }
 

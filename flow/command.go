@@ -138,6 +138,17 @@ type (
 		Since, Visibility int64
 		Alive             []string
 	}
+	// Granted says that somebody was given what it asks for, or, Refused, that it will not be. Without a node it is the task itself.
+	Granted struct {
+		Address
+		Key     string
+		Refused bool
+	}
+	// Evict ends somebody who holds a key, because another one is to have his place.
+	Evict struct {
+		Address
+		Key string
+	}
 	// FailStep ends a step that the engine cannot carry out (reason `internal`).
 	FailStep struct {
 		Address
@@ -164,6 +175,8 @@ func (Proceed) command()   {}
 func (Begin) command()     {}
 func (Leave) command()     {}
 func (Recover) command()   {}
+func (Granted) command()   {}
+func (Evict) command()     {}
 func (FailStep) command()  {}
 
 // Decision is Decide's answer.

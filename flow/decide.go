@@ -101,6 +101,10 @@ func (d *decider) handle(c Command) error {
 		d.leave(c)
 	case Recover:
 		d.recover(c)
+	case Granted:
+		d.granted(c)
+	case Evict:
+		d.evict(c)
 	case FailStep:
 		d.failStep(c)
 	}
@@ -140,13 +144,13 @@ func (d *decider) advance() (more bool) {
 	return false
 }
 
-// stays says that nothing may start where something was able to when it was noted: the task has ended or is paused
+// stays says that nothing may start where something was able to when it was noted: the task has ended, waits for a permit or is paused
 // (what a pause does not hold back are the units of steps that have begun, see State.held), the scope is over, or the
 // task closes, which only the closing scope takes part in.
 func (d *decider) stays(w work) bool {
 	s := d.s
 	paused := s.held() || w.st == nil && s.Paused()
-	over := s.scopes[w.sc.Path] != w.sc || s.Closing != nil && w.sc == s.Root
+	over := s.Permits.Waits() && s.Closing == nil || s.scopes[w.sc.Path] != w.sc || s.Closing != nil && w.sc == s.Root
 	return s.Status.Ended() || paused || over
 }
 
@@ -209,7 +213,7 @@ func (d *decider) start(c Start) error {
 	if err := c.Check(d.s.Plan, d.limits); err != nil {
 		return err
 	}
-	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params()})
+	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
 	if d.s.Deadline > 0 {
 		d.effects = append(d.effects, Alarm{At: d.s.Deadline, Kind: AlarmTask})
 	}
@@ -255,6 +259,7 @@ func (d *decider) cancel(c Cancel) error {
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
 		d.emit(Event{Type: CancelAsked})
+		d.dropWaiting(d.s.stage())
 		d.everywhere() // retries go on that a pause has held
 	case !c.Gently:
 		d.endTask(TaskCanceled, "")
@@ -312,7 +317,7 @@ func (d *decider) retryTask() error {
 	if c := d.s.Closing; c != nil {
 		d.pruneAll(c.Scope)
 	}
-	d.emit(Event{Type: TaskRetried})
+	d.emit(Event{Type: TaskRetried, Permits: d.s.Plan.permits(d.s.Params)})
 	if d.s.Paused() { // who retries a task wants it to go on
 		d.emit(Event{Type: TaskResumed})
 	}

@@ -34,6 +34,9 @@ func (d *decider) fill(st *Step) {
 			d.refill(st)
 			return
 		}
+		if st.Node.Keys != nil && st.Node.Keys.PerUnit {
+			n = 1
+		}
 		d.launch(st, from, n, 1)
 	}
 	if len(st.Retrying) > 0 && st.Flying < window {
@@ -90,11 +93,15 @@ func (st *Step) ownParams() bool {
 	return false
 }
 
-// launch starts n units in a row, from one on. Their time counts from now, or from their claim (Exec.FromClaim).
+// launch starts n units in a row, from one on, which have the same keys. Their time counts from now, from their claim
+// (Exec.FromClaim), or from when they have been given what they ask for.
 func (d *decider) launch(st *Step, unit, n, attempt int) {
 	e := st.event(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
-	if st.Node.TimeoutMS > 0 && !st.Node.Exec.FromClaim {
+	switch {
+	case st.Node.Keys != nil:
+		e.Carrier, e.Permits = "", st.permits(d.s.Plan, unit)
+	case st.Node.TimeoutMS > 0 && !st.Node.Exec.FromClaim:
 		e.Due = d.in(st.Node.TimeoutMS)
 	}
 	d.emit(e)
@@ -105,12 +112,17 @@ func (st *Step) event(t EventType) Event {
 	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
-// attempt finds the attempt in flight that a command names, nil when it, or the task, is over.
+// attempt finds the attempt in flight that a command names, nil when it, or the task, is over, or it waits for a permit: nobody
+// carries it out yet.
 func (d *decider) attempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
 	}
-	return d.s.attempt(a)
+	st, u := d.s.attempt(a)
+	if u != nil && u.Live.Permits.Waits() {
+		return nil, nil
+	}
+	return st, u
 }
 
 // reports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
@@ -200,6 +212,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 			e.Due = d.in(st.Node.Retry.wait(d.s.Task, e.Address()))
 		}
 	}
+	d.effects = u.Live.Permits.appendReleases(d.effects, e.Address())
 	d.emit(e)
 	d.landed(st)
 }
@@ -252,7 +265,10 @@ func (d *decider) withdraw(st *Step) {
 			if u := &st.Units[i]; u.Live != nil {
 				a := st.Address()
 				a.Unit, a.Attempt = i, int(u.Attempt)
-				d.effects = append(d.effects, st.withdrawal(a, u))
+				d.effects = u.Live.Permits.appendReleases(d.effects, a)
+				if !u.Live.Permits.Waits() {
+					d.effects = append(d.effects, st.withdrawal(a, u))
+				}
 			}
 		}
 	}

@@ -115,6 +115,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.text("k", &e.Key, before.Key)
 	d.text("ve", &e.Version, before.Version)
 	d.value("pa", &e.Params)
+	d.value("pm", &e.Permits)
 	d.text("rq", &e.Request, before.Request)
 	d.word("}")
 }

@@ -31,6 +31,23 @@ type (
 	Prune struct{ Address }
 	// Ended says that the task is over.
 	Ended struct{ Status TaskStatus }
+	// Ask asks for a permit. Granted answers it.
+	Ask struct {
+		Address // of an attempt, or, without a node, of the task itself
+		Permit
+		AskedAt int64
+		Turn    string // among those who ask at the same time; see turn
+	}
+	// Held says that a permit has arrived, Release that it is not needed any longer, if it was given at all.
+	Held struct {
+		Address
+		Key string
+	}
+	Release struct {
+		Address
+		Key  string
+		Used bool // of a rate: it does not make room for others
+	}
 )
 
 // AlarmKind says why an alarm was set.
@@ -55,6 +72,9 @@ func (Alarm) effect()    {}
 func (Spawn) effect()    {}
 func (Prune) effect()    {}
 func (Ended) effect()    {}
+func (Ask) effect()      {}
+func (Held) effect()     {}
+func (Release) effect()  {}
 
 // Job is an attempt that somebody has to carry out.
 type Job struct {

@@ -26,6 +26,15 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
 			effects = st.appendOwed(effects, s, i)
 		}
+	case PermitGranted:
+		if e.Node == "" {
+			return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
+		}
+		if st, u := s.attempt(e.Address()); u != nil {
+			effects = st.appendOwed(u.Live.Permits.appendGot(effects, e.Address()), s, e.Unit)
+		}
+	case TaskCreated, TaskRetried:
+		effects = s.appendAsk(effects)
 	case AttemptReturned:
 		if st, u := s.attempt(e.Address()); u != nil {
 			effects = append(effects, Dispatch{st.job(s, e.Unit)})
@@ -45,7 +54,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case TaskResumed:
 		effects = s.stage().appendDelays(effects, s)
 	case TaskEnded:
-		effects = append(effects, Ended{TaskStatus(e.Status)})
+		effects = append(s.Permits.appendReleases(effects, s.holder()), Ended{TaskStatus(e.Status)})
 	}
 	return effects
 }
@@ -71,6 +80,8 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	a := st.Address()
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	switch {
+	case u.Live.Permits.Waits():
+		return append(effects, Ask{Address: a, Permit: *u.Live.Permits.Next(), AskedAt: u.Live.Permits.AskedAt, Turn: st.turn(s, i)})
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
 	case st.exec(i).Type != ExecDirect:
@@ -103,7 +114,7 @@ func (st *Step) job(s *State, i int) Job {
 // Job is the attempt in flight at an address as a job; ok is false when it is over.
 func (s *State) Job(a Address) (j Job, ok bool) {
 	st, u := s.attempt(a)
-	if u == nil || s.Status.Ended() {
+	if u == nil || s.Status.Ended() || u.Live.Permits.Waits() {
 		return Job{}, false
 	}
 	return st.job(s, a.Unit), true
@@ -118,7 +129,7 @@ func Outstanding(s *State) []Effect {
 	if s.Deadline > 0 {
 		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
 	}
-	return s.stage().appendOutstanding(effects, s)
+	return s.stage().appendOutstanding(s.appendAsk(effects), s)
 }
 
 func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
@@ -219,10 +230,15 @@ func OutstandingOf(s *State, a Address, member string) []Effect {
 // then by the definition's order of their steps, then by the units' index. Of graph mode only one step of a scope
 // is active at a time.
 func (st *Step) turn(s *State, unit int) string {
-	b := appendOrdered(make([]byte, 0, 64), s.CreatedAt)
-	b = append(append(b, s.Task...), '.')
-	b = st.appendPlace(b)
+	b := st.appendPlace(append(s.appendTurn(make([]byte, 0, 64)), '.'))
 	return string(appendOrdered(b, int64(unit)))
+}
+
+// turn orders tasks by their start.
+func (s *State) turn() string { return string(s.appendTurn(nil)) }
+
+func (s *State) appendTurn(b []byte) []byte {
+	return append(appendOrdered(b, s.CreatedAt), s.Task...)
 }
 
 // appendPlace adds where a step is in the definition, from the root on.

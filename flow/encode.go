@@ -67,7 +67,7 @@ func roomFor(events []Event) int {
 	n := 32
 	for i := range events {
 		e := &events[i]
-		n += 128 + len(e.Input) + len(e.Output) + len(e.Params) + len(e.Error)
+		n += 128 + len(e.Input) + len(e.Output) + len(e.Params) + len(e.Permits) + len(e.Error)
 	}
 	return n
 }
@@ -106,6 +106,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendText(b, "k", e.Key)
 	b = appendText(b, "ve", e.Version)
 	b = appendRaw(b, "pa", e.Params)
+	b = appendRaw(b, "pm", e.Permits)
 	b = appendText(b, "rq", e.Request)
 	return append(b, '}')
 }

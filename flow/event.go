@@ -8,19 +8,20 @@ type EventType string
 // The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
 // is never given another meaning.
 const (
-	TaskCreated     EventType = "task_created"     // Version, Params, At
+	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
 	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with
-	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed
+	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value
 	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
 	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
-	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due
+	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they ask for first
+	PermitGranted   EventType = "permit_granted"   // attempt, or without a node the task; Key; with the last one Carrier and Due: it goes on
 	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until, Due when its time counts from here
 	AttemptBegun    EventType = "attempt_begun"    // attempt, that was returned before: its carrier is at it now
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
@@ -65,6 +66,7 @@ type Event struct {
 	Key     string          `json:"k,omitempty"`
 	Version string          `json:"ve,omitempty"`
 	Params  json.RawMessage `json:"pa,omitempty"`
+	Permits json.RawMessage `json:"pm,omitempty"` // a list of Permit
 
 	Request string `json:"rq,omitempty"` // of the command this is the first event of
 }

@@ -54,6 +54,8 @@ func Evolve(s *State, e *Event) {
 		}
 	case AttemptsStarted:
 		s.launch(e)
+	case PermitGranted:
+		s.permit(e)
 	case UnitsAppended:
 		s.grow(e)
 	default:
@@ -98,6 +100,7 @@ func (s *State) answered(e *Event) {
 func (s *State) create(e *Event) {
 	s.Version, s.Params, s.CreatedAt = e.Version, e.Params, e.At
 	s.Status = TaskPending
+	s.asks(e)
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
@@ -258,17 +261,16 @@ func (s *State) launch(e *Event) {
 	if st == nil || e.Unit < 0 || e.Total < 1 || e.Unit+e.Total > len(st.Units) {
 		return
 	}
+	list := permits(e)
 	for i := e.Unit; i < e.Unit+e.Total; i++ {
 		u := &st.Units[i]
-		u.Status, u.Attempt, u.RetryAt = UnitDispatched, int32(e.Attempt), 0
-		u.Live = &Live{StartedAt: e.At, Due: e.Due}
-		x := st.exec(i)
-		if x.StartMS > 0 {
-			u.Live.StartBy = e.At + x.StartMS
+		u.Status, u.Attempt, u.RetryAt = UnitPending, int32(e.Attempt), 0
+		u.Live = &Live{StartedAt: e.At}
+		if list != nil {
+			u.Live.Permits = &Permits{List: list, AskedAt: e.At}
+			continue
 		}
-		if x.Type != ExecQueue && x.Type != ExecDirect {
-			u.Live.Carrier = e.Carrier
-		}
+		st.launch(u, i, e)
 	}
 	st.Flying += e.Total
 	for st.StartAt <= e.At && st.Next < len(st.Units) && st.Units[st.Next].Attempt > 0 { // before StartAt, a direct unit that is finished is no beginning
@@ -276,6 +278,19 @@ func (s *State) launch(e *Event) {
 	}
 	if i := slices.Index(st.Retrying, e.Unit); e.Attempt > 1 && i >= 0 {
 		st.Retrying = slices.Delete(st.Retrying, i, i+1)
+	}
+}
+
+// launch has somebody carry out an attempt from now on.
+func (st *Step) launch(u *Unit, i int, e *Event) {
+	u.Status = UnitDispatched
+	u.Live.StartedAt, u.Live.Due = e.At, e.Due
+	x := st.exec(i)
+	if x.StartMS > 0 {
+		u.Live.StartBy = e.At + x.StartMS
+	}
+	if x.Type != ExecQueue && x.Type != ExecDirect {
+		u.Live.Carrier = e.Carrier
 	}
 }
 

@@ -138,6 +138,7 @@ func (s *State) retryTask(e *Event) {
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
+	s.asks(e)
 	s.Root.cut(s)
 	s.Root.reopen(undone)
 }

@@ -42,7 +42,7 @@ func tame(part any) any {
 	for key, v := range n {
 		n[key] = tame(v)
 	}
-	for _, key := range []string{"timeout", "timeout_ms", "start_timeout", "heartbeat_timeout"} {
+	for _, key := range []string{"timeout", "timeout_ms", "start_timeout", "heartbeat_timeout", "concurrency", "rate", "priority"} {
 		delete(n, key)
 	}
 	switch {

@@ -17,6 +17,8 @@ type Plan struct {
 	Closing   *PlanScope // the nodes that compensate, and Finally; nil when there are none
 	Finally   string     // its key there; "" = none
 
+	Keys *Keys // what a task asks for before its first node; nil = nothing
+
 	FlowID, FlowSlug string // of the flow that this is a version of; "" where nobody knows
 }
 
@@ -77,6 +79,7 @@ type PlanNode struct {
 	Single    bool       // it has one unit, and ends with it
 	Undo      string     // the key of the node in Plan.Closing that compensates this one; "" = none
 	Dag       *PlanDag   // nil in graph mode
+	Keys      *Keys      // what its attempts ask for before they begin; nil = nothing
 }
 
 // Exec says how the jobs of a unit travel and what they ask for.

@@ -18,6 +18,7 @@ func (p *Plan) Size() int {
 	s := sizer{}
 	s.graph(p.Root)
 	s.graph(p.Closing)
+	s.keys(p.Keys)
 	return s.bytes + int(unsafe.Sizeof(*p)) + len(p.Finally) + len(p.FlowID) + len(p.FlowSlug)
 }
 
@@ -64,6 +65,7 @@ func (s *sizer) node(n *PlanNode) {
 	}
 	s.each(n.Each)
 	s.graph(n.Sub)
+	s.keys(n.Keys)
 	if n.Dag != nil {
 		s.dag(n.Dag)
 	}
@@ -110,6 +112,26 @@ func (s *sizer) exec(x *Exec) {
 			s.bytes += mapEntry + len(name) + len(value)
 		}
 	}
+}
+
+func (s *sizer) keys(k *Keys) {
+	if k == nil {
+		return
+	}
+	s.bytes += int(unsafe.Sizeof(*k))
+	s.keyText(&k.Priority)
+	for _, l := range []*KeyLimit{k.Concurrency, k.Rate} {
+		if l != nil {
+			s.bytes += int(unsafe.Sizeof(*l)) + len(l.Name)
+			s.keyText(&l.Key)
+			s.keyText(&l.Fair)
+		}
+	}
+}
+
+func (s *sizer) keyText(k *KeyText) {
+	s.texts(k.Text)
+	s.ref(k.Ref)
 }
 
 func (s *sizer) texts(texts ...string) {

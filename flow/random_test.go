@@ -23,7 +23,17 @@ func paramsFor(p *flow.Plan) json.RawMessage {
 // randomCommand draws what may happen to a task next: also what is late, repeated or nonsense.
 func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 	request := flowtest.OneOf(d, "request", "", "", "r1", "r2")
-	switch flowtest.Between(d, "command", 0, 18) {
+	if len(tb.asks) > 0 && flowtest.Chance(d, 40) {
+		ask := flowtest.OneOf(d, "ask", tb.asks...)
+		return request, flow.Granted{Address: ask.Address, Key: ask.Key, Refused: flowtest.Chance(d, 15)}
+	}
+	if len(tb.held) > 0 && flowtest.Chance(d, 5) {
+		held := flowtest.OneOf(d, "held", tb.held...)
+		return request, flow.Evict(held)
+	}
+	switch flowtest.Between(d, "command", 0, 19) {
+	case 15:
+		return request, flow.Granted{Address: tb.randomAddress(d), Key: flowtest.OneOf(d, "granted", "jobs:/a:k", "nonsense")}
 	case 0:
 		return request, flow.Pause{}
 	case 1:

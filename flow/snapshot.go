@@ -58,6 +58,8 @@ func codeState(c *codec.Codec, s *State) {
 	codec.Pointer(c, &s.Closing, codeClosing)
 	c.Int(&s.Closings)
 	codec.List(c, &s.Done, codeUndo)
+	codec.Pointer(c, &s.Permits, codePermits)
+	c.Int(&s.Asked)
 	codec.List(c, &s.AnsweredIDs, codec.Text[string])
 	codec.Map(c, &s.Appended, (*codec.Codec).Int)
 }
@@ -151,6 +153,22 @@ func codeLive(c *codec.Codec, l *Live) {
 	codec.Text(c, &l.Note)
 	c.Int(&l.Deliveries)
 	c.Bool(&l.Again)
+	codec.Pointer(c, &l.Permits, codePermits)
+}
+
+func codePermits(c *codec.Codec, p *Permits) {
+	codec.List(c, &p.List, codePermit)
+	c.Int(&p.Got)
+	c.Int64(&p.AskedAt)
+}
+
+func codePermit(c *codec.Codec, p *Permit) {
+	codec.Text(c, &p.Key)
+	c.Int(&p.Limit)
+	c.Int64(&p.PerMS)
+	codec.Text(c, &p.Full)
+	c.Int(&p.Priority)
+	codec.Text(c, &p.Fair)
 }
 
 func flagIf(bit byte, there bool) byte {

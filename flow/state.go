@@ -31,6 +31,9 @@ type State struct {
 	Closings int      // how often it has closed
 	Done     []Undo   // steps to be undone if the task fails, the last one first
 
+	Permits *Permits // what the task asks for before it begins, or has got; nil = nothing
+	Asked   int      // how often it has
+
 	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
 	Appended    map[string]int // index of the first unit that such a request has appended
 
@@ -119,8 +122,9 @@ type Live struct {
 	ClaimedAt  int64  // 0 = it is not
 	Until      int64  // of the claim
 	Note       string
-	Deliveries int  // how often a carrier was lost that had begun it
-	Again      bool // it was returned, so it is known when a member has begun it: the unit is running then
+	Deliveries int      // how often a carrier was lost that had begun it
+	Again      bool     // it was returned, so it is known when a member has begun it: the unit is running then
+	Permits    *Permits // that it asks for before it goes on, or has got; nil = none
 }
 
 // NodeState is what a scope of dag mode knows about one of its nodes.

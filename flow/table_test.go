@@ -34,6 +34,8 @@ type table struct {
 	jobs    map[flow.Address]flow.Job
 	claimed map[flow.Address]bool
 	alarms  []flow.Alarm
+	asks    []flow.Ask            // that have not been answered
+	held    []flow.Held           // permits
 	carried map[flow.Address]bool // steps with an actor of their own
 	ended   map[flow.Address]bool // attempts
 	over    int                   // times that Ended was said
@@ -167,10 +169,10 @@ func (tb *table) checkDags(sc *flow.Scope) {
 		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
 		require.True(tb.t, waits == state.Waits || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
 		require.False(tb.t, state.Status == flow.StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
-		require.True(tb.t, state.Status == flow.StepStarted || waits > 0 && !doomed || s.Paused() || s.Canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
+		require.True(tb.t, state.Status == flow.StepStarted || waits > 0 && !doomed || s.Paused() || s.Permits.Waits() || s.Canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
 	}
 	require.Equal(tb.t, left, sc.NodesLeft())
-	require.NotZero(tb.t, left, "scope %q is over and nobody has noticed", sc.Path)
+	require.True(tb.t, left > 0 || s.Permits.Waits(), "scope %q is over and nobody has noticed", sc.Path)
 }
 
 func (tb *table) note(e flow.Effect) {
@@ -189,6 +191,14 @@ func (tb *table) note(e flow.Effect) {
 			tb.claimed[e.Address] = true
 		}
 		tb.alarms = append(tb.alarms, e)
+	case flow.Ask:
+		tb.asks = append(tb.asks, e)
+	case flow.Held:
+		tb.asks = slices.DeleteFunc(tb.asks, func(a flow.Ask) bool { return a.Address == e.Address && a.Key == e.Key })
+		tb.held = append(tb.held, e)
+	case flow.Release:
+		tb.asks = slices.DeleteFunc(tb.asks, func(a flow.Ask) bool { return a.Address == e.Address && a.Key == e.Key })
+		tb.held = slices.DeleteFunc(tb.held, func(h flow.Held) bool { return h == flow.Held{e.Address, e.Key} })
 	case flow.Spawn:
 		tb.carried[e.Address] = true
 	case flow.Prune:
@@ -212,9 +222,11 @@ func (tb *table) checkOwed() {
 		require.Equal(tb.t, 1, tb.over, "a task ends once")
 		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 		require.Empty(tb.t, flow.Outstanding(tb.state))
+		require.Empty(tb.t, tb.asks, "a task that has ended asks for permits")
+		require.Empty(tb.t, tb.held, "a task that has ended holds permits")
 		return
 	}
-	jobs, carried := map[flow.Address]bool{}, map[flow.Address]bool{}
+	jobs, carried, asks := map[flow.Address]bool{}, map[flow.Address]bool{}, 0
 	outstanding := flow.Outstanding(tb.state)
 	tb.checkReaders(outstanding)
 	for _, e := range outstanding {
@@ -231,8 +243,12 @@ func (tb *table) checkOwed() {
 			require.True(tb.t, slices.Contains(tb.alarms, e), "outstanding alarm %s was never set", effectText(e))
 		case flow.Spawn:
 			carried[e.Address] = true
+		case flow.Ask:
+			require.Contains(tb.t, tb.asks, e)
+			asks++
 		}
 	}
+	require.Equal(tb.t, len(tb.asks), asks, "somebody still asks for a permit: %v", tb.asks)
 	require.Equal(tb.t, len(tb.jobs), len(jobs), "a dispatched job is forgotten")
 	require.Equal(tb.t, tb.carried, carried, "what is carried apart from the task; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 }
@@ -304,7 +320,7 @@ func (tb *table) crash(member string, visibility int64) flow.Decision {
 // move takes the task to another member. Those named alive go on with what they carry.
 func (tb *table) move(member string, visibility int64, alive ...string) flow.Decision {
 	tb.state = tb.twin(flow.EncodeSnapshot(tb.state))
-	tb.jobs, tb.claimed, tb.carried, tb.alarms = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil
+	tb.jobs, tb.claimed, tb.carried, tb.alarms, tb.asks = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil, nil
 	for _, e := range flow.Outstanding(tb.state) {
 		if d, ok := e.(flow.Dispatch); ok {
 			tb.jobs[d.Job.Address] = d.Job
@@ -362,7 +378,7 @@ func (tb *table) finishDirectly(a flow.Address, text string) flow.Report {
 
 // work has the scripted workers carry out everything in flight until nothing is.
 func (tb *table) work() flow.Decision {
-	var all flow.Decision
+	all := tb.grant()
 	for jobs := tb.open(); len(jobs) > 0; jobs = tb.open() {
 		for _, a := range jobs {
 			job, ok := tb.jobs[a]
@@ -373,6 +389,17 @@ func (tb *table) work() flow.Decision {
 			require.NoError(tb.t, err)
 			all.Events, all.Effects = append(all.Events, d.Events...), append(all.Effects, d.Effects...)
 		}
+		tb.grant()
+	}
+	return all
+}
+
+// grant gives everybody what he asks for.
+func (tb *table) grant() flow.Decision {
+	var all flow.Decision
+	for len(tb.asks) > 0 {
+		d := tb.tell(flow.Granted{Address: tb.asks[0].Address, Key: tb.asks[0].Key})
+		all.Events, all.Effects = append(all.Events, d.Events...), append(all.Effects, d.Effects...)
 	}
 	return all
 }
@@ -431,6 +458,12 @@ func effectText(e flow.Effect) string {
 		return "withdraw " + e.Address.String() + quoted(" carrier=", e.Carrier)
 	case flow.Alarm:
 		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clock(e.At))
+	case flow.Ask:
+		return fmt.Sprintf("ask %s %+v %s", e.Address, e.Permit, clock(e.AskedAt))
+	case flow.Held:
+		return "held " + e.Address.String() + " " + e.Key
+	case flow.Release:
+		return "release " + e.Address.String() + " " + e.Key
 	case flow.Spawn:
 		return "spawn " + e.Address.String()
 	case flow.Prune:

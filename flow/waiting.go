@@ -9,8 +9,9 @@ import (
 // Wait says what a task is waiting for, in words a person can act on.
 type Wait struct {
 	Address
-	For   string // job, claim, retry, timer, signal, approval, delay, resume
+	For   string // job, claim, retry, timer, signal, approval, delay, resume, permit
 	Text  string
+	Key   string // of a permit
 	Since int64
 	Until int64 // 0 = no end
 }
@@ -23,6 +24,9 @@ func Waiting(s *State) []Wait {
 	var waits []Wait
 	if s.Paused() {
 		waits = append(waits, Wait{For: "resume", Text: "the task is paused: resume it", Since: s.PausedAt})
+	}
+	if s.Permits.Waits() {
+		waits = append(waits, s.Permits.wait(s.holder()))
 	}
 	return s.stage().appendWaits(waits)
 }
@@ -101,6 +105,8 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 		w.For, w.Text, w.Until = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is tried again", u.Attempt, *u.Error), u.RetryAt
 	case u.Live == nil:
 		return Wait{}, false
+	case u.Live.Permits.Waits():
+		return u.Live.Permits.wait(w.Address), true
 	case u.Live.Worker != "":
 		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
 	case st.exec(i).Type == ExecDirect:

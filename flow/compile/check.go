@@ -41,6 +41,7 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 	c.profile(d, at)
 	c.seconds = profileOf(d) != flow.ProfileNone
 	c.duration(d.Timeout, at.Key("timeout"))
+	c.flowKeys(d, at)
 	c.target(d.Result, at.Key("result"))
 	c.name(d.Name, at.Key("name"))
 	if len(d.Description) > flow.MaxDescription {
@@ -145,6 +146,7 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 		c.subflow(n, p.Sub, s, p.Key, at)
 	}
 	c.waits(p, at)
+	c.keyed(n, p, at)
 }
 
 // waits checks the params of what waits.
@@ -186,6 +188,7 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 	if d.Finally != "" {
 		c.Errorf(at.Key("finally"), "only the whole flow has one")
 	}
+	c.noFlowKeys(d, at)
 	if modeOf(d) == flow.ModeDag {
 		c.profile(d, at)
 		c.dag(d, g, at)

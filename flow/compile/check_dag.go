@@ -120,6 +120,9 @@ func (c *dagChecker) onlyDag(d *define.Definition, s *dagScope, at *define.Place
 	if d.Finally != "" && s.prefix != "" {
 		c.Errorf(at.Key("finally"), "only the whole flow has one")
 	}
+	if s.prefix != "" {
+		c.noFlowKeys(d, at)
+	}
 }
 
 var slugPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)

@@ -72,6 +72,7 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 	c.dagExec(n, &p.Exec, at)
 	c.tries(n, at)
 	c.times(n, at)
+	c.keyed(n, p, at)
 }
 
 // unfold checks exec, delay and signal, which are other ways to write fields that graph mode has, too.

@@ -44,6 +44,7 @@ func (c *dagChecker) dependency(s *dagScope, key, dep string, again bool, at *de
 
 func (c *dagChecker) connectedNode(s *dagScope, src *dagSource, at *define.Place) {
 	c.idleInDag(src.n, at)
+	c.keyed(src.n, src.node, at)
 	if src.node.Kind == flow.KindOutput {
 		c.outputNode(src, at)
 		return

@@ -15,7 +15,8 @@ import (
 // lowerer makes a plan of a definition.
 type lowerer struct {
 	plan      *flow.Plan
-	endOnFail bool // on_error of the flow
+	endOnFail bool            // on_error of the flow
+	priority  json.RawMessage // of the flow
 	languages map[bool]*expr.Language
 	known     map[knownCEL]*expr.CEL
 
@@ -26,8 +27,8 @@ type lowerer struct {
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
-	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
-		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d),
+	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, priority: d.Priority, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
+		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: keys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}
 }
 
@@ -113,6 +114,7 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 	}
 	p.Retry = graphRetry(n, p)
 	l.ofKind(n, p, base, s)
+	l.nodeKeys(n, p)
 	return p
 }
 

@@ -99,6 +99,7 @@ func (l *dagLowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
 	}
 	p := &flow.PlanNode{Key: key, Kind: flow.KindExecutor, Post: n.Post, Params: params(n.Params), Prep: prep(n.Prep)}
 	l.worked(p, n, n, key[strings.LastIndexByte(key, '/')+1:])
+	l.nodeKeys(n, p)
 	return p
 }
 

@@ -230,6 +230,7 @@ func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
 		p.Sub = l.subflow(n, flow.Exec{}, l.inside(s), src.key)
 	}
 	l.times(p, n)
+	l.nodeKeys(n, p)
 }
 
 // inside is what a flow of graph mode in a branch is a part of.
@@ -307,6 +308,7 @@ func (l *dagLowerer) outputNode(s *dagScope, src *dagSource) {
 	p.Dag.Run, p.Dag.Exhausted, p.Dag.Shape = s.run, flow.SkipFail, l.set.shape
 	if handled(src.n) {
 		l.worked(p, src.n, src.n, src.key)
+		l.nodeKeys(src.n, p)
 		return
 	}
 	src.sees, p.Dag.Sees = s.leaves, s.leaves

@@ -44,6 +44,7 @@ func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
 		"Prep":       `{"mode":"dag","nodes":{"b":{"kind":"branch","flow":{"nodes":{}},"prep":{"service":"s","func":"f","script":{"code":"x"},%s}}}}`,
 		"EachOf":     `{"mode":"dag","nodes":{"a":{"service":"s","each":{"count":1,%s}}}}`,
 		"RetrySpec":  `{"mode":"dag","nodes":{"a":{"service":"s","retry":{%s}}}}`,
+		"KeySpec":    `{"mode":"dag","nodes":{"a":{"service":"s","concurrency":{"limit":1,%s}}}}`,
 		"Defaults":   `{"mode":"dag","defaults":{%s},"nodes":{"a":{"func":"f","script":{"code":"x"},"service":"s","when":{"if":{}}}}}`,
 	}
 	also := map[string]string{ // graph mode, or where other fields would decide

@@ -90,3 +90,19 @@ func TestAFlowIsNotBuiltIntoItself(t *testing.T) {
 	_, err = inner.JSON()
 	require.ErrorContains(t, err, "out: a flow cannot be inside itself")
 }
+
+func TestKeysInGoAreThoseInText(t *testing.T) {
+	b := define.NewDag("crm").AtMost(2, "$params.customer").Priority(7)
+	fetch := b.Node("fetch").Service("fetch").AtMost(3, "$params.customer").Rate(10, time.Second, "").Priority(-5)
+	b.Node("each").Service("s").After(fetch).Each(fetch.Out()).Keys(define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1, Fair: "$item.user", WhenFull: define.FullRefuse}})
+	text, err := b.JSON()
+	require.NoError(t, err)
+	plan, problems := compile.Text(text, flow.Limits{})
+	require.Empty(t, problems)
+	require.Equal(t, 2, plan.Keys.Concurrency.Limit)
+	nodes := plan.Root.Nodes
+	require.Equal(t, []any{3, 10, int64(1_000), "-5"}, []any{nodes["fetch"].Keys.Concurrency.Limit, nodes["fetch"].Keys.Rate.Limit, nodes["fetch"].Keys.Rate.PerMS, nodes["fetch"].Keys.Priority.Text})
+	each := nodes["each"].Keys
+	require.Equal(t, []any{"crm", "$item.id", "$item.user", flow.FullRefuse, "7", true},
+		[]any{each.Concurrency.Name, each.Concurrency.Key.Text, each.Concurrency.Fair.Text, each.Concurrency.Full, each.Priority.Text, each.PerUnit})
+}

@@ -23,6 +23,8 @@ type Definition struct {
 	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged
 	Defaults    Defaults         `json:"defaults,omitzero"`     // dag: of its nodes
 
+	KeyFields
+
 	// Embedded is the name of the flow this was taken from, when it is a part of another one.
 	Embedded string `json:"embedded,omitempty"`
 
@@ -80,6 +82,7 @@ type Node struct {
 	Timeout    Duration   `json:"timeout,omitzero"`     // timeout_ms, another way to write it
 	Labels     []string   `json:"labels,omitempty"`     // that whoever carries out its jobs has to have
 
+	KeyFields
 	DagNode
 	order     int  // where it was written among its scope's nodes
 	noTimeout bool // timeout_ms was written, as 0

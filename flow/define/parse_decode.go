@@ -297,7 +297,7 @@ var abroad = map[string]string{
 	"maxattempts": "max_attempts, or retry: {max_attempts: …}", "retries": "max_retries, or retry: {max_attempts: …}",
 	"basedelay": "retry: {delay: …}", "retrydelay": "retry: {delay: …}",
 	"if": "when: {if: …}", "ifnot": "when: {if_not: …}", "whenexhausted": "on_exhausted", "onfailure": "run_on",
-	"foreach": "each: {items: …}", "concurrency": "each: {concurrency: …}", "handler": "service",
+	"foreach": "each: {items: …}", "handler": "service",
 }
 
 // foreign is what a field of another dialect is called here, or "".

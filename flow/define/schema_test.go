@@ -47,6 +47,7 @@ var words = map[string][]string{
 	"Prep.exec_type":        {"http", "remote", "queue", "local_func", "local_script", "direct"},
 	"EachOf.on_error":       {"fail_fast", "collect", "continue"},
 	"RetrySpec.backoff":     {"fixed", "exponential"},
+	"KeySpec.when_full":     {"queue", "refuse", "cancel_running"},
 	"Defaults.exec_type":    {"http", "remote", "queue", "local_func", "local_script", "direct"},
 	"Defaults.route":        {"push", "queue", "direct"},
 	"Defaults.skip_mode":    {"propagate", "optional", "fail"},
@@ -75,7 +76,7 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "../plan.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_keys.go", "../plan.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)

@@ -32,7 +32,7 @@ func dagNode(node string) string {
 var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.Plan](): {
 		"Root": {why: "the nodes are"}, "Closing": {old: dagNode("{service: s}") + "finally: u\n", new: "nodes: {a: {service: s}, b: {service: s}, u: {service: t}}\nfinally: u\n"},
-		"TimeoutMS": {why: tries}, "Window": {why: tries}, "Profile": {why: "a bundle of defaults: its nodes say what it meant"},
+		"TimeoutMS": {why: tries}, "Window": {why: tries}, "Keys": {why: tries}, "Profile": {why: "a bundle of defaults: its nodes say what it meant"},
 		"Result":  {old: "result: x\n" + graphOf("{service: s}"), new: "result: y\n" + graphOf("{service: s}")},
 		"Finally": {old: "finally: b\n" + graphOf("{service: s}"), new: graphOf("{service: s}")},
 		"FlowID":  {why: "not of the definition"}, "FlowSlug": {why: "not of the definition"},
@@ -51,7 +51,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.PlanNode](): {
 		"Key": {why: "nodes are told apart by it"}, "Kind": {old: dagNode("{service: s}"), new: dagNode("{kind: timer}")},
 		"Exec": {why: "below"}, "Prep": {why: "below"}, "Post": {why: "below"}, "Each": {why: "below"}, "Cases": {why: "below"}, "Dag": {why: "below"},
-		"Retry": {why: tries}, "TimeoutMS": {why: tries}, "Single": {why: follows},
+		"Retry": {why: tries}, "TimeoutMS": {why: tries}, "Keys": {why: tries}, "Single": {why: follows},
 		"Params":    {old: graphOf("{service: s}"), new: graphOf("{service: s, params: {x: 1}}")},
 		"Edges":     {old: graphOf("{service: s}") + "edges: [{from: a, action: x, to: b}]", new: graphOf("{service: s}") + "edges: [{from: a, action: y, to: b}]"},
 		"EndOnFail": {old: graphOf("{service: s}"), new: graphOf("{service: s, on_error: fail}")},

@@ -16,6 +16,7 @@ type View struct {
 	Profile flow.Profile `json:"profile,omitempty"`
 	Result  string       `json:"result,omitempty"` // graph mode: the key of shared that is the task's result
 	Finally string       `json:"finally,omitempty"`
+	Keys    []string     `json:"keys,omitempty"` // what a task has to be given before it begins
 	Root    Scope        `json:"root"`
 	Closing []*Node      `json:"closing,omitempty"` // nodes that run when everything else is over
 }
@@ -42,6 +43,7 @@ type Node struct {
 	Exhausted  flow.SkipMode `json:"on_exhausted,omitempty"`
 	Items      string        `json:"items,omitempty"` // where the units come from
 	Window     int           `json:"concurrency,omitempty"`
+	Keys       []string      `json:"keys,omitempty"`  // what its attempts have to be given before they begin
 	Edges      []Edge        `json:"edges,omitempty"` // graph mode
 	Compensate string        `json:"compensate,omitempty"`
 	Times
@@ -61,7 +63,7 @@ func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
 
 // Plan shows a plan under a name.
 func Plan(p *flow.Plan, name string) *View {
-	v := &View{Name: name, Profile: p.Profile, Result: p.Root.Result, Finally: p.Finally, Root: *scopeOf(p.Root)}
+	v := &View{Name: name, Profile: p.Profile, Result: p.Root.Result, Finally: p.Finally, Keys: permitsOf(p.Keys), Root: *scopeOf(p.Root)}
 	if p.Closing != nil {
 		v.Closing = scopeOf(p.Closing).Nodes
 		for _, n := range v.Closing {
@@ -185,7 +187,7 @@ func sourceOf(d *flow.PlanDag) (text string) {
 
 // nodeOf is what a node has in both modes.
 func nodeOf(n *flow.PlanNode) *Node {
-	v := &Node{Key: n.Key, Kind: n.Kind, Handler: handlerOf(n), Compensate: n.Undo, Times: timesOf(n)}
+	v := &Node{Key: n.Key, Kind: n.Kind, Handler: handlerOf(n), Compensate: n.Undo, Keys: permitsOf(n.Keys), Times: timesOf(n)}
 	if n.Each != nil {
 		v.Window = n.Each.Window
 	}

@@ -11,6 +11,9 @@ import (
 func (v *View) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
+	for _, key := range v.Keys {
+		fmt.Fprintf(&b, "  %s\n", oneLineOf(key))
+	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	v.Root.text(t, 1)
 	if len(v.Closing) > 0 {
@@ -63,7 +66,7 @@ func (n *Node) notes(first string) []string {
 	if n.Window > 0 {
 		notes = append(notes, fmt.Sprintf("%d at once", n.Window))
 	}
-	notes = append(notes, n.Times.notes()...)
+	notes = append(append(notes, n.Keys...), n.Times.notes()...)
 	return append(notes, nonEmpty(prefixed("undone by ", n.Compensate))...)
 }
 

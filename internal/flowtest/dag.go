@@ -127,6 +127,11 @@ func randomDagExec(d Dice, n Object) {
 	} else {
 		n["service"] = OneOf(d, "service", "mul", "boom", "odd", "third", "params", "echo", "list", "yes")
 		n["route"] = OneOf(d, "route", "", "push", "queue", "queue")
+		if n["kind"] == "fanout" || n["kind"] == "map" {
+			randomKeys(d, n, "$item", "$run.val")
+		} else {
+			randomKeys(d, n, "$input", "$run.val")
+		}
 	}
 	n["timeout"] = OneOf(d, "timeout", "0s", "0s", "500ms")
 	n["start_delay"] = OneOf(d, "start_delay", "0s", "0s", "0s", "150ms")

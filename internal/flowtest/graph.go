@@ -22,6 +22,7 @@ func RandomDefinition(d Dice) string {
 	if Chance(d, 10) {
 		flow["timeout_ms"] = 2_000
 	}
+	randomKeys(d, flow)
 	b, err := json.Marshal(flow)
 	if err != nil {
 		panic(err)
@@ -86,6 +87,11 @@ func randomExec(d Dice, n Object) {
 	n["service"] = OneOf(d, "service", "mul", "boom", "odd", "third", "route", "params", "echo")
 	n["exec_type"] = OneOf(d, "exec", "", "queue", "queue")
 	n["timeout_ms"] = OneOf(d, "timeout", 0, 0, 500)
+	if n["kind"] == flow.KindForeach {
+		randomKeys(d, n, "$item", "$item.x")
+	} else {
+		randomKeys(d, n, "$input")
+	}
 }
 
 func randomWindow(d Dice, n Object) {

@@ -1,0 +1,102 @@
+package compile
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// keys are what a node or flow asks for; nil when it says nothing.
+func keys(f *define.KeyFields, priority json.RawMessage) *flow.Keys {
+	if f.Concurrency == nil && f.Rate == nil {
+		return nil
+	}
+	k := &flow.Keys{Concurrency: keyLimit(f.Concurrency), Rate: keyLimit(f.Rate), Priority: priorityText(f.Priority)}
+	if len(f.Priority) == 0 {
+		k.Priority = priorityText(priority)
+	}
+	for _, text := range append(keyTexts(f.Concurrency), keyTexts(f.Rate)...) {
+		k.PerUnit = k.PerUnit || perUnit(text)
+	}
+	k.PerUnit = k.PerUnit || perUnit(k.Priority.Text)
+	return k
+}
+
+func keyTexts(s *define.KeySpec) []string {
+	if s == nil {
+		return nil
+	}
+	return []string{s.Key, s.Fair}
+}
+
+// perUnit says whether a text may mean something else to each unit.
+func perUnit(text string) bool {
+	return strings.HasPrefix(text, itemRef) || strings.HasPrefix(text, "$input")
+}
+
+const (
+	itemRef = "$item"
+	runRef  = "$run"
+)
+
+func keyLimit(s *define.KeySpec) *flow.KeyLimit {
+	if s == nil {
+		return nil
+	}
+	l := &flow.KeyLimit{Name: s.Name, Key: keyText(s.Key), Fair: keyText(s.Fair), Limit: max(s.Limit, 1), PerMS: s.Per.MS, Full: flow.WhenFull(s.WhenFull)}
+	if s.WhenFull == define.FullQueue {
+		l.Full = flow.FullQueue
+	}
+	return l
+}
+
+// keyText reads a reference of a key. What it looks into is put where $input is.
+func keyText(text string) flow.KeyText {
+	k := flow.KeyText{Text: text}
+	for prefix, from := range map[string]flow.KeySource{itemRef: flow.KeyFromItem, runRef: flow.KeyFromRun} {
+		if rest, ok := after(text, prefix); ok {
+			k.From, k.Ref = from, expr.ParseRef("$input"+rest)
+			return k
+		}
+	}
+	k.Ref = expr.ParseRef(text)
+	return k
+}
+
+// after is what follows the name that a reference begins with.
+func after(text, name string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(text, name)
+	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// priorityText is a number as a text, or a reference.
+func priorityText(raw json.RawMessage) flow.KeyText {
+	if len(raw) == 0 {
+		return flow.KeyText{}
+	}
+	if text, ok := expr.String(raw); ok {
+		return keyText(text)
+	}
+	return keyText(string(raw))
+}
+
+// nodeKeys are those of a node that has jobs.
+func (l *lowerer) nodeKeys(n *define.Node, p *flow.PlanNode) {
+	if hasJobs(p) && p.Exec.Type != flow.ExecDirect {
+		p.Keys = keys(&n.KeyFields, l.priority)
+	}
+}
+
+// hasJobs says whether somebody carries out what a node does.
+func hasJobs(p *flow.PlanNode) bool {
+	switch p.Kind {
+	case flow.KindExecutor, flow.KindParallel, flow.KindForeach, flow.KindFanout:
+		return true
+	case flow.KindOutput:
+		return p.Single
+	}
+	return false
+}
