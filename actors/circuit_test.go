@@ -186,6 +186,14 @@ func (l *line) Alive() (all []string) {
 	return all
 }
 
+func (l *line) Stir(keys []string) {
+	for _, key := range keys {
+		if th := l.circuit.at(persistence.ShardOf(key)); th != nil && !l.mute {
+			th.Stirred([]string{key})
+		}
+	}
+}
+
 func (l *line) Wanted(jobs []engine.Offer) {
 	if l.mute {
 		return

@@ -134,6 +134,8 @@ func (t *task) addQueue(c *persistence.Commit, effects []flow.Effect) {
 					Turn: e.Job.Turn, Size: e.Job.Size(), Labels: e.Job.Exec.Labels,
 				})
 			}
+		case flow.Ask, flow.Held, flow.Release:
+			t.addPermits(c, e)
 		case flow.Over:
 			if e.Queue {
 				c.Dequeue = append(c.Dequeue, flow.JobID(t.id, e.Address))

@@ -247,6 +247,12 @@ func (h *hands) do(c actor.Context, e flow.Effect, brief bool) {
 		if !brief {
 			h.spawn(c, e.Address)
 		}
+	case flow.Ask:
+		h.m.limiter.stir(e.Key, false)
+	case flow.Release:
+		if !e.Used {
+			h.m.limiter.stir(e.Key, false)
+		}
 	}
 }
 

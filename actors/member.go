@@ -113,6 +113,7 @@ type Member struct {
 	mill     *mill
 	envoy    *envoy
 	abroad   *abroad
+	limiter  *limiter
 	goneMu   sync.Mutex
 	gone     map[string]bool // other members, by incarnation
 
@@ -167,11 +168,14 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
 	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
+	m.limiter = newLimiter(m)
 	m.spawnActors()
 	m.lease.keep()
 	if m.owned.fixed {
 		m.recoverUnfinished(nil)
+		m.limiter.gain(nil)
 	}
+	m.limiter.sweep()
 	m.lookForWakes()
 	m.forgetEnded()
 	return m, nil

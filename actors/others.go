@@ -20,6 +20,8 @@ type Others interface {
 	Withdraw(carrier string, jobs []string)
 	// Alive are the incarnations of the other members that live.
 	Alive() []string
+	// Stir tells the owners of keys that something has changed about them. It may get lost.
+	Stir(keys []string)
 	// Wanted tells the members on which pollers wait that there are jobs which nobody here has waited for. It may get lost.
 	Wanted(jobs []engine.Offer)
 }
@@ -44,6 +46,7 @@ func (m *Member) Gain(shards []int) {
 	m.tell(m.tasks, gain{shards})
 	m.recoverUnfinished(shards)
 	m.background(func() { m.wakeDue(shards) })
+	m.limiter.gain(shards)
 }
 
 // Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest as soon as what they

@@ -49,6 +49,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	owed := t.unreported(flow.OutstandingTo(t.state, t.m.incarnation))
 	c.Send(t.m.sessions, only{task: t.id, owed: owed})
 	t.perform(c, owed)
+	t.m.asksAnew(owed)
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
 	}

@@ -72,6 +72,11 @@ func (t *task) abandon(c actor.Context, cmd *command) {
 		if a.err == nil {
 			a.jobs, a.err = m.queuedJobs(ctx, u.record.ID)
 		}
+		if a.err == nil {
+			var permits []flow.Effect
+			permits, a.err = m.permitsOf(u.record.ID)
+			a.jobs = append(a.jobs, permits...)
+		}
 		m.tell(self, a)
 	})
 }

@@ -34,6 +34,8 @@ type Answerer interface {
 	engine.Engine
 	// Withdrawn says that nobody waits for jobs any longer which the member carries.
 	Withdrawn(jobs []string)
+	// Stirred tells of keys about which something has changed.
+	Stirred(keys []string)
 	// Offered tells of jobs that pollers here may have.
 	Offered(jobs []engine.Offer)
 	// Heard tells what this member remembers otherwise. It has taken note when it returns.
@@ -180,6 +182,8 @@ func Hear(member Answerer, told []byte) {
 	switch m, _ := engine.Unmarshal(told); m := m.(type) {
 	case *engine.Offers:
 		member.Offered(*m)
+	case *engine.Keys:
+		member.Stirred(*m)
 	case *engine.Withdrawn:
 		member.Withdrawn(*m)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Others reaches what other members own and carry, for the member on this host.
@@ -75,6 +76,37 @@ func (o Others) Withdraw(carrier string, jobs []string) {
 		w := engine.Withdrawn(part)
 		o.r.cfg.Peers.Tell(to, &w)
 	}
+}
+
+// Stir tells the owners of keys that something has changed about them; best effort, it never blocks. A key is where a task of its name would be.
+func (o Others) Stir(keys []string) {
+	p := o.r.place.Load()
+	if p == nil {
+		return
+	}
+	there := map[string]*stirred{}
+	for _, key := range keys {
+		to, isHere, nobody := p.owner(key)
+		switch {
+		case isHere, nobody != nil: // whoever gets it looks for himself
+		case there[to.Incarnation] == nil:
+			there[to.Incarnation] = &stirred{to, []string{key}}
+		default:
+			there[to.Incarnation].keys = append(there[to.Incarnation].keys, key)
+		}
+	}
+	for _, at := range there {
+		for part := range slices.Chunk(at.keys, mostOrders) {
+			keys := engine.Keys(part)
+			o.r.cfg.Peers.Tell(at.to, &keys)
+		}
+	}
+}
+
+// stirred are keys that another member owns.
+type stirred struct {
+	to   persistence.MemberRow
+	keys []string
 }
 
 // Wanted tells the other members of jobs, for the pollers that wait there; best effort, it never blocks.

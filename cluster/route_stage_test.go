@@ -161,6 +161,7 @@ type actorless struct {
 	before    func(ctx context.Context)
 	after     func()
 	withdrawn []string
+	stirred   []string
 	offered   []engine.Offer
 	heard     []engine.News
 }
@@ -327,6 +328,9 @@ func (m *actorless) Withdrawn(jobs []string) {
 }
 func (m *actorless) Heard(news engine.News) {
 	m.with(func() { m.heard = append(m.heard, news) })
+}
+func (m *actorless) Stirred(keys []string) {
+	m.with(func() { m.stirred = append(m.stirred, keys...) })
 }
 func (m *actorless) Offered(jobs []engine.Offer) {
 	m.with(func() { m.offered = append(m.offered, jobs...) })

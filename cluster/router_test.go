@@ -296,6 +296,10 @@ func TestOthersAreToldOfJobs(t *testing.T) {
 		require.Equal(t, offer, m.offered[0])
 	}
 	b := s.members["b"]
+	key := s.taskOf("b")
+	others.Stir([]string{s.taskOf("a"), key, s.taskOf("c")})
+	eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.stirred) == 1 })
+	require.Equal(t, []string{key}, b.stirred, "a key is where a task of its name would be")
 	eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.withdrawn) == 2 })
 	require.Empty(t, s.members["a"].offered)
 	require.Empty(t, s.members["c"].withdrawn)

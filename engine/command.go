@@ -22,6 +22,8 @@ const (
 	aNote
 	aReport
 	aBegin
+	aGranted
+	anEvict
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -55,6 +57,10 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		write(c, aReport, v, codeReport)
 	case flow.Begin:
 		write(c, aBegin, v, codeBegin)
+	case flow.Granted:
+		write(c, aGranted, v, codeGranted)
+	case flow.Evict:
+		write(c, anEvict, v, codeEvict)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
@@ -93,6 +99,10 @@ func readCommand(c *codec.Codec) flow.Command {
 		return value(c, codeReport)
 	case aBegin:
 		return value(c, codeBegin)
+	case aGranted:
+		return value(c, codeGranted)
+	case anEvict:
+		return value(c, codeEvict)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
@@ -175,4 +185,15 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	c.Bool(&v.Lost)
 	c.Bool(&v.Unbegun)
 	c.Int(&v.Deliveries)
+}
+
+func codeGranted(c *codec.Codec, v *flow.Granted) {
+	codeAddress(c, &v.Address)
+	codec.Text(c, &v.Key)
+	c.Bool(&v.Refused)
+}
+
+func codeEvict(c *codec.Codec, v *flow.Evict) {
+	codeAddress(c, &v.Address)
+	codec.Text(c, &v.Key)
 }

@@ -28,11 +28,12 @@ func (*Row) kind() byte       { return 11 }
 func (*Offers) kind() byte    { return 12 }
 func (*Withdrawn) kind() byte { return 13 }
 func (*News) kind() byte      { return 14 }
+func (*Keys) kind() byte      { return 15 }
 
 // empty is a message of a kind; nil = there is no such kind.
 func empty(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
-		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}, &News{}} {
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}, &News{}, &Keys{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -200,6 +201,8 @@ func codeOffer(c *codec.Codec, o *Offer) {
 	codec.Text(c, &o.Turn)
 	c.Int(&o.Size)
 }
+
+func (k *Keys) code(c *codec.Codec) { codec.List(c, (*[]string)(k), codec.Text[string]) }
 
 func (w *Withdrawn) code(c *codec.Codec) { codec.List(c, (*[]string)(w), codec.Text[string]) }
 

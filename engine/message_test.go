@@ -24,7 +24,7 @@ import (
 // travel are the commands that other members may send.
 var travel = []flow.Command{
 	flow.Signal{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{},
-	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{},
+	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{}, flow.Granted{}, flow.Evict{},
 }
 
 // stay are those that a member gives to its own tasks only. A task is started by a NewTask.
@@ -34,7 +34,7 @@ var stay = []flow.Command{
 
 func messages() []Message {
 	return []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
-		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}, &News{}}
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}, &News{}, &Keys{}}
 }
 
 // filler makes random values of any type that a message may have.

@@ -149,6 +149,9 @@ type Offer struct {
 // Offers tell another member of jobs.
 type Offers []Offer
 
+// Keys tell another member that something has changed about them: somebody asks for one, or lets go.
+type Keys []string
+
 // Withdrawn tells another member that nobody waits for these jobs any longer, by their ids.
 type Withdrawn []string
 

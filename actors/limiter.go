@@ -1,0 +1,301 @@
+package actors
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// limiter sees to the keys of this member's shards: it has the store decide who is given one, and tells their tasks. What it
+// has to look at it is told by those who ask and those who let go, here and on other members; what nobody told of it finds by
+// looking at all keys in turn, slowly. Nothing depends on who asks the store: it decides, and tells whoever has not answered.
+type limiter struct {
+	m       *Member
+	mu      sync.Mutex
+	open    map[string]bool // keys to be decided about; true = nobody knows who has heard of the last decision
+	taken   map[string]bool // keys that are being decided about
+	running int
+	abroad  map[string]bool // keys of others, who have yet to be told
+	telling bool
+	later   map[string]int64 // keys whose rates have room again at a time
+}
+
+// How many decisions are under way at once, how often keys are looked for that nobody told of, and how many; how many keys are read at once, and
+// how often those are forgotten that are not used.
+const (
+	rulers      = 4
+	lookForKeys = 5 * time.Second
+	sweptAtOnce = 100
+	keysAtOnce  = 1000
+	forgetAfter = 60 // sweeps
+)
+
+func newLimiter(m *Member) *limiter {
+	return &limiter{m: m, open: map[string]bool{}, taken: map[string]bool{}, abroad: map[string]bool{}, later: map[string]int64{}}
+}
+
+// stir says that something has changed about a key: somebody asks for it, or lets go. It never blocks.
+func (l *limiter) stir(key string, anew bool) {
+	if l.m.owned.owns(key) {
+		l.look(key, anew)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abroad[key] = true
+	if !l.telling {
+		l.telling = true
+		l.m.background(l.tellOthers)
+	}
+}
+
+// tellOthers tells the owners of keys, those together that came together.
+func (l *limiter) tellOthers() {
+	l.mu.Lock()
+	keys := slices.Sorted(maps.Keys(l.abroad))
+	clear(l.abroad)
+	l.telling = false
+	l.mu.Unlock()
+	keys = slices.DeleteFunc(keys, func(key string) bool { // it is the member's by now
+		owns := l.m.owned.owns(key)
+		if owns {
+			l.look(key, false)
+		}
+		return owns
+	})
+	l.m.cfg.Others.Stir(keys)
+}
+
+// look has a key decided about.
+func (l *limiter) look(key string, anew bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[key] = l.open[key] || anew
+	if l.running < rulers {
+		l.running++
+		l.m.background(l.run)
+	}
+}
+
+// run decides until there is nothing to be decided about.
+func (l *limiter) run() {
+	for {
+		q, ok := l.take()
+		if !ok {
+			return
+		}
+		l.rule(q)
+	}
+}
+
+// take takes a key that nobody is at.
+func (l *limiter) take() (q persistence.PermitQuestion, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, anew := range l.open {
+		if !l.taken[key] && (!ok || key < q.Key) {
+			q, ok = persistence.PermitQuestion{Key: key, Anew: anew}, true
+		}
+		if ok && len(l.open) > keysAtOnce { // the order matters to nobody but those who repeat a run
+			break
+		}
+	}
+	if !ok {
+		l.running--
+		return q, false
+	}
+	delete(l.open, q.Key)
+	l.taken[q.Key] = true
+	return q, true
+}
+
+func (l *limiter) rule(q persistence.PermitQuestion) {
+	ctx, cancel := l.m.storeCall()
+	ruling, err := l.m.store.Rule(ctx, l.m.incarnation, q)
+	cancel()
+	l.mu.Lock()
+	delete(l.taken, q.Key)
+	l.mu.Unlock()
+	switch {
+	case l.m.ctx.Err() != nil || errors.Is(err, persistence.ErrFenced):
+		return
+	case err != nil:
+		l.m.log.Warn("who is given a key could not be decided", "key", q.Key, "error", err)
+		l.m.pause(storePause(1))
+		l.look(q.Key, true) // it may have been decided all the same
+		return
+	}
+	l.tell(&ruling)
+	if len(ruling.Given) >= persistence.PermitsAtOnce {
+		l.look(q.Key, false)
+	}
+	if ruling.Again > 0 {
+		l.lookLater(q.Key, ruling.Again)
+	}
+}
+
+// tell has those hear of a decision whom it is about, whoever has their tasks.
+func (l *limiter) tell(r *persistence.Ruling) {
+	for _, row := range r.Given {
+		l.send(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key} })
+	}
+	for _, row := range r.Refused {
+		l.send(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key, Refused: true} })
+	}
+	for _, row := range r.Evicted {
+		l.send(&row, func(a flow.Address) flow.Command { return flow.Evict{Address: a, Key: row.Key} })
+	}
+}
+
+func (l *limiter) send(row *persistence.PermitRow, cmd func(flow.Address) flow.Command) {
+	_, a, err := flow.ParseJobID(row.Holder)
+	if err != nil {
+		l.m.log.Error("the holder of a key has no name that means anything", "key", row.Key, "task", row.Task, "error", err)
+		return
+	}
+	l.m.tell(l.m.tasks, &command{task: row.Task, cmd: cmd(a)})
+}
+
+// lookLater looks at a key when its rate has room again.
+func (l *limiter) lookLater(key string, at int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if set, there := l.later[key]; there && set <= at {
+		return
+	}
+	l.later[key] = at
+	l.m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-l.m.now())+time.Millisecond, func() {
+		l.mu.Lock()
+		if l.later[key] == at {
+			delete(l.later, key)
+		}
+		l.mu.Unlock()
+		l.look(key, false)
+	})
+}
+
+// gain looks at all keys of shards that the member owns from now on: nobody knows what their last owner came to tell.
+func (l *limiter) gain(shards persistence.ShardSet) {
+	l.m.background(func() {
+		for after := ""; l.m.ctx.Err() == nil; {
+			keys, err := l.openKeys(shards, after, keysAtOnce)
+			if err != nil {
+				l.m.pause(time.Second)
+				continue
+			}
+			for _, key := range keys {
+				l.look(key, true)
+				after = key
+			}
+			if len(keys) < keysAtOnce {
+				return
+			}
+		}
+	})
+}
+
+func (l *limiter) openKeys(shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	ctx, cancel := l.m.storeCall()
+	defer cancel()
+	keys, err := l.m.store.OpenKeys(ctx, shards, after, limit)
+	if err != nil && l.m.ctx.Err() == nil {
+		l.m.log.Warn("the keys that somebody waits for could not be read from the store", "error", err)
+	}
+	return keys, err
+}
+
+// sweep looks at some keys of the member's shards, again and again at the next ones: word of them may have been lost.
+func (l *limiter) sweep() {
+	after, n := "", 0
+	var look func()
+	look = func() {
+		l.m.background(func() {
+			if shards := l.m.owned.shards(); shards == nil || len(shards) > 0 {
+				keys, err := l.openKeys(shards, after, sweptAtOnce)
+				for _, key := range keys {
+					l.look(key, false)
+					after = key
+				}
+				if err == nil && len(keys) < sweptAtOnce {
+					after = ""
+				}
+			}
+			if n++; n%forgetAfter == 0 && l.m.owned.has(0) {
+				l.forget()
+			}
+			if l.m.ctx.Err() == nil {
+				l.m.cfg.Host.Clock.AfterFunc(lookForKeys, look)
+			}
+		})
+	}
+	l.m.cfg.Host.Clock.AfterFunc(lookForKeys, look)
+}
+
+func (l *limiter) forget() {
+	ctx, cancel := l.m.storeCall()
+	defer cancel()
+	if err := l.m.store.ForgetKeys(ctx); err != nil && l.m.ctx.Err() == nil {
+		l.m.log.Warn("keys that are not used could not be forgotten", "error", err)
+	}
+}
+
+// Stirred says that something has changed about keys of this member's shards.
+func (m *Member) Stirred(keys []string) {
+	for _, key := range keys {
+		m.limiter.look(key, false)
+	}
+}
+
+// addPermits makes and ends the rows of those who ask for keys, with the events they follow from.
+func (t *task) addPermits(c *persistence.Commit, e flow.Effect) {
+	if c.Permits == nil {
+		c.Permits = &persistence.PermitChanges{}
+	}
+	switch e := e.(type) {
+	case flow.Ask:
+		c.Permits.Ask = append(c.Permits.Ask, persistence.PermitRow{
+			Holder: flow.JobID(t.id, e.Address), Key: e.Key, Limit: e.Limit, PerMS: e.PerMS, Full: string(e.Full), Priority: e.Priority, Fair: e.Fair,
+			AskedAt: e.AskedAt, Turn: e.Turn,
+		})
+	case flow.Held:
+		c.Permits.Hold = append(c.Permits.Hold, persistence.PermitID{Holder: flow.JobID(t.id, e.Address), Key: e.Key})
+	case flow.Release:
+		c.Permits.Release = append(c.Permits.Release, persistence.PermitID{Holder: flow.JobID(t.id, e.Address), Key: e.Key})
+	}
+}
+
+// asksAnew says that whoever has asked for keys does not know whether they were given.
+func (m *Member) asksAnew(owed []flow.Effect) {
+	for _, e := range owed {
+		if ask, ok := e.(flow.Ask); ok {
+			m.limiter.stir(ask.Key, true)
+		}
+	}
+}
+
+// permitsOf finds what a task waits for or has, each as what lets go of it.
+func (m *Member) permitsOf(task string) ([]flow.Effect, error) {
+	ctx, cancel := m.storeCall()
+	defer cancel()
+	rows, err := m.store.PermitsOf(ctx, task)
+	var effects []flow.Effect
+	for _, row := range rows {
+		if _, a, err := flow.ParseJobID(row.Holder); err == nil {
+			effects = append(effects, flow.Release{Address: a, Key: row.Key})
+		}
+	}
+	return effects, err
+}
+
+func aboutPermit(cmd *command) bool {
+	switch cmd.cmd.(type) {
+	case flow.Granted, flow.Evict:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,411 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// gauge is a carrier that counts how many of a key, which is the job's input, are under way at once.
+type gauge struct {
+	mu    sync.Mutex
+	now   map[string]int
+	most  map[string]int
+	order []string
+	begun chan string
+	free  chan struct{} // nil = jobs take a moment
+}
+
+func newGauge() *gauge {
+	return &gauge{now: map[string]int{}, most: map[string]int{}, begun: make(chan string, 1000)}
+}
+
+func (g *gauge) Carry(ctx context.Context, j flow.Job) flow.Report {
+	key := string(j.Input)
+	g.mu.Lock()
+	g.now[key]++
+	g.most[key] = max(g.most[key], g.now[key])
+	g.order = append(g.order, key)
+	g.mu.Unlock()
+	g.begun <- key
+	if g.free == nil {
+		time.Sleep(time.Millisecond) // what others could overlap with
+	} else {
+		select {
+		case <-g.free:
+		case <-ctx.Done():
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now[key]--
+	if ctx.Err() != nil {
+		return flow.Report{Error: "called off"}
+	}
+	return flow.Report{Output: j.Input}
+}
+
+func (g *gauge) mosts() map[string]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.most
+}
+
+func gauged(g *gauge) actors.Config {
+	return actors.Config{Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: g}}
+}
+
+const byCustomer = `
+start: a
+nodes:
+  a: {func: f, prep: {input_key: $params.c}, post: {output_key: out}, concurrency: {key: $params.c, limit: 2}}
+`
+
+func TestNoMoreThanItsLimitOfAKeyAreUnderWay(t *testing.T) {
+	for name, store := range map[string]persistence.Store{"sqlite": nil, "model": model.New(model.Options{})} {
+		t.Run(name, func(t *testing.T) {
+			g := newGauge()
+			cfg := gauged(g)
+			cfg.Store = store
+			th := start(t, cfg)
+			version := th.publish(t, byCustomer)
+			var ids []string
+			for i := range 60 {
+				ids = append(ids, th.begin(t, version, fmt.Sprintf(`{"c":"c%d"}`, i%3)))
+			}
+			for _, id := range ids {
+				require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+			}
+			for key, most := range g.mosts() {
+				require.LessOrEqual(t, most, 2, key)
+			}
+			require.Len(t, g.order, 60)
+			require.Empty(t, openKeys(t, th.store))
+		})
+	}
+}
+
+func openKeys(t *testing.T, store persistence.Store) []string {
+	keys, err := store.OpenKeys(t.Context(), nil, "", 100)
+	require.NoError(t, err)
+	return keys
+}
+
+func TestUnitsWaitForTheKeysOfTheirItems(t *testing.T) {
+	g := newGauge()
+	th := start(t, gauged(g))
+	view := th.run(t, th.publish(t, `
+start: each
+nodes:
+  each: {kind: foreach, func: f, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}, concurrency: {key: $item, limit: 2}}
+`), `{"list":[1,2,1,2,1,2,1,2,1,1,1,1,3]}`)
+	require.JSONEq(t, `{"out":[1,2,1,2,1,2,1,2,1,1,1,1,3]}`, string(view.State.Root.SharedJSON()))
+	for key, most := range g.mosts() {
+		require.LessOrEqual(t, most, 2, key)
+	}
+}
+
+func TestTasksWaitForTheKeyOfTheirFlowAndRestMeanwhile(t *testing.T) {
+	g := newGauge()
+	g.free = make(chan struct{})
+	cfg := gauged(g)
+	cfg.IdleAfter = 30 * time.Millisecond
+	th := start(t, cfg)
+	version := th.publish(t, "concurrency: {limit: 1}\nstart: a\nnodes: {a: {func: f}}\n")
+	var ids []string
+	for range 4 {
+		ids = append(ids, th.begin(t, version, `{}`))
+	}
+	<-g.begun
+	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 1 }, patience, 5*time.Millisecond, "those who wait are rows")
+	waits := 0
+	for _, id := range ids {
+		view, err := th.reader.View(t.Context(), id)
+		require.NoError(t, err)
+		if w := flow.Waiting(view.State); len(w) > 0 && w[0].For == flow.WaitsForPermit {
+			waits++
+		}
+	}
+	require.Equal(t, 3, waits)
+	close(g.free)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	}
+	require.Equal(t, 1, g.mosts()["null"])
+}
+
+func TestARateLetsNoMoreBegin(t *testing.T) {
+	g := newGauge()
+	th := start(t, gauged(g))
+	version := th.publish(t, "start: a\nnodes: {a: {func: f, rate: {limit: 3, per: 300ms}}}\n")
+	var ids []string
+	for range 9 {
+		ids = append(ids, th.begin(t, version, `{}`))
+	}
+	var begun []int64
+	for _, id := range ids {
+		th.ended(t, id)
+		rows, err := th.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 100, Bytes: 1 << 20})
+		require.NoError(t, err)
+		for _, row := range rows {
+			events, err := flow.DecodeEvents(row.Events)
+			require.NoError(t, err)
+			for _, e := range events {
+				if e.Type == flow.PermitGranted {
+					begun = append(begun, e.At)
+				}
+			}
+		}
+	}
+	require.Len(t, begun, 9)
+	first, last := begun[0], begun[0]
+	for _, at := range begun {
+		first, last = min(first, at), max(last, at)
+	}
+	require.GreaterOrEqual(t, last-first, int64(500), "nine in threes take two pauses")
+	rows, err := th.store.PermitsOf(t.Context(), ids[0])
+	require.NoError(t, err)
+	require.Empty(t, rows, "what has begun is used up")
+}
+
+func TestWhoDoesNotWaitIsRefused(t *testing.T) {
+	g := newGauge()
+	g.free = make(chan struct{})
+	th := start(t, gauged(g))
+	version := th.publish(t, "concurrency: {limit: 1, when_full: refuse}\nstart: a\nnodes: {a: {func: f}}\n")
+	first := th.begin(t, version, `{}`)
+	<-g.begun
+	view := th.run(t, version, `{}`)
+	require.Equal(t, flow.TaskFailed, view.State.Status)
+	require.Contains(t, view.State.Error, "limit: no room for tasks:flow-TestWhoDoesNotWaitIsRefused")
+	close(g.free)
+	require.Equal(t, flow.TaskCompleted, th.ended(t, first).State.Status)
+	require.Equal(t, flow.TaskCompleted, th.run(t, version, `{}`).State.Status)
+}
+
+func TestANewerOneTakesThePlaceOfTheOldest(t *testing.T) {
+	g := newGauge()
+	g.free = make(chan struct{})
+	th := start(t, gauged(g))
+	version := th.publish(t, "concurrency: {limit: 1, when_full: cancel_running}\nstart: a\nnodes: {a: {func: f}}\n")
+	first := th.begin(t, version, `{}`)
+	<-g.begun
+	second := th.begin(t, version, `{}`)
+	view := th.ended(t, first)
+	require.Equal(t, flow.TaskCanceled, view.State.Status)
+	require.Contains(t, view.State.Error, "a newer one takes its place")
+	<-g.begun
+	close(g.free)
+	require.Equal(t, flow.TaskCompleted, th.ended(t, second).State.Status)
+}
+
+func TestATaskThatWaitsForAKeyAndIsCanceledMakesRoomInTheLine(t *testing.T) {
+	g := newGauge()
+	g.free = make(chan struct{})
+	th := start(t, gauged(g))
+	version := th.publish(t, byCustomer)
+	var ids []string
+	for range 4 {
+		ids = append(ids, th.begin(t, version, `{"c":"c"}`))
+	}
+	<-g.begun
+	<-g.begun
+	for _, id := range ids {
+		require.NoError(t, th.Cancel(t.Context(), id, flow.Cancel{}))
+	}
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
+	}
+	require.Empty(t, openKeys(t, th.store))
+}
+
+// keyed is two members that share the tasks, and the gauge of what both carry.
+func keyedPair(t *testing.T) (c *circuit, g *gauge, a, b *theatre) {
+	c, g = newCircuit(nil), newGauge()
+	a, b = c.join(t, gauged(g)), c.join(t, gauged(g))
+	c.give(a, persistence.AllShards()[:512]...)
+	c.give(b, persistence.AllShards()[512:]...)
+	return c, g, a, b
+}
+
+// beginAny has whoever owns a task begin it.
+func (c *circuit) beginAny(t *testing.T, version, params string) string {
+	t.Helper()
+	for {
+		for _, th := range c.members {
+			n := newTaskOf(version, params)
+			id, _, err := th.StartTask(t.Context(), n)
+			if err == nil {
+				return id
+			}
+			require.Equal(t, flow.Moved, flow.ErrorKindOf(err))
+		}
+	}
+}
+
+func TestALimitSpansMembers(t *testing.T) {
+	c, g, a, _ := keyedPair(t)
+	version := a.publish(t, byCustomer)
+	var ids []string
+	for i := range 80 {
+		ids = append(ids, c.beginAny(t, version, fmt.Sprintf(`{"c":"c%d"}`, i%4)))
+	}
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	for key, most := range g.mosts() {
+		require.LessOrEqual(t, most, 2, key)
+	}
+	require.Empty(t, openKeys(t, c.store))
+}
+
+func TestALimitHoldsWhileKeysAndTasksMove(t *testing.T) {
+	c, g, a, b := keyedPair(t)
+	version := a.publish(t, byCustomer)
+	var ids []string
+	for i := range 120 {
+		ids = append(ids, c.beginAny(t, version, fmt.Sprintf(`{"c":"c%d"}`, i%3)))
+		if i%20 == 19 {
+			half := persistence.AllShards()[i%512 : i%512+256]
+			for _, shard := range half {
+				to := a
+				if c.at(shard) == a {
+					to = b
+				}
+				from := c.at(shard)
+				require.NoError(t, from.Lose(t.Context(), []int{shard}))
+				c.give(to, shard)
+			}
+		}
+	}
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	for key, most := range g.mosts() {
+		require.LessOrEqual(t, most, 2, key)
+	}
+}
+
+func TestTheKeysOfAMemberThatDiedAreGivenByTheNextOwner(t *testing.T) {
+	c, g, a, b := keyedPair(t)
+	g.free = make(chan struct{})
+	version := a.publish(t, "start: a\nnodes: {a: {func: f, concurrency: {name: crm, limit: 1}}}\n")
+	owner, other := a, b
+	if c.at(persistence.ShardOf("jobs:crm")) == b {
+		owner, other = b, a
+	}
+	var ids []string
+	for len(ids) < 3 { // tasks of the one who lives, waiting for a key of the one who dies
+		id, _, err := other.StartTask(t.Context(), newTaskOf(version, `{}`))
+		if err == nil {
+			ids = append(ids, id)
+		}
+	}
+	<-g.begun
+	c.die(t, owner)
+	shards := persistence.AllShards()[:512]
+	if owner == b {
+		shards = persistence.AllShards()[512:]
+	}
+	other.Gone(owner.Incarnation())
+	c.give(other, shards...)
+	close(g.free)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Equal(t, 1, g.mosts()["null"])
+}
+
+// lossy is a store that forgets to answer the first decisions.
+type lossy struct {
+	persistence.Store
+	mu   sync.Mutex
+	left int
+}
+
+func (s *lossy) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	r, err := s.Store.Rule(ctx, incarnation, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left--; s.left >= 0 {
+		return persistence.Ruling{}, context.DeadlineExceeded
+	}
+	return r, err
+}
+
+func TestADecisionWhoseAnswerIsLostIsToldAllTheSame(t *testing.T) {
+	g := newGauge()
+	cfg := gauged(g)
+	cfg.Store = &lossy{Store: model.New(model.Options{}), left: 2}
+	th := start(t, cfg)
+	version := th.publish(t, byCustomer)
+	require.Equal(t, flow.TaskCompleted, th.run(t, version, `{"c":"x"}`).State.Status)
+}
+
+func TestWhoHadAKeyWhenItsMemberDiedStillHasIt(t *testing.T) {
+	g := newGauge()
+	g.free = make(chan struct{})
+	cfg := gauged(g)
+	cfg.Store = newLeaping()
+	first := start(t, cfg)
+	version := first.publish(t, byCustomer)
+	var ids []string
+	for range 5 {
+		ids = append(ids, first.begin(t, version, `{"c":"c"}`))
+	}
+	<-g.begun
+	<-g.begun
+	first.Kill()
+	g2 := newGauge()
+	cfg2 := gauged(g2)
+	cfg2.Store = cfg.Store
+	second := start(t, cfg2)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, second.ended(t, id).State.Status)
+	}
+	require.Equal(t, 2, g2.mosts()[`"c"`])
+	require.Len(t, g2.order, 5)
+}
+
+// TestTheExamplesOfTheirPageRun runs every flow of docs/keys.md.
+func TestTheExamplesOfTheirPageRun(t *testing.T) {
+	page, err := os.ReadFile("../docs/keys.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(page), "```yaml\n# params: ")[1:]
+	require.Len(t, blocks, strings.Count(string(page), "```yaml"))
+	g := newGauge()
+	th := start(t, gauged(g))
+	for _, block := range blocks {
+		params, definition, _ := strings.Cut(block, "\n")
+		definition, _, _ = strings.Cut(definition, "```")
+		_, problems := compile.Text([]byte(definition), flow.Limits{})
+		require.Empty(t, problems, "%s", definition)
+		view := th.run(t, th.publish(t, definition), params)
+		require.Equal(t, flow.TaskCompleted, view.State.Status, "%s", definition)
+		asked := 0
+		rows, err := th.store.Rows(t.Context(), view.ID, 0, persistence.Part{Rows: 100, Bytes: 1 << 20})
+		require.NoError(t, err)
+		for _, row := range rows {
+			asked += strings.Count(string(row.Events), string(flow.PermitGranted))
+		}
+		require.Positive(t, asked, "%s", definition)
+	}
+}
+
+func newTaskOf(version, params string) engine.NewTask {
+	return engine.NewTask{VersionID: version, Params: json.RawMessage(params)}
+}
