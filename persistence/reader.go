@@ -190,3 +190,12 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 		}
 	}
 }
+
+// Permits are the keys that a task waits for or has, by the store; how many wait before it is as of now.
+func (r *Reader) Permits(ctx context.Context, task string) ([]PermitRow, error) {
+	rows, err := r.store.PermitsOf(ctx, task)
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys of task %s: %w", task, err)
+	}
+	return rows, nil
+}

@@ -165,6 +165,9 @@ func (s *service) waiting(ctx context.Context, in *struct{ TaskPath }) (*body[wi
 	for _, w := range flow.Waiting(view.State) {
 		answer.Waits = append(answer.Waits, toWait(in.Task, &w))
 	}
+	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
+		return nil, err
+	}
 	return &body[wire.Waiting]{answer}, nil
 }
 

@@ -45,6 +45,9 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 	for i := range steps.Steps {
 		page.Items = append(page.Items, toStep(in.Task, &steps.Steps[i]))
 	}
+	if err := s.stepsInLine(ctx, in.Task, page.Items); err != nil {
+		return nil, err
+	}
 	if steps.More {
 		page.Next = historyCursor(steps.Next)
 	}

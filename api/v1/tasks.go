@@ -205,7 +205,11 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Tas
 			return nil, noTask(in.Task, err)
 		}
 	}
-	return &body[wire.Task]{toTask(view)}, nil
+	task := toTask(view)
+	if err := s.stepsInLine(ctx, in.Task, task.Active); err != nil {
+		return nil, err
+	}
+	return &body[wire.Task]{task}, nil
 }
 
 // waitFor waits for the end of a task whose journal is known up to a row, but not longer than ms.

@@ -221,11 +221,13 @@ type Run struct {
 // Wait says what a task is waiting for, in words a person can act on.
 type Wait struct {
 	Place
-	For   string `json:"for" enum:"job,claim,retry,timer,signal,approval,completion,delay,resume"`
-	Text  string `json:"text"`
-	Job   string `json:"job,omitempty"`
-	Since Time   `json:"since,omitzero"`
-	Until Time   `json:"until,omitzero" doc:"absent = no end"`
+	For    string `json:"for" enum:"job,claim,retry,timer,signal,approval,completion,delay,resume,permit"`
+	Text   string `json:"text"`
+	Job    string `json:"job,omitempty"`
+	Key    string `json:"key,omitempty" doc:"that it waits for a permit of"`
+	Before *int   `json:"before,omitempty" doc:"how many wait for the same key before it, at least; of a permit"`
+	Since  Time   `json:"since,omitzero"`
+	Until  Time   `json:"until,omitzero" doc:"absent = no end"`
 }
 
 // Waiting answers "why is it waiting?".

@@ -167,13 +167,14 @@ func (p *Permits) before(r *persistence.PermitRow) (n int) {
 	return n
 }
 
-// All are the rows of everybody, for those who check them.
-func (p *Permits) All() map[string][]persistence.PermitRow {
-	all := map[string][]persistence.PermitRow{}
-	for _, r := range p.rows {
-		all[r.Key] = append(all[r.Key], *r)
+// Waiting lists those who wait for a key.
+func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
+	for _, r := range p.of(key) {
+		if r.State == persistence.PermitWaits {
+			list = append(list, *r)
+		}
 	}
-	return all
+	return list
 }
 
 // Forget drops what is remembered of keys that nobody has asked for in a while.

@@ -1,0 +1,51 @@
+package v1
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// inLine says of those who wait for a permit how many wait before them. Only the store knows.
+func (s *service) inLine(ctx context.Context, task string, waits []wire.Wait) error {
+	all := make([]*wire.Wait, len(waits))
+	for i := range waits {
+		all[i] = &waits[i]
+	}
+	return s.placed(ctx, task, all)
+}
+
+// stepsInLine is inLine for steps.
+func (s *service) stepsInLine(ctx context.Context, task string, steps []wire.Step) error {
+	var all []*wire.Wait
+	for i := range steps {
+		if steps[i].Wait != nil {
+			all = append(all, steps[i].Wait)
+		}
+	}
+	return s.placed(ctx, task, all)
+}
+
+func (s *service) placed(ctx context.Context, task string, waits []*wire.Wait) error {
+	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.For == flow.WaitsForPermit }) {
+		return nil
+	}
+	rows, err := s.Reader.Permits(ctx, task)
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		a := flow.Address{Scope: w.Scope, Node: w.Node, Visit: w.Visit, Unit: w.Unit, Attempt: w.Attempt}
+		for _, row := range rows {
+			if row.Holder == flow.JobID(task, a) && row.Key == w.Key {
+				before := row.Before
+				w.Before = &before
+				w.Text += fmt.Sprintf(" (%d before it)", before)
+			}
+		}
+	}
+	return nil
+}
