@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -95,7 +96,8 @@ func (o Others) Stir(keys []string) {
 			there[to.Incarnation].keys = append(there[to.Incarnation].keys, key)
 		}
 	}
-	for _, at := range there {
+	for _, incarnation := range slices.Sorted(maps.Keys(there)) {
+		at := there[incarnation]
 		for part := range slices.Chunk(at.keys, mostOrders) {
 			keys := engine.Keys(part)
 			o.r.cfg.Peers.Tell(at.to, &keys)

@@ -21,9 +21,10 @@ type checker struct {
 	limits *flow.Limits
 	tasks  map[string]*shadow
 
-	planned  bool              // nothing happens but planned moves
-	carriers map[string]string // who carried out a job, by its id
-	refused  map[string]bool   // tasks of which the store has refused something
+	planned  bool                        // nothing happens but planned moves
+	carriers map[string]string           // who carried out a job, by its id
+	refused  map[string]bool             // tasks of which the store has refused something
+	begun    map[string]map[string]int64 // when those did whom a rate counts, by key and holder
 }
 
 // shadow is a task as its journal alone has it.
@@ -40,10 +41,11 @@ type shadow struct {
 	attempts map[flow.Address]bool     // started; true = ended, too
 	owed     []owed                    // what is to be undone if the task does not complete, the last one first
 	again    *again
+	permits  []permit
 }
 
 func newChecker(w *world) *checker {
-	return &checker{w: w, plans: map[string]*flow.Plan{}, tasks: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}}
+	return &checker{w: w, plans: map[string]*flow.Plan{}, tasks: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}, begun: map[string]map[string]int64{}}
 }
 
 // written checks a commit that has just become part of the store.
@@ -234,6 +236,7 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	if jobs, rows := queueJobs(t.state), c.store.jobsOf(commit.Task); !slices.Equal(jobs, rows) {
 		c.w.fail("task %s: queue rows %v, waiting queue jobs %v", commit.Task, rows, jobs)
 	}
+	c.keys(t, commit.Task)
 	c.rest(t, in)
 }
 
@@ -356,7 +359,7 @@ func (c *checker) atEnd() {
 			continue
 		}
 		there++
-		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 {
+		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 || len(c.store.permits.Of(id)) > 0 {
 			c.w.fail("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
 		}
 		c.foldAnew(t, in)

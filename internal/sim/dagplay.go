@@ -36,6 +36,7 @@ func drawDag(rng *rand.Rand) *play {
 	if rng.IntN(8) == 0 {
 		d["timeout_ms"] = farMS(rng)
 	}
+	drawKeys(rng, d, "$run.n")
 	if rng.IntN(4) == 0 {
 		d["finally"] = "last"
 		nodes["last"] = object{"service": pick(rng, "echo", "echo", "boom"), "exec_type": pick(rng, "", "queue")}
@@ -146,6 +147,7 @@ func (w *dagWriter) work(n object, from ...string) {
 	case 1:
 		n["exec_type"], n["func"] = "local_func", service
 	}
+	drawKeys(w.rng, n, "$run.n")
 	if w.rng.IntN(2) == 0 {
 		n["retry"] = object{"max_attempts": 1 + w.rng.IntN(3), "delay": pick(w.rng, "0s", "20ms", "300ms"), "backoff": pick(w.rng, "", "exponential"), "jitter": 0.5}
 	}

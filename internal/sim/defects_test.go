@@ -76,6 +76,7 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, true) }}
 		},
 		"tasks of flows that were deleted":  func(uint64) Options { return Options{Orphans: true} },
+		"a limit that lets one too many in": func(uint64) Options { return Options{Generous: true} },
 		"no fence against old incarnations": func(uint64) Options { return Options{Unfenced: true} },
 		"a cluster without fences":          func(uint64) Options { return Options{Cluster: true, Unfenced: true} },
 		"forwards without request ids":      func(uint64) Options { return Options{Cluster: true, Nameless: true} },

@@ -13,6 +13,7 @@
 //	publisher deletes a flow, and publishes others in its place, while tasks of it are started
 //	reference what the core alone makes of a flow of graph mode, with nobody in its way
 //	evaluator what a dag has to come to, written from what dags mean and not from the core
+//	keys      limits that tasks share, and who holds what
 //	checker   sees every commit at the moment it is written and every answer that is heard
 //
 // Promises: a seed gives the same run every time, step by step (Result.Hash says so); everything runs

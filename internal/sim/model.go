@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/troupe-engine/troupe/persistence"
+	permits "github.com/troupe-engine/troupe/persistence/model"
 )
 
 // model is a store in memory, written to be obviously right: what it answers is what it holds.
@@ -21,11 +22,13 @@ type model struct {
 	generation        int64
 	tasks             map[string]*stored
 	queue             map[string]persistence.QueueRow // by job id
+	permits           *permits.Permits
 	flows             map[string]persistence.Flow
 	versions          map[string]persistence.Version
 	refusal           string // what it says then
 	unfenced          bool   // a defect to be caught: everybody may write
 	orphans           bool   // another one: tasks begin of versions that are gone
+	generous          bool   // another one: more are given a key than there may be
 }
 
 // stored is a task as the store has it.
@@ -39,7 +42,7 @@ type stored struct {
 }
 
 func newModel(w *world) *model {
-	return &model{w: w, tasks: map[string]*stored{}, queue: map[string]persistence.QueueRow{},
+	return &model{w: w, tasks: map[string]*stored{}, queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(),
 		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pick(w.rng, "it cannot be kept", poison+" cannot be kept")}
 }
 
@@ -124,6 +127,7 @@ func (m *model) apply(t *stored, c *persistence.Commit) {
 	for _, job := range c.Dequeue {
 		delete(m.queue, job)
 	}
+	m.permits.Commit(c.Task, c.Permits)
 }
 
 func (m *model) Load(_ context.Context, ids []string) ([]*persistence.Record, error) {

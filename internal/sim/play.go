@@ -72,6 +72,7 @@ func drawPlay(rng *rand.Rand, rich bool) *play {
 	if rng.IntN(8) == 0 {
 		d["timeout_ms"] = farMS(rng)
 	}
+	w.keys(d, "$params.n")
 	if rich && rng.IntN(5) == 0 {
 		d["finally"] = "last"
 		last := object{} // what it gets may hold a stack
@@ -191,6 +192,7 @@ func (w *writer) alone(n object) scene {
 func (w *writer) executor() scene {
 	n := object{"prep": w.prep(), "post": w.post()}
 	w.exec(n, services...)
+	w.keys(n, "$params.n", "$input")
 	if w.rng.IntN(2) == 0 {
 		n["max_retries"], n["wait_ms"] = w.rng.IntN(4), pick(w.rng, 0, 20, 500)
 	}
@@ -207,6 +209,13 @@ func (w *writer) executor() scene {
 		s = w.fork(w.fork(s, "go"), "stop")
 	}
 	return s
+}
+
+// keys are for plays in which much happens.
+func (w *writer) keys(n object, refs ...string) {
+	if w.rich {
+		drawKeys(w.rng, n, refs...)
+	}
 }
 
 // fork adds a way of its own for an action.
@@ -285,6 +294,7 @@ func (w *writer) parallel() scene {
 		branches = append(branches, b)
 	}
 	n["parallel_execs"] = branches
+	w.keys(n, "$params.n")
 	w.units(n)
 	return w.alone(n)
 }
@@ -292,6 +302,7 @@ func (w *writer) parallel() scene {
 func (w *writer) foreach() scene {
 	n := object{"kind": "foreach", "prep": object{"input_key": pick(w.rng, "$params.list", "$params.list", w.input())}, "post": w.post()}
 	w.exec(n, services...)
+	w.keys(n, "$item", "$params.n")
 	if w.rng.IntN(3) == 0 {
 		n["foreach_execs"] = []object{{"index": 1, "exec_type": "local_func", "func": "odd"}}
 	}

@@ -39,6 +39,7 @@ type reference struct {
 	env    flow.Env
 	jobs   []flow.Job
 	alarms []flow.Alarm
+	asks   []flow.Ask
 	again  *again
 }
 
@@ -64,6 +65,9 @@ func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 		switch {
 		case r.state.Status.Ended():
 			again, next = false, flow.RetryTask{}
+		case len(r.asks) > 0:
+			next = flow.Granted{Address: r.asks[0].Address, Key: r.asks[0].Key}
+			r.asks = r.asks[1:]
 		case len(r.jobs) > 0:
 			r.carryOut()
 		case len(signals) > 0:
@@ -102,6 +106,8 @@ func (r *reference) do(c flow.Command) error {
 			switch e := e.(type) {
 			case flow.Dispatch:
 				r.jobs = append(r.jobs, e.Job)
+			case flow.Ask:
+				r.asks = append(r.asks, e)
 			case flow.Alarm:
 				r.alarms = append(r.alarms, e)
 			}

@@ -62,6 +62,7 @@ type Options struct {
 	Plain    bool                                      // chains of steps and no mishap at all
 	Store    func(persistence.Store) persistence.Store // puts a defect in front of the store
 	Unfenced bool                                      // the store lets everybody write who ever was a member
+	Generous bool                                      // the store gives more permits than there are
 	Orphans  bool                                      // the store lets tasks of deleted flows begin
 	Plan     func(*flow.Plan)                          // puts a defect into what flows are compiled to
 	Cluster  bool                                      // several members
@@ -127,7 +128,7 @@ func (g generator) Read(b []byte) (int, error) {
 
 func newStage(w *world, o Options) *stage {
 	st := &stage{w: w, store: newModel(w), check: newChecker(w), options: o, behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
-	st.store.check, st.check.store, st.store.unfenced, st.store.orphans = st.check, st.store, o.Unfenced, o.Orphans
+	st.store.check, st.check.store, st.store.unfenced, st.store.orphans, st.store.generous = st.check, st.store, o.Unfenced, o.Orphans, o.Generous
 	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
 	st.check.limits, st.check.planned = &st.limits, st.planned
 	st.outside = w.newHost("outside")
