@@ -30,6 +30,9 @@ func (c *Config) checkCluster(locked bool) error {
 		}
 		return nil
 	}
+	if v := c.Limits.Value; v > cluster.MostValue {
+		return fmt.Errorf("--max-value %d: members send each other no values above %d bytes: use a smaller limit, or a store of SQLite, which is one member's alone", v, cluster.MostValue)
+	}
 	if _, err := c.url(); err != nil {
 		return err
 	}

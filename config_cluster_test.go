@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
@@ -17,6 +18,7 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 		locked bool
 		want   string
 	}{
+		"values too large for members":    {Config{Limits: flow.Limits{Value: 25 << 20}}, shared, "--max-value 26214400: members send each other no values above 25165824 bytes"},
 		"a cluster on SQLite":             {Config{Join: []string{"b:8071"}}, locked, "--join: a store of SQLite is one member's alone"},
 		"SQLite alone":                    {Config{Listen: "0.0.0.0:8070"}, locked, ""},
 		"nothing is said":                 {Config{}, shared, ""},

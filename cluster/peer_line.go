@@ -107,7 +107,7 @@ func away(to persistence.MemberRow, why error) error {
 
 // ask sends a question and waits for the answer.
 func (l *line) ask(ctx context.Context, q engine.Message) (engine.Message, error) {
-	b, err := engine.Marshal(q)
+	b, err := questionOf(q)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (l *line) ask(ctx context.Context, q engine.Message) (engine.Message, error
 
 // tell sends what nobody answers. It is lost when too much is on its way.
 func (l *line) tell(m engine.Message) error {
-	b, err := engine.Marshal(m)
+	b, err := questionOf(m)
 	if err == nil {
 		l.out.offer(item{bytes: b})
 	}

@@ -209,11 +209,7 @@ func (d *delivery) answer(it item) {
 }
 
 func (d *delivery) reply(number int64, m engine.Message) {
-	b, err := engine.Marshal(m)
-	if err != nil {
-		b, _ = engine.Marshal(&engine.Refusal{Err: err})
-	}
-	d.out.add(item{number: number, bytes: b})
+	d.out.add(item{number: number, bytes: answerOf(m)})
 }
 
 // Answer has a member answer a question of another one.
