@@ -29,7 +29,8 @@ type Members interface {
 	// Claim takes shards that nobody owns, and tells in order which of those asked for the incarnation owns now: what somebody else
 	// owns stays his. Of two that claim a shard at once one gets it. ErrFenced when the incarnation may not write.
 	Claim(ctx context.Context, incarnation string, shards []int) (owned []int, err error)
-	// Release gives shards back; those that are not the incarnation's stay as they are. On a store that is Locked it does nothing.
+	// Release gives shards back, when nothing of the incarnation is under way that may still land; those that are not its own stay as
+	// they are. On a store that is Locked it does nothing.
 	Release(ctx context.Context, incarnation string, shards []int) error
 	// Fence ends an incarnation whose lease has run out by the store's clock (MemberRow.Over): once it is answered nothing of that one
 	// lands any more, and nobody owns its shards. False: its lease runs. One that has ended already is true.

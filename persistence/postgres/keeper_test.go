@@ -232,3 +232,28 @@ func TestALeaseOfBeforeTheClockWasPutBackIsFenced(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, fenced)
 }
+
+// Its connection was lost, and with it the answer, but the server is still at it: a rest that comes after the next owner has
+// loaded the task would hide it from whoever looks for unfinished ones.
+func TestShardsAreReleasedWhenNothingOfTheirOwnersIsUnderWay(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	shard := persistence.ShardOf("a")
+	_, err := s.Claim(t.Context(), me, []int{shard})
+	require.NoError(t, err)
+	let := held(t, dsn, "SELECT FROM tasks WHERE id = 'a' FOR UPDATE")
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		_, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Seq: 1, Rest: &persistence.Rest{Resting: true}}})
+		require.NoError(t, err)
+	})
+	admin := connect(t, dsn)
+	blocked(t, admin, 1)
+	calls.Go(func() { require.NoError(t, s.Release(t.Context(), me, []int{shard})) })
+	blocked(t, admin, 2)
+	let()
+	calls.Wait()
+	unfinished, err := s.Unfinished(t.Context(), persistence.ShardSet{shard}, "", 9)
+	require.NoError(t, err)
+	require.Empty(t, unfinished, "the next owner sees what was written last")
+}

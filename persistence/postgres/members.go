@@ -202,10 +202,12 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return owned, nil
 }
 
-// Release forgets what was written, because others may now write it and delete it.
+// Release waits for batches of the member that are under way, also those whose answer nobody hears any more: nothing of it lands
+// when somebody else has the shards. It forgets what was written, because others may now write it and delete it.
 func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
 	defer s.memory.forget()
 	var batch pgx.Batch
+	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
 	batch.Queue(`WITH given AS (UPDATE shards SET owner = '' WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards)
