@@ -31,6 +31,23 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	require.JSONEq(t, `{"n":1}`, string(row.Params))
 }
 
+func TestAStartThatIsSentAgainIsStillTheOneThatCreatedItsTask(t *testing.T) {
+	th := start(t, actors.Config{})
+	n := engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k", Request: "first"}
+	for range 2 { // its answer was lost
+		_, created, err := th.StartTask(t.Context(), n)
+		require.NoError(t, err)
+		require.True(t, created)
+	}
+	n.Request = "second"
+	_, created, err := th.StartTask(t.Context(), n)
+	require.NoError(t, err)
+	require.False(t, created)
+	n.Params = json.RawMessage(`{"other":1}`)
+	_, _, err = th.StartTask(t.Context(), n)
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
+}
+
 func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
 	th := start(t, actors.Config{})
 	n := engine.NewTask{VersionID: th.publish(t, untilApproved), ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -31,7 +32,8 @@ func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	}
 	switch {
 	case errors.Is(a.err, persistence.ErrExists):
-		return engine.Started{Task: msg.task}, told(m.sameStart(ctx, msg))
+		created, err := m.sameStart(ctx, msg)
+		return engine.Started{Task: msg.task, Created: created}, told(err)
 	case errors.Is(a.err, persistence.ErrNoVersion):
 		m.reader.Forget(n.VersionID)
 		return engine.Started{}, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
@@ -74,8 +76,8 @@ func paramsOr(params json.RawMessage) []byte {
 	return params
 }
 
-// bodyHash tells whether a repeated start is the same request. Only keyed starts need one, and those
-// whose answer may get lost are told apart by their random id.
+// bodyHash tells whether a repeated start is the same request, and whether it is the very one that created the task. Only keyed
+// starts need one: others are told apart by their random id.
 func bodyHash(n engine.NewTask) string {
 	if n.Key == "" && n.ID == "" {
 		return ""
@@ -85,17 +87,23 @@ func bodyHash(n engine.NewTask) string {
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {
 		fmt.Fprintf(h, "%q=%q\n", k, n.Labels[k])
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return hex.EncodeToString(h.Sum(nil)[:16]) + ofRequest + n.Request
 }
 
-func (m *Member) sameStart(ctx context.Context, msg *create) error {
+// ofRequest is in front of the request that created a task.
+const ofRequest = "/"
+
+// sameStart says whether a task was created by this very start, sent before. One for something else is refused.
+func (m *Member) sameStart(ctx context.Context, msg *create) (created bool, err error) {
 	row, err := m.store.Task(ctx, msg.task)
 	if err != nil {
-		return notFound(err, msg.task)
+		return false, notFound(err, msg.task)
 	}
 	c := msg.create
-	if row.BodyHash != c.BodyHash || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !msg.newest {
-		return flow.Errorf(flow.Conflict, "task %s was started before, by a request for another flow, version, params or labels", msg.task)
+	before, first, _ := strings.Cut(row.BodyHash, ofRequest)
+	now, request, _ := strings.Cut(c.BodyHash, ofRequest)
+	if before != now || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !msg.newest {
+		return false, flow.Errorf(flow.Conflict, "task %s was started before, by a request for another flow, version, params or labels", msg.task)
 	}
-	return nil
+	return request != "" && first == request, nil
 }

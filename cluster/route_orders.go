@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -22,6 +23,9 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	}
 	if n.Task, err = n.TaskID(plan.FlowID); err != nil {
 		return engine.Started{}, err
+	}
+	if n.Key != "" || n.ID != "" {
+		n.Request = rand.Text()
 	}
 	started, err := ask(r, ctx, n.Task, func(ctx context.Context) (engine.Started, error) {
 		return p.local.StartTask(ctx, n)

@@ -80,6 +80,7 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Map(c, &t.Labels, codec.Text[string])
 	codec.Text(c, &t.Key)
 	codec.Text(c, &t.ID)
+	codec.Text(c, &t.Request)
 	codec.Text(c, &t.Task)
 }
 

@@ -20,6 +20,9 @@ type NewTask struct {
 	Key string
 	// ID is the task's own, a UUID that the caller chose: then it does what Key does, in all flows at once.
 	ID string
+	// Request makes a start with a Key or an ID safe to send again: with the same one it is answered as the one that created
+	// its task. Only members say it.
+	Request string
 	// Task is the id that whoever may have to ask again has made for it with TaskID. Only members say it.
 	Task string
 }
