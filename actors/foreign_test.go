@@ -142,8 +142,10 @@ func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 			for range 2 {
 				a.begin(t, version, listOf(1000))
 			}
-			for range 2 {
-				require.Len(t, a.poll(t, patience, 1000, "x"), 1000)
+			for held := 0; held < 2000; { // a poll that takes a while is answered with what there is
+				got := len(a.poll(t, patience, 1000, "x"))
+				require.NotZero(t, got)
+				held += got
 			}
 			a.eventuallyEmpty(t)
 			require.Eventually(t, func() bool { // it has asked for each of them
