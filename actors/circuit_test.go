@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -92,6 +93,13 @@ func (c *circuit) die(t *testing.T, th *theatre) {
 	require.NoError(t, c.store.Leave(t.Context(), th.Incarnation()))
 }
 
+// leave forgets a member that has left by itself.
+func (c *circuit) leave(th *theatre) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.members, th.Incarnation())
+}
+
 // line is how one member reaches the others: in bytes.
 type line struct {
 	circuit *circuit
@@ -167,11 +175,28 @@ func (l *line) Owner(task string) string {
 	return ""
 }
 
-func (l *line) Withdraw(carrier string, jobs []string) {
+func (l *line) Carry(ctx context.Context, carrier string, errands engine.Errands) error {
+	l.circuit.mu.Lock()
+	th := l.circuit.members[carrier]
+	l.circuit.mu.Unlock()
+	if th == nil {
+		return errors.New("it has gone")
+	}
+	sent, err := engine.Marshal(&errands)
+	if err != nil {
+		return err
+	}
+	got, _ := engine.Unmarshal(sent)
+	return th.Carry(ctx, *got.(*engine.Errands))
+}
+
+func (l *line) Credits(c *engine.Credits) {
 	l.circuit.mu.Lock()
 	defer l.circuit.mu.Unlock()
-	if th := l.circuit.members[carrier]; th != nil {
-		th.Withdrawn(jobs)
+	for incarnation, th := range l.circuit.members {
+		if incarnation != l.self {
+			go th.Credited(c) // on its way it may be overtaken
+		}
 	}
 }
 

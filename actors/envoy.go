@@ -16,9 +16,12 @@ type envoy struct {
 	mu    sync.Mutex
 	lines map[int]*envoyLine // by shard, those with something in them
 
-	reported, earlier map[jobKey]bool // jobs whose reports it has got
-	turned            int64           // since when they are in the first one
+	reported, earlier map[jobKey]int // which time of its being given to a carrier was reported, of jobs; all = how it ended
+	turned            int64          // since when they are in the first one
 }
+
+// all times that a job is given to a carrier: it has ended.
+const all = -1
 
 // envoyLine is orders, each of which is brought again and again until somebody has taken it.
 type envoyLine struct{ away, waiting engine.Orders }
@@ -33,6 +36,9 @@ const (
 // reportedFor is for how long, in milliseconds, it is remembered at least that a job has been reported. A task asks for what
 // it is owed as soon as it has been loaded.
 const reportedFor = int64(60_000)
+
+// maxReported is after how many reports they are remembered for a shorter time.
+const maxReported = 100_000
 
 func newEnvoy(m *Member) *envoy { return &envoy{m: m, lines: map[int]*envoyLine{}} }
 
@@ -52,8 +58,8 @@ func (e *envoy) add(o engine.Order) {
 	shard := persistence.ShardOf(o.Task)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r, ok := o.Command.(flow.Report); ok && !r.Lost {
-		e.note(jobKey{o.Task, r.Address})
+	if r, ok := o.Command.(flow.Report); ok {
+		e.note(jobKey{o.Task, r.Address}, r)
 	}
 	line := e.lines[shard]
 	if line == nil {
@@ -132,21 +138,30 @@ func taken(err error) bool {
 
 // note remembers that a job has been reported: it is not carried out again, should its task come back before that is
 // stored, or before the task knows.
-func (e *envoy) note(job jobKey) {
-	if now := e.m.now(); now-e.turned > reportedFor {
-		e.turned, e.reported, e.earlier = now, map[jobKey]bool{}, e.reported
+func (e *envoy) note(job jobKey, r flow.Report) {
+	if now := e.m.now(); now-e.turned > reportedFor || len(e.reported) >= maxReported {
+		e.turned, e.reported, e.earlier = now, map[jobKey]int{}, e.reported
 	}
-	e.reported[job] = true
+	e.reported[job] = all
+	if r.Lost {
+		e.reported[job] = r.Given
+	}
 }
 
-// has says whether what a job has reported was given to the envoy, not long ago.
-func (e *envoy) has(job jobKey) bool {
+// has says whether what a job has reported was given to the envoy, not long ago: how it ended, or that this member does not carry
+// it out which was given it then.
+func (e *envoy) has(job jobKey, given int) bool {
 	if e.m.owned.fixed {
 		return false
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.reported[job] || e.earlier[job]
+	for _, noted := range []map[jobKey]int{e.reported, e.earlier} {
+		if was, ok := noted[job]; ok {
+			return was == all || was == given
+		}
+	}
+	return false
 }
 
 // empty says whether everything has been brought.

@@ -114,6 +114,7 @@ type Member struct {
 	envoy    *envoy
 	abroad   *abroad
 	limiter  *limiter
+	post     *post
 	goneMu   sync.Mutex
 	gone     map[string]bool // other members, by incarnation
 
@@ -169,6 +170,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.loader = &loader{m: m}
 	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
 	m.limiter = newLimiter(m)
+	m.post = &post{m: m, lines: map[string]*postLine{}}
 	m.spawnActors()
 	m.lease.keep()
 	if m.owned.fixed {

@@ -8,16 +8,19 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Others reaches what the other members of a cluster own and carry. Its methods are called by actors: but for Do, they
-// return at once.
+// Others reaches what the other members of a cluster own and carry. Its methods are called by actors: but for Do and Carry,
+// they return at once.
 type Others interface {
 	// Do carries out orders at whoever owns their tasks now, here or elsewhere, until they are answered or ctx ends, and
 	// answers each in its place. Each may be repeated. That somebody is busy answers a claim, and nothing else.
 	Do(ctx context.Context, orders engine.Orders) engine.Outcomes
 	// Owner names the incarnation that owns a task as far as is known here; "" = nobody, for the moment.
 	Owner(task string) string
-	// Withdraw tells the member that carries jobs, by its incarnation, that nobody waits for them any longer. It may get lost.
-	Withdraw(carrier string, jobs []string)
+	// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error that is its business
+	// from now on. It may be repeated.
+	Carry(ctx context.Context, carrier string, errands engine.Errands) error
+	// Credits tells all others for which jobs workers are attached to this member. It may get lost.
+	Credits(c *engine.Credits)
 	// Alive are the incarnations of the other members that live.
 	Alive() []string
 	// Stir tells the owners of keys that something has changed about them. It may get lost.
@@ -62,7 +65,7 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if _, err := answerOf(ctx, m, done, nil); err != nil {
 		return err
 	}
-	for m.lanes.busyWith(shards) { // with what an actor has sent that crashed
+	for m.lanes.busyWith(shards) || m.post.busyWith(shards) { // with what an actor has sent that crashed, or jobs that were given away
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -79,6 +82,9 @@ func (m *Member) Gone(incarnation string) {
 	m.gone[incarnation] = true
 	m.goneMu.Unlock()
 	m.tell(m.tasks, orphaned{incarnation})
+	if r := m.sharing(); r != nil {
+		r.Gone(incarnation)
+	}
 }
 
 // alive are the other members whose jobs go on when this one takes up a task. Who was said to be gone is not alive,
@@ -92,14 +98,41 @@ func (m *Member) alive() []string {
 	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation] })
 }
 
+// lives says whether another member does.
+func (m *Member) lives(incarnation string) bool { return slices.Contains(m.alive(), incarnation) }
+
 // recovering is what takes over the jobs of members that are gone.
 func (m *Member) recovering(task string) flow.Recover {
 	return flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.alive()}
 }
 
-// Withdrawn says that nobody waits any longer for jobs which this member carries.
-func (m *Member) Withdrawn(jobs []string) {
-	m.tell(m.sessions, withdrawn{slices.Clone(jobs)})
+// Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of them it reports to whoever
+// has the tasks, also that it does not carry out one after all.
+func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
+	if err := m.here(); err != nil && !m.stopping.Load() {
+		return err
+	}
+	heard := make(chan struct{}, 1)
+	m.tell(m.sessions, carryOn{slices.Clone(errands), func() { heard <- struct{}{} }})
+	_, err := answerOf(ctx, m, heard, nil)
+	return err
+}
+
+// Credited tells for which jobs workers are attached to another member. Of one that does not live, as far as is known, nothing is
+// believed: what is given to it might be taken for lost.
+func (m *Member) Credited(c *engine.Credits) {
+	if r := m.sharing(); r != nil && m.lives(c.Member) {
+		r.Credited(c)
+	}
+}
+
+// sharing is the relay if it shares jobs with those of others.
+func (m *Member) sharing() Sharing {
+	r, _ := m.cfg.Relay.(Sharing)
+	if m.cfg.Others == nil {
+		return nil
+	}
+	return r
 }
 
 // Heard takes note of what another member tells.

@@ -39,7 +39,7 @@ type flight struct {
 	dispatch flow.Effect // with the job, which is large
 	way      way
 	off      callOff
-	lost     int // how many carriers of it were lost that had begun it
+	given    int // how often the job was given to a carrier before
 	stage    atomic.Int32
 	basket   atomic.Pointer[basket] // where it will land, or is to land once more; nil = it lands, or has
 	report   flow.Command           // nil = there is none

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -18,6 +19,18 @@ type Relay interface {
 	CallOff(job Passage)
 	// Shut has nothing new begin.
 	Shut()
+}
+
+// Sharing is a Relay that has jobs carried out at other members, too: where this one has no credit for a job and another one
+// has, it lands the job as Lost, Unbegun and To that one, by its incarnation.
+type Sharing interface {
+	Relay
+	// Meet has it tell the others, which are alive by their incarnations, of its credits from now on, in the name of self.
+	Meet(self string, alive func() []string, tell func(*engine.Credits))
+	// Credited says what another one has.
+	Credited(c *engine.Credits)
+	// Gone says that another member is no more.
+	Gone(incarnation string)
 }
 
 // Passage is a job on its way through a Relay.
@@ -128,6 +141,9 @@ func (w *ferry) over(f *flight, begun bool) {
 // Job is what a relay is to hand on.
 func (f *flight) Job() flow.Job { return f.job() }
 
+// Foreign says that another member has the job's task: it is the one to know whether nobody is there for it.
+func (f *flight) Foreign() bool { return !f.way.(*ferry).m.owned.owns(f.key.task) }
+
 // Over says that the job was withdrawn, or the member goes.
 func (f *flight) Over() bool { return f.off.Err() != nil }
 
@@ -170,7 +186,7 @@ func (f *flight) Land(r flow.Report) {
 		}
 	}
 	if f.off.Err() == nil || r.Error == "" && !r.Lost && w.m.ctx.Err() == nil {
-		r.Deliveries = f.job().Deliveries
+		r.Given = f.given
 		f.report = reported(f.key.at, r)
 	}
 	f.off.now()

@@ -53,7 +53,9 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
 	}
-	t.decide(c, &command{cmd: t.m.recovering(t.id)})
+	recovering := t.m.recovering(t.id)
+	recovering.Anew = true
+	t.decide(c, &command{cmd: recovering})
 	if t.crashes >= manyCrashes {
 		t.failStep(c, "the task's actor keeps crashing")
 	}
@@ -81,7 +83,7 @@ func (t *task) unreported(owed []flow.Effect) []flow.Effect {
 			return false
 		}
 		r, ok := reported[d.Job.Address]
-		return ok && (!r.Lost || r.Deliveries == d.Job.Deliveries)
+		return ok && (!r.Lost || r.Given == d.Job.Given)
 	})
 }
 

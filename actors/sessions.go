@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -27,8 +28,11 @@ type (
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{ done func() }
-	// withdrawn names jobs of other members' tasks that nobody waits for any longer.
-	withdrawn struct{ jobs []string }
+	// carryOn has jobs of other members' tasks carried out, or let go of.
+	carryOn struct {
+		errands engine.Errands
+		heard   func()
+	}
 )
 
 // jobKey names an attempt without building its id.
@@ -46,6 +50,7 @@ type sessions struct {
 	flights  map[jobKey]*flight
 	tasks    map[string]*flight // the newest flight of each; the others follow it
 	queue    *queue
+	abroad   *basket // where jobs of other members' tasks land
 	draining func()
 	stopped  bool
 }
@@ -53,7 +58,7 @@ type sessions struct {
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
-	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}}
+	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}, abroad: &basket{m: m, owner: &owner{}}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
 		if limit <= 0 {
@@ -67,6 +72,9 @@ func newSessions(m *Member) *sessions {
 		w := &ferry{m: m, relay: m.cfg.Relay}
 		w.tell = func() { m.tell(m.sessions, carried{w}) }
 		s.ferry = w
+		if r := m.sharing(); r != nil {
+			r.Meet(m.incarnation, m.alive, m.cfg.Others.Credits)
+		}
 	}
 	s.queue = newQueue(m)
 	return s
@@ -96,8 +104,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.queue.again(c, m.ref)
 	case refilled:
 		s.queue.refilled(c, m)
-	case withdrawn:
-		s.withdrawn(m.jobs)
+	case carryOn:
+		s.carryOn(m)
 	case offered:
 		s.queue.offered(c, m)
 	case lookAgain:
@@ -117,15 +125,17 @@ func (s *sessions) Receive(c actor.Context) {
 func (s *sessions) run(c actor.Context, m errand) {
 	void := m.basket.void()
 	var flights []*flight
-	var away []flow.Withdraw
 	for _, e := range m.effects {
 		switch e := e.(type) {
 		case flow.Dispatch:
-			if void {
-				continue
-			}
-			if f := s.dispatch(c, e, m.basket); f != nil {
-				flights = append(flights, f)
+			switch {
+			case void:
+			case s.elsewhere(e.Job.Carrier):
+				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job))
+			default:
+				if f := s.dispatch(c, e, m.basket); f != nil {
+					flights = append(flights, f)
+				}
 			}
 		case flow.Over:
 			if e.Queue {
@@ -134,39 +144,49 @@ func (s *sessions) run(c actor.Context, m errand) {
 		case flow.Withdraw:
 			s.lineUp(flights, m.basket) // it may be one of them
 			flights = nil
-			if e.Carrier != "" && e.Carrier != s.m.incarnation && s.m.cfg.Others != nil {
-				away = append(away, e)
+			if s.elsewhere(e.Carrier) {
+				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Withdrawn: true})
 				continue
 			}
 			s.withdraw(jobKey{m.task, e.Address})
 		}
 	}
 	s.lineUp(flights, m.basket)
-	s.withdrawAway(m.task, away)
 }
 
-// withdrawAway tells other members that nobody waits any longer for jobs they carry.
-func (s *sessions) withdrawAway(task string, all []flow.Withdraw) {
-	jobs := map[string][]string{}
-	var carriers []string
-	for _, w := range all {
-		if jobs[w.Carrier] == nil {
-			carriers = append(carriers, w.Carrier)
-		}
-		jobs[w.Carrier] = append(jobs[w.Carrier], flow.JobID(task, w.Address))
-	}
-	for _, carrier := range carriers {
-		s.m.cfg.Others.Withdraw(carrier, jobs[carrier])
-	}
+// elsewhere says whether it is another member that carries a job.
+func (s *sessions) elsewhere(carrier string) bool {
+	return carrier != "" && carrier != s.m.incarnation && s.m.cfg.Others != nil
 }
 
-// withdrawn lets go of jobs for which nobody waits any longer, as the member says that has their tasks.
-func (s *sessions) withdrawn(jobs []string) {
-	for _, job := range jobs {
-		if task, at, err := flow.ParseJobID(job); err == nil {
-			s.withdraw(jobKey{task, at})
+// carryOn takes jobs of other members' tasks. One that is known goes on as it is, and so does the report of one that is over. What
+// is to be carried out of a task that has moved here its actor asks for.
+func (s *sessions) carryOn(m carryOn) {
+	var flights []*flight
+	for i := range m.errands {
+		e := &m.errands[i]
+		key := jobKey{e.Job.Task, e.Job.Address}
+		switch {
+		case e.Withdrawn:
+			s.lineUp(flights, s.abroad)
+			flights = nil
+			s.withdraw(key)
+		case s.flights[key] != nil || s.m.envoy.has(key, e.Given) || s.m.owned.owns(key.task):
+		case s.ferry == nil || s.stopped || s.draining != nil:
+			s.m.envoy.send(key.task, giveBack(key.at, e.Given))
+		default:
+			f := s.flight(key, flow.Dispatch{Job: e.ForRelay()}, s.ferry, s.abroad)
+			s.know(f)
+			flights = append(flights, f)
 		}
 	}
+	s.lineUp(flights, s.abroad)
+	m.heard()
+}
+
+// giveBack says of a job that this member does not carry it out.
+func giveBack(at flow.Address, given int) flow.Report {
+	return flow.Report{Address: at, Lost: true, Unbegun: true, Given: given}
 }
 
 // dispatch takes a job, and returns it if a carrier of this member is to be found for it. One that is known already goes
@@ -185,12 +205,10 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		}
 		return nil
 	}
-	if s.stopped || s.m.envoy.has(key) {
+	if s.stopped || s.m.envoy.has(key, e.Job.Given) {
 		return nil
 	}
-	f := &flight{key: key, dispatch: e, way: s.wayFor(e.Job.Exec), lost: e.Job.Deliveries}
-	f.off.member = s.m.ctx
-	f.basket.Store(b)
+	f := s.flight(key, e, s.wayFor(e.Job.Exec), b)
 	if f.way == nil {
 		f.report = reported(key.at, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
 		b.expect(1)
@@ -198,6 +216,13 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		return nil
 	}
 	s.know(f)
+	return f
+}
+
+func (s *sessions) flight(key jobKey, e flow.Dispatch, w way, b *basket) *flight {
+	f := &flight{key: key, dispatch: e, way: w, given: e.Job.Given}
+	f.off.member = s.m.ctx
+	f.basket.Store(b)
 	return f
 }
 
@@ -326,7 +351,7 @@ func (s *sessions) dropAll() {
 	for _, f := range s.flights {
 		f.off.now()
 		if !s.m.owned.owns(f.key.task) {
-			s.m.envoy.send(f.key.task, flow.Report{Address: f.key.at, Lost: true, Unbegun: true, Deliveries: f.lost})
+			s.m.envoy.send(f.key.task, giveBack(f.key.at, f.given))
 		}
 	}
 }

@@ -32,10 +32,12 @@ const mostAsked = 100_000
 // Answerer is the member that answers on this host: it alone, for nobody else.
 type Answerer interface {
 	engine.Engine
-	// Withdrawn says that nobody waits for jobs any longer which the member carries.
-	Withdrawn(jobs []string)
 	// Stirred tells of keys about which something has changed.
 	Stirred(keys []string)
+	// Carry has the member carry out jobs of others' tasks, or let go of some.
+	Carry(ctx context.Context, errands engine.Errands) error
+	// Credited tells for which jobs another member has attached workers.
+	Credited(c *engine.Credits)
 	// Offered tells of jobs that pollers here may have.
 	Offered(jobs []engine.Offer)
 	// Heard tells what this member remembers otherwise. It has taken note when it returns.
@@ -184,8 +186,8 @@ func Hear(member Answerer, told []byte) {
 		member.Offered(*m)
 	case *engine.Keys:
 		member.Stirred(*m)
-	case *engine.Withdrawn:
-		member.Withdrawn(*m)
+	case *engine.Credits:
+		member.Credited(m)
 	}
 }
 
@@ -230,6 +232,8 @@ func Answer(ctx context.Context, member Answerer, question []byte) engine.Messag
 	case *engine.News:
 		member.Heard(*q)
 		return &engine.News{}
+	case *engine.Errands:
+		return orRefusal(&engine.Heard{}, member.Carry(ctx, *q))
 	}
 	return &engine.Refusal{Err: flow.Errorf(flow.Invalid, "a %T is no question for a member", m)}
 }

@@ -46,7 +46,7 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 				_, err := peers.Ask(soon(t), tt.to, &engine.Orders{signal(s.taskOf("a"))})
 				require.ErrorIs(t, err, ErrAway)
 				require.ErrorContains(t, err, tt.want)
-				peers.Tell(tt.to, &engine.Withdrawn{"j"})
+				peers.Tell(tt.to, &engine.Credits{Member: "x"})
 				for _, err := range peers.Watch(soon(t), tt.to, engine.Follow{Task: "t"}) {
 					require.ErrorIs(t, err, ErrAway)
 				}
@@ -60,7 +60,7 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 	require.Equal(t, 3, s.log.count("another member was refused"), "each reason once: %s", s.log.text.String())
 	require.NotContains(t, s.log.text.String(), "guessed")
 	require.Empty(t, a.effects)
-	require.Empty(t, a.withdrawn)
+	require.Empty(t, a.credits)
 }
 
 func TestMembersDoNotTalkOverOldHTTP(t *testing.T) {

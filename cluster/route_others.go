@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -63,20 +64,18 @@ func (o Others) Owner(task string) string {
 	return to.Incarnation
 }
 
-// Withdraw tells the member that carries jobs that nobody waits for them any longer; best effort, it never blocks.
-func (o Others) Withdraw(carrier string, jobs []string) {
-	p := o.r.place.Load()
-	if p == nil {
-		return
+// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error that is its business from now on.
+func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errands) error {
+	p, err := o.r.here(ctx)
+	if err != nil {
+		return err
 	}
 	to, known := p.views.Current().Member(carrier)
 	if !known || to.FencedAt != 0 {
-		return
+		return fmt.Errorf("%w: the incarnation %s has gone", ErrAway, carrier)
 	}
-	for part := range slices.Chunk(jobs, mostOrders) {
-		w := engine.Withdrawn(part)
-		o.r.cfg.Peers.Tell(to, &w)
-	}
+	_, err = question[*engine.Heard](ctx, o.r, to, &errands)
+	return err
 }
 
 // Stir tells the owners of keys that something has changed about them; best effort, it never blocks. A key is where a task of its name would be.
@@ -111,19 +110,25 @@ type stirred struct {
 	keys []string
 }
 
+// Credits tells the other members for which jobs this one has attached workers; best effort, it never blocks.
+func (o Others) Credits(c *engine.Credits) { o.tellAll(c) }
+
 // Wanted tells the other members of jobs, for the pollers that wait there; best effort, it never blocks.
 func (o Others) Wanted(jobs []engine.Offer) {
+	for part := range slices.Chunk(jobs, mostOrders) {
+		offers := engine.Offers(part)
+		o.tellAll(&offers)
+	}
+}
+
+func (o Others) tellAll(m engine.Message) {
 	p := o.r.place.Load()
 	if p == nil {
 		return
 	}
 	for _, to := range p.views.Current().Living() {
-		if to.Incarnation == p.me {
-			continue
-		}
-		for part := range slices.Chunk(jobs, mostOrders) {
-			offers := engine.Offers(part)
-			o.r.cfg.Peers.Tell(to, &offers)
+		if to.Incarnation != p.me {
+			o.r.cfg.Peers.Tell(to, m)
 		}
 	}
 }

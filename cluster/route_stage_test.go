@@ -153,17 +153,18 @@ type actorless struct {
 	router *Router
 	views  *lying
 
-	mu        sync.Mutex
-	done      map[string]engine.Outcome // by request
-	effects   []engine.Order
-	asked     int // how often
-	busy      int // how often it will say so
-	before    func(ctx context.Context)
-	after     func()
-	withdrawn []string
-	stirred   []string
-	offered   []engine.Offer
-	heard     []engine.News
+	mu      sync.Mutex
+	done    map[string]engine.Outcome // by request
+	effects []engine.Order
+	asked   int // how often
+	busy    int // how often it will say so
+	before  func(ctx context.Context)
+	after   func()
+	errands engine.Errands
+	credits []engine.Credits
+	stirred []string
+	offered []engine.Offer
+	heard   []engine.News
 }
 
 func (m *actorless) owns(task string) error {
@@ -323,8 +324,12 @@ func (m *actorless) Appears(ctx context.Context, task string) error {
 func (m *actorless) Now() time.Time { return time.Now().Add(m.s.ahead) }
 func (m *actorless) Ready() error   { return nil }
 
-func (m *actorless) Withdrawn(jobs []string) {
-	m.with(func() { m.withdrawn = append(m.withdrawn, jobs...) })
+func (m *actorless) Carry(_ context.Context, errands engine.Errands) error {
+	m.with(func() { m.errands = append(m.errands, errands...) })
+	return nil
+}
+func (m *actorless) Credited(c *engine.Credits) {
+	m.with(func() { m.credits = append(m.credits, *c) })
 }
 func (m *actorless) Heard(news engine.News) {
 	m.with(func() { m.heard = append(m.heard, news) })

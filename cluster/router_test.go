@@ -288,21 +288,33 @@ func TestOthersAreToldOfJobs(t *testing.T) {
 	require.ElementsMatch(t, []string{"b", "c"}, others.Alive())
 	offer := engine.Offer{Job: "j", Service: "resize", Labels: []string{"gpu"}, At: 3, Turn: "x", Size: 9}
 	others.Wanted([]engine.Offer{offer})
-	others.Withdraw("b", []string{"j1", "j2"})
-	others.Withdraw("nobody", []string{"j3"})
+	credits := engine.Credits{Member: "a", Turn: 1, List: []engine.Credit{{Services: []string{"resize"}, Workers: 2, Free: 7}}}
+	others.Credits(&credits)
 	for _, name := range []string{"b", "c"} {
 		m := s.members[name]
-		eventually(t, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.offered) == 1 })
+		eventually(t, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.offered) == 1 && len(m.credits) == 1 })
 		require.Equal(t, offer, m.offered[0])
+		require.Equal(t, credits, m.credits[0])
 	}
 	b := s.members["b"]
 	key := s.taskOf("b")
 	others.Stir([]string{s.taskOf("a"), key, s.taskOf("c")})
 	eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.stirred) == 1 })
 	require.Equal(t, []string{key}, b.stirred, "a key is where a task of its name would be")
-	eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.withdrawn) == 2 })
 	require.Empty(t, s.members["a"].offered)
-	require.Empty(t, s.members["c"].withdrawn)
+	require.Empty(t, s.members["a"].credits)
+}
+
+func TestAJobIsGivenToAnotherMember(t *testing.T) {
+	s := newStage(t, "a", "b", "c")
+	others := s.members["a"].router.Others()
+	errands := engine.Errands{{Job: engine.Job{Task: "t", Service: "resize"}, Type: flow.ExecRemote}, {Job: engine.Job{Task: "u"}, Withdrawn: true}}
+	require.NoError(t, others.Carry(soon(t), "b", errands))
+	require.Equal(t, errands, s.members["b"].errands)
+	require.Empty(t, s.members["c"].errands)
+	require.ErrorIs(t, others.Carry(soon(t), "nobody", errands), ErrAway)
+	s.members["b"].die()
+	require.Error(t, others.Carry(soon(t), "b", errands))
 }
 
 func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {

@@ -184,7 +184,8 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	c.Bool(&v.Direct)
 	c.Bool(&v.Lost)
 	c.Bool(&v.Unbegun)
-	c.Int(&v.Deliveries)
+	c.Int(&v.Given)
+	codec.Text(c, &v.To)
 }
 
 func codeGranted(c *codec.Codec, v *flow.Granted) {

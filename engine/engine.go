@@ -6,7 +6,7 @@
 // errors with their kind. What was refused has changed nothing; what was answered is stored.
 //
 // Watch, Appears and Await last as long as somebody listens: between members they are a Follow with as many Rows as there
-// are, and a Wait. Now and Ready are about the member that is asked. Offers, Keys and Withdrawn are told and not answered. News goes to
+// are, and a Wait. Now and Ready are about the member that is asked. Offers, Keys and Credits are told and not answered. News goes to
 // all other members.
 //
 // Read engine.go first, then values.go, asking.go and orders.go; the rest is how they travel.

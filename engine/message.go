@@ -14,26 +14,28 @@ type Message interface {
 	code(c *codec.Codec)
 }
 
-func (*NewTask) kind() byte   { return 1 }
-func (*Orders) kind() byte    { return 2 }
-func (*Poll) kind() byte      { return 3 }
-func (*Started) kind() byte   { return 4 }
-func (*Outcomes) kind() byte  { return 5 }
-func (*Jobs) kind() byte      { return 6 }
-func (*Refusal) kind() byte   { return 7 }
-func (*Wait) kind() byte      { return 8 }
-func (*Waited) kind() byte    { return 9 }
-func (*Follow) kind() byte    { return 10 }
-func (*Row) kind() byte       { return 11 }
-func (*Offers) kind() byte    { return 12 }
-func (*Withdrawn) kind() byte { return 13 }
-func (*News) kind() byte      { return 14 }
-func (*Keys) kind() byte      { return 15 }
+func (*NewTask) kind() byte  { return 1 }
+func (*Orders) kind() byte   { return 2 }
+func (*Poll) kind() byte     { return 3 }
+func (*Started) kind() byte  { return 4 }
+func (*Outcomes) kind() byte { return 5 }
+func (*Jobs) kind() byte     { return 6 }
+func (*Refusal) kind() byte  { return 7 }
+func (*Wait) kind() byte     { return 8 }
+func (*Waited) kind() byte   { return 9 }
+func (*Follow) kind() byte   { return 10 }
+func (*Row) kind() byte      { return 11 }
+func (*Offers) kind() byte   { return 12 }
+func (*Errands) kind() byte  { return 13 }
+func (*News) kind() byte     { return 14 }
+func (*Keys) kind() byte     { return 15 }
+func (*Heard) kind() byte    { return 16 }
+func (*Credits) kind() byte  { return 17 }
 
 // empty is a message of a kind; nil = there is no such kind.
 func empty(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
-		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Withdrawn{}, &News{}, &Keys{}} {
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -205,8 +207,6 @@ func codeOffer(c *codec.Codec, o *Offer) {
 
 func (k *Keys) code(c *codec.Codec) { codec.List(c, (*[]string)(k), codec.Text[string]) }
 
-func (w *Withdrawn) code(c *codec.Codec) { codec.List(c, (*[]string)(w), codec.Text[string]) }
-
 func (n *News) code(c *codec.Codec) {
 	codec.List(c, &n.Flows, codec.Text[string])
 	codec.List(c, &n.Workers, codeWorker)
@@ -224,4 +224,31 @@ func codeWorker(c *codec.Codec, w *Worker) {
 	c.Int64(&w.RegisteredAt)
 	c.Int64(&w.JoinedAt)
 	c.Bool(&w.Gone)
+}
+
+func (e *Errands) code(c *codec.Codec) { codec.List(c, (*[]Errand)(e), codeErrand) }
+
+func codeErrand(c *codec.Codec, e *Errand) {
+	codeJob(c, &e.Job)
+	codec.Text(c, &e.Type)
+	codec.List(c, &e.Labels, codec.Text[string])
+	c.Int(&e.Given)
+	c.Bool(&e.Again)
+	c.Bool(&e.Withdrawn)
+}
+
+func (*Heard) code(*codec.Codec) {}
+
+func (r *Credits) code(c *codec.Codec) {
+	codec.Text(c, &r.Member)
+	c.Int64(&r.Turn)
+	c.Bool(&r.Whole)
+	codec.List(c, &r.List, codeCredit)
+}
+
+func codeCredit(c *codec.Codec, g *Credit) {
+	codec.List(c, &g.Services, codec.Text[string])
+	codec.List(c, &g.Labels, codec.Text[string])
+	c.Int(&g.Workers)
+	c.Int(&g.Free)
 }

@@ -155,9 +155,6 @@ type Offers []Offer
 // Keys tell another member that something has changed about them: somebody asks for one, or lets go.
 type Keys []string
 
-// Withdrawn tells another member that nobody waits for these jobs any longer, by their ids.
-type Withdrawn []string
-
 // News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note.
 type News struct {
 	Flows   []string // ids of those that were published to, or deleted
@@ -173,4 +170,52 @@ type Worker struct {
 	RegisteredAt          int64 // first registration
 	JoinedAt              int64 // last registration
 	Gone                  bool
+}
+
+// Errand is a job that another member is to have an attached worker carry out, or is to let go of.
+type Errand struct {
+	Job       Job // without Run
+	Type      flow.ExecType
+	Labels    []string // that a worker needs
+	Given     int      // which time of its being given to a carrier this is
+	Again     bool     // it was returned: that it begins is to be stored first
+	Withdrawn bool     // nobody waits for it any longer: of Job only what names it is there, and whatever carries it out lets go
+}
+
+// Errands are for one member, in their order. The answer, Heard, says that they are its business from now on; what it makes of them
+// is reported to whoever has the tasks. Each may be sent again.
+type Errands []Errand
+
+// Heard answers what has no other answer.
+type Heard struct{}
+
+// ErrandOf is a job as another member is given it.
+func ErrandOf(j *flow.Job) Errand {
+	e := Errand{Job: JobOf(j), Type: j.Exec.Type, Labels: j.Exec.Labels, Given: j.Given, Again: j.Again}
+	e.Job.Run, e.Job.RunApart, e.Job.ParamsKey = nil, false, ""
+	return e
+}
+
+// ForRelay is the job as the member takes it that is to carry it out.
+func (e *Errand) ForRelay() flow.Job {
+	j := &e.Job
+	return flow.Job{Task: j.Task, Address: j.Address, Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels}, Plan: &flow.Plan{FlowSlug: j.Flow},
+		Input: j.Input, Params: j.Params, Units: j.Units, Branch: j.Branch, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt,
+		Deliveries: j.Deliveries, Given: e.Given, Again: e.Again}
+}
+
+// Credit is what the workers attached to one member have who offer the same services and have the same labels.
+type Credit struct {
+	Services []string // sorted
+	Labels   []string // sorted
+	Workers  int      // how many there are; 0 = they have gone
+	Free     int      // jobs that they take at the moment, beyond those they have
+}
+
+// Credits tell another member for which jobs the sender has attached workers, and how many more these take.
+type Credits struct {
+	Member string // incarnation of the sender
+	Turn   int64  // of all that it tells, in order: what comes late means nothing
+	Whole  bool   // who is not named has gone; else it is as it was
+	List   []Credit
 }

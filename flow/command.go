@@ -86,10 +86,13 @@ type (
 		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
 		Direct      bool // it comes from a user: only a direct attempt can be ended so
 		// Lost says that nobody carries the attempt out any longer: who had begun it is gone. It ends nothing; the attempt
-		// is dispatched again, a bounded number of times. Deliveries is how many were lost before, which tells it from the
-		// same word about the next one. Unbegun says that nobody had begun, so that nothing is lost.
+		// is dispatched again, a bounded number of times. Unbegun says that nobody had begun, so that nothing is lost. Given
+		// is which time of its being given to a carrier this is about: about any other it means nothing, since somebody else
+		// has it, or the same word was heard before. To is the member that is to carry it out next, by its incarnation;
+		// "" = the one that has the task.
 		Lost, Unbegun bool
-		Deliveries    int
+		Given         int
+		To            string
 	}
 )
 
@@ -133,10 +136,12 @@ type (
 	// Recover takes over what members that are gone were carrying; what the member itself carries, or one of those who
 	// are Alive, by their incarnations, goes on as it is. Decide refuses nothing here. Since is when the present member
 	// got the task: who held a claim could not be heard before, so it holds for another half of its time, Visibility if
-	// its node says nothing, from then.
+	// its node says nothing, from then. Anew says that the task has just been loaded: jobs for attached workers are given
+	// once more to those who are Alive, lest who gave them went before they had them.
 	Recover struct {
 		Since, Visibility int64
 		Alive             []string
+		Anew              bool
 	}
 	// Granted says that somebody was given what it asks for, or, Refused, that it will not be. Without a node it is the task itself.
 	Granted struct {

@@ -109,7 +109,9 @@ func (d *decider) lost(a Address, carrier string) {
 // carrierLost is about an attempt that a member carries, or had others carry out.
 func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	switch {
-	case u.Live.Carrier == "" || c.Deliveries != u.Live.Deliveries:
+	case u.Live.Carrier == "" || c.Given != u.Live.Given:
+	case c.Unbegun && c.To != "":
+		d.pass(st, c.Address, c.To)
 	case c.Unbegun:
 		d.redispatch(st, c.Address, d.env.Member, u.Live.Deliveries)
 	default:
@@ -121,6 +123,13 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 func (d *decider) redispatch(st *Step, a Address, carrier string, deliveries int) {
 	e := st.event(AttemptReturned)
 	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
+	d.emit(e)
+}
+
+// pass has another member carry an attempt out. It is no return: nobody needs to store that it begins.
+func (d *decider) pass(st *Step, a Address, to string) {
+	e := st.event(AttemptPassed)
+	e.Unit, e.Attempt, e.Carrier = a.Unit, a.Attempt, to
 	d.emit(e)
 }
 
@@ -145,7 +154,11 @@ func (d *decider) recover(c Recover) {
 		switch {
 		case u.Live.Worker != "":
 			d.reprieve(st, u, a, c)
-		case u.Live.Carrier == d.env.Member || slices.Contains(c.Alive, u.Live.Carrier):
+		case u.Live.Carrier == d.env.Member:
+		case slices.Contains(c.Alive, u.Live.Carrier):
+			if c.Anew && st.exec(a.Unit).Attachable() {
+				d.effects = append(d.effects, Dispatch{st.job(d.s, a.Unit)})
+			}
 		case u.Status == UnitRunning:
 			d.lost(a, d.env.Member)
 		default:

@@ -94,6 +94,7 @@ type Job struct {
 	Until      int64  // of the claim; 0 = not claimed
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Deliveries int    // how often a carrier was lost that had begun it
+	Given      int    // how often it was given to a carrier before
 	Again      bool   // it was returned: a member tells with Begin when it carries it out
 }
 

@@ -42,6 +42,10 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 				effects = append(effects, Alarm{At: u.Live.StartBy, Address: e.Address(), Kind: AlarmUnclaimed})
 			}
 		}
+	case AttemptPassed:
+		if st, u := s.attempt(e.Address()); u != nil {
+			effects = append(effects, Dispatch{st.job(s, e.Unit)})
+		}
 	case AttemptClaimed, AttemptExtended:
 		effects = append(effects, Alarm{At: e.Until, Address: e.Address(), Kind: AlarmClaim})
 		if e.Due > 0 {
@@ -104,7 +108,7 @@ func (st *Step) job(s *State, i int) Job {
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
-		Deliveries: u.Live.Deliveries, Again: u.Live.Again}
+		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.Again}
 	if exec.Type == ExecQueue {
 		j.Turn = st.turn(s, i)
 	}

@@ -330,12 +330,16 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Live.Worker, u.Live.ClaimedAt, u.Live.Until, u.Live.Note = "", 0, 0, ""
 		u.Live.Carrier = e.Carrier
 		u.Live.Deliveries, u.Live.Again = e.Total, true
+		u.Live.Given++
 		if x := st.exec(e.Unit); x.FromClaim {
 			u.Live.Due = 0
 			if x.StartMS > 0 {
 				u.Live.StartBy = e.At + x.StartMS
 			}
 		}
+	case AttemptPassed:
+		u.Live.Carrier = e.Carrier
+		u.Live.Given++
 	case AttemptEnded:
 		st.land(u, e)
 	}

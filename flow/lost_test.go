@@ -34,15 +34,15 @@ func TestAJobWhoseCarrierIsGoneIsDispatchedAgainUntilThatIsTooOften(t *testing.T
 	s, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for lost := range flow.DefaultLimits.Deliveries - 1 {
-		jobs := dispatched(do(flow.Report{Address: at, Lost: true, Deliveries: lost}))
+		jobs := dispatched(do(flow.Report{Address: at, Lost: true, Given: lost}))
 		require.Len(t, jobs, 1)
 		require.Equal(t, at, jobs[0].Address, "it stays the same attempt")
 		require.Equal(t, lost+1, jobs[0].Deliveries)
 		require.Equal(t, "m", jobs[0].Carrier)
 		require.True(t, jobs[0].Again, "that it is begun is stored from now on")
-		require.Empty(t, do(flow.Report{Address: at, Lost: true, Deliveries: lost}), "the same loss counts once")
+		require.Empty(t, do(flow.Report{Address: at, Lost: true, Given: lost}), "the same loss counts once")
 	}
-	do(flow.Report{Address: at, Lost: true, Deliveries: flow.DefaultLimits.Deliveries - 1})
+	do(flow.Report{Address: at, Lost: true, Given: flow.DefaultLimits.Deliveries - 1})
 	require.Equal(t, flow.TaskFailed, s.Status)
 	require.Contains(t, s.Error, "given up after 5 deliveries")
 }
@@ -50,9 +50,41 @@ func TestAJobWhoseCarrierIsGoneIsDispatchedAgainUntilThatIsTooOften(t *testing.T
 func TestAJobThatNobodyHasBegunIsDispatchedAgainWithoutALoss(t *testing.T) {
 	_, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
-	for range 2 * flow.DefaultLimits.Deliveries {
-		jobs := dispatched(do(flow.Report{Address: at, Lost: true, Unbegun: true}))
+	for given := range 2 * flow.DefaultLimits.Deliveries {
+		jobs := dispatched(do(flow.Report{Address: at, Lost: true, Unbegun: true, Given: given}))
 		require.Len(t, jobs, 1)
 		require.Zero(t, jobs[0].Deliveries)
+		require.Equal(t, given+1, jobs[0].Given)
 	}
+}
+
+func TestAJobThatNobodyHasBegunMayBePassedToAnotherMember(t *testing.T) {
+	s, do := carried(t)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	pass := flow.Report{Address: at, Lost: true, Unbegun: true, To: "n"}
+	jobs := dispatched(do(pass))
+	require.Len(t, jobs, 1)
+	require.Equal(t, []any{"n", 1, false}, []any{jobs[0].Carrier, jobs[0].Given, jobs[0].Again})
+	require.Empty(t, do(pass), "it was heard before")
+	require.Empty(t, do(flow.Report{Address: at, Lost: true}), "another member has it by now")
+	require.Empty(t, dispatched(flow.OutstandingTo(s, "m")), "it is not this member's to carry out")
+
+	jobs = dispatched(do(flow.Recover{Alive: []string{"n"}, Anew: true}))
+	require.Len(t, jobs, 1, "who gave it may have died before the carrier got it")
+	require.Equal(t, []any{"n", 1}, []any{jobs[0].Carrier, jobs[0].Given}, "it is the same giving: who has the job goes on with it")
+
+	require.Empty(t, do(flow.Recover{Alive: []string{"n"}}))
+	jobs = dispatched(do(flow.Recover{}))
+	require.Equal(t, []any{"m", 2, 0}, []any{jobs[0].Carrier, jobs[0].Given, jobs[0].Deliveries})
+	do(flow.Report{Address: at, Output: []byte(`1`)})
+	require.Equal(t, flow.TaskCompleted, s.Status)
+}
+
+func TestAPassedJobIsWithdrawnWhereItIsCarriedOut(t *testing.T) {
+	s, do := carried(t)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	do(flow.Report{Address: at, Lost: true, Unbegun: true, To: "n"})
+	withdrawn := do(flow.Cancel{Force: true})
+	require.Contains(t, withdrawn, flow.Withdraw{Address: at, Carrier: "n"})
+	require.Equal(t, flow.TaskCanceled, s.Status)
 }

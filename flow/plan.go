@@ -112,6 +112,9 @@ const (
 	ExecDirect ExecType = "direct" // nobody carries it out: it is finished through the API
 )
 
+// Attachable says whether attached workers may get the jobs.
+func (x *Exec) Attachable() bool { return x.Type == ExecRemote || x.Type == ExecHTTP }
+
 // Words of route.
 const (
 	RoutePush   = "push"

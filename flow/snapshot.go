@@ -152,6 +152,7 @@ func codeLive(c *codec.Codec, l *Live) {
 	c.Int64(&l.Until)
 	codec.Text(c, &l.Note)
 	c.Int(&l.Deliveries)
+	c.Int(&l.Given)
 	c.Bool(&l.Again)
 	codec.Pointer(c, &l.Permits, codePermits)
 }

@@ -123,6 +123,7 @@ type Live struct {
 	Until      int64  // of the claim
 	Note       string
 	Deliveries int      // how often a carrier was lost that had begun it
+	Given      int      // how often it was given to another carrier, or to the same one again
 	Again      bool     // it was returned, so it is known when a member has begun it: the unit is running then
 	Permits    *Permits // that it asks for before it goes on, or has got; nil = none
 }

@@ -29,6 +29,7 @@ type job struct {
 	labels  []string
 	reports chan flow.Report
 	over    bool
+	foreign bool // of another member's task
 }
 
 func newJob(n int, service string, labels ...string) *job {
@@ -40,6 +41,7 @@ func (j *job) Job() flow.Job {
 		Exec: &flow.Exec{Type: flow.ExecRemote, Service: j.service, Labels: j.labels}}
 }
 func (j *job) Begin() bool        { return !j.over }
+func (j *job) Foreign() bool      { return j.foreign }
 func (j *job) Over() bool         { return j.over }
 func (j *job) Land(r flow.Report) { j.reports <- r }
 

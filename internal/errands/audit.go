@@ -123,7 +123,7 @@ func (l *ledger) event(e *flow.Event) {
 		l.ended = true
 	case flow.AttemptsStarted:
 		l.started(e)
-	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptEnded:
+	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptPassed, flow.AttemptEnded:
 		l.moved(e)
 	}
 }

@@ -9,8 +9,10 @@ type Passage interface {
 	// Begin is asked when somebody is about to get the job. When it is false nobody is to get it: it is not wanted any
 	// longer, or it will be sent anew.
 	Begin() bool
+	// Foreign says that the job is of another member's task: who has nobody for it gives it back, Lost and Unbegun.
+	Foreign() bool
 	// Over says that nobody waits for the job any longer.
 	Over() bool
-	// Land reports on the job, once. A report that is Lost has it carried out again.
+	// Land reports on the job, once. A report that is Lost has it carried out again, by the member that it is To.
 	Land(flow.Report)
 }

@@ -1,0 +1,121 @@
+package actors
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// post gives jobs to the members that are to carry them out, by their incarnations, and tells them which ones nobody waits for
+// any longer: in order, and again and again until that member has heard it, or is gone. It gives none of a task that has moved:
+// the next owner does, and a job that comes late might be carried out a second time.
+type post struct {
+	m     *Member
+	mu    sync.Mutex
+	lines map[string]*postLine // by carrier, while somebody is on his way there
+}
+
+type postLine struct{ away, waiting engine.Errands }
+
+// What is given at once, and how long the carrier may take to answer.
+const (
+	maxErrands     = 500
+	maxErrandBytes = 4 << 20
+	postStays      = 2 * time.Second
+)
+
+func (p *post) send(carrier string, e engine.Errand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := p.lines[carrier]
+	if line == nil {
+		line = &postLine{}
+		p.lines[carrier] = line
+		p.m.background(func() { p.run(carrier) })
+	}
+	line.waiting = append(line.waiting, e)
+}
+
+// run brings what there is for a carrier until there is no more. What it gives to one that is gone is taken over.
+func (p *post) run(carrier string) {
+	try := 0
+	for lot := p.take(carrier); len(lot) > 0; lot = p.take(carrier) {
+		ctx, cancel := p.m.bounded(postStays)
+		err := p.m.cfg.Others.Carry(ctx, carrier, lot)
+		cancel()
+		switch {
+		case err == nil:
+			try = 0
+			continue
+		case !p.m.lives(carrier):
+			p.giveUp(carrier)
+			return
+		}
+		p.back(carrier, lot)
+		if try++; try == 1 {
+			p.m.log.Warn("a member could not be given its jobs: trying on", "incarnation", carrier, "error", err)
+		}
+		if !p.m.pause(storePause(try)) {
+			return
+		}
+	}
+}
+
+// take is what is brought at once. When there is nothing, nobody is on his way there any longer.
+func (p *post) take(carrier string) engine.Errands {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line, bytes := p.lines[carrier], 0
+	line.away = nil
+	for len(line.waiting) > 0 && len(line.away) < maxErrands && bytes < maxErrandBytes {
+		e := line.waiting[0]
+		line.waiting[0] = engine.Errand{}
+		line.waiting = line.waiting[1:]
+		if e.Withdrawn || p.m.owned.owns(e.Job.Task) {
+			line.away = append(line.away, e)
+			bytes += len(e.Job.Input) + len(e.Job.Params)
+		}
+	}
+	if len(line.away) == 0 {
+		delete(p.lines, carrier)
+	}
+	return line.away
+}
+
+// back keeps what was brought in vain.
+func (p *post) back(carrier string, lot engine.Errands) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := p.lines[carrier]
+	line.away, line.waiting = nil, slices.Concat(lot, line.waiting)
+}
+
+// busyWith says whether somebody is on his way with jobs of tasks of some shards.
+func (p *post) busyWith(shards persistence.ShardSet) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.lines {
+		if slices.ContainsFunc(line.away, func(e engine.Errand) bool { return shards.Has(e.Job.Task) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp has the tasks take over what a carrier was to be given that is gone.
+func (p *post) giveUp(carrier string) {
+	p.mu.Lock()
+	line := slices.Concat(p.lines[carrier].away, p.lines[carrier].waiting)
+	delete(p.lines, carrier)
+	p.mu.Unlock()
+	told := map[string]bool{}
+	for i := range line {
+		if task := line[i].Job.Task; !line[i].Withdrawn && !told[task] {
+			told[task] = true
+			p.m.tell(p.m.tasks, &command{task: task, cmd: p.m.recovering(task)})
+		}
+	}
+}
