@@ -124,16 +124,14 @@ func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
 	case len(s.byID) >= maxSessions:
 		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
 	}
-	ses := &session{all: s, id: rand.Text(), worker: hello.GetWorker(), services: distinct(hello.GetServices()), labels: distinct(hello.GetLabels()),
+	ses := &session{all: s, id: rand.Text(), worker: hello.GetWorker(),
 		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c, heard: time.Now()}
 	s.byID[ses.id] = ses
-	s.some.Store(true)
-	for _, service := range ses.services {
-		s.offering[service] = append(s.offering[service], ses)
-	}
+	s.enter(ses, distinct(hello.GetServices()), distinct(hello.GetLabels()))
+	s.look()
 	c.welcome = s.welcome(ses, false)
 	s.fill(ses)
-	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.services, "labels", ses.labels, "credits", ses.credits)
+	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.group.services, "labels", ses.group.labels, "credits", ses.credits)
 	return ses, nil
 }
 
@@ -156,6 +154,7 @@ func (s *Sessions) resume(hello *attach.Hello, c *connection) *session {
 	}
 	ses.stream, ses.heard, ses.credits = c, time.Now(), int(hello.GetCredits())
 	ses.reconcile(hello)
+	s.recount(ses)
 	c.welcome = s.welcome(ses, true)
 	s.fill(ses)
 	s.opts.Logger.Info("a worker is back", "worker", ses.worker, "jobs", len(ses.grants))
@@ -175,6 +174,7 @@ func (s *Sessions) part(ses *session, c *connection) {
 		return // the worker is back already
 	}
 	ses.stream = nil
+	s.recount(ses)
 	if !ses.leaving && !s.leaving() && s.opts.Grace > 0 {
 		var timer *time.Timer
 		timer = time.AfterFunc(s.opts.Grace, func() { s.giveUp(ses, timer) })
@@ -205,13 +205,9 @@ func (s *Sessions) end(ses *session) {
 		return
 	}
 	delete(s.byID, ses.id)
-	for _, service := range ses.services {
-		if s.offering[service] = slices.DeleteFunc(s.offering[service], func(o *session) bool { return o == ses }); len(s.offering[service]) == 0 {
-			delete(s.offering, service)
-		}
-	}
-	s.some.Store(len(s.byID) > 0 || time.Since(s.opened) < s.opts.Patience)
 	lost := ses.lose()
+	s.quit(ses)
+	s.look()
 	failed := s.hopeless()
 	s.mu.Unlock()
 	if len(lost) > 0 {

@@ -30,6 +30,7 @@ type job struct {
 	reports chan flow.Report
 	over    bool
 	foreign bool // of another member's task
+	at      int64
 }
 
 func newJob(n int, service string, labels ...string) *job {
@@ -37,7 +38,7 @@ func newJob(n int, service string, labels ...string) *job {
 }
 
 func (j *job) Job() flow.Job {
-	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1},
+	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at,
 		Exec: &flow.Exec{Type: flow.ExecRemote, Service: j.service, Labels: j.labels}}
 }
 func (j *job) Begin() bool        { return !j.over }
@@ -126,6 +127,10 @@ func numbers(jobs []*attach.Job) (list []uint64) {
 
 func done(number uint64) *attach.Result {
 	return &attach.Result{Number: number, Outcome: attach.Outcome_OUTCOME_COMPLETED, Output: []byte(`1`)}
+}
+
+func results(number uint64) *attach.FromWorker {
+	return &attach.FromWorker{Results: []*attach.Result{done(number)}}
 }
 
 func TestAWorkerThatIsBackGoesOnWhereItWas(t *testing.T) {

@@ -17,19 +17,35 @@ type line struct {
 
 type waiting struct {
 	carry.Passage
-	turn uint64
+	at   int64  // when it was enqueued, by the store's time
+	turn uint64 // among those of the same time
 }
 
-// lineUp has a job wait. No session that may get it has a free credit.
-func (s *Sessions) lineUp(p carry.Passage, exec *flow.Exec) {
+// lineUp has a job wait. No session that may get it has a free credit. Jobs of other members' tasks have lines of their own: those that
+// wait longest go first, whoever has their tasks.
+func (s *Sessions) lineUp(p carry.Passage, job *flow.Job) {
+	exec := job.Exec
 	key := exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
+	if p.Foreign() {
+		key += "\x01"
+	}
 	l := s.lines[key]
 	if l == nil {
 		l = &line{exec: exec}
 		s.lines[key] = l
 	}
 	s.turn++
-	l.jobs = append(l.jobs, waiting{p, s.turn})
+	l.jobs = append(l.jobs, waiting{p, job.EnqueuedAt, s.turn})
+}
+
+// pop takes the first job out of a line, which must have one.
+func (s *Sessions) pop(key string, l *line) waiting {
+	first := l.jobs[0]
+	l.jobs[0] = waiting{}
+	if l.jobs = l.jobs[1:]; len(l.jobs) == 0 {
+		delete(s.lines, key)
+	}
+	return first
 }
 
 // fill gives a session as many jobs as it has free credits, those first that have waited longest.
@@ -39,11 +55,7 @@ func (s *Sessions) fill(ses *session) {
 		if l == nil {
 			return
 		}
-		p := l.jobs[0].Passage
-		l.jobs[0] = waiting{}
-		if l.jobs = l.jobs[1:]; len(l.jobs) == 0 {
-			delete(s.lines, key)
-		}
+		p := s.pop(key, l).Passage
 		job := p.Job()
 		ses.give(p, &job)
 	}
@@ -52,12 +64,14 @@ func (s *Sessions) fill(ses *session) {
 // oldest is the line whose first job has waited longest of those that a session may get.
 func (s *Sessions) oldest(ses *session) (key string, first *line) {
 	for k, l := range s.lines {
-		if (first == nil || l.jobs[0].turn < first.jobs[0].turn) && ses.does(l.exec) {
+		if (first == nil || l.jobs[0].before(first.jobs[0])) && ses.group.does(l.exec) {
 			key, first = k, l
 		}
 	}
 	return key, first
 }
+
+func (w waiting) before(o waiting) bool { return w.at < o.at || w.at == o.at && w.turn < o.turn }
 
 // hopeless takes out the jobs that nobody is there for any more.
 func (s *Sessions) hopeless() (failed []carry.Passage) {
@@ -65,7 +79,7 @@ func (s *Sessions) hopeless() (failed []carry.Passage) {
 		return nil
 	}
 	for key, l := range s.lines {
-		if s.offers(l.exec.Service, l.exec.Labels) || s.awaits(l.exec) {
+		if s.offers(l.exec) || s.awaits(l.exec) {
 			continue
 		}
 		delete(s.lines, key)

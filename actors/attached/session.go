@@ -11,19 +11,20 @@ import (
 
 // session is an attached worker, also for a while after its stream broke. Its fields belong to the lock of Sessions.
 type session struct {
-	all      *Sessions
-	id       string
-	worker   string
-	services []string // sorted
-	labels   []string // sorted
-	credits  int
-	grants   map[uint64]*grant
-	last     uint64 // number given
-	out      outbox
-	stream   *connection // nil = it is broken
-	timer    *time.Timer // until it is given up
-	heard    time.Time
-	leaving  bool // the worker gets nothing more, and its session ends with its stream
+	all     *Sessions
+	id      string
+	worker  string
+	group   *group // of those that offer the same and have the same labels
+	place   int    // in it
+	counted int    // free credits that count there
+	credits int
+	grants  map[uint64]*grant
+	last    uint64 // number given
+	out     outbox
+	stream  *connection // nil = it is broken
+	timer   *time.Timer // until it is given up
+	heard   time.Time
+	leaving bool // the worker gets nothing more, and its session ends with its stream
 }
 
 // grant is a job that takes one of a session's credits until the worker has answered for it.
@@ -46,21 +47,6 @@ type outbox struct {
 	told         bool // that the member leaves
 }
 
-func (ses *session) hasAll(labels []string) bool {
-	for _, label := range labels {
-		if _, has := slices.BinarySearch(ses.labels, label); !has {
-			return false
-		}
-	}
-	return true
-}
-
-// does says whether the session may get a job.
-func (ses *session) does(exec *flow.Exec) bool {
-	_, offered := slices.BinarySearch(ses.services, exec.Service)
-	return offered && ses.hasAll(exec.Labels)
-}
-
 // free are the credits that are left. A session without a stream takes nothing new.
 func (ses *session) free() int {
 	if ses.stream == nil || ses.leaving {
@@ -78,6 +64,7 @@ func (ses *session) give(p carry.Passage, job *flow.Job) bool {
 	g := &grant{of: ses, number: ses.last, passage: p, job: jobFor(job, ses.last), task: job.Task, at: job.Address}
 	ses.grants[g.number], ses.all.held[p] = g, g
 	ses.out.jobs = append(ses.out.jobs, g)
+	ses.all.recount(ses)
 	return true
 }
 
@@ -116,6 +103,7 @@ func land(all []landing) {
 // let go of a grant; its job is to land if somebody still waits for it.
 func (ses *session) drop(g *grant) (p carry.Passage) {
 	delete(ses.grants, g.number)
+	ses.all.recount(ses)
 	if p = g.passage; p != nil {
 		delete(ses.all.held, p)
 	}

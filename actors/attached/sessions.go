@@ -51,6 +51,8 @@ type Workers interface {
 	// Awaited says whether a worker that was attached before this member began, and has not been heard of since, would
 	// be there for such jobs.
 	Awaited(exec *flow.Exec) bool
+	// Listed says whether a worker is listed as attached, to whatever member, and not silent, that would be there for such jobs.
+	Listed(exec *flow.Exec) bool
 }
 
 // Sessions are the workers that are attached to this member. They are its actors.Relay.
@@ -66,19 +68,24 @@ type Sessions struct {
 
 	mu       sync.Mutex
 	byID     map[string]*session
-	offering map[string][]*session // by service, in the order they came
-	lines    map[string]*line      // jobs that wait, by whom they need
+	groups   map[string]*group
+	offering map[string][]*group // by service
+	lines    map[string]*line    // jobs that wait, by whom they need
 	held     map[carry.Passage]*grant
 	names    map[string]int // sessions of each worker
 	turn     uint64         // of the job that came last
 	shut     bool           // nothing new begins, and workers are told to leave
 	away     bool           // likewise, until somebody serves their streams again
+
+	sharing
+	far         map[string]*far        // by incarnation of the member
+	farOffering map[string][]*farGroup // by service
 }
 
 // New has no sessions yet.
 func New(opts Options) *Sessions {
 	s := &Sessions{opts: opts.orDefault(), opened: time.Now(), notes: make(chan noted, maxNotes), byID: map[string]*session{},
-		offering: map[string][]*session{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, names: map[string]int{}}
+		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, names: map[string]int{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.some.Store(true)
 	s.done.Go(s.keepNotes)
@@ -109,7 +116,7 @@ func (s *Sessions) giveUpWaiting() {
 	case <-timer.C:
 	}
 	s.mu.Lock()
-	s.some.Store(len(s.byID) > 0)
+	s.look()
 	failed := s.hopeless()
 	s.mu.Unlock()
 	refuse(failed)
@@ -122,34 +129,40 @@ func (s *Sessions) Offers(exec *flow.Exec) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.offers(exec.Service, exec.Labels) || s.awaits(exec)
+	return s.offers(exec) || s.awaits(exec)
 }
 
-func (s *Sessions) offers(service string, labels []string) bool {
-	return slices.ContainsFunc(s.offering[service], func(ses *session) bool { return ses.hasAll(labels) })
+// look keeps whether there is anything to be looked at.
+func (s *Sessions) look() {
+	s.some.Store(len(s.byID)+len(s.farOffering) > 0 || time.Since(s.opened) < s.opts.Patience)
 }
 
-// awaits says whether workers of before may come back. Those that wait for a session's grace are there.
-func (s *Sessions) awaits(exec *flow.Exec) bool {
-	return s.opts.Workers != nil && time.Since(s.opened) < s.opts.Patience && s.opts.Workers.Awaited(exec)
+// offers says whether somebody is attached, here or to another member, who may get such jobs.
+func (s *Sessions) offers(exec *flow.Exec) bool {
+	return !s.leaving() && slices.ContainsFunc(s.offering[exec.Service], func(g *group) bool { return hasAll(g.labels, exec.Labels) }) ||
+		slices.ContainsFunc(s.farOffering[exec.Service], func(g *farGroup) bool { return hasAll(g.Labels, exec.Labels) })
 }
 
-// Send gives jobs to workers, or has them wait for one.
+// Send gives jobs to workers here, or has them carried out at another member, or wait.
 func (s *Sessions) Send(jobs []carry.Passage) {
 	var failed []carry.Passage
+	var passed []landing
 	var touched []*connection
 	s.mu.Lock()
 	for _, p := range jobs {
 		job := p.Job()
-		ses := s.freest(job.Exec)
-		switch {
-		case ses != nil:
+		if p.Foreign() {
+			s.taken(job.Exec)
+		}
+		if ses := s.freest(job.Exec); ses != nil {
 			if ses.give(p, &job) && !slices.Contains(touched, ses.stream) {
 				touched = append(touched, ses.stream)
 			}
-		case s.leaving() || s.offers(job.Exec.Service, job.Exec.Labels) || s.awaits(job.Exec):
-			s.lineUp(p, job.Exec)
-		default:
+		} else if g := s.freestFar(job.Exec); g != nil {
+			passed = append(passed, g.pass(p))
+		} else if s.waits(p, job.Exec) {
+			s.lineUp(p, &job)
+		} else {
 			failed = append(failed, p)
 		}
 	}
@@ -157,36 +170,33 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 	for _, c := range touched {
 		c.call()
 	}
+	land(passed)
 	refuse(failed)
 }
 
-// refuse lands jobs that nobody is there for. Those of type http may find a push worker.
+// waits says whether a job may wait here: somebody may get it, or it is taken up again when the member comes back.
+func (s *Sessions) waits(p carry.Passage, exec *flow.Exec) bool {
+	if s.leaving() {
+		return !p.Foreign()
+	}
+	return s.offers(exec) || s.awaits(exec)
+}
+
+// refuse lands jobs that nobody is there for. Those of type http may find a push worker, and those of other members' tasks somebody
+// whom that member knows.
 func refuse(jobs []carry.Passage) {
 	for _, p := range jobs {
 		if p.Over() {
 			p.Land(flow.Report{Lost: true})
 			continue
 		}
-		switch exec := p.Job().Exec; exec.Type {
-		case flow.ExecHTTP:
+		switch exec := p.Job().Exec; {
+		case exec.Type == flow.ExecHTTP, p.Foreign():
 			p.Land(flow.Report{Lost: true, Unbegun: true})
 		default:
 			p.Land(flow.Report{Error: carry.NoWorker(exec)})
 		}
 	}
-}
-
-// freest is the session with the most free credits of those that may get a job; nil = none has any.
-func (s *Sessions) freest(exec *flow.Exec) (best *session) {
-	if s.leaving() {
-		return nil
-	}
-	for _, ses := range s.offering[exec.Service] {
-		if free := ses.free(); free > 0 && (best == nil || free > best.free()) && ses.hasAll(exec.Labels) {
-			best = ses
-		}
-	}
-	return best
 }
 
 // CallOff withdraws a job. Its place with the worker is taken until the worker has answered.
@@ -217,10 +227,12 @@ func (s *Sessions) Return() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = false
+	s.stirAll()
 }
 
 func (s *Sessions) leaving() bool { return s.shut || s.away }
 
+// depart has the workers told, and jobs that wait carried out elsewhere. Those of the member's own tasks wait if nobody is there.
 func (s *Sessions) depart(how *bool) {
 	s.mu.Lock()
 	*how = true
@@ -228,8 +240,29 @@ func (s *Sessions) depart(how *bool) {
 	for _, ses := range s.byID {
 		all = append(all, ses)
 	}
+	s.stirAll()
+	passed, failed := s.passOn(), s.foreign()
 	s.mu.Unlock()
 	for _, ses := range all {
 		ses.call()
 	}
+	land(passed)
+	refuse(failed)
+}
+
+// foreign takes out the jobs of other members' tasks that wait.
+func (s *Sessions) foreign() (jobs []carry.Passage) {
+	for key, l := range s.lines {
+		l.jobs = slices.DeleteFunc(l.jobs, func(w waiting) bool {
+			foreign := w.Foreign()
+			if foreign {
+				jobs = append(jobs, w.Passage)
+			}
+			return foreign
+		})
+		if len(l.jobs) == 0 {
+			delete(s.lines, key)
+		}
+	}
+	return jobs
 }

@@ -166,6 +166,7 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 	}
 	if m.GetLeaving() {
 		ses.leaving = true
+		s.recount(ses)
 	}
 	s.fill(ses)
 	s.mu.Unlock()

@@ -113,6 +113,17 @@ func (r *Registry) Awaited(e *flow.Exec) bool {
 	})
 }
 
+// Listed says whether a worker is listed as attached, to whatever member, that would be there for a job, and has been heard of
+// not long ago.
+func (r *Registry) Listed(e *flow.Exec) bool {
+	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.ContainsFunc(r.ordered, func(w *worker) bool {
+		return w.Type == attachedType && w.last.Load() >= since && slices.Contains(w.Services, e.Service) && w.hasAll(e.Labels)
+	})
+}
+
 // attachedType is that of workers which dial in.
 const attachedType = "attached"
 

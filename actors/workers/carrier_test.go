@@ -380,3 +380,14 @@ func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {
 	require.Contains(t, log.String(), "status 200 OK without a JSON object")
 	require.Contains(t, log.String(), "worker=w1")
 }
+
+func TestAnAttachedWorkerIsListedWhileItGivesSignsOfLife(t *testing.T) {
+	store, now := newStore(t), int64(1_000_000)
+	r := open(t, store, workers.Options{OfflineTTL: 15 * time.Second, Now: func() int64 { return now }})
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "attached", Type: "attached", Services: []string{"s"}, Labels: []string{"gpu"}}))
+	require.True(t, r.Listed(&flow.Exec{Service: "s", Labels: []string{"gpu"}}))
+	require.False(t, r.Listed(&flow.Exec{Service: "s", Labels: []string{"fpga"}}))
+	require.False(t, r.Listed(&flow.Exec{Service: "other"}))
+	now += 16_000
+	require.False(t, r.Listed(&flow.Exec{Service: "s"}))
+}

@@ -1,0 +1,280 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// withSessions is a member that workers may attach to.
+func withSessions(t *testing.T, grace time.Duration) (actors.Config, *attached.Sessions) {
+	s := attached.New(attached.Options{Grace: grace, Heartbeat: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(s.Close)
+	return actors.Config{Relay: s}, s
+}
+
+// hand is an attached worker: it counts the jobs it gets, and does them when it is told to.
+type hand struct {
+	t    *testing.T
+	mu   sync.Mutex
+	got  map[string]int // by id of the job
+	free chan struct{}  // holds it up until it is closed
+}
+
+func newHand(t *testing.T) *hand {
+	return &hand{t: t, got: map[string]int{}, free: make(chan struct{})}
+}
+
+func (h *hand) freed() *hand {
+	close(h.free)
+	return h
+}
+
+func (h *hand) jobs() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.got)
+}
+
+func (h *hand) repeated() (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, n := range h.got {
+		if n > 1 {
+			ids = append(ids, fmt.Sprintf("%s: %d times", id, n))
+		}
+	}
+	return ids
+}
+
+// handLine is one of its streams.
+type handLine struct {
+	hand *hand
+	to   chan *attach.FromWorker
+	over context.Context
+	cut  context.CancelFunc
+	done chan struct{} // closed when the member has noticed
+}
+
+// attach has it attach to a member.
+func (h *hand) attach(s *attached.Sessions, credits uint32) *handLine {
+	l := &handLine{hand: h, to: make(chan *attach.FromWorker, 1000), done: make(chan struct{})}
+	l.over, l.cut = context.WithCancel(context.Background())
+	l.to <- &attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "hand", Services: []string{"s"}, Credits: credits}}
+	go func() {
+		defer close(l.done)
+		if err := s.Serve(context.Background(), l); err != nil {
+			h.t.Error(err)
+		}
+	}()
+	h.t.Cleanup(func() {
+		l.cut()
+		<-l.done
+	})
+	return l
+}
+
+func (l *handLine) Receive() (*attach.FromWorker, error) {
+	select {
+	case m := <-l.to:
+		return m, nil
+	case <-l.over.Done():
+		return nil, errors.New("hung up")
+	}
+}
+
+func (l *handLine) Send(m *attach.ToWorker) error {
+	for _, j := range m.GetJobs() {
+		l.hand.mu.Lock()
+		l.hand.got[j.GetId()]++
+		l.hand.mu.Unlock()
+		go l.work(j.GetNumber())
+	}
+	for _, n := range m.GetCanceled() {
+		l.say(&attach.Result{Number: n, Outcome: attach.Outcome_OUTCOME_CANCELED})
+	}
+	return l.over.Err()
+}
+
+func (l *handLine) work(number uint64) {
+	select {
+	case <-l.hand.free:
+		l.say(&attach.Result{Number: number, Outcome: attach.Outcome_OUTCOME_COMPLETED, Output: []byte(`1`)})
+	case <-l.over.Done():
+	}
+}
+
+func (l *handLine) say(r *attach.Result) {
+	select {
+	case l.to <- &attach.FromWorker{Results: []*attach.Result{r}}:
+	case <-l.over.Done():
+	}
+}
+
+func (l *handLine) HangUp() { l.cut() }
+
+// three are members that share all tasks. Workers attach to any.
+func three(t *testing.T, c *circuit, grace time.Duration) (members []*theatre, sessions []*attached.Sessions) {
+	for range 3 {
+		cfg, s := withSessions(t, grace)
+		members, sessions = append(members, c.join(t, cfg)), append(sessions, s)
+	}
+	for shard := range persistence.Shards {
+		c.give(members[shard%3], shard)
+	}
+	return members, sessions
+}
+
+// beginAll starts so many tasks of a version, at all members.
+func (c *circuit) beginAll(t *testing.T, members []*theatre, version string, n int) (ids []string) {
+	for len(ids) < n {
+		for _, th := range members {
+			if id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: []byte(listOf(3))}); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+const remoteJob = `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"s"}}}`
+const remoteJobs = `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"remote","service":"s","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}},
+	"b":{"exec_type":"remote","service":"s"}},"edges":[{"from":"a","action":"default","to":"b"}]}`
+
+func awaitOffer(t *testing.T, s ...*attached.Sessions) {
+	for _, s := range s {
+		require.Eventually(t, func() bool { return s.Offers(&flow.Exec{Type: flow.ExecRemote, Service: "s"}) }, patience, time.Millisecond)
+	}
+}
+
+func TestOneAttachedWorkerGetsTheJobsOfAllMembers(t *testing.T) {
+	c := newCircuit(nil)
+	members, sessions := three(t, c, time.Hour)
+	h := newHand(t).freed()
+	h.attach(sessions[2], 10)
+	awaitOffer(t, sessions...)
+	ids := c.beginAll(t, members, members[0].publish(t, remoteJobs), 100)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Empty(t, h.repeated())
+	require.Equal(t, 4*len(ids), h.jobs())
+}
+
+func TestJobsWaitForACreditAnywhereAndFailForWantOfAWorker(t *testing.T) {
+	c := newCircuit(nil)
+	members, sessions := three(t, c, -1)
+	version := members[0].publish(t, remoteJob)
+	require.Equal(t, "no worker", c.ended(t, c.beginAll(t, members[:1], version, 1)[0]).State.Error)
+
+	h := newHand(t)
+	l := h.attach(sessions[2], 1)
+	awaitOffer(t, sessions...)
+	ids := c.beginAll(t, members, version, 30)
+	require.Eventually(t, func() bool { return h.jobs() == 1 }, patience, time.Millisecond)
+	second := newHand(t).freed()
+	second.attach(sessions[1], 1) // frees all but what the first one has
+	require.Eventually(t, func() bool { return second.jobs() == len(ids)-1 }, patience, time.Millisecond)
+	close(h.free)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Equal(t, 1, h.jobs())
+	l.cut()
+}
+
+func TestNoJobIsDoneTwiceWhenTasksMoveWhileTheirWorkerStays(t *testing.T) {
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			c := newCircuit(nil)
+			members, sessions := three(t, c, time.Hour)
+			h := newHand(t).freed()
+			h.attach(sessions[rng.IntN(3)], uint32(1+rng.IntN(20)))
+			awaitOffer(t, sessions...)
+			version := members[0].publish(t, remoteJobs)
+			ids := c.beginAll(t, members, version, 40)
+			for range 60 {
+				c.move(t, members[rng.IntN(3)], shardOf(ids[rng.IntN(len(ids))])...)
+			}
+			for _, id := range ids {
+				require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+			}
+			require.Empty(t, h.repeated())
+			require.Equal(t, 4*len(ids), h.jobs())
+		})
+	}
+}
+
+func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *circuit, []*theatre){
+		"in order": func(t *testing.T, c *circuit, members []*theatre) {
+			for shard := range persistence.Shards {
+				if c.at(shard) == members[0] {
+					c.move(t, members[1], shard)
+				}
+			}
+			require.NoError(t, members[0].Stop(t.Context()))
+			c.leave(members[0])
+		},
+		"killed": func(t *testing.T, c *circuit, members []*theatre) {
+			c.die(t, members[0])
+			for _, th := range members[1:] {
+				th.Gone(members[0].Incarnation())
+			}
+			for shard := range persistence.Shards {
+				if c.at(shard) == members[0] {
+					c.give(members[1], shard)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCircuit(nil)
+			members, sessions := three(t, c, time.Hour)
+			h := newHand(t)
+			h.attach(sessions[2], 20)
+			awaitOffer(t, sessions...)
+			ids := c.beginAll(t, members, members[0].publish(t, remoteJobs), 30)
+			require.Eventually(t, func() bool { return h.jobs() == 20 }, patience, time.Millisecond)
+			end(t, c, members)
+			close(h.free)
+			for _, id := range ids {
+				require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+			}
+			require.Empty(t, h.repeated())
+			require.Equal(t, 4*len(ids), h.jobs())
+		})
+	}
+}
+
+func TestACancelReachesAnAttachedWorkerAtAnotherMember(t *testing.T) {
+	c := newCircuit(nil)
+	members, sessions := three(t, c, time.Hour)
+	h := newHand(t)
+	h.attach(sessions[2], 1)
+	awaitOffer(t, sessions...)
+	version := members[0].publish(t, remoteJob)
+	id := c.beginAll(t, members[:1], version, 1)[0]
+	require.Eventually(t, func() bool { return h.jobs() == 1 }, patience, time.Millisecond)
+	require.NoError(t, members[0].Cancel(t.Context(), id, flow.Cancel{}))
+	require.Equal(t, flow.TaskCanceled, c.ended(t, id).State.Status)
+	other := c.beginAll(t, members[:1], version, 1)[0]
+	require.Eventually(t, func() bool { return h.jobs() == 2 }, patience, time.Millisecond, "its credit is free again")
+	close(h.free)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, other).State.Status)
+}
