@@ -27,8 +27,9 @@ type attachment struct {
 	connected atomic.Bool // there is a stream
 
 	mu       sync.Mutex
-	session  string // "" = there is none to go on with
-	most     int    // bytes of a message
+	session  string        // "" = there is none to go on with
+	grace    time.Duration // for which it waits when the stream breaks
+	most     int           // bytes of a message
 	held     map[uint64]*attached
 	finished map[uint64]*attach.Result // that are not acknowledged
 	unsent   []*attach.Result          // of those, on the present stream
@@ -98,6 +99,7 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 // stay keeps the worker attached to one of its servers until ctx ends, or it has left.
 func (a *attachment) stay(ctx context.Context) {
 	var pause backoff
+	var waits time.Time // until when the session waits for the worker, where it was
 	for server := 0; ctx.Err() == nil && !a.gone(); {
 		address := a.servers[server%len(a.servers)]
 		member := &member{address: address}
@@ -106,16 +108,27 @@ func (a *attachment) stay(ctx context.Context) {
 			return
 		}
 		if member.welcome {
-			pause = backoff{}
+			pause, waits = backoff{}, a.waits()
 		}
-		if !member.welcome || member.leaves {
-			server++ // else the session may go on where it was
+		if member.leaves || !member.welcome && time.Now().After(waits) {
+			server++
 		}
 		if pause.next == 0 && !member.leaves {
 			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)
 		}
 		pause.wait(ctx, err)
 	}
+}
+
+// waits is how long the session waits for the worker from now on: another member would know nothing of it. One without jobs nobody
+// needs to go on with.
+func (a *attachment) waits() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.held)+len(a.finished) == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(a.grace)
 }
 
 // leave has the engine give nothing more, and gives back what has not begun.

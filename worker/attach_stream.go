@@ -136,7 +136,7 @@ func (a *attachment) welcomed(w *attach.Welcome) time.Duration {
 		a.unsent = nil
 		a.settle()
 	}
-	a.session, a.most = w.GetSession(), int(w.GetMostBytes())
+	a.session, a.most, a.grace = w.GetSession(), int(w.GetMostBytes()), time.Duration(w.GetGraceMs())*time.Millisecond
 	return max(time.Duration(w.GetHeartbeatMs())*time.Millisecond, minBeat)
 }
 

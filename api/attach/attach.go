@@ -62,7 +62,9 @@ func (f Workers) staying(next http.Handler) http.Handler {
 		})
 		defer stop()
 		hangUp := func() {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // HTTP/2 always has deadlines
+			deadlines := http.NewResponseController(w)
+			_ = deadlines.SetReadDeadline(time.Unix(1, 0)) // HTTP/2 always has deadlines
+			_ = deadlines.SetWriteDeadline(time.Unix(1, 0))
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), hangUpKey{}, hangUp)))
 	})
