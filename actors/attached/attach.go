@@ -44,9 +44,14 @@ func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
 	if err != nil {
 		return err
 	}
+	c.silent = time.AfterFunc(silences*s.opts.Heartbeat, func() {
+		s.opts.Logger.Warn("an attached worker is silent", "worker", ses.worker)
+		stream.HangUp()
+	})
 	var writer sync.WaitGroup
 	writer.Go(func() { s.write(ses, c) })
 	s.read(ses, c, first)
+	c.silent.Stop()
 	close(c.over)
 	s.part(ses, c)
 	writer.Wait()
@@ -73,7 +78,7 @@ func (s *Sessions) join(ctx context.Context, hello *attach.Hello, stream Stream)
 	if ses := s.resume(hello, c); ses != nil {
 		return ses, c, nil
 	}
-	s.count(hello.GetWorker(), 1)
+	s.count(hello.GetWorker())
 	if err := s.register(ctx, hello); err != nil {
 		s.uncount(hello.GetWorker())
 		return nil, nil, err
@@ -90,24 +95,43 @@ func (s *Sessions) register(ctx context.Context, hello *attach.Hello) error {
 	if s.opts.Workers == nil {
 		return nil
 	}
-	return s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached", Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
-}
-
-func (s *Sessions) count(worker string, by int) (left int) {
+	err := s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached", Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.names[worker] += by; s.names[worker] == 0 {
-		delete(s.names, worker)
+	if k := s.names[hello.GetWorker()]; k != nil {
+		k.joined = s.opts.Workers.Signs(hello.GetWorker()).Joined
 	}
-	return s.names[worker]
+	return err
 }
 
-// uncount forgets a worker when it has no other session. One that only the member leaves is awaited by the next one.
+// known is a worker by its name.
+type known struct {
+	sessions int   // here
+	joined   int64 // when it registered with this member, by the store's time
+}
+
+func (s *Sessions) count(worker string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.names[worker]
+	if k == nil {
+		k = &known{}
+		s.names[worker] = k
+	}
+	k.sessions++
+}
+
+// uncount forgets a worker when it has no other session, here or at a member where it has registered since. One that only the
+// member leaves is awaited by the next one.
 func (s *Sessions) uncount(worker string) {
 	s.mu.Lock()
-	away := s.leaving()
+	k, away := s.names[worker], s.leaving()
+	if k.sessions--; k.sessions == 0 {
+		delete(s.names, worker)
+	}
+	left := k.sessions
 	s.mu.Unlock()
-	if s.count(worker, -1) > 0 || away || s.opts.Workers == nil || s.ctx.Err() != nil {
+	if left > 0 || away || s.opts.Workers == nil || s.ctx.Err() != nil || s.opts.Workers.Signs(worker).Joined > k.joined {
 		return
 	}
 	if err := s.opts.Workers.Deregister(s.ctx, worker); err != nil && flow.ErrorKindOf(err) != flow.NotFound && s.ctx.Err() == nil {
@@ -125,7 +149,7 @@ func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
 		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
 	}
 	ses := &session{all: s, id: rand.Text(), worker: hello.GetWorker(),
-		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c, heard: time.Now()}
+		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c}
 	s.byID[ses.id] = ses
 	s.enter(ses, distinct(hello.GetServices()), distinct(hello.GetLabels()))
 	s.look()
@@ -152,7 +176,7 @@ func (s *Sessions) resume(hello *attach.Hello, c *connection) *session {
 	if old := ses.stream; old != nil {
 		old.stream.HangUp()
 	}
-	ses.stream, ses.heard, ses.credits = c, time.Now(), int(hello.GetCredits())
+	ses.stream, ses.credits = c, int(hello.GetCredits())
 	ses.reconcile(hello)
 	s.recount(ses)
 	c.welcome = s.welcome(ses, true)

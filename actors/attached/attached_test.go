@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/attached"
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -181,6 +182,78 @@ func TestAWorkerThatIsSilentLosesItsJobs(t *testing.T) {
 	require.True(t, r.Lost)
 	require.False(t, r.Unbegun, "it was sent")
 	require.Equal(t, "no worker", (<-second.reports).Error, "nobody is left for it")
+}
+
+func TestASilentWorkerIsNoticedWhileAMessageToItIsStuck(t *testing.T) {
+	s := open(t, attached.Options{Grace: -1, Heartbeat: 10 * time.Millisecond})
+	w, _ := dial(t, s, hello(1, "s"))
+	j := newJob(1, "s")
+	s.Send([]actors.Passage{j}) // nobody reads it
+	require.True(t, (<-j.reports).Lost)
+	<-w.gone
+}
+
+func TestAWorkerThatDoesNotReadWhatItIsToldIsLeft(t *testing.T) {
+	s := open(t, attached.Options{})
+	w, _ := dial(t, s, hello(1, "s"))
+	many := &attach.FromWorker{}
+	for n := range uint64(1000) {
+		many.Results = append(many.Results, done(n))
+	}
+	for over := time.After(patience); ; {
+		select {
+		case w.to <- many:
+		case <-w.gone:
+			return
+		case <-over:
+			require.FailNow(t, "it may tell as much as it likes")
+		}
+	}
+}
+
+// roll is where workers are listed.
+type roll struct {
+	mu     sync.Mutex
+	joined int64
+	gone   chan string
+}
+
+func (r *roll) Register(context.Context, persistence.Worker) error { r.join(); return nil }
+func (r *roll) Heartbeat(context.Context, string, int) error       { return nil }
+func (r *roll) Awaited(*flow.Exec) bool                            { return false }
+func (r *roll) Listed(*flow.Exec) bool                             { return false }
+func (r *roll) Deregister(_ context.Context, id string) error {
+	r.gone <- id
+	return nil
+}
+
+func (r *roll) join() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.joined++
+}
+
+func (r *roll) Signs(string) flow.Signs {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return flow.Signs{Joined: r.joined}
+}
+
+func TestAWorkerThatHasMovedToAnotherMemberStaysListed(t *testing.T) {
+	for name, moved := range map[string]bool{"it has gone": false, "it has moved": true} {
+		t.Run(name, func(t *testing.T) {
+			r := &roll{gone: make(chan string, 10)}
+			s := open(t, attached.Options{Grace: -1, Workers: r})
+			w, _ := dial(t, s, hello(1, "s"))
+			if moved {
+				r.join() // with another member
+			}
+			w.up()
+			require.NoError(t, <-w.over)
+			w.over <- nil
+			require.Equal(t, !moved, len(r.gone) == 1)
+		})
+	}
 }
 
 func TestAWorkerThatDoesNotReadHoldsUpNobodyElse(t *testing.T) {

@@ -23,8 +23,7 @@ type session struct {
 	out     outbox
 	stream  *connection // nil = it is broken
 	timer   *time.Timer // until it is given up
-	heard   time.Time
-	leaving bool // the worker gets nothing more, and its session ends with its stream
+	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
 
 // grant is a job that takes one of a session's credits until the worker has answered for it.

@@ -48,6 +48,8 @@ type Workers interface {
 	Register(ctx context.Context, w persistence.Worker) error
 	Heartbeat(ctx context.Context, id string, load int) error
 	Deregister(ctx context.Context, id string) error
+	// Signs are what is known of a worker's life, here and at other members.
+	Signs(id string) flow.Signs
 	// Awaited says whether a worker that was attached before this member began, and has not been heard of since, would
 	// be there for such jobs.
 	Awaited(exec *flow.Exec) bool
@@ -72,10 +74,10 @@ type Sessions struct {
 	offering map[string][]*group // by service
 	lines    map[string]*line    // jobs that wait, by whom they need
 	held     map[carry.Passage]*grant
-	names    map[string]int // sessions of each worker
-	turn     uint64         // of the job that came last
-	shut     bool           // nothing new begins, and workers are told to leave
-	away     bool           // likewise, until somebody serves their streams again
+	names    map[string]*known // workers with sessions
+	turn     uint64            // of the job that came last
+	shut     bool              // nothing new begins, and workers are told to leave
+	away     bool              // likewise, until somebody serves their streams again
 
 	sharing
 	far         map[string]*far        // by incarnation of the member
@@ -85,7 +87,7 @@ type Sessions struct {
 // New has no sessions yet.
 func New(opts Options) *Sessions {
 	s := &Sessions{opts: opts.orDefault(), opened: time.Now(), notes: make(chan noted, maxNotes), byID: map[string]*session{},
-		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, names: map[string]int{}}
+		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, names: map[string]*known{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.some.Store(true)
 	s.done.Go(s.keepNotes)

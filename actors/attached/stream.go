@@ -14,6 +14,7 @@ type connection struct {
 	welcome *attach.Welcome // nil = it is sent
 	wake    chan struct{}
 	over    chan struct{} // closed when nothing is received any more
+	silent  *time.Timer   // hangs up on a worker that says nothing, whatever the writer waits for
 }
 
 func newConnection(stream Stream) *connection {
@@ -27,6 +28,9 @@ func (c *connection) call() {
 	default: // it is about to look anyway
 	}
 }
+
+// maxUnread is how many acknowledgements may wait for a worker to read them. It has no more results than credits.
+const maxUnread = 10 * maxCredits
 
 // silences is how many heartbeats may be missing.
 const silences = 3
@@ -44,7 +48,7 @@ func (s *Sessions) write(ses *session, c *connection) {
 		case <-c.wake:
 			runtime.Gosched() // what is about to be told as well goes along
 		case <-beat.C:
-			s.tend(ses, c)
+			s.tend(ses)
 			quiet = true
 		}
 		if !s.sendAll(ses, c, quiet) {
@@ -68,16 +72,12 @@ func (s *Sessions) sendAll(ses *session, c *connection, beat bool) bool {
 	return !beat || c.stream.Send(&attach.ToWorker{}) == nil
 }
 
-// tend hangs up on a worker that is silent, and passes the sign of life of another one on.
-func (s *Sessions) tend(ses *session, c *connection) {
+// tend passes the sign of life of a worker on.
+func (s *Sessions) tend(ses *session) {
 	s.mu.Lock()
-	silent := time.Since(ses.heard) > silences*s.opts.Heartbeat
 	load := len(ses.grants)
 	s.mu.Unlock()
-	if silent {
-		s.opts.Logger.Warn("an attached worker is silent", "worker", ses.worker)
-		c.stream.HangUp()
-	} else if s.opts.Workers != nil {
+	if s.opts.Workers != nil {
 		_ = s.opts.Workers.Heartbeat(s.ctx, ses.worker, load) // of one that somebody has deregistered nothing is listed
 	}
 }
@@ -154,9 +154,12 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 		s.mu.Unlock()
 		return // another stream has taken over
 	}
-	ses.heard = time.Now()
+	c.silent.Reset(silences * s.opts.Heartbeat)
 	for _, p := range m.GetProgress() {
 		s.progress(ses, p)
+	}
+	if len(ses.out.acknowledged)+len(m.GetResults()) > maxUnread {
+		c.stream.HangUp() // it does not read what it is told
 	}
 	for _, r := range m.GetResults() {
 		ses.out.acknowledged = append(ses.out.acknowledged, r.GetNumber())
