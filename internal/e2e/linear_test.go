@@ -241,7 +241,7 @@ func TestHistoriesAreLinear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wrong, task := defect(r.told)
 			require.NotEmpty(t, task, "the history has no place for it")
-			require.Equal(t, porcupine.Illegal, wrong.check(plans)[task], "it is found")
+			require.Equal(t, porcupine.Illegal, wrong.of(task).check(plans)[task], "it is found")
 		})
 	}
 }
