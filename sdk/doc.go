@@ -3,5 +3,5 @@
 //
 // What is tested is each SDK as its users get it, against members in processes of their own, over HTTP on loopback. python3 (3.9 or
 // newer), node (20.11 or newer) and npm have to be there; without one of them a test fails and says what to install. The first run
-// on a machine installs TypeScript's compiler below sdk/typescript, in the version and with the hash that its lock file names.
+// on a machine installs TypeScript's compiler and Connect below sdk/typescript, in the versions and with the hashes that its lock file names.
 package sdk
