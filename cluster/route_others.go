@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -154,25 +153,25 @@ func (o Others) Announce(ctx context.Context, news engine.News) bool {
 
 // announce asks everybody once who has not been told. False: somebody has to be asked again.
 func (o Others) announce(ctx context.Context, p *place, v *View, told map[string]bool, news *engine.News) bool {
-	asking := group{host: &o.r.cfg.Host}
-	var mu sync.Mutex
 	all := true
+	var open []persistence.MemberRow
 	for _, to := range v.Living() {
-		switch {
-		case told[to.Incarnation]:
-		case !p.met(v, to):
-			all = false
-		default:
-			asking.run(func() {
-				_, err := question[*engine.News](ctx, o.r, to, news)
-				mu.Lock()
-				defer mu.Unlock()
-				told[to.Incarnation] = err == nil
-				all = all && err == nil
-			})
+		met := p.met(v, to)
+		all = all && (met || told[to.Incarnation])
+		if met && !told[to.Incarnation] {
+			open = append(open, to)
 		}
 	}
+	errs := make([]error, len(open))
+	asking := group{host: &o.r.cfg.Host}
+	for i, to := range open {
+		asking.run(func() { _, errs[i] = question[*engine.News](ctx, o.r, to, news) })
+	}
 	asking.wait()
+	for i, to := range open {
+		told[to.Incarnation] = errs[i] == nil
+		all = all && errs[i] == nil
+	}
 	return all
 }
 
