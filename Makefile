@@ -55,7 +55,7 @@ generated:
 fuzz:
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
-## The simulator over SEEDS seeds.
+## The simulator over SEEDS seeds with one member, and half as many with clusters.
 sim:
 	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/sim go test -count=1 -timeout 0 ./internal/sim
 

@@ -19,12 +19,15 @@ func (st *stage) direct() {
 	next, renewed := st.w.now+st.between(), st.planned
 	for !st.allEnded() {
 		st.reap()
+		if st.w.mishap(st.w.weather.rumors) {
+			pick(st.w.rng, st.awake()...).hint() // of something that is not so
+		}
 		if st.w.now >= next && st.restless() {
 			st.happen()
 			next = st.w.now + st.between()
 		}
 		if !renewed && st.w.now > st.w.weather.calmAt+untilRenewal {
-			renewed = true
+			renewed, st.renewed = true, true
 			st.renew()
 		}
 		st.w.sleep(100 * time.Millisecond)

@@ -11,7 +11,7 @@ import (
 
 // TestTheEvaluatorAndTheCoreAgree compares them where nobody is in the way of either.
 func TestTheEvaluatorAndTheCoreAgree(t *testing.T) {
-	first, n := seeds(t, 2_000)
+	first, n := seeds(t, 2_000, 1)
 	statuses := map[flow.TaskStatus]int{}
 	for seed := first; seed < first+n; seed++ {
 		p := drawDag(rand.New(rand.NewPCG(seed, 1)))
