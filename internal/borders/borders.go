@@ -66,6 +66,7 @@ var table = []row{
 	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
+	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
 	{"examples/flows", []string{"api/client", "api/wire", "flow/define"}},

@@ -1,0 +1,65 @@
+//go:build unix
+
+// Command cluster shows what a cluster is for: three members and an attached worker, in processes of their own on this
+// machine, carry out some hundred tasks, and one of the members is killed while they do. It tells what happened, and exits
+// with 0 only if every task has ended as it should.
+//
+//	go run ./examples/cluster                         with a PostgreSQL server of its own, which is thrown away
+//	go run ./examples/cluster -store postgres://…     with an empty database of yours
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+func main() {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(play(role))
+	}
+	store := flag.String("store", "", "an empty database, as postgres://…; without it a server is started and thrown away")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := show(ctx, os.Stdout, *store); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+// show has it all happen, and tells it.
+func show(ctx context.Context, out io.Writer, store string) (err error) {
+	if store == "" {
+		server, err := pgtest.StartServer(ctx, "")
+		if err != nil {
+			return fmt.Errorf("starting PostgreSQL, whose programs have to be installed (or use -store): %w", err)
+		}
+		defer func() { err = errors.Join(err, server.Stop()) }()
+		store = server.DSN("postgres")
+	}
+	dir, err := os.MkdirTemp("", "cluster-")
+	if err != nil {
+		return err
+	}
+	s := &stage{store: store, dir: dir, out: out}
+	defer func() {
+		s.clear()
+		if err != nil {
+			err = fmt.Errorf("%w\nwhat the processes said is in %s", err, dir)
+			return
+		}
+		err = os.RemoveAll(dir)
+	}()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	return s.play(ctx)
+}

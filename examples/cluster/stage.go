@@ -1,0 +1,146 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/internal/process"
+)
+
+//go:embed double.yaml
+var definition []byte
+
+// names of the members. The second one is killed.
+var names = []string{"ant", "bee", "cat"}
+
+const victim = 1
+
+// patience is how long anything may take that should happen by itself.
+const patience = 30 * time.Second
+
+// stage is the members, the worker, and what is known of them.
+type stage struct {
+	store, dir string
+	out        io.Writer
+	members    []*process.Process
+	servers    []string // addresses of the members
+	worker     *process.Process
+	client     *client.Client // that knows all of them
+}
+
+func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+
+// open starts the members and the worker.
+func (s *stage) open(ctx context.Context) (err error) {
+	for _, name := range names {
+		address, err := process.FreeAddress()
+		if err != nil {
+			return err
+		}
+		member, err := s.start(name, "member", name, address, s.store)
+		if err != nil {
+			return err
+		}
+		s.members, s.servers = append(s.members, member), append(s.servers, "http://"+address)
+	}
+	if s.client, err = s.clientOf(0); err != nil {
+		return err
+	}
+	if err := s.await(ctx, "the members have their shares", s.shared); err != nil {
+		return err
+	}
+	if _, err := s.client.Publish(ctx, "double", definition); err != nil {
+		return err
+	}
+	if s.worker, err = s.start("worker", "worker", strings.Join(s.servers, ","), s.notes()); err != nil {
+		return err
+	}
+	return s.await(ctx, "the worker is attached", func(ctx context.Context) bool {
+		workers, err := s.client.Workers(ctx)
+		return err == nil && strings.Contains(fmt.Sprint(workers), "painter")
+	})
+}
+
+func (s *stage) start(name string, words ...string) (*process.Process, error) {
+	cmd, err := role(words...)
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(s.dir, name, cmd)
+}
+
+// notes is the file in which the worker notes its jobs.
+func (s *stage) notes() string { return filepath.Join(s.dir, "jobs") }
+
+// clientOf knows all members, and speaks with one of them first.
+func (s *stage) clientOf(first int) (*client.Client, error) {
+	first %= len(s.servers)
+	return client.New(strings.Join(append(s.servers[first:len(s.servers):len(s.servers)], s.servers[:first]...), ","), client.Options{})
+}
+
+// shared says whether every member has its share of the shards.
+func (s *stage) shared(ctx context.Context) bool {
+	c, err := s.client.Members(ctx)
+	if err != nil || len(c.Items) != len(names) {
+		return false
+	}
+	for _, m := range c.Items {
+		if m.Shards < 1024/len(names)-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// await waits until something is so.
+func (s *stage) await(ctx context.Context, what string, so func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !so(ctx) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w", what, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// clear ends the processes, the worker first.
+func (s *stage) clear() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.worker != nil {
+		_ = s.worker.Stop(patience)
+		s.worker.Kill()
+	}
+	for _, m := range s.members {
+		if !m.Gone() {
+			_ = m.Stop(patience)
+			m.Kill()
+		}
+	}
+}
+
+// executions tells how often the worker was given each job.
+func (s *stage) executions() (map[string]int, error) {
+	text, err := os.ReadFile(s.notes())
+	if err != nil {
+		return nil, err
+	}
+	times := map[string]int{}
+	for _, job := range strings.Fields(string(text)) {
+		times[job]++
+	}
+	return times, nil
+}
