@@ -32,12 +32,12 @@ func (t *tasks) lose(c actor.Context, m lose) {
 	for _, shard := range m.shards {
 		t.m.owned.since[shard].Store(0)
 	}
-	for id, waiters := range t.waiters {
+	for _, id := range slices.Sorted(maps.Keys(t.waiters)) {
 		if !t.m.owned.owns(id) {
-			delete(t.waiters, id)
-			for _, w := range waiters {
+			for _, w := range t.waiters[id] {
 				w.done("", errMoved(id))
 			}
+			delete(t.waiters, id)
 		}
 	}
 	h := &handover{m.shards, m.done}

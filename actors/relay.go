@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -75,8 +77,8 @@ func (s *sessions) ways() []way {
 	if s.ferry != nil {
 		all = append(all, s.ferry)
 	}
-	for _, p := range s.pools {
-		all = append(all, p)
+	for _, by := range slices.Sorted(maps.Keys(s.pools)) {
+		all = append(all, s.pools[by])
 	}
 	return all
 }

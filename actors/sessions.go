@@ -1,7 +1,10 @@
 package actors
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -348,10 +351,17 @@ func (s *sessions) dropAll() {
 	for _, w := range s.ways() {
 		w.close()
 	}
-	for _, f := range s.flights {
+	for _, f := range s.inOrder() {
 		f.off.now()
 		if !s.m.owned.owns(f.key.task) {
 			s.m.envoy.send(f.key.task, giveBack(f.key.at, f.given))
 		}
 	}
+}
+
+// inOrder are all flights in the order of their jobs: whoever repeats a run finds the same one.
+func (s *sessions) inOrder() []*flight {
+	return slices.SortedFunc(maps.Values(s.flights), func(a, b *flight) int {
+		return cmp.Or(cmp.Compare(a.key.task, b.key.task), a.key.at.Compare(b.key.at))
+	})
 }

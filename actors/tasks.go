@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -478,8 +479,8 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again 
 // restAll puts every task to rest, because the member goes.
 func (t *tasks) restAll(c actor.Context, done func()) {
 	t.resting = true
-	for _, p := range t.pauses {
-		p.refuse()
+	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
+		t.pauses[id].refuse()
 	}
 	clear(t.pauses)
 	if len(t.entries) == 0 {

@@ -439,8 +439,12 @@ func (k *Keeper) Leave(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-k.ended:
-			return nil
 		case <-ctx.Done():
+		}
+		switch { // not by the select, which takes any of several: a run is to be repeatable
+		case closed(k.ended):
+			return nil
+		case ctx.Err() != nil:
 			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())
 		}
 	}
