@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // company is a store that, once it is to, hands a task over only when all tasks were asked for.
@@ -79,4 +81,40 @@ func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, canceled, 2)
 	require.Contains(t, canceled, "nope")
+}
+
+func TestAHeartbeatIsForThoseJobsWhoseTasksCanBeReached(t *testing.T) {
+	s := &stuck{Store: model.New(model.Options{}), release: make(chan struct{})}
+	s.task.Store("nobody's")
+	th := start(t, actors.Config{Store: s, Visibility: time.Hour})
+	version := th.publish(t, queueOf("x"))
+	for range 2 {
+		th.begin(t, version, `{}`)
+	}
+	got := th.poll(t, patience, 2, "x")
+	require.Len(t, got, 2)
+	require.NoError(t, th.Stop(t.Context()))
+	away, well := got[0], got[1]
+	s.task.Store(away.Job.Task)
+	th = start(t, actors.Config{Store: s})
+	extend := func(claims ...engine.Claim) (engine.Extended, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		return engine.Extend(ctx, th.Member, "w", claims, 3*time.Hour)
+	}
+	claims := []engine.Claim{{Job: away.Job.ID(), Token: away.Token}, {Job: well.Job.ID(), Token: well.Token}}
+	x, err := extend(claims[1]) // which brings its task into memory
+	require.NoError(t, err)
+	require.Empty(t, x)
+	x, err = extend(claims...)
+	require.NoError(t, err)
+	require.Equal(t, engine.Extended{Unheard: []string{away.Job.ID()}}, x)
+	_, err = extend(claims[0])
+	require.Error(t, err, "nothing was prolonged")
+	s.task.Store("nobody's")
+	close(s.release)
+	view, err := th.reader.View(t.Context(), well.Job.Task)
+	require.NoError(t, err)
+	job, _ := view.State.Job(well.Job.Address)
+	require.Greater(t, job.Until, well.Until)
 }

@@ -58,11 +58,12 @@ func (th *theatre) Complete(ctx context.Context, job string, r flow.Report) erro
 }
 
 func (th *theatre) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
-	return engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), 0)
+	return th.Extend(ctx, worker, jobs, token, 0)
 }
 
 func (th *theatre) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
-	return engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), by)
+	x, err := engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), by)
+	return x.Canceled, err
 }
 
 func claimsOf(jobs []string, token string) []engine.Claim {

@@ -78,6 +78,16 @@ func ExtendBy(seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
+// extendWait is how long a heartbeat waits for tasks that cannot be reached: the next one comes soon.
+const extendWait = 5 * time.Second
+
+// Extend prolongs a worker's claims.
+func Extend(ctx context.Context, e engine.Engine, worker string, claims []engine.Claim, by time.Duration) (engine.Extended, error) {
+	ctx, cancel := context.WithTimeout(ctx, extendWait)
+	defer cancel()
+	return engine.Extend(ctx, e, worker, claims, by)
+}
+
 // OrNull is a value as it is printed: none is null.
 func OrNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -38,15 +39,22 @@ func Direct(task string, at flow.Address, output json.RawMessage, failure string
 	return Order{Task: task, Command: flow.Report{Address: at, Output: output, Error: failure, Fatal: failure != "", Direct: true}}
 }
 
-// Extend prolongs a worker's claims from now on, by 0 as long as a claim holds, and names the jobs that nobody waits
-// for any longer. Ids that no job can have are among them: the worker's other claims must not run out because of one.
-func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (canceled []string, err error) {
+// Extended is what came of prolonging claims.
+type Extended struct {
+	Canceled []string // jobs that nobody waits for any longer
+	Unheard  []string // jobs whose tasks were not to be reached for the moment: their claims last as long as before
+}
+
+// Extend prolongs a worker's claims from now on, by 0 as long as a claim holds. Ids that no job can have are among the canceled
+// ones: the worker's other claims must not run out because of one. Nor must they because of one whose task is not to be
+// reached before ctx ends; that is an error only when no task is.
+func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (x Extended, err error) {
 	orders := make(Orders, 0, len(claims))
 	jobs := make([]string, 0, len(claims)) // of the orders
 	for _, c := range claims {
 		task, at, err := flow.ParseJobID(c.Job)
 		if err != nil {
-			canceled = append(canceled, c.Job)
+			x.Canceled = append(x.Canceled, c.Job)
 			continue
 		}
 		orders = append(orders, Order{Task: task, Command: flow.Extend{Address: at, Worker: worker, Token: c.Token, MS: by.Milliseconds()}})
@@ -54,17 +62,25 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 	}
 	outcomes, err := e.DoAll(ctx, orders)
 	if err != nil {
-		return nil, err
+		return Extended{}, err
 	}
 	for i, out := range outcomes {
 		switch {
 		case over(out.Err):
-			canceled = append(canceled, jobs[i])
+			x.Canceled = append(x.Canceled, jobs[i])
+		case out.Err != nil && (!later(out.Err) || len(x.Unheard)+1 == len(orders)):
+			return Extended{}, out.Err
 		case out.Err != nil:
-			return nil, out.Err
+			x.Unheard = append(x.Unheard, jobs[i])
 		}
 	}
-	return canceled, nil
+	return x, nil
+}
+
+// later says that an order may be carried out when it comes again.
+func later(err error) bool {
+	kind := flow.ErrorKindOf(err)
+	return kind == flow.Busy || kind == flow.Moved || errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with that token (any

@@ -145,48 +145,56 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	canceled, err := g.prolong(r, q)
+	answer, err := g.prolong(r, q)
 	if flow.ErrorKindOf(err) == flow.NotFound {
 		return notFound("queue entry not found")
 	} else if err != nil {
 		return err
 	}
-	api.WriteJSON(w, http.StatusOK, wire.QueueHeartbeatAnswer{OK: "1", Canceled: canceled})
+	api.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
 
-// prolong answers with the ids of those jobs that nobody waits for any longer, as they were asked for.
-func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (canceled []string, err error) {
+// prolong answers with the ids of those jobs that nobody waits for any longer, or whose runs were not to be reached, as they were asked for.
+func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (answer wire.QueueHeartbeatAnswer, err error) {
 	by, err := api.ExtendBy(q.Extend)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
 	ids := q.IDs()
 	if len(ids) == 0 {
-		return nil, badRequest("queue_id required")
+		return answer, badRequest("queue_id required")
 	}
 	claims := make([]engine.Claim, len(ids))
 	for i, id := range ids {
 		claims[i].Token = q.Token
 		if claims[i].Job, _, _, err = api.JobOf(id, api.QueuePrefix); err != nil {
-			return nil, err
+			return answer, err
 		}
 	}
-	over, err := engine.Extend(r.Context(), g.Engine, q.WorkerID, claims, by)
+	x, err := api.Extend(r.Context(), g.Engine, q.WorkerID, claims, by)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	gone := map[string]bool{}
-	for _, job := range over {
-		gone[job] = true
-	}
-	canceled = []string{}
+	answer = wire.QueueHeartbeatAnswer{OK: "1", Canceled: []string{}}
+	canceled, unheard := setOf(x.Canceled), setOf(x.Unheard)
 	for i := range claims {
-		if gone[claims[i].Job] {
-			canceled = append(canceled, ids[i])
+		switch {
+		case canceled[claims[i].Job]:
+			answer.Canceled = append(answer.Canceled, ids[i])
+		case unheard[claims[i].Job]:
+			answer.Unheard = append(answer.Unheard, ids[i])
 		}
 	}
-	return canceled, nil
+	return answer, nil
+}
+
+func setOf(jobs []string) map[string]bool {
+	set := make(map[string]bool, len(jobs))
+	for _, job := range jobs {
+		set[job] = true
+	}
+	return set
 }
 
 func (g *graph) release(w http.ResponseWriter, r *http.Request) error {

@@ -191,11 +191,11 @@ func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	answer := wire.QueueHeartbeatAnswer{OK: "1", Canceled: []string{}}
-	over, err := engine.Extend(r.Context(), p.engine, worker, []engine.Claim{{Job: job, Token: token}}, by)
+	over, err := api.Extend(r.Context(), p.engine, worker, []engine.Claim{{Job: job, Token: token}}, by)
 	if err != nil {
 		return err
 	}
-	if len(over) > 0 {
+	if len(over.Canceled) > 0 {
 		answer.Canceled = append(answer.Canceled, id)
 	}
 	api.WriteJSON(w, http.StatusOK, answer)

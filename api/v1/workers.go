@@ -109,12 +109,12 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 		return &body[wire.HeartbeatAnswer]{answer}, nil
 	}
 	by := time.Duration(in.Body.ExtendMS) * time.Millisecond
-	canceled, err := engine.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
+	x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
 	if err != nil {
 		return nil, at("body.claims", err)
 	}
-	answer.Canceled = append(answer.Canceled, canceled...)
-	if err := s.note(ctx, without(in.Body.Claims, canceled)); err != nil {
+	answer.Canceled, answer.Unheard = append(answer.Canceled, x.Canceled...), x.Unheard
+	if err := s.note(ctx, without(in.Body.Claims, slices.Concat(x.Canceled, x.Unheard))); err != nil {
 		return nil, at("body.claims", err)
 	}
 	return &body[wire.HeartbeatAnswer]{answer}, nil

@@ -110,6 +110,8 @@ func (h *QueueHeartbeat) IDs() []string {
 type QueueHeartbeatAnswer struct {
 	OK       string   `json:"ok"`       // "1"
 	Canceled []string `json:"canceled"` // queue ids, never null
+	// Unheard are queue ids whose runs could not be reached for the moment: their claims last as long as before.
+	Unheard []string `json:"unheard,omitempty"`
 }
 
 // QueueRelease gives back claims that their worker will not see to, so that others get the jobs at once:

@@ -33,6 +33,7 @@ type HeldClaim struct {
 type HeartbeatAnswer struct {
 	Registered bool     `json:"registered" doc:"false: nobody knows the worker, it is to register (again)"`
 	Canceled   []string `json:"canceled" doc:"ids of jobs that nobody waits for any longer, that others have, or that there are not: stop working on them; never null"`
+	Unheard    []string `json:"unheard,omitempty" doc:"ids of jobs whose tasks could not be reached for the moment: their claims last as long as before, send them again soon"`
 }
 
 // Poll asks for jobs. Those in the answer are claimed.

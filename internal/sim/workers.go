@@ -116,7 +116,8 @@ func (p *poller) note(c engine.Claimed) {
 func (p *poller) heartbeat(c engine.Claimed) ([]string, error) {
 	ctx, stop := p.patience()
 	defer stop()
-	return engine.Extend(ctx, p.anyMember(), p.name, []engine.Claim{{Job: c.Job.ID(), Token: c.Token}}, 0)
+	x, err := engine.Extend(ctx, p.anyMember(), p.name, []engine.Claim{{Job: c.Job.ID(), Token: c.Token}}, 0)
+	return x.Canceled, err
 }
 
 // report sends a result until it is answered.
