@@ -58,9 +58,7 @@ func (e *envoy) add(o engine.Order) {
 	shard := persistence.ShardOf(o.Task)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r, ok := o.Command.(flow.Report); ok {
-		e.note(jobKey{o.Task, r.Address}, r)
-	}
+	e.remember(o)
 	line := e.lines[shard]
 	if line == nil {
 		line = &envoyLine{}
@@ -121,6 +119,9 @@ func (e *envoy) bring(shard int) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, o := range again {
+		e.remember(o)
+	}
 	e.lines[shard].away = again
 	return len(again) == 0
 }
@@ -136,9 +137,14 @@ func taken(err error) bool {
 	return true
 }
 
-// note remembers that a job has been reported: it is not carried out again, should its task come back before that is
-// stored, or before the task knows.
-func (e *envoy) note(job jobKey, r flow.Report) {
+// remember notes that a job has been reported: it is not carried out again, should its task come back before that is
+// stored, or before the task knows. What nobody has taken is noted again.
+func (e *envoy) remember(o engine.Order) {
+	r, ok := o.Command.(flow.Report)
+	if !ok {
+		return
+	}
+	job := jobKey{o.Task, r.Address}
 	if now := e.m.now(); now-e.turned > reportedFor || len(e.reported) >= maxReported {
 		e.turned, e.reported, e.earlier = now, map[jobKey]int{}, e.reported
 	}

@@ -125,6 +125,20 @@ func (t *tasks) elsewhere(message any) {
 	}
 }
 
+// unheard is a job that this member is said to carry for another one's task, and does not know.
+type unheard struct {
+	job   jobKey
+	given int
+}
+
+// unheard gives a job back. What it may have reported before it was forgotten has come here by now.
+func (t *tasks) unheard(m unheard) {
+	task := m.job.task
+	if !t.m.owned.owns(task) && t.entries[task] == nil && !t.m.envoy.has(m.job, m.given) {
+		t.m.envoy.send(task, giveBack(m.job.at, m.given))
+	}
+}
+
 func isGiveBack(cmd *command) bool {
 	_, ok := cmd.cmd.(flow.GiveBack)
 	return ok

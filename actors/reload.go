@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -53,13 +54,45 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
 	}
-	recovering := t.m.recovering(t.id)
-	recovering.Anew = true
-	t.decide(c, &command{cmd: recovering})
+	t.takeOver(c)
 	if t.crashes >= manyCrashes {
 		t.failStep(c, "the task's actor keeps crashing")
 	}
 	t.goOn(c)
+}
+
+// takeOver takes over what was carried by members that are gone, and asks those who live for the rest: one of them may not
+// know that it carries a job, because who has stored so crashed before it said so. It does so again after a while, as
+// the question may share that fate.
+func (t *task) takeOver(c actor.Context) {
+	recovering := t.m.recovering(t.id)
+	recovering.Anew = true
+	t.decide(c, &command{cmd: recovering})
+	if len(recovering.Alive) == 0 || !t.carriedElsewhere() {
+		return
+	}
+	self, gen := c.Self(), t.gen
+	t.m.cfg.Host.Clock.AfterFunc(askAgain, func() { t.m.tell(self, whatOthersCarry{gen}) })
+}
+
+// askAgain is how long it is until members are asked again whether they know the jobs they carry.
+const askAgain = time.Minute
+
+// whatOthersCarry tells a task to look after jobs that other members carry.
+type whatOthersCarry struct{ gen int }
+
+func (t *task) whatOthersCarry(c actor.Context, m whatOthersCarry) {
+	if m.gen == t.gen && !t.loading && t.resting == awake {
+		t.takeOver(c)
+	}
+}
+
+// carriedElsewhere says whether other members carry jobs of the task.
+func (t *task) carriedElsewhere() bool {
+	return slices.ContainsFunc(flow.Outstanding(t.state), func(e flow.Effect) bool {
+		d, ok := e.(flow.Dispatch)
+		return ok && d.Job.Carrier != "" && d.Job.Carrier != t.m.incarnation
+	})
 }
 
 // unreported leaves out the jobs whose reports are here already, and are decided next. One that was lost is dispatched

@@ -175,6 +175,8 @@ func (s *sessions) carryOn(m carryOn) {
 			flights = nil
 			s.withdraw(key)
 		case s.flights[key] != nil || s.m.envoy.has(key, e.Given) || s.m.owned.owns(key.task):
+		case !e.Type.Attachable():
+			s.m.tell(s.m.tasks, unheard{key, e.Given})
 		case s.ferry == nil || s.stopped || s.draining != nil:
 			s.m.envoy.send(key.task, giveBack(key.at, e.Given))
 		default:

@@ -76,6 +76,8 @@ func (t *task) Receive(c actor.Context) {
 		if m.gen == t.gen && t.loading {
 			t.load(c)
 		}
+	case whatOthersCarry:
+		t.whatOthersCarry(c, m)
 	case ring:
 		t.ring(c)
 	case proceed:

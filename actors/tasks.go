@@ -164,6 +164,8 @@ func (t *tasks) Receive(c actor.Context) {
 		t.lose(c, m)
 	case heldUp:
 		t.heldUp(m)
+	case unheard:
+		t.unheard(m)
 	case orphaned:
 		t.orphaned(c)
 	case sweep:

@@ -172,9 +172,10 @@ type Worker struct {
 	Gone                  bool
 }
 
-// Errand is a job that another member is to have an attached worker carry out, or is to let go of.
+// Errand is a job that another member is to have an attached worker carry out, or is to let go of. One that no attached worker gets
+// that member has had from the start, or never: it is only to give it back if it does not know it.
 type Errand struct {
-	Job       Job // without Run
+	Job       Job // without Run; of a job that no attached worker gets only what names it
 	Type      flow.ExecType
 	Labels    []string // that a worker needs
 	Given     int      // which time of its being given to a carrier this is
@@ -191,6 +192,9 @@ type Heard struct{}
 
 // ErrandOf is a job as another member is given it.
 func ErrandOf(j *flow.Job) Errand {
+	if !j.Exec.Attachable() {
+		return Errand{Job: Job{Task: j.Task, Address: j.Address}, Type: j.Exec.Type, Given: j.Given}
+	}
 	e := Errand{Job: JobOf(j), Type: j.Exec.Type, Labels: j.Exec.Labels, Given: j.Given, Again: j.Again}
 	e.Job.Run, e.Job.RunApart, e.Job.ParamsKey = nil, false, ""
 	return e

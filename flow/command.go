@@ -136,8 +136,8 @@ type (
 	// Recover takes over what members that are gone were carrying; what the member itself carries, or one of those who
 	// are Alive, by their incarnations, goes on as it is. Decide refuses nothing here. Since is when the present member
 	// got the task: who held a claim could not be heard before, so it holds for another half of its time, Visibility if
-	// its node says nothing, from then. Anew says that the task has just been loaded: jobs for attached workers are given
-	// once more to those who are Alive, lest who gave them went before they had them.
+	// its node says nothing, from then. Anew has jobs dispatched once more that those
+	// carry who are Alive, lest one of them does not know of it.
 	Recover struct {
 		Since, Visibility int64
 		Alive             []string

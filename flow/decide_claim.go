@@ -156,7 +156,7 @@ func (d *decider) recover(c Recover) {
 			d.reprieve(st, u, a, c)
 		case u.Live.Carrier == d.env.Member:
 		case slices.Contains(c.Alive, u.Live.Carrier):
-			if c.Anew && st.exec(a.Unit).Attachable() {
+			if c.Anew {
 				d.effects = append(d.effects, Dispatch{st.job(d.s, a.Unit)})
 			}
 		case u.Status == UnitRunning:

@@ -6,7 +6,7 @@ import "encoding/json"
 type Effect interface{ effect() }
 
 type (
-	// Dispatch asks for a job to be carried out.
+	// Dispatch asks for a job to be carried out. Who carries it already goes on.
 	Dispatch struct{ Job Job }
 	// Over says that an attempt has ended by itself: nobody needs to remember its job.
 	Over struct {

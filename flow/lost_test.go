@@ -80,6 +80,26 @@ func TestAJobThatNobodyHasBegunMayBePassedToAnotherMember(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, s.Status)
 }
 
+func TestAJobThatItsLivingCarrierDoesNotKnowIsGivenBackOnce(t *testing.T) {
+	s := flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`))
+	do := func(member string, c flow.Command) []flow.Job {
+		d, err := flow.Decide(s, c, flow.Env{Now: 1_000, Member: member})
+		require.NoError(t, err)
+		return dispatched(d.Effects)
+	}
+	do("m", flow.Start{Version: "v"})
+	asked := do("n", flow.Recover{Alive: []string{"m"}, Anew: true})
+	require.Len(t, asked, 1)
+	require.Equal(t, []any{"m", 0}, []any{asked[0].Carrier, asked[0].Given}, "it is the same giving: who knows the job goes on with it")
+	require.Empty(t, do("n", flow.Recover{Alive: []string{"m"}}), "who has asked does not ask again at once")
+
+	unknown := flow.Report{Address: asked[0].Address, Lost: true, Unbegun: true, Given: asked[0].Given}
+	again := do("n", unknown)
+	require.Len(t, again, 1)
+	require.Equal(t, []any{"n", 1, 0}, []any{again[0].Carrier, again[0].Given, again[0].Deliveries}, "nothing was lost")
+	require.Empty(t, do("n", unknown), "that was about the carrier before")
+}
+
 func TestAPassedJobIsWithdrawnWhereItIsCarriedOut(t *testing.T) {
 	s, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}

@@ -113,7 +113,10 @@ const (
 )
 
 // Attachable says whether attached workers may get the jobs.
-func (x *Exec) Attachable() bool { return x.Type == ExecRemote || x.Type == ExecHTTP }
+func (x *Exec) Attachable() bool { return x.Type.Attachable() }
+
+// Attachable says whether attached workers may get jobs of this type.
+func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
 
 // Words of route.
 const (

@@ -16,7 +16,7 @@ func (st *stage) direct() {
 	for range 1 + st.w.rng.IntN(3) {
 		st.enter()
 	}
-	next, renewed := st.w.now+st.between(), st.planned
+	next := st.w.now + st.between()
 	for !st.allEnded() {
 		st.reap()
 		if st.w.mishap(st.w.weather.rumors) {
@@ -25,10 +25,6 @@ func (st *stage) direct() {
 		if st.w.now >= next && st.restless() {
 			st.happen()
 			next = st.w.now + st.between()
-		}
-		if !renewed && st.w.now > st.w.weather.calmAt+untilRenewal {
-			renewed, st.renewed = true, true
-			st.renew()
 		}
 		st.w.sleep(100 * time.Millisecond)
 	}
@@ -41,18 +37,6 @@ func (st *stage) direct() {
 		}
 	}
 	st.over = true
-}
-
-// untilRenewal is how long after the last mishap everything should have come to its end.
-const untilRenewal = time.Minute
-
-// renew replaces all members, one after the other. An attempt whose start a member has stored without hearing of it, just before its
-// task moved, waits for that member to end: its new owner takes it to be under way there.
-func (st *stage) renew() {
-	for _, a := range st.awake() {
-		st.enter()
-		st.retire(a, 5*time.Second)
-	}
 }
 
 // restlessFor is how long members come and go in a run in which they do nothing else.

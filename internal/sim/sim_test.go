@@ -39,22 +39,16 @@ const failures = 3
 func perform(t *testing.T, o Options, few, share uint64) {
 	first, n := seeds(t, few, share)
 	o.Stacks = n == 1
-	began, steps, failed, renewed := time.Now(), 0, 0, 0
+	began, steps, failed := time.Now(), 0, 0
 	for seed := first; seed < first+n && failed < failures; seed++ {
 		r := Run(seed, o)
 		steps += r.Steps
-		if r.Renewed {
-			renewed++
-		}
 		if r.Err != nil {
 			failed++
 			report(t, seed, r)
 		}
 	}
 	t.Logf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps, time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds())
-	if renewed > 0 {
-		t.Logf("with %d of them tasks waited for the end of members that live", renewed)
-	}
 }
 
 func TestChainsInFineWeather(t *testing.T) { perform(t, Options{Plain: true}, 50, 1) }

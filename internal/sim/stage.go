@@ -39,7 +39,6 @@ type stage struct {
 	requests   int
 	over       bool
 	deletes    bool // flows are deleted meanwhile
-	renewed    bool // tasks waited for the end of members that live
 	shrinks    bool // members that come later have smaller limits, which decide how tasks end
 }
 
@@ -83,7 +82,6 @@ type Result struct {
 	Steps   int      // scheduled
 	Tasks   int      //
 	Members int      // started
-	Renewed bool     // tasks of a cluster waited for the end of members that live
 	Trips   int      // of step actors in the middle of their work
 	Trace   []string // the last lines
 }
@@ -115,7 +113,7 @@ func Run(seed uint64, o Options) Result {
 	st := newStage(w, o)
 	st.run()
 	w.end()
-	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Renewed: st.renewed, Trips: w.trips, Trace: w.trace}
+	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Trips: w.trips, Trace: w.trace}
 }
 
 // generator is where ids and tokens come from.
