@@ -16,8 +16,9 @@ type envoy struct {
 	mu    sync.Mutex
 	lines map[int]*envoyLine // by shard, those with something in them
 
-	reported, earlier map[jobKey]int // which time of its being given to a carrier was reported, of jobs; all = how it ended
-	turned            int64          // since when they are in the first one
+	told              map[engine.Order]bool // what is said of keys, again and again, is on its way once
+	reported, earlier map[jobKey]int        // which time of its being given to a carrier was reported, of jobs; all = how it ended
+	turned            int64                 // since when they are in the first one
 }
 
 // all times that a job is given to a carrier: it has ended.
@@ -40,7 +41,9 @@ const reportedFor = int64(60_000)
 // maxReported is after how many reports they are remembered for a shorter time.
 const maxReported = 100_000
 
-func newEnvoy(m *Member) *envoy { return &envoy{m: m, lines: map[int]*envoyLine{}} }
+func newEnvoy(m *Member) *envoy {
+	return &envoy{m: m, lines: map[int]*envoyLine{}, told: map[engine.Order]bool{}}
+}
 
 // send brings a command to its task until its owner has taken it.
 func (e *envoy) send(task string, cmd flow.Command) {
@@ -58,6 +61,12 @@ func (e *envoy) add(o engine.Order) {
 	shard := persistence.ShardOf(o.Task)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if aboutPermit(o.Command) {
+		if e.told[o] {
+			return
+		}
+		e.told[o] = true
+	}
 	e.remember(o)
 	line := e.lines[shard]
 	if line == nil {
@@ -111,16 +120,17 @@ func (e *envoy) bring(shard int) bool {
 	ctx, cancel := e.m.bounded(envoyStays)
 	outcomes := e.m.cfg.Others.Do(ctx, away)
 	cancel()
-	var again engine.Orders
-	for i, o := range away {
-		if !taken(outcomes[i].Err) {
-			again = append(again, o)
-		}
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, o := range again {
-		e.remember(o)
+	var again engine.Orders
+	for i, o := range away {
+		switch {
+		case !taken(outcomes[i].Err):
+			again = append(again, o)
+			e.remember(o)
+		case aboutPermit(o.Command):
+			delete(e.told, o)
+		}
 	}
 	e.lines[shard].away = again
 	return len(again) == 0

@@ -120,7 +120,7 @@ func (t *tasks) elsewhere(message any) {
 	case !ok:
 	case cmd.reply != nil:
 		cmd.answer(answer{err: errMoved(cmd.task)})
-	case cmd.landed() || isGiveBack(cmd) || aboutPermit(cmd):
+	case cmd.landed() || isGiveBack(cmd) || aboutPermit(cmd.cmd):
 		t.m.envoy.send(cmd.task, cmd.cmd)
 	}
 }

@@ -131,8 +131,11 @@ func (l *limiter) rule(q persistence.PermitQuestion) {
 		return
 	}
 	l.tell(&ruling)
-	if len(ruling.Given) >= persistence.PermitsAtOnce {
+	if ruling.More {
 		l.look(q.Key, false)
+	}
+	if ruling.Retold {
+		l.lookLater(q.Key, l.m.now()+persistence.PermitToldMS)
 	}
 	if ruling.Again > 0 {
 		l.lookLater(q.Key, ruling.Again)
@@ -292,8 +295,8 @@ func (m *Member) permitsOf(task string) ([]flow.Effect, error) {
 	return effects, err
 }
 
-func aboutPermit(cmd *command) bool {
-	switch cmd.cmd.(type) {
+func aboutPermit(cmd flow.Command) bool {
+	switch cmd.(type) {
 	case flow.Granted, flow.Evict:
 		return true
 	}

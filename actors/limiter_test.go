@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -408,4 +409,77 @@ func TestTheExamplesOfTheirPageRun(t *testing.T) {
 
 func newTaskOf(version, params string) engine.NewTask {
 	return engine.NewTask{VersionID: version, Params: json.RawMessage(params)}
+}
+
+// tally is a store that counts decisions, by key.
+type tally struct {
+	*leaping
+	mu    sync.Mutex
+	ruled map[string]int
+}
+
+func newTally() *tally { return &tally{leaping: newLeaping(), ruled: map[string]int{}} }
+
+func (s *tally) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	r, err := s.Store.Rule(ctx, incarnation, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ruled[q.Key]++
+	return r, err
+}
+
+func (s *tally) of(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ruled[key]
+}
+
+// probe has a member decide about another key some times, one after the other: what is decided without end shows.
+func (s *tally) probe(t *testing.T, th *theatre, times int) {
+	t.Helper()
+	for range times {
+		before := s.of("probe")
+		th.Stirred([]string{"probe"})
+		require.Eventually(t, func() bool { return s.of("probe") > before }, patience, time.Millisecond)
+	}
+}
+
+// keyHeld is a member that has given the key jobs:crm to many units of a task of another one, which it cannot reach.
+func keyHeld(t *testing.T, units int) (store *tally, owner *theatre) {
+	store = newTally()
+	c, g := newCircuit(store), newGauge()
+	a, b := c.join(t, gauged(g)), c.join(t, gauged(g))
+	owner, other := a, b
+	c.lines[owner].cut = func(o engine.Order) bool { _, ok := o.Command.(flow.Granted); return ok }
+	key := persistence.ShardOf("jobs:crm")
+	c.give(owner, key)
+	c.give(other, slices.DeleteFunc(persistence.AllShards(), func(s int) bool { return s == key })...)
+	items := strings.Repeat("1,", units-1) + "1"
+	version := a.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, func: f, prep: {input_key: $params.list}, concurrency: {name: crm, limit: 500}}}\n")
+	id := c.beginAny(t, version, `{"list":[`+items+`]}`)
+	require.NotEqual(t, key, persistence.ShardOf(id))
+	require.Eventually(t, func() bool {
+		rows, err := store.PermitsOf(t.Context(), id)
+		require.NoError(t, err)
+		given := 0
+		for _, row := range rows {
+			if row.State == persistence.PermitGiven {
+				given++
+			}
+		}
+		return given == units
+	}, patience, 5*time.Millisecond)
+	return store, owner
+}
+
+func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
+	const units = 300
+	store, owner := keyHeld(t, units)
+	store.probe(t, owner, 1)
+	before := store.of("jobs:crm")
+	store.leap(persistence.PermitToldMS * time.Millisecond)
+	owner.Stirred([]string{"jobs:crm"})
+	store.probe(t, owner, 100)
+	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
+	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
 }

@@ -12,9 +12,9 @@ import (
 // the commits of tasks; that somebody is given a key is decided here, one decision about a key after the other, whoever asks
 // for it: so no limit is exceeded, even when two members believe that they own a key.
 type Permits interface {
-	// Rule decides about a key, and answers with everybody who has to hear of it: those of this decision, and those of earlier
-	// ones who do not seem to have heard, which after a while, or with Anew, are all who have not answered. ErrFenced when the
-	// incarnation may not write.
+	// Rule decides about a key, and answers with those who have to hear of it: those of this decision, and up to PermitsToldAtOnce of
+	// earlier ones who have not answered although they were told PermitToldMS ago, or, with Anew, at any time. ErrFenced when
+	// the incarnation may not write.
 	Rule(ctx context.Context, incarnation string, q PermitQuestion) (Ruling, error)
 	// OpenKeys lists keys of shards for which somebody waits, or has not heard that he need not, in order after a given one.
 	OpenKeys(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
@@ -36,16 +36,19 @@ type Ruling struct {
 	Refused []PermitRow
 	Evicted []PermitRow // who has to make room
 	Again   int64       // when a rate has room again for whoever is next; 0 = that is up to others
+	More    bool        // there may be more to decide about
+	Retold  bool        // some were told again; they may have to be once more
 }
 
-// Add adds somebody who has to hear something.
+// Add adds somebody who has to hear something: whoever is to end before he has answered hears that he was given the key first.
 func (r *Ruling) Add(row PermitRow) {
 	switch row.State {
 	case PermitGiven:
 		r.Given = append(r.Given, row)
 	case PermitRefused:
 		r.Refused = append(r.Refused, row)
-	case PermitHeld:
+	}
+	if row.Evicted {
 		r.Evicted = append(r.Evicted, row)
 	}
 }
@@ -65,6 +68,7 @@ type PermitRow struct {
 
 	State   PermitState
 	GivenAt int64 // 0 = it was not
+	ToldAt  int64 // when its task was last told of that; stores alone know
 	Evicted bool  // it is to end
 	Before  int   // PermitsOf: how many of those who wait come before it, at least
 }
@@ -101,12 +105,14 @@ const (
 	fullCancel = "cancel_running"
 )
 
-// How much of a key one decision is about, after how long somebody is told again who has not answered, and for how long a key is
-// remembered that nobody asks for, in milliseconds.
+// How many of those who wait for a key one decision is about, and of those who do not, how many are told again at once, after how long somebody is told again who has not
+// answered, and for how long a key is remembered that nobody asks for, in milliseconds.
 const (
-	PermitsAtOnce  = 100
-	PermitToldMS   = 2_000
-	KeyForgottenMS = 600_000
+	PermitsAtOnce     = 100
+	HastyAtOnce       = 1000
+	PermitsToldAtOnce = 1000
+	PermitToldMS      = 2_000
+	KeyForgottenMS    = 600_000
 )
 
 // PermitBook is what a decision about a key is made of.
@@ -116,7 +122,7 @@ type PermitBook struct {
 	Held    int         // how many hold it
 	Evicted int         // how many of those are to end
 	Waiting []PermitRow // the first of those who wait, in the order of InTurn
-	Hasty   []PermitRow // those who do not wait
+	Hasty   []PermitRow // the first HastyAtOnce of those who do not wait, some of whom are in Waiting
 	Running []PermitRow // holders who are not evicted, the oldest first, if somebody wants one to be
 }
 
@@ -131,6 +137,7 @@ type PermitVerdict struct {
 	Given, Refused, Evicted []PermitRow
 	State                   KeyState
 	Again                   int64
+	More                    bool
 	IdleAt                  int64 // from when on the state says nothing
 }
 
@@ -138,16 +145,19 @@ type PermitVerdict struct {
 func (b *PermitBook) Decide() PermitVerdict {
 	v := PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}
 	begun := readWindow(b.State.Begun)
-	held, given, cancels, full := b.Held, map[PermitID]bool{}, 0, false
+	held, seen, cancels, full := b.Held, map[PermitID]bool{}, 0, false
+	hasRoom := func(r *PermitRow) (again int64, room bool) {
+		if r.PerMS > 0 {
+			return begun.room(b.Now, r.PerMS, r.Limit)
+		}
+		return 0, held < r.Limit
+	}
 	for i := range b.Waiting {
 		r := &b.Waiting[i]
-		again, room := int64(0), held < r.Limit
-		if r.PerMS > 0 {
-			again, room = begun.room(b.Now, r.PerMS, r.Limit)
-		}
+		again, room := hasRoom(r)
+		seen[PermitID{r.Holder, r.Key}] = true
 		switch {
 		case room && !full:
-			given[PermitID{r.Holder, r.Key}] = true
 			v.Given, v.State.Cursor = append(v.Given, *r), r.Fair
 			if r.PerMS > 0 {
 				begun.add(b.Now, r.PerMS)
@@ -155,6 +165,7 @@ func (b *PermitBook) Decide() PermitVerdict {
 				held++
 			}
 		case r.Full == fullRefuse:
+			v.Refused = append(v.Refused, *r)
 		default:
 			if !full {
 				full, v.Again = true, again
@@ -164,10 +175,16 @@ func (b *PermitBook) Decide() PermitVerdict {
 			}
 		}
 	}
+	v.More = len(v.Given) >= PermitsAtOnce || len(b.Hasty) >= HastyAtOnce
 	for _, r := range b.Hasty {
-		if !given[PermitID{r.Holder, r.Key}] {
-			v.Refused = append(v.Refused, r)
+		if seen[PermitID{r.Holder, r.Key}] {
+			continue
 		}
+		if _, room := hasRoom(&r); room && !full {
+			v.More = true // there are some before him, and a place for him, too
+			continue
+		}
+		v.Refused = append(v.Refused, r)
 	}
 	if n := min(cancels-b.Evicted, len(b.Running)); n > 0 {
 		v.Evicted = b.Running[:n]

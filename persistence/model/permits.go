@@ -66,25 +66,37 @@ func (p *Permits) Rule(now int64, q persistence.PermitQuestion) persistence.Ruli
 	}
 	v := p.book(now, q.Key, key.KeyState).Decide()
 	key.KeyState, key.idleAt = v.State, v.IdleAt
-	for _, r := range v.Given {
-		row := p.rows[idOf(&r)]
-		row.State, row.GivenAt = persistence.PermitGiven, now
-	}
-	for _, r := range v.Refused {
-		row := p.rows[idOf(&r)]
-		row.State, row.GivenAt = persistence.PermitRefused, now
-	}
-	for _, r := range v.Evicted {
-		p.rows[idOf(&r)].Evicted = true
-	}
-	ruling := persistence.Ruling{Again: v.Again}
-	for _, r := range p.of(q.Key) {
-		told := !q.Anew && r.GivenAt < now && r.GivenAt > now-persistence.PermitToldMS
-		if r.State == persistence.PermitHeld && r.Evicted || r.State != persistence.PermitHeld && !told {
-			ruling.Add(*r)
+	ruling := persistence.Ruling{Again: v.Again, More: v.More}
+	p.tellAgain(now, q, &ruling)
+	tell := func(rows []persistence.PermitRow, change func(*persistence.PermitRow)) {
+		for _, r := range rows {
+			row := p.rows[idOf(&r)]
+			change(row)
+			row.ToldAt = now
+			ruling.Add(*row)
 		}
 	}
+	tell(v.Given, func(r *persistence.PermitRow) { r.State, r.GivenAt = persistence.PermitGiven, now })
+	tell(v.Refused, func(r *persistence.PermitRow) { r.State, r.GivenAt = persistence.PermitRefused, now })
+	tell(v.Evicted, func(r *persistence.PermitRow) { r.Evicted = true })
 	return ruling
+}
+
+// tellAgain adds those of earlier decisions who have not answered for long.
+func (p *Permits) tellAgain(now int64, q persistence.PermitQuestion, ruling *persistence.Ruling) {
+	var untold []*persistence.PermitRow
+	for _, r := range p.of(q.Key) {
+		due := q.Anew || r.ToldAt <= now-persistence.PermitToldMS || r.ToldAt > now
+		if due && (r.State == persistence.PermitGiven || r.State == persistence.PermitRefused || r.Evicted) {
+			untold = append(untold, r)
+		}
+	}
+	slices.SortStableFunc(untold, func(a, b *persistence.PermitRow) int { return cmp.Compare(a.ToldAt, b.ToldAt) })
+	for _, r := range first(untold, persistence.PermitsToldAtOnce) {
+		r.ToldAt = now
+		ruling.Add(*r)
+	}
+	ruling.Retold = len(untold) > 0
 }
 
 func idOf(r *persistence.PermitRow) permitID {
@@ -123,7 +135,7 @@ func (p *Permits) book(now int64, key string, state persistence.KeyState) *persi
 		}
 	}
 	persistence.InTurn(b.Waiting, state.Cursor)
-	b.Waiting = first(b.Waiting, persistence.PermitsAtOnce)
+	b.Waiting, b.Hasty = first(b.Waiting, persistence.PermitsAtOnce), first(b.Hasty, persistence.HastyAtOnce)
 	return b
 }
 

@@ -27,19 +27,21 @@ const (
 			ORDER BY round, fair <= (SELECT last FROM permit_keys WHERE key = $1), fair LIMIT $2)) p
 		ORDER BY round, CASE WHEN round > 0 THEN fair <= (SELECT last FROM permit_keys WHERE key = $1) END, fair, urgency, asked_at, turn, holder`
 
-	listHasty = "SELECT " + listing.PermitColumns + " FROM permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT 1000"
+	listHasty = "SELECT " + listing.PermitColumns + " FROM permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
 	listRunning = "SELECT " + listing.PermitColumns + ` FROM permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
 		AND EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running')
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
-	listUntold = "SELECT " + listing.PermitColumns + ` FROM permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND state <> 0
-		AND (state = 2 OR $2 OR given_at >= $3 OR given_at <= $4) ORDER BY given_at, asked_at, task, holder`
+	tellAgain = `UPDATE permits p SET told_at = $3
+		FROM (SELECT o.task AS t, o.holder AS h FROM permits o WHERE o.key = $1 AND (o.state IN (1, 3) OR o.evicted) AND ($2 OR o.told_at <= $4 OR o.told_at > $3)
+			ORDER BY o.told_at, o.given_at, o.asked_at, o.task, o.holder LIMIT $5 FOR UPDATE OF o SKIP LOCKED) x
+		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + listing.PermitColumns
 
-	rulePermits = `UPDATE permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, evicted = p.evicted OR $4 = -1
-		FROM (SELECT o.task, o.holder FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
+	rulePermits = `UPDATE permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, told_at = $5, evicted = p.evicted OR $4 = -1
+		FROM (SELECT o.task AS t, o.holder AS h FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
 			FOR UPDATE OF o SKIP LOCKED) x
-		WHERE p.task = x.task AND p.holder = x.holder AND p.key = $1`
+		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + listing.PermitColumns
 
 	rememberKey = "UPDATE permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
 )
@@ -57,7 +59,6 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 			}
 			v := b.Decide()
 			ruling, err = rule(ctx, tx, q, b.Now, &v)
-			ruling.Again = v.Again
 			return err
 		})
 	})
@@ -75,7 +76,7 @@ func permitBook(ctx context.Context, tx pgx.Tx, incarnation, key string) (*persi
 	batch.Queue(lockKey, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.State.Cursor, &b.State.Begun, &b.Now) })
 	batch.Queue(countHeld, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Held, &b.Evicted) })
 	batch.Queue(listWaiting, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Waiting))
-	batch.Queue(listHasty, key).Query(permitsInto(&b.Hasty))
+	batch.Queue(listHasty, key, persistence.HastyAtOnce).Query(permitsInto(&b.Hasty))
 	batch.Queue(listRunning, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Running))
 	err := tx.SendBatch(ctx, &batch).Close()
 	if err == nil && fenced {
@@ -93,7 +94,20 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 
 // rule writes a decision down, and reads who has to hear something.
 func rule(ctx context.Context, tx pgx.Tx, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
+	ruling = persistence.Ruling{Again: v.Again, More: v.More}
 	var batch pgx.Batch
+	hears := func(rows pgx.Rows) error {
+		list, err := listing.Collect(rows, listing.ScanPermit)
+		for _, r := range list {
+			ruling.Add(r)
+		}
+		return err
+	}
+	batch.Queue(tellAgain, q.Key, q.Anew, at, at-persistence.PermitToldMS, persistence.PermitsToldAtOnce).Query(func(rows pgx.Rows) error {
+		err := hears(rows)
+		ruling.Retold = len(ruling.Given)+len(ruling.Refused)+len(ruling.Evicted) > 0
+		return err
+	})
 	set := func(rows []persistence.PermitRow, state persistence.PermitState) {
 		if len(rows) == 0 {
 			return
@@ -102,21 +116,13 @@ func rule(ctx context.Context, tx pgx.Tx, q persistence.PermitQuestion, at int64
 		for i, r := range rows {
 			tasks[i], holders[i] = r.Task, r.Holder
 		}
-		batch.Queue(rulePermits, q.Key, tasks, holders, int(state), at)
+		batch.Queue(rulePermits, q.Key, tasks, holders, int(state), at).Query(hears)
 	}
 	set(v.Given, persistence.PermitGiven)
 	set(v.Refused, persistence.PermitRefused)
 	set(v.Evicted, evicts)
 	batch.Queue(rememberKey, q.Key, v.State.Cursor, v.State.Begun, v.IdleAt)
-	var untold []persistence.PermitRow
-	batch.Queue(listUntold, q.Key, q.Anew, at, at-persistence.PermitToldMS).Query(permitsInto(&untold))
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return ruling, err
-	}
-	for _, r := range untold {
-		ruling.Add(r)
-	}
-	return ruling, nil
+	return ruling, tx.SendBatch(ctx, &batch).Close()
 }
 
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {

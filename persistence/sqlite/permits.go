@@ -45,12 +45,11 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 			return err
 		}
 		v := b.Decide()
-		if err := t.rule(q.Key, now, &v); err != nil {
+		ruling = persistence.Ruling{Again: v.Again, More: v.More}
+		if err := t.tellAgain(q, now, &ruling); err != nil {
 			return err
 		}
-		ruling, err = t.untold(q, now)
-		ruling.Again = v.Again
-		return err
+		return t.rule(q.Key, now, &v, &ruling)
 	})
 	return ruling, err
 }
@@ -67,7 +66,7 @@ func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
 	if b.Waiting, err = t.waiting(key, b.State.Cursor); err != nil {
 		return nil, err
 	}
-	if b.Hasty, err = t.listPermits("WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT 1000", key); err != nil {
+	if b.Hasty, err = t.listPermits("WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?", key, persistence.HastyAtOnce); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(b.Waiting, func(r persistence.PermitRow) bool { return r.Full == "cancel_running" }) {
@@ -88,8 +87,8 @@ func (t tx) waiting(key, cursor string) ([]persistence.PermitRow, error) {
 	return rows[:min(len(rows), persistence.PermitsAtOnce)], err
 }
 
-// rule writes a decision down.
-func (t tx) rule(key string, now int64, v *persistence.PermitVerdict) error {
+// rule writes a decision down, and adds those who have to hear of it.
+func (t tx) rule(key string, now int64, v *persistence.PermitVerdict, ruling *persistence.Ruling) error {
 	for _, part := range []struct {
 		rows []persistence.PermitRow
 		set  string
@@ -97,8 +96,12 @@ func (t tx) rule(key string, now int64, v *persistence.PermitVerdict) error {
 		{v.Given, "state = 1, given_at = ?1"}, {v.Refused, "state = 3, given_at = ?1"}, {v.Evicted, "evicted = ?1 > 0"},
 	} {
 		for _, r := range part.rows {
-			if _, err := t.exec("UPDATE permits SET "+part.set+" WHERE task = ?2 AND holder = ?3 AND key = ?4", now, r.Task, r.Holder, key); err != nil {
+			told, err := t.changePermits(part.set+", told_at = ?1 WHERE task = ?2 AND holder = ?3 AND key = ?4", now, r.Task, r.Holder, key)
+			if err != nil {
 				return err
+			}
+			for _, row := range told {
+				ruling.Add(row)
 			}
 		}
 	}
@@ -108,18 +111,29 @@ func (t tx) rule(key string, now int64, v *persistence.PermitVerdict) error {
 	return err
 }
 
-// untold are those who have to hear something of a key.
-func (t tx) untold(q persistence.PermitQuestion, now int64) (ruling persistence.Ruling, err error) {
-	rows, err := t.listPermits("WHERE key = ? AND (state <> 2 OR evicted) AND state <> 0 AND (state = 2 OR ? OR given_at >= ? OR given_at <= ?) ORDER BY given_at, asked_at, task, holder",
-		q.Key, q.Anew, now, now-persistence.PermitToldMS)
+// tellAgain adds those of earlier decisions who have not answered for long.
+func (t tx) tellAgain(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
+	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits
+		WHERE key = ?2 AND (state IN (1, 3) OR evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, asked_at, task, holder LIMIT ?5)`,
+		now, q.Key, q.Anew, now-persistence.PermitToldMS, persistence.PermitsToldAtOnce)
 	for _, r := range rows {
 		ruling.Add(r)
 	}
-	return ruling, err
+	ruling.Retold = len(rows) > 0
+	return err
 }
 
 func (t tx) listPermits(where string, args ...any) ([]persistence.PermitRow, error) {
-	stmt, err := t.prepared("SELECT " + listing.PermitColumns + " FROM permits " + where)
+	return t.queryPermits("SELECT "+listing.PermitColumns+" FROM permits "+where, args...)
+}
+
+// changePermits changes permits, and tells which.
+func (t tx) changePermits(set string, args ...any) ([]persistence.PermitRow, error) {
+	return t.queryPermits("UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
+}
+
+func (t tx) queryPermits(text string, args ...any) ([]persistence.PermitRow, error) {
+	stmt, err := t.prepared(text)
 	if err != nil {
 		return nil, err
 	}

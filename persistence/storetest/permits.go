@@ -83,6 +83,7 @@ var permits = []behavior{
 		w.asks("a", asking("a1", "k", 2), asking("a2", "k", 2))
 		require.Equal(w, "a1 a2", w.rule("k", false))
 		require.Equal(w, "a1 a2", w.rule("k", true))
+		require.Empty(w, w.rule("k", false), "he has just heard")
 		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("a1", "k")}})
 		require.Equal(w, "a2", w.rule("k", true))
 		require.Equal(w, persistence.PermitHeld, w.states("a")["a1 k"])
@@ -133,6 +134,20 @@ var permits = []behavior{
 		w.changed("a", 2, persistence.PermitChanges{Release: []persistence.PermitID{id("a1", "k"), id("a2", "k")}})
 		require.Equal(w, "a3", w.rule("k", false))
 	}},
+	{"who does not want to wait is not refused as long as there is room, however many ask at once", func(w *world) {
+		rows := []persistence.PermitRow{asking("a patient one", "k", 500)}
+		for i := range 2*persistence.PermitsAtOnce + 20 {
+			rows = append(rows, asking(fmt.Sprintf("h%03d", i), "k", 2*persistence.PermitsAtOnce+10, func(r *persistence.PermitRow) { r.Full = "refuse" }))
+		}
+		w.asks("a", rows...)
+		given, refused := 0, 0
+		for more := true; more; {
+			r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: "k"})
+			require.NoError(w, err)
+			given, refused, more = given+len(r.Given), refused+len(r.Refused), r.More
+		}
+		require.Equal(w, []int{2*persistence.PermitsAtOnce + 10, 11}, []int{given, refused})
+	}},
 	{"the oldest makes room for one who cancels, and nobody has its place before it has gone", func(w *world) {
 		cancels := func(r *persistence.PermitRow) { r.Full = "cancel_running" }
 		w.asks("a", asking("a1", "k", 2), asking("a2", "k", 2))
@@ -140,7 +155,8 @@ var permits = []behavior{
 		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id("a1", "k"), id("a2", "k")}})
 		w.asks("b", asking("b1", "k", 2, cancels))
 		require.Equal(w, "!a1", w.rule("k", false))
-		require.Equal(w, "!a1", w.rule("k", false), "one for one")
+		require.Empty(w, w.rule("k", false), "one for one, and told once")
+		require.Equal(w, "!a1", w.rule("k", true))
 		require.Equal(w, []string{"k"}, got[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)))
 		w.changed("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{id("a1", "k")}})
 		require.Equal(w, "b1", w.rule("k", false))

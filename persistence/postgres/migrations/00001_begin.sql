@@ -153,6 +153,7 @@ CREATE TABLE permits (
 	turn      text COLLATE "C" NOT NULL,
 	state     smallint NOT NULL DEFAULT 0, -- 0 it waits, 1 given, 2 its task knows, 3 refused
 	given_at  bigint   NOT NULL DEFAULT 0,
+	told_at   bigint   NOT NULL DEFAULT 0, -- when its task was told of that
 	evicted   boolean  NOT NULL DEFAULT false,
 	PRIMARY KEY (task, holder, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);

@@ -137,6 +137,7 @@ CREATE TABLE permits (
 	turn     TEXT    NOT NULL,
 	state    INTEGER NOT NULL DEFAULT 0, -- 0 it waits, 1 given, 2 its task knows, 3 refused
 	given_at INTEGER NOT NULL DEFAULT 0,
+	told_at  INTEGER NOT NULL DEFAULT 0, -- when its task was told of that
 	evicted  INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (task, holder, key)
 ) STRICT, WITHOUT ROWID;
