@@ -18,6 +18,7 @@ type limiter struct {
 	m       *Member
 	mu      sync.Mutex
 	open    map[string]bool // keys to be decided about; true = nobody knows who has heard of the last decision
+	line    []string        // those of them that nobody is at, in the order in which somebody asked
 	taken   map[string]bool // keys that are being decided about
 	running int
 	abroad  map[string]bool // keys of others, who have yet to be told
@@ -75,7 +76,11 @@ func (l *limiter) tellOthers() {
 func (l *limiter) look(key string, anew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open[key] = l.open[key] || anew
+	was, there := l.open[key]
+	l.open[key] = was || anew
+	if !there && !l.taken[key] {
+		l.line = append(l.line, key)
+	}
 	if l.running < rulers {
 		l.running++
 		l.m.background(l.run)
@@ -93,34 +98,37 @@ func (l *limiter) run() {
 	}
 }
 
-// take takes a key that nobody is at.
+// take takes the key that nobody is at for which somebody asked first: one that is asked for all the time keeps no other waiting.
 func (l *limiter) take() (q persistence.PermitQuestion, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key, anew := range l.open {
-		if !l.taken[key] && (!ok || key < q.Key) {
-			q, ok = persistence.PermitQuestion{Key: key, Anew: anew}, true
-		}
-		if ok && len(l.open) > keysAtOnce { // the order matters to nobody but those who repeat a run
-			break
-		}
-	}
-	if !ok {
+	if len(l.line) == 0 {
 		l.running--
 		return q, false
 	}
+	q.Key = l.line[0]
+	q.Anew = l.open[q.Key]
+	l.line = l.line[1:]
 	delete(l.open, q.Key)
 	l.taken[q.Key] = true
 	return q, true
+}
+
+// ruled lets others be at a key again.
+func (l *limiter) ruled(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.taken, key)
+	if _, open := l.open[key]; open {
+		l.line = append(l.line, key)
+	}
 }
 
 func (l *limiter) rule(q persistence.PermitQuestion) {
 	ctx, cancel := l.m.storeCall()
 	ruling, err := l.m.store.Rule(ctx, l.m.incarnation, q)
 	cancel()
-	l.mu.Lock()
-	delete(l.taken, q.Key)
-	l.mu.Unlock()
+	l.ruled(q.Key)
 	switch {
 	case l.m.ctx.Err() != nil || errors.Is(err, persistence.ErrFenced):
 		return

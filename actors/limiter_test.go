@@ -483,3 +483,46 @@ func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
 	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
 	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
 }
+
+// busy is a store in which some keys are stirred again as soon as they were decided about.
+type busy struct {
+	*tally
+	again func(key string)
+	most  int
+	full  sync.Once
+	done  chan struct{}
+}
+
+func (s *busy) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	s.again(q.Key) // while it is decided about, as those do who let go of it
+	r, err := s.tally.Rule(ctx, incarnation, q)
+	if s.of(q.Key) == s.most {
+		s.full.Do(func() { close(s.done) })
+	}
+	return r, err
+}
+
+func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
+	store := &busy{tally: newTally(), most: 100, done: make(chan struct{}), again: func(string) {}}
+	cfg := gauged(newGauge())
+	cfg.Store = store
+	th := start(t, cfg)
+	var keys []string
+	for i := range 40 {
+		keys = append(keys, fmt.Sprintf("c%02d", i))
+	}
+	var once sync.Once
+	store.again = func(key string) {
+		once.Do(func() { th.Stirred(keys) })
+		select {
+		case <-store.done:
+		default:
+			th.Stirred([]string{key})
+		}
+	}
+	th.Stirred(keys[:1])
+	<-store.done
+	for _, key := range keys {
+		require.GreaterOrEqual(t, store.of(key), 100/2, key)
+	}
+}
