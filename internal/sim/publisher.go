@@ -184,14 +184,19 @@ func (p *publisher) tryStart(version string, n engine.NewTask) (answered bool) {
 		p.w.fail("the start of task %s was acknowledged and is not stored", id)
 	case err == nil:
 		p.started[id] = version
-	case kind == flow.NotFound && p.check.tasks[id] != nil && p.check.tasks[id].gone:
-		// its flow is being deleted: the task was, and the version will be
-	case kind == flow.NotFound && p.store.known(version):
+	case kind == flow.NotFound && p.store.known(version) && !p.isGone(n, version):
 		p.w.fail("a start of %s, which is there, is answered with %v", version, err)
 	case kind != "" && kind != flow.NotFound && kind != flow.Busy:
 		p.w.fail("a start of %s is answered with %v", version, err)
 	}
 	return err == nil || kind == flow.NotFound
+}
+
+// isGone says whether a task that was to be started has been there before: its flow is being deleted, and its version will be.
+func (p *publisher) isGone(n engine.NewTask, version string) bool {
+	id, err := n.TaskID(p.store.versions[version].FlowID)
+	task := p.check.tasks[id]
+	return err == nil && task != nil && task.gone
 }
 
 // endAll ends what is left, also that whose start nobody heard of, and finds that what was deleted is gone.
