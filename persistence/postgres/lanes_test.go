@@ -38,3 +38,35 @@ func TestAMemberThatIsFrozenWithinABatchCanBeFenced(t *testing.T) {
 		return nil
 	}))
 }
+
+// A member is stopped by its system while it decides about a key.
+func TestAMemberThatIsFrozenWhileItDecidesAboutAKeyKeepsNobodyWaiting(t *testing.T) {
+	ctx := t.Context()
+	opened, err := Open(ctx, pgtest.DSN(t), Options{})
+	require.NoError(t, err)
+	s := opened.(*store)
+	defer func() { require.NoError(t, s.Close()) }()
+	me, err := s.Join(ctx, persistence.Joining{Name: "me"})
+	require.NoError(t, err)
+	other, err := s.Join(ctx, persistence.Joining{Name: "other"})
+	require.NoError(t, err)
+	require.NoError(t, s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		tx, err := conn.Begin(ctx)
+		require.NoError(t, err)
+		book, err := permitBook(ctx, tx, "k")
+		require.NoError(t, err)
+		fenced, err := s.Fence(ctx, me)
+		require.NoError(t, err, "it is fenced at once")
+		require.True(t, fenced)
+		begun := time.Now()
+		_, err = s.Rule(ctx, other, persistence.PermitQuestion{Key: "k"})
+		require.NoError(t, err, "the next one decides")
+		require.Less(t, time.Since(begun), patience["lock_timeout"]/2)
+		verdict := book.Decide()
+		_, err = rule(ctx, tx, me, persistence.PermitQuestion{Key: "k"}, book.Now, &verdict)
+		require.Error(t, err, "the connection was closed")
+		return nil
+	}))
+	_, err = s.Rule(ctx, me, persistence.PermitQuestion{Key: "k"})
+	require.ErrorIs(t, err, persistence.ErrFenced)
+}

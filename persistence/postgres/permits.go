@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -49,40 +52,43 @@ const (
 // evicts is the state that rulePermits leaves as it is.
 const evicts = -1
 
+// mayWrite fails with a division by zero when the member may not write, which ends all that is sent with it.
+const mayWrite = "SELECT 1 / count(*) FROM (" + lockMember + "KEY SHARE) AS living"
+
 // Rule is a transaction that holds the lock of the key, which is all that keeps two decisions apart. It waits for no row that a batch has.
+// While it decides it holds nothing else, and that not for long if it is stopped just then: what locks its member, and rows, is sent along with its end.
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			b, err := permitBook(ctx, tx, incarnation, q.Key)
-			if err != nil {
-				return err
-			}
-			v := b.Decide()
-			ruling, err = rule(ctx, tx, q, b.Now, &v)
+		tx, err := conn.Begin(ctx)
+		if err != nil {
 			return err
-		})
+		}
+		b, err := permitBook(ctx, tx, q.Key)
+		if err == nil {
+			v := b.Decide()
+			ruling, err = rule(ctx, tx, incarnation, q, b.Now, &v)
+		}
+		if err != nil {
+			_ = tx.Rollback(ctx) // if it fails the connection is closed
+		}
+		return err
 	})
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == divisionByZero {
+		return persistence.Ruling{}, persistence.ErrFenced
+	}
 	return ruling, wrap("give permits", err)
 }
 
-func permitBook(ctx context.Context, tx pgx.Tx, incarnation, key string) (*persistence.PermitBook, error) {
-	b, fenced := &persistence.PermitBook{}, true
+func permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.PermitBook, error) {
+	b := &persistence.PermitBook{}
 	var batch pgx.Batch
-	batch.Queue(lockMember+"KEY SHARE", incarnation).Query(func(rows pgx.Rows) error {
-		fenced = !rows.Next()
-		rows.Close()
-		return rows.Err()
-	})
+	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
 	batch.Queue(lockKey, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.State.Cursor, &b.State.Begun, &b.Now) })
 	batch.Queue(countHeld, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Held, &b.Evicted) })
 	batch.Queue(listWaiting, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Waiting))
 	batch.Queue(listHasty, key, persistence.HastyAtOnce).Query(permitsInto(&b.Hasty))
 	batch.Queue(listRunning, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Running))
-	err := tx.SendBatch(ctx, &batch).Close()
-	if err == nil && fenced {
-		err = persistence.ErrFenced
-	}
-	return b, err
+	return b, tx.SendBatch(ctx, &batch).Close()
 }
 
 func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
@@ -92,8 +98,8 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 	}
 }
 
-// rule writes a decision down, and reads who has to hear something.
-func rule(ctx context.Context, tx pgx.Tx, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
+// rule writes a decision down, reads who has to hear something, and ends the transaction.
+func rule(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
 	ruling = persistence.Ruling{Again: v.Again, More: v.More}
 	var batch pgx.Batch
 	hears := func(rows pgx.Rows) error {
@@ -103,6 +109,7 @@ func rule(ctx context.Context, tx pgx.Tx, q persistence.PermitQuestion, at int64
 		}
 		return err
 	}
+	batch.Queue(mayWrite, incarnation)
 	batch.Queue(tellAgain, q.Key, q.Anew, at, at-persistence.PermitToldMS, persistence.PermitsToldAtOnce).Query(func(rows pgx.Rows) error {
 		err := hears(rows)
 		ruling.Retold = len(ruling.Given)+len(ruling.Refused)+len(ruling.Evicted) > 0
@@ -122,6 +129,7 @@ func rule(ctx context.Context, tx pgx.Tx, q persistence.PermitQuestion, at int64
 	set(v.Refused, persistence.PermitRefused)
 	set(v.Evicted, evicts)
 	batch.Queue(rememberKey, q.Key, v.State.Cursor, v.State.Begun, v.IdleAt)
+	batch.Queue("COMMIT")
 	return ruling, tx.SendBatch(ctx, &batch).Close()
 }
 

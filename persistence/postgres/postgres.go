@@ -40,7 +40,8 @@ var patience = map[string]time.Duration{
 	"idle_in_transaction_session_timeout": 10 * time.Second,
 }
 
-// frozen is how long a lane may do nothing within a transaction: as long as it does, nobody can fence its member.
+// frozen is how long a lane, or who decides about a key, may do nothing within a transaction: as long as a lane does, nobody can fence
+// its member, and nobody else decides about that key.
 const frozen = 2 * time.Second
 
 type store struct {
@@ -193,6 +194,7 @@ const (
 	systemError          = "58"
 	programLimitExceeded = "54"
 	uniqueViolation      = "23505"
+	divisionByZero       = "22012"
 	tooManyConnections   = "53300"
 )
 
