@@ -246,7 +246,9 @@ export class AttachedWorker {
       id: sent.id, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service,
       input: JSON.parse(input), params: JSON.parse(params), token: "", ...(sent.timeoutMs > 0n ? { timeout_ms: Number(sent.timeoutMs) } : {}),
     };
-    const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => this.#line?.out.note(sent.number, note));
+    const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {
+      if (this.#held.get(sent.number) === held) this.#line?.out.note(sent.number, note); // else the number is another job's by now
+    });
     const held: Held = { job, canceled: false };
     this.#held.set(sent.number, held);
     const handler = this.#handlers.get(sent.service);
