@@ -2,6 +2,7 @@ package attached
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -23,6 +24,7 @@ type session struct {
 	out     outbox
 	stream  *connection // nil = it is broken
 	timer   *time.Timer // until it is given up
+	tended  atomic.Bool // its worker's sign of life is being passed on
 	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
 
