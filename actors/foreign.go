@@ -39,7 +39,7 @@ func (q *queue) offered(c actor.Context, m offered) {
 			continue
 		}
 		r := &ref{key: jobKey{task, at}, service: o.Service, flow: o.FlowID, labels: o.Labels, at: o.At, turn: o.Turn, size: o.Size}
-		if q.claims[r.key] {
+		if q.underClaim(r) {
 			continue
 		}
 		delete(q.tried, r.key)

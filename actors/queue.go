@@ -21,7 +21,7 @@ type queue struct {
 	ready    map[string][]*shelf // by service, those that nobody has jobs of left out
 	shelves  int                 // how many there are
 	refs     map[jobKey]*ref
-	claims   map[jobKey]bool       // that have not been answered
+	claims   map[jobKey]*ref       // that have not been answered, with what was offered anew meanwhile
 	waiting  *list.List            // of *poller: polls that have no answer yet, first one first
 	waiters  map[string]*list.List // the same by service
 	learned  bool                  // ready has every service that the store may have jobs of
@@ -60,14 +60,14 @@ type (
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, claims: map[jobKey]bool{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
+	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, claims: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
 }
 
 // offer gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
 // from the store meanwhile may be the only one that knows it.
 func (q *queue) offer(c actor.Context, r *ref) {
-	if q.claims[r.key] {
-		return // its task was brought into memory by the claim
+	if q.underClaim(r) {
+		return
 	}
 	if known := q.refs[r.key]; known != nil {
 		known.flow = r.flow
@@ -88,6 +88,16 @@ func (q *queue) offer(c actor.Context, r *ref) {
 			q.put(s, r)
 		}
 	}
+}
+
+// underClaim says whether a job is being claimed. That may be what brought its task into memory, which then offers it; or the claim was
+// refused and then the job returned by whoever held it, so the offer is kept until the answer is there.
+func (q *queue) underClaim(r *ref) bool {
+	_, busy := q.claims[r.key]
+	if busy {
+		q.claims[r.key] = r
+	}
+	return busy
 }
 
 func (q *queue) put(s *shelf, r *ref) {
@@ -155,7 +165,7 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	visibility := q.m.cfg.Visibility.Milliseconds()
 	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Until: now + visibility}
 	q.shun(r.key, claim.Until)
-	q.claims[r.key] = true
+	q.claims[r.key] = nil
 	self, m := c.Self(), q.m
 	q.ask(c, r, claim, func(o engine.Outcome) { m.tell(self, claimAnswered{p, r, claim, now, o}) })
 }
@@ -165,11 +175,12 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 func (q *queue) answered(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
+	offered := q.claims[a.ref.key]
 	delete(q.claims, a.ref.key)
 	switch {
 	case a.Err != nil:
 		p.lack(a.ref)
-		q.refused(a)
+		q.refused(c, a, offered)
 	case p.place == nil:
 		q.giveBack(c, engine.Jobs{*a.Job})
 	default:
@@ -188,10 +199,15 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	}
 }
 
-// refused leaves a job alone for a while that was not to be had.
-func (q *queue) refused(a claimAnswered) {
+// refused leaves a job alone for a while that was not to be had, unless it was offered anew meanwhile.
+func (q *queue) refused(c actor.Context, a claimAnswered, offered *ref) {
 	now := q.m.now()
 	switch {
+	case taken(a.Err) && offered != nil && q.m.owned.owns(a.ref.key.task):
+		q.offer(c, offered)
+	case taken(a.Err) && offered != nil:
+		delete(q.tried, a.ref.key)
+		q.leaveInStore(offered)
 	case errors.Is(a.Err, errAway): // nobody was asked
 		q.shun(a.ref.key, now+awayFor)
 	case taken(a.Err):
