@@ -201,7 +201,7 @@ func (s *Sessions) part(ses *session, c *connection) {
 	s.recount(ses)
 	if !ses.leaving && !s.leaving() && s.opts.Grace > 0 {
 		var timer *time.Timer
-		timer = time.AfterFunc(s.opts.Grace, func() { s.giveUp(ses, timer) })
+		timer = time.AfterFunc(s.opts.Grace, func() { s.giveUp(ses, &timer) })
 		ses.timer = timer
 		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker", ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
 		s.mu.Unlock()
@@ -212,9 +212,9 @@ func (s *Sessions) part(ses *session, c *connection) {
 }
 
 // giveUp ends a session whose worker has not come back in time.
-func (s *Sessions) giveUp(ses *session, timer *time.Timer) {
+func (s *Sessions) giveUp(ses *session, timer **time.Timer) {
 	s.mu.Lock()
-	back := ses.timer != timer || s.ctx.Err() != nil
+	back := ses.timer != *timer || s.ctx.Err() != nil // it was set before the lock was given back
 	s.mu.Unlock()
 	if !back {
 		s.end(ses)
