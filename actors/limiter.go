@@ -133,7 +133,7 @@ func (l *limiter) rule(q persistence.PermitQuestion) {
 	case l.m.ctx.Err() != nil || errors.Is(err, persistence.ErrFenced):
 		return
 	case err != nil:
-		l.m.log.Warn("who is given a key could not be decided", "key", q.Key, "error", err)
+		l.m.log.Warn("who is given a key could not be decided", "error", err)
 		l.m.pause(storePause(1))
 		l.look(q.Key, true) // it may have been decided all the same
 		return
@@ -166,7 +166,7 @@ func (l *limiter) tell(r *persistence.Ruling) {
 func (l *limiter) send(row *persistence.PermitRow, cmd func(flow.Address) flow.Command) {
 	_, a, err := flow.ParseJobID(row.Holder)
 	if err != nil {
-		l.m.log.Error("the holder of a key has no name that means anything", "key", row.Key, "task", row.Task, "error", err)
+		l.m.log.Error("the holder of a key has no name that means anything", "task", row.Task, "error", err)
 		return
 	}
 	l.m.tell(l.m.tasks, &command{task: row.Task, cmd: cmd(a)})
