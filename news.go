@@ -4,13 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What members remember is told to the others before whoever changed it is answered: so he finds it at any member. Signs of life are told beside.
+// What members remember is told to the others before whoever changed it is answered: so he finds it at any member.
 
 // workerNews is how long a worker waits for members that cannot be reached. They learn of it from the store.
 const workerNews = time.Second
@@ -41,24 +40,14 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
-// workerBeat has the other members know of a sign of life. The worker does not wait for them.
-func (e *Engine) workerBeat(b persistence.Heartbeat) {
-	if others := e.others.Load(); others != nil {
-		others.Beat(engine.Beat{ID: b.ID, Load: b.Load, HeardAt: b.At})
-	}
-}
-
-// heard takes note of what another member tells, with the registry of the life that it was told to.
-func (e *Engine) heard(registry *workers.Registry, news engine.News) {
+// heard takes note of what another member tells.
+func (e *Engine) heard(news engine.News) {
 	for _, flow := range news.Flows {
 		e.newest.Forget(flow)
 	}
 	for _, w := range news.Workers {
-		registry.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
+		e.workers.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
 			Load: w.Load, LastHeartbeat: w.HeardAt, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt}, w.Gone)
-	}
-	for _, b := range news.Beats {
-		registry.HearBeat(persistence.Heartbeat{ID: b.ID, Load: b.Load, At: b.HeardAt})
 	}
 }
 

@@ -131,7 +131,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	}()
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learn(), Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Beat: e.workerBeat, Now: e.now, Logger: e.cfg.Logger,
+		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Now: e.now, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
 	}); err != nil {
 		return err
@@ -149,8 +149,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.company.url, e.company.gossip.Address(), e.company.id.Seal()
-	registry := e.workers // others may tell of workers while this life is being buried
-	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, func(news engine.News) { e.heard(registry, news) }
+	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, e.heard
 	e.reach(e.company.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err

@@ -523,6 +523,6 @@ func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
 	th.Stirred(keys[:1])
 	<-store.done
 	for _, key := range keys {
-		require.GreaterOrEqual(t, store.of(key), 100/2, key)
+		require.GreaterOrEqual(t, store.of(key), 100/4, key) // each comes once in a round of 40; rulers at work overtake each other
 	}
 }

@@ -165,7 +165,6 @@ type actorless struct {
 	stirred []string
 	offered []engine.Offer
 	heard   []engine.News
-	deaf    chan struct{} // closed when it hears again
 }
 
 func (m *actorless) owns(task string) error {
@@ -333,31 +332,8 @@ func (m *actorless) Credited(c *engine.Credits) {
 	m.with(func() { m.credits = append(m.credits, *c) })
 }
 func (m *actorless) Heard(news engine.News) {
-	var deaf chan struct{}
-	m.with(func() { m.heard, deaf = append(m.heard, news), m.deaf })
-	if deaf != nil {
-		<-deaf
-	}
+	m.with(func() { m.heard = append(m.heard, news) })
 }
-
-// told is what it was told, in its order.
-func (m *actorless) told() []engine.News {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.heard)
-}
-
-// lives is when it knows workers to have given their last signs of life.
-func (m *actorless) lives() map[string]int64 {
-	last := map[string]int64{}
-	for _, news := range m.told() {
-		for _, b := range news.Beats {
-			last[b.ID] = b.HeardAt
-		}
-	}
-	return last
-}
-
 func (m *actorless) Stirred(keys []string) {
 	m.with(func() { m.stirred = append(m.stirred, keys...) })
 }

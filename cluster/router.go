@@ -77,8 +77,6 @@ type Router struct {
 
 	mu     sync.Mutex
 	guards map[*guard]struct{} // what ends when somebody else owns a task
-
-	beats beats
 }
 
 // place is where the router is.
@@ -94,7 +92,7 @@ var _ engine.Engine = (*Router)(nil)
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
-	r := &Router{cfg: cfg, begun: make(chan struct{}), guards: map[*guard]struct{}{}, beats: beats{waiting: map[string]*unheard{}}}
+	r := &Router{cfg: cfg, begun: make(chan struct{}), guards: map[*guard]struct{}{}}
 	r.work.host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -111,9 +109,7 @@ func (r *Router) Start(me string, local engine.Engine, views Views) {
 
 // Close ends what waits for other members.
 func (r *Router) Close() {
-	r.beats.mu.Lock() // whoever tells of a sign of life after that sees that the router ends
 	r.cancel()
-	r.beats.mu.Unlock()
 	r.work.wait()
 	r.turn()
 	r.cfg.Peers.Close()

@@ -333,44 +333,6 @@ func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
 	c.with(func() { require.Len(t, c.heard, 2, "once each time") })
 }
 
-func TestASignOfLifeWaitsForNobody(t *testing.T) {
-	s := newStage(t, "a", "b", "c")
-	others, b, c := s.members["a"].router.Others(), s.members["b"], s.members["c"]
-	again := make(chan struct{})
-	b.with(func() { b.deaf = again })
-	others.Beat(engine.Beat{ID: "v", HeardAt: 1})
-	eventually(t, func() bool { return len(b.told()) == 1 })
-	for at := range int64(1000) {
-		others.Beat(engine.Beat{ID: "v", HeardAt: 2 + at})
-		others.Beat(engine.Beat{ID: "w", HeardAt: 2 + at})
-	}
-	newest := map[string]int64{"v": 1001, "w": 1001}
-	eventually(t, func() bool { return maps.Equal(newest, c.lives()) })
-	require.Less(t, len(b.told()), 20, "it is told one thing after the other")
-	close(again)
-	eventually(t, func() bool { return maps.Equal(newest, b.lives()) })
-	require.Less(t, len(b.told()), 20, "the newest of each worker")
-}
-
-func TestAMemberThatHasGoneIsNotToldOfSignsOfLife(t *testing.T) {
-	s := newStage(t, "a", "b")
-	router := s.members["a"].router
-	s.members["b"].die()
-	router.Others().Beat(engine.Beat{ID: "w", HeardAt: 1})
-	left := *s.truth.Load()
-	left.members = maps.Clone(left.members)
-	row := left.members["b"]
-	row.FencedAt = 1
-	left.members["b"] = row
-	s.members["a"].views.show(&left)
-	router.Others().Beat(engine.Beat{ID: "w", HeardAt: 2})
-	eventually(t, func() bool {
-		router.beats.mu.Lock()
-		defer router.beats.mu.Unlock()
-		return len(router.beats.waiting) == 0
-	})
-}
-
 func TestWhoHasJustBeenMetIsToldToo(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, b := s.members["a"], s.members["b"]

@@ -158,15 +158,7 @@ type Keys []string
 // News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note.
 type News struct {
 	Flows   []string // ids of those that were published to, or deleted
-	Workers []Worker // that registered or went
-	Beats   []Beat
-}
-
-// Beat is a worker's sign of life. HeardAt is in Unix milliseconds.
-type Beat struct {
-	ID      string
-	Load    int
-	HeardAt int64
+	Workers []Worker // that registered, gave a sign of life or went
 }
 
 // Worker is one of the registry. Times are in Unix milliseconds.

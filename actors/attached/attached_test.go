@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,47 +237,6 @@ func (r *roll) Signs(string) flow.Signs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return flow.Signs{Joined: r.joined}
-}
-
-// stuck takes note of no sign of life before the test is over.
-type stuck struct {
-	roll
-	beats atomic.Int64
-}
-
-func (r *stuck) Heartbeat(ctx context.Context, _ string, _ int) error {
-	r.beats.Add(1)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func TestJobsDoNotWaitForASignOfLifeToBePassedOn(t *testing.T) {
-	r := &stuck{roll: roll{gone: make(chan string, 10)}}
-	s := open(t, attached.Options{Heartbeat: time.Second, Workers: r})
-	w, _ := dial(t, s, hello(1, "s"))
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		for {
-			select {
-			case w.to <- &attach.FromWorker{}:
-			case <-stop:
-				return
-			case <-w.gone:
-				return
-			}
-		}
-	}()
-	for r.beats.Load() == 0 {
-		w.hear()
-	}
-	for range 2 { // heartbeats go on, and only one is passed on at a time
-		w.hear()
-	}
-	s.Send([]actors.Passage{newJob(1, "s")})
-	for len(w.hear().GetJobs()) == 0 {
-	}
-	require.EqualValues(t, 1, r.beats.Load())
 }
 
 func TestAWorkerThatHasMovedToAnotherMemberStaysListed(t *testing.T) {

@@ -2,7 +2,6 @@ package attached
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -24,7 +23,6 @@ type session struct {
 	out     outbox
 	stream  *connection // nil = it is broken
 	timer   *time.Timer // until it is given up
-	tended  atomic.Bool // its worker's sign of life is being passed on
 	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
 

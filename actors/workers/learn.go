@@ -119,18 +119,6 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	p.heard.Store(true)
 }
 
-// HearBeat takes up a sign of life that another member tells of. A worker that is not known does not come by it: it may have gone meanwhile, and
-// its registration is told apart.
-func (r *Registry) HearBeat(b persistence.Heartbeat) {
-	w := r.find(b.ID)
-	if w == nil || b.At < w.joined.Load() {
-		return
-	}
-	w.last.Store(max(b.At, w.last.Load()))
-	w.load.Store(int64(b.Load)) // clocks of members differ by a little: what is told just now is newer
-	w.heard.Store(true)
-}
-
 // hear takes up what is known elsewhere of a worker. The lock is held.
 func (r *Registry) hear(w persistence.Worker) *pulse {
 	w.Labels = sorted(w.Labels)

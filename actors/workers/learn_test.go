@@ -2,7 +2,6 @@ package workers_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -67,7 +66,6 @@ func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
 	store, options := newStore(t), workers.Options{Learn: time.Hour, Now: c.Load}
 	here := open(t, store, options)
 	options.Tell = func(_ context.Context, w persistence.Worker, gone bool) { here.Hear(w, gone) }
-	options.Beat = here.HearBeat
 	there := open(t, store, options)
 	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{"s"}, Labels: []string{"b", "a"}, Secret: "x"}))
 	require.Equal(t, list(t, there), list(t, here))
@@ -78,49 +76,6 @@ func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
 	require.Equal(t, list(t, there), list(t, here))
 	require.NoError(t, there.Deregister(t.Context(), "w"))
 	require.Empty(t, list(t, here))
-}
-
-func TestASignOfLifeThatIsToldLateBringsNobodyBack(t *testing.T) {
-	var c clock
-	c.Store(1000)
-	here := open(t, newStore(t), workers.Options{Learn: time.Hour, Now: c.Load})
-	w := persistence.Worker{ID: "w", URL: "queue", Type: "async"}
-	require.NoError(t, here.Register(t.Context(), w))
-	require.NoError(t, here.Deregister(t.Context(), "w"))
-	here.HearBeat(persistence.Heartbeat{ID: "w", Load: 3, At: 1000})
-	require.Empty(t, list(t, here))
-	c.pass(time.Second)
-	require.NoError(t, here.Register(t.Context(), w))
-	here.HearBeat(persistence.Heartbeat{ID: "w", Load: 3, At: 1000})
-	require.Equal(t, 0, list(t, here)[0].Load, "the worker has registered since")
-}
-
-func TestOnlyRegistrationsAndGoodbyesWaitForOtherMembers(t *testing.T) {
-	store := newStore(t)
-	const many = 65 // some of them take turns with each other
-	told, away := make(chan string, many+1), make(chan struct{})
-	options := workers.Options{Learn: time.Hour, Tell: func(_ context.Context, w persistence.Worker, gone bool) {
-		told <- w.ID
-		<-away
-	}}
-	r := open(t, store, options)
-	t.Cleanup(func() { close(away) })
-	registered := make(chan error, many)
-	for i := range many {
-		go func() {
-			registered <- r.Register(context.Background(), persistence.Worker{ID: fmt.Sprint(i), URL: "queue", Type: "async"})
-		}()
-	}
-	for range many { // who cannot be told of one worker does not hold up another one
-		select {
-		case <-told:
-		case <-time.After(patience):
-			require.FailNow(t, "a registration waits for another one")
-		}
-	}
-	require.Empty(t, registered)
-	require.NoError(t, r.Heartbeat(t.Context(), "0", 1))
-	require.Empty(t, told)
 }
 
 func TestThatAWorkerWentElsewhereIsNotBelievedOfOneThatCameAgain(t *testing.T) {

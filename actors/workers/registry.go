@@ -27,11 +27,9 @@ type Options struct {
 	Refresh time.Duration
 	// Learn is how often workers are looked for that other members hear of, where the store has several; 0 = never.
 	Learn time.Duration
-	// Tell tells other members of a worker that registered or has gone, before whoever said so is answered; they Hear it. What it
-	// does not reach is learned from the store. nil = there are no others.
+	// Tell tells other members of a worker that registered, gave a sign of life or has gone, before whoever said so is answered; they
+	// Hear it. What it does not reach is learned from the store. nil = there are no others.
 	Tell func(ctx context.Context, w persistence.Worker, gone bool)
-	// Beat tells other members of a sign of life, likewise, but nobody waits for it: it must not block. They HearBeat it.
-	Beat func(persistence.Heartbeat)
 	// Forget is how long a silent worker is remembered; 7 days.
 	Forget time.Duration
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
@@ -63,9 +61,6 @@ func (o Options) orDefault() Options {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Tell == nil {
 		o.Tell = func(context.Context, persistence.Worker, bool) {}
-	}
-	if o.Beat == nil {
-		o.Beat = func(persistence.Heartbeat) {}
 	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
@@ -160,15 +155,6 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	if err := r.check(ctx, &w); err != nil {
 		return err
 	}
-	if err := r.admit(ctx, &w); err != nil {
-		return err
-	}
-	r.opts.Tell(ctx, w, false)
-	return nil
-}
-
-// admit writes a registration down, and takes it up.
-func (r *Registry) admit(ctx context.Context, w *persistence.Worker) error {
 	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
 	w.RegisteredAt, w.JoinedAt = w.LastHeartbeat, w.LastHeartbeat
@@ -178,12 +164,13 @@ func (r *Registry) admit(ctx context.Context, w *persistence.Worker) error {
 	} else if err := r.makeRoom(); err != nil {
 		return err
 	}
-	if err := r.store.PutWorker(ctx, *w); err != nil {
+	if err := r.store.PutWorker(ctx, w); err != nil {
 		return fmt.Errorf("store worker %q: %w", w.ID, err)
 	}
 	p.joined.Store(w.JoinedAt)
 	p.beat(w.LastHeartbeat, 0)
-	r.put(*w, p)
+	r.put(w, p)
+	r.opts.Tell(ctx, w, false)
 	return nil
 }
 
@@ -239,7 +226,7 @@ func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
 	}
 	w.beat(r.opts.Now(), load)
 	w.unsaved.Store(true)
-	r.opts.Beat(persistence.Heartbeat{ID: id, Load: int(w.load.Load()), At: w.last.Load()})
+	r.opts.Tell(ctx, w.registration(), false)
 	return nil
 }
 

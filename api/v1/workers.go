@@ -99,33 +99,25 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 		return nil, err
 	}
 	answer := wire.HeartbeatAnswer{Registered: true, Canceled: []string{}}
-	x, refused := s.prolong(ctx, in) // first: a lease may be about to end
 	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
 	if api.Missing(err) {
 		answer.Registered = false
 	} else if err != nil {
 		return nil, err
 	}
-	if refused != nil {
-		return nil, at("body.claims", refused)
-	}
 	if len(in.Body.Claims) == 0 {
 		return &body[wire.HeartbeatAnswer]{answer}, nil
+	}
+	by := time.Duration(in.Body.ExtendMS) * time.Millisecond
+	x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
+	if err != nil {
+		return nil, at("body.claims", err)
 	}
 	answer.Canceled, answer.Unheard = append(answer.Canceled, x.Canceled...), x.Unheard
 	if err := s.note(ctx, without(in.Body.Claims, slices.Concat(x.Canceled, x.Unheard))); err != nil {
 		return nil, at("body.claims", err)
 	}
 	return &body[wire.HeartbeatAnswer]{answer}, nil
-}
-
-// prolong prolongs the claims that a worker names.
-func (s *service) prolong(ctx context.Context, in *heartbeatInput) (engine.Extended, error) {
-	if len(in.Body.Claims) == 0 {
-		return engine.Extended{}, nil
-	}
-	by := time.Duration(in.Body.ExtendMS) * time.Millisecond
-	return api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
 }
 
 // checkNotes refuses what a note cannot be before anything is prolonged: afterwards nobody would hear what is canceled.
