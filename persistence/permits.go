@@ -145,6 +145,7 @@ type PermitVerdict struct {
 func (b *PermitBook) Decide() PermitVerdict {
 	v := PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}
 	begun := readWindow(b.State.Begun)
+	begun.notAfter(b.Now)
 	held, seen, cancels, full := b.Held, map[PermitID]bool{}, 0, false
 	hasRoom := func(r *PermitRow) (again int64, room bool) {
 		if r.PerMS > 0 {
@@ -239,8 +240,12 @@ type slot struct {
 	n           int
 }
 
-// slotsPerWindow is into how many parts a time is divided.
-const slotsPerWindow = 256
+// slotsPerWindow is into how many parts a time is divided, and maxSlots how many are kept before those are made fewer that are
+// divided more finely than anybody needs: there are times of two lengths in it.
+const (
+	slotsPerWindow = 256
+	maxSlots       = 4 * slotsPerWindow
+)
 
 // room says whether one more may begin, or when.
 func (w *window) room(now, perMS int64, limit int) (again int64, ok bool) {
@@ -262,6 +267,30 @@ func (w *window) add(now, perMS int64) {
 		return
 	}
 	w.slots = append(w.slots, slot{now, now, 1})
+	if len(w.slots) > maxSlots {
+		w.coarsen(now - perMS)
+	}
+}
+
+// coarsen counts together those who count for a longer time than the present one only, as if it had been asked for by that.
+func (w *window) coarsen(before int64) {
+	kept := w.slots[:1]
+	for _, s := range w.slots[1:] {
+		if last := &kept[len(kept)-1]; s.last <= before && s.last-last.first <= w.spanMS/slotsPerWindow {
+			last.last, last.n = s.last, last.n+s.n
+			continue
+		}
+		kept = append(kept, s)
+	}
+	w.slots = kept
+}
+
+// notAfter has those begin now who have begun later than that: the clock was put back since.
+func (w *window) notAfter(now int64) {
+	for i := range w.slots {
+		s := &w.slots[i]
+		s.first, s.last = min(s.first, now), min(s.last, now)
+	}
 }
 
 // over is when nothing of it counts any more.

@@ -47,6 +47,41 @@ func TestARateIsNeverExceeded(t *testing.T) {
 	}
 }
 
+// TestARateThatWasMadeShorterRemembersLittle has one begin by the day, and then a hundred each second for an hour.
+func TestARateThatWasMadeShorterRemembersLittle(t *testing.T) {
+	const day, second = 24 * 3600_000, 1_000
+	w := &window{}
+	w.add(0, day)
+	for now := int64(10); now <= 3600_000; now += 10 {
+		w.add(now, second)
+		require.Less(t, len(w.slots), 2_000, "at %d", now)
+	}
+	n := 0
+	for _, s := range w.slots {
+		n += s.n
+		require.LessOrEqual(t, s.first, s.last)
+	}
+	require.Equal(t, 360_001, n, "who counts for the day still does")
+	_, ok := w.room(3600_000, second, 101)
+	require.True(t, ok, "a hundred have begun within the last second, and none of those before count")
+	_, ok = w.room(3600_000, day, 360_001)
+	require.False(t, ok)
+}
+
+// TestARateGoesOnWhenTheClockWasPutBack has those begin in an hour that are counted.
+func TestARateGoesOnWhenTheClockWasPutBack(t *testing.T) {
+	ask := func(now int64, state KeyState) PermitVerdict {
+		return (&PermitBook{Now: now, State: state, Waiting: []PermitRow{{Holder: "h", Key: "k", Limit: 1, PerMS: 1_000}}}).Decide()
+	}
+	v := ask(7200_000, KeyState{})
+	require.Len(t, v.Given, 1)
+	v = ask(3600_000, v.State)
+	require.Empty(t, v.Given)
+	require.Equal(t, int64(3601_000), v.Again, "as if they had begun just now")
+	require.LessOrEqual(t, v.IdleAt, int64(3600_000+KeyForgottenMS))
+	require.Len(t, ask(3601_000, v.State).Given, 1)
+}
+
 func TestAWindowIsReadAsItWasWritten(t *testing.T) {
 	w := &window{spanMS: 60_000, slots: []slot{{1, 5, 3}, {9, 9, 1}}}
 	require.Equal(t, w, readWindow(w.text()))
