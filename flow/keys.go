@@ -293,10 +293,12 @@ func (p *Permit) says() string {
 	return fmt.Sprintf("of which %d may be under way at once", p.Limit)
 }
 
+// taskGranted is granted for the task itself. Once that closes, which one that was retried may have to before it has begun anew, it is
+// told what it was told already, or what comes too late.
 func (d *decider) taskGranted(c Granted) {
 	s := d.s
 	switch {
-	case s.Status.Ended() || c.Address != s.holder() || !s.Permits.awaits(c.Key):
+	case s.Status.Ended() || s.Closing != nil || c.Address != s.holder() || !s.Permits.awaits(c.Key):
 	case c.Refused:
 		d.endTask(TaskFailed, full(s.Permits.Next()))
 	default:
@@ -314,11 +316,13 @@ func (d *decider) evict(c Evict) {
 		}
 		return
 	}
-	st, u := d.attempt(c.Address)
-	if u == nil || !u.Live.Permits.holds(c.Key) {
+	st, u := d.s.attempt(c.Address)
+	if d.s.Status.Ended() || u == nil || !u.Live.Permits.holds(c.Key) {
 		return
 	}
-	d.effects = append(d.effects, st.withdrawal(c.Address, u))
+	if !u.Live.Permits.Waits() { // nobody carries out yet what waits for another one
+		d.effects = append(d.effects, st.withdrawal(c.Address, u))
+	}
 	d.settle(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
 }
 

@@ -181,3 +181,46 @@ func TestLongKeysAreToldApart(t *testing.T) {
 		all = append(all, key)
 	}
 }
+
+// A task is retried whose undoing was cut short, so it has something to undo before it has begun again.
+func TestARefusalThatIsToldAgainWhileATaskUndoesChangesNothing(t *testing.T) {
+	tb := keyed(t, `{concurrency: {limit: 1, when_full: refuse}, nodes: {a: {service: s, compensate: undo}, b: {service: s, compensate: undo},
+		c: {service: boom, depends_on: [a, b]}, undo: {service: s}}}`, `{}`)
+	tb.grant()
+	for tb.state.Closing == nil {
+		_, err := tb.do(tb.hands(tb.jobs[tb.open()[0]]))
+		require.NoError(t, err)
+	}
+	tb.tell(flow.Cancel{Force: true})
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+	require.Len(t, tb.state.Done, 1)
+	tb.tell(flow.RetryTask{})
+	refused := flow.Granted{Address: tb.asks[0].Address, Key: tb.asks[0].Key, Refused: true}
+	tb.tell(refused)
+	require.NotNil(t, tb.state.Closing)
+	require.Len(t, tb.jobs, 1, "it undoes")
+	require.Empty(t, tb.tell(refused).Events)
+	require.Len(t, tb.jobs, 1)
+	require.False(t, tb.state.Status.Ended())
+	_, err := tb.do(tb.hands(tb.jobs[tb.open()[0]]))
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+	require.Contains(t, tb.state.Error, "limit: no room for tasks:f,")
+	require.Empty(t, tb.asks)
+}
+
+func TestWhoHasHisPlaceAndWaitsForHisTurnIsEvicted(t *testing.T) {
+	tb := keyed(t, `{start: a, nodes: {a: {service: s, on_error: fail, concurrency: {limit: 1, when_full: cancel_running}, rate: {limit: 1, per: 1h}}}}`, `{}`)
+	at := tb.asks[0].Address
+	tb.tell(flow.Granted{Address: at, Key: "jobs:f/a"})
+	require.Len(t, tb.held, 1)
+	d := tb.tell(flow.Evict{Address: at, Key: "jobs:f/a"})
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+	require.Equal(t, "canceled: a newer one takes its place at jobs:f/a", tb.state.Error)
+	require.Empty(t, tb.held)
+	require.Empty(t, tb.asks)
+	for _, e := range d.Effects {
+		_, ok := e.(flow.Withdraw)
+		require.False(t, ok, "there is no job to be taken back")
+	}
+}
