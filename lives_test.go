@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
@@ -80,6 +81,28 @@ func TestAMemberInAProgramThatWasFencedLivesAgain(t *testing.T) {
 	c, err := e.store.Cluster(ctx)
 	require.NoError(t, err)
 	require.Len(t, c.Members, 2)
+}
+
+func TestWhatIsToldToAMemberWhileItIsBuriedDoesNoHarm(t *testing.T) {
+	store := pgtest.DSN(t)
+	e := join(t, Config{Store: store})
+	first, member := e.incarnation(), e.member
+	over, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				member.Heard(engine.News{Workers: []engine.Worker{{ID: "w", URL: "queue", Type: "async", JoinedAt: 1}}})
+			}
+		}
+	}()
+	fence(t, store, first)
+	require.Eventually(t, func() bool { now := e.incarnation(); return now != first && now != "" }, 30*time.Second, time.Millisecond)
+	close(over)
+	<-told
 }
 
 func TestAMemberThatServedAndWasFencedLivesAgainWhenItIsAsked(t *testing.T) {

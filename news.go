@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/persistence"
@@ -40,13 +41,13 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
-// heard takes note of what another member tells.
-func (e *Engine) heard(news engine.News) {
+// heard takes note of what another member tells, with the registry of the life that it was told to.
+func (e *Engine) heard(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
 		e.newest.Forget(flow)
 	}
 	for _, w := range news.Workers {
-		e.workers.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
+		registry.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
 			Load: w.Load, LastHeartbeat: w.HeardAt, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt}, w.Gone)
 	}
 }

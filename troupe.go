@@ -149,7 +149,8 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.company.url, e.company.gossip.Address(), e.company.id.Seal()
-	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, e.heard
+	registry := e.workers // others may tell of workers while this life is being buried
+	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, func(news engine.News) { e.heard(registry, news) }
 	e.reach(e.company.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err
