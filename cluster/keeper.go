@@ -44,15 +44,6 @@ type KeeperConfig struct {
 // DefaultTTL is how long a lease lives.
 const DefaultTTL = 2 * time.Second
 
-const (
-	// portion is how many shards are handed over at once: their tasks wait until the next owner has them.
-	portion = 64
-	// breath is between two looks, however many hints there are.
-	breath = 10 * time.Millisecond
-	// longBreath is between two looks for those who cannot reach an owner: they ask again and again.
-	longBreath = 100 * time.Millisecond
-)
-
 // Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and tells the member
 // which shards it owns. All methods are safe for concurrent use.
 type Keeper struct {
@@ -78,13 +69,6 @@ type Keeper struct {
 	refused time.Time // when a handover failed last
 	clock   storeClock
 	failing bool
-}
-
-// handing is a handover under way.
-type handing struct {
-	shards []int
-	done   chan struct{} // closed when it has ended …
-	err    error         // … and how
 }
 
 // NewKeeper is for a member that has joined. It does nothing until Run.
@@ -139,81 +123,6 @@ func (k *Keeper) tell(err error) {
 	k.failing = err != nil
 }
 
-// wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
-// when a handover is over.
-func (k *Keeper) wait(ctx context.Context, again time.Duration) {
-	for due := k.cfg.Host.now().Add(again); ; {
-		breath, over := k.idle(ctx, due.Sub(k.cfg.Host.now()))
-		if may := k.looked.Add(breath); may.Before(due) {
-			due = may
-		}
-		if over || !k.cfg.Host.now().Before(due) {
-			break
-		}
-	}
-	if h := k.handing; h != nil && closed(h.done) {
-		k.over(h)
-	}
-}
-
-// idle lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
-// last look he may.
-func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
-	up, stop := k.cfg.Host.timer(d)
-	defer stop()
-	var handed chan struct{}
-	if k.handing != nil {
-		handed = k.handing.done
-	}
-	k.cfg.Host.park(func() bool {
-		return closed(up) || ctx.Err() != nil || closed(handed) || len(k.wake) > 0 || len(k.asked) > 0 || len(k.cfg.Hints) > 0
-	})
-	changed := false
-	select {
-	case <-up:
-	case <-ctx.Done():
-	case <-handed:
-	case <-k.wake:
-		changed = true
-	case <-k.cfg.Hints:
-		changed = true
-	case <-k.asked:
-	}
-	// Nothing depends on which it was of those that there were.
-	for _, c := range []<-chan struct{}{k.wake, k.cfg.Hints} {
-		changed = take(c) || changed
-	}
-	take(k.asked)
-	switch {
-	case closed(up) || ctx.Err() != nil || closed(handed):
-		return 0, true
-	case changed:
-		return breath, false
-	}
-	return longBreath, false
-}
-
-// take takes what waits in a channel, and says whether there was something.
-func take(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// over notes how a handover ended.
-func (k *Keeper) over(h *handing) {
-	if h.err != nil {
-		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
-		k.refused = k.cfg.Host.now()
-	} else {
-		k.lost = h.shards
-	}
-	k.handing = nil
-}
-
 // look looks and acts until there is nothing left to do, and says when to look again.
 func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
 	for {
@@ -259,24 +168,6 @@ func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, e
 // not renew his lease in that time could have.
 func (k *Keeper) steady() bool {
 	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.now()) >= k.cfg.TTL
-}
-
-// release gives back what was handed over.
-func (k *Keeper) release(ctx context.Context) (bool, error) {
-	if len(k.lost) == 0 {
-		return false, nil
-	}
-	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
-	defer cancel()
-	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
-		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
-	}
-	k.cfg.Log.Info("shards were handed over", "shards", len(k.lost))
-	for _, shard := range k.lost {
-		delete(k.held, shard)
-	}
-	k.lost = nil
-	return true, nil
 }
 
 // read reads the store and publishes what it says.
@@ -368,32 +259,6 @@ func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
 	return len(owned) > 0, nil
 }
 
-// foreign are shards that the member holds though the store says that they are not its. That must not be; the store
-// is right.
-func (k *Keeper) foreign(v *View) []int {
-	var shards []int
-	for shard := range k.held {
-		if v.Owner(shard) != k.me {
-			shards = append(shards, shard)
-		}
-	}
-	slices.Sort(shards)
-	return shards
-}
-
-// hand begins to hand over some of the shards, unless others are under way or that has just failed.
-func (k *Keeper) hand(ctx context.Context, shards []int) {
-	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.now().Sub(k.refused) < unsettled {
-		return
-	}
-	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), done: make(chan struct{})}
-	k.handing = h
-	k.work.run(func() {
-		h.err = k.cfg.Local.Lose(ctx, slices.Clone(h.shards))
-		close(h.done)
-	})
-}
-
 // Current is the newest view; that of nobody and nothing before the store was read for the first time.
 func (k *Keeper) Current() *View { return k.view.Load() }
 
@@ -420,55 +285,4 @@ func (k *Keeper) Pulse(p persistence.Pulse) {
 	if p.Generation != k.Current().Generation {
 		token(k.wake)
 	}
-}
-
-// Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and afterwards: the member
-// lives and knows the others until it gives its lease back.
-func (k *Keeper) Leave(ctx context.Context) error {
-	k.leaves.Store(true)
-	for {
-		if err := k.drain(ctx); err != nil {
-			return fmt.Errorf("cluster: leave: %w", err)
-		}
-		v := k.Current()
-		if k.empty(v) {
-			return nil
-		}
-		changed := k.Changed(v.Generation)
-		k.cfg.Host.park(func() bool { return closed(changed) || closed(k.ended) || ctx.Err() != nil })
-		select {
-		case <-changed:
-		case <-k.ended:
-		case <-ctx.Done():
-		}
-		switch { // not by the select, which takes any of several: a run is to be repeatable
-		case closed(k.ended):
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())
-		}
-	}
-}
-
-// drain has the store say that the member takes nothing more, also when somebody has just undone that.
-func (k *Keeper) drain(ctx context.Context) error {
-	if me, _ := k.Current().Member(k.me); me.Draining {
-		return nil
-	}
-	if err := k.cfg.Store.Drain(ctx, k.me, true); err != nil {
-		return err
-	}
-	k.cfg.Announce()
-	token(k.wake)
-	return nil
-}
-
-// empty says whether nothing can be handed over any more.
-func (k *Keeper) empty(v *View) bool {
-	me, _ := v.Member(k.me)
-	if !me.Draining || len(v.Shards(k.me)) == 0 {
-		return me.Draining
-	}
-	p := placing(v)
-	return p.allGo || p.room(k.me) == 0
 }

@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// portion is how many shards are handed over at once: their tasks wait until the next owner has them.
+const portion = 64
+
+// handing is a handover under way.
+type handing struct {
+	shards []int
+	done   chan struct{} // closed when it has ended …
+	err    error         // … and how
+}
+
+// over notes how a handover ended.
+func (k *Keeper) over(h *handing) {
+	if h.err != nil {
+		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
+		k.refused = k.cfg.Host.now()
+	} else {
+		k.lost = h.shards
+	}
+	k.handing = nil
+}
+
+// release gives back what was handed over.
+func (k *Keeper) release(ctx context.Context) (bool, error) {
+	if len(k.lost) == 0 {
+		return false, nil
+	}
+	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
+	defer cancel()
+	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
+		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
+	}
+	k.cfg.Log.Info("shards were handed over", "shards", len(k.lost))
+	for _, shard := range k.lost {
+		delete(k.held, shard)
+	}
+	k.lost = nil
+	return true, nil
+}
+
+// foreign are shards that the member holds though the store says that they are not its. That must not be; the store
+// is right.
+func (k *Keeper) foreign(v *View) []int {
+	var shards []int
+	for shard := range k.held {
+		if v.Owner(shard) != k.me {
+			shards = append(shards, shard)
+		}
+	}
+	slices.Sort(shards)
+	return shards
+}
+
+// hand begins to hand over some of the shards, unless others are under way or that has just failed.
+func (k *Keeper) hand(ctx context.Context, shards []int) {
+	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.now().Sub(k.refused) < unsettled {
+		return
+	}
+	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), done: make(chan struct{})}
+	k.handing = h
+	k.work.run(func() {
+		h.err = k.cfg.Local.Lose(ctx, slices.Clone(h.shards))
+		close(h.done)
+	})
+}
+
+// Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and afterwards: the member
+// lives and knows the others until it gives its lease back.
+func (k *Keeper) Leave(ctx context.Context) error {
+	k.leaves.Store(true)
+	for {
+		if err := k.drain(ctx); err != nil {
+			return fmt.Errorf("cluster: leave: %w", err)
+		}
+		v := k.Current()
+		if k.empty(v) {
+			return nil
+		}
+		changed := k.Changed(v.Generation)
+		k.cfg.Host.park(func() bool { return closed(changed) || closed(k.ended) || ctx.Err() != nil })
+		select {
+		case <-changed:
+		case <-k.ended:
+		case <-ctx.Done():
+		}
+		switch { // not by the select, which takes any of several: a run is to be repeatable
+		case closed(k.ended):
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())
+		}
+	}
+}
+
+// drain has the store say that the member takes nothing more, also when somebody has just undone that.
+func (k *Keeper) drain(ctx context.Context) error {
+	if me, _ := k.Current().Member(k.me); me.Draining {
+		return nil
+	}
+	if err := k.cfg.Store.Drain(ctx, k.me, true); err != nil {
+		return err
+	}
+	k.cfg.Announce()
+	token(k.wake)
+	return nil
+}
+
+// empty says whether nothing can be handed over any more.
+func (k *Keeper) empty(v *View) bool {
+	me, _ := v.Member(k.me)
+	if !me.Draining || len(v.Shards(k.me)) == 0 {
+		return me.Draining
+	}
+	p := placing(v)
+	return p.allGo || p.room(k.me) == 0
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// breath is between two looks, however many hints there are.
+	breath = 10 * time.Millisecond
+	// longBreath is between two looks for those who cannot reach an owner: they ask again and again.
+	longBreath = 100 * time.Millisecond
+)
+
+// wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
+// when a handover is over.
+func (k *Keeper) wait(ctx context.Context, again time.Duration) {
+	for due := k.cfg.Host.now().Add(again); ; {
+		breath, over := k.idle(ctx, due.Sub(k.cfg.Host.now()))
+		if may := k.looked.Add(breath); may.Before(due) {
+			due = may
+		}
+		if over || !k.cfg.Host.now().Before(due) {
+			break
+		}
+	}
+	if h := k.handing; h != nil && closed(h.done) {
+		k.over(h)
+	}
+}
+
+// idle lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
+// last look he may.
+func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
+	up, stop := k.cfg.Host.timer(d)
+	defer stop()
+	var handed chan struct{}
+	if k.handing != nil {
+		handed = k.handing.done
+	}
+	k.cfg.Host.park(func() bool {
+		return closed(up) || ctx.Err() != nil || closed(handed) || len(k.wake) > 0 || len(k.asked) > 0 || len(k.cfg.Hints) > 0
+	})
+	changed := false
+	select {
+	case <-up:
+	case <-ctx.Done():
+	case <-handed:
+	case <-k.wake:
+		changed = true
+	case <-k.cfg.Hints:
+		changed = true
+	case <-k.asked:
+	}
+	// Nothing depends on which it was of those that there were.
+	for _, c := range []<-chan struct{}{k.wake, k.cfg.Hints} {
+		changed = take(c) || changed
+	}
+	take(k.asked)
+	switch {
+	case closed(up) || ctx.Err() != nil || closed(handed):
+		return 0, true
+	case changed:
+		return breath, false
+	}
+	return longBreath, false
+}
+
+// take takes what waits in a channel, and says whether there was something.
+func take(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
