@@ -1,10 +1,7 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/engine"
@@ -218,78 +215,6 @@ func unsaid(err error) bool {
 	return false
 }
 
-// beside checks what a commit changed beside the journal.
-func (c *checker) beside(t *shadow, commit *persistence.Commit) {
-	in := c.store.tasks[commit.Task]
-	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,
-		Error: t.state.Error, Paused: t.state.Paused(), Steps: t.state.Steps, EndedAt: t.state.EndedAt}
-	if commit.Columns != nil && *commit.Columns != want {
-		c.w.fail("task %s: its columns are written as %+v, its journal says %+v", commit.Task, *commit.Columns, want)
-	}
-	have := in.Columns
-	if have.Status != want.Status || have.Error != want.Error || have.Paused != want.Paused || have.EndedAt != want.EndedAt {
-		c.w.fail("task %s: its columns are %+v, its journal says %+v", commit.Task, have, want)
-	}
-	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot, c.encode(t.state)) {
-		c.w.fail("task %s: the snapshot at %d is not what its journal says", commit.Task, commit.Seq)
-	}
-	if jobs, rows := queueJobs(t.state), c.store.jobsOf(commit.Task); !slices.Equal(jobs, rows) {
-		c.w.fail("task %s: queue rows %v, waiting queue jobs %v", commit.Task, rows, jobs)
-	}
-	c.keys(t, commit.Task)
-	c.rest(t, in)
-}
-
-func (c *checker) rest(t *shadow, in *stored) {
-	if !in.resting {
-		if in.due != 0 {
-			c.w.fail("task %s has a wake and is not at rest", in.ID)
-		}
-		return
-	}
-	due, idle := flow.Idle(t.state)
-	if t.ended {
-		c.w.fail("task %s has ended and is at rest", in.ID)
-	}
-	if !idle || due != in.due {
-		c.w.fail("task %s is at rest until %d, but has to do something at %d (idle: %v)", in.ID, in.due, due, idle)
-	}
-}
-
-func (c *checker) encode(s *flow.State) []byte {
-	return flow.EncodeSnapshot(s)
-}
-
-// queueJobs are the queue attempts in flight, claimed or not.
-func queueJobs(s *flow.State) []string {
-	var ids []string
-	for _, e := range flow.Outstanding(s) {
-		switch e := e.(type) {
-		case flow.Dispatch:
-			if e.Job.Exec.Type == flow.ExecQueue {
-				ids = append(ids, e.Job.ID())
-			}
-		case flow.Alarm:
-			if e.Kind == flow.AlarmClaim {
-				ids = append(ids, flow.JobID(s.Task, e.Address))
-			}
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-func (m *model) jobsOf(task string) []string {
-	var ids []string
-	for id, q := range m.queue {
-		if q.Task == task {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // carried checks a job that somebody begins to carry out.
 func (c *checker) carried(who, task string, at flow.Address) {
 	t := c.tasks[task]
@@ -347,57 +272,5 @@ func (c *checker) answered(task string, cmd flow.Command, request string) {
 		if _, open := t.state.Job(cmd.Address); open {
 			c.w.fail("the report about %s of task %s was acknowledged and is not stored", cmd.Address, task)
 		}
-	}
-}
-
-// atEnd checks what is left when every task has ended.
-func (c *checker) atEnd() {
-	there := 0
-	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
-		t, in := c.tasks[id], c.store.tasks[id]
-		if t.gone {
-			continue
-		}
-		there++
-		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 || len(c.store.permits.Of(id)) > 0 {
-			c.w.fail("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
-		}
-		c.foldAnew(t, in)
-	}
-	if there != len(c.store.tasks) {
-		c.w.fail("%d tasks were written and not deleted, %d are stored", there, len(c.store.tasks))
-	}
-}
-
-// foldAnew folds what the store holds, with the snapshot and without.
-func (c *checker) foldAnew(t *shadow, in *stored) {
-	whole := flow.NewState(in.ID, t.state.Plan)
-	for i, row := range in.rows {
-		if row.Seq != int64(i+1) {
-			c.w.fail("task %s: row %d has number %d", in.ID, i+1, row.Seq)
-		}
-		if err := flow.Fold(whole, row.Events); err != nil {
-			c.w.fail("task %s, row %d: %v", in.ID, row.Seq, err)
-		}
-	}
-	want := c.encode(t.state)
-	if !bytes.Equal(want, c.encode(whole)) {
-		c.w.fail("task %s: folding the stored journal gives another state", in.ID)
-	}
-	if in.snapshot == nil {
-		return
-	}
-	s, ok := flow.DecodeSnapshot(in.snapshot, t.state.Plan)
-	if !ok {
-		c.w.fail("task %s: the snapshot cannot be read", in.ID)
-		return
-	}
-	for _, row := range in.rows[in.snapshotSeq:] {
-		if err := flow.Fold(s, row.Events); err != nil {
-			c.w.fail("task %s, row %d: %v", in.ID, row.Seq, err)
-		}
-	}
-	if !bytes.Equal(want, c.encode(s)) {
-		c.w.fail("task %s: snapshot and later rows give another state than the whole journal", in.ID)
 	}
 }
