@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,85 +122,6 @@ func TestAWorkerThatIsSlowHoldsUpNobodyElse(t *testing.T) {
 	require.EqualValues(t, "completed", s.end(held).Status)
 }
 
-func TestABrokenStreamIsResumedWithoutASecondRun(t *testing.T) {
-	s := open(t, troupe.Config{ResumeGrace: time.Minute})
-	c := newCable(t, s.url[len("http://"):])
-	began, leave := make(chan string, 100), make(chan struct{})
-	s.attach(worker.Config{Server: c.url()}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began <- job.ID
-		select {
-		case <-leave:
-		case <-ctx.Done():
-		}
-		return double(ctx, job)
-	}})
-	s.listed(1)
-	s.publish("one", one)
-	meanwhile, after := s.start("one", map[string]any{"n": 1}), ""
-	<-began
-	c.sever()
-	close(leave) // one is finished while nobody hears of it
-	after = s.start("one", map[string]any{"n": 2})
-	c.mend()
-	require.JSONEq(t, `{"out":2}`, string(s.end(meanwhile).Value))
-	require.JSONEq(t, `{"out":4}`, string(s.end(after).Value))
-	require.Len(t, began, 1, "the second one alone has begun since")
-}
-
-func TestManyCutsLoseNothingAndRepeatNothing(t *testing.T) {
-	s := open(t, troupe.Config{ResumeGrace: time.Minute})
-	c := newCable(t, s.url[len("http://"):])
-	var mu sync.Mutex
-	began := map[string]int{}
-	s.attach(worker.Config{Server: c.url(), Concurrency: 8}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		mu.Lock()
-		began[job.ID]++
-		mu.Unlock()
-		return double(ctx, job)
-	}})
-	s.listed(1)
-	s.publish("many", many)
-	task := s.start("many", map[string]any{"list": make([]int, 2000)})
-	for cut := range 10 {
-		require.Eventually(t, func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return len(began) >= 100*(cut+1)
-		}, patience, time.Millisecond)
-		c.sever()
-		c.mend()
-	}
-	require.EqualValues(t, "completed", s.end(task).Status)
-	require.Len(t, began, 2000)
-	for job, n := range began {
-		require.Equal(t, 1, n, job)
-	}
-}
-
-func TestAfterTheGraceOthersGetTheJobs(t *testing.T) {
-	s := open(t, troupe.Config{ResumeGrace: -1})
-	c := newCable(t, s.url[len("http://"):])
-	began := make(chan string, 10)
-	s.attach(worker.Config{Server: c.url(), ID: "first", Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began <- "first"
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}})
-	s.listed(1)
-	s.publish("one", one)
-	task := s.start("one", map[string]any{"n": 4})
-	require.Equal(t, "first", <-began)
-	s.attach(worker.Config{ID: "second"}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began <- "second"
-		return double(ctx, job)
-	}})
-	s.listed(2)
-	c.sever()
-	require.JSONEq(t, `{"out":8}`, string(s.end(task).Value))
-	require.Equal(t, "second", <-began)
-	require.Empty(t, began)
-}
-
 func TestACancellationReachesTheHandler(t *testing.T) {
 	s := open(t, troupe.Config{})
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -238,52 +158,6 @@ func TestATimeoutReachesTheHandler(t *testing.T) {
 	s.publish("short", `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"double","timeout_ms":50}}}`)
 	require.Contains(t, s.end(s.start("short", nil)).Error, "timeout")
 	require.Error(t, <-ended)
-}
-
-func TestAWorkerThatLeavesFinishesWhatItHasAndGivesBackTheRest(t *testing.T) {
-	s := open(t, troupe.Config{})
-	var began [2]atomic.Int32
-	at, leave := make(chan struct{}, 10), make(chan struct{})
-	stop := s.attach(worker.Config{ID: "first", Concurrency: 2}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began[0].Add(1)
-		at <- struct{}{}
-		<-leave
-		return double(ctx, job)
-	}})
-	s.listed(1)
-	s.publish("many", many)
-	task := s.start("many", map[string]any{"list": make([]int, 10)})
-	<-at
-	<-at
-	s.attach(worker.Config{ID: "second"}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		if began[1].Add(1) == 1 {
-			close(leave)
-		}
-		return double(ctx, job)
-	}})
-	stop()
-	require.EqualValues(t, "completed", s.end(task).Status)
-	require.Equal(t, []int32{2, 8}, []int32{began[0].Load(), began[1].Load()})
-}
-
-func TestAMemberThatLeavesLetsWorkersFinish(t *testing.T) {
-	s := open(t, troupe.Config{})
-	began, leave := make(chan string, 10), make(chan struct{})
-	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began <- job.ID
-		<-leave
-		return double(ctx, job)
-	}})
-	s.listed(1)
-	s.publish("one", one)
-	task := s.start("one", map[string]any{"n": 5})
-	<-began
-	time.AfterFunc(100*time.Millisecond, func() { close(leave) })
-	s.leave()
-	s.begin(s.url[len("http://"):])
-	require.JSONEq(t, `{"out":10}`, string(s.end(task).Value))
-	require.Empty(t, began, "it was finished before the member was gone")
-	require.JSONEq(t, `{"out":12}`, string(s.end(s.start("one", map[string]any{"n": 6})).Value), "the worker is awaited, and comes back by itself")
 }
 
 func TestWhoMayAttach(t *testing.T) {
@@ -378,50 +252,4 @@ func TestAJobThatEndsItsWorkerEachTimeIsGivenUp(t *testing.T) {
 	for _, c := range cables {
 		c.mend()
 	}
-}
-
-func TestAWorkerGoesToAnotherMemberWhenItsOwnLeaves(t *testing.T) {
-	first, second := open(t, troupe.Config{}), open(t, troupe.Config{})
-	second.attach(worker.Config{Server: first.url + "," + second.url}, map[string]worker.Handler{"double": double})
-	first.listed(1)
-	first.leave()
-	second.listed(1)
-	second.publish("one", one)
-	require.JSONEq(t, `{"out":2}`, string(second.end(second.start("one", map[string]any{"n": 1})).Value))
-}
-
-func TestAWorkerWithJobsComesBackToTheMemberThatWaitsForIt(t *testing.T) {
-	first, second := open(t, troupe.Config{ResumeGrace: time.Minute}), open(t, troupe.Config{})
-	c := newCable(t, first.url[len("http://"):])
-	began, leave := make(chan string, 100), make(chan struct{})
-	first.attach(worker.Config{Server: c.url() + "," + second.url}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began <- job.ID
-		select {
-		case <-leave:
-		case <-ctx.Done():
-		}
-		return double(ctx, job)
-	}})
-	first.listed(1)
-	first.publish("one", one)
-	task := first.start("one", map[string]any{"n": 1})
-	<-began
-	c.sever()
-	c.tried(t, 3)
-	close(leave)
-	c.mend()
-	require.JSONEq(t, `{"out":2}`, string(first.end(task).Value))
-	require.Empty(t, began, "it went on with the job")
-	require.Empty(t, second.workers())
-}
-
-func TestAProgramMayServeAgain(t *testing.T) {
-	s := open(t, troupe.Config{})
-	s.publish("one", one)
-	s.attach(worker.Config{}, map[string]worker.Handler{"double": double})
-	s.listed(1)
-	s.pause()
-	task := s.start("one", map[string]any{"n": 1}) // waits for the worker to be back
-	s.serve(s.url[len("http://"):])
-	require.JSONEq(t, `{"out":2}`, string(s.end(task).Value))
 }

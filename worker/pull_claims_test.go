@@ -1,0 +1,154 @@
+package worker_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+func TestAClaimIsProlongedUntilTheJobIsCanceled(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	causes := make(chan error, 1)
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	stop := run(t, w)
+	j := job("1", "s")
+	j.LeaseMS = 90
+	e.queue <- j
+	for range 3 {
+		require.Equal(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}}, <-e.prolonged)
+	}
+	e.cancel("1")
+	require.ErrorContains(t, <-causes, "nobody waits for this job")
+	stop()
+	require.Empty(t, e.completed)
+}
+
+func TestAWorkerHearsSoonThatAJobIsCanceled(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e)) // which gives a sign of life every 20 ms
+	canceled := make(chan struct{})
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		<-ctx.Done()
+		close(canceled)
+		return nil, ctx.Err()
+	})
+	run(t, w)
+	e.cancel("1")
+	begun := time.Now()
+	e.queue <- job("1", "s") // whose claim is prolonged every 20 s
+	<-canceled
+	require.Less(t, time.Since(begun), 15*time.Second)
+}
+
+func TestAnOldAnswerDoesNotCancelTheSameJobThatCameAgain(t *testing.T) {
+	e, asked, again := newEngine(t), make(chan struct{}), make(chan struct{})
+	e.first("heartbeat", func(w http.ResponseWriter) { // about the first claim, which is lost meanwhile
+		close(asked)
+		<-again
+		_, _ = io.WriteString(w, `{"registered":true,"canceled":["1"]}`)
+	})
+	cfg := config(e)
+	cfg.Heartbeat = time.Hour // of the worker, not of its claims
+	w := worker.New(cfg)
+	var calls atomic.Int32
+	begun, canceled := make(chan int32, 2), make(chan int32, 2)
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		n := calls.Add(1)
+		begun <- n
+		<-ctx.Done()
+		canceled <- n
+		return nil, ctx.Err()
+	})
+	run(t, w)
+	j := job("1", "s")
+	j.LeaseMS = 9_000 // a heartbeat may take 3 s
+	e.queue <- j
+	soon(t, begun)
+	soon(t, asked)
+	j.Token = "newer"
+	e.queue <- j
+	soon(t, begun)
+	close(again)
+	require.EqualValues(t, 1, soon(t, canceled))
+	require.Equal(t, "tok-1", soon(t, e.prolonged)[0].Token)
+	require.Equal(t, "newer", soon(t, e.prolonged)[0].Token)
+	require.Empty(t, canceled)
+	e.cancel("1")
+	require.EqualValues(t, 2, soon(t, canceled))
+}
+
+func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.NoteAfter = time.Nanosecond
+	noted := make(chan struct{})
+	hang := func(http.ResponseWriter) { <-noted }
+	e.first("note", hang)
+	w := worker.New(cfg)
+	leave := make(chan struct{})
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+	run(t, w)
+	defer close(leave)
+	defer close(noted)
+	e.queue <- job("1", "s")
+	for range 3 {
+		<-e.prolonged
+	}
+}
+
+func TestClaimsAreProlongedTogether(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	leave := make(chan struct{})
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+	for _, id := range []string{"1", "2", "3"} {
+		j := job(id, "s")
+		j.LeaseMS = 150
+		e.queue <- j
+	}
+	run(t, w)
+	defer close(leave)
+	for {
+		if claims := <-e.prolonged; len(claims) == 3 {
+			require.ElementsMatch(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}, {Job: "2", Token: "tok-2"}, {Job: "3", Token: "tok-3"}}, claims)
+			return
+		}
+	}
+}
+
+func TestOnlyLongJobsAreSaidToBeRunning(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after time.Duration
+		long  bool
+	}{"an hour is not reached": {time.Hour, false}, "what is reached": {50 * time.Millisecond, true}} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			cfg := config(e)
+			cfg.NoteAfter = tt.after
+			w := worker.New(cfg)
+			leave := make(chan struct{})
+			w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+			run(t, w)
+			e.queue <- job("1", "s")
+			if tt.long {
+				require.Equal(t, wire.HeldClaim{Job: "1", Token: "tok-1", Note: "running"}, <-e.notes)
+			}
+			close(leave)
+			<-e.completed
+			require.Empty(t, e.notes)
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+func TestAResultIsDeliveredInTheEnd(t *testing.T) {
+	e := newEngine(t)
+	hangUp := func(w http.ResponseWriter) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			c.Close()
+		}
+	}
+	e.first("reports", status(503), hangUp, status(429))
+	e.first("report", status(503), status(429))
+	w := worker.New(config(e))
+	var calls atomic.Int32
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return calls.Add(1), nil })
+	run(t, w)
+	e.queue <- job("1", "s")
+	for range 6 {
+		done := <-e.completed
+		require.Equal(t, "1", done.Job)
+		require.Equal(t, `1`, string(done.Output))
+	}
+}
+
+func TestARefusedResultFailsTheJob(t *testing.T) {
+	for _, route := range []string{"report", "reports"} {
+		t.Run(route, func(t *testing.T) { refusedResult(t, route) })
+	}
+}
+
+func refusedResult(t *testing.T, route string) {
+	e := newEngine(t)
+	e.first(route, status(413))
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return strings.Repeat("x", 100), nil })
+	run(t, w)
+	e.queue <- job("1", "s")
+	require.Empty(t, (<-e.completed).Error)
+	done := <-e.completed
+	require.Contains(t, done.Error, "the result was refused: the engine answered 413")
+	require.True(t, done.Fatal)
+}
+
+func TestALostClaimsResultIsDropped(t *testing.T) {
+	e := newEngine(t)
+	e.first("report", status(409))
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
+	run(t, w)
+	e.queue <- job("1", "s")
+	e.queue <- job("2", "s")
+	require.ElementsMatch(t, []string{"1", "2"}, []string{(<-e.completed).Job, (<-e.completed).Job})
+	require.Empty(t, e.completed)
+}
+
+func TestResultsThatComeTogetherAreReportedTogether(t *testing.T) {
+	e := newEngine(t)
+	held := make(chan struct{})
+	hold := func(w http.ResponseWriter) { <-held; status(503)(w) }
+	e.first("reports", hold, hold) // as many as are sent at once
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	run(t, w)
+	for i := range 2 {
+		e.queue <- job(fmt.Sprint(i), "s")
+		require.Equal(t, 1, <-e.reports)
+	}
+	for i := range 20 {
+		e.queue <- job(fmt.Sprint("more ", i), "s")
+	}
+	close(held)
+	most := 0
+	for seen := 0; seen < 22; {
+		n := <-e.reports
+		seen, most = seen+n, max(most, n)
+	}
+	require.Greater(t, most, 1)
+}
+
+func TestOneResultThatIsNotTakenKeepsNoOther(t *testing.T) {
+	e := newEngine(t)
+	held := make(chan struct{})
+	hold := func(w http.ResponseWriter) { <-held; status(503)(w) }
+	e.first("reports", hold, hold, status(413), status(413)) // what waits then is refused together, and then one of it alone
+	w := worker.New(config(e))
+	var began atomic.Int32
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { began.Add(1); return "fine", nil })
+	run(t, w)
+	for i := range 2 {
+		e.queue <- job(fmt.Sprint(i), "s")
+		<-e.reports
+	}
+	for i := range 5 {
+		e.queue <- job(fmt.Sprint("more ", i), "s")
+	}
+	require.Eventually(t, func() bool { return began.Load() == 7 }, time.Minute, time.Millisecond)
+	close(held)
+	last := map[string]wire.Report{}
+	for len(last) < 7 || len(e.completed) > 0 {
+		r := <-e.completed
+		last[r.Job] = r
+	}
+	require.Len(t, last, 7)
+}
