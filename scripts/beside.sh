@@ -27,7 +27,7 @@ if [ -n "${BESIDE_DIR:-}" ]; then
     for worker in func push pull; do
       both "chain by $worker" -workload chain -worker "$worker" "$@"
     done
-    both "fan-out of 1,000" -workload fanout -width 1000 "$@"
+    both "fan-out of 1,000" -workload fanout -width 1000 -n 200 "$@"
     both "fan-out of 100,000" -workload fanout -width 100000 -n 2 "$@"
     both "latency" -workload latency "$@"
     both "dag fan-out" -workload dagfanout "$@"
