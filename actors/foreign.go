@@ -11,7 +11,8 @@ import (
 
 // Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them all. It is told of new ones,
 // and looks there for one that nobody waits for here as soon as somebody comes. Because word may get lost, it also looks for
-// all there are while a poller waits: every lookLong, and so seldom that it reads no more than a page each pagePause.
+// all there are while a poller waits: every lookLong, and so seldom that it reads no more than a page each pagePause. What it reads
+// because it was told of a job counts for nothing there: else much word would put off for long what one finds of whom there was none.
 const (
 	lookLong  = int64(5_000) // milliseconds
 	pagePause = int64(1_000)
@@ -112,6 +113,7 @@ func (q *queue) spill(service string) {
 		return
 	}
 	for _, s := range q.ready[service] {
+		s.looking = true
 		s.spill(0)
 	}
 }

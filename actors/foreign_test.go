@@ -98,6 +98,27 @@ func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 	require.Empty(t, got)
 }
 
+func TestLookingForJobsOfWhichThereWasWordPutsOffNoLookForTheOthers(t *testing.T) {
+	store := newLeaping()
+	c := newCircuit(store)
+	told, silent := c.join(t, actors.Config{}), c.join(t, actors.Config{})
+	one, other := halves()
+	c.give(told, one...)
+	c.give(silent, other...)
+	c.lines[silent].mute = true
+	b := c.join(t, actors.Config{})
+	version := told.publish(t, queueOf("x"))
+	gets := func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }
+	require.False(t, gets())
+	for range 200 {
+		beginIn(t, told, version, `{}`, 1)
+		require.Eventually(t, gets, patience, time.Millisecond)
+	}
+	beginIn(t, silent, version, `{}`, 1)
+	store.leap(5 * time.Second)
+	require.Eventually(t, gets, 20*time.Second, 10*time.Millisecond)
+}
+
 // counting is a store that counts what it is asked.
 type counting struct {
 	persistence.Store

@@ -30,7 +30,7 @@ type queue struct {
 
 	lookedAt int64            // when the store was asked last, for jobs of other members' tasks
 	lookAt   int64            // when it is asked again
-	pages    int64            // that were read since
+	pages    int64            // that were read for that
 	tried    map[jobKey]int64 // jobs that are not claimed here until a time
 	wanted   []engine.Offer   // jobs that the others have yet to be told of
 }

@@ -69,6 +69,7 @@ type shelf struct {
 	behind    bool  // there is to be another search …
 	behindAt  int64 // … behind that time
 	fetching  bool
+	looking   bool  // a look for all there are has yet to come to its end
 	afterAt   int64 // position of the last fetch
 	afterTurn string
 }
@@ -143,6 +144,7 @@ func (s *shelf) spill(at int64) {
 
 // searched notes that there is nothing more where a search was.
 func (s *shelf) searched() {
+	s.looking = s.looking && s.behind && s.behindAt == 0
 	s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, s.behindAt, ""
 }
 

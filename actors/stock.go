@@ -69,7 +69,9 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 
 func (q *queue) fetch(s *shelf) {
 	s.fetching = true
-	q.pages++
+	if s.looking {
+		q.pages++
+	}
 	m, at, turn := q.m, s.afterAt, s.afterTurn
 	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
 	m.background(func() {
