@@ -43,6 +43,7 @@ type flight struct {
 	stage    atomic.Int32
 	basket   atomic.Pointer[basket] // where it will land, or is to land once more; nil = it lands, or has
 	report   flow.Command           // nil = there is none
+	known    bool                   // for a while, to the sessions; see inquire
 	noted    bool                   // that a job which was returned before begins now is stored; with a relay only
 
 	older, newer *flight // of the same task, which the sessions know

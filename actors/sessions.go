@@ -118,6 +118,12 @@ func (s *sessions) Receive(c actor.Context) {
 	case dropAll:
 		s.dropAll()
 		m.done()
+	case inquire:
+		s.inquire()
+	case unwanted:
+		s.unwanted(m)
+	case *actor.Started:
+		s.inquireLater()
 	case *actor.Stopped:
 		s.m.carried.Store(&s.flights)
 	}

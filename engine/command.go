@@ -24,6 +24,7 @@ const (
 	aBegin
 	aGranted
 	anEvict
+	anInquire
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -61,6 +62,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		write(c, aGranted, v, codeGranted)
 	case flow.Evict:
 		write(c, anEvict, v, codeEvict)
+	case flow.Inquire:
+		write(c, anInquire, v, codeInquire)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
@@ -103,6 +106,8 @@ func readCommand(c *codec.Codec) flow.Command {
 		return value(c, codeGranted)
 	case anEvict:
 		return value(c, codeEvict)
+	case anInquire:
+		return value(c, codeInquire)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
@@ -168,6 +173,12 @@ func codeNote(c *codec.Codec, v *flow.Note) {
 func codeBegin(c *codec.Codec, v *flow.Begin) {
 	codeAddress(c, &v.Address)
 	codec.Text(c, &v.Carrier)
+}
+
+func codeInquire(c *codec.Codec, v *flow.Inquire) {
+	codeAddress(c, &v.Address)
+	codec.Text(c, &v.Carrier)
+	c.Int(&v.Given)
 }
 
 func codeReport(c *codec.Codec, v *flow.Report) {

@@ -131,6 +131,13 @@ type (
 		Address
 		Carrier string
 	}
+	// Inquire asks for a member of that incarnation whether it still is the carrier of an attempt that it was given, after the attempt had been
+	// given so many times before. ErrOver: nobody waits for it there.
+	Inquire struct {
+		Address
+		Carrier string
+		Given   int
+	}
 	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost.
 	Leave struct{}
 	// Recover takes over what members that are gone were carrying; what the member itself carries, or one of those who
@@ -178,6 +185,7 @@ func (Ring) command()      {}
 func (Lapse) command()     {}
 func (Proceed) command()   {}
 func (Begin) command()     {}
+func (Inquire) command()   {}
 func (Leave) command()     {}
 func (Recover) command()   {}
 func (Granted) command()   {}

@@ -88,6 +88,13 @@ func (d *decider) noteBegun(c Begin) error {
 	return nil
 }
 
+func (d *decider) inquire(c Inquire) error {
+	if _, u := d.attempt(c.Address); u == nil || u.Live.Carrier != c.Carrier || u.Live.Given != c.Given {
+		return ErrOver
+	}
+	return nil
+}
+
 // giveBack returns a claimed attempt. Nobody worked on it, so that is no delivery in vain.
 func (d *decider) giveBack(c GiveBack) {
 	if st, u := d.attempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {

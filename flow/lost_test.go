@@ -108,3 +108,21 @@ func TestAPassedJobIsWithdrawnWhereItIsCarriedOut(t *testing.T) {
 	require.Contains(t, withdrawn, flow.Withdraw{Address: at, Carrier: "n"})
 	require.Equal(t, flow.TaskCanceled, s.Status)
 }
+
+func TestACarrierIsToldWhetherAnybodyWaitsForWhatItWasGiven(t *testing.T) {
+	s, do := carried(t)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	inquire := func(carrier string, given int) error {
+		d, err := flow.Decide(s, flow.Inquire{Address: at, Carrier: carrier, Given: given}, flow.Env{Now: 1_000, Member: "o"})
+		require.Empty(t, d.Events, "it changes nothing")
+		return err
+	}
+	require.NoError(t, inquire("m", 0))
+	require.Equal(t, flow.ErrOver, inquire("n", 0))
+	do(flow.Report{Address: at, Lost: true, Unbegun: true, To: "n"})
+	require.NoError(t, inquire("n", 1))
+	require.Equal(t, flow.ErrOver, inquire("n", 0), "that was another time")
+	require.Equal(t, flow.ErrOver, inquire("m", 0))
+	do(flow.Cancel{Force: true})
+	require.Equal(t, flow.ErrOver, inquire("n", 1))
+}

@@ -63,6 +63,9 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		if flowtest.Chance(d, 30) {
 			return request, flow.Leave{}
 		}
+		if flowtest.Chance(d, 30) {
+			return request, flow.Inquire{tb.randomAddress(d), tb.env.Member, flowtest.Between(d, "given", 0, 2)}
+		}
 		return request, flow.Begin{tb.randomAddress(d), tb.env.Member}
 	case 11:
 		kind := flow.AlarmKind(flowtest.Between(d, "alarm", 0, 9))
