@@ -19,6 +19,7 @@ var jobChecks = []check{
 	{"a queued job with labels waits for a worker that has them all", labeledPoll},
 	{"workers tell their labels", labeledWorkers},
 	{"a job tells which unit of which step it is", jobTellsItsPlace},
+	{"no more jobs than its limit are under way of a key that flows share", limitOfAKey},
 }
 
 func TestJobsSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, jobChecks) }

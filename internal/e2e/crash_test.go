@@ -99,6 +99,7 @@ func TestCrash(t *testing.T) {
 		s.leave()
 		f := errands.Audit(t, s.store, ended.byTask)
 		require.Zero(t, f.Redeliveries)
+		require.NotZero(t, f.Seen(t, s.diary()), "nobody has come to the limit of a key")
 	})
 	t.Run("a killed member on SQLite", func(t *testing.T) {
 		t.Parallel()
@@ -176,6 +177,8 @@ func (s *stage) finish(p *plan, e ended) errands.Figures {
 	s.t.Helper()
 	s.leave()
 	f := errands.Audit(s.t, s.store, e.byTask)
+	full := f.Seen(s.t, s.diary())
+	s.t.Logf("keys were full %d times", full)
 	want := p.want()
 	require.NotEmpty(s.t, want, "the undisturbed run failed")
 	for i := range p.tasks {

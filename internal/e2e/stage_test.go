@@ -159,7 +159,7 @@ func (s *stage) hire(name string) {
 
 // hireFor starts a worker for some of our services.
 func (s *stage) hireFor(name string, spec errands.Worker) {
-	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.base, s.url(name), filepath.Join(s.dir, "diary")
+	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.base, s.url(name), s.diary()
 	cmd, err := spec.Command()
 	require.NoError(s.t, err)
 	s.employ(name, cmd)
@@ -180,9 +180,12 @@ func (s *stage) url(name string) string {
 	return s.urls[name]
 }
 
+// diary is where workers note what they begin and end.
+func (s *stage) diary() string { return filepath.Join(s.dir, "diary") }
+
 // executions tells which workers began each job, in order.
 func (s *stage) executions() map[string][]string {
-	began, err := errands.ReadDiary(filepath.Join(s.dir, "diary"))
+	began, err := errands.ReadDiary(s.diary())
 	require.NoError(s.t, err)
 	return began
 }

@@ -2,6 +2,7 @@ package errands
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ import (
 // Figures are what a run came to.
 type Figures struct {
 	Tasks, Attempts, Redeliveries int
+	holds                         []*hold
 }
 
 // Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and their
@@ -41,8 +43,8 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	f := Figures{Tasks: len(ids)}
 	reader := persistence.NewReader(store, flow.Limits{})
 	for _, row := range rows {
-		l := ledger{attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
-		story := l.read(ctx, t, store, row.ID)
+		l := ledger{task: row.ID, attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
+		story := l.read(ctx, t, store)
 		view, err := reader.View(ctx, row.ID)
 		require.NoError(t, err)
 		got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(), view.State.Root.Plan.Mode() == flow.ModeDag, view.State.Result())
@@ -54,6 +56,10 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 		}
 		f.Attempts += len(l.attempts)
 		f.Redeliveries += l.redeliveries
+		f.holds = append(f.holds, l.holds...)
+		permits, err := store.PermitsOf(ctx, row.ID)
+		require.NoError(t, err)
+		assert.Empty(t, permits, "task %s has ended, and has keys", row.ID)
 	}
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)
 	require.NoError(t, err)
@@ -69,8 +75,10 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 
 // ledger follows one journal, from the facts alone: folding passes over what does not fit.
 type ledger struct {
+	task         string
 	attempts     map[flow.Address]*attempt
 	requests     map[string]bool
+	holds        []*hold
 	ended        bool
 	redeliveries int
 	problems     []string
@@ -86,8 +94,8 @@ func (l *ledger) problem(format string, args ...any) {
 }
 
 // read goes through a task's journal and retells it.
-func (l *ledger) read(ctx context.Context, t *testing.T, store persistence.Store, task string) string {
-	rows, err := store.Rows(ctx, task, 0, persistence.Part{Rows: 1 << 20, Bytes: 1 << 40})
+func (l *ledger) read(ctx context.Context, t *testing.T, store persistence.Store) string {
+	rows, err := store.Rows(ctx, l.task, 0, persistence.Part{Rows: 1 << 20, Bytes: 1 << 40})
 	require.NoError(t, err)
 	var story strings.Builder
 	for i, row := range rows {
@@ -95,7 +103,7 @@ func (l *ledger) read(ctx context.Context, t *testing.T, store persistence.Store
 			l.problem("journal row %d has number %d", i+1, row.Seq)
 		}
 		events, err := flow.DecodeEvents(row.Events)
-		require.NoError(t, err, "task %s, row %d", task, row.Seq)
+		require.NoError(t, err, "task %s, row %d", l.task, row.Seq)
 		for k := range events {
 			e := &events[k]
 			fmt.Fprintf(&story, "%4d %d %s %s %s %s %s\n", row.Seq, e.At, e.Type, e.Address(), e.Status, e.Worker, e.Error)
@@ -119,8 +127,13 @@ func (l *ledger) event(e *flow.Event) {
 		l.requests[e.Request] = true
 	}
 	switch e.Type {
+	case flow.TaskCreated:
+		l.asks(flow.Address{Attempt: 1}, e, l.permits(e))
 	case flow.TaskEnded:
 		l.ended = true
+		l.letsGo("")
+	case flow.PermitGranted:
+		l.granted(e)
 	case flow.AttemptsStarted:
 		l.started(e)
 	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptPassed, flow.AttemptEnded:
@@ -128,7 +141,18 @@ func (l *ledger) event(e *flow.Event) {
 	}
 }
 
+// permits are those that an event asks for.
+func (l *ledger) permits(e *flow.Event) (list []flow.Permit) {
+	if len(e.Permits) > 0 {
+		if err := json.Unmarshal(e.Permits, &list); err != nil {
+			l.problem("%s asks for %s: %v", e.Address(), e.Permits, err)
+		}
+	}
+	return list
+}
+
 func (l *ledger) started(e *flow.Event) {
+	permits := l.permits(e)
 	for i := range e.Total {
 		at := e.Address()
 		at.Unit += i
@@ -136,6 +160,7 @@ func (l *ledger) started(e *flow.Event) {
 			l.problem("attempt %s was started twice", at)
 		}
 		l.attempts[at] = &attempt{}
+		l.asks(at, e, permits)
 	}
 }
 
@@ -158,5 +183,6 @@ func (l *ledger) moved(e *flow.Event) {
 		a.deliveries = e.Total
 	case flow.AttemptEnded:
 		a.ended = true
+		l.letsGo(flow.JobID(l.task, e.Address()))
 	}
 }

@@ -4,5 +4,5 @@
 // What it promises: an errand ends the same however often something is killed meanwhile, because services are
 // functions of input and attempt and each request of people has a key; the same seed draws the same errands. The
 // audit holds each journal to what was promised: no gap, no attempt and no request applied twice, nothing
-// after the end, nothing left in the queue.
+// after the end, nothing left in the queue, and no more under way of a key, as workers saw it, than its limit says.
 package errands

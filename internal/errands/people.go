@@ -35,8 +35,8 @@ type act struct {
 type Outcome struct{ State, Error, Shared string }
 
 // flows are the files in the folder flows. An errand's index picks its flow, so that few errands have them all.
-var flows = []string{"approval", "attached", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "loop", "mixed",
-	"nested", "paused", "regret", "retries", "saga", "silence", "timers"}
+var flows = []string{"approval", "attached", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
+	"mixed", "nested", "paused", "places", "regret", "retries", "rooms", "saga", "silence", "timers"}
 
 //go:embed flows
 var definitions embed.FS
@@ -68,9 +68,9 @@ func Draw(seed uint64, n int) []Errand {
 		for k := range items {
 			items[k] = rng.IntN(100)
 		}
-		name := flows[i%len(flows)]
+		name, key, number := flows[i%len(flows)], fmt.Sprintf("errand-%d", i), rng.IntN(100)
 		list[i] = Errand{
-			Key: fmt.Sprintf("errand-%d", i), Flow: name, Params: map[string]any{"n": rng.IntN(100), "list": items},
+			Key: key, Flow: name, Params: map[string]any{"n": number, "list": items, "group": number % 2, "errand": key},
 			delay: soon(rng), acts: drawActs(rng, name), twice: rng.IntN(4) == 0,
 		}
 	}

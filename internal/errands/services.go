@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -52,23 +51,6 @@ func BeWorker() {
 	if spec := os.Getenv(workerEnv); spec != "" {
 		os.Exit(work(spec))
 	}
-}
-
-// ReadDiary tells which workers began each job, in order. No file means that nobody has begun anything yet.
-func ReadDiary(path string) (map[string][]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	began := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		worker, job, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok {
-			return nil, fmt.Errorf("line %q of the diary", line)
-		}
-		began[job] = append(began[job], worker)
-	}
-	return began, nil
 }
 
 // answers of the services: functions of the input and the number of the attempt, so that it makes no
@@ -141,7 +123,8 @@ func work(text string) int {
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	for _, service := range spec.Services {
 		w.Handle(service, func(ctx context.Context, job worker.Job) (any, error) {
-			fmt.Fprintf(diary, "%s %s\n", spec.ID, job.ID) // one write, so lines of several workers stay whole
+			note(diary, spec.ID, job.ID, begins)
+			defer note(diary, spec.ID, job.ID, ends)
 			if spec.Hang {
 				<-ctx.Done()
 				return nil, ctx.Err()

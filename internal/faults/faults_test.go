@@ -68,6 +68,7 @@ func (p *plan) outlast(t *testing.T, members int) {
 		want = c.storm(p.tasks, nil)
 		f := c.finish(want)
 		require.Zero(t, f.Redeliveries)
+		require.NotZero(t, f.Seen(t, c.path("diary")), "nobody has come to the limit of a key")
 	})
 	require.False(t, t.Failed())
 	t.Run("faults", func(t *testing.T) {
@@ -77,6 +78,7 @@ func (p *plan) outlast(t *testing.T, members int) {
 		c.log.write("seed %d, %d faults, %d tasks, %d members", p.seed, len(faults), len(p.tasks), members)
 		got = c.storm(p.tasks, faults)
 		f := c.finish(got)
+		f.Seen(t, c.path("diary"))
 		for i := range p.tasks {
 			assert.Equal(t, want.outcomes[i], got.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
 		}

@@ -1,0 +1,78 @@
+package blackbox
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// counter is a push worker's service that counts who is there at once, by input, and keeps everybody until it is told to let go.
+type counter struct {
+	mu       sync.Mutex
+	now, top map[string]int
+	came     chan string
+	free     chan struct{}
+}
+
+func newCounter() *counter {
+	return &counter{now: map[string]int{}, top: map[string]int{}, came: make(chan string, 100), free: make(chan struct{})}
+}
+
+func (n *counter) serve(input any, _ obj) (any, string) {
+	key := fmt.Sprint(input)
+	n.add(key, 1)
+	n.came <- key
+	<-n.free
+	n.add(key, -1)
+	return input, ""
+}
+
+func (n *counter) add(key string, by int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.now[key] += by
+	n.top[key] = max(n.top[key], n.now[key])
+}
+
+func keyNode(service, key string) string {
+	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"prep":{"input_key":"$params.key"},"post":{"output_key":"out"},
+		"concurrency":{"name":%q,"key":"$params.key","limit":2}}}}`, service, key)
+}
+
+// limitOfAKey starts tasks of two flows at whoever is next: those of a key are had by all members.
+func limitOfAKey(c *client) {
+	svc, name, n := unique("svc"), unique("key"), newCounter()
+	c.push(map[string]service{svc: n.serve})
+	one, _ := c.flow(keyNode(svc, name))
+	other, _ := c.flow(keyNode(svc, name))
+	var tasks []string
+	for i := range 24 {
+		key := fmt.Sprintf("k%d", i%3)
+		tasks = append(tasks, c.task([]string{one, other}[i%2], obj{"key": key}))
+	}
+	for range 6 {
+		<-n.came
+	}
+	require.Eventually(c, func() bool { return c.waitForKey(name, tasks) == 18 }, deadline, time.Millisecond)
+	close(n.free)
+	for _, task := range tasks {
+		c.ends(task, "completed")
+	}
+	require.Equal(c, map[string]int{"k0": 2, "k1": 2, "k2": 2}, n.top)
+}
+
+// waitForKey counts the tasks that wait for a key of three.
+func (c *client) waitForKey(name string, tasks []string) (n int) {
+	v1 := &client{T: c.T, server: c.server}
+	for i, task := range tasks {
+		for _, w := range objects(c, v1.get("/v1/tasks/" + task + "/waiting")["waits"]) {
+			if w["for"] == "permit" {
+				require.Contains(c, w["text"], fmt.Sprintf("it waits for jobs:%s:k%d, of which 2 may be under way at once", name, i%3))
+				n++
+			}
+		}
+	}
+	return n
+}
