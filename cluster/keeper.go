@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -38,7 +39,7 @@ type KeeperConfig struct {
 	Announce func()
 	// Log gets what people should know. nil = slog.Default().
 	Log  *slog.Logger
-	Host Host
+	Host host.Host
 }
 
 // DefaultTTL is how long a lease lives.
@@ -52,7 +53,7 @@ type Keeper struct {
 	wake   chan struct{} // something has changed
 	asked  chan struct{} // somebody wants to know whether something has
 	ended  chan struct{}
-	work   group
+	work   host.Group
 	view   atomic.Pointer[View]
 	moves  moves
 	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
@@ -87,7 +88,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
 		held: map[int]bool{}, gone: map[string]bool{},
 	}
-	k.work.host = &k.cfg.Host
+	k.work.Host = &k.cfg.Host
 	k.view.Store(noView())
 	return k
 }
@@ -96,7 +97,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer close(k.ended)
-	defer k.work.wait()
+	defer k.work.Wait()
 	defer cancel()
 	for {
 		again, err := k.look(ctx)
@@ -167,20 +168,20 @@ func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, e
 // steady says whether the member has held its lease for a full time to live, by a clock of the store that ran evenly: whoever did
 // not renew his lease in that time could have.
 func (k *Keeper) steady() bool {
-	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.now()) >= k.cfg.TTL
+	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.Now()) >= k.cfg.TTL
 }
 
 // read reads the store and publishes what it says.
 func (k *Keeper) read(ctx context.Context) (*View, error) {
-	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
-	k.looked = k.cfg.Host.now()
+	k.looked = k.cfg.Host.Now()
 	c, err := k.cfg.Store.Cluster(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who owns what: %w", err)
 	}
 	v := NewView(c)
-	k.clock.told(v.Now, k.looked, k.cfg.Host.now(), k.cfg.TTL)
+	k.clock.told(v.Now, k.looked, k.cfg.Host.Now(), k.cfg.TTL)
 	if !v.Lives(k.me) {
 		return nil, persistence.ErrFenced
 	}
@@ -230,7 +231,7 @@ func (k *Keeper) gain(shards []int) {
 
 // fence fences whom it can.
 func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some bool, failed error) {
-	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
 	for _, incarnation := range members {
 		fenced, err := k.cfg.Store.Fence(ctx, incarnation)
@@ -250,7 +251,7 @@ func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
 	if len(shards) == 0 {
 		return false, nil
 	}
-	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
 	owned, err := k.cfg.Store.Claim(ctx, k.me, shards)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/troupe-engine/troupe/internal/host"
 )
 
 // portion is how many shards are handed over at once: their tasks wait until the next owner has them.
@@ -20,7 +22,7 @@ type handing struct {
 func (k *Keeper) over(h *handing) {
 	if h.err != nil {
 		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
-		k.refused = k.cfg.Host.now()
+		k.refused = k.cfg.Host.Now()
 	} else {
 		k.lost = h.shards
 	}
@@ -32,7 +34,7 @@ func (k *Keeper) release(ctx context.Context) (bool, error) {
 	if len(k.lost) == 0 {
 		return false, nil
 	}
-	ctx, cancel := k.cfg.Host.within(ctx, k.cfg.TTL)
+	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
 	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
 		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
@@ -60,12 +62,12 @@ func (k *Keeper) foreign(v *View) []int {
 
 // hand begins to hand over some of the shards, unless others are under way or that has just failed.
 func (k *Keeper) hand(ctx context.Context, shards []int) {
-	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.now().Sub(k.refused) < unsettled {
+	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.Now().Sub(k.refused) < unsettled {
 		return
 	}
 	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), done: make(chan struct{})}
 	k.handing = h
-	k.work.run(func() {
+	k.work.Run(func() {
 		h.err = k.cfg.Local.Lose(ctx, slices.Clone(h.shards))
 		close(h.done)
 	})
@@ -84,14 +86,14 @@ func (k *Keeper) Leave(ctx context.Context) error {
 			return nil
 		}
 		changed := k.Changed(v.Generation)
-		k.cfg.Host.park(func() bool { return closed(changed) || closed(k.ended) || ctx.Err() != nil })
+		k.cfg.Host.Wait(func() bool { return host.Closed(changed) || host.Closed(k.ended) || ctx.Err() != nil })
 		select {
 		case <-changed:
 		case <-k.ended:
 		case <-ctx.Done():
 		}
 		switch { // not by the select, which takes any of several: a run is to be repeatable
-		case closed(k.ended):
+		case host.Closed(k.ended):
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())

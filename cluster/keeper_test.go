@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -249,9 +250,9 @@ func TestAGenerationThatGoesBackIsANewOne(t *testing.T) {
 		v := a.keeper.Current()
 		changed := a.keeper.Changed(v.Generation)
 		a.link.back.Store(2)
-		w.within(time.Second, "those who wait are told", func() bool { return closed(changed) })
+		w.within(time.Second, "those who wait are told", func() bool { return host.Closed(changed) })
 		require.Less(t, a.keeper.Current().Generation, v.Generation)
-		require.True(t, closed(a.keeper.Changed(v.Generation)))
+		require.True(t, host.Closed(a.keeper.Changed(v.Generation)))
 	})
 }
 

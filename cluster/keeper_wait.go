@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"time"
+
+	"github.com/troupe-engine/troupe/internal/host"
 )
 
 const (
@@ -15,16 +17,16 @@ const (
 // wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
 // when a handover is over.
 func (k *Keeper) wait(ctx context.Context, again time.Duration) {
-	for due := k.cfg.Host.now().Add(again); ; {
-		breath, over := k.idle(ctx, due.Sub(k.cfg.Host.now()))
+	for due := k.cfg.Host.Now().Add(again); ; {
+		breath, over := k.idle(ctx, due.Sub(k.cfg.Host.Now()))
 		if may := k.looked.Add(breath); may.Before(due) {
 			due = may
 		}
-		if over || !k.cfg.Host.now().Before(due) {
+		if over || !k.cfg.Host.Now().Before(due) {
 			break
 		}
 	}
-	if h := k.handing; h != nil && closed(h.done) {
+	if h := k.handing; h != nil && host.Closed(h.done) {
 		k.over(h)
 	}
 }
@@ -32,14 +34,14 @@ func (k *Keeper) wait(ctx context.Context, again time.Duration) {
 // idle lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
 // last look he may.
 func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
-	up, stop := k.cfg.Host.timer(d)
+	up, stop := k.cfg.Host.Timer(d)
 	defer stop()
 	var handed chan struct{}
 	if k.handing != nil {
 		handed = k.handing.done
 	}
-	k.cfg.Host.park(func() bool {
-		return closed(up) || ctx.Err() != nil || closed(handed) || len(k.wake) > 0 || len(k.asked) > 0 || len(k.cfg.Hints) > 0
+	k.cfg.Host.Wait(func() bool {
+		return host.Closed(up) || ctx.Err() != nil || host.Closed(handed) || len(k.wake) > 0 || len(k.asked) > 0 || len(k.cfg.Hints) > 0
 	})
 	changed := false
 	select {
@@ -58,7 +60,7 @@ func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Durat
 	}
 	take(k.asked)
 	switch {
-	case closed(up) || ctx.Err() != nil || closed(handed):
+	case host.Closed(up) || ctx.Err() != nil || host.Closed(handed):
 		return 0, true
 	case changed:
 		return breath, false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -54,10 +55,10 @@ func (r *Router) many(p *place, orders engine.Orders) *many {
 // round asks the owner of each open order once: this member with ctx, others with what is left of their time.
 func (m *many) round(ctx, patient context.Context) {
 	here, there := m.byOwner()
-	work := group{host: &m.r.cfg.Host}
+	work := host.Group{Host: &m.r.cfg.Host}
 	for _, at := range there {
 		for _, part := range m.parts(at.orders) {
-			work.run(func() {
+			work.Run(func() {
 				m.settle(part, func(o engine.Orders) (engine.Outcomes, error) { return m.r.forward(patient, at.to, o) })
 			})
 		}
@@ -65,7 +66,7 @@ func (m *many) round(ctx, patient context.Context) {
 	if len(here) > 0 {
 		m.settle(here, func(o engine.Orders) (engine.Outcomes, error) { return m.p.local.DoAll(ctx, o) })
 	}
-	work.wait()
+	work.Wait()
 }
 
 // owned are orders that another member has to carry out.

@@ -120,7 +120,7 @@ func (r *Router) patience(ctx context.Context) (context.Context, context.CancelF
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return r.cfg.Host.within(ctx, r.cfg.Patience)
+	return r.cfg.Host.Within(ctx, r.cfg.Patience)
 }
 
 // giveUp is what a caller hears when its patience, or ours, has ended.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -163,11 +164,11 @@ func (o Others) announce(ctx context.Context, p *place, v *View, told map[string
 		}
 	}
 	errs := make([]error, len(open))
-	asking := group{host: &o.r.cfg.Host}
+	asking := host.Group{Host: &o.r.cfg.Host}
 	for i, to := range open {
-		asking.run(func() { _, errs[i] = question[*engine.News](ctx, o.r, to, news) })
+		asking.Run(func() { _, errs[i] = question[*engine.News](ctx, o.r, to, news) })
 	}
-	asking.wait()
+	asking.Wait()
 	for i, to := range open {
 		told[to.Incarnation] = errs[i] == nil
 		all = all && errs[i] == nil

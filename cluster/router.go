@@ -14,6 +14,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -62,7 +63,7 @@ type RouterConfig struct {
 	Log      *slog.Logger
 	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline. Default 10 s.
 	Patience time.Duration
-	Host     Host
+	Host     host.Host
 }
 
 // Router is the engine of a whole cluster: what is asked of it goes to the member that owns the task, this one or another.
@@ -73,7 +74,7 @@ type Router struct {
 	whole  atomic.Bool // the cluster has been, since this member joined
 	ctx    context.Context
 	cancel context.CancelFunc
-	work   group
+	work   host.Group
 
 	mu     sync.Mutex
 	guards map[*guard]struct{} // what ends when somebody else owns a task
@@ -93,7 +94,7 @@ var _ engine.Engine = (*Router)(nil)
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
 	r := &Router{cfg: cfg, begun: make(chan struct{}), guards: map[*guard]struct{}{}}
-	r.work.host = &r.cfg.Host
+	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -104,13 +105,13 @@ func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.place.Store(&place{me: me, local: local, views: views})
 	first := views.Current()
 	close(r.begun)
-	r.work.run(func() { r.follow(views, first) })
+	r.work.Run(func() { r.follow(views, first) })
 }
 
 // Close ends what waits for other members.
 func (r *Router) Close() {
 	r.cancel()
-	r.work.wait()
+	r.work.Wait()
 	r.turn()
 	r.cfg.Peers.Close()
 }
@@ -120,7 +121,7 @@ func (r *Router) follow(views Views, v *View) {
 	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
 		changed := views.Changed(v.Generation)
-		r.cfg.Host.park(func() bool { return closed(changed) || r.ctx.Err() != nil })
+		r.cfg.Host.Wait(func() bool { return host.Closed(changed) || r.ctx.Err() != nil })
 		select {
 		case <-changed:
 		case <-r.ctx.Done():
@@ -174,7 +175,7 @@ func (r *Router) here(ctx context.Context) (*place, error) {
 	if p := r.place.Load(); p != nil {
 		return p, nil
 	}
-	r.cfg.Host.park(func() bool { return closed(r.begun) || r.ctx.Err() != nil || ctx.Err() != nil })
+	r.cfg.Host.Wait(func() bool { return host.Closed(r.begun) || r.ctx.Err() != nil || ctx.Err() != nil })
 	select {
 	case <-r.begun:
 		return r.place.Load(), nil
@@ -226,10 +227,12 @@ func (p *pauses) next(now time.Time) time.Duration {
 // pause has a newer view looked for, and waits for one, or for a while. False: ctx has ended, or the router.
 func (r *Router) pause(ctx context.Context, p *place, seen int64, of *pauses) bool {
 	p.views.Look()
-	over, stop := r.cfg.Host.timer(of.next(r.cfg.Host.now()))
+	over, stop := r.cfg.Host.Timer(of.next(r.cfg.Host.Now()))
 	defer stop()
 	changed := p.views.Changed(seen)
-	r.cfg.Host.park(func() bool { return closed(over) || closed(changed) || ctx.Err() != nil || r.ctx.Err() != nil })
+	r.cfg.Host.Wait(func() bool {
+		return host.Closed(over) || host.Closed(changed) || ctx.Err() != nil || r.ctx.Err() != nil
+	})
 	select {
 	case <-over:
 	case <-changed:

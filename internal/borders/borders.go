@@ -42,7 +42,7 @@ var table = []row{
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
-	{"cluster", []string{"engine", "persistence", "flow", "flow/codec"}},
+	{"cluster", []string{"engine", "persistence", "flow", "flow/codec", "internal/host"}},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
 	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach"}},
@@ -73,6 +73,7 @@ var table = []row{
 	{"examples/worker", []string{"worker"}},
 	{"internal/certtest", nil},
 	{"internal/child", nil},
+	{"internal/host", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
 	{"internal/process", nil},
@@ -82,7 +83,7 @@ var table = []row{
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
-	{"internal/sim", []string{"engine", "actors", "cluster", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
+	{"internal/sim", []string{"engine", "actors", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
 }
 
 // libraries that shape a design stay behind the package that was built to know them. A library is

@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/cluster"
+	base "github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -18,20 +19,20 @@ type company struct {
 	stop   context.CancelFunc
 }
 
-func (h *host) forCluster() cluster.Host {
-	return cluster.Host{Go: h.background, Clock: h, Park: h.w.park}
+func (h *host) ground() base.Host {
+	return base.Host{Go: h.background, Clock: h, Park: h.w.park}
 }
 
 // newCompany comes before the member, which has to know of it.
 func (st *stage) newCompany(h *host, store persistence.Store, reader *persistence.Reader) *company {
 	c := &company{st: st, h: h}
-	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &lines{st: st, h: h}, Journals: store, Plans: reader, Host: h.forCluster()})
+	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &lines{st: st, h: h}, Journals: store, Plans: reader, Host: h.ground()})
 	return c
 }
 
 // join has a member take its part.
 func (c *company) join(m *actors.Member, store persistence.Store) {
-	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.announce, Log: c.st.log, Host: c.h.forCluster()})
+	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.announce, Log: c.st.log, Host: c.h.ground()})
 	c.router.Start(m.Incarnation(), m, c.keeper)
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
