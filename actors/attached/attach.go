@@ -2,13 +2,14 @@ package attached
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -30,9 +31,9 @@ const (
 
 // Serve is a worker's stream, from its hello to its end. The error says why a worker is refused.
 func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
-	late := time.AfterFunc(helloTime, stream.HangUp)
+	inTime := s.host.AfterFunc(helloTime, stream.HangUp)
 	first, err := stream.Receive()
-	late.Stop()
+	inTime()
 	if err != nil {
 		return flow.Errorf(flow.Invalid, "a stream begins with a hello: %v", err)
 	}
@@ -44,15 +45,12 @@ func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
 	if err != nil {
 		return err
 	}
-	c.silent = time.AfterFunc(silences*s.opts.Heartbeat, func() {
-		s.opts.Logger.Warn("an attached worker is silent", "worker", ses.worker)
-		stream.HangUp()
-	})
-	var writer sync.WaitGroup
-	writer.Go(func() { s.write(ses, c) })
+	c.heard = s.host.Now()
+	s.watch(ses, c)
+	writer := host.Group{Host: s.host}
+	writer.Run(func() { s.write(ses, c) })
 	s.read(ses, c, first)
-	c.silent.Stop()
-	close(c.over)
+	s.cease(c)
 	s.part(ses, c)
 	writer.Wait()
 	return nil
@@ -148,7 +146,7 @@ func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
 	case len(s.byID) >= maxSessions:
 		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
 	}
-	ses := &session{all: s, id: rand.Text(), worker: hello.GetWorker(),
+	ses := &session{all: s, id: uuid.NewString(), worker: hello.GetWorker(),
 		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c}
 	s.byID[ses.id] = ses
 	s.enter(ses, distinct(hello.GetServices()), distinct(hello.GetLabels()))
@@ -169,10 +167,7 @@ func (s *Sessions) resume(hello *attach.Hello, c *connection) *session {
 	if ses == nil || ses.worker != hello.GetWorker() || ses.leaving {
 		return nil
 	}
-	if ses.timer != nil {
-		ses.timer.Stop()
-		ses.timer = nil
-	}
+	ses.await(nil)
 	if old := ses.stream; old != nil {
 		old.stream.HangUp()
 	}
@@ -200,9 +195,8 @@ func (s *Sessions) part(ses *session, c *connection) {
 	ses.stream = nil
 	s.recount(ses)
 	if !ses.leaving && !s.leaving() && s.opts.Grace > 0 {
-		var timer *time.Timer
-		timer = time.AfterFunc(s.opts.Grace, func() { s.giveUp(ses, &timer) })
-		ses.timer = timer
+		c.grace = s.host.Later(s.opts.Grace, func() { s.giveUp(ses, c) })
+		ses.await(c)
 		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker", ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
 		s.mu.Unlock()
 		return
@@ -212,9 +206,9 @@ func (s *Sessions) part(ses *session, c *connection) {
 }
 
 // giveUp ends a session whose worker has not come back in time.
-func (s *Sessions) giveUp(ses *session, timer **time.Timer) {
+func (s *Sessions) giveUp(ses *session, c *connection) {
 	s.mu.Lock()
-	back := ses.timer != *timer || s.ctx.Err() != nil // it was set before the lock was given back
+	back := ses.broken != c || s.ctx.Err() != nil
 	s.mu.Unlock()
 	if !back {
 		s.end(ses)

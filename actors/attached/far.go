@@ -1,6 +1,8 @@
 package attached
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -86,8 +88,10 @@ func (s *Sessions) Gone(incarnation string) {
 // findFar puts the groups of other members where jobs look for them.
 func (s *Sessions) findFar() {
 	s.farOffering = map[string][]*farGroup{}
-	for _, f := range s.far {
-		for _, g := range f.groups {
+	for _, member := range slices.Sorted(maps.Keys(s.far)) {
+		groups := s.far[member].groups
+		for _, key := range slices.Sorted(maps.Keys(groups)) {
+			g := groups[key]
 			for _, service := range g.Services {
 				s.farOffering[service] = append(s.farOffering[service], g)
 			}
@@ -107,9 +111,9 @@ func (s *Sessions) freestFar(exec *flow.Exec) (best *farGroup) {
 }
 
 // pass is the landing of a job that a group at another member is to have.
-func (g *farGroup) pass(p carry.Passage) landing {
+func (s *Sessions) pass(g *farGroup, p carry.Passage) landing {
 	g.taken++
-	g.since = time.Now()
+	g.since = s.host.Now()
 	return landing{p, flow.Report{Lost: true, Unbegun: true, To: g.member}}
 }
 
@@ -118,7 +122,7 @@ func (s *Sessions) passLate() {
 	s.mu.Lock()
 	for _, f := range s.far {
 		for _, g := range f.groups {
-			if time.Since(g.since) > takenFor {
+			if s.since(g.since) > takenFor {
 				g.taken = 0
 			}
 		}
@@ -134,9 +138,10 @@ func (s *Sessions) passOn() (passed []landing) {
 	if len(s.farOffering) == 0 {
 		return nil
 	}
-	for key, l := range s.lines {
+	for _, key := range s.inTurn() {
+		l := s.lines[key]
 		for g := s.freestFar(l.exec); g != nil && len(l.jobs) > 0; g = s.freestFar(l.exec) {
-			passed = append(passed, g.pass(s.pop(key, l).Passage))
+			passed = append(passed, s.pass(g, s.pop(key, l).Passage))
 		}
 	}
 	return passed

@@ -1,6 +1,8 @@
 package attached
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,14 +73,24 @@ func (s *Sessions) oldest(ses *session) (key string, first *line) {
 	return key, first
 }
 
-func (w waiting) before(o waiting) bool { return w.at < o.at || w.at == o.at && w.turn < o.turn }
+func (w waiting) before(o waiting) bool { return w.compare(o) < 0 }
+
+func (w waiting) compare(o waiting) int {
+	return cmp.Or(cmp.Compare(w.at, o.at), cmp.Compare(w.turn, o.turn))
+}
+
+// inTurn are the keys of all lines, that one first whose first job has waited longest.
+func (s *Sessions) inTurn() []string {
+	return slices.SortedFunc(maps.Keys(s.lines), func(a, b string) int { return s.lines[a].jobs[0].compare(s.lines[b].jobs[0]) })
+}
 
 // hopeless takes out the jobs that nobody is there for any more.
 func (s *Sessions) hopeless() (failed []carry.Passage) {
 	if s.leaving() {
 		return nil
 	}
-	for key, l := range s.lines {
+	for _, key := range s.inTurn() {
+		l := s.lines[key]
 		if s.offers(l.exec) || s.awaits(l.exec) {
 			continue
 		}
@@ -93,7 +105,8 @@ func (s *Sessions) hopeless() (failed []carry.Passage) {
 // leaveLine notes that a job in a line was withdrawn. When that may be half of a long one, the line is looked through: what nobody
 // waits for is not to be kept for as long as a worker takes.
 func (s *Sessions) leaveLine() {
-	for key, l := range s.lines {
+	for _, key := range s.inTurn() {
+		l := s.lines[key]
 		if l.left++; l.left < 100 || l.left < len(l.jobs)/2 {
 			continue
 		}

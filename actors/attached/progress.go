@@ -36,10 +36,14 @@ func (s *Sessions) progress(ses *session, p *attach.Progress) {
 
 func (s *Sessions) keepNotes() {
 	for {
+		s.host.Wait(func() bool { return len(s.notes) > 0 || s.ctx.Err() != nil })
 		select {
 		case <-s.ctx.Done():
 			return
 		case n := <-s.notes:
+			if s.ctx.Err() != nil {
+				return
+			}
 			if err := s.opts.Note(s.ctx, n.task, n.note); err != nil && s.ctx.Err() == nil {
 				s.opts.Logger.Debug("a worker's note was not kept", "task", n.task, "error", err)
 			}

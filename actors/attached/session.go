@@ -2,7 +2,6 @@ package attached
 
 import (
 	"slices"
-	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/api/wire/attach"
@@ -22,7 +21,7 @@ type session struct {
 	last    uint64 // number given
 	out     outbox
 	stream  *connection // nil = it is broken
-	timer   *time.Timer // until it is given up
+	broken  *connection // that it waits for another one after; nil = it does not
 	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
 
@@ -97,6 +96,14 @@ func land(all []landing) {
 	for _, l := range all {
 		l.Land(l.report)
 	}
+}
+
+// await notes after which stream another one is waited for, and ends the wait after the one before.
+func (ses *session) await(c *connection) {
+	if ses.broken != nil {
+		ses.broken.grace()
+	}
+	ses.broken = c
 }
 
 // let go of a grant; its job is to land if somebody still waits for it.

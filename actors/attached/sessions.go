@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	Logs persistence.Logs
 	// Logger; slog.Default().
 	Logger *slog.Logger
+	// Host is what the sessions stand on.
+	Host host.Host
 }
 
 func (o Options) orDefault() Options {
@@ -60,11 +63,12 @@ type Workers interface {
 // Sessions are the workers that are attached to this member. They are its actors.Relay.
 type Sessions struct {
 	opts   Options
+	host   *host.Host
 	opened time.Time
 	notes  chan noted
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
-	done   sync.WaitGroup
+	done   host.Group
 
 	some atomic.Bool // somebody is attached, or awaited: else nothing needs to be looked at
 
@@ -86,12 +90,14 @@ type Sessions struct {
 
 // New has no sessions yet.
 func New(opts Options) *Sessions {
-	s := &Sessions{opts: opts.orDefault(), opened: time.Now(), notes: make(chan noted, maxNotes), byID: map[string]*session{},
+	s := &Sessions{opts: opts.orDefault(), notes: make(chan noted, maxNotes), byID: map[string]*session{},
 		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, names: map[string]*known{}}
+	s.host = &s.opts.Host
+	s.done.Host, s.opened = s.host, s.host.Now()
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.some.Store(true)
-	s.done.Go(s.keepNotes)
-	s.done.Go(s.giveUpWaiting)
+	s.done.Run(s.keepNotes)
+	s.done.Run(s.giveUpWaiting)
 	return s
 }
 
@@ -100,9 +106,7 @@ func (s *Sessions) Close() {
 	s.stop()
 	s.mu.Lock()
 	for _, ses := range s.byID {
-		if ses.timer != nil {
-			ses.timer.Stop()
-		}
+		ses.await(nil)
 	}
 	s.mu.Unlock()
 	s.done.Wait()
@@ -110,12 +114,13 @@ func (s *Sessions) Close() {
 
 // giveUpWaiting fails the jobs of workers that have not come back in time after a start.
 func (s *Sessions) giveUpWaiting() {
-	timer := time.NewTimer(s.opts.Patience)
-	defer timer.Stop()
+	over, stop := s.host.Timer(s.opts.Patience)
+	defer stop()
+	s.host.Wait(func() bool { return host.Closed(over) || s.ctx.Err() != nil })
 	select {
 	case <-s.ctx.Done():
 		return
-	case <-timer.C:
+	case <-over:
 	}
 	s.mu.Lock()
 	s.look()
@@ -136,8 +141,11 @@ func (s *Sessions) Offers(exec *flow.Exec) bool {
 
 // look keeps whether there is anything to be looked at.
 func (s *Sessions) look() {
-	s.some.Store(len(s.byID)+len(s.farOffering) > 0 || time.Since(s.opened) < s.opts.Patience)
+	s.some.Store(len(s.byID)+len(s.farOffering) > 0 || s.since(s.opened) < s.opts.Patience)
 }
+
+// since is how long ago something was.
+func (s *Sessions) since(t time.Time) time.Duration { return s.host.Now().Sub(t) }
 
 // offers says whether somebody is attached, here or to another member, who may get such jobs.
 func (s *Sessions) offers(exec *flow.Exec) bool {
@@ -161,7 +169,7 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 				touched = append(touched, ses.stream)
 			}
 		} else if g := s.freestFar(job.Exec); g != nil {
-			passed = append(passed, g.pass(p))
+			passed = append(passed, s.pass(g, p))
 		} else if s.waits(p, job.Exec) {
 			s.lineUp(p, &job)
 		} else {
@@ -254,7 +262,8 @@ func (s *Sessions) depart(how *bool) {
 
 // foreign takes out the jobs of other members' tasks that wait.
 func (s *Sessions) foreign() (jobs []carry.Passage) {
-	for key, l := range s.lines {
+	for _, key := range s.inTurn() {
+		l := s.lines[key]
 		l.jobs = slices.DeleteFunc(l.jobs, func(w waiting) bool {
 			foreign := w.Foreign()
 			if foreign {

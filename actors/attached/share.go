@@ -1,10 +1,13 @@
 package attached
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 )
 
 // What others are told of credits: changes are gathered for a moment, and everything is said again now and then, or when the others
@@ -31,10 +34,8 @@ func (s *Sessions) Meet(self string, alive func() []string, tell func(*engine.Cr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sharing = sharing{self: self, alive: alive, tell: tell, stirred: make(chan struct{}, 1), told: map[string]engine.Credit{}}
-	for _, g := range s.groups {
-		s.stir(g)
-	}
-	s.done.Go(s.share)
+	s.stirAll()
+	s.done.Run(s.share)
 }
 
 // stir notes that others may have to be told of a group.
@@ -63,38 +64,62 @@ func (s *Sessions) taken(exec *flow.Exec) {
 
 // stirAll notes it of all groups.
 func (s *Sessions) stirAll() {
-	for _, g := range s.groups {
-		s.stir(g)
+	for _, key := range s.groupKeys() {
+		s.stir(s.groups[key])
 	}
 }
 
+func (s *Sessions) groupKeys() []string { return slices.Sorted(maps.Keys(s.groups)) }
+
 // share tells the others of credits until Close.
 func (s *Sessions) share() {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	gather := time.NewTimer(0)
-	defer gather.Stop()
+	look, stop := s.host.Timer(lookEvery)
+	defer func() { stop() }()
 	looks, known := 0, ""
 	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-s.stirred:
-			gather.Reset(gatherFor)
-			select {
-			case <-s.ctx.Done():
-				return
-			case <-gather.C:
-			}
-			s.tellChanges()
-		case <-look.C:
-			s.passLate()
-			if now := names(s.alive()); now != known || looks >= repeatFrom {
-				looks, known = 0, now
-				s.tellWhole()
-			}
-			looks++
+		stirred := s.idle(look)
+		if stirred {
+			s.gather()
 		}
+		if s.ctx.Err() != nil {
+			return
+		}
+		if stirred {
+			s.tellChanges()
+		}
+		if !host.Closed(look) {
+			continue
+		}
+		look, stop = s.host.Timer(lookEvery)
+		s.passLate()
+		if now := names(s.alive()); now != known || looks >= repeatFrom {
+			looks, known = 0, now
+			s.tellWhole()
+		}
+		looks++
+	}
+}
+
+// idle ends when something may have to be told, which it says, or it is time to look, or nobody is told any more.
+func (s *Sessions) idle(look <-chan struct{}) (stirred bool) {
+	s.host.Wait(func() bool { return len(s.stirred) > 0 || host.Closed(look) || s.ctx.Err() != nil })
+	select {
+	case <-s.ctx.Done():
+	case <-s.stirred:
+		stirred = true
+	case <-look:
+	}
+	return take(s.stirred) || stirred // nothing depends on which it was of those that there were
+}
+
+// gather lets what is about to be told as well go along.
+func (s *Sessions) gather() {
+	over, stop := s.host.Timer(gatherFor)
+	defer stop()
+	s.host.Wait(func() bool { return host.Closed(over) || s.ctx.Err() != nil })
+	select {
+	case <-s.ctx.Done():
+	case <-over:
 	}
 }
 
@@ -145,8 +170,8 @@ func (s *Sessions) tellWhole() {
 	}
 	clear(s.told)
 	list := make([]engine.Credit, 0, len(s.groups))
-	for key, g := range s.groups {
-		if c := s.credit(g); c.Workers > 0 {
+	for _, key := range s.groupKeys() {
+		if c := s.credit(s.groups[key]); c.Workers > 0 {
 			s.told[key] = c
 			list = append(list, c)
 		}
@@ -167,7 +192,7 @@ func (s *Sessions) awaits(exec *flow.Exec) bool {
 	switch {
 	case s.opts.Workers == nil:
 		return false
-	case time.Since(s.opened) < s.opts.Patience && s.opts.Workers.Awaited(exec):
+	case s.since(s.opened) < s.opts.Patience && s.opts.Workers.Awaited(exec):
 		return true
 	}
 	return s.alive != nil && exec.Type == flow.ExecRemote && s.opts.Workers.Listed(exec)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 )
 
 // connection is one stream of a session.
@@ -14,11 +15,48 @@ type connection struct {
 	welcome *attach.Welcome // nil = it is sent
 	wake    chan struct{}
 	over    chan struct{} // closed when nothing is received any more
-	silent  *time.Timer   // hangs up on a worker that says nothing, whatever the writer waits for
+	heard   time.Time     // when its worker last said something
+	unwatch func() bool   // ends what hangs up on a worker that says nothing
+	grace   func() bool   // ends what gives the session up when no other stream comes; nil = this one has not broken
 }
 
 func newConnection(stream Stream) *connection {
 	return &connection{stream: stream, wake: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// watch hangs up on a worker that says nothing for too long, whatever the writer waits for.
+func (s *Sessions) watch(ses *session, c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := silences*s.opts.Heartbeat - s.host.Now().Sub(c.heard)
+	switch {
+	case host.Closed(c.over):
+	case left > 0:
+		c.unwatch = s.host.AfterFunc(left, func() { s.watch(ses, c) })
+	default:
+		s.opts.Logger.Warn("an attached worker is silent", "worker", ses.worker)
+		c.stream.HangUp()
+	}
+}
+
+// cease is when nothing is received any more.
+func (s *Sessions) cease(c *connection) {
+	close(c.over)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.unwatch != nil {
+		c.unwatch()
+	}
+}
+
+// take takes what waits in a channel, and says whether there was something.
+func take(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // call has the writer look.
@@ -37,19 +75,27 @@ const silences = 3
 
 // write sends what there is to tell until the stream is over.
 func (s *Sessions) write(ses *session, c *connection) {
-	beat := time.NewTicker(s.opts.Heartbeat)
-	defer beat.Stop()
+	beat, stop := s.host.Timer(s.opts.Heartbeat)
+	defer func() { stop() }()
 	c.call() // for the welcome
+	called := func() bool { return len(c.wake) > 0 || host.Closed(c.over) || host.Closed(beat) }
 	for {
-		quiet := false
+		s.host.Wait(called)
 		select {
 		case <-c.over:
-			return
 		case <-c.wake:
 			runtime.Gosched() // what is about to be told as well goes along
-		case <-beat.C:
+		case <-beat:
+		}
+		// Nothing depends on which it was of those that there were.
+		if host.Closed(c.over) {
+			return
+		}
+		take(c.wake)
+		quiet := host.Closed(beat)
+		if quiet {
+			beat, stop = s.host.Timer(s.opts.Heartbeat)
 			s.tend(ses)
-			quiet = true
 		}
 		if !s.sendAll(ses, c, quiet) {
 			c.stream.HangUp()
@@ -154,7 +200,7 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 		s.mu.Unlock()
 		return // another stream has taken over
 	}
-	c.silent.Reset(silences * s.opts.Heartbeat)
+	c.heard = s.host.Now()
 	for _, p := range m.GetProgress() {
 		s.progress(ses, p)
 	}
@@ -189,7 +235,7 @@ func (ses *session) result(r *attach.Result) (landing, bool) {
 	}
 	l := landing{p, ses.report(r)}
 	if len(g.log) > 0 && ses.all.opts.Logs != nil {
-		ses.all.done.Go(func() {
+		ses.all.done.Run(func() {
 			l.report.Log = ses.all.keepLog(g)
 			l.Land(l.report)
 		})

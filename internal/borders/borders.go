@@ -45,7 +45,7 @@ var table = []row{
 	{"cluster", []string{"engine", "persistence", "flow", "flow/codec", "internal/host"}},
 	{"actors/funcs", []string{"flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
-	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach"}},
+	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host"}},
 	{"actors/workers", []string{"flow", "persistence"}},
 	{"actors/internal/carry", []string{"flow"}},
 	{"api/wire", nil},
