@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api"
@@ -155,6 +158,14 @@ func (c *company) answer(ctx context.Context) {
 	if err := serve(c.door); err != nil && ctx.Err() == nil {
 		c.log.Error("other members cannot reach this one any longer", "error", err)
 	}
+}
+
+// collectors are the metrics of the cluster, as this member sees it; none where there is no company.
+func (c *company) collectors() []prometheus.Collector {
+	if c == nil {
+		return nil
+	}
+	return slices.Concat(c.keeper.Collectors(), c.router.Collectors(), c.gossip.Collectors())
 }
 
 // routes are what the API's listener serves for other members; none where there is no company.

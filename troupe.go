@@ -24,9 +24,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
@@ -288,9 +291,14 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 	streams := attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed, streams},
-		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.member.Collectors(),
+		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
 		Apart: e.company.routes(),
 	})
+}
+
+// collectors are all metrics of this life of the member.
+func (e *Engine) collectors() []prometheus.Collector {
+	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.company.collectors())
 }
 
 // closeGrace is how long jobs on this member may take to finish when it closes.

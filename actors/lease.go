@@ -112,6 +112,16 @@ func (l *lease) heldFor() time.Duration {
 	return now.Sub(l.sound)
 }
 
+// remains is what is left of the lease as far as this member knows.
+func (l *lease) remains() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fenced || l.left {
+		return 0
+	}
+	return max(0, l.m.cfg.Lease-l.m.cfg.Host.Clock.Now().Sub(l.renewed))
+}
+
 func (l *lease) lost() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

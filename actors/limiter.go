@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -24,6 +25,8 @@ type limiter struct {
 	abroad  map[string]bool // keys of others, who have yet to be told
 	telling bool
 	later   map[string]int64 // keys whose rates have room again at a time
+
+	rulings, failures atomic.Int64 // decisions that the store was asked for, and those that failed
 }
 
 // How many decisions are under way at once, how often keys are looked for that nobody told of, and how many; how many keys are read at once, and
@@ -87,6 +90,13 @@ func (l *limiter) look(key string, anew bool) {
 	}
 }
 
+// waiting is how many keys are to be decided about.
+func (l *limiter) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
+
 // run decides until there is nothing to be decided about.
 func (l *limiter) run() {
 	for {
@@ -128,11 +138,13 @@ func (l *limiter) rule(q persistence.PermitQuestion) {
 	ctx, cancel := l.m.storeCall()
 	ruling, err := l.m.store.Rule(ctx, l.m.incarnation, q)
 	cancel()
+	l.rulings.Add(1)
 	l.ruled(q.Key)
 	switch {
 	case l.m.ctx.Err() != nil || errors.Is(err, persistence.ErrFenced):
 		return
 	case err != nil:
+		l.failures.Add(1)
 		l.m.log.Warn("who is given a key could not be decided", "error", err)
 		l.m.pause(storePause(1))
 		l.look(q.Key, true) // it may have been decided all the same

@@ -165,11 +165,11 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	if m.cfg.Others == nil || m.store.Locked() {
 		m.owned.ownAll(m.now())
 	}
-	m.metrics = newMetrics(m)
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
 	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
 	m.limiter = newLimiter(m)
+	m.metrics = newMetrics(m)
 	m.post = &post{m: m, lines: map[string]*postLine{}}
 	m.spawnActors()
 	m.lease.keep()

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,9 @@ func newMetrics(m *Member) *metrics {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
+	counter := func(name, help string, value *atomic.Int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value.Load()) })
+	}
 	return &metrics{
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_batch_tasks",
 			Help: "Tasks written by one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
@@ -31,10 +35,12 @@ func newMetrics(m *Member) *metrics {
 			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load() + m.queued.Load()) }),
 			gauge("troupe_messages_waiting", "Requests waiting for their task.", func() float64 { return float64(m.messages.Load()) }),
 			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),
-			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "troupe_steps_total", Help: "Steps that have ended."},
-				func() float64 { return float64(m.steps.Load()) }),
-			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "troupe_tasks_rested_total", Help: "Tasks put to rest or ended and let go."},
-				func() float64 { return float64(m.rested.Load()) }),
+			gauge("troupe_lease_left_seconds", "What is left of the member's lease.", func() float64 { return m.lease.remains().Seconds() }),
+			gauge("troupe_keys_waiting", "Keys about which this member has yet to have decided who is given them.", func() float64 { return float64(m.limiter.waiting()) }),
+			counter("troupe_steps_total", "Steps that have ended.", &m.steps),
+			counter("troupe_tasks_rested_total", "Tasks put to rest or ended and let go.", &m.rested),
+			counter("troupe_key_decisions_total", "Decisions about who is given a key that this member asked the store for.", &m.limiter.rulings),
+			counter("troupe_key_decisions_failed_total", "Those of them that the store did not make; they are tried again.", &m.limiter.failures),
 		},
 	}
 }

@@ -58,13 +58,17 @@ type Keeper struct {
 	moves  moves
 	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
 
+	metrics *keeperMetrics
+
 	mu    sync.Mutex
 	newer chan struct{} // closed when there is a view of another generation
+	told  time.Time     // when the store was asked for the view
 
 	// Of the loop alone:
 	held    map[int]bool // shards that the member owns, also those that it is handing over
 	handing *handing     // what is being handed over; nil = nothing
-	lost    []int        // shards that were handed over, to be released
+	lost    []int        // shards that were handed over, to be released …
+	began   time.Time    // … and when that began
 	gone    map[string]bool
 	looked  time.Time
 	refused time.Time // when a handover failed last
@@ -86,7 +90,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
 		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
-		held: map[int]bool{}, gone: map[string]bool{},
+		held: map[int]bool{}, gone: map[string]bool{}, metrics: newKeeperMetrics(), told: cfg.Host.Now(),
 	}
 	k.work.Host = &k.cfg.Host
 	k.view.Store(noView())
@@ -193,6 +197,7 @@ func (k *Keeper) publish(v *View) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.view.Load()
+	k.told = k.looked
 	k.moves.add(v, before.Generation == 0)
 	k.view.Store(v)
 	if v.Generation != before.Generation {
@@ -226,6 +231,7 @@ func (k *Keeper) gain(shards []int) {
 		k.held[shard] = true
 	}
 	k.cfg.Local.Gain(gained)
+	k.metrics.taken.Add(float64(len(gained)))
 	k.cfg.Log.Info("shards were taken up", "shards", len(gained), "all", len(k.held))
 }
 
@@ -241,6 +247,7 @@ func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some boo
 		if fenced {
 			m, _ := v.Member(incarnation)
 			k.cfg.Log.Warn("a member was fenced: its lease has run out", "member", m.Name, "incarnation", incarnation)
+			k.metrics.fenced.Inc()
 			some = true
 		}
 	}
@@ -262,6 +269,13 @@ func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
 
 // Current is the newest view; that of nobody and nothing before the store was read for the first time.
 func (k *Keeper) Current() *View { return k.view.Load() }
+
+// viewAge is how old the newest view is; before there is one, how long ago the keeper was made.
+func (k *Keeper) viewAge() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.cfg.Host.Now().Sub(k.told)
+}
 
 // Moves are those of the last ten minutes that the keeper saw, in order of time; no more than 1,000.
 func (k *Keeper) Moves() []Move { return k.moves.list() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/troupe-engine/troupe/internal/host"
 )
@@ -14,6 +15,7 @@ const portion = 64
 // handing is a handover under way.
 type handing struct {
 	shards []int
+	began  time.Time
 	done   chan struct{} // closed when it has ended …
 	err    error         // … and how
 }
@@ -23,8 +25,10 @@ func (k *Keeper) over(h *handing) {
 	if h.err != nil {
 		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
 		k.refused = k.cfg.Host.Now()
+		k.metrics.refused.Inc()
+		k.metrics.handing.Set(0)
 	} else {
-		k.lost = h.shards
+		k.lost, k.began = h.shards, h.began
 	}
 	k.handing = nil
 }
@@ -40,6 +44,8 @@ func (k *Keeper) release(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
 	}
 	k.cfg.Log.Info("shards were handed over", "shards", len(k.lost))
+	k.metrics.handover.Observe(k.cfg.Host.Now().Sub(k.began).Seconds())
+	k.metrics.handing.Set(0)
 	for _, shard := range k.lost {
 		delete(k.held, shard)
 	}
@@ -65,8 +71,9 @@ func (k *Keeper) hand(ctx context.Context, shards []int) {
 	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.Now().Sub(k.refused) < unsettled {
 		return
 	}
-	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), done: make(chan struct{})}
+	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), began: k.cfg.Host.Now(), done: make(chan struct{})}
 	k.handing = h
+	k.metrics.handing.Set(float64(len(h.shards)))
 	k.work.Run(func() {
 		h.err = k.cfg.Local.Lose(ctx, slices.Clone(h.shards))
 		close(h.done)

@@ -76,14 +76,12 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 // question asks another member, and wants one kind of answer.
 func question[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
 	m, err := r.cfg.Peers.Ask(ctx, to, q)
-	if err != nil {
-		return answer, err
-	}
 	answer, ok := m.(A)
-	if !ok {
-		return answer, errors.New("another member has answered something that was not asked")
+	if err == nil && !ok {
+		err = errors.New("another member has answered something that was not asked")
 	}
-	return answer, nil
+	r.forwards.count(q, m, err)
+	return answer, err
 }
 
 // ask asks the owner of a task, whoever that is, again when it is another one now or cannot be reached, until the caller's

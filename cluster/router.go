@@ -76,6 +76,8 @@ type Router struct {
 	cancel context.CancelFunc
 	work   host.Group
 
+	forwards forwards
+
 	mu     sync.Mutex
 	guards map[*guard]struct{} // what ends when somebody else owns a task
 }
@@ -93,7 +95,7 @@ var _ engine.Engine = (*Router)(nil)
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
-	r := &Router{cfg: cfg, begun: make(chan struct{}), guards: map[*guard]struct{}{}}
+	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r

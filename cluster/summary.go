@@ -45,6 +45,16 @@ func Summarize(v *View) Summary {
 	return s
 }
 
+// inState is how many members are in a state.
+func (v *View) inState(wanted MemberState) (n int) {
+	for _, m := range v.Members {
+		if state(v, m) == wanted {
+			n++
+		}
+	}
+	return n
+}
+
 func state(v *View, m persistence.MemberRow) MemberState {
 	switch {
 	case m.FencedAt != 0:

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// keeperMetrics are what only the keeper sees.
+type keeperMetrics struct {
+	taken, refused, fenced prometheus.Counter
+	handing                prometheus.Gauge
+	handover               prometheus.Histogram
+}
+
+func newKeeperMetrics() *keeperMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_cluster_" + name, Help: help})
+	}
+	return &keeperMetrics{
+		taken:   counter("shards_taken_total", "Shards that this member has taken up."),
+		refused: counter("handovers_failed_total", "Hand-overs of shards that failed; they are tried again."),
+		fenced:  counter("fences_total", "Members that this one has fenced, because their leases had run out."),
+		handing: prometheus.NewGauge(prometheus.GaugeOpts{Name: "troupe_cluster_shards_handing_over", Help: "Shards that this member is handing over."}),
+		handover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_cluster_handover_seconds",
+			Help: "Time of a hand-over, until others may have the shards.", Buckets: []float64{.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}}),
+	}
+}
+
+// Collectors are the keeper's metrics for Prometheus.
+func (k *Keeper) Collectors() []prometheus.Collector {
+	x := k.metrics
+	all := []prometheus.Collector{
+		x.taken, x.refused, x.fenced, x.handing, x.handover,
+		gauge("shards_owned", "Shards that this member owns.", nil, func() float64 { return float64(len(k.Current().Shards(k.me))) }),
+		gauge("shards_unowned", "Shards that nobody owns, as this member sees it.", nil, func() float64 { return float64(k.Current().counts()[""]) }),
+		gauge("view_age_seconds", "Time since this member read who is there and who owns what.", nil, func() float64 { return k.viewAge().Seconds() }),
+	}
+	for _, state := range []MemberState{Living, Draining, Overdue, Gone} {
+		all = append(all, gauge("members", "Members of the cluster, as this one sees it; gone are those of the last ten minutes.",
+			prometheus.Labels{"state": string(state)}, func() float64 { return float64(k.Current().inState(state)) }))
+	}
+	return all
+}
+
+func gauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_cluster_" + name, Help: help, ConstLabels: labels}, value)
+}
+
+// Collectors are the metrics of gossip for Prometheus.
+func (g *Gossip) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{gauge("gossip_peers", "Other members that this one hears of by gossip.", nil, func() float64 { return float64(len(g.Peers())) })}
+}
+
+// forwards counts what other members were asked.
+type forwards struct{ *prometheus.CounterVec }
+
+func newForwards() forwards {
+	f := forwards{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_cluster_forwarded_total",
+		Help: "What was forwarded to other members, by its kind and what came of it."}, []string{"kind", "outcome"})}
+	for _, kind := range []string{"command", "start", "wait"} { // that none failed is said, too
+		for _, outcome := range []string{"done", "refused", "moved", "away", "late"} {
+			f.WithLabelValues(kind, outcome)
+		}
+	}
+	return f
+}
+
+// Collectors are the router's metrics for Prometheus.
+func (r *Router) Collectors() []prometheus.Collector { return []prometheus.Collector{r.forwards} }
+
+// count notes a question and its answer. Commands are counted one by one, also those that were sent together.
+func (f forwards) count(q, answer engine.Message, err error) {
+	switch q := q.(type) {
+	case *engine.Orders:
+		f.orders(*q, answer, err)
+	case *engine.NewTask:
+		f.note("start", err)
+	case *engine.Wait:
+		f.note("wait", err)
+	case *engine.Errands:
+		f.note("jobs", err)
+	default:
+		f.note("news", err)
+	}
+}
+
+func (f forwards) orders(orders engine.Orders, answer engine.Message, err error) {
+	outcomes, answered := answer.(*engine.Outcomes)
+	for i := range orders {
+		if answered && i < len(*outcomes) {
+			err = (*outcomes)[i].Err
+		}
+		f.note("command", err)
+	}
+}
+
+func (f forwards) note(kind string, err error) { f.WithLabelValues(kind, outcome(err)).Inc() }
+
+// outcome says in a word what came of a question.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, ErrAway):
+		return "away"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "late"
+	case flow.ErrorKindOf(err) == flow.Moved:
+		return "moved"
+	}
+	return "refused"
+}
