@@ -25,6 +25,7 @@ const (
 	aGranted
 	anEvict
 	anInquire
+	aBring
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -64,6 +65,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		write(c, anEvict, v, codeEvict)
 	case flow.Inquire:
 		write(c, anInquire, v, codeInquire)
+	case flow.Bring:
+		write(c, aBring, v, codeBring)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
@@ -108,6 +111,8 @@ func readCommand(c *codec.Codec) flow.Command {
 		return value(c, codeEvict)
 	case anInquire:
 		return value(c, codeInquire)
+	case aBring:
+		return value(c, codeBring)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
@@ -178,6 +183,14 @@ func codeBegin(c *codec.Codec, v *flow.Begin) {
 func codeInquire(c *codec.Codec, v *flow.Inquire) {
 	codeAddress(c, &v.Address)
 	codec.Text(c, &v.Carrier)
+	c.Int(&v.Given)
+}
+
+func codeBring(c *codec.Codec, v *flow.Bring) {
+	codeAddress(c, &v.Address)
+	codec.Text(c, &v.Carrier)
+	codec.Text(c, &v.Worker)
+	codec.Text(c, &v.Visit)
 	c.Int(&v.Given)
 }
 

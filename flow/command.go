@@ -111,6 +111,18 @@ type Signs struct {
 	Polled int64 // when it last asked for jobs
 }
 
+// Return is what is known of attached workers whose member has gone: with which jobs they may come to another one.
+type Return struct {
+	Grace  int64    // for how long they are waited for, in milliseconds; 0 = not at all
+	Pushed []string // services that push workers offer: a job of type http of another one can only be with an attached worker
+}
+
+// Departure is when a member, by its incarnation, went.
+type Departure struct {
+	Member string
+	At     int64
+}
+
 // Commands of the member itself.
 type (
 	// Ring says that the time of an alarm has come.
@@ -138,17 +150,29 @@ type (
 		Carrier string
 		Given   int
 	}
-	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost.
-	Leave struct{}
+	// Bring says that the worker which has an attempt has come to another member with it: that one, by its incarnation, carries
+	// it from now on. Given is which time of its being given to a carrier the worker got it, Visit tells this coming from any
+	// other: the same one again changes nothing. Of an attempt that somebody else was given since it is a Conflict.
+	Bring struct {
+		Address
+		Carrier, Worker, Visit string
+		Given                  int
+	}
+	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost. What the worker goes on
+	// with that has it stays as it is.
+	Leave struct{ Return }
 	// Recover takes over what members that are gone were carrying; what the member itself carries, or one of those who
 	// are Alive, by their incarnations, goes on as it is. Decide refuses nothing here. Since is when the present member
 	// got the task: who held a claim could not be heard before, so it holds for another half of its time, Visibility if
 	// its node says nothing, from then. Anew has jobs dispatched once more that those
-	// carry who are Alive, lest one of them does not know of it.
+	// carry who are Alive, lest one of them does not know of it. What a worker may Return with is left to it for as long as that
+	// takes since its member went, which Gone tells of those that this one has seen go; then an alarm rings.
 	Recover struct {
 		Since, Visibility int64
 		Alive             []string
 		Anew              bool
+		Return
+		Gone []Departure
 	}
 	// Granted says that somebody was given what it asks for, or, Refused, that it will not be. Without a node it is the task itself.
 	Granted struct {
@@ -186,6 +210,7 @@ func (Lapse) command()     {}
 func (Proceed) command()   {}
 func (Begin) command()     {}
 func (Inquire) command()   {}
+func (Bring) command()     {}
 func (Leave) command()     {}
 func (Recover) command()   {}
 func (Granted) command()   {}

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ErrOver answers a claim, a beginning, an inquiry, a heartbeat or a note about an attempt that is no longer in flight.
+// ErrOver answers a claim, a beginning, an inquiry, a heartbeat, a note or what a worker brings along, about an attempt that is no longer in flight.
 var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody waits for it any longer"}
 
 // decider makes one decision: it emits events, evolves the state by them and collects their effects.
@@ -99,6 +99,8 @@ func (d *decider) handle(c Command) error {
 		return d.noteBegun(c)
 	case Inquire:
 		return d.inquire(c)
+	case Bring:
+		return d.bring(c)
 	case Leave:
 		d.leave(c)
 	case Recover:

@@ -44,6 +44,8 @@ func (s *State) dueTime(a Alarm) int64 {
 	switch a.Kind {
 	case AlarmTask:
 		return s.Deadline
+	case AlarmReturn:
+		return a.At
 	case AlarmEnter:
 		if sc := s.scopes[a.Scope]; sc != nil && sc.Step == nil && sc.Cursor == a.Node {
 			return sc.EnterAt

@@ -118,7 +118,7 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	switch {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
 	case c.Unbegun && c.To != "":
-		d.pass(st, c.Address, c.To)
+		d.pass(st, c.Address, c.To, "", "")
 	case c.Unbegun:
 		d.redispatch(st, c.Address, d.env.Member, u.Live.Deliveries)
 	default:
@@ -134,17 +134,55 @@ func (d *decider) redispatch(st *Step, a Address, carrier string, deliveries int
 }
 
 // pass has another member carry an attempt out. It is no return: nobody needs to store that it begins.
-func (d *decider) pass(st *Step, a Address, to string) {
+func (d *decider) pass(st *Step, a Address, to, worker, visit string) {
 	e := st.event(AttemptPassed)
-	e.Unit, e.Attempt, e.Carrier = a.Unit, a.Attempt, to
+	e.Unit, e.Attempt, e.Carrier, e.Worker, e.Token = a.Unit, a.Attempt, to, text(worker, MaxName), visit
 	d.emit(e)
+}
+
+// bring has the member carry an attempt to which its worker has come with it. The one that it was with until now may still
+// wait for the worker.
+func (d *decider) bring(c Bring) error {
+	st, u := d.attempt(c.Address)
+	switch {
+	case u == nil || u.Live.Carrier == "" || !st.exec(c.Unit).Attachable():
+		return ErrOver
+	case u.Live.Carrier == c.Carrier && u.Live.Token == c.Visit:
+		return nil
+	case c.Given > u.Live.Given || c.Given < u.Live.Given-u.Live.Brought:
+		return Errorf(Conflict, "the job was given to somebody else meanwhile")
+	}
+	d.effects = append(d.effects, st.withdrawal(c.Address, u))
+	d.pass(st, c.Address, c.Carrier, cmp.Or(c.Worker, "anonymous"), c.Visit)
+	return nil
+}
+
+// brings says whether a worker may come with such jobs.
+func (r *Return) brings(x *Exec) bool {
+	return r.Grace > 0 && (x.Type == ExecRemote || x.Type == ExecHTTP && !slices.Contains(r.Pushed, x.Service))
+}
+
+// asked is how long it takes at most until somebody who asks for the owner of a task has found the new one, in milliseconds.
+const asked = 1000
+
+// until is for how long a worker is waited for that may come with such a job, whose carrier is gone.
+func (c *Recover) until(x *Exec, carrier string) int64 {
+	if !c.brings(x) {
+		return 0
+	}
+	for _, gone := range c.Gone {
+		if gone.Member == carrier {
+			return max(gone.At+c.Grace, c.Since+min(c.Grace, asked))
+		}
+	}
+	return c.Since + c.Grace
 }
 
 // leave returns to the member itself, which nobody waits for, what it has begun: the next one takes over
 // what was not.
 func (d *decider) leave(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
-		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning {
+		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.brings(st.exec(a.Unit)) {
 			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
@@ -157,7 +195,9 @@ func (d *decider) leave(c Leave) {
 // which that is not known because it was never returned before, was not lost with it. One that lives reports to
 // whoever has the task.
 func (d *decider) recover(c Recover) {
+	var again int64
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
+		until := c.until(st.exec(a.Unit), u.Live.Carrier)
 		switch {
 		case u.Live.Worker != "":
 			d.reprieve(st, u, a, c)
@@ -166,12 +206,19 @@ func (d *decider) recover(c Recover) {
 			if c.Anew {
 				d.effects = append(d.effects, Dispatch{st.job(d.s, a.Unit)})
 			}
+		case until > d.env.Now:
+			if again == 0 || until < again {
+				again = until
+			}
 		case u.Status == UnitRunning:
 			d.lost(a, d.env.Member)
 		default:
 			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
+	if again > 0 {
+		d.effects = append(d.effects, Alarm{At: again, Kind: AlarmReturn})
+	}
 	switch {
 	case !all:
 		d.rest = c // what was taken over stays so

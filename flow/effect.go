@@ -63,6 +63,7 @@ const (
 	AlarmRetry                          // the unit may be tried again
 	AlarmStart                          // a delayed step's units may be started
 	AlarmUnclaimed                      // nobody has claimed the job
+	AlarmReturn                         // workers whose member has gone are waited for no longer: Recover answers it
 )
 
 func (Dispatch) effect() {}

@@ -330,7 +330,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Live.Worker, u.Live.ClaimedAt, u.Live.Until, u.Live.Note = "", 0, 0, ""
 		u.Live.Carrier = e.Carrier
 		u.Live.Deliveries, u.Live.Again = e.Total, true
-		u.Live.Given++
+		u.Live.Given, u.Live.Brought = u.Live.Given+1, 0
 		if x := st.exec(e.Unit); x.FromClaim {
 			u.Live.Due = 0
 			if x.StartMS > 0 {
@@ -338,8 +338,11 @@ func (st *Step) evolve(u *Unit, e *Event) {
 			}
 		}
 	case AttemptPassed:
-		u.Live.Carrier = e.Carrier
+		u.Live.Carrier, u.Live.Token = e.Carrier, e.Token
 		u.Live.Given++
+		if u.Live.Brought++; e.Worker == "" {
+			u.Live.Brought = 0
+		}
 	case AttemptEnded:
 		st.land(u, e)
 	}

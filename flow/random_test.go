@@ -60,15 +60,18 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		}
 		return request, flow.Proceed{Waits: flowtest.Chance(d, 50)}
 	case 10:
-		if flowtest.Chance(d, 30) {
-			return request, flow.Leave{}
+		switch at := tb.randomAddress(d); {
+		case flowtest.Chance(d, 30):
+			return request, flow.Leave{Return: flow.Return{Grace: flowtest.OneOf[int64](d, "grace", 0, 100)}}
+		case flowtest.Chance(d, 50):
+			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1", Visit: tb.token(d), Given: flowtest.Between(d, "given", 0, 1)}
 		}
 		if flowtest.Chance(d, 30) {
 			return request, flow.Inquire{tb.randomAddress(d), tb.env.Member, flowtest.Between(d, "given", 0, 2)}
 		}
 		return request, flow.Begin{tb.randomAddress(d), tb.env.Member}
 	case 11:
-		kind := flow.AlarmKind(flowtest.Between(d, "alarm", 0, 9))
+		kind := flow.AlarmKind(flowtest.Between(d, "alarm", 0, 10))
 		return request, flow.Ring{flow.Alarm{At: tb.env.Now, Address: tb.randomAddress(d), Kind: kind}}
 	case 12:
 		return request, flow.RetryTask{}

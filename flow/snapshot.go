@@ -153,6 +153,7 @@ func codeLive(c *codec.Codec, l *Live) {
 	codec.Text(c, &l.Note)
 	c.Int(&l.Deliveries)
 	c.Int(&l.Given)
+	c.Int(&l.Brought)
 	c.Bool(&l.Again)
 	codec.Pointer(c, &l.Permits, codePermits)
 }

@@ -118,12 +118,13 @@ type Live struct {
 	StartBy    int64  // when somebody must have claimed it; 0 = any time
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Worker     string // the poller that claimed it
-	Token      string // of the newest claim, also when that has run out
+	Token      string // of the newest claim, also when that has run out; of the visit of the worker that brought it along
 	ClaimedAt  int64  // 0 = it is not
 	Until      int64  // of the claim
 	Note       string
 	Deliveries int      // how often a carrier was lost that had begun it
 	Given      int      // how often it was given to another carrier, or to the same one again
+	Brought    int      // how many of the last of these times it stayed with its worker, who came to another member
 	Again      bool     // it was returned, so it is known when a member has begun it: the unit is running then
 	Permits    *Permits // that it asks for before it goes on, or has got; nil = none
 }
