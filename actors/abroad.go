@@ -68,6 +68,16 @@ func (a *abroad) add(owner string, c *claiming) bool {
 	return true
 }
 
+// shuns says whether the owner of a task of another member was not to be reached just now, so that nobody asks it.
+func (a *abroad) shuns(task string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.away) == 0 || a.m.owned.owns(task) {
+		return false
+	}
+	return a.m.now() < a.away[a.m.cfg.Others.Owner(task)]
+}
+
 // run brings what waits for an owner until there is nothing more.
 func (a *abroad) run(owner string) {
 	for {

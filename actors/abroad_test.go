@@ -79,6 +79,68 @@ func TestClaimsThatWaitForOneOwnerAreAnsweredWhenItDoesNot(t *testing.T) {
 	polls.Wait()
 }
 
+// A member may hear of a job from its new owner before it hears that the one of before has gone.
+func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T) {
+	c := newCircuit(nil)
+	late := actors.Config{Host: actors.Host{Clock: lazy{}}}
+	gone, heir, b := c.join(t, actors.Config{}), c.join(t, actors.Config{}), c.join(t, late)
+	c.give(gone, persistence.AllShards()...)
+	var old atomic.Bool
+	asked := make(chan struct{}, 1000)
+	old.Store(true)
+	c.lines[b].cut = func(engine.Order) bool { return old.Load() }
+	c.lines[b].late = func() string {
+		if !old.Load() {
+			return ""
+		}
+		asked <- struct{}{}
+		return gone.Incarnation()
+	}
+	begun := beginAt(t, gone, queueOf("x"), 2)
+	require.Empty(t, b.poll(t, 0, 1, "x"), "its owner does not answer")
+	c.die(t, gone)
+	drain(asked)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	got := make(chan engine.Jobs)
+	go func() {
+		defer close(got)
+		for ctx.Err() == nil {
+			jobs, _ := b.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"x"}, Max: 2, Wait: patience})
+			got <- jobs
+		}
+	}()
+	c.give(heir, persistence.AllShards()...)
+	<-asked // there was word of a job, whose owner is thought to be the one of before
+	old.Store(false)
+	heir.Gone(gone.Incarnation())
+	b.Gone(gone.Incarnation())
+	var have []string
+	for jobs := range got {
+		for _, j := range jobs {
+			have = append(have, j.Job.Task)
+		}
+		if len(have) == len(begun) {
+			stop()
+		}
+	}
+	require.ElementsMatch(t, begun, have)
+}
+
+func beginAt(t *testing.T, th *theatre, flow string, n int) (ids []string) {
+	version := th.publish(t, flow)
+	for range n {
+		ids = append(ids, th.begin(t, version, `{}`))
+	}
+	return ids
+}
+
+func drain[T any](c chan T) {
+	for len(c) > 0 {
+		<-c
+	}
+}
+
 // stuck is a store that does not give one task until it is to.
 type stuck struct {
 	persistence.Store

@@ -30,6 +30,7 @@ const (
 type (
 	offered   struct{ offers []engine.Offer }
 	lookAgain struct{ at int64 }
+	succeeded struct{} // a member has gone: what it had is others'
 )
 
 // offered gives jobs of other members' tasks to pollers that wait here. If none does, the next one finds them in the store.
@@ -103,6 +104,15 @@ func (q *queue) lookLater(at int64) {
 // lookAgain looks for jobs in the store as long as somebody waits for some.
 func (q *queue) lookAgain(m lookAgain) {
 	if m.at == q.lookAt && q.waiting.Len() > 0 && !q.closed && q.stale() {
+		q.learn()
+	}
+}
+
+// succeeded looks in the store at once. Of jobs that a member had which has gone there may have been word before it was known here that it
+// has: they were claimed of nobody, and left in the store.
+func (q *queue) succeeded() {
+	q.lookedAt, q.pages = 0, 0
+	if q.waiting.Len() > 0 && !q.closed && q.stale() {
 		q.learn()
 	}
 }

@@ -82,6 +82,7 @@ func (m *Member) Gone(incarnation string) {
 	m.gone[incarnation] = true
 	m.goneMu.Unlock()
 	m.tell(m.tasks, orphaned{incarnation})
+	m.tell(m.sessions, succeeded{})
 	if r := m.sharing(); r != nil {
 		r.Gone(incarnation)
 	}

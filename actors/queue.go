@@ -208,8 +208,8 @@ func (q *queue) refused(c actor.Context, a claimAnswered, offered *ref) {
 	case taken(a.Err) && offered != nil:
 		delete(q.tried, a.ref.key)
 		q.leaveInStore(offered)
-	case errors.Is(a.Err, errAway): // nobody was asked
-		q.shun(a.ref.key, now+awayFor)
+	case errors.Is(a.Err, errAway): // nobody was asked, and is until that is over
+		delete(q.tried, a.ref.key)
 	case taken(a.Err):
 		q.shun(a.ref.key, max(a.Held, now+triedFor))
 	default: // its actor crashed or is leaving, or nobody knows who has it; the job is still there

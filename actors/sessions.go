@@ -111,6 +111,8 @@ func (s *sessions) Receive(c actor.Context) {
 		s.carryOn(m)
 	case offered:
 		s.queue.offered(c, m)
+	case succeeded:
+		s.queue.succeeded()
 	case lookAgain:
 		s.queue.lookAgain(m)
 	case drain:

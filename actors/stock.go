@@ -104,7 +104,7 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 func (q *queue) stack(s *shelf, row *persistence.QueueRow) {
 	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 	task, at, err := flow.ParseJobID(row.JobID)
-	if err != nil || !q.untried(jobKey{task, at}) {
+	if err != nil || !q.untried(jobKey{task, at}) || q.m.abroad.shuns(task) {
 		return
 	}
 	r := q.refs[jobKey{task, at}]
