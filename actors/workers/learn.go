@@ -104,19 +104,27 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.byID[w.ID]
-	if gone && known != nil && known.joined.Load() <= w.JoinedAt { // else it has come again
-		r.changes.Add(1)
-		r.remove(known)
-	}
-	if gone {
+	switch {
+	case gone:
+		r.hearGone(w, known)
 		return
-	}
-	if known == nil || known.joined.Load() < w.JoinedAt {
+	case known == nil && r.struck.has(w.ID, w.JoinedAt): // it was told late
+		return
+	case known == nil || known.joined.Load() < w.JoinedAt:
 		r.changes.Add(1)
 	}
 	p := r.hear(w)
 	p.load.Store(int64(w.Load)) // clocks of members differ by a little: what is told just now is newer
 	p.heard.Store(true)
+}
+
+// hearGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is held.
+func (r *Registry) hearGone(w persistence.Worker, known *worker) {
+	r.changes.Add(1)
+	r.struck.note(w.ID, w.JoinedAt, r.opts.Now())
+	if known != nil && known.joined.Load() <= w.JoinedAt {
+		r.remove(known)
+	}
 }
 
 // hear takes up what is known elsewhere of a worker. The lock is held.

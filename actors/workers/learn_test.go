@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -90,6 +91,58 @@ func TestThatAWorkerWentElsewhereIsNotBelievedOfOneThatCameAgain(t *testing.T) {
 	w.JoinedAt = 1000
 	here.Hear(w, true)
 	require.Empty(t, list(t, here))
+}
+
+func TestWhatIsToldLateOfAWorkerBringsItNotBack(t *testing.T) {
+	w := persistence.Worker{ID: "w", URL: "queue", Type: "async", JoinedAt: 1000}
+	for name, went := range map[string]func(*workers.Registry){
+		"when it went here": func(r *workers.Registry) {
+			require.NoError(t, r.Register(t.Context(), w))
+			require.NoError(t, r.Deregister(t.Context(), "w"))
+		},
+		"when it went elsewhere":                        func(r *workers.Registry) { r.Hear(w, true) },
+		"when it went elsewhere and others did as well": func(r *workers.Registry) { r.Hear(w, true); r.Hear(persistence.Worker{ID: "v"}, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c clock
+			c.Store(1000)
+			r := open(t, newStore(t), workers.Options{Learn: time.Hour, Now: c.Load})
+			went(r)
+			c.pass(5 * time.Second)
+			r.Hear(w, false)
+			require.Empty(t, list(t, r))
+			again := w
+			again.JoinedAt = c.Load()
+			r.Hear(again, false)
+			require.Len(t, list(t, r), 1)
+		})
+	}
+}
+
+func TestARegistrationThatWaitsToBeToldHoldsUpNoOther(t *testing.T) {
+	const many = 65 // some of them take turns with each other
+	told, over := make(chan string, many), make(chan struct{})
+	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, gone bool) {
+		told <- w.ID
+		<-over
+	}})
+	registered := make(chan error, many)
+	for i := range many {
+		go func() {
+			registered <- r.Register(context.Background(), persistence.Worker{ID: fmt.Sprint(i), URL: "queue", Type: "async"})
+		}()
+	}
+	for range many {
+		select {
+		case <-told:
+		case <-time.After(patience):
+			require.FailNow(t, "a registration waits for another one")
+		}
+	}
+	close(over)
+	for range many {
+		require.NoError(t, <-registered)
+	}
 }
 
 func TestWhoMissesAWorkerIsToldWhatTheStoreSaysNow(t *testing.T) {

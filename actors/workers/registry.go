@@ -80,6 +80,7 @@ type Registry struct {
 
 	mu      sync.RWMutex
 	byID    map[string]*worker
+	struck  struck
 	ordered []*worker            // by first registration
 	push    map[string][]*worker // those to be called, by service, by first registration
 
@@ -155,6 +156,15 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	if err := r.check(ctx, &w); err != nil {
 		return err
 	}
+	if err := r.admit(ctx, &w); err != nil {
+		return err
+	}
+	r.opts.Tell(ctx, w, false)
+	return nil
+}
+
+// admit writes a registration down, and takes it up.
+func (r *Registry) admit(ctx context.Context, w *persistence.Worker) error {
 	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
 	w.RegisteredAt, w.JoinedAt = w.LastHeartbeat, w.LastHeartbeat
@@ -164,29 +174,37 @@ func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
 	} else if err := r.makeRoom(); err != nil {
 		return err
 	}
-	if err := r.store.PutWorker(ctx, w); err != nil {
+	if err := r.store.PutWorker(ctx, *w); err != nil {
 		return fmt.Errorf("store worker %q: %w", w.ID, err)
 	}
 	p.joined.Store(w.JoinedAt)
 	p.beat(w.LastHeartbeat, 0)
-	r.put(w, p)
-	r.opts.Tell(ctx, w, false)
+	r.put(*w, p)
 	return nil
 }
 
 // Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not registered.
 func (r *Registry) Deregister(ctx context.Context, id string) error {
-	defer r.takeTurn(id)()
-	if r.find(id) == nil && (!r.learnNow(ctx) || r.find(id) == nil) {
-		return unknown(id)
+	w, err := r.dismiss(ctx, id)
+	if err != nil {
+		return err
 	}
-	if err := r.store.DeleteWorker(ctx, id); err != nil {
-		return fmt.Errorf("delete worker %q: %w", id, err)
-	}
-	if w := r.strike(id); w != nil { // it may have been silent for so long that it is forgotten already
+	if w != nil { // it may have been silent for so long that it is forgotten already
 		r.opts.Tell(ctx, w.registration(), true)
 	}
 	return nil
+}
+
+// dismiss strikes a worker off, and tells which it was.
+func (r *Registry) dismiss(ctx context.Context, id string) (*worker, error) {
+	defer r.takeTurn(id)()
+	if r.find(id) == nil && (!r.learnNow(ctx) || r.find(id) == nil) {
+		return nil, unknown(id)
+	}
+	if err := r.store.DeleteWorker(ctx, id); err != nil {
+		return nil, fmt.Errorf("delete worker %q: %w", id, err)
+	}
+	return r.strike(id), nil
 }
 
 // strike removes a worker, if it is there.
@@ -195,6 +213,7 @@ func (r *Registry) strike(id string) *worker {
 	defer r.mu.Unlock()
 	w := r.byID[id]
 	if w != nil {
+		r.struck.note(id, w.joined.Load(), r.opts.Now())
 		r.remove(w)
 	}
 	return w
