@@ -51,7 +51,9 @@ func TestTheSettingsOfTheUnitAreRead(t *testing.T) {
 	}
 }
 
-func TestAMemberOfAClusterListensWhereItIsSaidToBeReached(t *testing.T) {
+// settingsOfAMember are the variables of a member of a cluster.
+func settingsOfAMember(t *testing.T) map[string]string {
+	t.Helper()
 	dropIn, err := os.ReadFile("../systemd/cluster.conf")
 	require.NoError(t, err)
 	settings := map[string]string{}
@@ -67,6 +69,18 @@ func TestAMemberOfAClusterListensWhereItIsSaidToBeReached(t *testing.T) {
 	file, err := os.ReadFile("../systemd/troupe.env")
 	require.NoError(t, err)
 	read(string(file), "") // a file of the environment wins over what the unit says
+	return settings
+}
+
+func TestACertificateThatIsRenewedIsSeenByTheService(t *testing.T) {
+	settings := settingsOfAMember(t)
+	for _, name := range []string{"TROUPE_TLS_CERT", "TROUPE_TLS_KEY", "TROUPE_CA"} {
+		require.True(t, filepath.IsAbs(settings[name]), "%s=%s: what is a credential (%%d) is copied when the service starts, and not again", name, settings[name])
+	}
+}
+
+func TestAMemberOfAClusterListensWhereItIsSaidToBeReached(t *testing.T) {
+	settings := settingsOfAMember(t)
 	require.Equal(t, ":8070", settings["TROUPE_LISTEN"])
 	require.Equal(t, "https://%H:8070", settings["TROUPE_ADVERTISE"])
 	require.NotEmpty(t, settings["TROUPE_TLS_CERT"])
