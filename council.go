@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// council answers what those who operate a cluster ask. It asks the store, which has the last word, so every member
-// answers the same.
+// council answers what those who operate a cluster ask. It asks the store for all of it, which has the last word, so every
+// member answers the same.
 type council struct {
 	name   string // of the cluster
 	me     string // incarnation of the member that answers
@@ -86,24 +86,26 @@ func (c *council) Shards(ctx context.Context, task string) (*wire.Shards, error)
 	if task != "" {
 		shards = []int{persistence.ShardOf(task)}
 	}
-	answer := &wire.Shards{Now: wire.Time{Time: v.Now}, Items: make([]wire.Shard, len(shards)), Moves: []wire.Move{}}
+	answer := &wire.Shards{Now: wire.Time{Time: v.Now}, Items: make([]wire.Shard, len(shards))}
 	for i, shard := range shards {
 		owner, _ := v.Member(v.Owner(shard))
 		answer.Items[i] = wire.Shard{Shard: shard, Owner: owner.Incarnation, Member: owner.Name, Active: tasks[shard].Active, Resting: tasks[shard].Resting}
 	}
-	if c.keeper != nil {
-		answer.Moves = moves(v, c.keeper.Moves())
+	portions, err := c.store.Moves(ctx)
+	if err != nil {
+		return nil, err
 	}
+	answer.Moves = moves(v, cluster.Moves(portions))
 	return answer, nil
 }
 
-func moves(v *cluster.View, seen []cluster.Move) []wire.Move {
+func moves(v *cluster.View, all []cluster.Move) []wire.Move {
 	named := func(incarnation string) wire.MemberName {
 		m, _ := v.Member(incarnation)
 		return wire.MemberName{Incarnation: incarnation, Name: m.Name}
 	}
-	told := make([]wire.Move, len(seen))
-	for i, m := range seen {
+	told := make([]wire.Move, len(all))
+	for i, m := range all {
 		told[i] = wire.Move{At: wire.Time{Time: m.At}, Shards: m.Shards, To: named(m.To)}
 		if m.From != "" {
 			from := named(m.From)

@@ -55,7 +55,6 @@ type Keeper struct {
 	ended  chan struct{}
 	work   host.Group
 	view   atomic.Pointer[View]
-	moves  moves
 	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
 
 	metrics *keeperMetrics
@@ -198,7 +197,6 @@ func (k *Keeper) publish(v *View) {
 	defer k.mu.Unlock()
 	before := k.view.Load()
 	k.told = k.looked
-	k.moves.add(v, before.Generation == 0)
 	k.view.Store(v)
 	if v.Generation != before.Generation {
 		close(k.newer)
@@ -276,9 +274,6 @@ func (k *Keeper) viewAge() time.Duration {
 	defer k.mu.Unlock()
 	return k.cfg.Host.Now().Sub(k.told)
 }
-
-// Moves are those of the last ten minutes that the keeper saw, in order of time; no more than 1,000.
-func (k *Keeper) Moves() []Move { return k.moves.list() }
 
 // Changed is closed when there is a view of another generation than that: a later one, unless the store was put back.
 func (k *Keeper) Changed(generation int64) <-chan struct{} {

@@ -35,6 +35,10 @@ type Members interface {
 	// Fence ends an incarnation whose lease has run out by the store's clock (MemberRow.Over): once it is answered nothing of that one
 	// lands any more, and nobody owns its shards. False: its lease runs. One that has ended already is true.
 	Fence(ctx context.Context, incarnation string) (bool, error)
+	// Moves tells, in order of time, which shards changed hands not longer than Remembered ago, those together that were claimed at once
+	// and had been one member's; no more than the last MostMoves. Whoever had a shard and claims it back has not moved it. On a store that
+	// is Locked there are none.
+	Moves(ctx context.Context) ([]Move, error)
 	// Secret is a random text that all who open the store are told, and that never changes: who asks first has it made.
 	Secret(ctx context.Context) (string, error)
 	// Locked says that nobody else can open what the store is kept in as long as this one is open. Then
@@ -44,6 +48,16 @@ type Members interface {
 
 // Remembered is how long members are told of that have gone.
 const Remembered = 10 * time.Minute
+
+// MostMoves is how many moves are told at once.
+const MostMoves = 10_000
+
+// Move says that shards changed hands.
+type Move struct {
+	At       int64  // by the store's clock
+	From, To string // incarnations; From "" = nobody had them before
+	Shards   int
+}
 
 // Joining is what a member says of itself.
 type Joining struct {

@@ -29,7 +29,7 @@ type Member struct {
 type Shards struct {
 	Now   Time    `json:"now" doc:"the store's time"`
 	Items []Shard `json:"items" doc:"never null"`
-	Moves []Move  `json:"moves" doc:"of the last ten minutes, as the member saw them that answers, in order of time; at most 1000; never null"`
+	Moves []Move  `json:"moves" doc:"of the last ten minutes, in order of time; at most 1000; never null"`
 }
 
 // Shard is one of the 1024 parts that tasks are divided into.
@@ -45,7 +45,7 @@ type Shard struct {
 type Move struct {
 	At     Time        `json:"at" doc:"when it began"`
 	Shards int         `json:"shards" doc:"how many"`
-	From   *MemberName `json:"from,omitempty" doc:"who had them before; absent when nobody had them since the member that answers began to look"`
+	From   *MemberName `json:"from,omitempty" doc:"who had them before; absent when nobody had"`
 	To     MemberName  `json:"to"`
 }
 

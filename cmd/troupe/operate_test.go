@@ -88,6 +88,11 @@ func TestAClusterIsLookedAtAndAMemberDrained(t *testing.T) {
 	moved := call(t, "cluster", "shards", "--server", servers[0]).stdout
 	require.Regexp(t, `MEMBER +SHARDS +ACTIVE +RESTING`, moved)
 	require.Regexp(t, `MOVED +SHARDS +FROM +TO`, moved)
+	moves := told[wire.Shards](t, "cluster", "shards", "--server", servers[0]).Moves
+	require.Nil(t, moves[0].From, "the first member had all shards, and nobody before it")
+	for _, server := range servers[1:] {
+		require.Equal(t, moves, told[wire.Shards](t, "cluster", "shards", "--server", server).Moves, "also those of before it joined")
+	}
 
 	stranger := call(t, "cluster", "drain", "d", "--server", servers[0])
 	require.Equal(t, 1, stranger.code)

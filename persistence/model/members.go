@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -108,7 +110,7 @@ func (s *store) end(m *persistence.MemberRow) {
 	m.FencedAt = s.now()
 	for shard, owner := range s.owners {
 		if owner == m.Incarnation {
-			s.owners[shard] = ""
+			s.owners[shard], s.had[shard] = "", owner
 		}
 	}
 	s.changed()
@@ -151,6 +153,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 		return nil, persistence.ErrFenced
 	}
 	var owned []int
+	s.note(shards, incarnation)
 	if s.pass(shards, "", incarnation) {
 		s.generation++
 	}
@@ -180,9 +183,39 @@ func (s *store) pass(shards []int, from, to string) (some bool) {
 	for _, shard := range shards {
 		if s.owners[shard] == from {
 			s.owners[shard], some = to, true
+			s.had[shard] = cmp.Or(from, s.had[shard])
 		}
 	}
 	return some
+}
+
+// note keeps what moves when a member claims shards.
+func (s *store) note(shards []int, taker string) {
+	counts := map[string]int{}
+	for _, shard := range shards {
+		if s.owners[shard] == "" && s.had[shard] != taker {
+			counts[s.had[shard]]++
+		}
+	}
+	for _, giver := range slices.Sorted(maps.Keys(counts)) {
+		s.moves = append(s.moves, persistence.Move{At: s.now(), From: giver, To: taker, Shards: counts[giver]})
+	}
+	s.moves = s.latest()
+}
+
+// latest are the moves that are still told.
+func (s *store) latest() []persistence.Move {
+	told := slices.DeleteFunc(slices.Clone(s.moves), func(m persistence.Move) bool { return m.At <= s.now()-persistence.Remembered.Milliseconds() })
+	return told[max(0, len(told)-persistence.MostMoves):]
+}
+
+func (s *store) Moves(ctx context.Context) ([]persistence.Move, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return s.latest(), nil
 }
 
 // Secret is easily guessed: nobody else reaches a model.

@@ -28,6 +28,8 @@ type store struct {
 	members    []*persistence.MemberRow // in order of joining
 	seals      []string                 // of the members
 	owners     [persistence.Shards]string
+	had        [persistence.Shards]string // who owned each last
+	moves      []persistence.Move
 	tasks      map[string]*task
 	logs       map[string]*log
 	permits    *Permits

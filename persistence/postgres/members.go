@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -117,7 +118,7 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 
 // ended is what a statement does with the member that its part gone has ended.
 const ended = `,
-		freed AS (UPDATE shards SET owner = '' FROM gone WHERE owner = gone.incarnation)
+		freed AS (UPDATE shards SET owner = '', had = owner FROM gone WHERE owner = gone.incarnation)
 		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
 
 // Leave waits for batches of the member that are under way. It has the connection of the lease, which it ends.
@@ -186,8 +187,10 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	})
 	batch.Queue(lockCluster)
 	batch.Queue(`WITH taken AS (UPDATE shards SET owner = $1 WHERE shard = ANY($2) AND owner = ''
-			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING shard)
-		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards)
+			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING had),
+		noted AS (INSERT INTO moves (at, giver, taker, shards) SELECT `+now+`, had, $1, count(*) FROM taken WHERE had <> $1 GROUP BY had ORDER BY had),
+		forgotten AS (DELETE FROM moves WHERE at <= `+now+` - $3::bigint)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards, persistence.Remembered.Milliseconds())
 	batch.Queue("SELECT shard FROM shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard", incarnation, shards).Query(func(rows pgx.Rows) (err error) {
 		owned, err = pgx.CollectRows(rows, pgx.RowTo[int])
 		return err
@@ -209,9 +212,22 @@ func (s *store) Release(ctx context.Context, incarnation string, shards []int) e
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
-	batch.Queue(`WITH given AS (UPDATE shards SET owner = '' WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
+	batch.Queue(`WITH given AS (UPDATE shards SET owner = '', had = owner WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards)
 	return wrap("release shards", s.keeper.inOne(ctx, &batch))
+}
+
+func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error) {
+	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT at, giver, taker, shards FROM moves WHERE at > "+now+" - $1::bigint ORDER BY n DESC LIMIT $2",
+			persistence.Remembered.Milliseconds(), persistence.MostMoves)
+		if err == nil {
+			moves, err = pgx.CollectRows(rows, pgx.RowToStructByPos[persistence.Move])
+		}
+		return err
+	})
+	slices.Reverse(moves)
+	return moves, wrap("read what has moved", err)
 }
 
 // Secret makes one that is kept only if there is none.

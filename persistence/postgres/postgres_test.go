@@ -70,6 +70,6 @@ func empty(t testing.TB, dsn string) {
 	_, err := connect(t, dsn).Exec(t.Context(), `DO $$ DECLARE name text; BEGIN
 		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('goose_db_version', 'cluster', 'shards')
 		LOOP EXECUTE 'DELETE FROM ' || quote_ident(name); END LOOP; END $$;
-		UPDATE cluster SET name = NULL, format = 0; UPDATE shards SET owner = '' WHERE owner <> ''`)
+		UPDATE cluster SET name = NULL, format = 0; UPDATE shards SET owner = '', had = '' WHERE owner <> '' OR had <> ''`)
 	require.NoError(t, err)
 }

@@ -210,6 +210,9 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 // Release: nobody else could claim them.
 func (s *store) Release(context.Context, string, []int) error { return nil }
 
+// Moves: there is nobody to move them to.
+func (s *store) Moves(context.Context) ([]persistence.Move, error) { return nil, nil }
+
 // Secret makes one that is kept only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
 	err = s.write(ctx, "read the secret of the cluster", func(t tx) error {

@@ -159,6 +159,35 @@ var many = []behavior{
 		require.Equal(w, []string{w.me, "", other, w.me, "", "", w.me}, []string{c.Owners[0], c.Owners[1], c.Owners[4], c.Owners[5], c.Owners[6], c.Owners[7], c.Owners[1023]})
 		require.Equal(w, []int{6}, w.claim(w.me, 4, 6))
 	}},
+	{"what changes hands is told, by whom and to whom", func(w *world) {
+		other := w.join("other", time.Hour)
+		w.claim(w.me, 1, 2, 3, 4)
+		w.claim(other, 5)
+		require.NoError(w, w.Release(w.ctx(), w.me, []int{1, 2, 3}))
+		w.claim(w.me, 3) // it takes back what nobody wanted
+		require.NoError(w, w.Release(w.ctx(), other, []int{5}))
+		third := w.join("third", time.Hour)
+		w.claim(third, 1, 2, 5, 6)
+		require.NoError(w, w.Leave(w.ctx(), third))
+		w.claim(other, 1, 4)
+		old := w.join("old", time.Hour)
+		w.claim(old, 2)
+		w.expire(old)
+		w.fence(old)
+		w.claim(w.me, 2)
+		var told []persistence.Move
+		at := int64(0)
+		for _, m := range got[persistence.Move](w)(w.Moves(w.ctx())) {
+			require.GreaterOrEqual(w, m.At, at)
+			at, m.At = m.At, 0
+			told = append(told, m)
+		}
+		givers := []persistence.Move{{From: "", To: third, Shards: 1}, {From: w.me, To: third, Shards: 2}, {From: other, To: third, Shards: 1}}
+		require.Len(w, told, 8)
+		require.Equal(w, []persistence.Move{{To: w.me, Shards: 4}, {To: other, Shards: 1}}, told[:2])
+		require.ElementsMatch(w, givers, told[2:5])
+		require.Equal(w, []persistence.Move{{From: third, To: other, Shards: 1}, {From: third, To: old, Shards: 1}, {From: old, To: w.me, Shards: 1}}, told[5:])
+	}},
 	{"of two that claim at once one gets each shard", func(w *world) {
 		members := []string{w.me, w.join("b", time.Hour), w.join("c", time.Hour)}
 		owned := make([][]int, len(members))

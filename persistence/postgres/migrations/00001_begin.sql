@@ -36,9 +36,18 @@ CREATE TABLE leases (
 
 CREATE TABLE shards (
 	shard smallint PRIMARY KEY,
-	owner text COLLATE "C" NOT NULL DEFAULT '' -- an incarnation; '' = nobody
+	owner text COLLATE "C" NOT NULL DEFAULT '', -- an incarnation; '' = nobody
+	had   text COLLATE "C" NOT NULL DEFAULT '' -- who owned it last, while nobody does
 ) WITH (fillfactor = 40);
 INSERT INTO shards (shard) SELECT generate_series(0, 1023);
+
+CREATE TABLE moves ( -- of the last minutes
+	n      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at     bigint NOT NULL,
+	giver  text   NOT NULL, -- '' = nobody
+	taker  text   NOT NULL,
+	shards smallint NOT NULL
+);
 
 CREATE TABLE flows (
 	n           bigint GENERATED ALWAYS AS IDENTITY, -- order of insertion
