@@ -221,10 +221,10 @@ func (l *line) Alive() (all []string) {
 	return all
 }
 
-func (l *line) Stir(keys []string) {
-	for _, key := range keys {
+func (l *line) Stir(keys engine.Keys) {
+	for _, key := range keys.Names {
 		if th := l.circuit.at(persistence.ShardOf(key)); th != nil && !l.mute {
-			th.Stirred([]string{key})
+			th.Stirred(engine.Keys{Names: []string{key}, Anew: keys.Anew})
 		}
 	}
 }

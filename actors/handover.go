@@ -113,14 +113,14 @@ func (t *tasks) heldUp(m heldUp) {
 }
 
 // elsewhere is for what has come for a task of another member: who waits is told, and what jobs have reported, or a
-// poller gives back, or who is given a key, is brought there. Whatever else the new owner does by itself.
+// poller gives back, is brought there. Whatever else the new owner does by itself.
 func (t *tasks) elsewhere(message any) {
 	cmd, ok := message.(*command)
 	switch {
 	case !ok:
 	case cmd.reply != nil:
 		cmd.answer(answer{err: errMoved(cmd.task)})
-	case cmd.landed() || isGiveBack(cmd) || aboutPermit(cmd.cmd):
+	case cmd.landed() || isGiveBack(cmd):
 		t.m.envoy.send(cmd.task, cmd.cmd)
 	}
 }

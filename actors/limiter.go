@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -22,7 +23,7 @@ type limiter struct {
 	line    []string        // those of them that nobody is at, in the order in which somebody asked
 	taken   map[string]bool // keys that are being decided about
 	running int
-	abroad  map[string]bool // keys of others, who have yet to be told
+	abroad  map[string]bool // keys of others, who have yet to be told; true as in open
 	telling bool
 	later   map[string]int64 // keys whose rates have room again at a time
 
@@ -51,7 +52,7 @@ func (l *limiter) stir(key string, anew bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.abroad[key] = true
+	l.abroad[key] = l.abroad[key] || anew
 	if !l.telling {
 		l.telling = true
 		l.m.background(l.tellOthers)
@@ -61,18 +62,20 @@ func (l *limiter) stir(key string, anew bool) {
 // tellOthers tells the owners of keys, those together that came together.
 func (l *limiter) tellOthers() {
 	l.mu.Lock()
-	keys := slices.Sorted(maps.Keys(l.abroad))
-	clear(l.abroad)
-	l.telling = false
+	abroad := l.abroad
+	l.abroad, l.telling = map[string]bool{}, false
 	l.mu.Unlock()
-	keys = slices.DeleteFunc(keys, func(key string) bool { // it is the member's by now
-		owns := l.m.owned.owns(key)
-		if owns {
-			l.look(key, false)
+	said := map[bool]*engine.Keys{false: {}, true: {Anew: true}}
+	for _, key := range slices.Sorted(maps.Keys(abroad)) {
+		anew := abroad[key]
+		if l.m.owned.owns(key) { // it is the member's by now
+			l.look(key, anew)
+			continue
 		}
-		return owns
-	})
-	l.m.cfg.Others.Stir(keys)
+		said[anew].Names = append(said[anew].Names, key)
+	}
+	l.m.cfg.Others.Stir(*said[false])
+	l.m.cfg.Others.Stir(*said[true])
 }
 
 // look has a key decided about.
@@ -108,11 +111,12 @@ func (l *limiter) run() {
 	}
 }
 
-// take takes the key that nobody is at for which somebody asked first: one that is asked for all the time keeps no other waiting.
+// take takes the key that nobody is at for which somebody asked first: one that is asked for all the time keeps no other waiting. A member
+// that goes leaves them to the next owners.
 func (l *limiter) take() (q persistence.PermitQuestion, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.line) == 0 {
+	if len(l.line) == 0 || l.m.stopping.Load() {
 		l.running--
 		return q, false
 	}
@@ -122,6 +126,13 @@ func (l *limiter) take() (q persistence.PermitQuestion, ok bool) {
 	delete(l.open, q.Key)
 	l.taken[q.Key] = true
 	return q, true
+}
+
+// quiet says whether nothing is being decided.
+func (l *limiter) quiet() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running == 0
 }
 
 // ruled lets others be at a key again.
@@ -181,7 +192,22 @@ func (l *limiter) send(row *persistence.PermitRow, cmd func(flow.Address) flow.C
 		l.m.log.Error("the holder of a key has no name that means anything", "task", row.Task, "error", err)
 		return
 	}
-	l.m.tell(l.m.tasks, &command{task: row.Task, cmd: cmd(a)})
+	o := engine.Order{Task: row.Task, Command: cmd(a)}
+	l.m.tell(l.m.tasks, &command{task: o.Task, cmd: o.Command, reply: func(a answer) {
+		if !taken(a.err) {
+			l.sendOn(o, row.Key)
+		}
+	}})
+}
+
+// sendOn has a task hear all the same which has not taken what it was told, because it has crashed, or is not here any more: the envoy finds it
+// wherever it is. Of a member alone the store repeats it.
+func (l *limiter) sendOn(o engine.Order, key string) {
+	if l.m.cfg.Others == nil {
+		l.lookLater(key, l.m.now()+persistence.PermitToldMS)
+		return
+	}
+	l.m.envoy.add(o)
 }
 
 // lookLater looks at a key when its rate has room again.
@@ -268,9 +294,9 @@ func (l *limiter) forget() {
 }
 
 // Stirred says that something has changed about keys of this member's shards.
-func (m *Member) Stirred(keys []string) {
-	for _, key := range keys {
-		m.limiter.look(key, false)
+func (m *Member) Stirred(keys engine.Keys) {
+	for _, key := range keys.Names {
+		m.limiter.look(key, keys.Anew)
 	}
 }
 

@@ -434,12 +434,14 @@ func (s *tally) of(key string) int {
 	return s.ruled[key]
 }
 
+func named(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
+
 // probe has a member decide about another key some times, one after the other: what is decided without end shows.
 func (s *tally) probe(t *testing.T, th *theatre, times int) {
 	t.Helper()
 	for range times {
 		before := s.of("probe")
-		th.Stirred([]string{"probe"})
+		th.Stirred(named("probe"))
 		require.Eventually(t, func() bool { return s.of("probe") > before }, patience, time.Millisecond)
 	}
 }
@@ -478,7 +480,7 @@ func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
 	store.probe(t, owner, 1)
 	before := store.of("jobs:crm")
 	store.leap(persistence.PermitToldMS * time.Millisecond)
-	owner.Stirred([]string{"jobs:crm"})
+	owner.Stirred(named("jobs:crm"))
 	store.probe(t, owner, 100)
 	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
 	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
@@ -513,14 +515,14 @@ func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
 	}
 	var once sync.Once
 	store.again = func(key string) {
-		once.Do(func() { th.Stirred(keys) })
+		once.Do(func() { th.Stirred(named(keys...)) })
 		select {
 		case <-store.done:
 		default:
-			th.Stirred([]string{key})
+			th.Stirred(named(key))
 		}
 	}
-	th.Stirred(keys[:1])
+	th.Stirred(named(keys[0]))
 	<-store.done
 	for _, key := range keys {
 		require.GreaterOrEqual(t, store.of(key), 100/4, key) // each comes once in a round of 40; rulers at work overtake each other

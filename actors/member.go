@@ -288,7 +288,7 @@ func (m *Member) Stop(ctx context.Context) error {
 	defer cancel()
 	m.wait(resting, rested)
 	m.wait(resting, dropped)
-	for !m.envoy.empty() && resting.Err() == nil && m.pause(restAgain) {
+	for !(m.limiter.quiet() && m.envoy.empty()) && resting.Err() == nil && m.pause(restAgain) {
 	}
 	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself

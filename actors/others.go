@@ -24,7 +24,7 @@ type Others interface {
 	// Alive are the incarnations of the other members that live.
 	Alive() []string
 	// Stir tells the owners of keys that something has changed about them. It may get lost.
-	Stir(keys []string)
+	Stir(keys engine.Keys)
 	// Wanted tells the members on which pollers wait that there are jobs which nobody here has waited for. It may get lost.
 	Wanted(jobs []engine.Offer)
 }

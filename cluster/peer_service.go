@@ -33,7 +33,7 @@ const mostAsked = 100_000
 type Answerer interface {
 	engine.Engine
 	// Stirred tells of keys about which something has changed.
-	Stirred(keys []string)
+	Stirred(keys engine.Keys)
 	// Carry has the member carry out jobs of others' tasks, or let go of some.
 	Carry(ctx context.Context, errands engine.Errands) error
 	// Credited tells for which jobs another member has attached workers.

@@ -29,7 +29,7 @@ type actorless struct {
 	after   func()
 	errands engine.Errands
 	credits []engine.Credits
-	stirred []string
+	stirred []engine.Keys
 	offered []engine.Offer
 	heard   []engine.News
 }
@@ -205,8 +205,8 @@ func (m *actorless) Heard(news engine.News) {
 	m.with(func() { m.heard = append(m.heard, news) })
 }
 
-func (m *actorless) Stirred(keys []string) {
-	m.with(func() { m.stirred = append(m.stirred, keys...) })
+func (m *actorless) Stirred(keys engine.Keys) {
+	m.with(func() { m.stirred = append(m.stirred, keys) })
 }
 
 func (m *actorless) Offered(jobs []engine.Offer) {

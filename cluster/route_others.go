@@ -79,13 +79,13 @@ func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errand
 }
 
 // Stir tells the owners of keys that something has changed about them; best effort, it never blocks. A key is where a task of its name would be.
-func (o Others) Stir(keys []string) {
+func (o Others) Stir(keys engine.Keys) {
 	p := o.r.place.Load()
 	if p == nil {
 		return
 	}
 	there := map[string]*stirred{}
-	for _, key := range keys {
+	for _, key := range keys.Names {
 		to, isHere, nobody := p.owner(key)
 		switch {
 		case isHere, nobody != nil: // whoever gets it looks for himself
@@ -98,8 +98,7 @@ func (o Others) Stir(keys []string) {
 	for _, incarnation := range slices.Sorted(maps.Keys(there)) {
 		at := there[incarnation]
 		for part := range slices.Chunk(at.keys, mostOrders) {
-			keys := engine.Keys(part)
-			o.r.cfg.Peers.Tell(at.to, &keys)
+			o.r.cfg.Peers.Tell(at.to, &engine.Keys{Names: part, Anew: keys.Anew})
 		}
 	}
 }

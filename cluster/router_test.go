@@ -298,9 +298,9 @@ func TestOthersAreToldOfJobs(t *testing.T) {
 	}
 	b := s.members["b"]
 	key := s.taskOf("b")
-	others.Stir([]string{s.taskOf("a"), key, s.taskOf("c")})
+	others.Stir(engine.Keys{Names: []string{s.taskOf("a"), key, s.taskOf("c")}, Anew: true})
 	eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.stirred) == 1 })
-	require.Equal(t, []string{key}, b.stirred, "a key is where a task of its name would be")
+	require.Equal(t, []engine.Keys{{Names: []string{key}, Anew: true}}, b.stirred, "a key is where a task of its name would be")
 	require.Empty(t, s.members["a"].offered)
 	require.Empty(t, s.members["a"].credits)
 }

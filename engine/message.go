@@ -205,7 +205,10 @@ func codeOffer(c *codec.Codec, o *Offer) {
 	c.Int(&o.Size)
 }
 
-func (k *Keys) code(c *codec.Codec) { codec.List(c, (*[]string)(k), codec.Text[string]) }
+func (k *Keys) code(c *codec.Codec) {
+	codec.List(c, &k.Names, codec.Text[string])
+	c.Bool(&k.Anew)
+}
 
 func (n *News) code(c *codec.Codec) {
 	codec.List(c, &n.Flows, codec.Text[string])

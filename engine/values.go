@@ -153,7 +153,10 @@ type Offer struct {
 type Offers []Offer
 
 // Keys tell another member that something has changed about them: somebody asks for one, or lets go.
-type Keys []string
+type Keys struct {
+	Names []string
+	Anew  bool // nobody knows who has heard what was decided about them
+}
 
 // News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note.
 type News struct {

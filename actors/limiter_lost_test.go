@@ -1,0 +1,99 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// mum is a store of whose decisions nobody hears for a while. Keys are not found there: what nobody tells is not noticed.
+type mum struct {
+	*tally
+	silent atomic.Bool
+	asked  chan struct{} // told of a decision that is answered when answer is closed; nil = all are answered at once
+	answer chan struct{}
+}
+
+func (s *mum) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	r, err := s.tally.Rule(ctx, incarnation, q)
+	if s.asked != nil {
+		s.asked <- struct{}{}
+		<-s.answer
+	}
+	if s.silent.Load() {
+		return persistence.Ruling{}, err
+	}
+	return r, err
+}
+
+func (s *mum) OpenKeys(context.Context, persistence.ShardSet, string, int) ([]string, error) {
+	return nil, nil
+}
+
+// state is how far a task is with its one permit; -1 = it has none.
+func (s *mum) state(t *testing.T, task string) persistence.PermitState {
+	rows, err := s.PermitsOf(t.Context(), task)
+	require.NoError(t, err)
+	if len(rows) == 0 {
+		return -1
+	}
+	return rows[0].State
+}
+
+const ofOneKey = "start: a\nnodes: {a: {func: f, concurrency: {name: crm, limit: 1}}}\n"
+
+func TestATaskThatIsLoadedAgainHearsOfTheKeyThatItWasGivenWithoutWord(t *testing.T) {
+	store := &mum{tally: newTally()}
+	c, g := newCircuit(store), newGauge()
+	var crash atomic.Bool
+	cfg := gauged(g)
+	cfg.Host.Clock = lazy{}
+	cfg.Host.Probe = func(kind string, message any) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && crash.Swap(false) {
+			panic("a planted crash")
+		}
+	}
+	keys, tasks := c.join(t, cfg), c.join(t, cfg)
+	shard := persistence.ShardOf("jobs:crm")
+	c.give(keys, shard)
+	c.give(tasks, slices.DeleteFunc(persistence.AllShards(), func(s int) bool { return s == shard })...)
+	store.silent.Store(true)
+	id := c.beginAny(t, keys.publish(t, ofOneKey), `{}`)
+	require.NotEqual(t, shard, persistence.ShardOf(id))
+	require.Eventually(t, func() bool { return store.state(t, id) == persistence.PermitGiven }, patience, time.Millisecond)
+	store.probe(t, keys, 1) // the silent decision has been heard of
+	store.silent.Store(false)
+	crash.Store(true)
+	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(tasks.Do(t.Context(), id, note, "")))
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
+
+func TestAMemberThatGoesTellsOfTheKeysThatItHasGiven(t *testing.T) {
+	store := &mum{tally: newTally(), asked: make(chan struct{}, 100), answer: make(chan struct{})}
+	c, g := newCircuit(store), newGauge()
+	cfg := gauged(g)
+	cfg.Host.Clock = lazy{}
+	goes, stays := c.join(t, cfg), c.join(t, cfg)
+	c.give(goes, persistence.AllShards()...)
+	id := c.beginAny(t, goes.publish(t, ofOneKey), `{}`)
+	<-store.asked
+	require.Equal(t, persistence.PermitGiven, store.state(t, id))
+	stopped := make(chan error, 1)
+	go func() { stopped <- goes.Stop(context.WithoutCancel(t.Context())) }()
+	require.Eventually(t, func() bool { return goes.Stats().Actors["task"] == 0 }, patience, time.Millisecond)
+	c.leave(goes)
+	c.give(stays, persistence.AllShards()...)
+	close(store.answer)
+	require.NoError(t, <-stopped)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
