@@ -318,12 +318,22 @@ func (t *task) addPermits(c *persistence.Commit, e flow.Effect) {
 	}
 }
 
-// asksAnew says that whoever has asked for keys does not know whether they were given.
-func (m *Member) asksAnew(owed []flow.Effect) {
-	for _, e := range owed {
+// asksOf takes what is asked of keys out of effects.
+func asksOf(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
+	for _, e := range effects {
 		if ask, ok := e.(flow.Ask); ok {
-			m.limiter.stir(ask.Key, true)
+			asks = append(asks, ask)
+			continue
 		}
+		others = append(others, e)
+	}
+	return asks, others
+}
+
+// asksAnew says that whoever has asked for keys does not know whether they were given.
+func (m *Member) asksAnew(asks []flow.Ask) {
+	for _, ask := range asks {
+		m.limiter.stir(ask.Key, true)
 	}
 }
 

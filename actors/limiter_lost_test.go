@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -96,4 +98,51 @@ func TestAMemberThatGoesTellsOfTheKeysThatItHasGiven(t *testing.T) {
 	close(store.answer)
 	require.NoError(t, <-stopped)
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
+
+func TestATaskThatWakesUpHasNothingDecidedAboutTheKeysItWaitsFor(t *testing.T) {
+	const units, wakes = 300, 10
+	store := newTally()
+	th := start(t, actors.Config{Store: store, IdleAfter: 30 * time.Millisecond, Host: actors.Host{Clock: lazy{}}})
+	items := make([]string, units)
+	for i := range items {
+		items[i] = fmt.Sprint(i)
+	}
+	version := th.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, exec_type: queue, service: nobody, prep: {input_key: $params.list}, concurrency: {key: $item, limit: 1}}}\n")
+	params := `{"list":[` + strings.Join(items, ",") + `]}`
+	first := th.begin(t, version, params)
+	require.Eventually(t, func() bool { return store.held(t, first) == units }, patience, 5*time.Millisecond)
+	second := th.begin(t, version, params)
+	rests := func() bool { return th.Stats().Actors["task"] == 0 }
+	require.Eventually(t, func() bool { return rests() && store.all() >= 2*units }, patience, 5*time.Millisecond)
+	before := store.all()
+	for i := range wakes {
+		require.NoError(t, th.Do(t.Context(), second, flow.Signal{Key: "k", Value: json.RawMessage(fmt.Sprint(i))}, ""))
+		require.Eventually(t, rests, patience, 5*time.Millisecond)
+	}
+	require.LessOrEqual(t, store.all()-before, 50)
+	require.NoError(t, th.Cancel(t.Context(), first, flow.Cancel{}))
+	require.Eventually(t, func() bool { return store.held(t, second) == units }, patience, 5*time.Millisecond)
+}
+
+// held counts the keys that a task has.
+func (s *tally) held(t *testing.T, task string) (n int) {
+	rows, err := s.PermitsOf(t.Context(), task)
+	require.NoError(t, err)
+	for _, row := range rows {
+		if row.State == persistence.PermitHeld {
+			n++
+		}
+	}
+	return n
+}
+
+// all counts the decisions about all keys.
+func (s *tally) all() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ruled := range s.ruled {
+		n += ruled
+	}
+	return n
 }

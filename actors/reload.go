@@ -49,8 +49,11 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	}
 	owed := t.unreported(flow.OutstandingTo(t.state, t.m.incarnation))
 	c.Send(t.m.sessions, only{task: t.id, owed: owed})
+	asks, owed := asksOf(owed)
 	t.perform(c, owed)
-	t.m.asksAnew(owed)
+	if !l.resting || t.crashes > 0 { // else it is known who has asked
+		t.m.asksAnew(asks)
+	}
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
 	}
