@@ -190,6 +190,9 @@ func (b *PermitBook) Decide() PermitVerdict {
 	if n := min(cancels-b.Evicted, len(b.Running)); n > 0 {
 		v.Evicted = b.Running[:n]
 	}
+	if held > b.Held && cancels > b.Evicted+len(v.Evicted) {
+		v.More = true // of those who have been given it just now some make room
+	}
 	v.State.Begun = begun.text()
 	v.IdleAt = max(v.IdleAt, begun.over())
 	return v

@@ -130,3 +130,19 @@ func TestNobodyStarvesAndNobodyIsOverLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain: only who has a key can make room.
+func TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain(t *testing.T) {
+	row := func(holder, full string) PermitRow { return PermitRow{Holder: holder, Key: "k", Limit: 1, Full: full} }
+	b := &PermitBook{Waiting: []PermitRow{row("old", ""), row("new", fullCancel)}}
+	v := b.Decide()
+	require.Len(t, v.Given, 1)
+	require.Empty(t, v.Evicted)
+	require.True(t, v.More, "the one who was given it has to make room at once")
+	b = &PermitBook{Held: 1, Waiting: []PermitRow{row("new", fullCancel)}, Running: []PermitRow{row("old", "")}}
+	v = b.Decide()
+	require.Len(t, v.Evicted, 1)
+	require.False(t, v.More)
+	b = &PermitBook{Held: 1, Evicted: 1, Waiting: []PermitRow{row("new", fullCancel)}}
+	require.False(t, b.Decide().More, "he is on his way")
+}
