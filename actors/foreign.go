@@ -103,7 +103,11 @@ func (q *queue) lookLater(at int64) {
 
 // lookAgain looks for jobs in the store as long as somebody waits for some.
 func (q *queue) lookAgain(m lookAgain) {
-	if m.at == q.lookAt && q.waiting.Len() > 0 && !q.closed && q.stale() {
+	if m.at != q.lookAt {
+		return
+	}
+	q.lookAt = 0 // by the store's time it may not be that late yet
+	if q.waiting.Len() > 0 && !q.closed && q.stale() {
 		q.learn()
 	}
 }

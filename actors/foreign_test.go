@@ -66,6 +66,25 @@ func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
 	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
 
+// hasty is a clock that calls too early, by the time that it tells.
+type hasty struct{ quick }
+
+func (h hasty) AfterFunc(d time.Duration, f func()) func() bool { return h.quick.AfterFunc(d*9/10, f) }
+
+func TestAPollerFindsJobsOfOthersThoughItsMemberIsCalledTooEarly(t *testing.T) {
+	clock := hasty{quick{time.Now()}}
+	c := newCircuit(model.New(model.Options{Now: clock.Now}))
+	cfg := actors.Config{Host: actors.Host{Clock: clock}}
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	c.lines[a].mute = true
+	b := c.join(t, cfg)
+	version := a.publish(t, queueOf("x"))
+	require.Empty(t, b.poll(t, 0, 1, "x"))
+	a.begin(t, version, `{}`)
+	require.Len(t, b.poll(t, 100*patience, 1, "x"), 1)
+}
+
 func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 	c := newCircuit(nil)
 	a := c.join(t, actors.Config{})

@@ -201,11 +201,11 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 
 // refused leaves a job alone for a while that was not to be had, unless it was offered anew meanwhile.
 func (q *queue) refused(c actor.Context, a claimAnswered, offered *ref) {
-	now := q.m.now()
+	now, settled := q.m.now(), taken(a.Err) || errors.Is(a.Err, errAway) // else it is offered again in any case
 	switch {
-	case taken(a.Err) && offered != nil && q.m.owned.owns(a.ref.key.task):
+	case settled && offered != nil && q.m.owned.owns(a.ref.key.task):
 		q.offer(c, offered)
-	case taken(a.Err) && offered != nil:
+	case settled && offered != nil:
 		delete(q.tried, a.ref.key)
 		q.leaveInStore(offered)
 	case errors.Is(a.Err, errAway): // nobody was asked, and is until that is over
