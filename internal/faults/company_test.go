@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,25 +108,22 @@ func (c *company) open(ctx context.Context) {
 	require.NoError(c.t, c.settle(ctx))
 	require.NoError(c.t, errands.PublishAll(ctx, c.client))
 	for i, name := range everybody {
-		c.employ(name, c.members[i%len(c.members)])
-	}
-	for _, m := range c.members[:min(2, len(c.members))] { // jobs of all members find those that are attached to some
-		c.employ(fmt.Sprintf("attached-%d", m.i), m)
+		c.employ(name, i/2)
 	}
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
 
-// everybody is who works for a company by push and pull: workers of our own services, and the command's.
-var everybody = []string{"push-0", "pull-0", "push-1", "pull-1", "demo-push", "demo-pull"}
+// everybody is who works for a company: workers of our own services by push, by pull and attached, and the command's. Those of a pair
+// begin with the same member; with the third one nobody is attached at first, so its jobs go to others.
+var everybody = []string{"push-0", "attached-0", "attached-1", "pull-1", "push-2", "pull-2", "demo-push", "demo-pull"}
 
-// employ starts a worker of a member.
-func (c *company) employ(name string, at *member) {
+// employ starts a worker that knows all members. Which one it begins with is counted from the first.
+func (c *company) employ(name string, first int) {
 	address, err := process.FreeAddress()
 	require.NoError(c.t, err)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(c.t, err)
-	site := c.site(at.i)
-	spec := errands.Worker{ID: name, Server: site.base(), URL: "http://" + net.JoinHostPort(site.workers, port), Diary: c.path("diary")}
+	spec := errands.Worker{ID: name, Server: c.bases(first), URL: "http://" + net.JoinHostPort(c.site(0).workers, port), Diary: c.path("diary")}
 	var cmd *exec.Cmd
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "push":
@@ -148,6 +146,15 @@ func (c *company) employ(name string, at *member) {
 	c.t.Cleanup(p.Kill)
 }
 
+// bases are the addresses of all members, with commas between them, in their order from a member on.
+func (c *company) bases(first int) string {
+	var bases []string
+	for i := range c.members {
+		bases = append(bases, c.site((first+i)%len(c.members)).base())
+	}
+	return strings.Join(bases, ",")
+}
+
 // allKnown says whether every member knows every worker.
 func (c *company) allKnown(ctx context.Context) error {
 	for _, m := range c.members {
@@ -155,8 +162,10 @@ func (c *company) allKnown(ctx context.Context) error {
 		if err := errands.NewClient(m.site().base()).Insist(ctx, errands.Request{Method: "GET", Path: "/workers/list"}, &known); err != nil {
 			return err
 		}
-		if len(known) < len(everybody) {
-			return fmt.Errorf("%s knows %d workers", m.name, len(known))
+		for _, name := range everybody {
+			if !slices.Contains(known, struct{ ID string }{name}) {
+				return fmt.Errorf("%s does not know %s: %v", m.name, name, known)
+			}
 		}
 	}
 	return nil
