@@ -20,6 +20,7 @@ import (
 // Figures are what a run came to.
 type Figures struct {
 	Tasks, Attempts, Redeliveries int
+	Dags                          int // of the tasks, those in dag mode
 	holds                         []*hold
 }
 
@@ -53,6 +54,9 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 		ok = assert.Empty(t, l.problems, "task %s", row.ID) && ok
 		if !ok {
 			t.Logf("the journal of task %s:\n%s", row.ID, story)
+		}
+		if view.State.Root.Plan.Mode() == flow.ModeDag {
+			f.Dags++
 		}
 		f.Attempts += len(l.attempts)
 		f.Redeliveries += l.redeliveries

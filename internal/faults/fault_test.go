@@ -24,6 +24,7 @@ type kind struct {
 	from, to time.Duration // length
 	happen   func(ctx context.Context, c *company, f fault) error
 	peers    bool // it takes others
+	alone    bool // a test here has nothing else
 }
 
 func (f fault) String() string {
@@ -34,14 +35,19 @@ func (f fault) String() string {
 const shortest, longest = 3500 * time.Millisecond, 6 * time.Second
 
 var faultKinds = []kind{
-	{name: "killed", to: 1500 * time.Millisecond, happen: killed},
-	{name: "frozen", from: shortest, to: longest, happen: frozen},
-	{name: "cut off from the others", from: shortest, to: longest, happen: cutOff(peers), peers: true},
+	{name: "killed", to: 1500 * time.Millisecond, happen: killed, alone: true},
+	{name: "frozen", from: shortest, to: longest, happen: frozen, alone: true},
+	{name: "cut off from the others", from: shortest, to: longest, happen: cutOff(peers), peers: true, alone: true},
 	{name: "cut off from the store", from: shortest, to: longest, happen: cutOff(store)},
 	{name: "cut off from both", from: shortest, to: longest, happen: cutOff(peers, store), peers: true},
 	{name: "the store crashes", to: 3 * time.Second, happen: storeCrashes},
 	{name: "the store is restarted", happen: storeRestarts},
-	{name: "all are restarted in turn", happen: allRestart},
+	{name: "all are restarted in turn", happen: allRestart, alone: true},
+}
+
+// kindOf is the kind of a name.
+func kindOf(name string) kind {
+	return faultKinds[slices.IndexFunc(faultKinds, func(k kind) bool { return k.name == name })]
 }
 
 // drawFaults draws n faults for a number of members: each kind once before any comes again.
@@ -49,13 +55,24 @@ func drawFaults(rng *rand.Rand, n, members int) []fault {
 	possible := slices.DeleteFunc(slices.Clone(faultKinds), func(k kind) bool { return k.peers && members == 1 })
 	var list []fault
 	for len(list) < n {
-		for _, i := range rng.Perm(len(possible))[:min(len(possible), n-len(list))] {
-			k := possible[i]
+		for _, k := range deal(rng, possible, n-len(list)) {
 			list = append(list, fault{kind: k, member: rng.IntN(members), after: between(rng, 300*time.Millisecond, 1500*time.Millisecond),
 				length: between(rng, k.from, k.to)})
 		}
 	}
 	return list
+}
+
+// deal shuffles kinds. When there are more than are wanted, those are left out first that have a test of their own.
+func deal(rng *rand.Rand, kinds []kind, wanted int) []kind {
+	deck := slices.Clone(kinds)
+	rng.Shuffle(len(deck), func(i, k int) { deck[i], deck[k] = deck[k], deck[i] })
+	for i := len(deck) - 1; i >= 0 && len(deck) > wanted; i-- {
+		if deck[i].alone {
+			deck = slices.Delete(deck, i, i+1)
+		}
+	}
+	return deck[:min(wanted, len(deck))]
 }
 
 // between draws a time, in whole milliseconds.
@@ -156,4 +173,17 @@ func TestASeedDrawsTheSameFaultsAndEachKindInItsTurn(t *testing.T) {
 	}
 	_, alone := draw(1, 1)
 	require.NotContains(t, alone, "cut off from the others")
+}
+
+func TestFewFaultsHaveAllKindsThatNoOtherTestHas(t *testing.T) {
+	for seed := range uint64(100) {
+		var names []string
+		for _, f := range drawFaults(rand.New(rand.NewPCG(seed, 0)), fewFaults, theMembers) {
+			names = append(names, f.kind.name)
+		}
+		require.Len(t, names, fewFaults)
+		for _, k := range faultKinds {
+			require.True(t, k.alone || slices.Contains(names, k.name), "seed %d: %s is missing in %v", seed, k.name, names)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,8 +50,11 @@ func number(t *testing.T, variable string) (n uint64, given bool) {
 // theMembers are as many as a production deployment begins with.
 const theMembers = 3
 
+// fewFaults are those that every change has to pass.
+const fewFaults = 6
+
 func TestMembersOutlastFaults(t *testing.T) {
-	p := newPlan(t, 6, 500)
+	p := newPlan(t, fewFaults, 500)
 	p.outlast(t, theMembers)
 }
 
@@ -82,7 +86,7 @@ func (p *plan) outlast(t *testing.T, members int) {
 		for i := range p.tasks {
 			assert.Equal(t, want.outcomes[i], got.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
 		}
-		c.tell(len(faults), begun, f)
+		c.tell(p.seed, len(faults), begun, f)
 	})
 }
 
@@ -131,15 +135,20 @@ func (c *company) finish(e ended) errands.Figures {
 	return errands.Audit(c.t, c.server.DSN(database), e.byTask)
 }
 
-// tell is a run's result in figures.
-func (c *company) tell(faults int, begun time.Time, f errands.Figures) {
-	jobs, more := 0, 0
+// tell is a run's result in figures. Everything was there: tasks of both modes, and jobs of each kind of workers.
+func (c *company) tell(seed uint64, faults int, begun time.Time, f errands.Figures) {
+	jobs, more := map[string]int{}, 0
 	diary, err := errands.ReadDiary(c.path("diary"))
 	require.NoError(c.t, err)
 	for _, began := range diary {
-		jobs++
+		kind, _, _ := strings.Cut(began[0], "-")
+		jobs[kind]++
 		more += len(began) - 1
 	}
-	c.t.Logf("%s: %d faults, %d tasks, %d attempts, %d redeliveries, %d of %d workers' jobs begun again, %d requests sent again, %.1f s",
-		c.kind(), faults, f.Tasks, f.Attempts, f.Redeliveries, more, jobs, c.client.Again.Load(), time.Since(begun).Seconds())
+	require.NotZero(c.t, f.Dags)
+	require.NotEqual(c.t, f.Tasks, f.Dags)
+	require.Len(c.t, jobs, 3, "push, pull, attached")
+	c.figure(map[string]any{"figure": "faults in a row: every task ended as in an undisturbed run, no attempt was applied twice", "seed": seed, "faults": faults,
+		"tasks": f.Tasks, "of_these_dags": f.Dags, "attempts": f.Attempts, "redeliveries": f.Redeliveries, "jobs_of_workers": jobs, "begun_again": more,
+		"requests_sent_again": c.client.Again.Load(), "seconds": int(time.Since(begun).Seconds())})
 }

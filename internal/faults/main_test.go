@@ -33,9 +33,18 @@ func TestMain(m *testing.M) {
 		if err := ip("link set lo up\n"); err != nil {
 			end(1, err)
 		}
-		os.Exit(pgtest.Main(m))
+		os.Exit(test(m))
 	}
 	os.Exit(outside(m))
+}
+
+// test runs the tests and tells all figures at the end.
+func test(m *testing.M) int {
+	code := pgtest.Main(m)
+	for _, line := range figures {
+		fmt.Println(line)
+	}
+	return code
 }
 
 // end ends the process, with 1 if something went wrong.
@@ -65,7 +74,7 @@ func outside(m *testing.M) int {
 		}
 		fmt.Fprintf(os.Stderr, "No network namespaces here (%v): relays on loopback make the cuts.\n", err)
 	}
-	return pgtest.Main(m)
+	return test(m)
 }
 
 func build(path string) error {

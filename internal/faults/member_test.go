@@ -47,7 +47,7 @@ func (m *member) launch() error {
 // flags say how it works: with short times, for whatever depends on one to happen soon.
 func (m *member) flags() []string {
 	site := m.site()
-	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", site.store, database), "--listen", site.listen(),
+	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database, m.name), "--listen", site.listen(),
 		"--name", m.name, "--allow-scripts", "--idle-after", "400ms", "--worker-save", "500ms", "--worker-ttl", "60s", "--visibility", "5s"}
 	flags = append(flags, "--cluster", "company", "--gossip", site.gossips(), "--advertise", site.url(),
 		"--gossip-key-file", m.path("gossip.key"), "--cluster-secret-file", m.path("secret"))

@@ -67,7 +67,7 @@ func TestNobodyNoticesThatMembersLeaveAndComeBack(t *testing.T) {
 	callers := c.call(ctx, 8, tickers)
 	tasks := errands.Draw(1, 100)
 	begun := time.Now()
-	e := c.storm(tasks, []fault{{kind: faultKinds[len(faultKinds)-1], after: time.Second}})
+	e := c.storm(tasks, []fault{{kind: kindOf("all are restarted in turn"), after: time.Second}})
 	over := time.Now()
 	stop()
 	callers.running.Wait()
@@ -100,11 +100,15 @@ func kills(t *testing.T) int {
 	return int(max(2, min(n, 20)))
 }
 
-// figure tells a figure as a line of JSON.
+// figures are lines of JSON, which all tests are told with at the end.
+var figures []string
+
+// figure tells a figure.
 func (c *company) figure(f map[string]any) {
 	f["hosts"], f["members"] = c.kind(), len(c.members)
 	line, err := json.Marshal(f)
 	require.NoError(c.t, err)
 	c.log.write("%s", line)
 	c.t.Logf("%s", line)
+	figures = append(figures, string(line))
 }

@@ -104,6 +104,17 @@ func (c *company) haveGrown(ctx context.Context, before map[string]int64) error 
 	return nil
 }
 
+// order has the store do something beside all members.
+func (c *company) order(ctx context.Context, statements string) error {
+	conn, err := pgx.Connect(ctx, c.server.DSN(database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, statements)
+	return err
+}
+
 // query looks into the store beside all members.
 func (c *company) query(ctx context.Context, statement string, argument any, row []any, each func()) error {
 	conn, err := pgx.Connect(ctx, c.server.DSN(database))

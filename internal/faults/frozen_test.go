@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/errands"
+)
+
+// A member is frozen while batches are on their way, which its host's network delivers when it has been fenced. They begin tasks, to which
+// nobody else has written, so nothing but the fence is in their way.
+func TestWhatAFrozenMemberHadOnItsWayIsRefusedWhenItWasFenced(t *testing.T) {
+	c := newCompany(t, theMembers)
+	c.open(t.Context())
+	c.callWitness(t.Context())
+	victim, version := c.members[0], c.version(t.Context(), "canceled")
+	b := c.beginTasks(t.Context(), victim, version)
+	require.NoError(t, c.await(t.Context(), "the member has written rows", func(ctx context.Context) error { return c.some(c.witnessed(ctx, victim)) }))
+	b.end()
+	require.NoError(t, c.await(t.Context(), "nobody writes any more", c.atRest))
+
+	require.NoError(t, c.cut(0, store))
+	b = c.beginTasks(t.Context(), victim, version)
+	require.NoError(t, c.await(t.Context(), "who asks the member is not answered", b.stuck))
+	process := victim.take() // it is not started again when it ends
+	require.NoError(t, process.Freeze())
+	c.log.write("%s is frozen", victim.name)
+	b.end()
+	require.NoError(t, c.await(t.Context(), "the member is fenced", func(ctx context.Context) error { return c.some(c.fenced(ctx, victim)) }))
+	before, err := c.witnessed(t.Context(), victim)
+	require.NoError(t, err)
+	require.NoError(t, c.heal(0, store))
+	require.NoError(t, c.await(t.Context(), "late batches arrive", func(ctx context.Context) error { return c.some(c.late(ctx, victim)) }))
+	batches, err := c.late(t.Context(), victim)
+	require.NoError(t, err)
+	require.NoError(t, process.Thaw())
+	c.log.write("%s goes on", victim.name)
+	var exit *exec.ExitError
+	require.ErrorAs(t, process.Wait(patience), &exit, "who was fenced ends")
+	after, err := c.witnessed(t.Context(), victim)
+	require.NoError(t, err)
+	require.Equal(t, before, after, "rows of the member")
+	c.figure(map[string]any{"figure": "a frozen member that was fenced goes on", "late_batches": batches, "late_rows": after - before})
+
+	require.NoError(t, victim.start())
+	require.NoError(t, c.settle(t.Context()))
+	c.leave()
+}
+
+// beginners begin tasks at one member all the time, and do not ask again when they get no answer.
+type beginners struct {
+	end   func()
+	since []atomic.Int64 // when each of them asked for what it waits for
+}
+
+func (c *company) beginTasks(ctx context.Context, at *member, version string) *beginners {
+	ctx, cancel := context.WithCancel(ctx)
+	b := &beginners{since: make([]atomic.Int64, 8)}
+	client := errands.NewClient(at.site().base())
+	var running sync.WaitGroup
+	for k := range b.since {
+		b.since[k].Store(time.Now().UnixNano())
+		running.Go(func() {
+			for ctx.Err() == nil {
+				b.since[k].Store(time.Now().UnixNano())
+				_, _, _ = client.Send(ctx, errands.Request{Method: "POST", Path: "/tasks", Body: map[string]any{"flow_version_id": version}}) // whatever comes of it
+			}
+		})
+	}
+	b.end = func() {
+		cancel()
+		running.Wait()
+		client.HTTP.CloseIdleConnections()
+	}
+	c.t.Cleanup(b.end)
+	return b
+}
+
+// version is the id of a flow's: whoever begins a task of that reads nothing.
+func (c *company) version(ctx context.Context, slug string) (id string) {
+	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM flow_versions v JOIN flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
+	return id
+}
+
+// atRest says whether all tasks wait, and their members have nothing to write of them.
+func (c *company) atRest(ctx context.Context) (err error) {
+	var n int
+	if err = c.query(ctx, "SELECT count(*) FROM tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
+		err = fmt.Errorf("%d tasks move", n)
+	}
+	return err
+}
+
+// stuck says whether nobody has been answered for a while.
+func (b *beginners) stuck(context.Context) error {
+	for k := range b.since {
+		if since := time.Since(time.Unix(0, b.since[k].Load())); since < 200*time.Millisecond {
+			return fmt.Errorf("one has waited for %v", since)
+		}
+	}
+	return nil
+}
+
+// callWitness has the store note who sends the rows of journals.
+func (c *company) callWitness(ctx context.Context) {
+	require.NoError(c.t, c.order(ctx, `
+		CREATE TABLE witness (member text);
+		CREATE FUNCTION bear_witness() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN INSERT INTO witness VALUES (current_setting(''application_name'')); RETURN NULL; END';
+		CREATE TRIGGER witness AFTER INSERT ON task_events FOR EACH ROW EXECUTE FUNCTION bear_witness()`))
+}
+
+// witnessed is how many rows of journals a member has written since then.
+func (c *company) witnessed(ctx context.Context, m *member) (n int, err error) {
+	return c.count(ctx, "SELECT count(*) FROM witness WHERE member = $1", m)
+}
+
+// fenced is how many incarnations of a member were fenced.
+func (c *company) fenced(ctx context.Context, m *member) (n int, err error) {
+	return c.count(ctx, "SELECT count(*) FROM members WHERE name = $1 AND fenced_at > 0", m)
+}
+
+// late is how many batches the store has carried out since a member was fenced: one that is frozen sends nothing more, so the last
+// statement of each of its connections stays.
+func (c *company) late(ctx context.Context, m *member) (n int, err error) {
+	return c.count(ctx, `SELECT count(*) FROM pg_stat_activity a JOIN members m ON m.name = a.application_name
+		WHERE m.name = $1 AND m.fenced_at > 0 AND a.query LIKE 'WITH fence%task_events%' AND a.state = 'idle'
+			AND a.query_start > to_timestamp(m.fenced_at / 1000.0)`, m)
+}
+
+func (c *company) count(ctx context.Context, statement string, m *member) (n int, err error) {
+	err = c.query(ctx, statement, m.name, []any{&n}, func() {})
+	return n, err
+}
+
+// some is an error as long as there are none.
+func (c *company) some(n int, err error) error {
+	if err == nil && n == 0 {
+		return errors.New("there are none")
+	}
+	return err
+}
