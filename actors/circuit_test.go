@@ -105,6 +105,7 @@ type line struct {
 	circuit *circuit
 	self    string
 	hold    func(engine.Order)      // before an order is brought
+	after   func(engine.Order)      // before its answer is there
 	cut     func(engine.Order) bool // there is no way for it
 	late    func() string           // who it takes for the owner of all tasks; "" = who is
 	drop    func() bool             // errands are lost, though they seem to arrive
@@ -126,6 +127,9 @@ func (l *line) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 		}
 		if outcomes[i] = l.deliver(ctx, o); outcomes[i].Job != nil {
 			bytes += int64(len(outcomes[i].Job.Job.Input) + len(outcomes[i].Job.Job.Params))
+		}
+		if l.after != nil {
+			l.after(o)
 		}
 	}
 	l.largest.Store(max(l.largest.Load(), bytes))

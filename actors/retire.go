@@ -128,18 +128,22 @@ func (t *tasks) rested(c actor.Context, m rested) {
 	}
 	t.close(c, e)
 	if t.resting {
-		refuse(e.arrived)
+		t.refuse(e.arrived)
 		return
 	}
 	t.reopen(c, e)
 	t.retireMore(c)
 }
 
-// refuse answers those whose task is no longer here, because the member goes.
-func refuse(messages []any) {
+// refuse answers those whose task is no longer here, because the member goes. What is for a task of another member is brought there.
+func (t *tasks) refuse(messages []any) {
 	for _, message := range messages {
-		if cmd, ok := message.(*command); ok {
+		switch cmd, ok := message.(*command); {
+		case !ok:
+		case t.m.owned.owns(cmd.task):
 			cmd.answer(answer{err: errLeaving})
+		default:
+			t.elsewhere(cmd)
 		}
 	}
 }
@@ -150,7 +154,7 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again 
 func (t *tasks) restAll(c actor.Context, done func()) {
 	t.resting = true
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
-		t.pauses[id].refuse()
+		t.refuse(t.pauses[id].messages())
 	}
 	clear(t.pauses)
 	if len(t.entries) == 0 {

@@ -101,6 +101,7 @@ func (s *sessions) Receive(c actor.Context) {
 		s.queue.leave(c, m.poller)
 	case claimAnswered:
 		s.queue.answered(c, m)
+		s.drained()
 	case stocked:
 		s.queue.stocked(c, m)
 	case offerAgain:
@@ -341,8 +342,9 @@ func (s *sessions) drain(c actor.Context, done func()) {
 	s.drained()
 }
 
+// drained says so when nothing is under way, nor any claim: what is claimed for nobody is given back.
 func (s *sessions) drained() {
-	if s.draining == nil {
+	if s.draining == nil || len(s.queue.claims) > 0 {
 		return
 	}
 	for _, w := range s.ways() {

@@ -95,11 +95,12 @@ func (p *pause) hold(message any) {
 	}
 }
 
-// refuse answers those who wait, because the member goes.
-func (p *pause) refuse() {
-	for _, cmd := range p.held {
-		cmd.answer(answer{err: errLeaving})
+func (p *pause) messages() []any {
+	all := make([]any, len(p.held))
+	for i, cmd := range p.held {
+		all[i] = cmd
 	}
+	return all
 }
 
 func isClaim(cmd *command) bool {
@@ -121,7 +122,7 @@ func (t *tasks) revive(c actor.Context, id string) {
 	}
 	switch {
 	case t.resting:
-		p.refuse()
+		t.refuse(p.messages())
 	case len(waiting) > 0:
 		e := t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
 		if !t.m.owned.owns(id) {

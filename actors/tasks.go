@@ -182,7 +182,7 @@ func (t *tasks) Receive(c actor.Context) {
 func (t *tasks) deliver(c actor.Context, id string, message any) {
 	e := t.entries[id]
 	if e == nil && t.resting {
-		refuse([]any{message})
+		t.refuse([]any{message})
 		return
 	}
 	p := t.pauses[id]
