@@ -25,6 +25,7 @@ func (t *tasks) gain(m gain) {
 	for _, shard := range m.shards {
 		t.m.owned.set(shard, now)
 	}
+	t.m.recoverUnfinished(m.shards)
 }
 
 // lose takes nothing more for the tasks of some shards, and puts to rest those in memory.
@@ -50,10 +51,26 @@ func (t *tasks) lose(c actor.Context, m lose) {
 	}
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
 		if e := el.Value.(*entry); !t.m.owned.owns(e.id) {
-			t.rest(c, e, true)
+			t.movers = append(t.movers, e)
 		}
 	}
+	t.moveMore()
 	t.handedOver()
+}
+
+// moveMore asks tasks of other members to rest. No more are asked at once than of those that are idle: the commits of all would stand
+// before those of who works on, and be so many that new work is refused.
+func (t *tasks) moveMore() {
+	if t.asked > maxAsked/2 {
+		return
+	}
+	for len(t.movers) > 0 && t.asked < maxAsked {
+		e := t.movers[0]
+		t.movers[0], t.movers = nil, t.movers[1:]
+		if t.entries[e.id] == e && !t.m.owned.owns(e.id) {
+			t.rest(e, true)
+		}
+	}
 }
 
 // count keeps how many tasks of a shard are in memory, or will be after the pause since a crash.
@@ -164,7 +181,7 @@ func (t *tasks) departed(c actor.Context, k *task) {
 		t.forget(e)
 	} else {
 		t.forget(e)
-		t.wake(c, wakeUp{[]string{e.id}})
+		t.wake(c, wakeUp{tasks: []string{e.id}})
 		t.reopen(c, e)
 	}
 	t.retireMore(c)

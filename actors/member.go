@@ -136,6 +136,7 @@ type Member struct {
 	messages     atomic.Int64 // requests without an answer …
 	waitingBytes atomic.Int64 // … and what their values have
 	uncommitted  atomic.Int64
+	recoveries   atomic.Int64 // tasks that are being taken up because they were under way
 	rested       atomic.Int64
 }
 

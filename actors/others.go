@@ -47,7 +47,6 @@ func (m *Member) Gain(shards []int) {
 	}
 	shards = slices.Clone(shards)
 	m.tell(m.tasks, gain{shards})
-	m.recoverUnfinished(shards)
 	m.background(func() { m.wakeDue(shards) })
 	m.limiter.gain(shards)
 }

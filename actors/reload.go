@@ -24,9 +24,11 @@ func (t *task) load(c actor.Context) {
 // loaded takes the state from the store, takes over what was carried by one who is gone, and then
 // answers what has been waiting.
 func (t *task) loaded(c actor.Context, l loaded) {
-	switch {
-	case l.gen != t.gen:
+	if l.gen != t.gen {
 		return
+	}
+	t.isUp()
+	switch {
 	case errors.Is(l.err, persistence.ErrUnreadable):
 		t.cannotRead(c, l)
 		return
@@ -62,6 +64,13 @@ func (t *task) loaded(c actor.Context, l loaded) {
 		t.failStep(c, "the task's actor keeps crashing")
 	}
 	t.goOn(c)
+}
+
+func (t *task) isUp() {
+	if t.up != nil {
+		t.up()
+		t.up = nil
+	}
 }
 
 // takeOver takes over what was carried by members that are gone, and asks those who live for the rest: one of them may not

@@ -43,7 +43,7 @@ func (t *tasks) retire(c actor.Context) {
 			break
 		}
 		next := el.Next()
-		t.rest(c, e, false)
+		t.rest(e, false)
 		el = next
 	}
 }
@@ -60,6 +60,7 @@ func (t *tasks) heard(e *entry) {
 	if e.retiring {
 		e.retiring = false
 		t.asked--
+		t.moveMore()
 	}
 }
 
@@ -99,18 +100,18 @@ func (t *tasks) restable(c actor.Context, m restable) {
 	}
 	e.arrived = nil
 	if t.resting || !t.m.owned.owns(e.id) {
-		t.rest(c, e, true)
+		t.rest(e, true)
 	}
 	t.retireMore(c)
 }
 
 // rest asks a task to let itself be retired, unless it has been asked before. One that is another member's by now is
 // handed over.
-func (t *tasks) rest(c actor.Context, e *entry, force bool) {
+func (t *tasks) rest(e *entry, force bool) {
 	if !e.retiring {
 		e.retiring = true
 		t.asked++
-		c.Send(e.pid, restRequest{force: force, move: force && !t.resting})
+		t.m.tell(e.pid, restRequest{force: force, move: force && !t.resting})
 	}
 }
 
@@ -163,6 +164,6 @@ func (t *tasks) restAll(c actor.Context, done func()) {
 	}
 	t.leaving = done
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
-		t.rest(c, el.Value.(*entry), true)
+		t.rest(el.Value.(*entry), true)
 	}
 }

@@ -126,7 +126,7 @@ func (t *tasks) revive(c actor.Context, id string) {
 	case len(waiting) > 0:
 		e := t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
 		if !t.m.owned.owns(id) {
-			t.rest(c, e, true)
+			t.rest(e, true)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type task struct {
 	state  *flow.State
 	create *persistence.Create // until the first row is written
 
+	up      func() // is called once when the task is there, or will not be; nil = nobody cares, or it was
 	loading bool
 	missing bool       // the store has no such task: whoever asks is told so until the parent has let go
 	unread  *unread    // set when the task cannot be read; it stays loading then
@@ -118,6 +119,7 @@ func (t *task) end(message any) {
 	case *actor.Stopping:
 		t.close()
 	case *actor.Stopped:
+		t.isUp()
 		t.m.taskActors.Add(-1)
 		if t.moved {
 			t.m.tell(t.m.tasks, departed{t})

@@ -29,7 +29,10 @@ type (
 		reply  func(answer)
 	}
 	// wakeUp brings tasks into memory that have something to do.
-	wakeUp struct{ tasks []string }
+	wakeUp struct {
+		tasks []string
+		up    func() // is called for each that is there, or will not be; nil = nobody cares
+	}
 	// await is answered when a task has ended.
 	await struct {
 		task string
@@ -120,6 +123,7 @@ type tasks struct {
 	closed   bool
 
 	handovers []*handover
+	movers    []*entry                // of shards that are handed over, which have yet to be asked to rest
 	inMemory  [persistence.Shards]int // tasks by shard, and those that will be after a pause; not kept by a member that owns all
 }
 
@@ -259,8 +263,11 @@ func second(err error) error {
 
 func (t *tasks) wake(c actor.Context, m wakeUp) {
 	for _, id := range m.tasks {
-		if t.entries[id] == nil && t.pauses[id] == nil && !t.resting && t.m.owned.owns(id) {
-			t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true})
+		switch {
+		case t.entries[id] == nil && t.pauses[id] == nil && !t.resting && t.m.owned.owns(id):
+			t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, up: m.up})
+		case m.up != nil:
+			m.up()
 		}
 	}
 }
@@ -309,7 +316,7 @@ func (t *tasks) ended(c actor.Context, m ended) {
 	}
 	e.ended = true
 	if !m.gone {
-		t.rest(c, e, false)
+		t.rest(e, false)
 		return
 	}
 	t.retired++

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -45,19 +46,26 @@ func (m *Member) wakeDue(shards persistence.ShardSet) {
 	for i, w := range wakes {
 		ids[i] = w.Task
 	}
-	m.tell(m.tasks, wakeUp{ids})
+	m.tell(m.tasks, wakeUp{tasks: ids})
 }
 
-// recoverBatch is how many unfinished tasks are taken up at once after a start.
-const recoverBatch = 1000
+// How many unfinished tasks are looked for at once, and how many are being taken up at most: whoever asks for another one does not stand
+// behind all of them.
+const (
+	recoverBatch  = 1000
+	maxRecovering = 2 * recoverBatch
+)
 
 // recoverUnfinished takes up the tasks of shards that were under way when somebody last had them.
 func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	m.background(func() {
 		for after := ""; m.ctx.Err() == nil; {
-			ctx, cancel := m.storeCall()
-			ids, err := m.store.Unfinished(ctx, shards, after, recoverBatch)
-			cancel()
+			if !m.reserveRecovery() {
+				m.pause(restAgain)
+				continue
+			}
+			ids, err := m.unfinished(shards, after)
+			m.recoveries.Add(int64(len(ids) - recoverBatch))
 			switch {
 			case m.ctx.Err() != nil:
 				return
@@ -67,9 +75,29 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 			case len(ids) == 0:
 				return
 			default:
-				m.tell(m.tasks, wakeUp{ids})
+				m.tell(m.tasks, wakeUp{ids, func() { m.recoveries.Add(-1) }})
 				after = ids[len(ids)-1]
 			}
 		}
 	})
+}
+
+// reserveRecovery says whether there is room for more tasks to be taken up: not while too many are, or too much of what they lead to has
+// yet to be stored.
+func (m *Member) reserveRecovery() bool {
+	if m.recoveries.Add(recoverBatch) > maxRecovering || m.uncommitted.Load() > int64(m.cfg.MaxUncommitted/2) {
+		m.recoveries.Add(-recoverBatch)
+		return false
+	}
+	return true
+}
+
+// unfinished are the next ones, of shards that are still the member's.
+func (m *Member) unfinished(shards persistence.ShardSet, after string) ([]string, error) {
+	if shards != nil {
+		shards = slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return !m.owned.has(shard) })
+	}
+	ctx, cancel := m.storeCall()
+	defer cancel()
+	return m.store.Unfinished(ctx, shards, after, recoverBatch)
 }
