@@ -64,6 +64,7 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 	} else {
 		if c.Events == nil || !m.follows(c) {
 			p.addLast(c)
+			p.addGoingOn(c)
 		}
 		p.addChange(c)
 	}
@@ -101,6 +102,17 @@ func (p *parcel) addLast(c *persistence.Commit) {
 	} else {
 		l.number(c.Seq)
 	}
+	l.end()
+}
+
+// addGoingOn adds a task that may have ended before, and has not after this commit.
+func (p *parcel) addGoingOn(c *persistence.Commit) {
+	if c.Events == nil || c.Columns == nil || c.Columns.EndedAt > 0 {
+		return
+	}
+	l := &p.lists[goingOn]
+	l.begin(1)
+	l.text(c.Task)
 	l.end()
 }
 

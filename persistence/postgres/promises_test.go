@@ -253,3 +253,61 @@ func TestAnOutageIsSurvived(t *testing.T) {
 		return err == nil && answers[0] == nil
 	}, time.Minute, 10*time.Millisecond)
 }
+
+// Retention may be another member's. What is written of a task that it deletes would be answered, and be gone.
+func TestATaskThatIsBeingDeletedDoesNotGoOn(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	ended, goesOn := row(2), row(3)
+	ended.Columns, goesOn.Columns = &persistence.Columns{Status: "failed", EndedAt: 5}, &persistence.Columns{Status: "running"}
+	answers, err := s.Commit(ctx, me, []persistence.Commit{ended})
+	require.NoError(t, err)
+	require.NoError(t, answers[0])
+	let := held(t, dsn, "SELECT FROM task_events WHERE task = 'a' FOR UPDATE")
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		n, err := s.DeleteEnded(ctx, 10, 10)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+	blocked(t, admin, 1)
+	calls.Go(func() {
+		answers, err := s.Commit(ctx, me, []persistence.Commit{goesOn})
+		require.NoError(t, err)
+		require.ErrorIs(t, answers[0], persistence.ErrUnknown)
+	})
+	blocked(t, admin, 2)
+	let()
+	calls.Wait()
+	var left int
+	require.NoError(t, admin.QueryRow(ctx, "SELECT count(*) FROM task_events").Scan(&left))
+	require.Zero(t, left)
+}
+
+func TestATaskThatGoesOnIsNotDeleted(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, me := joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	ended, goesOn := row(2), row(3)
+	ended.Columns, goesOn.Columns = &persistence.Columns{Status: "failed", EndedAt: 5}, &persistence.Columns{Status: "running"}
+	answers, err := s.Commit(ctx, me, []persistence.Commit{ended})
+	require.NoError(t, err)
+	require.NoError(t, answers[0])
+	let := held(t, dsn, "INSERT INTO task_events (task, seq, at, events) VALUES ('a', 3, 0, '')")
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		answers, err := s.Commit(ctx, me, []persistence.Commit{goesOn})
+		require.NoError(t, err)
+		require.NoError(t, answers[0])
+	})
+	blocked(t, admin, 1)
+	n, err := s.DeleteEnded(ctx, 10, 10)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	let()
+	calls.Wait()
+	row, err := s.Task(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, "running", row.Status)
+}

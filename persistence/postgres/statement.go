@@ -24,6 +24,10 @@ const follow = ` AND NOT EXISTS (SELECT FROM %s x
 // meanwhile, because batches and deletions of flows exclude each other by the lock on the member.
 const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM flow_versions v WHERE v.id = x.id))`
 
+// there is part of the fence: a batch with a task that is not there is not written. The lock keeps retention from one that goes on after its
+// end; one that is just being deleted is waited for. Whoever had not ended by the last commit of this member cannot be deleted so.
+const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.id = x.id FOR NO KEY UPDATE))`
+
 // The parts write one kind each.
 const (
 	createTasks = `created AS (
@@ -107,6 +111,7 @@ var kinds = [...]struct{ name, part, repeated string }{
 	asked:    {"batch_permit", ask, ifBegun},
 	holds:    {"batch_permit_id", hold, ""},
 	releases: {"batch_permit_id", release, ""},
+	goingOn:  {name: "batch_version"}, // ids of tasks; another part of the fence
 }
 
 const (
@@ -124,6 +129,7 @@ const (
 	asked
 	holds
 	releases
+	goingOn
 )
 
 // shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
@@ -162,6 +168,8 @@ func (s shape) text() string {
 			conditions += fmt.Sprintf(follow, fmt.Sprintf(plainList, parameter, k.name))
 		case kind == versions:
 			conditions += fmt.Sprintf(known, fmt.Sprintf(plainList, parameter, k.name))
+		case kind == goingOn:
+			conditions += fmt.Sprintf(there, fmt.Sprintf(plainList, parameter, k.name))
 		case k.repeated == "":
 			parts = append(parts, fmt.Sprintf(k.part, from))
 		case s.has(repeated):
