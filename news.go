@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What members remember is told to the others before whoever changed it is answered: so he finds it at any member.
+// What members remember is told to the others before whoever changed it is answered: so he finds it at any member. Signs of life are told beside.
 
 // workerNews is how long a worker waits for members that cannot be reached. They learn of it from the store.
 const workerNews = time.Second
@@ -41,6 +41,22 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
+// workerLives has the other members know of a worker's sign of life. It waits for them only if the worker was taken for gone.
+func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again bool) {
+	others := e.others.Load()
+	if others == nil {
+		return
+	}
+	news := engine.News{Beats: []engine.Beat{{ID: b.ID, Load: b.Load, HeardAt: b.At}}}
+	if !again {
+		others.Mention(news)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, workerNews)
+	defer cancel()
+	others.Announce(ctx, news)
+}
+
 // heard takes note of what another member tells, with the registry of the life that it was told to.
 func (e *Engine) heard(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
@@ -49,6 +65,9 @@ func (e *Engine) heard(registry *workers.Registry, news engine.News) {
 	for _, w := range news.Workers {
 		registry.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
 			Load: w.Load, LastHeartbeat: w.HeardAt, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt}, w.Gone)
+	}
+	for _, b := range news.Beats {
+		registry.HearBeat(persistence.Heartbeat{ID: b.ID, Load: b.Load, At: b.HeardAt})
 	}
 }
 

@@ -134,7 +134,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	}()
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learn(), Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Now: e.now, Logger: e.cfg.Logger,
+		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Beat: e.workerLives, Now: e.now, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
 	}); err != nil {
 		return err

@@ -188,6 +188,8 @@ func Hear(member Answerer, told []byte) {
 		member.Stirred(*m)
 	case *engine.Credits:
 		member.Credited(m)
+	case *engine.News:
+		member.Heard(*m)
 	}
 }
 

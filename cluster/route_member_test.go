@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ type actorless struct {
 	stirred []engine.Keys
 	offered []engine.Offer
 	heard   []engine.News
+	deaf    chan struct{} // closed when it takes note again
 }
 
 func (m *actorless) owns(task string) error {
@@ -202,7 +204,18 @@ func (m *actorless) Credited(c *engine.Credits) {
 }
 
 func (m *actorless) Heard(news engine.News) {
-	m.with(func() { m.heard = append(m.heard, news) })
+	var deaf chan struct{}
+	m.with(func() { m.heard, deaf = append(m.heard, news), m.deaf })
+	if deaf != nil {
+		<-deaf
+	}
+}
+
+// told is what it was told, in its order.
+func (m *actorless) told() []engine.News {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.heard)
 }
 
 func (m *actorless) Stirred(keys engine.Keys) {

@@ -8,6 +8,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// Mention tells the other members of something that nobody waits for, on the way that they are asked on. It may get lost, and never blocks.
+func (o Others) Mention(news engine.News) {
+	p := o.r.place.Load()
+	if p == nil {
+		return
+	}
+	v := p.views.Current()
+	for _, to := range v.Living() {
+		if to.Incarnation != p.me && p.met(v, to) {
+			o.r.cfg.Peers.Tell(to, &news)
+		}
+	}
+}
+
 // Announce has all other members take note of something, and tries again with those that cannot be reached yet. It returns when they
 // have, or when ctx ends: false = not all of them have.
 func (o Others) Announce(ctx context.Context, news engine.News) bool {

@@ -333,6 +333,24 @@ func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
 	c.with(func() { require.Len(t, c.heard, 2, "once each time") })
 }
 
+func TestNobodyWaitsForWhatIsMentioned(t *testing.T) {
+	s := newStage(t, "a", "b", "c")
+	others, b, c := s.members["a"].router.Others(), s.members["b"], s.members["c"]
+	again := make(chan struct{})
+	b.with(func() { b.deaf = again })
+	var all []engine.News
+	for at := range int64(1000) {
+		all = append(all, engine.News{Beats: []engine.Beat{{ID: "w", HeardAt: at}}})
+		others.Mention(all[at])
+	}
+	eventually(t, func() bool { return len(c.told()) == len(all) })
+	require.Equal(t, all, c.told())
+	require.Len(t, b.told(), 1)
+	close(again)
+	eventually(t, func() bool { return len(b.told()) == len(all) })
+	require.Empty(t, s.members["a"].told())
+}
+
 func TestWhoHasJustBeenMetIsToldToo(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, b := s.members["a"], s.members["b"]

@@ -213,6 +213,13 @@ func (k *Keys) code(c *codec.Codec) {
 func (n *News) code(c *codec.Codec) {
 	codec.List(c, &n.Flows, codec.Text[string])
 	codec.List(c, &n.Workers, codeWorker)
+	codec.List(c, &n.Beats, codeBeat)
+}
+
+func codeBeat(c *codec.Codec, b *Beat) {
+	codec.Text(c, &b.ID)
+	c.Int(&b.Load)
+	c.Int64(&b.HeardAt)
 }
 
 func codeWorker(c *codec.Codec, w *Worker) {

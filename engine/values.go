@@ -158,15 +158,23 @@ type Keys struct {
 	Anew  bool // nobody knows who has heard what was decided about them
 }
 
-// News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note.
+// News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note, if it is asked to.
 type News struct {
 	Flows   []string // ids of those that were published to, or deleted
-	Workers []Worker // that registered, gave a sign of life or went
+	Workers []Worker // that registered or went
+	Beats   []Beat
+}
+
+// Beat is a worker's sign of life.
+type Beat struct {
+	ID      string
+	Load    int
+	HeardAt int64 // Unix milliseconds
 }
 
 // Worker is one of the registry. Times are in Unix milliseconds.
 type Worker struct {
-	ID, URL, Type, Secret string
+	ID, URL, Type, Secret string // the secret travels with registrations alone
 	Services, Labels      []string
 	Load                  int
 	HeardAt               int64 // its last sign of life

@@ -118,6 +118,17 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	p.heard.Store(true)
 }
 
+// HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it may be late: a registration is told apart.
+func (r *Registry) HearBeat(b persistence.Heartbeat) {
+	w := r.find(b.ID)
+	if w == nil || b.At < w.joined.Load() {
+		return
+	}
+	w.last.Store(max(b.At, w.last.Load()))
+	w.load.Store(int64(b.Load)) // as in Hear
+	w.heard.Store(true)
+}
+
 // hearGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is held.
 func (r *Registry) hearGone(w persistence.Worker, known *worker) {
 	r.changes.Add(1)

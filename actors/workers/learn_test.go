@@ -67,6 +67,7 @@ func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
 	store, options := newStore(t), workers.Options{Learn: time.Hour, Now: c.Load}
 	here := open(t, store, options)
 	options.Tell = func(_ context.Context, w persistence.Worker, gone bool) { here.Hear(w, gone) }
+	options.Beat = func(_ context.Context, b persistence.Heartbeat, _ bool) { here.HearBeat(b) }
 	there := open(t, store, options)
 	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{"s"}, Labels: []string{"b", "a"}, Secret: "x"}))
 	require.Equal(t, list(t, there), list(t, here))
@@ -117,6 +118,54 @@ func TestWhatIsToldLateOfAWorkerBringsItNotBack(t *testing.T) {
 			require.Len(t, list(t, r), 1)
 		})
 	}
+}
+
+func TestASignOfLifeThatIsToldLateSaysNothingOfAWorkerThatWentOrCameAgain(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	r := open(t, newStore(t), workers.Options{Learn: time.Hour, Now: c.Load})
+	w := persistence.Worker{ID: "w", URL: "queue", Type: "async"}
+	require.NoError(t, r.Register(t.Context(), w))
+	require.NoError(t, r.Deregister(t.Context(), "w"))
+	late := persistence.Heartbeat{ID: "w", Load: 3, At: 1000}
+	r.HearBeat(late)
+	require.Empty(t, list(t, r))
+	c.pass(time.Second)
+	require.NoError(t, r.Register(t.Context(), w))
+	r.HearBeat(late)
+	require.Equal(t, 0, list(t, r)[0].Load)
+}
+
+func TestNobodyWaitsForASignOfLifeToBeToldUnlessTheWorkerWasTakenForGone(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	told, over := make(chan struct{}, 1), make(chan struct{})
+	defer close(over)
+	r := open(t, newStore(t), workers.Options{Learn: time.Hour, OfflineTTL: 15 * time.Second, Now: c.Load, Beat: func(_ context.Context, _ persistence.Heartbeat, again bool) {
+		if again {
+			told <- struct{}{}
+			<-over
+		}
+	}})
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
+	for range 3 {
+		c.pass(15 * time.Second)
+		require.NoError(t, r.Heartbeat(t.Context(), "w", 1))
+	}
+	require.Empty(t, told)
+	c.pass(15*time.Second + time.Millisecond)
+	go func() { _ = r.Heartbeat(context.Background(), "w", 1) }()
+	<-told
+	require.NoError(t, r.Heartbeat(t.Context(), "w", 1), "it has been heard meanwhile")
+}
+
+func TestSecretsTravelWithRegistrationsAlone(t *testing.T) {
+	var told []persistence.Worker
+	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, _ bool) { told = append(told, w) }})
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://127.0.0.1:1", Secret: "x"}))
+	require.NoError(t, r.Deregister(t.Context(), "w"))
+	require.Len(t, told, 2)
+	require.Equal(t, []string{"x", ""}, []string{told[0].Secret, told[1].Secret})
 }
 
 func TestARegistrationThatWaitsToBeToldHoldsUpNoOther(t *testing.T) {

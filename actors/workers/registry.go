@@ -27,9 +27,12 @@ type Options struct {
 	Refresh time.Duration
 	// Learn is how often workers are looked for that other members hear of, where the store has several; 0 = never.
 	Learn time.Duration
-	// Tell tells other members of a worker that registered, gave a sign of life or has gone, before whoever said so is answered; they
-	// Hear it. What it does not reach is learned from the store. nil = there are no others.
+	// Tell tells other members of a worker that registered or has gone, before whoever said so is answered; they Hear it. What it does
+	// not reach is learned from the store. nil = there are no others.
 	Tell func(ctx context.Context, w persistence.Worker, gone bool)
+	// Beat tells them of a sign of life, which they HearBeat. Nobody waits for that: it returns at once, unless the worker was taken
+	// for gone, and is there again for those who look at any member. nil = there are no others.
+	Beat func(ctx context.Context, b persistence.Heartbeat, again bool)
 	// Forget is how long a silent worker is remembered; 7 days.
 	Forget time.Duration
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
@@ -61,6 +64,9 @@ func (o Options) orDefault() Options {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Tell == nil {
 		o.Tell = func(context.Context, persistence.Worker, bool) {}
+	}
+	if o.Beat == nil {
+		o.Beat = func(context.Context, persistence.Heartbeat, bool) {}
 	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
@@ -190,7 +196,7 @@ func (r *Registry) Deregister(ctx context.Context, id string) error {
 		return err
 	}
 	if w != nil { // it may have been silent for so long that it is forgotten already
-		r.opts.Tell(ctx, w.registration(), true)
+		r.opts.Tell(ctx, w.now(), true)
 	}
 	return nil
 }
@@ -243,9 +249,11 @@ func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
 	if w == nil {
 		return unknown(id)
 	}
-	w.beat(r.opts.Now(), load)
+	now := r.opts.Now()
+	again := now-w.last.Load() > r.opts.OfflineTTL.Milliseconds()
+	w.beat(now, load)
 	w.unsaved.Store(true)
-	r.opts.Tell(ctx, w.registration(), false)
+	r.opts.Beat(ctx, persistence.Heartbeat{ID: id, Load: int(w.load.Load()), At: w.last.Load()}, again)
 	return nil
 }
 
@@ -296,15 +304,8 @@ func (r *Registry) self() persistence.Worker {
 
 // now is what may be shown of the worker, with its present load and last sign of life.
 func (w *worker) now() persistence.Worker {
-	k := w.registration()
-	k.Secret = ""
-	return k
-}
-
-// registration is all that other members may know of the worker.
-func (w *worker) registration() persistence.Worker {
 	k := w.Worker
-	k.Load, k.LastHeartbeat, k.JoinedAt = int(w.load.Load()), w.last.Load(), w.joined.Load()
+	k.Secret, k.Load, k.LastHeartbeat, k.JoinedAt = "", int(w.load.Load()), w.last.Load(), w.joined.Load()
 	return k
 }
 

@@ -3,6 +3,7 @@ package blackbox
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,12 +39,24 @@ func (c *client) worker(service string) string {
 	return id
 }
 
+// loads waits until all members know how busy workers are: they tell each other beside their answers.
+func (c *client) loads(path string, want ...any) {
+	c.Helper()
+	knowing := 0
+	require.Eventually(c, func() bool {
+		if knowing++; !slices.Equal(want, values(c.list(path), "load")) {
+			knowing = 0
+		}
+		return knowing == 3 // as many as there are members, which are asked in turn
+	}, deadline, 10*time.Millisecond)
+}
+
 func leastLoaded(c *client) {
 	svc := unique("svc")
 	busy, idle := c.worker(svc), c.worker(svc)
 	c.post("/workers/heartbeat", obj{"id": busy, "url": "http://127.0.0.1:1", "load": 4})
 	c.post("/workers/heartbeat", obj{"id": idle, "url": "http://127.0.0.1:1", "load": 1})
-	require.Equal(c, []any{4.0, 1.0}, values(c.list("/workers/list?service="+svc), "load"))
+	c.loads("/workers/list?service="+svc, 4.0, 1.0)
 	require.Equal(c, idle, c.get("/workers/allocate?service=" + svc)["id"])
 	c.refused(500, "no worker", "GET", "/workers/allocate?service=zzz", nil)
 }
@@ -75,6 +88,7 @@ func shortNames(c *client) {
 	id := unique("w")
 	require.Equal(c, obj{"ok": "1"}, c.post("/register", obj{"id": id, "url": "queue", "services": []string{svc}, "type": "async"}))
 	require.Equal(c, obj{"ok": "1"}, c.post("/heartbeat", obj{"id": id, "url": "queue", "load": 3}))
+	c.loads("/list?service="+svc, 3.0)
 	rows := c.list("/list?service=" + svc)
 	require.Equal(c, []any{3.0, "async", "queue"}, []any{rows[0]["load"], rows[0]["type"], rows[0]["url"]})
 	require.Equal(c, id, c.get("/allocate?service=" + svc)["id"])

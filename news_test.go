@@ -1,0 +1,39 @@
+package troupe
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// beyond is a member that lives, but where the others look for it they are let in and get no answer.
+func beyond(t *testing.T, store string) *Engine {
+	hole, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, hole.Close()) })
+	return join(t, Config{Store: store, Name: "beyond", Advertise: "http://" + hole.Addr().String()})
+}
+
+func TestAWorkerDoesNotWaitForAMemberThatCannotBeReached(t *testing.T) {
+	store := pgtest.DSN(t)
+	a, c := join(t, Config{Store: store, Name: "a"}), join(t, Config{Store: store, Name: "c"})
+	beyond(t, store)
+	w := persistence.Worker{ID: "w", URL: "queue", Type: "async"}
+	require.NoError(t, a.workers.Register(t.Context(), w))
+	const many = 30
+	begun := time.Now()
+	for load := range many {
+		require.NoError(t, a.workers.Heartbeat(t.Context(), w.ID, load))
+	}
+	require.Less(t, time.Since(begun), many*workerNews/3, "each would wait for as long as members are given to take note")
+	require.Eventually(t, func() bool {
+		known, err := c.workers.List(t.Context())
+		require.NoError(t, err)
+		return known[len(known)-1].Load == many-1
+	}, 30*time.Second, time.Millisecond)
+}
