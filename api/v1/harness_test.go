@@ -70,6 +70,7 @@ type settings struct {
 	listen    func(net.Listener) net.Listener
 	idle      time.Duration
 	wrap      func(persistence.Store) persistence.Store
+	registry  func(api.Registry) api.Registry
 	postgres  bool
 }
 
@@ -118,6 +119,9 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: 2 * deadline}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry, Logger: set.v1Logger}
+	if set.registry != nil {
+		from.Registry = set.registry(registry)
+	}
 	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience,
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
 	require.NoError(t, err)

@@ -98,26 +98,42 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 	if err := checkNotes(in.Body.Claims); err != nil {
 		return nil, err
 	}
-	answer := wire.HeartbeatAnswer{Registered: true, Canceled: []string{}}
+	prolonging := s.prolong(ctx, in)
 	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
-	if api.Missing(err) {
-		answer.Registered = false
-	} else if err != nil {
+	claims := <-prolonging
+	answer := wire.HeartbeatAnswer{Registered: !api.Missing(err), Canceled: append([]string{}, claims.Canceled...), Unheard: claims.Unheard}
+	if err != nil && answer.Registered {
 		return nil, err
 	}
-	if len(in.Body.Claims) == 0 {
-		return &body[wire.HeartbeatAnswer]{answer}, nil
+	if claims.err != nil {
+		return nil, at("body.claims", claims.err)
 	}
-	by := time.Duration(in.Body.ExtendMS) * time.Millisecond
-	x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
-	if err != nil {
-		return nil, at("body.claims", err)
-	}
-	answer.Canceled, answer.Unheard = append(answer.Canceled, x.Canceled...), x.Unheard
-	if err := s.note(ctx, without(in.Body.Claims, slices.Concat(x.Canceled, x.Unheard))); err != nil {
+	if err := s.note(ctx, without(in.Body.Claims, slices.Concat(claims.Canceled, claims.Unheard))); err != nil {
 		return nil, at("body.claims", err)
 	}
 	return &body[wire.HeartbeatAnswer]{answer}, nil
+}
+
+// prolonged is what came of a heartbeat's claims.
+type prolonged struct {
+	engine.Extended
+	err error
+}
+
+// prolong prolongs the claims that a heartbeat names beside what else it does. Those may be about to end while the sign of life waits for other
+// members, and that one must not come late because a claim's task is at a member that does not answer.
+func (s *service) prolong(ctx context.Context, in *heartbeatInput) <-chan prolonged {
+	done := make(chan prolonged, 1)
+	if len(in.Body.Claims) == 0 {
+		done <- prolonged{}
+		return done
+	}
+	go func() {
+		by := time.Duration(in.Body.ExtendMS) * time.Millisecond
+		x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
+		done <- prolonged{x, err}
+	}()
+	return done
 }
 
 // checkNotes refuses what a note cannot be before anything is prolonged: afterwards nobody would hear what is canceled.

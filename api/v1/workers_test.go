@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -232,6 +233,37 @@ func TestReportsWithLogsReadTheirTasksOnce(t *testing.T) {
 	for _, r := range reports[1:] {
 		require.Equal(t, obj{"content": "said by " + r["job"].(string)}, s.get("/v1/jobs/"+r["job"].(string)+"/log"))
 	}
+}
+
+// slowRoll takes note of a sign of life when it is free to.
+type slowRoll struct {
+	api.Registry
+	free chan struct{}
+}
+
+func (r slowRoll) Heartbeat(ctx context.Context, id string, load int) error {
+	<-r.free
+	return r.Registry.Heartbeat(ctx, id, load)
+}
+
+func TestClaimsAreProlongedWhileASignOfLifeIsToldToOthers(t *testing.T) {
+	free := make(chan struct{})
+	s := start(t, func(set *settings) { set.registry = func(r api.Registry) api.Registry { return slowRoll{r, free} } })
+	id := s.task(queued)
+	claims := held(s.job("paint"))
+	beat := make(chan obj, 1)
+	go func() {
+		beat <- s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims, "extend_ms": 3_600_000})
+	}()
+	require.Eventually(t, func() bool {
+		wait := s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)
+		until, err := time.Parse(time.RFC3339, wait["until"].(string))
+		require.NoError(t, err)
+		return time.Until(until) > 30*time.Minute
+	}, deadline, 10*time.Millisecond)
+	require.Empty(t, beat)
+	close(free)
+	require.Empty(t, (<-beat)["canceled"])
 }
 
 func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
