@@ -12,7 +12,7 @@ import (
 
 // What members remember is told to the others before whoever changed it is answered: so he finds it at any member. Signs of life are told beside.
 
-// workerNews is how long a worker waits for members that cannot be reached. They learn of it from the store.
+// workerNews is how long a worker waits for members that cannot be reached, unless another one has just waited in vain. They learn of it from the store.
 const workerNews = time.Second
 
 // flowChanged has the other members know of a flow that was published to, or deleted. Those that cannot be told know when
@@ -37,7 +37,7 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 	}
 	ctx, cancel := context.WithTimeout(ctx, workerNews)
 	defer cancel()
-	others.Announce(ctx, engine.News{Workers: []engine.Worker{{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
+	others.Inform(ctx, engine.News{Workers: []engine.Worker{{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
@@ -54,7 +54,7 @@ func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again
 	}
 	ctx, cancel := context.WithTimeout(ctx, workerNews)
 	defer cancel()
-	others.Announce(ctx, news)
+	others.Inform(ctx, news)
 }
 
 // heard takes note of what another member tells, with the registry of the life that it was told to.

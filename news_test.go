@@ -31,6 +31,12 @@ func TestAWorkerDoesNotWaitForAMemberThatCannotBeReached(t *testing.T) {
 		require.NoError(t, a.workers.Heartbeat(t.Context(), w.ID, load))
 	}
 	require.Less(t, time.Since(begun), many*workerNews/3, "each would wait for as long as members are given to take note")
+	begun = time.Now()
+	for range many {
+		require.NoError(t, a.workers.Register(t.Context(), w))
+	}
+	require.Less(t, time.Since(begun), many*workerNews/2, "one waits for all that come meanwhile")
+	require.NoError(t, a.workers.Heartbeat(t.Context(), w.ID, many-1))
 	require.Eventually(t, func() bool {
 		known, err := c.workers.List(t.Context())
 		require.NoError(t, err)

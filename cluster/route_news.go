@@ -2,6 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/internal/host"
@@ -26,13 +31,35 @@ func (o Others) Mention(news engine.News) {
 // have, or when ctx ends: false = not all of them have.
 func (o Others) Announce(ctx context.Context, news engine.News) bool {
 	p := o.r.place.Load()
+	return p == nil || // this one has not come yet
+		o.tellUntil(ctx, p, map[string]bool{p.me: true}, &news)
+}
+
+// Inform has the other members take note of something likewise, but for those who did not just now when ctx had run out: they are left out for
+// a while, so that of many who have something to tell one waits for them.
+func (o Others) Inform(ctx context.Context, news engine.News) {
+	p := o.r.place.Load()
 	if p == nil {
-		return true // this one has not come yet
+		return
 	}
-	told := map[string]bool{p.me: true}
+	told, left := map[string]bool{p.me: true}, p.views.Current().Living()
+	left = slices.DeleteFunc(left, func(m persistence.MemberRow) bool {
+		told[m.Incarnation] = told[m.Incarnation] || o.r.deaf.leaves(m.Incarnation, o.r.cfg.Host.Now())
+		return told[m.Incarnation]
+	})
+	all := o.tellUntil(ctx, p, told, &news)
+	if !all && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return // nobody waits any longer: that says nothing of the others
+	}
+	for _, m := range left {
+		o.r.deaf.note(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
+	}
+}
+
+func (o Others) tellUntil(ctx context.Context, p *place, told map[string]bool, news *engine.News) bool {
 	for wait := (pauses{}); ; {
 		v := p.views.Current()
-		if o.announce(ctx, p, v, told, &news) {
+		if o.announce(ctx, p, v, told, news) {
 			return true
 		}
 		if !o.r.pause(ctx, p, v.Generation, &wait) {
@@ -63,4 +90,35 @@ func (o Others) announce(ctx context.Context, p *place, v *View, told map[string
 		all = all && errs[i] == nil
 	}
 	return all
+}
+
+// leftOut is for how long nobody waits for a member that did not take note in time.
+const leftOut = 3 * time.Second
+
+// deaf are the members that did not take note in time, and until when they are left out.
+type deaf struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// leaves says whether a member is left out. When that is over one tries again, for all.
+func (d *deaf) leaves(incarnation string, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	until, is := d.until[incarnation]
+	if is && !now.Before(until) {
+		d.until[incarnation] = now.Add(leftOut)
+	}
+	return now.Before(until)
+}
+
+// note keeps whether a member is deaf.
+func (d *deaf) note(incarnation string, is bool, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.until, incarnation)
+	if is {
+		maps.DeleteFunc(d.until, func(_ string, until time.Time) bool { return now.Sub(until) > time.Minute }) // members come and go
+		d.until[incarnation] = now.Add(leftOut)
+	}
 }

@@ -80,6 +80,8 @@ type Router struct {
 
 	mu     sync.Mutex
 	guards map[*guard]struct{} // what ends when somebody else owns a task
+
+	deaf deaf
 }
 
 // place is where the router is.
@@ -95,7 +97,7 @@ var _ engine.Engine = (*Router)(nil)
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
-	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}}
+	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, deaf: deaf{until: map[string]time.Time{}}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -332,6 +333,40 @@ func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
 	require.False(t, others.Announce(ended, news), "somebody may not know")
 	c.with(func() { require.Len(t, c.heard, 2, "once each time") })
 }
+
+func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
+	s := newStage(t, "a", "b", "c")
+	a, c := s.members["a"].router, s.members["c"]
+	others := a.Others()
+	var clock atomic.Int64
+	a.cfg.Host.Clock = stopped{&clock}
+	s.members["b"].die()
+	waits := func() (waited bool) {
+		before := len(c.told())
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		others.Inform(ctx, engine.News{Workers: []engine.Worker{{ID: "w"}}})
+		require.Len(t, c.told(), before+1, "who takes note is told each time, once")
+		return ctx.Err() != nil
+	}
+	require.True(t, waits())
+	require.False(t, waits())
+	clock.Add(int64(leftOut))
+	require.True(t, waits())
+	require.False(t, waits())
+	clock.Add(int64(leftOut))
+	require.False(t, a.deaf.leaves("b", a.cfg.Host.Now()), "somebody tries again")
+	require.False(t, waits(), "who is not alone")
+	a.deaf.note("b", false, a.cfg.Host.Now())
+	require.True(t, waits())
+}
+
+// stopped is a clock that goes when it is told to. Whatever waits for it waits for something else, too.
+type stopped struct{ at *atomic.Int64 }
+
+func (s stopped) Now() time.Time { return time.Unix(0, s.at.Load()) }
+
+func (s stopped) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
 func TestNobodyWaitsForWhatIsMentioned(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
