@@ -27,6 +27,9 @@ func (k *Keeper) over(h *handing) {
 		k.refused = k.cfg.Host.Now()
 		k.metrics.refused.Inc()
 		k.metrics.handing.Set(0)
+		for _, shard := range h.shards {
+			delete(k.held, shard) // what is still the member's by the next view it is told to go on with
+		}
 	} else {
 		k.lost, k.began = h.shards, h.began
 	}

@@ -208,6 +208,18 @@ func TestAHandoverThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
+func TestAMemberGoesOnWithWhatItCouldNotHandOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.cluster("a")[0]
+		a.refuse.Store(true)
+		b := w.join("b")
+		w.within(5*time.Second, "a has tried", func() bool { return a.refused.Load() > 0 })
+		require.NoError(t, w.store.Leave(t.Context(), b.incarnation))
+		w.within(5*time.Second, "nobody else is there to take it", w.settled)
+		require.Len(t, w.look().Shards(a.incarnation), persistence.Shards)
+	})
+}
+
 func TestWhatTheStoreTakesAwayIsGivenUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := w.cluster("a", "b")

@@ -137,6 +137,7 @@ type member struct {
 	done              chan struct{}
 	err               error // of its keeper
 	refuse            atomic.Bool
+	refused           atomic.Int64 // how often it did
 
 	mu             sync.Mutex
 	since, renewed time.Time
@@ -224,6 +225,12 @@ func (m *member) Gain(shards []int) {
 
 func (m *member) Lose(ctx context.Context, shards []int) error {
 	if m.refuse.Load() {
+		m.w.mu.Lock()
+		defer m.w.mu.Unlock()
+		for _, shard := range shards {
+			m.w.holder[shard] = nil // it takes nothing more for them, and does not get on
+		}
+		m.refused.Add(1)
 		return errors.New("not now")
 	}
 	begun := time.Now()
