@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,26 +89,38 @@ func (k *Keeper) hand(ctx context.Context, shards []int) {
 func (k *Keeper) Leave(ctx context.Context) error {
 	k.leaves.Store(true)
 	for {
-		if err := k.drain(ctx); err != nil {
-			return fmt.Errorf("cluster: leave: %w", err)
-		}
+		err := k.drain(ctx)
 		v := k.Current()
-		if k.empty(v) {
+		if err == nil && k.empty(v) {
 			return nil
 		}
-		changed := k.Changed(v.Generation)
-		k.cfg.Host.Wait(func() bool { return host.Closed(changed) || host.Closed(k.ended) || ctx.Err() != nil })
-		select {
-		case <-changed:
-		case <-k.ended:
-		case <-ctx.Done():
-		}
-		switch { // not by the select, which takes any of several: a run is to be repeatable
+		k.awaitView(ctx, v, err != nil)
+		switch { // a run is to be repeatable: not by what there was first
 		case host.Closed(k.ended):
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), ctx.Err())
+			return fmt.Errorf("cluster: leave: %d shards were not handed over: %w", len(v.Shards(k.me)), errors.Join(ctx.Err(), err))
 		}
+	}
+}
+
+// awaitView waits for another view than that one, or, when the store has failed, no longer than a moment.
+func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
+	var moment <-chan struct{}
+	if failed {
+		up, stop := k.cfg.Host.Timer(unsettled)
+		defer stop()
+		moment = up
+	}
+	changed := k.Changed(v.Generation)
+	k.cfg.Host.Wait(func() bool {
+		return host.Closed(changed) || host.Closed(moment) || host.Closed(k.ended) || ctx.Err() != nil
+	})
+	select {
+	case <-changed:
+	case <-moment:
+	case <-k.ended:
+	case <-ctx.Done():
 	}
 }
 
@@ -116,8 +129,10 @@ func (k *Keeper) drain(ctx context.Context) error {
 	if me, _ := k.Current().Member(k.me); me.Draining {
 		return nil
 	}
+	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
+	defer cancel()
 	if err := k.cfg.Store.Drain(ctx, k.me, true); err != nil {
-		return err
+		return fmt.Errorf("say that the member drains: %w", err)
 	}
 	k.cfg.Announce()
 	token(k.wake)

@@ -220,6 +220,36 @@ func TestAMemberGoesOnWithWhatItCouldNotHandOver(t *testing.T) {
 	})
 }
 
+func TestAMemberLeavesInOrderThoughTheStoreFailsForAMoment(t *testing.T) {
+	for name, silent := range map[string]bool{"with an error": false, "with silence": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a := w.cluster("a", "b")[0]
+				a.link.silent.Store(silent)
+				a.link.down.Store(true)
+				time.AfterFunc(700*time.Millisecond, func() { a.link.down.Store(false) })
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				require.NoError(t, a.keeper.Leave(ctx))
+				require.Empty(t, w.look().Shards(a.incarnation))
+				w.within(time.Second, "b has everything", w.settled)
+			})
+		})
+	}
+}
+
+func TestAMemberThatWasFencedDoesNotWaitToLeave(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.cluster("a", "b")[0]
+		a.link.down.Store(true)
+		w.within(10*time.Second, "it was fenced", func() bool { return !w.look().Lives(a.incarnation) })
+		a.link.down.Store(false)
+		begun := time.Now()
+		_ = a.keeper.Leave(t.Context()) // it has nothing left to hand over
+		require.Less(t, time.Since(begun), time.Second)
+	})
+}
+
 func TestWhatTheStoreTakesAwayIsGivenUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := w.cluster("a", "b")
