@@ -139,7 +139,11 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	e.attached = attached.New(attached.Options{Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
+	secret, err := e.cfg.clusterSecret(ctx, e.store)
+	if err != nil {
+		return err
+	}
+	e.attached = attached.New(attached.Options{Secret: secret, Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
 		Note: e.note, Logs: e.store, Logger: e.cfg.Logger})
 	cfg := e.actors()
 	if e.store.Locked() {

@@ -116,7 +116,7 @@ type Member struct {
 	limiter  *limiter
 	post     *post
 	goneMu   sync.Mutex
-	gone     map[string]bool // other members, by incarnation
+	gone     map[string]int64 // other members, by incarnation: when this one was told that they are
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -145,7 +145,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
-	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]bool{}}
+	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]int64{}}
 	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, TTL: cfg.Lease})
 	if err != nil {
 		return nil, fmt.Errorf("joining the store: %w", err)

@@ -78,7 +78,7 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 // Gone says that another member was fenced, or has left: what it carried for tasks of this one is taken over.
 func (m *Member) Gone(incarnation string) {
 	m.goneMu.Lock()
-	m.gone[incarnation] = true
+	m.gone[incarnation] = m.now()
 	m.goneMu.Unlock()
 	m.tell(m.tasks, orphaned{incarnation})
 	m.tell(m.sessions, succeeded{})
@@ -95,16 +95,11 @@ func (m *Member) alive() []string {
 	}
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation] })
+	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation] != 0 })
 }
 
 // lives says whether another member does.
 func (m *Member) lives(incarnation string) bool { return slices.Contains(m.alive(), incarnation) }
-
-// recovering is what takes over the jobs of members that are gone.
-func (m *Member) recovering(task string) flow.Recover {
-	return flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.alive()}
-}
 
 // Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of them it reports to whoever
 // has the tasks, also that it does not carry out one after all.

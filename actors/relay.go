@@ -176,6 +176,12 @@ func (w *ferry) note(f *flight, job flow.Job) {
 	w.relay.Send([]Passage{f})
 }
 
+// Part lands a job without a report. Whoever asks for it here, such as its task once more, is not heard: the member goes.
+func (f *flight) Part() {
+	f.off.now()
+	f.Land(flow.Report{Lost: true})
+}
+
 // Land puts the report on a job where its actor looks for it. Of one that was lost the sessions hear before: when the job
 // is dispatched again they do not take it for this one. Any other is known to them until its report is there.
 func (f *flight) Land(r flow.Report) {

@@ -30,7 +30,7 @@ func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 
 // outcomeOf is a task's answer to a command, as those outside hear it.
 func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
-	out := engine.Outcome{Events: a.events, First: a.first, Held: a.held, Err: told(a.err)}
+	out := engine.Outcome{Events: a.events, First: a.first, Given: a.given, Held: a.held, Err: told(a.err)}
 	if claim, ok := cmd.(flow.Claim); ok && a.job != nil {
 		got := claimed(a.job, claim.Token, now)
 		out.Job = &got

@@ -8,12 +8,18 @@ type Roll interface {
 	Polled(worker string)
 	// Signs are what is known of a worker; none of one that nobody knows.
 	Signs(worker string) flow.Signs
+	// Pushed are the services that push workers offer who live.
+	Pushed() []string
 }
 
-// withSigns is a command as the core needs it: to a claim that has run out belongs what is known of its worker.
+// withSigns is a command as the core needs it: to a claim that has run out belongs what is known of its worker, and to jobs that
+// were left to workers whose member has gone, which members are alive by now.
 func (t *task) withSigns(cmd flow.Command) flow.Command {
 	ring, ok := cmd.(flow.Ring)
-	if !ok || ring.Kind != flow.AlarmClaim || t.m.cfg.Workers == nil {
+	switch {
+	case ok && ring.Kind == flow.AlarmReturn:
+		return t.m.recovering(t.id)
+	case !ok || ring.Kind != flow.AlarmClaim || t.m.cfg.Workers == nil:
 		return cmd
 	}
 	lapse := flow.Lapse{Alarm: ring.Alarm, Visibility: t.m.cfg.Visibility.Milliseconds()}

@@ -75,6 +75,9 @@ func newSessions(m *Member) *sessions {
 		w := &ferry{m: m, relay: m.cfg.Relay}
 		w.tell = func() { m.tell(m.sessions, carried{w}) }
 		s.ferry = w
+		if r, ok := m.cfg.Relay.(Roaming); ok {
+			r.Roam(m.bring)
+		}
 		if r := m.sharing(); r != nil {
 			r.Meet(m.incarnation, m.alive, m.cfg.Others.Credits)
 		}
@@ -183,7 +186,7 @@ func (s *sessions) carryOn(m carryOn) {
 			s.lineUp(flights, s.abroad)
 			flights = nil
 			s.withdraw(key)
-		case s.flights[key] != nil || s.m.envoy.has(key, e.Given) || s.m.owned.owns(key.task):
+		case s.known(key, e.Given) != nil || s.m.envoy.has(key, e.Given) || s.m.owned.owns(key.task):
 		case !e.Type.Attachable():
 			s.m.tell(s.m.tasks, unheard{key, e.Given})
 		case s.ferry == nil || s.stopped || s.draining != nil:
@@ -212,7 +215,7 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		s.queue.offer(c, &ref{key: key, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()})
 		return nil
 	}
-	if known := s.flights[key]; known != nil {
+	if known := s.known(key, e.Job.Given); known != nil {
 		b.expect(1)
 		if was := known.basket.Swap(b); was != nil {
 			was.miss(1)
@@ -231,6 +234,18 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 	}
 	s.know(f)
 	return f
+}
+
+// known is a job that was given to this member before. One that it was given at an earlier time is over, whatever it may be about to
+// report: meanwhile its worker was somewhere else with it.
+func (s *sessions) known(key jobKey, given int) *flight {
+	f := s.flights[key]
+	if f == nil || f.given >= given {
+		return f
+	}
+	s.withdraw(key)
+	s.forget(f)
+	return nil
 }
 
 func (s *sessions) flight(key jobKey, e flow.Dispatch, w way, b *basket) *flight {
@@ -288,6 +303,9 @@ func (s *sessions) know(f *flight) {
 }
 
 func (s *sessions) forget(f *flight) {
+	if s.flights[f.key] != f {
+		return // it was forgotten before
+	}
 	delete(s.flights, f.key)
 	if f.older != nil {
 		f.older.newer = f.newer
@@ -357,7 +375,7 @@ func (s *sessions) drained() {
 }
 
 // dropAll lets go of what did not finish in time: it is carried out again after the next start, or by the members that have
-// its tasks.
+// its tasks. What an attached worker is at goes on there: it is left to it to come to another member with that.
 func (s *sessions) dropAll() {
 	s.stopped = true
 	for _, w := range s.ways() {
@@ -365,10 +383,16 @@ func (s *sessions) dropAll() {
 	}
 	for _, f := range s.inOrder() {
 		f.off.now()
-		if !s.m.owned.owns(f.key.task) {
+		if !s.m.owned.owns(f.key.task) && !s.staysOut(f) {
 			s.m.envoy.send(f.key.task, giveBack(f.key.at, f.given))
 		}
 	}
+}
+
+// staysOut says whether a worker that goes on with a job may come to another member with it.
+func (s *sessions) staysOut(f *flight) bool {
+	_, relayed := f.way.(*ferry)
+	return relayed && f.stage.Load() == underWay && s.m.grace() > 0
 }
 
 // inOrder are all flights in the order of their jobs: whoever repeats a run finds the same one.

@@ -274,6 +274,10 @@ func (t *task) answerTo(cmd *command, err error) answer {
 		if err == nil {
 			return answer{first: t.state.Appended[cmd.request]}
 		}
+	case flow.Bring:
+		if live := t.state.Live(c.Address); live != nil && err == nil {
+			return answer{given: live.Given}
+		}
 	}
 	return answer{err: err}
 }

@@ -75,6 +75,7 @@ type answer struct {
 	held   int64        // of a Claim that was refused: until when somebody else has the job; 0 = nobody has
 	events []flow.Event // that it led to at once
 	first  int          // index of the first unit of an Append
+	given  int          // of a Bring: as which the attempt is carried now
 }
 
 func (c *command) answer(a answer) {

@@ -190,7 +190,6 @@ func codeBring(c *codec.Codec, v *flow.Bring) {
 	codeAddress(c, &v.Address)
 	codec.Text(c, &v.Carrier)
 	codec.Text(c, &v.Worker)
-	codec.Text(c, &v.Visit)
 	c.Int(&v.Given)
 }
 

@@ -104,6 +104,7 @@ func (o *Outcomes) code(c *codec.Codec) { codec.List(c, (*[]Outcome)(o), codeOut
 func codeOutcome(c *codec.Codec, o *Outcome) {
 	codeEvents(c, &o.Events)
 	c.Int(&o.First)
+	c.Int(&o.Given)
 	codec.Pointer(c, &o.Job, codeClaimed)
 	c.Int64(&o.Held)
 	codeError(c, &o.Err)

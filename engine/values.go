@@ -48,6 +48,7 @@ type Outcome struct {
 	Events []flow.Event
 	First  int      // index of the first unit of a flow.Append
 	Job    *Claimed // of a flow.Claim
+	Given  int      // of a flow.Bring: how often the attempt had been given before it was given to the member that carries it now
 	Held   int64    // of a flow.Claim that was refused: until when somebody else has the job, Unix milliseconds; 0 = nobody has
 	Err    error    // why the order was refused; only in Outcomes
 }

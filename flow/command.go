@@ -151,12 +151,12 @@ type (
 		Given   int
 	}
 	// Bring says that the worker which has an attempt has come to another member with it: that one, by its incarnation, carries
-	// it from now on. Given is which time of its being given to a carrier the worker got it, Visit tells this coming from any
-	// other: the same one again changes nothing. Of an attempt that somebody else was given since it is a Conflict.
+	// it from now on. Given is which time of its being given to a carrier the worker got it. Of what that member carries already
+	// nothing changes; an attempt that somebody else was given since is a Conflict.
 	Bring struct {
 		Address
-		Carrier, Worker, Visit string
-		Given                  int
+		Carrier, Worker string
+		Given           int
 	}
 	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost. What the worker goes on
 	// with that has it stays as it is.

@@ -118,7 +118,7 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	switch {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
 	case c.Unbegun && c.To != "":
-		d.pass(st, c.Address, c.To, "", "")
+		d.pass(st, c.Address, c.To, "")
 	case c.Unbegun:
 		d.redispatch(st, c.Address, d.env.Member, u.Live.Deliveries)
 	default:
@@ -134,9 +134,9 @@ func (d *decider) redispatch(st *Step, a Address, carrier string, deliveries int
 }
 
 // pass has another member carry an attempt out. It is no return: nobody needs to store that it begins.
-func (d *decider) pass(st *Step, a Address, to, worker, visit string) {
+func (d *decider) pass(st *Step, a Address, to, worker string) {
 	e := st.event(AttemptPassed)
-	e.Unit, e.Attempt, e.Carrier, e.Worker, e.Token = a.Unit, a.Attempt, to, text(worker, MaxName), visit
+	e.Unit, e.Attempt, e.Carrier, e.Worker = a.Unit, a.Attempt, to, text(worker, MaxName)
 	d.emit(e)
 }
 
@@ -147,13 +147,13 @@ func (d *decider) bring(c Bring) error {
 	switch {
 	case u == nil || u.Live.Carrier == "" || !st.exec(c.Unit).Attachable():
 		return ErrOver
-	case u.Live.Carrier == c.Carrier && u.Live.Token == c.Visit:
-		return nil
 	case c.Given > u.Live.Given || c.Given < u.Live.Given-u.Live.Brought:
 		return Errorf(Conflict, "the job was given to somebody else meanwhile")
+	case u.Live.Carrier == c.Carrier:
+		return nil
 	}
 	d.effects = append(d.effects, st.withdrawal(c.Address, u))
-	d.pass(st, c.Address, c.Carrier, cmp.Or(c.Worker, "anonymous"), c.Visit)
+	d.pass(st, c.Address, c.Carrier, cmp.Or(c.Worker, "anonymous"))
 	return nil
 }
 

@@ -27,7 +27,7 @@ const (
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
 	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again
-	AttemptPassed   EventType = "attempt_passed"   // attempt; Carrier, another member than before: nobody has begun it, or the Worker that has it came there with it; then Token, of that visit
+	AttemptPassed   EventType = "attempt_passed"   // attempt; Carrier, another member than before: nobody has begun it, or the Worker that has it came there with it
 	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Worker, URL, Log, Due of its retry
 )
 

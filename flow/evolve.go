@@ -338,7 +338,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 			}
 		}
 	case AttemptPassed:
-		u.Live.Carrier, u.Live.Token = e.Carrier, e.Token
+		u.Live.Carrier = e.Carrier
 		u.Live.Given++
 		if u.Live.Brought++; e.Worker == "" {
 			u.Live.Brought = 0

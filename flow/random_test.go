@@ -64,7 +64,7 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		case flowtest.Chance(d, 30):
 			return request, flow.Leave{Return: flow.Return{Grace: flowtest.OneOf[int64](d, "grace", 0, 100)}}
 		case flowtest.Chance(d, 50):
-			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1", Visit: tb.token(d), Given: flowtest.Between(d, "given", 0, 1)}
+			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1", Given: flowtest.Between(d, "given", 0, 1)}
 		}
 		if flowtest.Chance(d, 30) {
 			return request, flow.Inquire{tb.randomAddress(d), tb.env.Member, flowtest.Between(d, "given", 0, 2)}

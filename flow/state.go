@@ -118,7 +118,7 @@ type Live struct {
 	StartBy    int64  // when somebody must have claimed it; 0 = any time
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Worker     string // the poller that claimed it
-	Token      string // of the newest claim, also when that has run out; of the visit of the worker that brought it along
+	Token      string // of the newest claim, also when that has run out
 	ClaimedAt  int64  // 0 = it is not
 	Until      int64  // of the claim
 	Note       string

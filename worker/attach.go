@@ -31,11 +31,18 @@ type attachment struct {
 	grace    time.Duration // for which it waits when the stream breaks
 	most     int           // bytes of a message
 	held     map[uint64]*attached
+	tickets  map[uint64]ticket         // of what is held or finished
 	finished map[uint64]*attach.Result // that are not acknowledged
 	unsent   []*attach.Result          // of those, on the present stream
 	progress []*attach.Progress        // that is not sent; it goes before the results
 	leaving  bool                      // this worker ends
 	idle     chan struct{}             // closed when it is leaving and nothing is left
+}
+
+// ticket is with what a worker comes to another member with a job.
+type ticket struct {
+	id    string
+	proof []byte
 }
 
 // attached is a job in this worker's hands.
@@ -63,7 +70,7 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	a := &attachment{worker: w, services: services, servers: w.cfg.servers(), jobs: jobs, line: to,
-		wake: make(chan struct{}, 1), hands: make(chan *attached), over: make(chan struct{}), held: map[uint64]*attached{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
+		wake: make(chan struct{}, 1), hands: make(chan *attached), over: make(chan struct{}), held: map[uint64]*attached{}, tickets: map[uint64]ticket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
 	defer close(a.over)
 	detached := make(chan struct{})
 	go func() { // ends before this function does
@@ -96,39 +103,51 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// stay keeps the worker attached to one of its servers until ctx ends, or it has left.
+// stay keeps the worker attached to one of its servers until ctx ends, or it has left. One with jobs goes to the next server at once when
+// the stream breaks: what it holds stays its own for a while only, wherever it comes with that.
 func (a *attachment) stay(ctx context.Context) {
 	var pause backoff
-	var waits time.Time // until when the session waits for the worker, where it was
 	for server := 0; ctx.Err() == nil && !a.gone(); {
 		address := a.servers[server%len(a.servers)]
-		member := &member{address: address}
-		err := a.attach(ctx, member)
+		member, begun := &member{address: address}, time.Now()
+		err := a.attach(ctx, member, a.patience())
 		if ctx.Err() != nil || a.gone() {
 			return
 		}
 		if member.welcome {
-			pause, waits = backoff{}, a.waits()
-		}
-		if member.leaves || !member.welcome && time.Now().After(waits) {
-			server++
+			pause = backoff{}
 		}
 		if pause.next == 0 && !member.leaves {
 			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)
 		}
-		pause.wait(ctx, err)
+		goesOn := a.brings()
+		if member.leaves || !member.welcome || goesOn {
+			server++
+		}
+		if !goesOn || !member.welcome || time.Since(begun) < minStay {
+			pause.wait(ctx, err)
+		}
 	}
 }
 
-// waits is how long the session waits for the worker from now on: another member would know nothing of it. One without jobs nobody
-// needs to go on with.
-func (a *attachment) waits() time.Time {
+// minStay is how long a stream has to have lasted for the worker to go on elsewhere without a pause.
+const minStay = time.Second
+
+// brings says whether the worker has jobs with which it may go to another server.
+func (a *attachment) brings() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.held)+len(a.finished) == 0 {
-		return time.Time{}
+	return len(a.servers) > 1 && len(a.tickets) > 0
+}
+
+// patience is how long a member may take to answer. Where a worker waits too long with jobs that it brings, others get them.
+func (a *attachment) patience() time.Duration {
+	if !a.brings() {
+		return welcomeTime
 	}
-	return time.Now().Add(a.grace)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return min(max(a.grace/4, minPatience), welcomeTime)
 }
 
 // leave has the engine give nothing more, and gives back what has not begun.
@@ -183,6 +202,9 @@ func (a *attachment) take(jobs []*attach.Job) {
 		j := &attached{Job: job}
 		j.ctx, j.cancel = context.WithCancelCause(a.jobs)
 		a.held[job.GetNumber()] = j
+		if len(job.GetTicket()) > 0 {
+			a.tickets[job.GetNumber()] = ticket{job.GetId(), job.GetTicket()}
+		}
 		a.worker.load.Add(1)
 		select {
 		case a.hands <- j:
@@ -306,6 +328,7 @@ func (a *attachment) forget(numbers []uint64) {
 	defer a.mu.Unlock()
 	for _, n := range numbers {
 		delete(a.finished, n)
+		delete(a.tickets, n)
 	}
 	a.settle()
 }

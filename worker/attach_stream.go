@@ -51,8 +51,11 @@ func (l *line) open(ctx context.Context, server string) *stream {
 	return s
 }
 
-// welcomeTime is how long a member may take to answer.
-const welcomeTime = 10 * time.Second
+// welcomeTime is how long a member may take to answer, minPatience how long it may at least.
+const (
+	welcomeTime = 10 * time.Second
+	minPatience = 500 * time.Millisecond
+)
 
 // member is the one at the other end of a stream.
 type member struct {
@@ -78,12 +81,12 @@ func (m *member) saidGoodbye() {
 const silences = 3
 
 // attach keeps one stream for as long as it holds.
-func (a *attachment) attach(ctx context.Context, to *member) error {
+func (a *attachment) attach(ctx context.Context, to *member, patience time.Duration) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	s := a.line.open(ctx, to.address)
 	defer s.CloseResponse()
-	silent := time.AfterFunc(welcomeTime, hangUp)
+	silent := time.AfterFunc(patience, hangUp)
 	defer silent.Stop()
 	if err := s.Send(&attach.FromWorker{Hello: a.hello()}); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -120,7 +123,22 @@ func (a *attachment) hello() *attach.Hello {
 	defer a.mu.Unlock()
 	a.unsent = slices.Collect(maps.Values(a.finished))
 	return &attach.Hello{Protocol: protocol, Worker: cfg.ID, Services: a.services, Labels: cfg.Labels, Credits: uint32(cfg.Concurrency),
-		Session: a.session, Held: slices.Collect(maps.Keys(a.held)), Finished: slices.Collect(maps.Keys(a.finished))}
+		Session: a.session, Held: slices.Collect(maps.Keys(a.held)), Finished: slices.Collect(maps.Keys(a.finished)), Brought: a.brought()}
+}
+
+// maxBrought is how many jobs a worker may bring along.
+const maxBrought = 10_000
+
+// brought are the jobs with which the worker may come to another member, as many as fit into a message. The lock is held.
+func (a *attachment) brought() (all []*attach.Brought) {
+	bytes := 0
+	for n, t := range a.tickets {
+		if bytes += len(t.id) + len(t.proof) + around/64; len(all) == maxBrought || bytes > a.most/2 {
+			break
+		}
+		all = append(all, &attach.Brought{Number: n, Id: t.id, Ticket: t.proof})
+	}
+	return all
 }
 
 // welcomed says how often to give signs of life. What is of a session that is over has gone to others.
@@ -133,12 +151,15 @@ func (a *attachment) welcomed(w *attach.Welcome) time.Duration {
 			delete(a.held, n)
 		}
 		clear(a.finished)
+		clear(a.tickets)
 		a.unsent = nil
 		a.settle()
 	}
 	a.session, a.most, a.grace = w.GetSession(), int(w.GetMostBytes()), time.Duration(w.GetGraceMs())*time.Millisecond
 	return max(time.Duration(w.GetHeartbeatMs())*time.Millisecond, minBeat)
 }
+
+var errLeft = errors.New("the member leaves")
 
 // read takes what the member says until the stream is over.
 func (a *attachment) read(s *stream, m *attach.ToWorker, from *member, alive func()) error {
@@ -150,6 +171,9 @@ func (a *attachment) read(s *stream, m *attach.ToWorker, from *member, alive fun
 		if m.GetLeaving() {
 			a.worker.cfg.Logger.Info("the member leaves", "server", from.address)
 			from.saidGoodbye()
+			if a.brings() {
+				return errLeft
+			}
 		}
 		a.call()
 		var err error

@@ -147,13 +147,13 @@ func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
 		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
 	}
 	ses := &session{all: s, id: uuid.NewString(), worker: hello.GetWorker(),
-		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c}
+		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c, asks: make(chan struct{}, 1)}
 	s.byID[ses.id] = ses
 	s.enter(ses, distinct(hello.GetServices()), distinct(hello.GetLabels()))
 	s.look()
-	c.welcome = s.welcome(ses, false)
+	c.welcome = s.welcome(ses, ses.arrive(hello))
 	s.fill(ses)
-	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.group.services, "labels", ses.group.labels, "credits", ses.credits)
+	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.group.services, "labels", ses.group.labels, "credits", ses.credits, "brings", len(ses.grants))
 	return ses, nil
 }
 
@@ -173,6 +173,7 @@ func (s *Sessions) resume(hello *attach.Hello, c *connection) *session {
 	}
 	ses.stream, ses.credits = c, int(hello.GetCredits())
 	ses.reconcile(hello)
+	s.askSoon(ses)
 	s.recount(ses)
 	c.welcome = s.welcome(ses, true)
 	s.fill(ses)
@@ -194,7 +195,7 @@ func (s *Sessions) part(ses *session, c *connection) {
 	}
 	ses.stream = nil
 	s.recount(ses)
-	if !ses.leaving && !s.leaving() && s.opts.Grace > 0 {
+	if s.waitsFor(ses) {
 		c.grace = s.host.Later(s.opts.Grace, func() { s.giveUp(ses, c) })
 		ses.await(c)
 		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker", ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
@@ -203,6 +204,16 @@ func (s *Sessions) part(ses *session, c *connection) {
 	}
 	s.mu.Unlock()
 	s.end(ses)
+}
+
+// waitsFor says whether a session waits for its worker when the stream has broken. One of a member that leaves does as long as the worker
+// has jobs with which it may come to another one.
+func (s *Sessions) waitsFor(ses *session) bool {
+	switch {
+	case s.opts.Grace == 0, ses.leaving, s.shut:
+		return false
+	}
+	return !s.away || s.roams() && len(ses.grants) > 0
 }
 
 // giveUp ends a session whose worker has not come back in time.
@@ -223,15 +234,15 @@ func (s *Sessions) end(ses *session) {
 		return
 	}
 	delete(s.byID, ses.id)
-	lost := ses.lose()
+	then := ses.lose()
 	s.quit(ses)
 	s.look()
 	failed := s.hopeless()
 	s.mu.Unlock()
-	if len(lost) > 0 {
-		s.opts.Logger.Warn("a worker is gone; others get its jobs", "worker", ses.worker, "jobs", len(lost))
+	if n := len(then.landings); n > 0 {
+		s.opts.Logger.Warn("a worker is gone; others get its jobs, unless it comes to another member with them", "worker", ses.worker, "jobs", n)
 	}
-	land(lost)
+	s.see(then)
 	refuse(failed)
 	s.uncount(ses.worker)
 }

@@ -46,6 +46,7 @@ func (j *job) Begin() bool        { return !j.over }
 func (j *job) Foreign() bool      { return j.foreign }
 func (j *job) Over() bool         { return j.over }
 func (j *job) Land(r flow.Report) { j.reports <- r }
+func (j *job) Part()              { close(j.reports) }
 
 // worker is one end of a stream; the test is the worker.
 type worker struct {

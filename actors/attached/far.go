@@ -114,7 +114,7 @@ func (s *Sessions) freestFar(exec *flow.Exec) (best *farGroup) {
 func (s *Sessions) pass(g *farGroup, p carry.Passage) landing {
 	g.taken++
 	g.since = s.host.Now()
-	return landing{p, flow.Report{Lost: true, Unbegun: true, To: g.member}}
+	return landing{Passage: p, report: flow.Report{Lost: true, Unbegun: true, To: g.member}}
 }
 
 // passLate has jobs that wait go to members whose credits nobody has taken after all. Those for which nobody is listed any longer fail.

@@ -21,7 +21,7 @@ type noted struct {
 // progress keeps what a worker says of a job that goes on.
 func (s *Sessions) progress(ses *session, p *attach.Progress) {
 	g := ses.grants[p.GetNumber()]
-	if g == nil || g.passage == nil {
+	if g == nil || g.passage == nil && g.brought == nil {
 		return
 	}
 	g.log = append(g.log, p.GetLog()[:min(len(p.GetLog()), maxLog-len(g.log))]...)

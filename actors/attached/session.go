@@ -20,7 +20,9 @@ type session struct {
 	grants  map[uint64]*grant
 	last    uint64 // number given
 	out     outbox
-	stream  *connection // nil = it is broken
+	stream  *connection   // nil = it is broken
+	asks    chan struct{} // holds a token when the tasks are to be asked for what was brought along
+	asking  bool
 	broken  *connection // that it waits for another one after; nil = it does not
 	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
@@ -35,6 +37,8 @@ type grant struct {
 	task    string
 	at      flow.Address
 	log     []byte
+	came    *brought // as which it was brought along; nil = it was not
+	brought *brought // the worker has come with it, and it is not known yet what becomes of it; nil = it is
 }
 
 // outbox is what the worker is to be told next.
@@ -59,19 +63,22 @@ func (ses *session) give(p carry.Passage, job *flow.Job) bool {
 		return false
 	}
 	ses.last++
-	g := &grant{of: ses, number: ses.last, passage: p, job: jobFor(job, ses.last), task: job.Task, at: job.Address}
+	g := &grant{of: ses, number: ses.last, passage: p, job: ses.jobFor(job, ses.last), task: job.Task, at: job.Address}
 	ses.grants[g.number], ses.all.held[p] = g, g
 	ses.out.jobs = append(ses.out.jobs, g)
 	ses.all.recount(ses)
 	return true
 }
 
-// jobFor a worker.
-func jobFor(j *flow.Job, number uint64) *attach.Job {
+// jobFor a worker. With its ticket the worker may go elsewhere.
+func (ses *session) jobFor(j *flow.Job, number uint64) *attach.Job {
 	job := &attach.Job{Number: number, Id: j.ID(), Service: j.Exec.Service, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
 		Unit: uint32(j.Unit), Units: uint32(max(j.Units, 1)), Attempt: uint32(j.Attempt), TimeoutMs: j.TimeoutMS}
 	if j.Plan != nil {
 		job.Flow = j.Plan.FlowSlug
+	}
+	if ses.all.roams() {
+		job.Ticket = ses.all.tickets.of(job.GetId(), j.Given)
 	}
 	return job
 }
@@ -90,10 +97,15 @@ func (ses *session) call() {
 type landing struct {
 	carry.Passage
 	report flow.Report
+	parted bool // its worker goes on with it elsewhere
 }
 
 func land(all []landing) {
 	for _, l := range all {
+		if l.parted {
+			l.Part()
+			continue
+		}
 		l.Land(l.report)
 	}
 }
@@ -126,13 +138,13 @@ func (ses *session) reconcile(hello *attach.Hello) {
 	}
 	for _, n := range hello.GetHeld() {
 		has[n] = true
-		if g := ses.grants[n]; g == nil || g.passage == nil {
+		if g := ses.grants[n]; g == nil || g.passage == nil && g.brought == nil {
 			ses.out.canceled = append(ses.out.canceled, n)
 		}
 	}
 	for _, g := range ses.inOrder() {
 		switch {
-		case has[g.number]:
+		case has[g.number] || g.brought != nil:
 		case g.passage == nil:
 			ses.drop(g)
 		default:
@@ -151,12 +163,18 @@ func (ses *session) inOrder() []*grant {
 	return list
 }
 
-// lose takes everything from a session that is over. What was never sent is not lost, nor what the member leaves behind.
-func (ses *session) lose() (lost []landing) {
+// lose takes everything from a session that is over. What was never sent is not lost, nor what the member leaves behind. When
+// the member ends the worker goes on with what it has, and comes to another one with it, or to this one after its start.
+func (ses *session) lose() (then aftermath) {
+	s := ses.all
 	for _, g := range ses.inOrder() {
+		if g.brought != nil {
+			s.settled(g, &then)
+		}
 		if p := ses.drop(g); p != nil {
-			lost = append(lost, landing{p, flow.Report{Lost: true, Unbegun: !g.sent || ses.all.leaving(), Worker: ses.worker}})
+			parted := g.sent && s.shut && s.roams() && !ses.leaving
+			then.landings = append(then.landings, landing{p, flow.Report{Lost: true, Unbegun: !g.sent || s.leaving(), Worker: ses.worker}, parted})
 		}
 	}
-	return lost
+	return then
 }

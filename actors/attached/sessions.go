@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
@@ -21,6 +22,9 @@ type Options struct {
 	Grace time.Duration
 	// Heartbeat is how often each side gives a sign of life. Who is silent for three times as long is gone; 2 s.
 	Heartbeat time.Duration
+	// Secret is what all members know and nobody else: it proves to one of them that a worker was given a job by another one. "" = workers
+	// bring no jobs along.
+	Secret string
 	// MaxMessage bounds a message of a worker in bytes; 8 MiB.
 	MaxMessage int64
 	// Patience is how long after the start a job waits for workers that were attached before; 5 s.
@@ -78,10 +82,14 @@ type Sessions struct {
 	offering map[string][]*group // by service
 	lines    map[string]*line    // jobs that wait, by whom they need
 	held     map[carry.Passage]*grant
+	coming   map[place]*grant  // jobs that workers have brought along, until they are settled
 	names    map[string]*known // workers with sessions
 	turn     uint64            // of the job that came last
 	shut     bool              // nothing new begins, and workers are told to leave
 	away     bool              // likewise, until somebody serves their streams again
+
+	tickets *tickets // nil = workers bring no jobs along
+	bring   func(ctx context.Context, jobs engine.Orders) engine.Outcomes
 
 	sharing
 	far         map[string]*far        // by incarnation of the member
@@ -91,8 +99,11 @@ type Sessions struct {
 // New has no sessions yet.
 func New(opts Options) *Sessions {
 	s := &Sessions{opts: opts.orDefault(), notes: make(chan noted, maxNotes), byID: map[string]*session{},
-		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, names: map[string]*known{}}
+		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, coming: map[place]*grant{}, names: map[string]*known{}}
 	s.host = &s.opts.Host
+	if opts.Secret != "" {
+		s.tickets = newTickets(opts.Secret)
+	}
 	s.done.Host, s.opened = s.host, s.host.Now()
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.some.Store(true)
@@ -158,9 +169,13 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 	var failed []carry.Passage
 	var passed []landing
 	var touched []*connection
+	var then aftermath
 	s.mu.Lock()
 	for _, p := range jobs {
 		job := p.Job()
+		if len(s.coming) > 0 && s.recognize(p, &job, &then) {
+			continue
+		}
 		if p.Foreign() {
 			s.taken(job.Exec)
 		}
@@ -182,6 +197,7 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 	}
 	land(passed)
 	refuse(failed)
+	s.see(then)
 }
 
 // waits says whether a job may wait here: somebody may get it, or it is taken up again when the member comes back.
@@ -214,8 +230,18 @@ func (s *Sessions) CallOff(p carry.Passage) {
 	s.mu.Lock()
 	g := s.held[p]
 	if g == nil {
-		s.leaveLine()
+		var then aftermath
+		if !s.unpark(p, &then) {
+			s.leaveLine()
+		}
 		s.mu.Unlock()
+		s.see(then)
+		return
+	}
+	if g.came != nil && g.of.stream != nil {
+		g.doubt(p)
+		s.mu.Unlock()
+		p.Land(flow.Report{Lost: true})
 		return
 	}
 	delete(s.held, p)
@@ -258,6 +284,19 @@ func (s *Sessions) depart(how *bool) {
 	}
 	land(passed)
 	refuse(failed)
+	for _, ses := range all {
+		s.letWait(ses)
+	}
+}
+
+// letWait ends a session that waits for its worker, when the member ends before that comes.
+func (s *Sessions) letWait(ses *session) {
+	s.mu.Lock()
+	over := s.shut && ses.stream == nil
+	s.mu.Unlock()
+	if over {
+		s.end(ses)
+	}
 }
 
 // foreign takes out the jobs of other members' tasks that wait.

@@ -139,9 +139,8 @@ func (s *Sessions) next(ses *session, c *connection) *attach.ToWorker {
 		return nil
 	}
 	out := &ses.out
-	m := &attach.ToWorker{Welcome: c.welcome, Acknowledged: out.acknowledged, Canceled: out.canceled, Leaving: s.leaving() && !out.told}
+	m := &attach.ToWorker{Welcome: c.welcome, Acknowledged: out.acknowledged, Canceled: out.canceled}
 	c.welcome, out.acknowledged, out.canceled = nil, nil, nil
-	out.told = out.told || m.Leaving
 	n := 0
 	for bytes := 0; n < len(out.jobs) && bytes < batchBytes; n++ {
 		g := out.jobs[n]
@@ -155,6 +154,8 @@ func (s *Sessions) next(ses *session, c *connection) *attach.ToWorker {
 	}
 	if out.jobs = out.jobs[n:]; len(out.jobs) == 0 {
 		out.jobs = nil
+		m.Leaving = s.leaving() && !out.told // who goes on elsewhere then has got all that is his
+		out.told = out.told || m.Leaving
 	}
 	s.fill(ses) // in the place of what was withdrawn
 	if m.Welcome == nil && len(m.GetJobs()) == 0 && len(m.GetAcknowledged()) == 0 && len(m.GetCanceled()) == 0 && !m.GetLeaving() {
@@ -194,7 +195,7 @@ func (s *Sessions) read(ses *session, c *connection, m *attach.FromWorker) {
 
 // hear takes a message.
 func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
-	var landings []landing
+	var then aftermath
 	s.mu.Lock()
 	if ses.stream != c {
 		s.mu.Unlock()
@@ -208,10 +209,11 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 		c.stream.HangUp() // it does not read what it is told
 	}
 	for _, r := range m.GetResults() {
-		ses.out.acknowledged = append(ses.out.acknowledged, r.GetNumber())
-		if l, ok := ses.result(r); ok {
-			landings = append(landings, l)
+		if g := ses.grants[r.GetNumber()]; g != nil && g.brought != nil {
+			g.brought.result = r
+			continue
 		}
+		ses.conclude(r, &then)
 	}
 	if m.GetLeaving() {
 		ses.leaving = true
@@ -220,7 +222,15 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 	s.fill(ses)
 	s.mu.Unlock()
 	c.call()
-	land(landings)
+	s.see(then)
+}
+
+// conclude takes a result, so that the worker may forget it.
+func (ses *session) conclude(r *attach.Result, then *aftermath) {
+	ses.out.acknowledged = append(ses.out.acknowledged, r.GetNumber())
+	if l, ok := ses.result(r); ok {
+		then.landings = append(then.landings, l)
+	}
 }
 
 // result ends a job. What the worker has said at it is kept first.
@@ -233,7 +243,7 @@ func (ses *session) result(r *attach.Result) (landing, bool) {
 	if p == nil {
 		return landing{}, false
 	}
-	l := landing{p, ses.report(r)}
+	l := landing{Passage: p, report: ses.report(r)}
 	if len(g.log) > 0 && ses.all.opts.Logs != nil {
 		ses.all.done.Run(func() {
 			l.report.Log = ses.all.keepLog(g)

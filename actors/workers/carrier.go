@@ -124,6 +124,20 @@ func (r *Registry) Listed(e *flow.Exec) bool {
 	})
 }
 
+// Pushed are the services that push workers offer who live.
+func (r *Registry) Pushed() (services []string) {
+	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for service, all := range r.push {
+		if slices.ContainsFunc(all, func(w *worker) bool { return w.last.Load() >= since }) {
+			services = append(services, service)
+		}
+	}
+	slices.Sort(services)
+	return services
+}
+
 // attachedType is that of workers which dial in.
 const attachedType = "attached"
 

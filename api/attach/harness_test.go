@@ -171,7 +171,6 @@ type cable struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	cut   bool
-	vain  int // how often somebody tried to get through while it was
 	done  sync.WaitGroup
 }
 
@@ -220,9 +219,6 @@ func (c *cable) keep(conns ...net.Conn) bool {
 	for _, conn := range conns {
 		c.conns[conn] = true
 	}
-	if c.cut {
-		c.vain++
-	}
 	return !c.cut
 }
 
@@ -235,16 +231,6 @@ func (c *cable) sever() {
 		_ = conn.Close()
 	}
 	clear(c.conns)
-}
-
-// tried waits until somebody has tried to get through so often.
-func (c *cable) tried(t *testing.T, often int) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.vain >= often
-	}, patience, time.Millisecond)
 }
 
 func (c *cable) mend() {

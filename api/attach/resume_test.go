@@ -90,28 +90,3 @@ func TestAfterTheGraceOthersGetTheJobs(t *testing.T) {
 	require.Equal(t, "second", <-began)
 	require.Empty(t, began)
 }
-
-func TestAWorkerWithJobsComesBackToTheMemberThatWaitsForIt(t *testing.T) {
-	first, second := open(t, troupe.Config{ResumeGrace: time.Minute}), open(t, troupe.Config{})
-	c := newCable(t, first.url[len("http://"):])
-	began, leave := make(chan string, 100), make(chan struct{})
-	first.attach(worker.Config{Server: c.url() + "," + second.url}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began <- job.ID
-		select {
-		case <-leave:
-		case <-ctx.Done():
-		}
-		return double(ctx, job)
-	}})
-	first.listed(1)
-	first.publish("one", one)
-	task := first.start("one", map[string]any{"n": 1})
-	<-began
-	c.sever()
-	c.tried(t, 3)
-	close(leave)
-	c.mend()
-	require.JSONEq(t, `{"out":2}`, string(first.end(task).Value))
-	require.Empty(t, began, "it went on with the job")
-	require.Empty(t, second.workers())
-}

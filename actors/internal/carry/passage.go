@@ -15,4 +15,6 @@ type Passage interface {
 	Over() bool
 	// Land reports on the job, once. A report that is Lost has it carried out again, by the member that it is To.
 	Land(flow.Report)
+	// Part lands a job whose worker goes on with it elsewhere: that is where it is reported.
+	Part()
 }

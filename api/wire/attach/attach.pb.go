@@ -173,12 +173,15 @@ type Hello struct {
 	Labels []string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
 	// credits are how many jobs it takes at once. It never has more, counting each until its result was sent.
 	Credits uint32 `protobuf:"varint,5,opt,name=credits,proto3" json:"credits,omitempty"`
-	// session is what the welcome of an earlier stream said, to go on with it; "" = a new one.
+	// session is what the last welcome said, of whatever member, to go on with it; "" = a new one.
 	Session string `protobuf:"bytes,6,opt,name=session,proto3" json:"session,omitempty"`
-	// held are the numbers of jobs of that session that the worker is still at.
+	// held are the numbers of jobs that the worker is still at.
 	Held []uint64 `protobuf:"varint,7,rep,packed,name=held,proto3" json:"held,omitempty"`
 	// finished are the numbers of those whose results were not acknowledged. They follow on this stream.
-	Finished      []uint64 `protobuf:"varint,8,rep,packed,name=finished,proto3" json:"finished,omitempty"`
+	Finished []uint64 `protobuf:"varint,8,rep,packed,name=finished,proto3" json:"finished,omitempty"`
+	// brought tells a member that does not know the session of the jobs in held and finished: another member, or one that was
+	// started anew. 10,000 of them count. What is not told of is given up.
+	Brought       []*Brought `protobuf:"bytes,9,rep,name=brought,proto3" json:"brought,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +272,76 @@ func (x *Hello) GetFinished() []uint64 {
 	return nil
 }
 
+func (x *Hello) GetBrought() []*Brought {
+	if x != nil {
+		return x.Brought
+	}
+	return nil
+}
+
+// Brought is a job that a worker has from another session.
+type Brought struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number that the job has; it stays the same.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// id and ticket are what the job came with.
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Ticket        []byte `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Brought) Reset() {
+	*x = Brought{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Brought) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Brought) ProtoMessage() {}
+
+func (x *Brought) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Brought.ProtoReflect.Descriptor instead.
+func (*Brought) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Brought) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Brought) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Brought) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 // Result ends a job.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -287,7 +360,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[2]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +372,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[2]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +385,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{2}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Result) GetNumber() uint64 {
@@ -365,7 +438,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[3]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -377,7 +450,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[3]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -390,7 +463,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{3}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Progress) GetNumber() uint64 {
@@ -425,8 +498,8 @@ type ToWorker struct {
 	Acknowledged []uint64 `protobuf:"varint,3,rep,packed,name=acknowledged,proto3" json:"acknowledged,omitempty"`
 	// canceled are the numbers of jobs that nobody waits for any longer. Each is answered by a result.
 	Canceled []uint64 `protobuf:"varint,4,rep,packed,name=canceled,proto3" json:"canceled,omitempty"`
-	// leaving says that the member ends: the worker gets no more jobs, finishes what it has within some seconds, and
-	// then goes to another member, or to this one when it is back.
+	// leaving says that the member ends: the worker gets no more jobs. It goes to another member with those it has, at once, if it knows
+	// one and grace_ms is not 0; else it finishes what it can until the stream ends, and comes back with the rest.
 	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -434,7 +507,7 @@ type ToWorker struct {
 
 func (x *ToWorker) Reset() {
 	*x = ToWorker{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[4]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +519,7 @@ func (x *ToWorker) String() string {
 func (*ToWorker) ProtoMessage() {}
 
 func (x *ToWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[4]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +532,7 @@ func (x *ToWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToWorker.ProtoReflect.Descriptor instead.
 func (*ToWorker) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{4}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ToWorker) GetWelcome() *Welcome {
@@ -504,12 +577,13 @@ type Welcome struct {
 	Protocol uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// session is to be named in the next hello.
 	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	// resumed says that the session of the hello goes on. Otherwise it is over and this is a new one: the worker stops what
-	// it still holds and forgets its results, because others have the jobs.
+	// resumed says that the worker goes on with the jobs that it held, under the same numbers: the session of the hello goes on, or
+	// a new one with what was brought. What others have by then is canceled. Otherwise the worker stops what it still holds and
+	// forgets its results, because others have the jobs.
 	Resumed bool `protobuf:"varint,3,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	// heartbeat_ms is how often each side says something. Who is silent for three times as long is taken for gone.
 	HeartbeatMs uint32 `protobuf:"varint,4,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
-	// grace_ms is how long a session waits for its worker to come back when the stream breaks; 0 = not at all.
+	// grace_ms is how long the jobs stay the worker's when the stream breaks, here and elsewhere; 0 = not at all.
 	GraceMs uint32 `protobuf:"varint,5,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
 	// most_bytes is how large a message of the worker may be.
 	MostBytes     uint64 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"`
@@ -519,7 +593,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -531,7 +605,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -544,7 +618,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{5}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Welcome) GetProtocol() uint32 {
@@ -610,6 +684,8 @@ type Job struct {
 	Units uint32 `protobuf:"varint,10,opt,name=units,proto3" json:"units,omitempty"`
 	// attempt says which try it is, from 1.
 	Attempt uint32 `protobuf:"varint,11,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// ticket proves that the worker was given the job, wherever it comes with it; empty = it cannot go elsewhere.
+	Ticket []byte `protobuf:"bytes,13,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	// timeout_ms is how long the attempt may take, counted from before the worker got it; 0 = no limit. The member cancels
 	// it then.
 	TimeoutMs     int64 `protobuf:"varint,12,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
@@ -619,7 +695,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +707,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +720,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{6}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Job) GetNumber() uint64 {
@@ -724,6 +800,13 @@ func (x *Job) GetAttempt() uint32 {
 	return 0
 }
 
+func (x *Job) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 func (x *Job) GetTimeoutMs() int64 {
 	if x != nil {
 		return x.TimeoutMs
@@ -741,7 +824,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x05hello\x18\x01 \x01(\v2\x17.troupe.attach.v1.HelloR\x05hello\x122\n" +
 	"\aresults\x18\x02 \x03(\v2\x18.troupe.attach.v1.ResultR\aresults\x126\n" +
 	"\bprogress\x18\x03 \x03(\v2\x1a.troupe.attach.v1.ProgressR\bprogress\x12\x18\n" +
-	"\aleaving\x18\x04 \x01(\bR\aleaving\"\xd3\x01\n" +
+	"\aleaving\x18\x04 \x01(\bR\aleaving\"\x88\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x1a\n" +
@@ -750,7 +833,12 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\acredits\x18\x05 \x01(\rR\acredits\x12\x18\n" +
 	"\asession\x18\x06 \x01(\tR\asession\x12\x12\n" +
 	"\x04held\x18\a \x03(\x04R\x04held\x12\x1a\n" +
-	"\bfinished\x18\b \x03(\x04R\bfinished\"\x99\x01\n" +
+	"\bfinished\x18\b \x03(\x04R\bfinished\x123\n" +
+	"\abrought\x18\t \x03(\v2\x19.troupe.attach.v1.BroughtR\abrought\"I\n" +
+	"\aBrought\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x99\x01\n" +
 	"\x06Result\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x123\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x19.troupe.attach.v1.OutcomeR\aoutcome\x12\x16\n" +
@@ -774,7 +862,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x04 \x01(\rR\vheartbeatMs\x12\x19\n" +
 	"\bgrace_ms\x18\x05 \x01(\rR\agraceMs\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\x94\x02\n" +
+	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xac\x02\n" +
 	"\x03Job\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x18\n" +
@@ -787,7 +875,8 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x04unit\x18\t \x01(\rR\x04unit\x12\x14\n" +
 	"\x05units\x18\n" +
 	" \x01(\rR\x05units\x12\x18\n" +
-	"\aattempt\x18\v \x01(\rR\aattempt\x12\x1d\n" +
+	"\aattempt\x18\v \x01(\rR\aattempt\x12\x16\n" +
+	"\x06ticket\x18\r \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\f \x01(\x03R\ttimeoutMs*y\n" +
 	"\aOutcome\x12\x17\n" +
@@ -812,31 +901,33 @@ func file_api_wire_attach_attach_proto_rawDescGZIP() []byte {
 }
 
 var file_api_wire_attach_attach_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_api_wire_attach_attach_proto_goTypes = []any{
 	(Outcome)(0),       // 0: troupe.attach.v1.Outcome
 	(*FromWorker)(nil), // 1: troupe.attach.v1.FromWorker
 	(*Hello)(nil),      // 2: troupe.attach.v1.Hello
-	(*Result)(nil),     // 3: troupe.attach.v1.Result
-	(*Progress)(nil),   // 4: troupe.attach.v1.Progress
-	(*ToWorker)(nil),   // 5: troupe.attach.v1.ToWorker
-	(*Welcome)(nil),    // 6: troupe.attach.v1.Welcome
-	(*Job)(nil),        // 7: troupe.attach.v1.Job
+	(*Brought)(nil),    // 3: troupe.attach.v1.Brought
+	(*Result)(nil),     // 4: troupe.attach.v1.Result
+	(*Progress)(nil),   // 5: troupe.attach.v1.Progress
+	(*ToWorker)(nil),   // 6: troupe.attach.v1.ToWorker
+	(*Welcome)(nil),    // 7: troupe.attach.v1.Welcome
+	(*Job)(nil),        // 8: troupe.attach.v1.Job
 }
 var file_api_wire_attach_attach_proto_depIdxs = []int32{
 	2, // 0: troupe.attach.v1.FromWorker.hello:type_name -> troupe.attach.v1.Hello
-	3, // 1: troupe.attach.v1.FromWorker.results:type_name -> troupe.attach.v1.Result
-	4, // 2: troupe.attach.v1.FromWorker.progress:type_name -> troupe.attach.v1.Progress
-	0, // 3: troupe.attach.v1.Result.outcome:type_name -> troupe.attach.v1.Outcome
-	6, // 4: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
-	7, // 5: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
-	1, // 6: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
-	5, // 7: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 1: troupe.attach.v1.FromWorker.results:type_name -> troupe.attach.v1.Result
+	5, // 2: troupe.attach.v1.FromWorker.progress:type_name -> troupe.attach.v1.Progress
+	3, // 3: troupe.attach.v1.Hello.brought:type_name -> troupe.attach.v1.Brought
+	0, // 4: troupe.attach.v1.Result.outcome:type_name -> troupe.attach.v1.Outcome
+	7, // 5: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
+	8, // 6: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
+	1, // 7: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
+	6, // 8: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
+	8, // [8:9] is the sub-list for method output_type
+	7, // [7:8] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_api_wire_attach_attach_proto_init() }
@@ -850,7 +941,7 @@ func file_api_wire_attach_attach_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_wire_attach_attach_proto_rawDesc), len(file_api_wire_attach_attach_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,10 +35,14 @@ const protocol = 1;
 const welcomeTime = 10_000; // that a member has to answer the hello
 const silences = 3; // heartbeats that may be missed
 const partingTime = 2_000; // for what is said at the end
+const minStay = 1_000; // that a stream has to have lasted for the worker to go on elsewhere without a pause
+const minPatience = 500; // that a member has at least to answer the hello of a worker with jobs
+const mostBrought = 10_000; // jobs that a worker may bring along
 
 /** A job that this worker has until its result is acknowledged. */
 interface Held {
   job: Job;
+  ticket: Uint8Array; // with which the worker may come to another member; empty = it may not
   result?: Result;
   canceled: boolean; // nobody waits for it any longer
 }
@@ -51,13 +55,14 @@ interface Line {
   heardAt: number;
   heartbeatMs: number;
   welcomed: boolean;
+  leaves: boolean; // the member said so
 }
 
 /**
  * Carries out jobs of the services it has handlers for, and is run once.
  *
- * Promises: no more than `concurrency` handlers run at once; when the stream breaks the jobs go on, and the session with them if the worker comes back in
- * time, without a job being run twice; a result is sent again until it is acknowledged, or until others have the job; a job's signal is aborted when
+ * Promises: no more than `concurrency` handlers run at once; when the stream breaks, or the member ends, the jobs go on, and stay the worker's if it comes back in
+ * time, there or to another member, without a job being run twice; a result is sent again until it is acknowledged, or until others have the job; a job's signal is aborted when
  * nobody waits for it any longer; when the worker is to stop it gets no more jobs, and those at work may finish within `graceMs`, or are given back.
  */
 export class AttachedWorker {
@@ -147,30 +152,48 @@ export class AttachedWorker {
 
   // The stream.
 
-  /** Attaches again and again. A session that may be waiting is looked for where it was, as long as it waits. */
+  /** Attaches again and again. With jobs it goes to the next address at once when the stream breaks: they stay its own for a while only. */
   async #stayAttached(): Promise<void> {
     let backoff = new Backoff();
-    let brokenAt = -Infinity;
     while (!this.#over.signal.aborted && !(this.#stopping.signal.aborted && this.#held.size === 0)) {
-      let welcomed = false;
+      const begunAt = performance.now();
       let error: unknown;
       try {
-        welcomed = await this.#attach(this.#addresses[this.#at] as string, () => (backoff = new Backoff()));
+        await this.#attach(this.#addresses[this.#at] as string, () => (backoff = new Backoff()));
       } catch (e) {
-        [welcomed, error] = [this.#line?.welcomed ?? false, e];
+        error = e;
       }
+      const { welcomed, leaves } = this.#line ?? { welcomed: false, leaves: false };
       this.#line = undefined;
       if (this.#over.signal.aborted) return;
-      if (welcomed) brokenAt = performance.now();
-      if (error !== undefined && backoff.fresh) this.#logger.warn("the worker is not attached, trying on:", error);
-      if (this.#session === "" || performance.now() - brokenAt >= this.#graceMs) this.#at = (this.#at + 1) % this.#addresses.length;
-      await sleep(error === undefined ? 0 : backoff.pause(), this.#over.signal);
+      if (error !== undefined && backoff.fresh && !leaves) this.#logger.warn("the worker is not attached, trying on:", error);
+      const brings = this.#brings();
+      if (leaves || !welcomed || brings) this.#at = (this.#at + 1) % this.#addresses.length;
+      const atOnce = welcomed && (error === undefined || (brings && performance.now() - begunAt >= minStay));
+      await sleep(atOnce ? 0 : backoff.pause(), this.#over.signal);
     }
   }
 
-  /** Keeps one stream until it ends, and says whether the member welcomed this worker. */
-  async #attach(address: string, welcomed: () => void): Promise<boolean> {
-    const line: Line = { address, out: new Outbox(), ending: new AbortController(), heardAt: performance.now(), heartbeatMs: welcomeTime / silences, welcomed: false };
+  /** Whether the worker has jobs with which it may go to another address. */
+  #brings(): boolean {
+    return this.#addresses.length > 1 && [...this.#held.values()].some((held) => held.ticket.length > 0);
+  }
+
+  /** What a member is shown of jobs that it does not know, as much as fits into a message. */
+  #brought(): { number: bigint; id: string; ticket: Uint8Array }[] {
+    const all = [];
+    let bytes = 0;
+    for (const [number, { job, ticket }] of this.#held) {
+      bytes += job.id.length + ticket.length + 64;
+      if (all.length === mostBrought || bytes > this.#mostBytes / 2) break;
+      if (ticket.length > 0) all.push({ number, id: job.id, ticket });
+    }
+    return all;
+  }
+
+  /** Keeps one stream until it ends. */
+  async #attach(address: string, welcomed: () => void): Promise<void> {
+    const line: Line = { address, out: new Outbox(), ending: new AbortController(), heardAt: performance.now(), heartbeatMs: this.#patience() / silences, welcomed: false, leaves: false };
     this.#line = line;
     const sessions = new Http2SessionManager(address);
     const client = createClient(Workers, createConnectTransport({ baseUrl: address, httpVersion: "2", useBinaryFormat: true, sessionManager: sessions }));
@@ -192,7 +215,11 @@ export class AttachedWorker {
       line.out.close();
       sessions.abort();
     }
-    return line.welcomed;
+  }
+
+  /** How long a member may take to answer. Where a worker waits too long with jobs that it brings, others get them. */
+  #patience(): number {
+    return this.#brings() ? Math.min(Math.max(this.#graceMs / 4, minPatience), welcomeTime) : welcomeTime;
   }
 
   /** What is said on a stream: the hello, then whatever there is, and a sign of life when there is nothing. */
@@ -201,14 +228,14 @@ export class AttachedWorker {
     const finished = [...this.#held].filter(([, h]) => h.result !== undefined).map(([number]) => number);
     yield create(FromWorkerSchema, { hello: {
       protocol, worker: this.id, services: [...this.#handlers.keys()].sort(), labels: this.#options.labels, credits: this.#options.concurrency,
-      session: this.#session, held, finished,
+      session: this.#session, held, finished, brought: this.#brought(),
     } });
     for (let message = await line.out.next(line.heartbeatMs); message !== undefined; message = await line.out.next(line.heartbeatMs)) yield message;
   }
 
   /** Begins a session, or goes on with one. */
   #enter(line: Line, welcome: Welcome): void {
-    const resumed = welcome.resumed && this.#session !== "";
+    const { resumed } = welcome;
     if (!resumed) this.#forgetAll(); // others have the jobs
     [line.welcomed, line.heartbeatMs] = [true, welcome.heartbeatMs || line.heartbeatMs];
     [this.#session, this.#graceMs, this.#mostBytes] = [welcome.session, welcome.graceMs, Number(welcome.mostBytes) || this.#mostBytes];
@@ -229,8 +256,9 @@ export class AttachedWorker {
     for (const number of message.acknowledged) this.#held.delete(number);
     for (const number of message.canceled) this.#cancel(number);
     if (message.leaving) {
-      this.#session = ""; // it ends with the stream
-      line.out.closeWhen(() => this.#held.size === 0);
+      line.leaves = true;
+      if (this.#brings()) line.ending.abort(new Error(`${line.address} leaves`));
+      else line.out.closeWhen(() => this.#held.size === 0);
     }
     if (message.acknowledged.length > 0) this.#changed.notify();
     line.out.look();
@@ -249,7 +277,7 @@ export class AttachedWorker {
     const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {
       if (this.#held.get(sent.number) === held) this.#line?.out.note(sent.number, note); // else the number is another job's by now
     });
-    const held: Held = { job, canceled: false };
+    const held: Held = { job, ticket: sent.ticket, canceled: false };
     this.#held.set(sent.number, held);
     const handler = this.#handlers.get(sent.service);
     if (this.#stopping.signal.aborted || handler === undefined) this.#deliver(sent.number, held, { outcome: Outcome.RETURNED });

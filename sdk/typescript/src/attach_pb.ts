@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file api/wire/attach/attach.proto.
  */
 export const file_api_wire_attach_attach: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxIp4BCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgijQEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQicgoGUmVzdWx0Eg4KBm51bWJlchgBIAEoBBIqCgdvdXRjb21lGAIgASgOMhkudHJvdXBlLmF0dGFjaC52MS5PdXRjb21lEg4KBm91dHB1dBgDIAEoDBINCgVlcnJvchgEIAEoCRINCgVmYXRhbBgFIAEoCCI1CghQcm9ncmVzcxIOCgZudW1iZXIYASABKAQSDAoEbm90ZRgCIAEoCRILCgNsb2cYAyABKAwilAEKCFRvV29ya2VyEioKB3dlbGNvbWUYASABKAsyGS50cm91cGUuYXR0YWNoLnYxLldlbGNvbWUSIwoEam9icxgCIAMoCzIVLnRyb3VwZS5hdHRhY2gudjEuSm9iEhQKDGFja25vd2xlZGdlZBgDIAMoBBIQCghjYW5jZWxlZBgEIAMoBBIPCgdsZWF2aW5nGAUgASgIInkKB1dlbGNvbWUSEAoIcHJvdG9jb2wYASABKA0SDwoHc2Vzc2lvbhgCIAEoCRIPCgdyZXN1bWVkGAMgASgIEhQKDGhlYXJ0YmVhdF9tcxgEIAEoDRIQCghncmFjZV9tcxgFIAEoDRISCgptb3N0X2J5dGVzGAYgASgEIr0BCgNKb2ISDgoGbnVtYmVyGAEgASgEEgoKAmlkGAIgASgJEg8KB3NlcnZpY2UYAyABKAkSDQoFaW5wdXQYBCABKAwSDgoGcGFyYW1zGAUgASgMEgwKBHRhc2sYBiABKAkSDAoEZmxvdxgHIAEoCRIMCgRzdGVwGAggASgJEgwKBHVuaXQYCSABKA0SDQoFdW5pdHMYCiABKA0SDwoHYXR0ZW1wdBgLIAEoDRISCgp0aW1lb3V0X21zGAwgASgDKnkKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhUKEU9VVENPTUVfQ09NUExFVEVEEAESEgoOT1VUQ09NRV9GQUlMRUQQAhIUChBPVVRDT01FX1JFVFVSTkVEEAMSFAoQT1VUQ09NRV9DQU5DRUxFRBAEMlEKB1dvcmtlcnMSRgoGQXR0YWNoEhwudHJvdXBlLmF0dGFjaC52MS5Gcm9tV29ya2VyGhoudHJvdXBlLmF0dGFjaC52MS5Ub1dvcmtlcigBMAFCMVovZ2l0aHViLmNvbS90cm91cGUtZW5naW5lL3Ryb3VwZS9hcGkvd2lyZS9hdHRhY2hiBnByb3RvMw");
+  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxIp4BCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgiuQEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodCI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwicgoGUmVzdWx0Eg4KBm51bWJlchgBIAEoBBIqCgdvdXRjb21lGAIgASgOMhkudHJvdXBlLmF0dGFjaC52MS5PdXRjb21lEg4KBm91dHB1dBgDIAEoDBINCgVlcnJvchgEIAEoCRINCgVmYXRhbBgFIAEoCCI1CghQcm9ncmVzcxIOCgZudW1iZXIYASABKAQSDAoEbm90ZRgCIAEoCRILCgNsb2cYAyABKAwilAEKCFRvV29ya2VyEioKB3dlbGNvbWUYASABKAsyGS50cm91cGUuYXR0YWNoLnYxLldlbGNvbWUSIwoEam9icxgCIAMoCzIVLnRyb3VwZS5hdHRhY2gudjEuSm9iEhQKDGFja25vd2xlZGdlZBgDIAMoBBIQCghjYW5jZWxlZBgEIAMoBBIPCgdsZWF2aW5nGAUgASgIInkKB1dlbGNvbWUSEAoIcHJvdG9jb2wYASABKA0SDwoHc2Vzc2lvbhgCIAEoCRIPCgdyZXN1bWVkGAMgASgIEhQKDGhlYXJ0YmVhdF9tcxgEIAEoDRIQCghncmFjZV9tcxgFIAEoDRISCgptb3N0X2J5dGVzGAYgASgEIs0BCgNKb2ISDgoGbnVtYmVyGAEgASgEEgoKAmlkGAIgASgJEg8KB3NlcnZpY2UYAyABKAkSDQoFaW5wdXQYBCABKAwSDgoGcGFyYW1zGAUgASgMEgwKBHRhc2sYBiABKAkSDAoEZmxvdxgHIAEoCRIMCgRzdGVwGAggASgJEgwKBHVuaXQYCSABKA0SDQoFdW5pdHMYCiABKA0SDwoHYXR0ZW1wdBgLIAEoDRIOCgZ0aWNrZXQYDSABKAwSEgoKdGltZW91dF9tcxgMIAEoAyp5CgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NPTVBMRVRFRBABEhIKDk9VVENPTUVfRkFJTEVEEAISFAoQT1VUQ09NRV9SRVRVUk5FRBADEhQKEE9VVENPTUVfQ0FOQ0VMRUQQBDJRCgdXb3JrZXJzEkYKBkF0dGFjaBIcLnRyb3VwZS5hdHRhY2gudjEuRnJvbVdvcmtlchoaLnRyb3VwZS5hdHRhY2gudjEuVG9Xb3JrZXIoATABQjFaL2dpdGh1Yi5jb20vdHJvdXBlLWVuZ2luZS90cm91cGUvYXBpL3dpcmUvYXR0YWNoYgZwcm90bzM");
 
 /**
  * FromWorker is what a worker says. A message has any of these parts; one without any is a sign of life, to be sent
@@ -103,14 +103,14 @@ export type Hello = Message<"troupe.attach.v1.Hello"> & {
   credits: number;
 
   /**
-   * session is what the welcome of an earlier stream said, to go on with it; "" = a new one.
+   * session is what the last welcome said, of whatever member, to go on with it; "" = a new one.
    *
    * @generated from field: string session = 6;
    */
   session: string;
 
   /**
-   * held are the numbers of jobs of that session that the worker is still at.
+   * held are the numbers of jobs that the worker is still at.
    *
    * @generated from field: repeated uint64 held = 7;
    */
@@ -122,6 +122,14 @@ export type Hello = Message<"troupe.attach.v1.Hello"> & {
    * @generated from field: repeated uint64 finished = 8;
    */
   finished: bigint[];
+
+  /**
+   * brought tells a member that does not know the session of the jobs in held and finished: another member, or one that was
+   * started anew. 10,000 of them count. What is not told of is given up.
+   *
+   * @generated from field: repeated troupe.attach.v1.Brought brought = 9;
+   */
+  brought: Brought[];
 };
 
 /**
@@ -130,6 +138,39 @@ export type Hello = Message<"troupe.attach.v1.Hello"> & {
  */
 export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
   messageDesc(file_api_wire_attach_attach, 1);
+
+/**
+ * Brought is a job that a worker has from another session.
+ *
+ * @generated from message troupe.attach.v1.Brought
+ */
+export type Brought = Message<"troupe.attach.v1.Brought"> & {
+  /**
+   * number that the job has; it stays the same.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * id and ticket are what the job came with.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * @generated from field: bytes ticket = 3;
+   */
+  ticket: Uint8Array;
+};
+
+/**
+ * Describes the message troupe.attach.v1.Brought.
+ * Use `create(BroughtSchema)` to create a new message.
+ */
+export const BroughtSchema: GenMessage<Brought> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 2);
 
 /**
  * Result ends a job.
@@ -176,7 +217,7 @@ export type Result = Message<"troupe.attach.v1.Result"> & {
  * Use `create(ResultSchema)` to create a new message.
  */
 export const ResultSchema: GenMessage<Result> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 2);
+  messageDesc(file_api_wire_attach_attach, 3);
 
 /**
  * Progress tells of a job that goes on.
@@ -211,7 +252,7 @@ export type Progress = Message<"troupe.attach.v1.Progress"> & {
  * Use `create(ProgressSchema)` to create a new message.
  */
 export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 3);
+  messageDesc(file_api_wire_attach_attach, 4);
 
 /**
  * ToWorker is what a member says. A message has any of these parts; one without any is a sign of life.
@@ -248,8 +289,8 @@ export type ToWorker = Message<"troupe.attach.v1.ToWorker"> & {
   canceled: bigint[];
 
   /**
-   * leaving says that the member ends: the worker gets no more jobs, finishes what it has within some seconds, and
-   * then goes to another member, or to this one when it is back.
+   * leaving says that the member ends: the worker gets no more jobs. It goes to another member with those it has, at once, if it knows
+   * one and grace_ms is not 0; else it finishes what it can until the stream ends, and comes back with the rest.
    *
    * @generated from field: bool leaving = 5;
    */
@@ -261,7 +302,7 @@ export type ToWorker = Message<"troupe.attach.v1.ToWorker"> & {
  * Use `create(ToWorkerSchema)` to create a new message.
  */
 export const ToWorkerSchema: GenMessage<ToWorker> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 4);
+  messageDesc(file_api_wire_attach_attach, 5);
 
 /**
  * Welcome begins a session, or goes on with one.
@@ -284,8 +325,9 @@ export type Welcome = Message<"troupe.attach.v1.Welcome"> & {
   session: string;
 
   /**
-   * resumed says that the session of the hello goes on. Otherwise it is over and this is a new one: the worker stops what
-   * it still holds and forgets its results, because others have the jobs.
+   * resumed says that the worker goes on with the jobs that it held, under the same numbers: the session of the hello goes on, or
+   * a new one with what was brought. What others have by then is canceled. Otherwise the worker stops what it still holds and
+   * forgets its results, because others have the jobs.
    *
    * @generated from field: bool resumed = 3;
    */
@@ -299,7 +341,7 @@ export type Welcome = Message<"troupe.attach.v1.Welcome"> & {
   heartbeatMs: number;
 
   /**
-   * grace_ms is how long a session waits for its worker to come back when the stream breaks; 0 = not at all.
+   * grace_ms is how long the jobs stay the worker's when the stream breaks, here and elsewhere; 0 = not at all.
    *
    * @generated from field: uint32 grace_ms = 5;
    */
@@ -318,7 +360,7 @@ export type Welcome = Message<"troupe.attach.v1.Welcome"> & {
  * Use `create(WelcomeSchema)` to create a new message.
  */
 export const WelcomeSchema: GenMessage<Welcome> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 5);
+  messageDesc(file_api_wire_attach_attach, 6);
 
 /**
  * Job is something to be carried out.
@@ -396,6 +438,13 @@ export type Job = Message<"troupe.attach.v1.Job"> & {
   attempt: number;
 
   /**
+   * ticket proves that the worker was given the job, wherever it comes with it; empty = it cannot go elsewhere.
+   *
+   * @generated from field: bytes ticket = 13;
+   */
+  ticket: Uint8Array;
+
+  /**
    * timeout_ms is how long the attempt may take, counted from before the worker got it; 0 = no limit. The member cancels
    * it then.
    *
@@ -409,7 +458,7 @@ export type Job = Message<"troupe.attach.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 6);
+  messageDesc(file_api_wire_attach_attach, 7);
 
 /**
  * Outcome is how a job ended.

@@ -1,0 +1,78 @@
+package actors
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Roaming is a Relay whose workers may go to another member with the jobs they have, and come here with such jobs: when their
+// member has gone, or the stream to it broke, or it was started anew.
+type Roaming interface {
+	Relay
+	// Grace is for how long a worker is waited for whose member has gone. 0 = not at all: others get its jobs at once.
+	Grace() time.Duration
+	// Roam tells it how jobs that a worker brings along become this member's: it asks for flow.Bring of each, again when the answer
+	// is that somebody is busy. What becomes this member's is sent as any other job, and goes to the worker that has it.
+	Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes)
+}
+
+// bring asks those who have the tasks that this member carries jobs of theirs from now on, which a worker has brought along.
+func (m *Member) bring(ctx context.Context, jobs engine.Orders) engine.Outcomes {
+	for i := range jobs {
+		b := jobs[i].Command.(flow.Bring)
+		b.Carrier = m.incarnation
+		jobs[i].Command = b
+	}
+	if m.cfg.Others != nil {
+		return m.cfg.Others.Do(ctx, jobs)
+	}
+	outcomes, err := m.DoAll(ctx, jobs)
+	if err != nil {
+		outcomes = make(engine.Outcomes, len(jobs))
+		for i := range outcomes {
+			outcomes[i].Err = flow.Errorf(flow.Busy, "%v", err)
+		}
+	}
+	return outcomes
+}
+
+// grace is for how long workers are waited for.
+func (m *Member) grace() time.Duration {
+	if r, ok := m.cfg.Relay.(Roaming); ok {
+		return r.Grace()
+	}
+	return 0
+}
+
+// returning is what is known of workers that may come to another member with their jobs.
+func (m *Member) returning() (r flow.Return) {
+	if r.Grace = m.grace().Milliseconds(); r.Grace > 0 && m.cfg.Workers != nil {
+		r.Pushed = m.cfg.Workers.Pushed()
+	}
+	return r
+}
+
+// recovering is what takes over the jobs of members that are gone.
+func (m *Member) recovering(task string) flow.Recover {
+	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.alive(), Return: m.returning()}
+	if r.Grace > 0 {
+		r.Gone = m.departures()
+	}
+	return r
+}
+
+// departures tells which members were seen to go, and when.
+func (m *Member) departures() (all []flow.Departure) {
+	m.goneMu.Lock()
+	defer m.goneMu.Unlock()
+	for incarnation, at := range m.gone {
+		all = append(all, flow.Departure{Member: incarnation, At: at})
+	}
+	slices.SortFunc(all, func(a, b flow.Departure) int { return cmp.Compare(a.Member, b.Member) })
+	return all
+}

@@ -1,0 +1,471 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// roamer is an attached worker that goes from member to member with its jobs. It does them when it is told to.
+type roamer struct {
+	t       *testing.T
+	mu      sync.Mutex
+	session string
+	jobs    map[uint64]*attach.Job // that it has, by number
+	results map[uint64]*attach.Result
+	got     map[string]int // how often it was sent each job, by id
+	stopped map[string]bool
+	line    *roamLine
+}
+
+// roamLine is one stream of a roamer.
+type roamLine struct {
+	*roamer
+	to      chan *attach.FromWorker
+	over    context.Context
+	hangUp  context.CancelFunc
+	done    chan struct{}
+	welcome chan *attach.Welcome
+}
+
+func newRoamer(t *testing.T) *roamer {
+	return &roamer{t: t, jobs: map[uint64]*attach.Job{}, results: map[uint64]*attach.Result{}, got: map[string]int{}, stopped: map[string]bool{}}
+}
+
+// come attaches the worker with all it has; the stream before is over.
+func (r *roamer) come(s *attached.Sessions) *attach.Welcome {
+	r.part()
+	l := &roamLine{roamer: r, to: make(chan *attach.FromWorker, 1000), done: make(chan struct{}), welcome: make(chan *attach.Welcome, 1)}
+	l.over, l.hangUp = context.WithCancel(context.Background())
+	r.mu.Lock()
+	hello := &attach.Hello{Protocol: 1, Worker: "roamer", Services: []string{"s"}, Credits: 100, Session: r.session}
+	for n, j := range r.jobs {
+		hello.Brought = append(hello.Brought, &attach.Brought{Number: n, Id: j.GetId(), Ticket: j.GetTicket()})
+		if r.results[n] == nil {
+			hello.Held = append(hello.Held, n)
+			continue
+		}
+		hello.Finished = append(hello.Finished, n)
+	}
+	l.to <- &attach.FromWorker{Hello: hello}
+	for _, result := range r.results {
+		l.to <- &attach.FromWorker{Results: []*attach.Result{result}}
+	}
+	r.line = l
+	r.mu.Unlock()
+	go func() {
+		defer close(l.done)
+		if err := s.Serve(context.Background(), l); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	r.t.Cleanup(func() {
+		l.hangUp()
+		<-l.done
+	})
+	w := <-l.welcome
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.session = w.GetSession()
+	return w
+}
+
+// part ends the stream.
+func (r *roamer) part() {
+	r.mu.Lock()
+	l := r.line
+	r.mu.Unlock()
+	if l != nil {
+		l.hangUp()
+		<-l.done
+	}
+}
+
+func (l *roamLine) Receive() (*attach.FromWorker, error) {
+	select {
+	case m := <-l.to:
+		return m, nil
+	case <-l.over.Done():
+		return nil, errors.New("hung up")
+	}
+}
+
+func (l *roamLine) Send(m *attach.ToWorker) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over.Err() != nil {
+		return l.over.Err()
+	}
+	if m.GetWelcome() != nil {
+		l.welcome <- m.GetWelcome()
+	}
+	for _, j := range m.GetJobs() {
+		l.got[j.GetId()]++
+		l.jobs[j.GetNumber()] = j
+	}
+	for _, n := range m.GetCanceled() {
+		l.stopped[l.jobs[n].GetId()] = true
+		l.finish(n, attach.Outcome_OUTCOME_CANCELED)
+	}
+	for _, n := range m.GetAcknowledged() {
+		delete(l.jobs, n)
+		delete(l.results, n)
+	}
+	return nil
+}
+
+func (l *roamLine) HangUp() { l.hangUp() }
+
+// finish a job, whether or not there is somebody to tell. The lock is held.
+func (r *roamer) finish(number uint64, how attach.Outcome) {
+	r.results[number] = &attach.Result{Number: number, Outcome: how, Output: []byte(`1`)}
+	if r.line != nil && r.line.over.Err() == nil {
+		r.line.to <- &attach.FromWorker{Results: []*attach.Result{r.results[number]}}
+	}
+}
+
+// finishAll that it has.
+func (r *roamer) finishAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n := range r.jobs {
+		if r.results[n] == nil {
+			r.finish(n, attach.Outcome_OUTCOME_COMPLETED)
+		}
+	}
+}
+
+func (r *roamer) has(n int) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.jobs) == n
+	}, patience, time.Millisecond)
+}
+
+// onceEach says that no job was sent to it twice, and none canceled.
+func (r *roamer) onceEach() {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, n := range r.got {
+		require.Equal(r.t, 1, n, "times that job %s was sent", id)
+	}
+	require.Empty(r.t, r.stopped)
+}
+
+// roaming is a member whose workers may come from others.
+func roaming(t *testing.T, grace time.Duration) (actors.Config, *attached.Sessions) {
+	s := attached.New(attached.Options{Secret: "secret", Grace: grace, Heartbeat: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(s.Close)
+	return actors.Config{Relay: s}, s
+}
+
+// realm is three members that share all tasks, and to which workers come and go.
+type realm struct {
+	*circuit
+	members  []*theatre
+	sessions []*attached.Sessions
+	version  string
+}
+
+func newRealm(t *testing.T, grace time.Duration) *realm {
+	r := &realm{circuit: newCircuit(nil)}
+	for range 3 {
+		cfg, s := roaming(t, grace)
+		r.members, r.sessions = append(r.members, r.join(t, cfg)), append(r.sessions, s)
+	}
+	for shard := range persistence.Shards {
+		r.give(r.members[shard%3], shard)
+	}
+	r.version = r.members[0].publish(t, remoteJob)
+	return r
+}
+
+// kill a member; the others share what it owned.
+func (r *realm) kill(t *testing.T, i int) {
+	r.die(t, r.members[i])
+	r.left(i)
+}
+
+// left is when the others are told that a member has gone.
+func (r *realm) left(i int) {
+	for n, th := range r.members {
+		if n != i {
+			th.Gone(r.members[i].Incarnation())
+		}
+	}
+	for shard := range persistence.Shards {
+		if r.at(shard) == r.members[i] {
+			r.give(r.members[(i+1)%3], shard)
+		}
+	}
+}
+
+func (r *realm) begin(t *testing.T, n int) []string { return r.beginAll(t, r.members, r.version, n) }
+
+func (r *realm) allEnd(t *testing.T, ids []string) {
+	t.Helper()
+	for _, id := range ids {
+		v := r.ended(t, id)
+		require.Equal(t, flow.TaskCompleted, v.State.Status, v.State.Error)
+	}
+}
+
+// history of a task: which events of its attempts there were.
+func (r *realm) history(t *testing.T, id string) (events []string) {
+	rows, err := r.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 1 << 20})
+	require.NoError(t, err)
+	for _, row := range rows {
+		all, err := flow.DecodeEvents(row.Events)
+		require.NoError(t, err)
+		for _, e := range all {
+			events = append(events, string(e.Type)+" "+e.Worker)
+		}
+	}
+	return events
+}
+
+func TestAWorkersJobsGoOnWhenItsMemberIsKilled(t *testing.T) {
+	for name, finish := range map[string]string{"it is still at them": "later", "it has finished them meanwhile": "before"} {
+		t.Run(name, func(t *testing.T) {
+			r, w := newRealm(t, time.Hour), newRoamer(t)
+			w.come(r.sessions[0])
+			awaitOffer(t, r.sessions...)
+			ids := r.begin(t, 30)
+			w.has(len(ids))
+			w.part()
+			if finish == "before" {
+				w.finishAll()
+			}
+			r.kill(t, 0)
+			require.True(t, w.come(r.sessions[1]).GetResumed())
+			if finish == "later" {
+				w.finishAll()
+			}
+			r.allEnd(t, ids)
+			w.has(0)
+			w.onceEach()
+			for _, id := range ids {
+				require.NotContains(t, r.history(t, id), "attempt_returned ")
+				require.Contains(t, r.history(t, id), "attempt_passed roamer")
+			}
+		})
+	}
+}
+
+func TestAWorkersJobsGoOnWhenTheStreamBreaksAndItsMemberLives(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	ids := r.begin(t, 30)
+	w.has(len(ids))
+	for _, at := range []int{1, 2, 1, 0, 0, 2} {
+		w.come(r.sessions[at])
+	}
+	w.finishAll()
+	r.allEnd(t, ids)
+	w.has(0)
+	w.onceEach()
+}
+
+func TestAWorkersJobsGoOnWhenItsMemberLeaves(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	ids := r.begin(t, 30)
+	w.has(len(ids))
+	r.sessions[0].Leave()
+	for shard := range persistence.Shards {
+		if r.at(shard) == r.members[0] {
+			r.move(t, r.members[2], shard)
+		}
+	}
+	w.come(r.sessions[1])
+	require.NoError(t, r.members[0].Stop(t.Context()), "it waits for nothing that goes on elsewhere")
+	r.leave(r.members[0])
+	r.left(0)
+	w.finishAll()
+	r.allEnd(t, ids)
+	w.onceEach()
+}
+
+func TestAWorkersJobsAreLeftToItWhenItsMemberLeavesBeforeItComesToAnother(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	ids := r.begin(t, 30)
+	w.has(len(ids))
+	for shard := range persistence.Shards {
+		if r.at(shard) == r.members[0] {
+			r.move(t, r.members[2], shard)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // how long it waits for its jobs
+	defer cancel()
+	require.NoError(t, r.members[0].Stop(ctx))
+	r.leave(r.members[0])
+	r.left(0)
+	w.come(r.sessions[1])
+	w.finishAll()
+	r.allEnd(t, ids)
+	w.onceEach()
+}
+
+func TestOthersGetTheJobsOfAWorkerThatComesTooLate(t *testing.T) {
+	r, w, other := newRealm(t, 50*time.Millisecond), newRoamer(t), newRoamer(t)
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	ids := r.begin(t, 20)
+	w.has(len(ids))
+	w.part()
+	done := w.half()
+	other.come(r.sessions[2])
+	awaitOffer(t, r.sessions[1:]...)
+	r.kill(t, 0)
+	other.has(len(ids))
+	require.True(t, w.come(r.sessions[1]).GetResumed())
+	w.has(0)
+	require.Len(t, w.stopped, len(ids)-done, "what it was still at is canceled")
+	for _, id := range ids {
+		require.Equal(t, flow.TaskRunning, r.status(t, id), "what it has finished counts no longer")
+	}
+	other.finishAll()
+	r.allEnd(t, ids)
+}
+
+// half of its jobs are finished.
+func (r *roamer) half() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for number := range r.jobs {
+		if n < len(r.jobs)/2 {
+			n++
+			r.finish(number, attach.Outcome_OUTCOME_COMPLETED)
+		}
+	}
+	return n
+}
+
+func (r *realm) status(t *testing.T, id string) flow.TaskStatus {
+	row, err := r.store.Task(t.Context(), id)
+	require.NoError(t, err)
+	return flow.TaskStatus(row.Status)
+}
+
+func TestWithoutAGraceOthersGetTheJobsAtOnce(t *testing.T) {
+	r, w, other := newRealm(t, -1), newRoamer(t), newRoamer(t)
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	ids := r.begin(t, 20)
+	w.has(len(ids))
+	other.come(r.sessions[0])
+	w.part()
+	other.has(len(ids))
+	require.False(t, w.come(r.sessions[1]).GetResumed())
+	other.finishAll()
+	r.allEnd(t, ids)
+}
+
+func TestAJobIsNotBroughtWithAWrongTicket(t *testing.T) {
+	for name, forge := range map[string]func(a, b *attach.Job){
+		"none":                       func(a, _ *attach.Job) { a.Ticket = nil },
+		"another job's":              func(a, b *attach.Job) { a.Ticket = b.GetTicket() },
+		"of another giving":          func(a, _ *attach.Job) { a.Ticket[len(a.GetTicket())-1]++ },
+		"cut short":                  func(a, _ *attach.Job) { a.Ticket = a.GetTicket()[:5] },
+		"for a job that is no one's": func(a, _ *attach.Job) { a.Id += "0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := newRealm(t, time.Hour), newRoamer(t)
+			w.come(r.sessions[0])
+			awaitOffer(t, r.sessions...)
+			ids := r.begin(t, 3)
+			w.has(len(ids))
+			w.part()
+			var jobs []*attach.Job
+			for _, j := range w.jobs {
+				jobs = append(jobs, j)
+			}
+			right := jobs[0].GetId()
+			forge(jobs[0], jobs[1])
+			w.come(r.sessions[1])
+			w.has(len(ids) - 1)
+			require.Equal(t, map[string]bool{jobs[0].GetId(): true}, w.stopped)
+			task, _, err := flow.ParseJobID(right)
+			require.NoError(t, err)
+			require.NotContains(t, r.history(t, task), "attempt_passed roamer")
+			w.finishAll()
+			for _, id := range ids {
+				if id != task {
+					require.Equal(t, flow.TaskCompleted, r.ended(t, id).State.Status)
+				}
+			}
+			require.Equal(t, flow.TaskRunning, r.status(t, task))
+		})
+	}
+}
+
+func TestAMemberThatIsStartedAnewGoesOnWithTheJobsOfItsWorkers(t *testing.T) {
+	for name, end := range map[string]func(*theatre) error{
+		"after a crash": func(th *theatre) error { th.Kill(); return nil },
+		"in order": func(th *theatre) error {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+			defer cancel()
+			return th.Stop(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newLeaping()
+			w := newRoamer(t)
+			cfg, s := roaming(t, time.Hour)
+			cfg.Store = store
+			th := start(t, cfg)
+			w.come(s)
+			version := th.publish(t, remoteJob)
+			var ids []string
+			for range 10 {
+				ids = append(ids, th.begin(t, version, `{}`))
+			}
+			w.has(len(ids))
+			require.NoError(t, end(th))
+			cfg, s = roaming(t, time.Hour)
+			cfg.Store = store
+			th = start(t, cfg)
+			require.True(t, w.come(s).GetResumed())
+			w.finishAll()
+			for _, id := range ids {
+				require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+			}
+			w.onceEach()
+		})
+	}
+}
+
+func TestACancelReachesAJobThatWasBrought(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	ids := r.begin(t, 9)
+	w.has(len(ids))
+	w.come(r.sessions[1])
+	for _, id := range ids {
+		_, err := r.at(persistence.ShardOf(id)).DoAll(t.Context(), engine.Orders{{Task: id, Command: flow.Cancel{Force: true}}})
+		require.NoError(t, err)
+	}
+	w.has(0)
+	require.Len(t, w.stopped, len(ids), fmt.Sprint(w.stopped))
+}
