@@ -2,6 +2,7 @@ package attached
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/api/wire/attach"
@@ -24,6 +25,7 @@ type session struct {
 	asks    chan struct{} // holds a token when the tasks are to be asked for what was brought along
 	asking  bool
 	broken  *connection // that it waits for another one after; nil = it does not
+	tended  atomic.Bool // its worker's sign of life is being passed on
 	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
 

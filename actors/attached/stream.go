@@ -118,14 +118,18 @@ func (s *Sessions) sendAll(ses *session, c *connection, beat bool) bool {
 	return !beat || c.stream.Send(&attach.ToWorker{}) == nil
 }
 
-// tend passes the sign of life of a worker on.
+// tend passes the sign of life of a worker on, beside what is sent to it, one at a time: it may wait for other members, or for the store.
 func (s *Sessions) tend(ses *session) {
+	if s.opts.Workers == nil || !ses.tended.CompareAndSwap(false, true) {
+		return
+	}
 	s.mu.Lock()
 	load := len(ses.grants)
 	s.mu.Unlock()
-	if s.opts.Workers != nil {
+	s.done.Run(func() {
+		defer ses.tended.Store(false)
 		_ = s.opts.Workers.Heartbeat(s.ctx, ses.worker, load) // of one that somebody has deregistered nothing is listed
-	}
+	})
 }
 
 // batchBytes is how much one message holds, unless one job alone is more.
