@@ -248,6 +248,9 @@ func (m *Member) Ready() error {
 	return nil
 }
 
+// errOutOfTouch is the answer while somebody else may have the lease: other members, who reach the store, may do what this one cannot.
+var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost touch with the store: ask another one, or again in a moment"))
+
 var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
 
 // here says whether the member takes requests. One whose store does not write for the moment lets them wait.
@@ -256,7 +259,7 @@ func (m *Member) here() error {
 	case m.stopping.Load():
 		return errStopping
 	case !m.lease.held():
-		return flow.Errorf(flow.Busy, "the member has lost touch with the store")
+		return errOutOfTouch
 	}
 	return nil
 }

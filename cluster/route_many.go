@@ -155,6 +155,9 @@ func (r *Router) forward(ctx context.Context, to persistence.MemberRow, orders e
 	if len(*m) != len(orders) {
 		return nil, errors.New("another member has answered fewer orders than there were, or more")
 	}
+	for i := range *m {
+		(*m)[i].Err = ofAnother((*m)[i].Err)
+	}
 	return *m, nil
 }
 

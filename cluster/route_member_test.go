@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/engine"
@@ -24,8 +25,9 @@ type actorless struct {
 	mu      sync.Mutex
 	done    map[string]engine.Outcome // by request
 	effects []engine.Order
-	asked   int // how often
-	busy    int // how often it will say so
+	asked   int         // how often
+	busy    int         // how often it will say so
+	cut     atomic.Bool // it does not reach the store
 	before  func(ctx context.Context)
 	after   func()
 	errands engine.Errands
@@ -37,6 +39,10 @@ type actorless struct {
 }
 
 func (m *actorless) owns(task string) error {
+	if m.cut.Load() {
+		m.with(func() { m.asked++ })
+		return engine.Unable(flow.Errorf(flow.Busy, "it has lost touch with the store"))
+	}
 	if to, _ := m.s.truth.Load().OwnerOf(task); to.Incarnation != m.name {
 		return flow.Errorf(flow.Moved, "task %s has moved to another member: ask again", task)
 	}

@@ -69,7 +69,7 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 		}
 		out := (*m)[0]
 		err, out.Err = out.Err, nil
-		return out, err
+		return out, ofAnother(err)
 	})
 }
 
@@ -81,7 +81,7 @@ func question[A engine.Message](ctx context.Context, r *Router, to persistence.M
 		err = errors.New("another member has answered something that was not asked")
 	}
 	r.forwards.count(q, m, err)
-	return answer, err
+	return answer, ofAnother(err)
 }
 
 // ask asks the owner of a task, whoever that is, again when it is another one now or cannot be reached, until the caller's
@@ -121,14 +121,14 @@ func (r *Router) patience(ctx context.Context) (context.Context, context.CancelF
 	return r.cfg.Host.Within(ctx, r.cfg.Patience)
 }
 
-// giveUp is what a caller hears when its patience, or ours, has ended.
+// giveUp is what a caller hears when its patience, or ours, has ended. Another member may reach the one that this one does not.
 func giveUp(ctx context.Context, task string, err error) error {
 	late := errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && late:
 		return ctx.Err()
 	case late:
-		return flow.Errorf(flow.Busy, "task %s: the member that has it has not answered in time: try again in a moment", task)
+		return engine.Unable(flow.Errorf(flow.Busy, "task %s: the member that has it has not answered in time: try again in a moment", task))
 	}
-	return flow.Errorf(flow.Busy, "task %s cannot be reached for the moment: %v: try again in a moment", task, err)
+	return engine.Unable(flow.Errorf(flow.Busy, "task %s cannot be reached for the moment: %v: try again in a moment", task, err))
 }

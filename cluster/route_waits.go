@@ -126,7 +126,7 @@ func (w *watch) fromOwner(ctx context.Context) (over bool) {
 		}
 	}
 	for row, err := range rows(owned, w.task, w.after) {
-		if again(err) {
+		if again(err) || !isHere && again(ofAnother(err)) {
 			return ctx.Err() != nil
 		}
 		if !w.tell(row, err) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -156,4 +157,31 @@ func TestWhoWaitsLongForAnOwnerAsksLessOften(t *testing.T) {
 		now = now.Add(pause)
 	}
 	require.Less(t, asked, 130+720)
+}
+
+// A member that has lost the store knows of its tasks what it knew before, and loses them when its lease ends.
+func TestAMemberThatHasLostTheStoreIsNotTheOneToAnswer(t *testing.T) {
+	s := newStage(t, "a", "b", "c")
+	a, b := s.members["a"].router, s.members["b"]
+	first := s.taskOf("b")
+	s.journal.begin(first)
+	b.cut.Store(true)
+	_, err := b.router.Do(soon(t), signal(first))
+	require.ErrorIs(t, err, engine.ErrUnavailable, "whoever asked it is to ask another one")
+
+	failed := make(chan error, 4)
+	go func() { _, err := a.Do(soon(t), signal(first)); failed <- err }()
+	go func() {
+		outcomes, err := a.DoAll(soon(t), engine.Orders{signal(first)})
+		failed <- cmp.Or(err, outcomes[0].Err)
+	}()
+	go func() { _, err := a.Await(soon(t), first); failed <- err }()
+	watcher := s.read(soon(t), "a", first)
+	eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.asked >= 8 })
+	s.move(first, "c")
+	s.journal.add(first, true)
+	for range 3 {
+		require.NoError(t, <-failed)
+	}
+	require.NoError(t, <-watcher.err)
 }

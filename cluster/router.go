@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"maps"
@@ -192,10 +193,21 @@ func (r *Router) here(ctx context.Context) (*place, error) {
 
 var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
 
+// errUnable: the member that was asked cannot do its work for now.
+var errUnable = errors.New("the member that has it cannot do its work for the moment")
+
+// ofAnother is what an error of another member means here: one that has lost the store loses its tasks, too.
+func ofAnother(err error) error {
+	if errors.Is(err, engine.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", errUnable, err)
+	}
+	return err
+}
+
 // again says whether what failed is worth another try: somebody else may own the task now, or soon does, or the one who
 // was asked has stopped waiting.
 func again(err error) bool {
-	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) ||
+	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 

@@ -109,6 +109,7 @@ func TestAMemberThatCannotBeReachedIsTriedUntilTheDeadline(t *testing.T) {
 	_, err := a.router.Do(limited, signal(task))
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(err))
 	require.ErrorContains(t, err, "task "+task+" cannot be reached for the moment")
+	require.ErrorIs(t, err, engine.ErrUnavailable, "another member may reach it")
 	require.ErrorContains(t, err, "try again in a moment")
 
 	a.router.cfg.Patience = 50 * time.Millisecond // of the one who sets no deadline

@@ -11,6 +11,15 @@ import (
 // was done.
 var ErrUnavailable = errors.New("engine: the store is not available")
 
+// unable is an error of a member that cannot do its work for now.
+type unable struct{ error }
+
+// Unable says of an error that another member may do better: it is ErrUnavailable, too.
+func Unable(err error) error { return unable{err} }
+
+func (u unable) Unwrap() error        { return u.error }
+func (u unable) Is(target error) bool { return target == ErrUnavailable }
+
 // Refusal answers what a member did not do. It is how an error travels.
 type Refusal struct{ Err error }
 
@@ -40,6 +49,8 @@ func spell(err error) (name, text string) {
 	switch {
 	case err == nil:
 		return "", ""
+	case errors.Is(err, ErrUnavailable):
+		return unavailable, err.Error()
 	case errors.As(err, &e):
 		return string(e.Kind), e.Msg
 	}
