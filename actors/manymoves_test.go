@@ -2,12 +2,15 @@ package actors_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -74,4 +77,40 @@ func TestVeryManyTasksMoveWithoutStandingInTheWayOfOthers(t *testing.T) {
 	require.LessOrEqual(t, counted.most.Load(), int64(2_000), "tasks that are being taken up at once")
 	require.Eventually(t, func() bool { return counted.pages.Load() == many/1000+1 }, patience, time.Millisecond)
 	require.EqualValues(t, many, b.Stats().Actors["task"])
+}
+
+func TestAMemberThatIsAlwaysBusyTakesUpWhatItGets(t *testing.T) {
+	release := make(chan struct{})
+	var held atomic.Bool
+	c := newCircuit(faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+		if held.Load() {
+			return faulty.Hold(release)
+		}
+		return faulty.Fault{}
+	}}))
+	cfg := withFunc(newLedger().carrier("a"))
+	cfg.IdleAfter = time.Hour
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	version := a.publish(t, oneJob)
+	id := a.begin(t, version, `{}`)
+	others := slices.Delete(persistence.AllShards(), persistence.ShardOf(id), persistence.ShardOf(id)+1)
+	require.NoError(t, a.Lose(t.Context(), persistence.AllShards()))
+	cfg.MaxUncommitted = 2
+	counted := &takings{Store: c.store}
+	c.store = counted
+	b := c.join(t, cfg)
+	c.give(b, others...)
+	require.Eventually(t, func() bool { return counted.pages.Load() == 1 }, patience, time.Millisecond)
+	held.Store(true)
+	var starting sync.WaitGroup
+	defer starting.Wait()
+	defer close(release)
+	for range 20 {
+		starting.Go(func() { _, _, _ = b.StartTask(t.Context(), engine.NewTask{VersionID: version}) })
+	}
+	require.Eventually(t, func() bool { return b.Stats().Uncommitted > 1 }, patience, time.Millisecond)
+	c.give(b, shardOf(id)...)
+	require.Eventually(t, func() bool { return counted.loaded.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Greater(t, b.Stats().Uncommitted, int64(1), "it is as busy as before")
 }

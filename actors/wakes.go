@@ -61,8 +61,7 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	m.background(func() {
 		for after := ""; m.ctx.Err() == nil; {
 			if !m.reserveRecovery() {
-				m.pause(restAgain)
-				continue
+				return
 			}
 			ids, err := m.unfinished(shards, after)
 			m.recoveries.Add(int64(len(ids) - recoverBatch))
@@ -82,14 +81,21 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	})
 }
 
-// reserveRecovery says whether there is room for more tasks to be taken up: not while too many are, or too much of what they lead to has
-// yet to be stored.
+// reserveRecovery waits until there is room for more tasks to be taken up: not many others are, and little of what they lead to has yet to be
+// stored. For that it waits for a second at most: who is always busy takes them up, too. False: the member goes.
 func (m *Member) reserveRecovery() bool {
-	if m.recoveries.Add(recoverBatch) > maxRecovering || m.uncommitted.Load() > int64(m.cfg.MaxUncommitted/2) {
-		m.recoveries.Add(-recoverBatch)
-		return false
+	for waited := time.Duration(0); ; waited += restAgain {
+		busy := waited < time.Second && m.uncommitted.Load() > int64(m.cfg.MaxUncommitted/2)
+		if !busy {
+			if m.recoveries.Add(recoverBatch) <= maxRecovering {
+				return true
+			}
+			m.recoveries.Add(-recoverBatch)
+		}
+		if !m.pause(restAgain) {
+			return false
+		}
 	}
-	return true
 }
 
 // unfinished are the next ones, of shards that are still the member's.
