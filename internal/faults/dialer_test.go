@@ -6,16 +6,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+)
+
+// Tables of the kernel are read in pieces while they change, so a socket may not be seen at first.
+const (
+	looks     = 50
+	lookPause = 10 * time.Millisecond
 )
 
 // dialer finds out which host a connection comes from: every program here dials from the same address, so it is the one
-// that has the socket. -1 is none of them.
+// that has the socket. -1 is none of them: it has gone.
 func (r *relays) dialer(from net.Addr) int {
-	socket := socketOf(from.(*net.TCPAddr))
-	for i := range r.pids {
-		if pid := r.pids[i].Load(); pid != 0 && socket != "" && holds(pid, socket) {
-			return i
+	for range looks {
+		socket := socketOf(from.(*net.TCPAddr))
+		for i := range r.pids {
+			if pid := r.pids[i].Load(); pid != 0 && socket != "" && holds(pid, socket) {
+				return i
+			}
 		}
+		time.Sleep(lookPause)
 	}
 	return -1
 }
