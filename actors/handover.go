@@ -189,9 +189,11 @@ func (t *tasks) departed(c actor.Context, k *task) {
 
 // orphaned has every task in memory take over what a member carried that is gone.
 func (t *tasks) orphaned(c actor.Context) {
+	recovering := t.m.recovering("")
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
 		e := el.Value.(*entry)
-		cmd := &command{task: e.id, cmd: t.m.recovering(e.id)}
+		recovering.Since = t.m.owned.sinceOf(e.id)
+		cmd := &command{task: e.id, cmd: recovering}
 		if e.retiring {
 			e.arrived = append(e.arrived, cmd)
 			continue

@@ -8,7 +8,7 @@ type Roll interface {
 	Polled(worker string)
 	// Signs are what is known of a worker; none of one that nobody knows.
 	Signs(worker string) flow.Signs
-	// Pushed are the services that push workers offer who live.
+	// Pushed are the services that push workers offer, whether they live or not.
 	Pushed() []string
 }
 

@@ -124,13 +124,12 @@ func (r *Registry) Listed(e *flow.Exec) bool {
 	})
 }
 
-// Pushed are the services that push workers offer who live.
+// Pushed are the services that registered push workers offer, also those who have been silent: who was called with a job may be.
 func (r *Registry) Pushed() (services []string) {
-	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for service, all := range r.push {
-		if slices.ContainsFunc(all, func(w *worker) bool { return w.last.Load() >= since }) {
+		if len(all) > 0 {
 			services = append(services, service)
 		}
 	}

@@ -252,3 +252,16 @@ func TestWhoeverLooksForAWorkerFindsWhyItIsNotRegistered(t *testing.T) {
 	require.Error(t, r.Register(t.Context(), persistence.Worker{ID: strings.Repeat("x", 1<<20), Services: []string{"s"}}))
 	require.Less(t, logged.Len(), 2000)
 }
+
+func TestTheServicesOfPushWorkersAreKnownAlsoWhenTheyAreSilent(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	r := open(t, newStore(t), workers.Options{Now: c.Load, OfflineTTL: time.Second})
+	require.Empty(t, r.Pushed())
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "b", URL: "http://127.0.0.1:1", Services: []string{"y", "x"}}))
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "a", URL: "attached", Type: "attached", Services: []string{"z"}}))
+	c.pass(time.Hour)
+	require.Equal(t, []string{"x", "y"}, r.Pushed())
+	require.NoError(t, r.Deregister(t.Context(), "b"))
+	require.Empty(t, r.Pushed())
+}
