@@ -70,7 +70,7 @@ type PermitRow struct {
 	GivenAt int64 // 0 = it was not
 	ToldAt  int64 // when its task was last told of that; stores alone know
 	Evicted bool  // it is to end
-	Before  int   // PermitsOf: how many of those who wait come before it, at least
+	Before  int   // PermitsOf: how many of those who wait come before it, at least; no more than MostBefore are counted
 }
 
 // PermitState says how far somebody is.
@@ -105,10 +105,11 @@ const (
 	fullCancel = "cancel_running"
 )
 
-// How many of those who wait for a key one decision is about, and of those who do not, how many are told again at once, after how long somebody is told again who has not
+// How many of those who wait for a key one decision is about, how many are counted before somebody, of how many of those who do not wait a decision is, how many are told again at once, after how long somebody is told again who has not
 // answered, and for how long a key is remembered that nobody asks for, in milliseconds.
 const (
 	PermitsAtOnce     = 100
+	MostBefore        = 1000
 	HastyAtOnce       = 1000
 	PermitsToldAtOnce = 1000
 	PermitToldMS      = 2_000

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // inLine says of those who wait for a permit how many wait before them. Only the store knows.
@@ -43,9 +44,17 @@ func (s *service) placed(ctx context.Context, task string, waits []*wire.Wait) e
 			if row.Holder == flow.JobID(task, a) && row.Key == w.Key {
 				before := row.Before
 				w.Before = &before
-				w.Text += fmt.Sprintf(" (%d before it)", before)
+				w.Text += fmt.Sprintf(" (%d%s before it)", before, orMore(before))
 			}
 		}
 	}
 	return nil
+}
+
+// orMore says that not all were counted.
+func orMore(n int) string {
+	if n < persistence.MostBefore {
+		return ""
+	}
+	return " or more"
 }

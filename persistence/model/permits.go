@@ -176,7 +176,7 @@ func (p *Permits) before(r *persistence.PermitRow) (n int) {
 			n++
 		}
 	}
-	return n
+	return min(n, persistence.MostBefore)
 }
 
 // Waiting lists those who wait for a key.

@@ -20,15 +20,18 @@ const (
 
 	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM permits WHERE key = $1 AND state IN (1, 2)"
 
-	// Without any fair the index has the order; else whoever is next of each is.
-	listWaiting = `SELECT ` + listing.PermitColumns + ` FROM (
-		(SELECT *, 0::bigint AS round FROM permits WHERE key = $1 AND state = 0 AND fair = '' AND NOT EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND fair > '')
-			ORDER BY fair, urgency, asked_at, turn, holder LIMIT $2)
-		UNION ALL
-		(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY fair ORDER BY urgency, asked_at, turn, holder) AS round FROM permits
-				WHERE key = $1 AND state = 0 AND EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND fair > '')) p
-			ORDER BY round, fair <= (SELECT last FROM permit_keys WHERE key = $1), fair LIMIT $2)) p
-		ORDER BY round, CASE WHEN round > 0 THEN fair <= (SELECT last FROM permit_keys WHERE key = $1) END, fair, urgency, asked_at, turn, holder`
+	// The first of those who wait, of each of the next values of fair: none of the others is read.
+	listWaiting = `WITH RECURSIVE behind AS (
+			(SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair > (SELECT last FROM permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
+			UNION ALL SELECT n.fair FROM behind b, LATERAL (SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair > b.fair ORDER BY fair LIMIT 1) n),
+		before AS (
+			(SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair <= (SELECT last FROM permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
+			UNION ALL SELECT n.fair FROM before b, LATERAL (SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair > b.fair
+				AND fair <= (SELECT last FROM permit_keys WHERE key = $1) ORDER BY fair LIMIT 1) n),
+		turns AS (SELECT * FROM ((SELECT fair, 1 AS lap FROM behind LIMIT $2) UNION ALL (SELECT fair, 2 FROM before LIMIT $2)) t ORDER BY lap, fair LIMIT $2)
+		SELECT ` + listing.PermitColumns + ` FROM (SELECT p.*, t.lap, row_number() OVER (PARTITION BY t.fair ORDER BY p.urgency, p.asked_at, p.turn, p.holder) AS round
+			FROM turns t, LATERAL (SELECT * FROM permits WHERE key = $1 AND state = 0 AND fair = t.fair ORDER BY urgency, asked_at, turn, holder LIMIT $2) p) p
+		ORDER BY round, lap, fair LIMIT $2`
 
 	listHasty = "SELECT " + listing.PermitColumns + " FROM permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
@@ -133,16 +136,21 @@ func rule(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.Perm
 	return ruling, tx.SendBatch(ctx, &batch).Close()
 }
 
+// openKeys reads one row of each key.
+const openKeys = `WITH RECURSIVE k AS (
+		(SELECT key, shard FROM permits WHERE (state <> 2 OR evicted) AND key > $2 ORDER BY key LIMIT 1)
+		UNION ALL SELECT n.key, n.shard FROM k, LATERAL (SELECT key, shard FROM permits WHERE (state <> 2 OR evicted) AND key > k.key ORDER BY key LIMIT 1) n)
+	SELECT key FROM k WHERE $1::int[] IS NULL OR shard = ANY($1) LIMIT $3`
+
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return read(ctx, s, "list keys", listing.ScanValue[string], `SELECT DISTINCT key FROM permits
-		WHERE (state <> 2 OR evicted) AND ($1::int[] IS NULL OR shard = ANY($1)) AND key > $2 ORDER BY key LIMIT $3`, []int(shards), after, limit)
+	return read(ctx, s, "list keys", listing.ScanValue[string], openKeys, []int(shards), after, limit)
 }
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
 	return read(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
-		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
-			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder)) END
-		FROM permits p WHERE task = $1 ORDER BY holder, key`, task)
+		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
+			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT $2) o) END
+		FROM permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
 // ForgetKeys leaves those alone that somebody decides about just now.

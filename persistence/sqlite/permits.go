@@ -66,7 +66,7 @@ func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
 	if b.Waiting, err = t.waiting(key, b.State.Cursor); err != nil {
 		return nil, err
 	}
-	if b.Hasty, err = t.listPermits("WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?", key, persistence.HastyAtOnce); err != nil {
+	if b.Hasty, err = t.listPermits(hasty, key, persistence.HastyAtOnce); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(b.Waiting, func(r persistence.PermitRow) bool { return r.Full == "cancel_running" }) {
@@ -75,16 +75,64 @@ func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
 	return b, err
 }
 
-// waiting are the first of those who wait, of each Fair as many as there may be room for.
+// waiting are the first of those who wait, in the order of persistence.InTurn. Of each of the next values of fair so many are read that they are enough
+// together, as far as there are so many.
 func (t tx) waiting(key, cursor string) ([]persistence.PermitRow, error) {
-	rows, err := t.listPermits(`WHERE key = ?1 AND state = 0 AND fair = '' AND NOT EXISTS (SELECT 1 FROM permits WHERE key = ?1 AND state = 0 AND fair > '')
-		ORDER BY urgency, asked_at, turn, holder LIMIT ?2`, key, persistence.PermitsAtOnce)
-	if err != nil || len(rows) > 0 {
-		return rows, err
+	const enough = persistence.PermitsAtOnce
+	turns, err := t.turns(key, cursor)
+	if err != nil || len(turns) == 0 {
+		return nil, err
 	}
-	rows, err = t.listPermits("WHERE key = ? AND state = 0", key)
-	persistence.InTurn(rows, cursor)
-	return rows[:min(len(rows), persistence.PermitsAtOnce)], err
+	for each := (enough + len(turns) - 1) / len(turns); ; each = min(2*each, enough) {
+		var rows []persistence.PermitRow
+		cut := false
+		for _, fair := range turns {
+			some, err := t.listPermits(ofFair, key, fair, each)
+			if err != nil {
+				return nil, err
+			}
+			cut = cut || len(some) == each
+			rows = append(rows, some...)
+		}
+		if len(rows) >= enough || !cut || each == enough {
+			persistence.InTurn(rows, cursor)
+			return rows[:min(len(rows), enough)], nil
+		}
+	}
+}
+
+// What is read of a key's rows, none of them by going through all who wait: some of one fair, the fair that comes next, those who do not wait, and
+// those who have not answered.
+const (
+	ofFair   = "WHERE key = ? AND state = 0 AND fair = ? ORDER BY urgency, asked_at, turn, holder LIMIT ?"
+	nextFair = "SELECT fair FROM permits WHERE key = ? AND state = 0 AND fair > ? ORDER BY fair LIMIT 1"
+	hasty    = "INDEXED BY permits_hasty WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?"
+	untold   = "INDEXED BY permits_untold WHERE key = ?2 AND (state IN (1, 3) OR evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, asked_at, task, holder LIMIT ?5"
+	oneFair  = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
+)
+
+// turns are the next values of fair, from behind the cursor on, and then those up to it.
+func (t tx) turns(key, cursor string) (turns []string, err error) {
+	next := func(query string, args ...any) (fair string, found bool) {
+		if err == nil {
+			err = t.one(query, args, &fair)
+		}
+		if found = err == nil; isNone(err) {
+			err = nil
+		}
+		return fair, found
+	}
+	fair, found := next(nextFair, key, cursor)
+	for ; found && len(turns) < persistence.PermitsAtOnce; fair, found = next(nextFair, key, fair) {
+		turns = append(turns, fair)
+	}
+	if found || err != nil {
+		return turns, err
+	}
+	for fair, found = next(oneFair, key); found && fair <= cursor && len(turns) < persistence.PermitsAtOnce; fair, found = next(nextFair, key, fair) {
+		turns = append(turns, fair)
+	}
+	return turns, err
 }
 
 // rule writes a decision down, and adds those who have to hear of it.
@@ -113,8 +161,7 @@ func (t tx) rule(key string, now int64, v *persistence.PermitVerdict, ruling *pe
 
 // tellAgain adds those of earlier decisions who have not answered for long.
 func (t tx) tellAgain(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
-	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits
-		WHERE key = ?2 AND (state IN (1, 3) OR evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, asked_at, task, holder LIMIT ?5)`,
+	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits `+untold+")",
 		now, q.Key, q.Anew, now-persistence.PermitToldMS, persistence.PermitsToldAtOnce)
 	for _, r := range rows {
 		ruling.Add(r)
@@ -148,18 +195,35 @@ func (t tx) queryPermits(text string, args ...any) ([]persistence.PermitRow, err
 	return list, err
 }
 
-// OpenKeys reads all of them: there is one member, which owns every shard.
-func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	keys, err := read(ctx, &s.readers, "list keys", listing.ScanValue[string], "SELECT DISTINCT key FROM permits WHERE (state <> 2 OR evicted) AND key > ? ORDER BY key", after)
-	keys = slices.DeleteFunc(keys, func(key string) bool { return !shards.Has(key) })
-	return keys[:min(len(keys), limit)], err
+// OpenKeys reads one row of each key. There is one member, which owns every shard, so hardly ever is one read in vain.
+func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
+	for len(keys) < limit {
+		page, err := read(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range page {
+			if after = key; shards.Has(key) && len(keys) < limit {
+				keys = append(keys, key)
+			}
+		}
+		if len(page) < limit {
+			break
+		}
+	}
+	return keys, nil
 }
+
+const openKeys = `WITH RECURSIVE k (key) AS (
+		SELECT min(key) FROM permits WHERE (state <> 2 OR evicted) AND key > ?1
+		UNION ALL SELECT (SELECT min(p.key) FROM permits p WHERE (p.state <> 2 OR p.evicted) AND p.key > k.key) FROM k WHERE k.key IS NOT NULL)
+	SELECT key FROM k WHERE key IS NOT NULL LIMIT ?2`
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
 	return read(ctx, &s.readers, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
-		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
-			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder)) END
-		FROM permits p WHERE task = ? ORDER BY holder, key`, task)
+		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT 1 FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
+			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT ?2)) END
+		FROM permits p WHERE task = ?1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
 func (s *store) ForgetKeys(ctx context.Context) error {

@@ -51,7 +51,12 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 
 func explained(t *testing.T, s *store, q *listing.Query) string {
 	t.Helper()
-	rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q.String(), q.Args...)
+	return planOf(t, s, q.String(), q.Args...)
+}
+
+func planOf(t *testing.T, s *store, query string, args ...any) string {
+	t.Helper()
+	rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	require.NoError(t, err)
 	defer rows.Close()
 	var plan strings.Builder
@@ -63,4 +68,49 @@ func explained(t *testing.T, s *store, q *listing.Query) string {
 	}
 	require.NoError(t, rows.Err())
 	return plan.String()
+}
+
+// TestADecisionAboutAKeyReadsFewOfThoseWhoWait looks at the statements that are about a key for which very many may wait.
+func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	for _, tt := range []struct {
+		query string
+		args  []any
+		want  string
+	}{
+		{"SELECT * FROM permits " + ofFair, []any{"k", "f", 5}, "SEARCH permits USING INDEX permits_order (key=? AND state=? AND fair=?)"},
+		{nextFair, []any{"k", "f"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=? AND fair>?)"},
+		{oneFair, []any{"k"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=?)"},
+		{"SELECT * FROM permits " + hasty, []any{"k", 5}, "USING INDEX permits_hasty (key=?)"},
+		{"SELECT task, holder FROM permits " + untold, []any{1, "k", false, 1, 5}, "USING INDEX permits_untold (key=?)"},
+		{openKeys, []any{"", 5}, "SEARCH p USING INDEX permits_open (key>?)"},
+	} {
+		plan := planOf(t, s, tt.query, tt.args...)
+		require.Contains(t, plan, tt.want)
+		require.NotContains(t, plan, "SCAN permits")
+	}
+}
+
+// TestOfThoseOfOneFairFewAreReadForADecision counts rows: 20,000 of one who has much to do, and three of another.
+func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	require.NoError(t, s.write(t.Context(), "plant", func(tx tx) error {
+		_, err := tx.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+			INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+			SELECT 't', i, 'k', 0, 1, 0, '', 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' END, i, '' FROM n`)
+		return err
+	}))
+	require.NoError(t, s.write(t.Context(), "look", func(tx tx) error {
+		rows, err := tx.waiting("k", "")
+		require.Len(t, rows, persistence.PermitsAtOnce)
+		require.Equal(t, []string{"large", "small", "large", "small", "large", "small", "large", "large"},
+			[]string{rows[0].Fair, rows[1].Fair, rows[2].Fair, rows[3].Fair, rows[4].Fair, rows[5].Fair, rows[6].Fair, rows[7].Fair})
+		return err
+	}))
 }

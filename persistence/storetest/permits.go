@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -118,6 +119,40 @@ var permits = []behavior{
 		}
 		require.Equal(w, []string{"p3", "p2", "p1"}, drain("p"))
 		require.Equal(w, []string{"x3", "y1", "z2", "x1", "z1", "x2"}, drain("f"))
+	}},
+	{"turns are taken however many wait", func(w *world) {
+		rng := rand.New(rand.NewPCG(3, 1))
+		for round, fairs := range []int{1, 7, persistence.PermitsAtOnce, 3 * persistence.PermitsAtOnce} {
+			key := fmt.Sprint("k", round)
+			var rows []persistence.PermitRow
+			for i := range 4 * persistence.PermitsAtOnce {
+				fair := min(rng.IntN(fairs), rng.IntN(fairs))
+				rows = append(rows, asking(fmt.Sprintf("h%03d", i), key, len(key)*10_000, func(r *persistence.PermitRow) {
+					r.Fair, r.Priority, r.AskedAt = fmt.Sprintf("f%03d", fair), rng.IntN(3), int64(rng.IntN(50))
+				}))
+			}
+			w.asks("task"+key, rows...)
+			for cursor := ""; len(rows) > 0; {
+				persistence.InTurn(rows, cursor)
+				n := min(len(rows), persistence.PermitsAtOnce)
+				var want []string
+				for _, r := range rows[:n] {
+					want, cursor = append(want, r.Holder), r.Fair
+				}
+				slices.Sort(want)
+				require.Equal(w, strings.Join(want, " "), w.rule(key, false), "%d values of fair, %d wait", fairs, len(rows))
+				rows = rows[n:]
+			}
+		}
+	}},
+	{"it is told how many wait before somebody, up to a bound", func(w *world) {
+		var rows []persistence.PermitRow
+		for i := range persistence.MostBefore + 10 {
+			rows = append(rows, asking(fmt.Sprintf("h%05d", i), "k", 1))
+		}
+		w.asks("a", rows...)
+		got := got[persistence.PermitRow](w)(w.PermitsOf(w.ctx(), "a"))
+		require.Equal(w, []int{7, persistence.MostBefore, persistence.MostBefore}, []int{got[7].Before, got[persistence.MostBefore].Before, got[persistence.MostBefore+9].Before})
 	}},
 	{"it is told how many wait before somebody", func(w *world) {
 		w.asks("a", asking("a1", "k", 1), asking("a2", "k", 1), asking("a3", "k", 1, func(r *persistence.PermitRow) { r.Priority = 3 }))

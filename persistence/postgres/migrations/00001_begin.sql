@@ -170,7 +170,7 @@ CREATE INDEX permits_waiting ON permits (key, fair, urgency, asked_at, turn, hol
 CREATE INDEX permits_hasty ON permits (key) WHERE state = 0 AND when_full = 'refuse';
 CREATE INDEX permits_given ON permits (key, given_at) WHERE state IN (1, 2);
 CREATE INDEX permits_untold ON permits (key) WHERE state IN (1, 3) OR evicted;
-CREATE INDEX permits_open ON permits (shard, key) WHERE state <> 2 OR evicted;
+CREATE INDEX permits_open ON permits (key, shard) WHERE state <> 2 OR evicted;
 
 -- What is remembered of keys beside that. Whoever decides about a key locks its row.
 CREATE TABLE permit_keys (

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// planNode is a step of a plan, with how many rows it has read or made.
+type planNode struct {
+	Kind    string     `json:"Node Type"`
+	Rows    float64    `json:"Actual Rows"`
+	Loops   float64    `json:"Actual Loops"`
+	Removed float64    `json:"Rows Removed by Filter"`
+	Plans   []planNode `json:"Plans"`
+}
+
+// read counts the rows that scans of tables and indexes go through.
+func (n *planNode) read() (rows float64) {
+	switch n.Kind {
+	case "Index Scan", "Index Only Scan", "Seq Scan", "Bitmap Heap Scan":
+		rows = (n.Rows + n.Removed) * n.Loops
+	}
+	for i := range n.Plans {
+		rows += n.Plans[i].read()
+	}
+	return rows
+}
+
+func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
+	ctx := t.Context()
+	opened, err := Open(ctx, pgtest.DSN(t), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	_, err = s.exec(ctx, "plant", `INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+		SELECT 't', i::text, CASE WHEN i <= 50000 THEN 'busy' ELSE 'k' || i % 40 END, i % 1024, 1, 0, CASE WHEN i BETWEEN 10 AND 14 THEN 'refuse' ELSE '' END, 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' || i % 3 END, i, ''
+		FROM generate_series(1, 52000) AS i`)
+	require.NoError(t, err)
+	_, err = s.exec(ctx, "plant", "INSERT INTO permit_keys (key) VALUES ('busy')")
+	require.NoError(t, err)
+	_, err = s.exec(ctx, "analyze", "ANALYZE permits")
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		what, query string
+		args        []any
+		most        float64
+	}{
+		{"those who wait", listWaiting, []any{"busy", persistence.PermitsAtOnce}, 1000},
+		{"those who do not wait", listHasty, []any{"busy", persistence.HastyAtOnce}, 10},
+		{"keys", openKeys, []any{nil, "", 100}, 100},
+		{"keys of a shard", openKeys, []any{[]int{7}, "", 100}, 100},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			var text string
+			require.NoError(t, s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+				return conn.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+tt.query, tt.args...).Scan(&text)
+			}))
+			var plan []struct{ Plan planNode }
+			require.NoError(t, json.Unmarshal([]byte(text), &plan))
+			read := plan[0].Plan.read()
+			require.Positive(t, read, text)
+			require.LessOrEqual(t, read, tt.most, text)
+		})
+	}
+}
