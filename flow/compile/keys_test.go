@@ -17,6 +17,7 @@ func TestWhatIsWrongWithKeysIsTold(t *testing.T) {
 	}{
 		{"concurrency: {limit: 0}\n" + task, []string{"1:22: concurrency.limit: must be 1 at least"}},
 		{"concurrency: {}\n" + task, []string{"1:1: concurrency.limit: must be 1 at least"}},
+		{"concurrency: {name: \"a:b/c\", limit: 1}\n" + task, []string{`1:21: concurrency.name: may not contain : or /, which separate it from the key, and flows from their nodes: write "a-b-c"`}},
 		{"concurrency: 3\n" + task, []string{"1:14: concurrency: must be an object, is a number", "1:14: concurrency.limit: must be 1 at least"}},
 		{"concurrency: {limit: 1, when_full: explode}\n" + task, []string{`1:36: concurrency.when_full: unknown word "explode": write queue, refuse or cancel_running`}},
 		{"concurrency: {limit: 1, per: 1s}\n" + task, []string{"1:30: concurrency.per: belongs to rate: concurrency says how many at once"}},
