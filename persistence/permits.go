@@ -195,9 +195,12 @@ func (b *PermitBook) Decide() PermitVerdict {
 		v.More = true // of those who have been given it just now some make room
 	}
 	v.State.Begun = begun.text()
-	v.IdleAt = max(v.IdleAt, begun.over())
+	v.IdleAt = wholeMinute(max(v.IdleAt, begun.over()))
 	return v
 }
+
+// wholeMinute rounds a time up: what is in an index of a store is not to change with each decision.
+func wholeMinute(ms int64) int64 { return (ms + 59_999) / 60_000 * 60_000 }
 
 // InTurn puts those who wait for a key in the order in which they are given it: of each Fair one, from behind the last one on, and of
 // these the highest priority and then the one who has asked first; then of each the next.

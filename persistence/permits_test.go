@@ -146,3 +146,17 @@ func TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain(t *testi
 	b = &PermitBook{Held: 1, Evicted: 1, Waiting: []PermitRow{row("new", fullCancel)}}
 	require.False(t, b.Decide().More, "he is on his way")
 }
+
+// TestWhenAKeyMayBeForgottenChangesSeldom: it is in an index of the store, and is written by each decision.
+func TestWhenAKeyMayBeForgottenChangesSeldom(t *testing.T) {
+	const begin = 1_700_000_000_000
+	seen := map[int64]bool{}
+	for now := int64(begin); now < begin+60_000; now += 100 {
+		b := &PermitBook{Now: now, Waiting: []PermitRow{{Holder: "h", Key: "k", Limit: 1, PerMS: 3600_000}}}
+		v := b.Decide()
+		require.GreaterOrEqual(t, v.IdleAt, now+3600_000, "not before it counts no more")
+		require.Less(t, v.IdleAt, now+3600_000+60_000)
+		seen[v.IdleAt] = true
+	}
+	require.LessOrEqual(t, len(seen), 2)
+}
