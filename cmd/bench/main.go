@@ -4,7 +4,8 @@
 //
 //	go run ./cmd/bench -workload chain -store postgres -worker func -concurrency 64 -n 2000
 //
-// Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload),
+// Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload), keyed and keyfull (the same with
+// a concurrency key for each step: of 64 that are never full, and one that always is),
 // fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
 // for an approval: what they cost in memory), timers (all due in the same second), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
@@ -48,7 +49,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw, members, idle, failover; peer, table or figures")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw, members, idle, failover; peer, table or figures")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -97,6 +98,8 @@ var workloads = map[string]struct {
 	run                          func(*bench) error
 }{
 	"chain":     {5000, 64, 10, 0, (*bench).chain},
+	"keyed":     {1000, 64, 10, 0, (*bench).keyed},
+	"keyfull":   {500, 64, 10, 0, (*bench).keyFull},
 	"fanout":    {10, 1, 0, 1000, (*bench).fanout},
 	"latency":   {500, 1, 3, 0, (*bench).latency},
 	"dagchain":  {64, 64, 1000, 0, (*bench).dagChain},

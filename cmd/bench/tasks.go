@@ -170,6 +170,22 @@ func (b *bench) chain() error {
 	return b.measured("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
 }
 
+// keyed is chain with a key for each step that always has room: callers have as many keys as there are tasks at once.
+func (b *bench) keyed() error { return b.withKey("$params.c", 1_000_000) }
+
+// keyFull is chain with one key for all steps, of which far fewer may be under way than there are.
+func (b *bench) keyFull() error { return b.withKey("all", 8) }
+
+func (b *bench) withKey(key string, limit int) error {
+	exec := fmt.Sprintf("%s, concurrency: {name: bench, key: %s, limit: %d}", b.exec(), key, limit)
+	if err := b.publish("keyed", chainOf(b.o.steps, exec)); err != nil {
+		return err
+	}
+	return b.measured("keyed", b.o.steps, func(i int) any {
+		return map[string]any{"p": newPayload(fmt.Sprint("c", i)), "c": i % b.o.concurrency}
+	})
+}
+
 func (b *bench) latency() error {
 	return b.chain()
 }
