@@ -70,7 +70,7 @@ func Draw(seed uint64, n int) []Errand {
 		}
 		name, key, number := flows[i%len(flows)], fmt.Sprintf("errand-%d", i), rng.IntN(100)
 		list[i] = Errand{
-			Key: key, Flow: name, Params: map[string]any{"n": number, "list": items, "group": number % 2, "errand": key},
+			Key: key, Flow: name, Params: map[string]any{"n": number, "list": items, "group": number % 3, "errand": key},
 			delay: soon(rng), acts: drawActs(rng, name), twice: rng.IntN(4) == 0,
 		}
 	}
