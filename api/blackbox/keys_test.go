@@ -76,3 +76,16 @@ func (c *client) waitForKey(name string, tasks []string) (n int) {
 	}
 	return n
 }
+
+// pgKeyOfADeletedFlow deletes a flow whose run has the only place of a key for which another flow's waits.
+func pgKeyOfADeletedFlow(c *client) {
+	keyed := `concurrency: {name: ` + unique("key") + `, limit: 1}`
+	has := c.pgflow("a: {route: queue, service: has, " + keyed + "}")
+	has.run(obj{})
+	has.one("a")
+	waits := c.pgflow("a: {route: queue, service: waits, " + keyed + "}")
+	waits.run(obj{})
+	status, v := c.call("DELETE", "/flows/"+has.slug+"?data=true", nil)
+	require.Equal(c, 200, status, "%v", v)
+	waits.one("a")
+}

@@ -61,6 +61,7 @@ var pgflowChecks = []check{
 	{"15 a claim is prolonged", pgHeartbeat},
 	{"15 tasks of a graph in a branch are named behind it", pgGraphInside},
 	{"15 a flow is deleted with its runs", pgDeleted},
+	{"15 what a deleted flow had of a key others have at once", pgKeyOfADeletedFlow},
 	{"15 a flow is deleted with its runs while others use them", pgDeletedMeanwhile},
 	{"15 what is refused says what is wrong", pgRefusals},
 	{"web pages are told what a route takes", pgMethods},
