@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/troupe-engine/troupe/cluster"
@@ -33,10 +34,37 @@ func (c *Config) checkCluster(locked bool) error {
 	if v := c.Limits.Value; v > cluster.MostValue {
 		return fmt.Errorf("--max-value %d: members send each other no values above %d bytes: use a smaller limit, or a store of SQLite, which is one member's alone", v, cluster.MostValue)
 	}
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
 	if _, err := c.url(); err != nil {
 		return err
 	}
 	return c.checkSecrets()
+}
+
+// checkAddresses refuses what is no address. That nobody is there, or a name is not known yet, may change.
+func (c *Config) checkAddresses() error {
+	if c.Listen != "" && !isHostPort(c.Listen) {
+		return fmt.Errorf("--listen %q is no HOST:PORT: write it like 127.0.0.1:8070", c.Listen)
+	}
+	if c.Gossip != "" && !isHostPort(c.Gossip) {
+		return fmt.Errorf("--gossip %q is no HOST:PORT: write it like 10.0.0.1:8071", c.Gossip)
+	}
+	for _, seed := range c.Join {
+		if !isHostPort(seed) || strings.HasPrefix(seed, ":") {
+			return fmt.Errorf("--join %q is no HOST:PORT of a member's gossip: write it like 10.0.0.1:8071, with commas between several", seed)
+		}
+	}
+	return nil
+}
+
+func isHostPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return err == nil
 }
 
 // url is where other members reach this one; "" when it listens nowhere.

@@ -13,7 +13,7 @@ func CheckListen(addr string, tokens []string, insecure bool) error {
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("api: listen address %q: %w", addr, err)
+		return fmt.Errorf("api: --listen %q is no HOST:PORT: write it like 127.0.0.1:8070", addr)
 	}
 	if isLoopback(host) {
 		return nil

@@ -152,7 +152,7 @@ func (g *Gossip) listen() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cluster: gossip cannot listen on %s: %w", g.cfg.Listen, err)
+		return fmt.Errorf("cluster: gossip cannot listen on %s: %w; choose another address with --gossip", g.cfg.Listen, err)
 	}
 	return nil
 }

@@ -24,15 +24,15 @@ func ParseKeys(text []byte) ([][]byte, error) {
 		// What is there is a secret, or was meant as one: it is not shown.
 		key, err := base64.StdEncoding.DecodeString(line)
 		if err != nil {
-			return nil, fmt.Errorf("cluster: gossip keys: line %d is no base64", number)
+			return nil, fmt.Errorf("cluster: gossip keys: line %d is no base64; head -c 32 /dev/urandom | base64 makes a key", number)
 		}
 		if memberlist.ValidateKey(key) != nil {
-			return nil, fmt.Errorf("cluster: gossip keys: line %d has %d bytes: a key has 16, 24 or 32", number, len(key))
+			return nil, fmt.Errorf("cluster: gossip keys: line %d has %d bytes: a key has 16, 24 or 32; head -c 32 /dev/urandom | base64 makes one", number, len(key))
 		}
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("cluster: gossip keys: there is no key in it")
+		return nil, errors.New("cluster: gossip keys: there is no key in it; head -c 32 /dev/urandom | base64 makes one")
 	}
 	return keys, nil
 }
