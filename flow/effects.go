@@ -10,12 +10,7 @@ import (
 func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	switch e.Type {
 	case StepEntered:
-		if st := s.step(e.Address()); st != nil && st.Node.composite() {
-			effects = append(effects, Spawn{st.Address()})
-		}
-		if e.Until > e.At {
-			effects = append(effects, Alarm{At: e.Until, Address: e.stepAddress(), Kind: AlarmStart})
-		}
+		return s.appendEntered(effects, e)
 	case StepEnded:
 		// What was spawned is pruned. A node that was decided about without having begun was never spawned.
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].composite() && sc.began(e.Node) {
@@ -27,38 +22,65 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 			effects = st.appendOwed(effects, s, i)
 		}
 	case PermitGranted:
-		if e.Node == "" {
-			return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
-		}
-		if st, u := s.attempt(e.Address()); u != nil {
-			effects = st.appendOwed(u.Live.Permits.appendGot(effects, e.Address()), s, e.Unit)
-		}
+		return s.appendGranted(effects, e)
 	case TaskCreated, TaskRetried:
-		effects = s.appendAsk(effects)
-	case AttemptReturned:
-		if st, u := s.attempt(e.Address()); u != nil {
-			effects = append(effects, Dispatch{st.job(s, e.Unit)})
-			if u.Live.StartBy > 0 {
-				effects = append(effects, Alarm{At: u.Live.StartBy, Address: e.Address(), Kind: AlarmUnclaimed})
-			}
-		}
-	case AttemptPassed:
-		if st, u := s.attempt(e.Address()); u != nil {
-			effects = append(effects, Dispatch{st.job(s, e.Unit)})
-		}
+		return s.appendAsk(effects)
+	case AttemptReturned, AttemptPassed:
+		return s.appendAgain(effects, e)
 	case AttemptClaimed, AttemptExtended:
-		effects = append(effects, Alarm{At: e.Until, Address: e.Address(), Kind: AlarmClaim})
-		if e.Due > 0 {
-			effects = append(effects, Alarm{At: e.Due, Address: e.Address(), Kind: AlarmAttempt})
-		}
+		return appendHeld(effects, e)
 	case AttemptEnded:
 		if st := s.step(e.Address()); st != nil {
 			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
 		}
 	case TaskResumed:
-		effects = s.stage().appendDelays(effects, s)
+		return s.stage().appendDelays(effects, s)
 	case TaskEnded:
-		effects = append(s.Permits.appendReleases(effects, s.holder()), Ended{TaskStatus(e.Status)})
+		return append(s.Permits.appendReleases(effects, s.holder()), Ended{TaskStatus(e.Status)})
+	}
+	return effects
+}
+
+// appendEntered has a step with an actor get it, and a delayed one wake up.
+func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
+	if st := s.step(e.Address()); st != nil && st.Node.composite() {
+		effects = append(effects, Spawn{st.Address()})
+	}
+	if e.Until > e.At {
+		effects = append(effects, Alarm{At: e.Until, Address: e.stepAddress(), Kind: AlarmStart})
+	}
+	return effects
+}
+
+// appendGranted lets who has been given a key go on.
+func (s *State) appendGranted(effects []Effect, e *Event) []Effect {
+	if e.Node == "" {
+		return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
+	}
+	if st, u := s.attempt(e.Address()); u != nil {
+		effects = st.appendOwed(u.Live.Permits.appendGot(effects, e.Address()), s, e.Unit)
+	}
+	return effects
+}
+
+// appendAgain gives out once more an attempt that its carrier has not, or no longer.
+func (s *State) appendAgain(effects []Effect, e *Event) []Effect {
+	st, u := s.attempt(e.Address())
+	if u == nil {
+		return effects
+	}
+	effects = append(effects, Dispatch{st.job(s, e.Unit)})
+	if e.Type == AttemptReturned && u.Live.StartBy > 0 {
+		effects = append(effects, Alarm{At: u.Live.StartBy, Address: e.Address(), Kind: AlarmUnclaimed})
+	}
+	return effects
+}
+
+// appendHeld watches over a claim, and over its attempt's deadline.
+func appendHeld(effects []Effect, e *Event) []Effect {
+	effects = append(effects, Alarm{At: e.Until, Address: e.Address(), Kind: AlarmClaim})
+	if e.Due > 0 {
+		effects = append(effects, Alarm{At: e.Due, Address: e.Address(), Kind: AlarmAttempt})
 	}
 	return effects
 }
