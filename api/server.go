@@ -199,30 +199,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
 	stays := stream.NewDeparture(leaving)
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       s.cfg.ReadTimeout,
-		WriteTimeout:      2 * s.cfg.ReadTimeout,
-		IdleTimeout:       s.cfg.IdleTimeout,
-		MaxHeaderBytes:    64 << 10,
-		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.cfg.Silence, PingTimeout: s.cfg.Silence},
-		ErrorLog:          log.New(s.refused, "", 0),
-		BaseContext: func(net.Listener) context.Context {
-			return stays.With(context.Background())
-		},
-	}
 	open := newConnections(l, s.cfg.Connections)
-	srv.ConnState = open.changed
+	srv := s.server(stays, open)
 	failed := make(chan error, 1)
 	go func() { // ends with Shutdown or Close below
-		if s.cfg.TLS.Serves() {
-			srv.TLSConfig = s.cfg.TLS.Server()
+		if srv.TLSConfig != nil {
 			failed <- srv.ServeTLS(open, "", "")
 			return
 		}
@@ -243,4 +224,29 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stays.Wait(grace)
 	<-failed
 	return nil
+}
+
+// server speaks HTTP/1 and HTTP/2, over TLS where there are certificates.
+func (s *Server) server(stays *stream.Departure, open *connections) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       s.cfg.ReadTimeout,
+		WriteTimeout:      2 * s.cfg.ReadTimeout,
+		IdleTimeout:       s.cfg.IdleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.cfg.Silence, PingTimeout: s.cfg.Silence},
+		ErrorLog:          log.New(s.refused, "", 0),
+		BaseContext:       func(net.Listener) context.Context { return stays.With(context.Background()) },
+		ConnState:         open.changed,
+	}
+	if s.cfg.TLS.Serves() {
+		srv.TLSConfig = s.cfg.TLS.Server()
+	}
+	return srv
 }
