@@ -146,25 +146,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
 	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]int64{}}
-	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, TTL: cfg.Lease})
-	if err != nil {
-		return nil, fmt.Errorf("joining the store: %w", err)
-	}
-	m.incarnation = incarnation
-	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.lease = &lease{m: m}
-	if err := m.lease.renew(ctx); err != nil {
-		m.cancel()
-		return nil, fmt.Errorf("taking the lease: %w", err)
-	}
-	if m.cfg.Others == nil && !m.store.Locked() {
-		if err := m.aloneOn(ctx); err != nil {
-			m.cancel()
-			return nil, err
-		}
-	}
-	if m.cfg.Others == nil || m.store.Locked() {
-		m.owned.ownAll(m.now())
+	if err := m.join(ctx); err != nil {
+		return nil, err
 	}
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
@@ -182,6 +165,32 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.lookForWakes()
 	m.forgetEnded()
 	return m, nil
+}
+
+// join takes a place among the members of the store, and a lease. Who has no others owns everything.
+func (m *Member) join(ctx context.Context) error {
+	cfg := &m.cfg
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, TTL: cfg.Lease})
+	if err != nil {
+		return fmt.Errorf("joining the store: %w", err)
+	}
+	m.incarnation = incarnation
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	m.lease = &lease{m: m}
+	if err := m.lease.renew(ctx); err != nil {
+		m.cancel()
+		return fmt.Errorf("taking the lease: %w", err)
+	}
+	if cfg.Others == nil && !m.store.Locked() {
+		if err := m.aloneOn(ctx); err != nil {
+			m.cancel()
+			return err
+		}
+	}
+	if cfg.Others == nil || m.store.Locked() {
+		m.owned.ownAll(m.now())
+	}
+	return nil
 }
 
 func (m *Member) spawnActors() {

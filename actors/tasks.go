@@ -176,10 +176,15 @@ func (t *tasks) Receive(c actor.Context) {
 	case crashed:
 		t.crashed(c, m)
 	case *actor.Stopping:
-		t.closed = true
-		for el := t.byUse.Front(); el != nil; el = el.Next() {
-			c.Stop(el.Value.(*entry).pid)
-		}
+		t.stop(c)
+	}
+}
+
+// stop ends all task actors with their parent.
+func (t *tasks) stop(c actor.Context) {
+	t.closed = true
+	for el := t.byUse.Front(); el != nil; el = el.Next() {
+		c.Stop(el.Value.(*entry).pid)
 	}
 }
 
