@@ -50,18 +50,23 @@ func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
 	}
 }
 
-func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
-	clock := quick{time.Now()}
+// foundUntold has a poller at b get a job of a task of a's, of which b was not told.
+func foundUntold(t *testing.T, clock actors.Clock) (a, b *theatre, version string) {
 	c := newCircuit(model.New(model.Options{Now: clock.Now}))
 	cfg := actors.Config{Host: actors.Host{Clock: clock}}
-	a := c.join(t, cfg)
+	a = c.join(t, cfg)
 	c.give(a, persistence.AllShards()...)
 	c.lines[a].mute = true
-	b := c.join(t, cfg)
-	version := a.publish(t, queueOf("x"))
+	b = c.join(t, cfg)
+	version = a.publish(t, queueOf("x"))
 	require.Empty(t, b.poll(t, 0, 1, "x"))
 	a.begin(t, version, `{}`)
 	require.Len(t, b.poll(t, 100*patience, 1, "x"), 1)
+	return a, b, version
+}
+
+func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
+	a, b, version := foundUntold(t, quick{time.Now()})
 	a.begin(t, version, `{}`)
 	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
@@ -72,17 +77,7 @@ type hasty struct{ quick }
 func (h hasty) AfterFunc(d time.Duration, f func()) func() bool { return h.quick.AfterFunc(d*9/10, f) }
 
 func TestAPollerFindsJobsOfOthersThoughItsMemberIsCalledTooEarly(t *testing.T) {
-	clock := hasty{quick{time.Now()}}
-	c := newCircuit(model.New(model.Options{Now: clock.Now}))
-	cfg := actors.Config{Host: actors.Host{Clock: clock}}
-	a := c.join(t, cfg)
-	c.give(a, persistence.AllShards()...)
-	c.lines[a].mute = true
-	b := c.join(t, cfg)
-	version := a.publish(t, queueOf("x"))
-	require.Empty(t, b.poll(t, 0, 1, "x"))
-	a.begin(t, version, `{}`)
-	require.Len(t, b.poll(t, 100*patience, 1, "x"), 1)
+	foundUntold(t, hasty{quick{time.Now()}})
 }
 
 func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {

@@ -13,18 +13,24 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-func TestJobsAtWorkMayFinish(t *testing.T) {
-	e := newEngine(t)
-	w := worker.New(config(e))
-	begun, leave := make(chan struct{}), make(chan struct{})
+// held runs a worker whose one job is done when it is told to leave.
+func held(t *testing.T, cfg worker.Config) (begun, leave chan struct{}, cancel func(), ended chan error) {
+	w := worker.New(cfg)
+	begun, leave = make(chan struct{}), make(chan struct{})
 	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
 		close(begun)
 		<-leave
 		return "done", ctx.Err()
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
+	ended = make(chan error)
 	go func() { ended <- w.Run(ctx) }()
+	return begun, leave, cancel, ended
+}
+
+func TestJobsAtWorkMayFinish(t *testing.T) {
+	e := newEngine(t)
+	begun, leave, cancel, ended := held(t, config(e))
 	e.queue <- job("1", "s")
 	<-begun
 	cancel()

@@ -202,16 +202,7 @@ func TestJobsInProgressAreTheLoad(t *testing.T) {
 
 func TestPushedJobsMayFinishToo(t *testing.T) {
 	e := newEngine(t)
-	w := worker.New(pushConfig(e))
-	begun, leave := make(chan struct{}), make(chan struct{})
-	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
-		close(begun)
-		<-leave
-		return "done", ctx.Err()
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- w.Run(ctx) }()
+	begun, leave, cancel, ended := held(t, pushConfig(e))
 	me := <-e.registered
 	answered := make(chan string)
 	go func() {

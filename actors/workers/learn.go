@@ -12,24 +12,6 @@ import (
 // learnSoon is how long the store is left alone after it was read for somebody who missed a worker.
 const learnSoon = 250 * time.Millisecond
 
-// learnLoop keeps up with workers that other members hear of.
-func (r *Registry) learnLoop(ctx context.Context) {
-	tick := time.NewTicker(r.opts.Learn)
-	defer tick.Stop()
-	for failing := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := r.learn(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			r.opts.Logger.Warn("the workers of other members could not be read; trying on", "error", err)
-		}
-		failing = err != nil
-	}
-}
-
 // learnNow learns for somebody who misses a worker what the store says now. Those who come at once, or soon one after the other,
 // wait for one reading. False: there is nothing new.
 func (r *Registry) learnNow(ctx context.Context) bool {

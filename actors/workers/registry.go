@@ -132,9 +132,13 @@ func Open(ctx context.Context, store persistence.Workers, opts Options) (*Regist
 		r.put(w, p)
 	}
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.done.Go(func() { r.saveLoop(ctx) })
+	r.done.Go(func() {
+		r.again(ctx, r.opts.Refresh, r.keep, "the workers' signs of life could not be written; trying on")
+	})
 	if r.opts.Learn > 0 {
-		r.done.Go(func() { r.learnLoop(ctx) })
+		r.done.Go(func() {
+			r.again(ctx, r.opts.Learn, r.learn, "the workers of other members could not be read; trying on")
+		})
 	}
 	return r, nil
 }

@@ -16,9 +16,9 @@ const (
 	crowdedTTL = time.Hour
 )
 
-// saveLoop writes heartbeats in groups and forgets who has been silent for long.
-func (r *Registry) saveLoop(ctx context.Context) {
-	tick := time.NewTicker(r.opts.Refresh)
+// again does something every while. That it fails is told once, until it has succeeded.
+func (r *Registry) again(ctx context.Context, every time.Duration, do func(context.Context) error, complaint string) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for failing := false; ; {
 		select {
@@ -26,15 +26,20 @@ func (r *Registry) saveLoop(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := r.save(ctx)
-		if err == nil {
-			err = r.forget(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
-		}
+		err := do(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			r.opts.Logger.Warn("the workers' signs of life could not be written; trying on", "error", err)
+			r.opts.Logger.Warn(complaint, "error", err)
 		}
 		failing = err != nil
 	}
+}
+
+// keep writes heartbeats in groups and forgets who has been silent for long.
+func (r *Registry) keep(ctx context.Context) error {
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	return r.forget(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
 }
 
 // save writes the heartbeats that came since the last time.
