@@ -128,16 +128,22 @@ func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
 const aJobAndATimer = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"timer","params":{"delay_ms":1}}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
-	committing, release := make(chan struct{}), make(chan struct{})
+// holdingUp is a store that takes its time for one commit, the second one of a task, until that is released.
+func holdingUp() (store persistence.Store, committing, release chan struct{}) {
+	committing, release = make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
-	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+	store = faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		if batch[0].Seq == 2 && !once.Swap(true) {
 			close(committing)
 			<-release
 		}
 		return faulty.Fault{}
 	}})
+	return store, committing, release
+}
+
+func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
+	store, committing, release := holdingUp()
 	c := newCircuit(store)
 	a := c.join(t, withFunc(newLedger().freed().carrier("a")))
 	c.give(a, persistence.AllShards()...)
@@ -304,15 +310,7 @@ func TestATaskThatCannotBeLoadedDoesNotHoldUpAMove(t *testing.T) {
 }
 
 func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
-	committing, release := make(chan struct{}), make(chan struct{})
-	var once atomic.Bool
-	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		if batch[0].Seq == 2 && !once.Swap(true) {
-			close(committing)
-			<-release
-		}
-		return faulty.Fault{}
-	}})
+	store, committing, release := holdingUp()
 	var said lines
 	c, l := newCircuit(store), newLedger().freed()
 	cfg := withFunc(l.carrier("a"))
