@@ -240,6 +240,16 @@ func (r *realm) history(t *testing.T, id string) (events []string) {
 	return events
 }
 
+// moves of a task's job along with its worker.
+func (r *realm) moves(t *testing.T, id string) (n int) {
+	for _, e := range r.history(t, id) {
+		if e == "attempt_passed roamer" {
+			n++
+		}
+	}
+	return n
+}
+
 func TestAWorkersJobsGoOnWhenItsMemberIsKilled(t *testing.T) {
 	for name, finish := range map[string]string{"it is still at them": "later", "it has finished them meanwhile": "before"} {
 		t.Run(name, func(t *testing.T) {
@@ -274,8 +284,12 @@ func TestAWorkersJobsGoOnWhenTheStreamBreaksAndItsMemberLives(t *testing.T) {
 	awaitOffer(t, r.sessions...)
 	ids := r.begin(t, 30)
 	w.has(len(ids))
-	for _, at := range []int{1, 2, 1, 0, 0, 2} {
+	for moves, at := range []int{1, 2, 1, 0, 2} {
 		w.come(r.sessions[at])
+		for _, id := range ids {
+			require.Eventually(t, func() bool { return r.moves(t, id) == moves+1 }, patience, time.Millisecond)
+		}
+		w.come(r.sessions[at]) // here its session is known
 	}
 	w.finishAll()
 	r.allEnd(t, ids)
