@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,4 +278,30 @@ func TestACancelReachesAnAttachedWorkerAtAnotherMember(t *testing.T) {
 	require.Eventually(t, func() bool { return h.jobs() == 2 }, patience, time.Millisecond, "its credit is free again")
 	close(h.free)
 	require.Equal(t, flow.TaskCompleted, c.ended(t, other).State.Status)
+}
+
+func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) {
+	c := newCircuit(nil)
+	var members []*theatre
+	var sessions []*attached.Sessions
+	var shares atomic.Int64
+	for range 3 {
+		cfg, s := withSessions(t, time.Hour)
+		cfg.Host.Probe = func(_ string, message any) {
+			if fmt.Sprintf("%T", message) == "actors.share" && shares.Add(1)%3 == 0 {
+				panic("a step crashes")
+			}
+		}
+		members, sessions = append(members, c.join(t, cfg)), append(sessions, s)
+	}
+	for shard := range persistence.Shards {
+		c.give(members[shard%2], shard)
+	}
+	h := newHand(t).freed()
+	h.attach(sessions[2], 10)
+	awaitOffer(t, sessions...)
+	for _, id := range c.beginAll(t, members[:2], members[0].publish(t, remoteJobs), 20) {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Empty(t, h.repeated())
 }

@@ -222,12 +222,13 @@ func (t *task) each(cmds []*command, do func(*command)) {
 }
 
 // outstanding tells the actor of a step what that is owed, once everything before is stored. One that is being loaded
-// has no children any more.
+// has no children any more. What it has given to other members it gives them again: it may have crashed before.
 func (t *task) outstanding(c actor.Context, at flow.Address) {
 	if t.loading {
 		return
 	}
-	below := slices.DeleteFunc(flow.OutstandingOf(t.state, at, t.m.incarnation), aboutQueue)
+	carriers := append(t.m.alive(), t.m.incarnation)
+	below := slices.DeleteFunc(flow.OutstandingOf(t.state, at, carriers...), aboutQueue)
 	all := []flow.Effect{owed{flow.Spawn{Address: at}, below}}
 	if p := t.draftFor(flow.Decision{}); p != nil {
 		p.effects = append(p.effects, all...)

@@ -232,24 +232,25 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 // OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another one
 // carried is dispatched only after Recover has taken it over.
 func OutstandingTo(s *State, member string) []Effect {
-	return to(member, Outstanding(s))
+	return to(Outstanding(s), member)
 }
 
-// to leaves out what another member carries.
-func to(member string, effects []Effect) []Effect {
+// to leaves out what others carry.
+func to(effects []Effect, carriers ...string) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
 		d, ok := e.(Dispatch)
-		return ok && d.Job.Carrier != "" && d.Job.Carrier != member
+		return ok && d.Job.Carrier != "" && !slices.Contains(carriers, d.Job.Carrier)
 	})
 }
 
-// OutstandingOf is OutstandingTo for one step and what is below it. The first is that it has begun, if it is still active.
-func OutstandingOf(s *State, a Address, member string) []Effect {
+// OutstandingOf is what is owed to one step and what is below it, as far as it is with some carriers: the member itself, and the
+// others that live, who may not have heard of it. The first is that it has begun, if it is still active.
+func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
 	st := s.step(a)
 	if st == nil || s.Status.Ended() {
 		return nil
 	}
-	return to(member, st.appendOutstanding(nil, s))
+	return to(st.appendOutstanding(nil, s), carriers...)
 }
 
 // turn orders a unit's job among those that were enqueued at the same time, as a text: by the start of their task,
