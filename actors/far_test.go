@@ -305,3 +305,29 @@ func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) 
 	}
 	require.Empty(t, h.repeated())
 }
+
+func TestAJobThatIsGivenAgainWhileItWaitsReportsAboutTheLastTime(t *testing.T) {
+	c := newCircuit(nil)
+	owner := c.join(t, actors.Config{})
+	c.give(owner, persistence.AllShards()...)
+	cfg, sessions := withSessions(t, -1)
+	carrier := c.join(t, cfg)
+	reports := make(chan flow.Report, 10)
+	c.lines[carrier].hold = func(o engine.Order) {
+		if r, ok := o.Command.(flow.Report); ok && r.Address.Node == "waits" {
+			reports <- r
+		}
+	}
+	l := newHand(t).attach(sessions, 1)
+	awaitOffer(t, sessions)
+	give := func(node string, given int) {
+		job := engine.Job{Task: "task-of-nobody", Address: flow.Address{Node: node, Visit: 1, Attempt: 1}, Service: "s"}
+		require.NoError(t, carrier.Carry(t.Context(), engine.Errands{{Job: job, Type: flow.ExecRemote, Given: given}}))
+	}
+	give("busy", 1)
+	give("waits", 1)
+	give("waits", 3)
+	give("waits", 2) // late
+	l.cut()
+	require.Equal(t, flow.Report{Address: flow.Address{Node: "waits", Visit: 1, Attempt: 1}, Lost: true, Unbegun: true, Given: 3}, <-reports)
+}
