@@ -83,7 +83,7 @@ var table = []row{
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
-	{"internal/sim", []string{"engine", "actors", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
+	{"internal/sim", []string{"engine", "actors", "actors/attached", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
 }
 
 // libraries that shape a design stay behind the package that was built to know them. A library is

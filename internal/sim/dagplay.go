@@ -10,17 +10,18 @@ import (
 
 // dagWriter writes a play of dag mode. The evaluator says how it has to end.
 type dagWriter struct {
-	rng   *rand.Rand
-	play  *play
-	names int
-	undo  bool // nodes may name what undoes them,
-	deep  bool // also those inside others
-	fast  bool // the first failure ends the task, so which others ran is open
+	rng    *rand.Rand
+	play   *play
+	names  int
+	undo   bool // nodes may name what undoes them,
+	deep   bool // also those inside others
+	remote bool // somebody is always attached, or will be
+	fast   bool // the first failure ends the task, so which others ran is open
 }
 
-func drawDag(rng *rand.Rand) *play {
+func drawDag(rng *rand.Rand, remote bool) *play {
 	p := &play{dag: true, signals: map[string]json.RawMessage{}, appends: map[string]int{}, cel: expressions{rng, map[string]expression{}}}
-	w := &dagWriter{rng: rng, play: p, fast: rng.IntN(5) == 0}
+	w := &dagWriter{rng: rng, play: p, remote: remote, fast: rng.IntN(5) == 0}
 	p.loose = w.fast
 	p.again = !w.fast && rng.IntN(3) == 0
 	w.undo = rng.IntN(3) == 0
@@ -146,6 +147,10 @@ func (w *dagWriter) work(n object, from ...string) {
 		n["route"] = "queue"
 	case 1:
 		n["exec_type"], n["func"] = "local_func", service
+	default:
+		if w.remote && w.rng.IntN(2) == 0 {
+			n["exec_type"] = "remote"
+		}
 	}
 	drawKeys(w.rng, n, "$run.n")
 	if w.rng.IntN(2) == 0 {

@@ -75,12 +75,15 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"a counter that begins one too low": func(uint64) Options {
 			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, true) }}
 		},
-		"tasks of flows that were deleted":  func(uint64) Options { return Options{Orphans: true} },
-		"a limit that lets one too many in": func(uint64) Options { return Options{Generous: true} },
-		"no fence against old incarnations": func(uint64) Options { return Options{Unfenced: true} },
-		"a cluster without fences":          func(uint64) Options { return Options{Cluster: true, Unfenced: true} },
-		"forwards without request ids":      func(uint64) Options { return Options{Cluster: true, Nameless: true} },
-		"planned moves that repeat work":    func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
+		"tasks of flows that were deleted":                 func(uint64) Options { return Options{Orphans: true} },
+		"a limit that lets one too many in":                func(uint64) Options { return Options{Generous: true} },
+		"no fence against old incarnations":                func(uint64) Options { return Options{Unfenced: true} },
+		"a cluster without fences":                         func(uint64) Options { return Options{Cluster: true, Unfenced: true} },
+		"forwards without request ids":                     func(uint64) Options { return Options{Cluster: true, Nameless: true} },
+		"losses that leave out which time they are about":  func(uint64) Options { return Options{Cluster: true, Timeless: true} },
+		"sessions that go on while others have their jobs": func(uint64) Options { return Options{Fickle: true} },
+		"one job more than a worker takes":                 func(uint64) Options { return Options{Greedy: true} },
+		"planned moves that repeat work":                   func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(200) {

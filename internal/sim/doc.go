@@ -1,4 +1,4 @@
-// Package sim runs the production actors, keeper and router in a world where everything is drawn from one seed: which
+// Package sim runs the production actors, sessions of attached workers, keeper and router in a world where everything is drawn from one seed: which
 // mailbox is run next, how long the store takes and whether it answers, when workers report, how fast a host's clock runs, and
 // when a member crashes, freezes, is cut off, joins or leaves.
 //
@@ -9,7 +9,8 @@
 //	director  does so with several members, cuts them off from the store and from each other, and has them join and leave
 //	company   what a member has of its cluster: the production keeper and router, and a gossip that may say anything
 //	lines     the way from one member to another, on which questions get lost, take long and arrive twice
-//	relay     workers that are attached to a member, and come and go with their jobs
+//	attach    the production sessions of a member's attached workers; pipe is a worker's stream to it
+//	hands     workers that attach: they take their time, break off, come back in time or too late, die, and leave
 //	publisher deletes a flow, and publishes others in its place, while tasks of it are started
 //	reference what the core alone makes of a flow of graph mode, with nobody in its way
 //	evaluator what a dag has to come to, written from what dags mean and not from the core

@@ -14,7 +14,7 @@ func TestTheEvaluatorAndTheCoreAgree(t *testing.T) {
 	first, n := seeds(t, 2_000, 1)
 	statuses := map[flow.TaskStatus]int{}
 	for seed := first; seed < first+n; seed++ {
-		p := drawDag(rand.New(rand.NewPCG(seed, 1)))
+		p := drawDag(rand.New(rand.NewPCG(seed, 1)), true)
 		limits := flow.Limits{Deliveries: endless}
 		plan, err := p.plan(limits)
 		require.NoError(t, err, "seed %d: %s", seed, p.definition)

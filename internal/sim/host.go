@@ -20,13 +20,14 @@ type host struct {
 	lonely bool // it does not reach the store
 
 	carrying map[string]int // jobs that its carriers are at
+	credits  credits        // that its member has told others of
 	requests int            // that its member has been asked and has not answered
 	curses
 }
 
 func (w *world) newHost(name string) *host {
 	h := &host{w: w, name: name, skew: time.Duration(w.rng.IntN(1_000_000)) * time.Second,
-		carrying: map[string]int{}, curses: curses{at: map[string]time.Time{}}}
+		carrying: map[string]int{}, credits: credits{}, curses: curses{at: map[string]time.Time{}}}
 	w.hosts = append(w.hosts, h)
 	return h
 }

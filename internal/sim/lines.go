@@ -62,6 +62,9 @@ func (l *lines) Ask(ctx context.Context, to persistence.MemberRow, q engine.Mess
 	if other == nil {
 		return nil, away(to, errCut)
 	}
+	if errands, ok := q.(*engine.Errands); ok {
+		l.st.seen.Passed += len(*errands)
+	}
 	twice := w.mishap(w.weather.repeats)
 	answer := l.st.answer(ctx, other, question)
 	w.park(func() bool { return len(answer.bytes) > 0 || ctx.Err() != nil || l.reach(to) == nil })
@@ -128,10 +131,21 @@ func (l *lines) Tell(to persistence.MemberRow, m engine.Message) {
 	if err != nil {
 		w.fail("%T cannot be sent: %v", m, err)
 	}
+	if c, ok := m.(*engine.Credits); ok {
+		l.h.credits.tell(c)
+	}
 	if w.mishap(w.weather.lost) {
 		return
 	}
-	w.after(nil, w.upTo(w.weather.latency/4), func() {
+	l.arrive(to, told, w.upTo(w.weather.latency/4))
+	if w.mishap(w.weather.repeats) {
+		l.arrive(to, told, w.upTo(2*time.Second))
+	}
+}
+
+// arrive has somebody hear what was told, after a while.
+func (l *lines) arrive(to persistence.MemberRow, told []byte, after time.Duration) {
+	l.st.w.after(nil, after, func() {
 		if other := l.reach(to); other != nil {
 			other.h.add(func() {
 				if !other.h.dead {

@@ -37,10 +37,17 @@ func (st *stage) enter() *actor {
 }
 
 func (st *stage) start(h *host) (*actor, error) {
-	a, cfg := &actor{h: h}, st.config(h)
+	a, cfg := &actor{st: st, h: h}, st.config(h)
+	if st.attaches {
+		st.attachable(a)
+		cfg.Relay = a.relay()
+	}
 	if !st.cluster {
 		m, err := actors.Start(context.Background(), cfg)
 		a.Member = m
+		if err != nil {
+			a.part()
+		}
 		return a, err
 	}
 	if cfg.Reader == nil {
@@ -51,6 +58,7 @@ func (st *stage) start(h *host) (*actor, error) {
 	m, err := actors.Start(context.Background(), cfg)
 	if err != nil {
 		a.company.end()
+		a.part()
 		return nil, err
 	}
 	a.Member = m
@@ -77,9 +85,6 @@ func (st *stage) config(h *host) actors.Config {
 	c := carrier{stage: st, h: h}
 	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
-	if st.w.chance(500) {
-		cfg.Relay = newRelay(c)
-	}
 	return cfg
 }
 
@@ -115,22 +120,20 @@ func (st *stage) operate() {
 
 // leftovers are what a member has in memory, or carries out, when nothing is left to do.
 func (st *stage) leftovers(a *actor) {
-	until := st.w.now + 30*time.Second
+	until := st.w.now + 2*time.Minute // it may take as long until it asks whether anybody waits for a job
 	for {
 		s := a.Stats()
-		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && (len(a.h.carrying) == 0 || st.forgets()) || closedNow(a.Lost()) {
+		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && len(a.h.carrying) == 0 && len(st.inHand(a)) == 0 && st.allFree(a) || closedNow(a.Lost()) {
 			return
 		}
 		if st.w.now > until {
-			st.w.fail("when everything has ended, %s still has %+v in memory and is at the jobs %v", a.h.name, s, slices.Sorted(maps.Keys(a.h.carrying)))
+			st.w.fail("when everything has ended, %s still has %+v in memory and is at the jobs %v, workers are at %v, and it tells of the credits %v", a.h.name, s,
+				slices.Sorted(maps.Keys(a.h.carrying)), st.inHand(a), a.h.credits)
 			return
 		}
 		st.w.sleep(200 * time.Millisecond)
 	}
 }
-
-// forgets says whether it may have got lost that nobody waits any longer for a job which another member carries.
-func (st *stage) forgets() bool { return st.cluster && !st.planned }
 
 func (st *stage) allEnded() bool {
 	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended }) && (st.publisher == nil || st.publisher.ended)
@@ -162,10 +165,15 @@ func (st *stage) kill(a *actor) {
 		a.company.end()
 	}
 	a.Kill()
+	a.part()
 }
 
 func (st *stage) stop(a *actor, patience time.Duration) {
 	st.w.say("%s stops", a.h.name)
+	a.ends = true
+	if a.sessions != nil && st.w.chance(500) {
+		a.sessions.Leave() // as one does that serves streams
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer st.w.after(nil, patience, cancel)()
 	if err := a.Stop(ctx); err != nil && !quitting(err) {
@@ -173,6 +181,7 @@ func (st *stage) stop(a *actor, patience time.Duration) {
 	}
 	st.leave(a)
 	a.h.die()
+	a.part()
 }
 
 // handOver replaces a member as an upgrade would. In fine weather nothing is in its way.

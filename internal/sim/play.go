@@ -47,6 +47,7 @@ type writer struct {
 	scope   *scopeDraft
 	subflow int // depth
 	rich    bool
+	remote  bool // somebody is always attached, or will be
 	undo    bool // nodes may name what undoes them
 }
 
@@ -62,9 +63,9 @@ type scene struct {
 	exits []string
 }
 
-func drawPlay(rng *rand.Rand, rich bool) *play {
+func drawPlay(rng *rand.Rand, rich, remote bool) *play {
 	p := &play{signals: map[string]json.RawMessage{}}
-	w := &writer{rng: rng, play: p, rich: rich, undo: rich && rng.IntN(3) == 0}
+	w := &writer{rng: rng, play: p, rich: rich, remote: remote, undo: rich && rng.IntN(3) == 0}
 	d := w.graph(1 + rng.IntN(6))
 	if rng.IntN(10) == 0 {
 		d["on_error"] = "fail"
@@ -236,6 +237,10 @@ func (w *writer) exec(n object, from ...string) {
 		n["exec_type"] = "queue"
 	case 1:
 		n["exec_type"], n["func"] = "local_func", service
+	default:
+		if w.remote && w.rng.IntN(2) == 0 {
+			n["exec_type"] = "remote"
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // seeds are those of TROUPE_SIM_SEED, else a share of as many as TROUPE_SIM_SEEDS says, else a few.
@@ -62,6 +64,17 @@ func TestActorsOfStepsCrashInTheMiddleOfAFanOut(t *testing.T) {
 		}
 	}
 	t.Fatal("none did in 200 seeds")
+}
+
+func TestWorkersThatAttachComeBackInTimeAndTooLateAndGetJobsOfAllMembers(t *testing.T) {
+	resumed, over, passed := 0, 0, 0
+	for seed := uint64(0); seed < 200 && (resumed == 0 || over == 0 || passed == 0); seed++ {
+		r := Run(seed, Options{Cluster: true})
+		resumed, over, passed = resumed+r.Resumed, over+r.Over, passed+r.Passed
+	}
+	require.Positive(t, resumed, "sessions that went on")
+	require.Positive(t, over, "sessions that others had the jobs of")
+	require.Positive(t, passed, "jobs for workers of other members")
 }
 
 func TestASeedGivesTheSameRunEveryTime(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/attached"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -24,6 +25,10 @@ type stage struct {
 	check      *checker
 	outside    *host // where users, pollers and the operator are; it never fails
 	users      []*user
+	seen       Result     // what there was of some things
+	hands      []*hand    // workers that attach
+	workers    listed     // those that are attached
+	attaches   bool       // members have sessions of such
 	publisher  *publisher // nil when no flow is deleted
 	limits     flow.Limits
 	visibility time.Duration
@@ -46,7 +51,12 @@ type stage struct {
 type actor struct {
 	*actors.Member
 	*company // nil: it is alone
+	st       *stage
 	h        *host
+	sessions *attached.Sessions // nil: nobody attaches
+	grace    time.Duration      // of a session
+	fickle   *fickle            // nil: it is not
+	ends     bool               // it lets go of what it carries
 }
 
 // asked is whom those outside ask.
@@ -71,6 +81,11 @@ type Options struct {
 	// Further defects, of clusters.
 	Nameless  bool // what one member asks of another loses its request id
 	Oblivious bool // members take it that nobody else lives
+	Timeless  bool // what one member tells another of a lost job leaves out which time of its being given that was
+
+	// And of workers that attach.
+	Fickle bool // what they have goes to others while their sessions go on
+	Greedy bool // they are given one job more than they take
 
 	Stacks bool // tell where those wait who are stuck
 }
@@ -83,6 +98,10 @@ type Result struct {
 	Tasks   int      //
 	Members int      // started
 	Trips   int      // of step actors in the middle of their work
+	Given   int      // jobs, to workers that attach
+	Passed  int      // jobs, from one member to another
+	Resumed int      // sessions
+	Over    int      // sessions with jobs that others have got
 	Trace   []string // the last lines
 }
 
@@ -113,7 +132,9 @@ func Run(seed uint64, o Options) Result {
 	st := newStage(w, o)
 	st.run()
 	w.end()
-	return Result{Err: w.failure, Hash: w.hash, Steps: w.steps, Tasks: len(st.users), Members: st.members, Trips: w.trips, Trace: w.trace}
+	r := st.seen
+	r.Err, r.Hash, r.Steps, r.Tasks, r.Members, r.Trips, r.Trace = w.failure, w.hash, w.steps, len(st.users), st.members, w.trips, w.trace
+	return r
 }
 
 // generator is where ids and tokens come from.
@@ -129,6 +150,7 @@ func (g generator) Read(b []byte) (int, error) {
 func newStage(w *world, o Options) *stage {
 	st := &stage{w: w, store: newModel(w), check: newChecker(w), options: o, behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
 	st.store.check, st.check.store, st.store.unfenced, st.store.orphans, st.store.generous = st.check, st.store, o.Unfenced, o.Orphans, o.Generous
+	st.attaches, st.workers = o.Cluster || w.chance(500), listed{}
 	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
 	st.check.limits, st.check.planned = &st.limits, st.planned
 	st.outside = w.newHost("outside")
@@ -142,10 +164,10 @@ func newStage(w *world, o Options) *stage {
 	st.deletes, st.shrinks = !o.Plain && !o.Planned && w.chance(300), !o.Plain && !o.Planned && w.chance(100)
 	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
 		if !o.Plain && w.chance(400) {
-			st.addUser(i, drawDag(w.rng))
+			st.addUser(i, drawDag(w.rng, st.cluster))
 			continue
 		}
-		st.addUser(i, drawPlay(w.rng, !o.Plain))
+		st.addUser(i, drawPlay(w.rng, !o.Plain, st.cluster))
 	}
 	return st
 }
@@ -215,6 +237,9 @@ func (st *stage) run() {
 		p := &poller{stage: st, name: fmt.Sprint("poller-", i)}
 		st.w.launch(st.outside, p.name, p.live)
 	}
+	if st.attaches {
+		st.addHands()
+	}
 	for st.w.failure == nil && !st.over {
 		if st.w.steps > maxSteps || st.w.now > st.w.weather.calmAt+afterCalm || !st.w.step() {
 			st.w.fail("stuck after %d steps at %s: %s", st.w.steps, st.w.now, st.unfinished())
@@ -276,7 +301,21 @@ func (st *stage) onTheWay(q engine.Message) engine.Message {
 		}
 		return &nameless
 	}
+	if orders, ok := q.(*engine.Orders); ok && st.options.Timeless {
+		return timeless(*orders)
+	}
 	return q
+}
+
+func timeless(orders engine.Orders) *engine.Orders {
+	orders = slices.Clone(orders)
+	for i, o := range orders {
+		if r, ok := o.Command.(flow.Report); ok {
+			r.Given = 0
+			orders[i].Command = r
+		}
+	}
+	return &orders
 }
 
 // patience is how long somebody waits for an answer.
