@@ -1,6 +1,7 @@
 package attached_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type job struct {
 	n       int
 	service string
 	labels  []string
+	kind    flow.ExecType // "" = remote
 	reports chan flow.Report
 	over    bool
 	foreign bool // of another member's task
@@ -40,7 +42,7 @@ func newJob(n int, service string, labels ...string) *job {
 
 func (j *job) Job() flow.Job {
 	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at,
-		Exec: &flow.Exec{Type: flow.ExecRemote, Service: j.service, Labels: j.labels}}
+		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}}
 }
 func (j *job) Begin() bool        { return !j.over }
 func (j *job) Foreign() bool      { return j.foreign }

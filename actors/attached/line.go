@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// line is the jobs that wait for a worker with a service and labels.
+// line is the jobs of one type that wait for a worker with a service and labels.
 type line struct {
 	exec *flow.Exec // of any of them
 	jobs []waiting
@@ -27,7 +27,7 @@ type waiting struct {
 // wait longest go first, whoever has their tasks.
 func (s *Sessions) lineUp(p carry.Passage, job *flow.Job) {
 	exec := job.Exec
-	key := exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
+	key := string(exec.Type) + "\x00" + exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
 	if p.Foreign() {
 		key += "\x01"
 	}

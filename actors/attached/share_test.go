@@ -145,3 +145,22 @@ func TestAMemberThatLeavesGivesBackWhatWaitsForOthers(t *testing.T) {
 	s.Credited(credited(1, 1))
 	require.Equal(t, "other", (<-mine.reports).To, "or whoever is there")
 }
+
+// listing is where a worker is listed as attached, to whatever member.
+type listing struct{ *roll }
+
+func (listing) Listed(*flow.Exec) bool { return true }
+
+func TestJobsThatOnlyAttachedWorkersCarryOutWaitThoughOthersOfTheirServiceDoNot(t *testing.T) {
+	s := open(t, attached.Options{Grace: -1, Workers: listing{&roll{}}, Patience: time.Nanosecond})
+	s.Meet("me", func() []string { return []string{"other"} }, func(*engine.Credits) {})
+	s.Credited(credited(1, 0))
+	push, only := newJob(0, "s"), newJob(1, "s")
+	push.kind = flow.ExecHTTP
+	s.Send([]actors.Passage{push, only})
+	s.Credited(&engine.Credits{Member: "other", Turn: 2, Whole: true})
+	require.Equal(t, flow.Report{Lost: true, Unbegun: true}, <-push.reports)
+	require.Empty(t, only.reports)
+	s.Credited(credited(3, 1))
+	require.Equal(t, "other", (<-only.reports).To)
+}
