@@ -20,7 +20,7 @@ func (st *stage) attachable(a *actor) {
 		a.grace = 5 * time.Second
 	}
 	a.sessions = attached.New(attached.Options{
-		Grace: a.grace, Heartbeat: heartbeat, Patience: st.w.upTo(5*time.Second) + 1,
+		Secret: "of all members", Grace: a.grace, Heartbeat: heartbeat, Patience: st.w.upTo(5*time.Second) + 1,
 		Workers: roll{st, a.h}, Logs: shelf{st, a.h}, Note: a.note, Logger: st.log, Host: a.h.ground(),
 	})
 }

@@ -29,6 +29,7 @@ type hand struct {
 	session  string
 	held     map[uint64]*piecework
 	finished map[uint64]*attach.Result // that nobody has acknowledged
+	tickets  map[uint64]*attach.Brought
 	leaving  bool
 }
 
@@ -55,7 +56,7 @@ const (
 
 func (st *stage) addHands() {
 	for i := range 1 + st.w.rng.IntN(4) {
-		d := &hand{stage: st, ctx: context.Background(), name: fmt.Sprint("hand-", i), all: i == 0, held: map[uint64]*piecework{}, finished: map[uint64]*attach.Result{}}
+		d := &hand{stage: st, ctx: context.Background(), name: fmt.Sprint("hand-", i), all: i == 0, held: map[uint64]*piecework{}, finished: map[uint64]*attach.Result{}, tickets: map[uint64]*attach.Brought{}}
 		st.hands = append(st.hands, d)
 		st.w.launch(st.outside, d.name, d.live)
 	}
@@ -91,7 +92,7 @@ func (d *hand) begin() {
 
 // whom it attaches to: where its session is, if it has something to tell there, or anybody.
 func (d *hand) whom() *actor {
-	if d.at != nil && slices.Contains(d.troupe, d.at) && len(d.held)+len(d.finished) > 0 && !d.w.mishap(200) {
+	if d.at != nil && slices.Contains(d.troupe, d.at) && len(d.held)+len(d.finished) > 0 && !d.w.mishap(500) {
 		return d.at
 	}
 	d.w.park(func() bool { return len(d.troupe) > 0 })
@@ -102,8 +103,13 @@ func (d *hand) whom() *actor {
 func (d *hand) anew() {
 	d.life++
 	d.session, d.leaving, d.at = "", false, nil
+	d.drop()
+}
+
+func (d *hand) drop() {
 	clear(d.held)
 	clear(d.finished)
+	clear(d.tickets)
 }
 
 // attach keeps one stream for as long as it holds. It says whether the process has ended.
@@ -188,7 +194,19 @@ func (d *hand) suffer(what int) (over, ended bool) {
 
 func (d *hand) hello() *attach.Hello {
 	return &attach.Hello{Protocol: 1, Worker: d.name, Services: d.services, Labels: d.labels, Credits: uint32(d.credits), Session: d.session,
-		Held: slices.Sorted(maps.Keys(d.held)), Finished: slices.Sorted(maps.Keys(d.finished))}
+		Held: slices.Sorted(maps.Keys(d.held)), Finished: slices.Sorted(maps.Keys(d.finished)), Brought: d.brought()}
+}
+
+// brought is what it comes with to another member. Now and then a ticket is not the job's.
+func (d *hand) brought() (all []*attach.Brought) {
+	for _, n := range slices.Sorted(maps.Keys(d.tickets)) {
+		t := d.tickets[n]
+		if d.w.mishap(d.w.weather.sloppy / 8) {
+			t = &attach.Brought{Number: n, Id: t.GetId(), Ticket: []byte("not the ticket of the job")}
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // welcomed begins. What it has of a session that is over has gone to others.
@@ -197,10 +215,12 @@ func (d *hand) welcomed(a *actor, w *attach.Welcome) {
 	switch {
 	case w.GetResumed():
 		d.seen.Resumed++
+		if d.seat.a != a && len(d.held)+len(d.finished) > 0 {
+			d.seen.Moved++
+		}
 	case len(d.held)+len(d.finished) > 0:
 		d.seen.Over++
-		clear(d.held)
-		clear(d.finished)
+		d.drop()
 	}
 	d.session, d.seat = w.GetSession(), d.line
 	if all := d.results(); len(all) > 0 {
@@ -219,6 +239,7 @@ func (d *hand) results() (all []*attach.Result) {
 func (d *hand) heed(m *attach.ToWorker) {
 	for _, n := range m.GetAcknowledged() {
 		delete(d.finished, n)
+		delete(d.tickets, n)
 	}
 	for _, n := range m.GetCanceled() {
 		if j := d.held[n]; j != nil {
@@ -236,6 +257,9 @@ func (d *hand) take(j *piecework) {
 		d.w.fail("%s is given the job %d of its session twice", d.name, n)
 	}
 	d.held[n] = j
+	if len(j.GetTicket()) > 0 {
+		d.tickets[n] = &attach.Brought{Number: n, Id: j.GetId(), Ticket: j.GetTicket()}
+	}
 	d.seen.Given++
 	if len(d.held) > d.credits {
 		d.w.fail("%s has %d jobs and %d credits", d.name, len(d.held), d.credits)

@@ -101,6 +101,7 @@ type Result struct {
 	Given   int      // jobs, to workers that attach
 	Passed  int      // jobs, from one member to another
 	Resumed int      // sessions
+	Moved   int      // sessions with jobs, to another member
 	Over    int      // sessions with jobs that others have got
 	Trace   []string // the last lines
 }
