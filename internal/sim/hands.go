@@ -54,6 +54,11 @@ const (
 	fates
 )
 
+// due says whether it is time. It strikes who is at something, if anybody.
+func (f fate) due(d *hand) bool {
+	return d.w.now >= f.at && (len(d.held) > 0 || d.w.now >= f.at+3*time.Second)
+}
+
 func (st *stage) addHands() {
 	for i := range 1 + st.w.rng.IntN(4) {
 		d := &hand{stage: st, ctx: context.Background(), name: fmt.Sprint("hand-", i), all: i == 0, held: map[uint64]*piecework{}, finished: map[uint64]*attach.Result{}, tickets: map[uint64]*attach.Brought{}}
@@ -141,7 +146,7 @@ func (d *hand) stay(p *pipe, m *attach.ToWorker, f fate) (ended bool) {
 			p.end(true, true)
 			return d.leaving
 		}
-		if f.what < fates && d.w.now >= f.at && !d.w.clear() {
+		if f.what < fates && f.due(d) && !d.w.clear() {
 			if over, ended := d.suffer(f.what); over {
 				return ended
 			}
