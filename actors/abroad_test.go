@@ -113,8 +113,8 @@ func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T
 	c.give(heir, persistence.AllShards()...)
 	<-asked // there was word of a job, whose owner is thought to be the one of before
 	old.Store(false)
-	heir.Gone(gone.Incarnation())
-	b.Gone(gone.Incarnation())
+	heir.Gone(gone.Incarnation(), false)
+	b.Gone(gone.Incarnation(), false)
 	var have []string
 	for jobs := range got {
 		for _, j := range jobs {

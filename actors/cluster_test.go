@@ -76,7 +76,7 @@ func TestWhatAMemberCarriedThatIsGoneIsTakenOver(t *testing.T) {
 			if owner == "a" {
 				c.give(b, shardOf(id)...)
 			}
-			b.Gone(a.Incarnation())
+			b.Gone(a.Incarnation(), false)
 			require.Equal(t, job, <-l.begun)
 			close(l.free)
 			view := c.ended(t, id)

@@ -235,7 +235,7 @@ func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
 		"killed": func(t *testing.T, c *circuit, members []*theatre) {
 			c.die(t, members[0])
 			for _, th := range members[1:] {
-				th.Gone(members[0].Incarnation())
+				th.Gone(members[0].Incarnation(), false)
 			}
 			for shard := range persistence.Shards {
 				if c.at(shard) == members[0] {

@@ -43,7 +43,7 @@ func TestAJobIsCalledOffThoughItsOwnerEndedBeforeItSaidSo(t *testing.T) {
 			require.Equal(t, flow.TaskCanceled, c.ended(t, id).State.Status)
 			c.die(t, owner)
 			for _, th := range []*theatre{members[0], members[2]} {
-				th.Gone(owner.Incarnation())
+				th.Gone(owner.Incarnation(), false)
 			}
 			c.give(members[next], persistence.AllShards()...)
 			select {

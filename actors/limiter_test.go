@@ -322,7 +322,7 @@ func TestTheKeysOfAMemberThatDiedAreGivenByTheNextOwner(t *testing.T) {
 	if owner == b {
 		shards = persistence.AllShards()[512:]
 	}
-	other.Gone(owner.Incarnation())
+	other.Gone(owner.Incarnation(), false)
 	c.give(other, shards...)
 	close(g.free)
 	for _, id := range ids {

@@ -115,8 +115,9 @@ type Member struct {
 	abroad   *abroad
 	limiter  *limiter
 	post     *post
+	parted   parted
 	goneMu   sync.Mutex
-	gone     map[string]int64 // other members, by incarnation: when this one was told that they are
+	gone     map[string]flow.Departure // other members, by incarnation: when this one was told that they are
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -145,7 +146,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
-	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]int64{}}
+	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{}}
 	if err := m.join(ctx); err != nil {
 		return nil, err
 	}

@@ -75,10 +75,10 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	return nil
 }
 
-// Gone says that another member was fenced, or has left: what it carried for tasks of this one is taken over.
-func (m *Member) Gone(incarnation string) {
+// Gone says that another member has left in order, or was fenced: what it carried for tasks of this one is taken over.
+func (m *Member) Gone(incarnation string, left bool) {
 	m.goneMu.Lock()
-	m.gone[incarnation] = m.now()
+	m.gone[incarnation] = flow.Departure{Member: incarnation, At: m.now(), Left: left}
 	m.goneMu.Unlock()
 	m.tell(m.tasks, orphaned{incarnation})
 	m.tell(m.sessions, succeeded{})
@@ -95,7 +95,7 @@ func (m *Member) alive() []string {
 	}
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation] != 0 })
+	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation].Member != "" })
 }
 
 // lives says whether another member does.

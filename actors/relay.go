@@ -178,6 +178,7 @@ func (w *ferry) note(f *flight, job flow.Job) {
 
 // Part lands a job without a report. Whoever asks for it here, such as its task once more, is not heard: the member goes.
 func (f *flight) Part() {
+	f.way.(*ferry).m.parted.add(f.key, f.given)
 	f.off.now()
 	f.Land(flow.Report{Lost: true})
 }

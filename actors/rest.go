@@ -87,7 +87,7 @@ func (t *task) commitRest(c actor.Context) {
 func (t *task) returnBegun(c actor.Context) {
 	t.leaveCut()
 	if t.idleNow() {
-		t.decide(c, &command{cmd: flow.Leave{Return: t.m.returning()}})
+		t.decide(c, &command{cmd: t.m.leaving(t.id)})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/troupe-engine/troupe/engine"
@@ -57,6 +58,50 @@ func (m *Member) returning() (r flow.Return) {
 	return r
 }
 
+// parted are the jobs with which their workers go on elsewhere when the member stops. Whoever still asks this one for them is to hear
+// nothing: what it might say would have others begin them.
+type parted struct {
+	mu   sync.Mutex
+	jobs map[string]map[flow.Address]int // by task: which times of their being given
+}
+
+func (p *parted) add(job jobKey, given int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.jobs == nil {
+		p.jobs = map[string]map[flow.Address]int{}
+	}
+	if p.jobs[job.task] == nil {
+		p.jobs[job.task] = map[flow.Address]int{}
+	}
+	p.jobs[job.task][job.at] = given
+}
+
+func (p *parted) has(job jobKey, given int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, known := p.jobs[job.task][job.at]
+	return known && was >= given
+}
+
+func (p *parted) of(task string) (all []flow.Address) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := range p.jobs[task] {
+		all = append(all, at)
+	}
+	return all
+}
+
+// leaving is what gives back the jobs of a member that stops. Only those who are told of it know that it went in order.
+func (m *Member) leaving(task string) flow.Leave {
+	c := flow.Leave{Return: m.returning()}
+	if m.cfg.Others != nil {
+		c.Parted = m.parted.of(task)
+	}
+	return c
+}
+
 // recovering is what takes over the jobs of members that are gone.
 func (m *Member) recovering(task string) flow.Recover {
 	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.alive(), Return: m.returning()}
@@ -70,8 +115,8 @@ func (m *Member) recovering(task string) flow.Recover {
 func (m *Member) departures() (all []flow.Departure) {
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	for incarnation, at := range m.gone {
-		all = append(all, flow.Departure{Member: incarnation, At: at})
+	for _, gone := range m.gone {
+		all = append(all, gone)
 	}
 	slices.SortFunc(all, func(a, b flow.Departure) int { return cmp.Compare(a.Member, b.Member) })
 	return all

@@ -172,8 +172,18 @@ func (r *roamer) onceEach() {
 func roaming(t *testing.T, grace time.Duration) (actors.Config, *attached.Sessions) {
 	s := attached.New(attached.Options{Secret: "secret", Grace: grace, Heartbeat: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
-	return actors.Config{Relay: s}, s
+	return actors.Config{Relay: s, Workers: pushing{}}, s
 }
+
+// pushing knows push workers that offer what attached ones do, and nothing of anybody's life.
+type pushing struct{}
+
+func (pushing) Polled(string)           {}
+func (pushing) Signs(string) flow.Signs { return flow.Signs{} }
+func (pushing) Pushed() []string        { return []string{"s"} }
+
+// jobsToBring are definitions with one job for attached workers.
+var jobsToBring = map[string]string{"for them alone": remoteJob, "that push workers get, too": `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`}
 
 // realm is three members that share all tasks, and to which workers come and go.
 type realm struct {
@@ -199,14 +209,14 @@ func newRealm(t *testing.T, grace time.Duration) *realm {
 // kill a member; the others share what it owned.
 func (r *realm) kill(t *testing.T, i int) {
 	r.die(t, r.members[i])
-	r.left(i)
+	r.gone(i, false)
 }
 
-// left is when the others are told that a member has gone.
-func (r *realm) left(i int) {
+// gone is when the others are told that a member is.
+func (r *realm) gone(i int, left bool) {
 	for n, th := range r.members {
 		if n != i {
-			th.Gone(r.members[i].Incarnation())
+			th.Gone(r.members[i].Incarnation(), left)
 		}
 	}
 	for shard := range persistence.Shards {
@@ -298,46 +308,62 @@ func TestAWorkersJobsGoOnWhenTheStreamBreaksAndItsMemberLives(t *testing.T) {
 }
 
 func TestAWorkersJobsGoOnWhenItsMemberLeaves(t *testing.T) {
-	r, w := newRealm(t, time.Hour), newRoamer(t)
-	w.come(r.sessions[0])
-	awaitOffer(t, r.sessions...)
-	ids := r.begin(t, 30)
-	w.has(len(ids))
-	r.sessions[0].Leave()
-	for shard := range persistence.Shards {
-		if r.at(shard) == r.members[0] {
-			r.move(t, r.members[2], shard)
-		}
+	for name, job := range jobsToBring {
+		t.Run(name, func(t *testing.T) {
+			r, w := newRealm(t, time.Hour), newRoamer(t)
+			ids := r.holds(t, w, job)
+			r.sessions[0].Leave()
+			r.handOver(t, 0, 2)
+			w.come(r.sessions[1])
+			require.NoError(t, r.members[0].Stop(t.Context()), "it waits for nothing that goes on elsewhere")
+			r.leave(r.members[0])
+			r.gone(0, true)
+			w.finishAll()
+			r.allEnd(t, ids)
+			w.onceEach()
+		})
 	}
-	w.come(r.sessions[1])
-	require.NoError(t, r.members[0].Stop(t.Context()), "it waits for nothing that goes on elsewhere")
-	r.leave(r.members[0])
-	r.left(0)
-	w.finishAll()
-	r.allEnd(t, ids)
-	w.onceEach()
 }
 
 func TestAWorkersJobsAreLeftToItWhenItsMemberLeavesBeforeItComesToAnother(t *testing.T) {
-	r, w := newRealm(t, time.Hour), newRoamer(t)
-	w.come(r.sessions[0])
-	awaitOffer(t, r.sessions...)
-	ids := r.begin(t, 30)
-	w.has(len(ids))
-	for shard := range persistence.Shards {
-		if r.at(shard) == r.members[0] {
-			r.move(t, r.members[2], shard)
+	for name, job := range jobsToBring {
+		for _, moved := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", tasks moved before: ", moved), func(t *testing.T) {
+				r, w := newRealm(t, time.Hour), newRoamer(t)
+				ids := r.holds(t, w, job)
+				if moved {
+					r.handOver(t, 0, 2)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // how long it waits for its jobs
+				defer cancel()
+				require.NoError(t, r.members[0].Stop(ctx))
+				r.leave(r.members[0])
+				r.gone(0, true)
+				w.come(r.sessions[1])
+				w.finishAll()
+				r.allEnd(t, ids)
+				w.onceEach()
+			})
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // how long it waits for its jobs
-	defer cancel()
-	require.NoError(t, r.members[0].Stop(ctx))
-	r.leave(r.members[0])
-	r.left(0)
-	w.come(r.sessions[1])
-	w.finishAll()
-	r.allEnd(t, ids)
-	w.onceEach()
+}
+
+// holds has a worker of the first member get 30 jobs of tasks of all members.
+func (r *realm) holds(t *testing.T, w *roamer, job string) (tasks []string) {
+	w.come(r.sessions[0])
+	awaitOffer(t, r.sessions...)
+	tasks = r.beginAll(t, r.members, r.members[0].publish(t, job), 30)
+	w.has(len(tasks))
+	return tasks
+}
+
+// handOver moves all tasks of a member.
+func (r *realm) handOver(t *testing.T, from, to int) {
+	for shard := range persistence.Shards {
+		if r.at(shard) == r.members[from] {
+			r.move(t, r.members[to], shard)
+		}
+	}
 }
 
 func TestOthersGetTheJobsOfAWorkerThatComesTooLate(t *testing.T) {

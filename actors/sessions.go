@@ -186,7 +186,7 @@ func (s *sessions) carryOn(m carryOn) {
 			s.lineUp(flights, s.abroad)
 			flights = nil
 			s.withdraw(key)
-		case s.known(key, e.Given) != nil || s.m.envoy.has(key, e.Given) || s.m.owned.owns(key.task):
+		case s.known(key, e.Given) != nil || s.m.envoy.has(key, e.Given) || s.m.parted.has(key, e.Given) || s.m.owned.owns(key.task):
 		case !e.Type.Attachable():
 			s.m.tell(s.m.tasks, unheard{key, e.Given})
 		case s.ferry == nil || s.stopped || s.draining != nil:
@@ -222,7 +222,7 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 		}
 		return nil
 	}
-	if s.stopped || s.m.envoy.has(key, e.Job.Given) {
+	if s.stopped || s.m.envoy.has(key, e.Job.Given) || s.m.parted.has(key, e.Job.Given) {
 		return nil
 	}
 	f := s.flight(key, e, s.wayFor(e.Job.Exec), b)
@@ -382,8 +382,12 @@ func (s *sessions) dropAll() {
 		w.close()
 	}
 	for _, f := range s.inOrder() {
+		stays := s.staysOut(f)
+		if stays {
+			s.m.parted.add(f.key, f.given)
+		}
 		f.off.now()
-		if !s.m.owned.owns(f.key.task) && !s.staysOut(f) {
+		if !stays && !s.m.owned.owns(f.key.task) {
 			s.m.envoy.send(f.key.task, giveBack(f.key.at, f.given))
 		}
 	}

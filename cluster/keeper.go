@@ -24,8 +24,8 @@ type Local interface {
 	// Lose hands shards over: it returns when nothing of them is in memory or on its way to the store. After an error,
 	// shards may be gained or lost again.
 	Lose(ctx context.Context, shards []int) error
-	// Gone says that an incarnation has left or was fenced.
-	Gone(incarnation string)
+	// Gone says that an incarnation has left in order, or was fenced.
+	Gone(incarnation string, left bool)
 }
 
 // KeeperConfig is what a keeper works with.
@@ -213,7 +213,7 @@ func (k *Keeper) part(v *View) {
 		}
 		gone[m.Incarnation] = true
 		if !k.gone[m.Incarnation] {
-			k.cfg.Local.Gone(m.Incarnation)
+			k.cfg.Local.Gone(m.Incarnation, m.Left())
 		}
 	}
 	k.gone = gone

@@ -250,7 +250,7 @@ func (m *member) Lose(ctx context.Context, shards []int) error {
 	return nil
 }
 
-func (m *member) Gone(incarnation string) {
+func (m *member) Gone(incarnation string, _ bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone[incarnation]++

@@ -93,6 +93,14 @@ func recovery(since, went int64, pushed ...string) flow.Recover {
 	return c
 }
 
+// inOrder says that the members that went left in order.
+func inOrder(c flow.Recover) flow.Recover {
+	for i := range c.Gone {
+		c.Gone[i].Left = true
+	}
+	return c
+}
+
 func TestWhatAWorkerMayBringIsLeftToItForAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		exec    string
@@ -105,6 +113,8 @@ func TestWhatAWorkerMayBringIsLeftToItForAWhile(t *testing.T) {
 		"since the member began":                   {"remote", recovery(9_000, 0), 14_000},
 		"also a job that push workers do not get":  {"http", recovery(9_000, 0, "z"), 14_000},
 		"a job that may be with a push worker not": {"http", recovery(9_000, 0, "s"), 0},
+		"unless its member left in order":          {"http", inOrder(recovery(9_900, 8_000, "s")), 13_000},
+		"then a function neither":                  {"local_func", inOrder(recovery(9_900, 8_000)), 0},
 		"no longer than that":                      {"remote", recovery(100, 4_000), 0},
 		"not without a grace":                      {"remote", flow.Recover{Since: 9_990}, 0},
 		"a function not":                           {"local_func", recovery(9_000, 0), 0},
@@ -133,7 +143,8 @@ func TestAMemberThatStopsLeavesAWorkerWhatItGoesOnWith(t *testing.T) {
 		left  bool
 	}{
 		"attached": {"remote", stays, true}, "pushed": {"http", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}}, false},
-		"without a grace": {"remote", flow.Leave{}, false}, "a function": {"local_func", stays, false},
+		"with a worker that goes elsewhere": {"http", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}, Parted: []flow.Address{jobAt}}, true},
+		"without a grace":                   {"remote", flow.Leave{}, false}, "a function": {"local_func", stays, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newErrand(t, c.exec)

@@ -117,10 +117,12 @@ type Return struct {
 	Pushed []string // services that push workers offer: a job of type http of another one can only be with an attached worker
 }
 
-// Departure is when a member, by its incarnation, went.
+// Departure is when a member, by its incarnation, went. One that Left in order has nothing under way with push workers: it waited for
+// that, or gave it back.
 type Departure struct {
 	Member string
 	At     int64
+	Left   bool
 }
 
 // Commands of the member itself.
@@ -158,9 +160,12 @@ type (
 		Carrier, Worker string
 		Given           int
 	}
-	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost. What the worker goes on
-	// with that has it stays as it is.
-	Leave struct{ Return }
+	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost. What an attached worker goes on
+	// with stays as it is: what it may Return with, and all that is Parted.
+	Leave struct {
+		Return
+		Parted []Address
+	}
 	// Recover takes over what members that are gone were carrying; what the member itself carries, or one of those who
 	// are Alive, by their incarnations, goes on as it is. Decide refuses nothing here. Since is when the present member
 	// got the task: who held a claim could not be heard before, so it holds for another half of its time, Visibility if

@@ -167,22 +167,22 @@ const asked = 1000
 
 // until is for how long a worker is waited for that may come with such a job, whose carrier is gone.
 func (c *Recover) until(x *Exec, carrier string) int64 {
-	if !c.brings(x) {
-		return 0
-	}
 	for _, gone := range c.Gone {
-		if gone.Member == carrier {
+		if gone.Member == carrier && (gone.Left && c.Grace > 0 && x.Attachable() || c.brings(x)) {
 			return max(gone.At+c.Grace, c.Since+min(c.Grace, asked))
 		}
 	}
-	return c.Since + c.Grace
+	if c.brings(x) {
+		return c.Since + c.Grace
+	}
+	return 0
 }
 
 // leave returns to the member itself, which nobody waits for, what it has begun: the next one takes over
 // what was not.
 func (d *decider) leave(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
-		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.brings(st.exec(a.Unit)) {
+		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.brings(st.exec(a.Unit)) && !slices.Contains(c.Parted, a) {
 			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})

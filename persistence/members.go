@@ -98,6 +98,9 @@ type MemberRow struct {
 	Draining bool  // it is to own no shards
 }
 
+// Left says whether it went in order: its lease was running.
+func (m MemberRow) Left() bool { return m.FencedAt > 0 && !m.Over(m.FencedAt) }
+
 // Over says whether its lease has run out. One that runs for much longer than it was renewed for was renewed before the
 // store's clock was put back: its member has had the time to renew it again.
 func (m MemberRow) Over(now int64) bool { return m.Until <= now || m.TTL > 0 && m.Until > now+2*m.TTL }

@@ -50,6 +50,7 @@ var members = []behavior{
 	}},
 	{"who has left is not waited for", func(w *world) {
 		require.NoError(w, w.Leave(w.ctx(), w.me))
+		require.True(w, w.cluster().Members[0].Left(), "in order")
 		w.me = w.join("next", time.Hour)
 		w.must(created("a"))
 	}},
@@ -124,6 +125,7 @@ func (w *world) succeed() {
 		fenced, err := w.Fence(w.ctx(), w.me)
 		require.NoError(w, err)
 		require.True(w, fenced)
+		require.False(w, w.cluster().Members[0].Left(), "in order")
 	}
 	w.me = w.join("next", time.Hour)
 }
