@@ -144,8 +144,8 @@ func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
 }
 
 // step looks once. What it does is in an order in which nothing is owned twice and nothing told too late: what was
-// handed over is released before the store is read, so that it is not taken for this member's; the view is there before
-// the member asks it who lives, and what was claimed is gained with the next one. Fencing comes last: it may have to wait.
+// handed over is released before the store is read, so that it is not taken for this member's; the member hears who has gone, and how,
+// before the view lacks them, and the view is there before it gains anything; what was claimed is gained with the next one. Fencing comes last: it may have to wait.
 func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, err error) {
 	released, err := k.release(ctx)
 	if err != nil {
@@ -155,7 +155,6 @@ func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, e
 	if err != nil {
 		return released, 0, err
 	}
-	k.part(v)
 	k.gain(v.Shards(k.me))
 	foreign := k.foreign(v)
 	steps := Decide(v, Self{k.me, k.cfg.TTL, k.steady()})
@@ -188,6 +187,7 @@ func (k *Keeper) read(ctx context.Context) (*View, error) {
 	if !v.Lives(k.me) {
 		return nil, persistence.ErrFenced
 	}
+	k.part(v)
 	k.publish(v)
 	return v, nil
 }
