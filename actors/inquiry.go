@@ -81,7 +81,7 @@ func (m *Member) overAmong(flights []*flight) (over []*flight) {
 func (s *sessions) unwanted(m unwanted) {
 	for _, f := range m.flights {
 		if s.flights[f.key] == f {
-			s.withdraw(f.key)
+			s.withdraw(f.key, f.given)
 		}
 	}
 }

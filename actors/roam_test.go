@@ -106,8 +106,11 @@ func (l *roamLine) Receive() (*attach.FromWorker, error) {
 func (l *roamLine) Send(m *attach.ToWorker) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over.Err() != nil {
+	switch {
+	case l.over.Err() != nil:
 		return l.over.Err()
+	case l.line != l: // nobody reads it
+		return nil
 	}
 	if m.GetWelcome() != nil {
 		l.welcome <- m.GetWelcome()
@@ -219,6 +222,7 @@ func (r *realm) gone(i int, left bool) {
 			th.Gone(r.members[i].Incarnation(), left)
 		}
 	}
+	r.leave(r.members[i])
 	for shard := range persistence.Shards {
 		if r.at(shard) == r.members[i] {
 			r.give(r.members[(i+1)%3], shard)
@@ -316,7 +320,6 @@ func TestAWorkersJobsGoOnWhenItsMemberLeaves(t *testing.T) {
 			r.handOver(t, 0, 2)
 			w.come(r.sessions[1])
 			require.NoError(t, r.members[0].Stop(t.Context()), "it waits for nothing that goes on elsewhere")
-			r.leave(r.members[0])
 			r.gone(0, true)
 			w.finishAll()
 			r.allEnd(t, ids)
@@ -337,7 +340,6 @@ func TestAWorkersJobsAreLeftToItWhenItsMemberLeavesBeforeItComesToAnother(t *tes
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // how long it waits for its jobs
 				defer cancel()
 				require.NoError(t, r.members[0].Stop(ctx))
-				r.leave(r.members[0])
 				r.gone(0, true)
 				w.come(r.sessions[1])
 				w.finishAll()
@@ -364,6 +366,62 @@ func (r *realm) handOver(t *testing.T, from, to int) {
 			r.move(t, r.members[to], shard)
 		}
 	}
+}
+
+func TestAWithdrawalThatComesLateTakesNoJobFromAWorkerThatCameBack(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	ids := r.holds(t, w, remoteJob)
+	for moves, at := range []int{1, 0} {
+		w.come(r.sessions[at])
+		for _, id := range ids {
+			require.Eventually(t, func() bool { return r.moves(t, id) == moves+1 }, patience, time.Millisecond)
+		}
+	}
+	var late engine.Errands
+	for _, id := range ids {
+		late = append(late, engine.Errand{Job: engine.Job{Task: id, Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}}, Withdrawn: true})
+	}
+	require.NoError(t, r.members[0].Carry(t.Context(), late))
+	w.finishAll()
+	r.allEnd(t, ids)
+	w.onceEach()
+}
+
+func TestAWorkerThatLeftUnseenIsNotFetchedBackAgainAndAgain(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	ids := r.holds(t, w, remoteJob)
+	w.come(r.sessions[1])
+	for _, id := range ids {
+		require.Eventually(t, func() bool { return r.moves(t, id) == 1 }, patience, time.Millisecond)
+	}
+	w.slip()
+	w.come(r.sessions[2])
+	for _, id := range ids {
+		require.Eventually(t, func() bool { return r.moves(t, id) >= 2 }, patience, time.Millisecond)
+	}
+	require.Never(t, func() bool { return r.moves(t, ids[0]) > 6 }, 300*time.Millisecond, 10*time.Millisecond)
+	w.finishAll()
+	for _, id := range ids {
+		require.Eventually(t, func() bool {
+			w.say()
+			return r.status(t, id) == flow.TaskCompleted
+		}, patience, 10*time.Millisecond)
+	}
+	w.onceEach()
+}
+
+// slip leaves without the member's noticing.
+func (r *roamer) slip() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.line = nil
+}
+
+// say gives a sign of life.
+func (r *roamer) say() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.line.to <- &attach.FromWorker{}
 }
 
 func TestOthersGetTheJobsOfAWorkerThatComesTooLate(t *testing.T) {

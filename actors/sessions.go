@@ -160,10 +160,10 @@ func (s *sessions) run(c actor.Context, m errand) {
 			s.lineUp(flights, m.basket) // it may be one of them
 			flights = nil
 			if s.elsewhere(e.Carrier) {
-				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Withdrawn: true})
+				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true})
 				continue
 			}
-			s.withdraw(jobKey{m.task, e.Address})
+			s.withdraw(jobKey{m.task, e.Address}, e.Given)
 		}
 	}
 	s.lineUp(flights, m.basket)
@@ -185,7 +185,7 @@ func (s *sessions) carryOn(m carryOn) {
 		case e.Withdrawn:
 			s.lineUp(flights, s.abroad)
 			flights = nil
-			s.withdraw(key)
+			s.withdraw(key, e.Given)
 		case s.known(key, e.Given) != nil || s.m.envoy.has(key, e.Given) || s.m.parted.has(key, e.Given) || s.m.owned.owns(key.task):
 		case !e.Type.Attachable():
 			s.m.tell(s.m.tasks, unheard{key, e.Given})
@@ -243,7 +243,7 @@ func (s *sessions) known(key jobKey, given int) *flight {
 	if f == nil || f.given >= given {
 		return f
 	}
-	s.withdraw(key)
+	s.withdraw(key, f.given)
 	s.forget(f)
 	return nil
 }
@@ -280,10 +280,14 @@ func (s *sessions) carried(w way) {
 	s.drained()
 }
 
-func (s *sessions) withdraw(key jobKey) {
+// withdraw takes back a job, as it was given up to some time. What is late does not take it from who was given it since.
+func (s *sessions) withdraw(key jobKey, given int) {
 	f := s.flights[key]
-	if f == nil {
+	switch {
+	case f == nil:
 		s.queue.withdraw(key)
+		return
+	case f.given > given:
 		return
 	}
 	f.off.now() // under way it lands by itself
@@ -336,7 +340,7 @@ func (s *sessions) only(m only) {
 	for f != nil {
 		older := f.older
 		if !owed[f.key.at] && within(f.key.at, m.under) {
-			s.withdraw(f.key)
+			s.withdraw(f.key, f.given)
 		}
 		f = older
 	}

@@ -279,7 +279,7 @@ func (d *decider) withdraw(st *Step) {
 
 // withdrawal of an attempt in flight.
 func (st *Step) withdrawal(a Address, u *Unit) Withdraw {
-	return Withdraw{Address: a, Queue: st.exec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier}
+	return Withdraw{Address: a, Queue: st.exec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier, Given: u.Live.Given}
 }
 
 // withdrawAll takes back everything in flight in a scope and below it.

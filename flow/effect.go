@@ -18,6 +18,7 @@ type (
 		Address
 		Queue   bool
 		Carrier string // incarnation of the member that carries it; "" for a queue job
+		Given   int    // which time of its being given to a carrier is over
 	}
 	// Alarm asks to be rung at a time. An alarm whose reason is gone is ignored when it rings.
 	Alarm struct {

@@ -32,6 +32,7 @@ type brought struct {
 	parked   []carry.Passage // what was sent for it meanwhile
 	void     int             // times of its being given up to this one were withdrawn
 	before   carry.Passage   // as an earlier session of the worker got it from this member; nil = none did
+	unsure   bool            // whether the worker is still here: the task is asked when it has said something
 }
 
 // Grace is for how long a worker is waited for whose member has gone.
@@ -185,7 +186,7 @@ func (s *Sessions) unsettled(ses *session) (all []question) {
 		return nil
 	}
 	for _, g := range ses.inOrder() {
-		if g.brought != nil {
+		if g.brought != nil && !g.brought.unsure {
 			all = append(all, question{g, engine.Order{Task: g.task, Command: flow.Bring{Address: g.at, Worker: ses.worker, Given: g.brought.given}}})
 		}
 	}
@@ -247,8 +248,7 @@ func (s *Sessions) settle(g *grant, then *aftermath) {
 	case !b.ours:
 		return
 	case b.as < b.void:
-		b.ours = false // it is over, or another member has it where the worker was meanwhile: the task knows
-		s.askSoon(g.of)
+		s.askAnew(g) // it is over, or another member has it where the worker was meanwhile: the task knows
 		return
 	}
 	if p := b.before; p != nil && p.Job().Given == b.as {
@@ -353,13 +353,36 @@ func (s *Sessions) unpark(p carry.Passage, then *aftermath) bool {
 	return false
 }
 
-// doubt is when a job is withdrawn that a worker has brought along and is at. It may be over. But the worker may have been somewhere else
-// since it came with it the first time, and what was asked there have come after what was asked here. So the task is asked again.
+// askAnew has a task asked once more for a job that was withdrawn: the worker may have been somewhere else since it came with it the
+// first time. If that happens twice while the worker says nothing, it may have left unseen, and another member do the same: then the
+// task is asked when the worker says something.
+func (s *Sessions) askAnew(g *grant) {
+	g.brought.ours, g.brought.unsure = false, g.doubted
+	g.doubted, g.of.doubted = true, true
+	s.askSoon(g.of)
+}
+
+// doubt is when a job is withdrawn that a worker has brought along and is at. It may be over, or not.
 func (g *grant) doubt(p carry.Passage) {
 	s := g.of.all
 	delete(s.held, p)
 	g.passage, g.job = nil, nil
 	g.brought = &brought{given: g.came.given, finished: g.came.finished, void: p.Job().Given + 1}
 	s.coming[place{g.task, g.at}] = g
-	s.askSoon(g.of)
+	s.askAnew(g)
+}
+
+// present is when a worker has said something.
+func (ses *session) present() {
+	if !ses.doubted {
+		return
+	}
+	ses.doubted = false
+	for _, g := range ses.grants {
+		g.doubted = false
+		if g.brought != nil {
+			g.brought.unsure = false
+		}
+	}
+	ses.all.askSoon(ses)
 }

@@ -26,6 +26,7 @@ type session struct {
 	asking  bool
 	broken  *connection // that it waits for another one after; nil = it does not
 	tended  atomic.Bool // its worker's sign of life is being passed on
+	doubted bool        // some of its grants are
 	leaving bool        // the worker gets nothing more, and its session ends with its stream
 }
 
@@ -40,6 +41,7 @@ type grant struct {
 	at      flow.Address
 	log     []byte
 	came    *brought // as which it was brought along; nil = it was not
+	doubted bool     // it was withdrawn and asked for again since the worker said something
 	brought *brought // the worker has come with it, and it is not known yet what becomes of it; nil = it is
 }
 

@@ -206,6 +206,7 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 		return // another stream has taken over
 	}
 	c.heard = s.host.Now()
+	ses.present()
 	for _, p := range m.GetProgress() {
 		s.progress(ses, p)
 	}
