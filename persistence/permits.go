@@ -105,15 +105,14 @@ const (
 	fullCancel = "cancel_running"
 )
 
-// How many of those who wait for a key one decision is about, how many are counted before somebody, of how many of those who do not wait a decision is, how many are told again at once, after how long somebody is told again who has not
-// answered, and for how long a key is remembered that nobody asks for, in milliseconds.
+// Bounds of a decision about a key.
 const (
-	PermitsAtOnce     = 100
-	MostBefore        = 1000
-	HastyAtOnce       = 1000
-	PermitsToldAtOnce = 1000
-	PermitToldMS      = 2_000
-	KeyForgottenMS    = 600_000
+	PermitsAtOnce     = 100     // how many of those who wait it is about
+	MostBefore        = 1000    // how many are counted before somebody
+	HastyAtOnce       = 1000    // how many of those who do not wait it is about
+	PermitsToldAtOnce = 1000    // how many are told again
+	PermitToldMS      = 2_000   // after how long somebody is told again who has not answered
+	KeyForgottenMS    = 600_000 // for how long a key is remembered that nobody asks for
 )
 
 // PermitBook is what a decision about a key is made of.
