@@ -105,7 +105,7 @@ func TestAPassedJobIsWithdrawnWhereItIsCarriedOut(t *testing.T) {
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	do(flow.Report{Address: at, Lost: true, Unbegun: true, To: "n"})
 	withdrawn := do(flow.Cancel{Force: true})
-	require.Contains(t, withdrawn, flow.Withdraw{Address: at, Carrier: "n"})
+	require.Contains(t, withdrawn, flow.Withdraw{Address: at, Carrier: "n", Given: 1})
 	require.Equal(t, flow.TaskCanceled, s.Status)
 }
 
