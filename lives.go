@@ -87,7 +87,7 @@ func (e *Engine) revive(member *actors.Member) {
 func (e *Engine) tryLive() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ctx.Err() != nil || e.serves {
+	if e.ctx.Err() != nil || e.serves || e.told != nil && e.told == e.member {
 		return nil
 	}
 	err := e.live(e.ctx)

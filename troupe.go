@@ -69,6 +69,7 @@ type Engine struct {
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
 	member *actors.Member
+	told   *actors.Member                // whose loss was told by the end of Serve: it is up to the program what happens next
 	asked  atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
 	ctx    context.Context               // until it is closed
 	end    context.CancelFunc
@@ -280,6 +281,9 @@ func (e *Engine) unserve() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.serves = false
+	if e.lost() {
+		e.told = e.member
+	}
 }
 
 func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
