@@ -40,14 +40,11 @@ func (s *sessions) inquireLater() {
 // inquire asks for the jobs whose tasks have gone to other members, or never were here.
 func (s *sessions) inquire() {
 	var due []*flight
-	for _, f := range s.inOrder() {
-		switch {
-		case !f.abroad():
-		case f.known:
+	for _, f := range s.inOrder((*flight).abroad) {
+		if f.known {
 			due = append(due, f)
-		default:
-			f.known = true
 		}
+		f.known = true
 	}
 	m := s.m
 	m.background(func() {

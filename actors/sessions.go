@@ -3,7 +3,6 @@ package actors
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -385,7 +384,7 @@ func (s *sessions) dropAll() {
 	for _, w := range s.ways() {
 		w.close()
 	}
-	for _, f := range s.inOrder() {
+	for _, f := range s.inOrder(func(*flight) bool { return true }) {
 		stays := s.staysOut(f)
 		if stays {
 			s.m.parted.add(f.key, f.given)
@@ -403,9 +402,15 @@ func (s *sessions) staysOut(f *flight) bool {
 	return relayed && f.stage.Load() == underWay && s.m.grace() > 0
 }
 
-// inOrder are all flights in the order of their jobs: whoever repeats a run finds the same one.
-func (s *sessions) inOrder() []*flight {
-	return slices.SortedFunc(maps.Values(s.flights), func(a, b *flight) int {
+// inOrder are flights in the order of their jobs: whoever repeats a run finds the same one.
+func (s *sessions) inOrder(which func(*flight) bool) (list []*flight) {
+	for _, f := range s.flights {
+		if which(f) {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b *flight) int {
 		return cmp.Or(cmp.Compare(a.key.task, b.key.task), a.key.at.Compare(b.key.at))
 	})
+	return list
 }
