@@ -27,6 +27,7 @@ import (
 	"github.com/troupe-engine/troupe/api/graph"
 	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
@@ -71,6 +72,7 @@ type settings struct {
 	idle      time.Duration
 	wrap      func(persistence.Store) persistence.Store
 	registry  func(api.Registry) api.Registry
+	asked     func(engine.Engine) engine.Engine
 	postgres  bool
 }
 
@@ -121,6 +123,9 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry, Logger: set.v1Logger}
 	if set.registry != nil {
 		from.Registry = set.registry(registry)
+	}
+	if set.asked != nil {
+		from.Engine = set.asked(engine)
 	}
 	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience,
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})

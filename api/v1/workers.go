@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -101,6 +102,9 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 	prolonging := s.prolong(ctx, in)
 	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
 	claims := <-prolonging
+	if claims.panicked != "" {
+		panic(claims.panicked)
+	}
 	answer := wire.HeartbeatAnswer{Registered: !api.Missing(err), Canceled: append([]string{}, claims.Canceled...), Unheard: claims.Unheard}
 	if err != nil && answer.Registered {
 		return nil, err
@@ -117,7 +121,8 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 // prolonged is what came of a heartbeat's claims.
 type prolonged struct {
 	engine.Extended
-	err error
+	err      error
+	panicked string // with what, and where; it costs the request, as it does elsewhere
 }
 
 // prolong prolongs the claims that a heartbeat names beside what else it does. Those may be about to end while the sign of life waits for other
@@ -129,9 +134,14 @@ func (s *service) prolong(ctx context.Context, in *heartbeatInput) <-chan prolon
 		return done
 	}
 	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- prolonged{panicked: fmt.Sprintf("%v\n%s", p, debug.Stack())}
+			}
+		}()
 		by := time.Duration(in.Body.ExtendMS) * time.Millisecond
 		x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
-		done <- prolonged{x, err}
+		done <- prolonged{Extended: x, err: err}
 	}()
 	return done
 }

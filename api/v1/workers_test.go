@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -264,6 +265,18 @@ func TestClaimsAreProlongedWhileASignOfLifeIsToldToOthers(t *testing.T) {
 	require.Empty(t, beat)
 	close(free)
 	require.Empty(t, (<-beat)["canceled"])
+}
+
+// brittle panics when it is asked to prolong claims.
+type brittle struct{ engine.Engine }
+
+func (brittle) DoAll(context.Context, engine.Orders) (engine.Outcomes, error) { panic("brittle") }
+
+func TestAPanicWhileClaimsAreProlongedCostsTheHeartbeatAlone(t *testing.T) {
+	s := start(t, func(set *settings) { set.asked = func(e engine.Engine) engine.Engine { return brittle{e} } })
+	s.task(queued)
+	s.call(500, "POST", "/v1/workers/painter/heartbeat", obj{"claims": held(s.job("paint"))})
+	s.get("/v1/workers")
 }
 
 func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
