@@ -165,6 +165,13 @@ func (a *attachment) leave() {
 	a.call()
 }
 
+// leaves says whether this worker ends.
+func (a *attachment) leaves() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.leaving
+}
+
 // settle notes that nothing is left to do for a worker that leaves.
 func (a *attachment) settle() {
 	if a.leaving && len(a.held) == 0 && len(a.finished) == 0 && !closed(a.idle) {

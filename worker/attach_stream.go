@@ -35,7 +35,7 @@ func newLine(cfg *Config) (*line, error) {
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP2(true)
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	return &line{token: cfg.Token, client: &http.Client{Transport: transport}}, nil
+	return &line{token: cfg.Token, client: &http.Client{Transport: wholeMessages{transport}}}, nil
 }
 
 func (l *line) close() { l.client.CloseIdleConnections() }
@@ -175,7 +175,9 @@ func (a *attachment) read(s *stream, m *attach.ToWorker, from *member, alive fun
 				return errLeft
 			}
 		}
-		a.call()
+		if m.GetWelcome() != nil || from.leaving() || a.leaves() {
+			a.call() // there are results of before, or it may be over
+		}
 		var err error
 		if m, err = s.Receive(); err != nil {
 			return err

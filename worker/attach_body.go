@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"encoding/binary"
+	"io"
+	"net/http"
+)
+
+// headBytes is how long the head of a message is: a byte of flags, and the length of what follows.
+const headBytes = 5
+
+// wholeMessages has each message leave in one packet. The head of a message is written apart from the rest, and HTTP/2 sends what a
+// request's body has at each read: two packets for a message, and two wake-ups of the member.
+type wholeMessages struct{ transport *http.Transport }
+
+// CloseIdleConnections is what the client calls.
+func (w wholeMessages) CloseIdleConnections() { w.transport.CloseIdleConnections() }
+
+func (w wholeMessages) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		whole := *r
+		whole.Body = &messages{ReadCloser: r.Body}
+		r = &whole
+	}
+	return w.transport.RoundTrip(r)
+}
+
+// messages is a body that reads heads together with what follows.
+type messages struct {
+	io.ReadCloser
+	left int // bytes of the message that is being read
+}
+
+func (m *messages) Read(p []byte) (int, error) {
+	switch {
+	case m.left > 0:
+		return m.rest(p)
+	case len(p) < headBytes: // the transport's buffers hold kilobytes
+		return 0, io.ErrShortBuffer
+	}
+	n, err := io.ReadFull(m.ReadCloser, p[:headBytes])
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF // as it stands in the body
+	}
+	if err != nil {
+		return n, err
+	}
+	m.left = int(binary.BigEndian.Uint32(p[1:headBytes]))
+	if m.left == 0 || len(p) == headBytes {
+		return n, nil
+	}
+	more, err := m.rest(p[headBytes:])
+	return n + more, err
+}
+
+func (m *messages) rest(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p[:min(len(p), m.left)])
+	m.left -= n
+	return n, err
+}
