@@ -18,6 +18,7 @@ type connection struct {
 	heard   time.Time     // when its worker last said something
 	unwatch func() bool   // ends what hangs up on a worker that says nothing
 	grace   func() bool   // ends what gives the session up when no other stream comes; nil = this one has not broken
+	acks    bool          // acknowledgements wait for jobs to go along with
 }
 
 func newConnection(stream Stream) *connection {
@@ -225,9 +226,28 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 		s.recount(ses)
 	}
 	s.fill(ses)
+	s.answer(ses, c)
 	s.mu.Unlock()
-	c.call()
 	s.see(then)
+}
+
+// ackTime is how long an acknowledgement may wait for jobs to go along with: a worker that is busy is told of both in one message.
+const ackTime = 5 * time.Millisecond
+
+// answer has the worker told at once what it waits for. Acknowledgements alone, which only have it forget, may wait. The lock is held.
+func (s *Sessions) answer(ses *session, c *connection) {
+	switch {
+	case len(ses.out.jobs) > 0 || len(ses.out.canceled) > 0 || ses.leaving || s.leaving() || c.welcome != nil:
+		c.call()
+	case len(ses.out.acknowledged) > 0 && !c.acks:
+		c.acks = true
+		s.host.AfterFunc(ackTime, func() {
+			s.mu.Lock()
+			c.acks = false
+			s.mu.Unlock()
+			c.call()
+		})
+	}
 }
 
 // conclude takes a result, so that the worker may forget it.
