@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"hash"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
@@ -12,16 +11,20 @@ import (
 )
 
 // tickets prove to all members who know the secret that a worker was given a job, and which time of its being given that was.
-type tickets struct{ mac hash.Hash }
+type tickets struct {
+	mac hash.Hash
+	buf []byte // of what is signed
+}
 
 // proofBytes of a MAC are enough that nobody guesses one.
 const proofBytes = 16
 
-func newTickets(secret string) *tickets { return &tickets{hmac.New(sha256.New, []byte(secret))} }
+func newTickets(secret string) *tickets { return &tickets{mac: hmac.New(sha256.New, []byte(secret))} }
 
 func (t *tickets) proof(id string, given uint64) []byte {
 	t.mac.Reset()
-	fmt.Fprintf(t.mac, "job:%d:%d:%s", given, len(id), id)
+	t.buf = binary.AppendUvarint(append(t.buf[:0], "job:"...), given)
+	t.mac.Write(append(t.buf, id...))
 	return t.mac.Sum(make([]byte, 0, sha256.Size+binary.MaxVarintLen64))[:proofBytes]
 }
 
