@@ -29,8 +29,8 @@ if [ -n "${BESIDE_DIR:-}" ]; then
     done
     both "fan-out of 1,000" -workload fanout -width 1000 -n 200 "$@"
     both "fan-out of 100,000" -workload fanout -width 100000 -n 2 "$@"
-    both "latency" -workload latency "$@"
-    both "dag fan-out" -workload dagfanout "$@"
+    both "latency" -workload latency -n 3000 "$@"
+    both "dag fan-out" -workload dagfanout -n 60 "$@"
   done
   exit
 fi
