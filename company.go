@@ -40,7 +40,7 @@ type company struct {
 
 // newCompany opens what other members reach. The member comes next: it has to know of it.
 func (e *Engine) newCompany(ctx context.Context) (*company, error) {
-	c := &company{id: cluster.Identity{Cluster: e.cfg.Cluster}, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
+	c := &company{id: cluster.Identity{Cluster: e.cfg.clusterName()}, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
 	if err := c.open(ctx, e); err != nil {
 		return nil, errors.Join(err, c.close())
 	}

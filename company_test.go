@@ -88,6 +88,35 @@ func TestMembersThatDoNotServeYetAreReached(t *testing.T) {
 	}
 }
 
+func TestSchemasOfOneDatabaseAreClustersOfTheirOwn(t *testing.T) {
+	store := pgtest.DSN(t)
+	pair := func(schema string) (a, b *Engine) {
+		a = join(t, Config{Store: store, Schema: schema, Name: "a"})
+		// Even one that is sent to members of the other cluster ends in its own.
+		b = join(t, Config{Store: store, Schema: schema, Name: "b", Join: []string{a.company.gossip.Address()}})
+		return a, b
+	}
+	a, b := pair("")
+	c, d := pair("band")
+	stray := join(t, Config{Store: store, Schema: "band", Name: "e", Join: []string{a.company.gossip.Address()}})
+	shared(t, a, b)
+	shared(t, c, d, stray)
+	for name, e := range map[string]*Engine{"one": a, "two": b} {
+		members, err := e.store.Cluster(t.Context())
+		require.NoError(t, err, name)
+		require.Len(t, members.Members, 2, name)
+	}
+	require.NoError(t, a.Publish(t.Context(), "f", waitsFor("a")))
+	require.NoError(t, c.Publish(t.Context(), "f", waitsFor("a")))
+	for _, e := range []*Engine{a, b, c, d, stray} {
+		e.signals(t)
+	}
+	only, err := a.Start(t.Context(), "f", nil)
+	require.NoError(t, err)
+	require.Error(t, d.Signal(t.Context(), only, "ok", json.RawMessage("true")), "nobody there knows of it")
+	require.NotEqual(t, a.company.id.Secret, c.company.id.Secret)
+}
+
 func TestAMemberAdvertisesWhereItsAPIAnswers(t *testing.T) {
 	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
 	var err error

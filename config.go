@@ -22,6 +22,9 @@ import (
 type Config struct {
 	// Store is where everything is kept: "sqlite:PATH" or a "postgres://" URL.
 	Store string
+	// Schema is where on PostgreSQL, which is created if it is not there: what else the database has is left alone, and members
+	// with another schema are another cluster. Default "troupe".
+	Schema string
 	// Name of the member, in logs and in the list of workers. Default: "troupe-" and the host's name.
 	Name string
 
@@ -108,9 +111,11 @@ func (c *Config) checkScriptDir() error {
 // ErrTaken means that another member lives on the store.
 var ErrTaken = persistence.ErrTaken
 
-// OpenStore opens the store that a setting names: "sqlite:PATH" or a "postgres://" URL.
-func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
+// OpenStore opens the store that a setting names: "sqlite:PATH", or a "postgres://" URL and a schema there; "" = "troupe".
+func OpenStore(ctx context.Context, setting, schema string) (persistence.Store, error) {
 	switch {
+	case schema != "" && storeKind(setting) == "sqlite":
+		return nil, fmt.Errorf("--schema %s: a store of SQLite has no schemas: leave it out, or use a store of PostgreSQL (--store postgres://…)", schema)
 	case setting == "sqlite:":
 		return nil, fmt.Errorf("store %q names no file: write sqlite:PATH", setting)
 	case setting == "":
@@ -118,7 +123,7 @@ func OpenStore(ctx context.Context, setting string) (persistence.Store, error) {
 	case strings.HasPrefix(setting, "sqlite:"):
 		return sqlite.Open(ctx, strings.TrimPrefix(setting, "sqlite:"), sqlite.Options{})
 	case strings.HasPrefix(setting, "postgres://"), strings.HasPrefix(setting, "postgresql://"):
-		return postgres.Open(ctx, setting, postgres.Options{})
+		return postgres.Open(ctx, setting, postgres.Options{Schema: schema})
 	}
 	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", StoreName(setting))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
 // gossipPort is where members gossip unless they are told otherwise; when it is taken a free one is.
@@ -119,9 +120,17 @@ func (c *Config) checkSecrets() error {
 	return nil
 }
 
+// clusterName is what members of this cluster alone say to each other: other schemas of the database have clusters of their own.
+func (c *Config) clusterName() string {
+	if schema := cmp.Or(c.Schema, postgres.DefaultSchema); schema != postgres.DefaultSchema {
+		return c.Cluster + "/" + schema
+	}
+	return c.Cluster
+}
+
 // gossip is how a member hears of the others: on the host it listens on, under the name it is reached by.
 func (c *Config) gossip() (cluster.GossipConfig, error) {
-	settings := cluster.GossipConfig{Cluster: c.Cluster, Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
+	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
 	if settings.Listen == "" {
 		host, _, err := net.SplitHostPort(cmp.Or(c.Listen, "127.0.0.1:0"))
 		if err != nil {

@@ -53,6 +53,13 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+func TestClustersOfTwoSchemasHaveNamesOfTheirOwn(t *testing.T) {
+	name := func(cluster, schema string) string { return (&Config{Cluster: cluster, Schema: schema}).clusterName() }
+	require.Equal(t, "troupe", name("troupe", ""))
+	require.Equal(t, "troupe", name("troupe", "troupe"))
+	require.Equal(t, "troupe/band", name("troupe", "band"))
+}
+
 func TestGossipListensWhereTheAPIDoesUnlessItIsTold(t *testing.T) {
 	cfg := Config{Listen: "127.0.0.1:9000"}
 	settings, err := cfg.gossip()

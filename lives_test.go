@@ -26,7 +26,7 @@ func (e *Engine) incarnation() string {
 // fence ends a member's life, as others would after its host stood still for longer than its lease.
 func fence(t *testing.T, store string, incarnation string) {
 	t.Helper()
-	s, err := OpenStore(t.Context(), store)
+	s, err := OpenStore(t.Context(), store, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	for fenced := false; !fenced; {
@@ -134,7 +134,7 @@ func TestAMemberThatIsClosedDoesNotLiveAgain(t *testing.T) {
 	require.NoError(t, err)
 	fence(t, store, e.incarnation())
 	require.NoError(t, e.Close())
-	s, err := OpenStore(t.Context(), store)
+	s, err := OpenStore(t.Context(), store, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	c, err := s.Cluster(t.Context())

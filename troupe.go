@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := OpenStore(ctx, cfg.Store)
+	store, err := OpenStore(ctx, cfg.Store, cfg.Schema)
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ func (c *crew) shared(ctx context.Context) error {
 	defer conn.Close(ctx)
 	for range 600 {
 		var owned []int
-		err := conn.QueryRow(ctx, "SELECT array(SELECT count(*) FROM shards GROUP BY owner)").Scan(&owned)
+		err := conn.QueryRow(ctx, "SELECT array(SELECT count(*) FROM troupe.shards GROUP BY owner)").Scan(&owned)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func TestADumpOfPostgreSQLIsRestoredAndGoesOn(t *testing.T) {
 	from, to := pgtest.DSN(t), pgtest.DSN(t)
 	goesOn(t, from, func() string {
 		dump := filepath.Join(t.TempDir(), "troupe.dump")
-		postgres(t, "pg_dump", "--format=custom", "--file="+dump, from)
+		postgres(t, "pg_dump", "--schema=troupe", "--format=custom", "--file="+dump, from)
 		postgres(t, "pg_restore", "--exit-on-error", "--no-owner", "--dbname="+to, dump)
 		return to
 	})

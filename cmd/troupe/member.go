@@ -23,6 +23,7 @@ import (
 // memberFlags are the settings of a member, one flag and one variable each.
 type memberFlags struct {
 	Store  string `env:"TROUPE_STORE" placeholder:"SETTING" help:"Where everything is kept: sqlite:PATH or a postgres:// URL."`
+	Schema string `env:"TROUPE_SCHEMA" placeholder:"NAME" help:"Schema of PostgreSQL that everything is kept in (troupe); it is created if it is not there."`
 	Listen string `env:"TROUPE_LISTEN" default:"127.0.0.1:8070" placeholder:"ADDR" help:"Address of the HTTP API (${default})."`
 	Name   string `env:"TROUPE_NAME,SCHEDULER_OWNER" help:"Name of the member in logs and in the list of workers."`
 
@@ -66,7 +67,7 @@ func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
 		return troupe.Config{}, err
 	}
 	return troupe.Config{
-		Store: f.store(), Name: f.Name, Listen: f.Listen,
+		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},

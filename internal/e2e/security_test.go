@@ -114,7 +114,7 @@ type state struct {
 func (c *castle) look(tasks ...string) (s state) {
 	c.t.Helper()
 	ctx := c.t.Context()
-	store, err := troupe.OpenStore(ctx, c.dsn)
+	store, err := troupe.OpenStore(ctx, c.dsn, "")
 	require.NoError(c.t, err)
 	defer func() { require.NoError(c.t, store.Close()) }()
 	cluster, err := store.Cluster(ctx)

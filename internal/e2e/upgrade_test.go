@@ -40,7 +40,7 @@ func (m *members) replace(i int, program string) {
 func (s *stage) formats(tasks ...string) []string {
 	s.t.Helper()
 	ctx := s.t.Context()
-	store, err := troupe.OpenStore(ctx, s.store)
+	store, err := troupe.OpenStore(ctx, s.store, "")
 	require.NoError(s.t, err)
 	defer func() { require.NoError(s.t, store.Close()) }()
 	if len(tasks) == 0 {

@@ -28,7 +28,7 @@ type Figures struct {
 // journals keep the promises.
 func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	ctx := t.Context()
-	store, err := troupe.OpenStore(ctx, setting)
+	store, err := troupe.OpenStore(ctx, setting, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
 

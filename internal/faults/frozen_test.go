@@ -86,14 +86,14 @@ func (c *company) beginTasks(ctx context.Context, at *member, version string) *b
 
 // version is the id of a flow's: whoever begins a task of that reads nothing.
 func (c *company) version(ctx context.Context, slug string) (id string) {
-	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM flow_versions v JOIN flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
+	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM troupe.flow_versions v JOIN troupe.flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
 	return id
 }
 
 // atRest says whether all tasks wait, and their members have nothing to write of them.
 func (c *company) atRest(ctx context.Context) (err error) {
 	var n int
-	if err = c.query(ctx, "SELECT count(*) FROM tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
+	if err = c.query(ctx, "SELECT count(*) FROM troupe.tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
 		err = fmt.Errorf("%d tasks move", n)
 	}
 	return err
@@ -115,7 +115,7 @@ func (c *company) callWitness(ctx context.Context) {
 		CREATE TABLE witness (member text);
 		CREATE FUNCTION bear_witness() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO witness VALUES (current_setting(''application_name'')); RETURN NULL; END';
-		CREATE TRIGGER witness AFTER INSERT ON task_events FOR EACH ROW EXECUTE FUNCTION bear_witness()`))
+		CREATE TRIGGER witness AFTER INSERT ON troupe.task_events FOR EACH ROW EXECUTE FUNCTION bear_witness()`))
 }
 
 // witnessed is how many rows of journals a member has written since then.
@@ -125,13 +125,13 @@ func (c *company) witnessed(ctx context.Context, m *member) (n int, err error) {
 
 // fenced is how many incarnations of a member were fenced.
 func (c *company) fenced(ctx context.Context, m *member) (n int, err error) {
-	return c.count(ctx, "SELECT count(*) FROM members WHERE name = $1 AND fenced_at > 0", m)
+	return c.count(ctx, "SELECT count(*) FROM troupe.members WHERE name = $1 AND fenced_at > 0", m)
 }
 
 // late is how many batches the store has carried out since a member was fenced: one that is frozen sends nothing more, so the last
 // statement of each of its connections stays.
 func (c *company) late(ctx context.Context, m *member) (n int, err error) {
-	return c.count(ctx, `SELECT count(*) FROM pg_stat_activity a JOIN members m ON m.name = a.application_name
+	return c.count(ctx, `SELECT count(*) FROM pg_stat_activity a JOIN troupe.members m ON m.name = a.application_name
 		WHERE m.name = $1 AND m.fenced_at > 0 AND a.query LIKE 'WITH fence%task_events%' AND a.state = 'idle'
 			AND a.query_start > to_timestamp(m.fenced_at / 1000.0)`, m)
 }

@@ -61,7 +61,7 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 		return false, nil
 	}
 	shape, parameters := p.shape(b.incarnation, b.at.era)
-	statement := shape.statement()
+	statement := b.store.statement(shape)
 	prepared, err := b.conn.Prepare(ctx, statement.name, statement.text)
 	if err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (b *batches) apart(ctx context.Context, batch []persistence.Commit, answers
 	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		var era int64
-		err := tx.QueryRow(ctx, "SELECT era FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE", b.incarnation).Scan(&era)
+		err := tx.QueryRow(ctx, b.store.schema.in("SELECT era FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE"), b.incarnation).Scan(&era)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return persistence.ErrFenced
 		}
@@ -142,7 +142,7 @@ func (b *batches) reason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) 
 		return b.notCreated(ctx, tx, c)
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tasks WHERE id = $1)", c.Task).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, b.store.schema.in("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
 		return nil, fmt.Errorf("why it was not written: %w", err)
 	}
 	if !exists {
@@ -157,7 +157,7 @@ func (b *batches) notCreated(ctx context.Context, tx pgx.Tx, c *persistence.Comm
 		return persistence.ErrStale, nil
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tasks WHERE id = $1)", c.Task).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, b.store.schema.in("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
 		return nil, fmt.Errorf("why it was not written: %w", err)
 	}
 	if exists {

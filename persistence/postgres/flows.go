@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at FROM flows "
-	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
+	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at FROM troupe.flows "
+	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM troupe.flow_versions "
 	// versionsQuery reads many: definitions may be large.
-	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM flow_versions "
+	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM troupe.flow_versions "
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	_, err := s.exec(ctx, "create a flow", "INSERT INTO flows (id, slug, name, description, created_at) VALUES ($1, nullif($2, ''), $3, $4, $5)",
+	_, err := s.exec(ctx, "create a flow", "INSERT INTO troupe.flows (id, slug, name, description, created_at) VALUES ($1, nullif($2, ''), $3, $4, $5)",
 		f.ID, f.Slug, f.Name, f.Description, f.CreatedAt)
 	return err
 }
@@ -32,7 +32,7 @@ func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow,
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
-	total, err := first(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows")
+	total, err := first(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -42,22 +42,25 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 }
 
 // lockVersions is held by whoever publishes a version of a flow, or deletes it.
-const lockVersions = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+const lockVersions = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))"
+
+// publishing is what is done with a flow by one after the other.
+const publishing = "publish"
 
 // CreateVersion takes a lock in a statement of its own, so that the next one sees what the previous
 // holder has numbered.
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
 	var batch pgx.Batch
-	batch.Queue(lockVersions, v.FlowID)
+	batch.Queue(lockVersions, v.FlowID, s.schema.lock(publishing))
 	created := false
-	batch.Queue(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
-		SELECT $1, id, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7
-		FROM flows WHERE id = $2`,
+	batch.Queue(`INSERT INTO troupe.flow_versions (id, flow_id, number, definition, status, hash, created_at)
+		SELECT $1, id, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM troupe.flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7
+		FROM troupe.flows WHERE id = $2`,
 		v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt).Exec(func(tag pgconn.CommandTag) error {
 		created = tag.RowsAffected() > 0
 		return nil
 	})
-	err := s.pool.inOne(ctx, &batch)
+	err := s.inOne(ctx, s.pool, &batch)
 	if err == nil && !created {
 		err = persistence.ErrNotFound
 	}

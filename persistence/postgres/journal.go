@@ -19,7 +19,7 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	found, err := read(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
 		CASE WHEN EXISTS (SELECT FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS k (id, created_at, seq)
 				WHERE k.id = t.id AND k.created_at = t.created_at AND k.seq = coalesce(c.seq, t.snapshot_seq)) THEN NULL
-			WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+listing.From+
+			WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+dialect.From()+
 		newestCheckpoint+` WHERE t.id = ANY($1)`, ids, known.ids, known.created, known.seq)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 }
 
 const newestCheckpoint = `
-		LEFT JOIN LATERAL (SELECT seq, snapshot FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true`
+		LEFT JOIN LATERAL (SELECT seq, snapshot FROM troupe.checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true`
 
 func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID map[string]*persistence.Record) error {
 	if len(found) == 0 {
@@ -59,7 +59,7 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID m
 	}
 	scan := func(from listing.Row, r *row) error { return from.Scan(&r.task, &r.Seq, &r.At, &r.Events) }
 	rows, err := read(ctx, s, "load", scan, `SELECT e.task, e.seq, e.at, e.events FROM unnest($1::text[], $2::bigint[]) AS d (task, after)
-		CROSS JOIN LATERAL (SELECT * FROM task_events e WHERE e.task = d.task AND e.seq > d.after ORDER BY e.seq) e
+		CROSS JOIN LATERAL (SELECT * FROM troupe.task_events e WHERE e.task = d.task AND e.seq > d.after ORDER BY e.seq) e
 		ORDER BY e.task, e.seq`, ids, after)
 	for _, r := range rows {
 		record := byID[r.task]
@@ -71,7 +71,7 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID m
 func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	return read(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
 			SELECT seq, at, events, sum(octet_length(events)) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - octet_length(events) AS before
-			FROM task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3) e
+			FROM troupe.task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3) e
 		WHERE before < $4 OR before = 0 ORDER BY seq`, task, after, p.Rows, p.Bytes)
 }
 
@@ -82,8 +82,8 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 	}
 	scan := func(row listing.Row, n *size) error { return row.Scan(&n.task, &n.bytes) }
 	found, err := read(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(octet_length(CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END), 0)
-		+ coalesce((SELECT sum(octet_length(events)) FROM task_events WHERE task = t.id AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
-		FROM tasks t`+newestCheckpoint+` WHERE t.id = ANY($1)`, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !flow.IsText(id) }))
+		+ coalesce((SELECT sum(octet_length(events)) FROM troupe.task_events WHERE task = t.id AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
+		FROM troupe.tasks t`+newestCheckpoint+` WHERE t.id = ANY($1)`, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !flow.IsText(id) }))
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +102,11 @@ func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	if !flow.IsText(task) {
 		return nil, nil
 	}
-	return read(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = $1 ORDER BY seq", task)
+	return read(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 ORDER BY seq", task)
 }
 
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	b, err := find(ctx, s, "read a checkpoint", listing.ScanValue[[]byte], "SELECT snapshot FROM checkpoints WHERE task = $1 AND seq = $2", task, seq)
+	b, err := find(ctx, s, "read a checkpoint", listing.ScanValue[[]byte], "SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2", task, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +129,10 @@ func bits(shards persistence.ShardSet) []byte {
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	return read(ctx, s, "list unfinished tasks", listing.ScanValue[string],
-		"SELECT id FROM tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", bits(shards), after, limit)
+		"SELECT id FROM troupe.tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", bits(shards), after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
 	return read(ctx, s, "list due tasks", listing.ScanWake,
-		"SELECT task, due FROM wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", bits(shards), before, limit)
+		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", bits(shards), before, limit)
 }

@@ -53,7 +53,7 @@ func TestAMemberThatIsFrozenWhileItDecidesAboutAKeyKeepsNobodyWaiting(t *testing
 	require.NoError(t, s.pool.use(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.Begin(ctx)
 		require.NoError(t, err)
-		book, err := permitBook(ctx, tx, "k")
+		book, err := s.permitBook(ctx, tx, "k")
 		require.NoError(t, err)
 		fenced, err := s.Fence(ctx, me)
 		require.NoError(t, err, "it is fenced at once")
@@ -63,7 +63,7 @@ func TestAMemberThatIsFrozenWhileItDecidesAboutAKeyKeepsNobodyWaiting(t *testing
 		require.NoError(t, err, "the next one decides")
 		require.Less(t, time.Since(begun), patience["lock_timeout"]/2)
 		verdict := book.Decide()
-		_, err = rule(ctx, tx, me, persistence.PermitQuestion{Key: "k"}, book.Now, &verdict)
+		_, err = s.rule(ctx, tx, me, persistence.PermitQuestion{Key: "k"}, book.Now, &verdict)
 		require.Error(t, err, "the connection was closed")
 		return nil
 	}))

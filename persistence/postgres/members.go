@@ -17,16 +17,19 @@ import (
 // now is the database's clock in milliseconds; it goes on within a transaction.
 const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
+// joining is what members do one after the other.
+const joining = "join"
+
 // Locks of members are taken in the same order by all: first that of joining, then rows of members, then the row of the
 // cluster, which whoever changes owners holds, then shards.
 const (
-	// joining is the key of the advisory lock that lets members join one after the other.
-	joining      = 0x74726f757065
-	lockMember   = "SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR "
-	lockCluster  = "SELECT FROM cluster FOR UPDATE"
-	newlyChanged = "UPDATE cluster SET generation = generation + 1"
+	// lockJoining takes the advisory lock that lets members join one after the other.
+	lockJoining  = "SELECT pg_advisory_xact_lock($1)"
+	lockMember   = "SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR "
+	lockCluster  = "SELECT FROM troupe.cluster FOR UPDATE"
+	newlyChanged = "UPDATE troupe.cluster SET generation = generation + 1"
 	// formatKnown has journals written in the newest format that all know who live. It comes when members have come or gone.
-	formatKnown = `UPDATE cluster SET format = known FROM (SELECT min(m.format) AS known FROM members m WHERE fenced_at = 0) AS living WHERE known > format`
+	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
 
 // Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced. It is sent at
@@ -38,20 +41,20 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	var written int
 	var alone, sealed bool
 	var batch pgx.Batch
-	batch.Queue("SELECT pg_advisory_xact_lock($1)", joining)
+	batch.Queue(lockJoining, s.schema.lock(joining))
 	batch.Queue(lockCluster)
 	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE coalesce(name, $1) = $1 AND "+fits("$2", "$3"), j.Cluster, j.Format, j.Seal)
-	batch.Queue("DELETE FROM members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
+	batch.Queue("DELETE FROM troupe.members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
 	batch.Queue("SELECT NOT "+othersLive("")+", NOT "+othersLive(" AND seal <> $1"), j.Seal).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&alone, &sealed) })
-	batch.Queue(`INSERT INTO members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
-		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM members)) FROM cluster WHERE name = $6 AND `+fits("$7", "$8"),
+	batch.Queue(`INSERT INTO troupe.members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
+		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM troupe.members)) FROM troupe.cluster WHERE name = $6 AND `+fits("$7", "$8"),
 		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format, j.Seal)
-	batch.Queue("INSERT INTO leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM members WHERE incarnation = $1",
+	batch.Queue("INSERT INTO troupe.leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM troupe.members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
 	batch.Queue(formatKnown)
-	batch.Queue("SELECT name, format FROM cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name, &written) })
-	err := s.leases.inOne(ctx, &batch)
+	batch.Queue("SELECT name, format FROM troupe.cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name, &written) })
+	err := s.inOne(ctx, s.leases, &batch)
 	switch {
 	case err != nil:
 	case name != j.Cluster:
@@ -66,7 +69,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 
 // othersLive asks for members whose leases run, of some kind.
 func othersLive(kind string) string {
-	return "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
+	return "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
 }
 
 // fits is persistence.Fits of the member that joins, which has the seal of the others.
@@ -83,10 +86,10 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	var at, generation int64
 	var format int
 	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, `WITH fence AS MATERIALIZED (
-			SELECT incarnation FROM members WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE)
-		UPDATE leases l SET until = `+now+` + $2::bigint, ttl = $2 FROM fence WHERE l.incarnation = fence.incarnation
-		RETURNING l.until - $2::bigint, (SELECT generation FROM cluster), (SELECT format FROM cluster)`, incarnation, ttl.Milliseconds()).Scan(&at, &generation, &format)
+		return conn.QueryRow(ctx, s.schema.in(`WITH fence AS MATERIALIZED (
+			SELECT incarnation FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE)
+		UPDATE troupe.leases l SET until = `+now+` + $2::bigint, ttl = $2 FROM fence WHERE l.incarnation = fence.incarnation
+		RETURNING l.until - $2::bigint, (SELECT generation FROM troupe.cluster), (SELECT format FROM troupe.cluster)`), incarnation, ttl.Milliseconds()).Scan(&at, &generation, &format)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = persistence.ErrFenced
@@ -106,10 +109,10 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 		return rows.Err()
 	})
 	batch.Queue(lockCluster)
-	batch.Queue(`WITH drained AS (UPDATE leases SET draining = $2 WHERE incarnation = $1 AND draining <> $2
-			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING incarnation)
+	batch.Queue(`WITH drained AS (UPDATE troupe.leases SET draining = $2 WHERE incarnation = $1 AND draining <> $2
+			AND EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0) RETURNING incarnation)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM drained)`, incarnation, drains)
-	err := s.keeper.inOne(ctx, &batch)
+	err := s.inOne(ctx, s.keeper, &batch)
 	if err == nil && !lives {
 		err = persistence.ErrFenced
 	}
@@ -118,7 +121,7 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 
 // ended is what a statement does with the member that its part gone has ended.
 const ended = `,
-		freed AS (UPDATE shards SET owner = '', had = owner FROM gone WHERE owner = gone.incarnation)
+		freed AS (UPDATE troupe.shards SET owner = '', had = owner FROM gone WHERE owner = gone.incarnation)
 		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
 
 // Leave waits for batches of the member that are under way. It has the connection of the lease, which it ends.
@@ -126,9 +129,9 @@ func (s *store) Leave(ctx context.Context, incarnation string) error {
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
-	batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
+	batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
 	batch.Queue(formatKnown)
-	return wrap("leave", s.leases.inOne(ctx, &batch))
+	return wrap("leave", s.inOne(ctx, s.leases, &batch))
 }
 
 // fencePatience is how long a fence waits for a batch of the member. One that takes longer is not waited for at a stretch:
@@ -138,22 +141,22 @@ const fencePatience = 500 * time.Millisecond
 // Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of that member is under way. A renewal may have
 // been just before, so it looks again.
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
-	const runs = "EXISTS (SELECT FROM members JOIN leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
+	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
 	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		if err := conn.QueryRow(ctx, "SELECT "+runs, incarnation).Scan(&held); err != nil || held {
+		if err := conn.QueryRow(ctx, s.schema.in("SELECT "+runs), incarnation).Scan(&held); err != nil || held {
 			return err
 		}
 		var batch pgx.Batch
 		batch.Queue("SELECT set_config('lock_timeout', $1, true)", fmt.Sprint(fencePatience.Milliseconds()))
 		batch.Queue(lockMember+"UPDATE", incarnation)
 		batch.Queue(lockCluster)
-		batch.Queue("WITH gone AS (UPDATE members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+ended, incarnation)
+		batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+ended, incarnation)
 		batch.Queue(formatKnown)
-		batch.Queue("SELECT EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
+		batch.Queue("SELECT EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&held)
 		})
-		return conn.SendBatch(ctx, &batch).Close()
+		return conn.SendBatch(ctx, s.schema.all(&batch)).Close()
 	})
 	return err == nil && !held, wrap("fence", err)
 }
@@ -162,11 +165,11 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	var c persistence.Cluster
 	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, `SELECT generation, `+now+`,
+		return conn.QueryRow(ctx, s.schema.in(`SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
 					'Version', version, 'Format', m.format, 'JoinedAt', joined_at, 'Until', until, 'TTL', ttl, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
-				FROM members m JOIN leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
-			(SELECT array_agg(owner ORDER BY shard) FROM shards) FROM cluster`, persistence.Remembered.Milliseconds()).
+				FROM troupe.members m JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
+			(SELECT array_agg(owner ORDER BY shard) FROM troupe.shards) FROM troupe.cluster`), persistence.Remembered.Milliseconds()).
 			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)
 	})
 	if err != nil {
@@ -186,16 +189,16 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 		return rows.Err()
 	})
 	batch.Queue(lockCluster)
-	batch.Queue(`WITH taken AS (UPDATE shards SET owner = $1 WHERE shard = ANY($2) AND owner = ''
-			AND EXISTS (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0) RETURNING had),
-		noted AS (INSERT INTO moves (at, giver, taker, shards) SELECT `+now+`, had, $1, count(*) FROM taken WHERE had <> $1 GROUP BY had ORDER BY had),
-		forgotten AS (DELETE FROM moves WHERE at <= `+now+` - $3::bigint)
+	batch.Queue(`WITH taken AS (UPDATE troupe.shards SET owner = $1 WHERE shard = ANY($2) AND owner = ''
+			AND EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0) RETURNING had),
+		noted AS (INSERT INTO troupe.moves (at, giver, taker, shards) SELECT `+now+`, had, $1, count(*) FROM taken WHERE had <> $1 GROUP BY had ORDER BY had),
+		forgotten AS (DELETE FROM troupe.moves WHERE at <= `+now+` - $3::bigint)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards, persistence.Remembered.Milliseconds())
-	batch.Queue("SELECT shard FROM shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard", incarnation, shards).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue("SELECT shard FROM troupe.shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard", incarnation, shards).Query(func(rows pgx.Rows) (err error) {
 		owned, err = pgx.CollectRows(rows, pgx.RowTo[int])
 		return err
 	})
-	err := s.keeper.inOne(ctx, &batch)
+	err := s.inOne(ctx, s.keeper, &batch)
 	if err == nil && fenced {
 		err = persistence.ErrFenced
 	}
@@ -212,14 +215,14 @@ func (s *store) Release(ctx context.Context, incarnation string, shards []int) e
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
-	batch.Queue(`WITH given AS (UPDATE shards SET owner = '', had = owner WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
+	batch.Queue(`WITH given AS (UPDATE troupe.shards SET owner = '', had = owner WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards)
-	return wrap("release shards", s.keeper.inOne(ctx, &batch))
+	return wrap("release shards", s.inOne(ctx, s.keeper, &batch))
 }
 
 func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error) {
 	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT at, giver, taker, shards FROM moves WHERE at > "+now+" - $1::bigint ORDER BY n DESC LIMIT $2",
+		rows, err := conn.Query(ctx, s.schema.in("SELECT at, giver, taker, shards FROM troupe.moves WHERE at > "+now+" - $1::bigint ORDER BY n DESC LIMIT $2"),
 			persistence.Remembered.Milliseconds(), persistence.MostMoves)
 		if err == nil {
 			moves, err = pgx.CollectRows(rows, pgx.RowToStructByPos[persistence.Move])
@@ -233,7 +236,7 @@ func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error)
 // Secret makes one that is kept only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
 	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, "UPDATE cluster SET secret = coalesce(secret, $1) RETURNING secret", rand.Text()).Scan(&secret)
+		return conn.QueryRow(ctx, s.schema.in("UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"), rand.Text()).Scan(&secret)
 	})
 	return secret, wrap("read the secret of the cluster", err)
 }

@@ -16,40 +16,40 @@ import (
 // What a decision about a key is made of. Each statement sees what was written before it begins, so those behind the lock see
 // every earlier decision. Rows that a batch is just ending are locked by it and count once more: it tells when they are gone.
 const (
-	lockKey = `INSERT INTO permit_keys (key) VALUES ($1) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING last, begun, ` + now
+	lockKey = `INSERT INTO troupe.permit_keys (key) VALUES ($1) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING last, begun, ` + now
 
-	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM permits WHERE key = $1 AND state IN (1, 2)"
+	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM troupe.permits WHERE key = $1 AND state IN (1, 2)"
 
 	// The first of those who wait, of each of the next values of fair: none of the others is read.
 	listWaiting = `WITH RECURSIVE behind AS (
-			(SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair > (SELECT last FROM permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
-			UNION ALL SELECT n.fair FROM behind b, LATERAL (SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair > b.fair ORDER BY fair LIMIT 1) n),
+			(SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > (SELECT last FROM troupe.permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
+			UNION ALL SELECT n.fair FROM behind b, LATERAL (SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > b.fair ORDER BY fair LIMIT 1) n),
 		before AS (
-			(SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair <= (SELECT last FROM permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
-			UNION ALL SELECT n.fair FROM before b, LATERAL (SELECT fair FROM permits WHERE key = $1 AND state = 0 AND fair > b.fair
-				AND fair <= (SELECT last FROM permit_keys WHERE key = $1) ORDER BY fair LIMIT 1) n),
+			(SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair <= (SELECT last FROM troupe.permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
+			UNION ALL SELECT n.fair FROM before b, LATERAL (SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > b.fair
+				AND fair <= (SELECT last FROM troupe.permit_keys WHERE key = $1) ORDER BY fair LIMIT 1) n),
 		turns AS (SELECT * FROM ((SELECT fair, 1 AS lap FROM behind LIMIT $2) UNION ALL (SELECT fair, 2 FROM before LIMIT $2)) t ORDER BY lap, fair LIMIT $2)
 		SELECT ` + listing.PermitColumns + ` FROM (SELECT p.*, t.lap, row_number() OVER (PARTITION BY t.fair ORDER BY p.urgency, p.asked_at, p.turn, p.holder) AS round
-			FROM turns t, LATERAL (SELECT * FROM permits WHERE key = $1 AND state = 0 AND fair = t.fair ORDER BY urgency, asked_at, turn, holder LIMIT $2) p) p
+			FROM turns t, LATERAL (SELECT * FROM troupe.permits WHERE key = $1 AND state = 0 AND fair = t.fair ORDER BY urgency, asked_at, turn, holder LIMIT $2) p) p
 		ORDER BY round, lap, fair LIMIT $2`
 
-	listHasty = "SELECT " + listing.PermitColumns + " FROM permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
+	listHasty = "SELECT " + listing.PermitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
-	listRunning = "SELECT " + listing.PermitColumns + ` FROM permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
-		AND EXISTS (SELECT FROM permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running')
+	listRunning = "SELECT " + listing.PermitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
+		AND EXISTS (SELECT FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running')
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
-	tellAgain = `UPDATE permits p SET told_at = $3
-		FROM (SELECT o.task AS t, o.holder AS h FROM permits o WHERE o.key = $1 AND (o.state IN (1, 3) OR o.evicted) AND ($2 OR o.told_at <= $4 OR o.told_at > $3)
+	tellAgain = `UPDATE troupe.permits p SET told_at = $3
+		FROM (SELECT o.task AS t, o.holder AS h FROM troupe.permits o WHERE o.key = $1 AND (o.state IN (1, 3) OR o.evicted) AND ($2 OR o.told_at <= $4 OR o.told_at > $3)
 			ORDER BY o.told_at, o.given_at, o.asked_at, o.task, o.holder LIMIT $5 FOR UPDATE OF o SKIP LOCKED) x
 		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + listing.PermitColumns
 
-	rulePermits = `UPDATE permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, told_at = $5, evicted = p.evicted OR $4 = -1
-		FROM (SELECT o.task AS t, o.holder AS h FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
+	rulePermits = `UPDATE troupe.permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, told_at = $5, evicted = p.evicted OR $4 = -1
+		FROM (SELECT o.task AS t, o.holder AS h FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN troupe.permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
 			FOR UPDATE OF o SKIP LOCKED) x
 		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + listing.PermitColumns
 
-	rememberKey = "UPDATE permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
+	rememberKey = "UPDATE troupe.permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
 )
 
 // evicts is the state that rulePermits leaves as it is.
@@ -66,10 +66,10 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 		if err != nil {
 			return err
 		}
-		b, err := permitBook(ctx, tx, q.Key)
+		b, err := s.permitBook(ctx, tx, q.Key)
 		if err == nil {
 			v := b.Decide()
-			ruling, err = rule(ctx, tx, incarnation, q, b.Now, &v)
+			ruling, err = s.rule(ctx, tx, incarnation, q, b.Now, &v)
 		}
 		if err != nil {
 			_ = tx.Rollback(ctx) // if it fails the connection is closed
@@ -82,7 +82,7 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 	return ruling, wrap("give permits", err)
 }
 
-func permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.PermitBook, error) {
+func (s *store) permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.PermitBook, error) {
 	b := &persistence.PermitBook{}
 	var batch pgx.Batch
 	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
@@ -91,7 +91,7 @@ func permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.Permit
 	batch.Queue(listWaiting, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Waiting))
 	batch.Queue(listHasty, key, persistence.HastyAtOnce).Query(permitsInto(&b.Hasty))
 	batch.Queue(listRunning, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Running))
-	return b, tx.SendBatch(ctx, &batch).Close()
+	return b, tx.SendBatch(ctx, s.schema.all(&batch)).Close()
 }
 
 func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
@@ -102,7 +102,7 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 }
 
 // rule writes a decision down, reads who has to hear something, and ends the transaction.
-func rule(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
+func (s *store) rule(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
 	ruling = persistence.Ruling{Again: v.Again, More: v.More}
 	var batch pgx.Batch
 	hears := func(rows pgx.Rows) error {
@@ -133,13 +133,13 @@ func rule(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.Perm
 	set(v.Evicted, evicts)
 	batch.Queue(rememberKey, q.Key, v.State.Cursor, v.State.Begun, v.IdleAt)
 	batch.Queue("COMMIT")
-	return ruling, tx.SendBatch(ctx, &batch).Close()
+	return ruling, tx.SendBatch(ctx, s.schema.all(&batch)).Close()
 }
 
 // openKeys reads one row of each key.
 const openKeys = `WITH RECURSIVE k AS (
-		(SELECT key, shard FROM permits WHERE (state <> 2 OR evicted) AND key > $2 ORDER BY key LIMIT 1)
-		UNION ALL SELECT n.key, n.shard FROM k, LATERAL (SELECT key, shard FROM permits WHERE (state <> 2 OR evicted) AND key > k.key ORDER BY key LIMIT 1) n)
+		(SELECT key, shard FROM troupe.permits WHERE (state <> 2 OR evicted) AND key > $2 ORDER BY key LIMIT 1)
+		UNION ALL SELECT n.key, n.shard FROM k, LATERAL (SELECT key, shard FROM troupe.permits WHERE (state <> 2 OR evicted) AND key > k.key ORDER BY key LIMIT 1) n)
 	SELECT key FROM k WHERE $1::int[] IS NULL OR shard = ANY($1) LIMIT $3`
 
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
@@ -148,13 +148,13 @@ func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
 	return read(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
-		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
+		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT FROM troupe.permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
 			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT $2) o) END
-		FROM permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
+		FROM troupe.permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
 // ForgetKeys leaves those alone that somebody decides about just now.
 func (s *store) ForgetKeys(ctx context.Context) error {
-	_, err := s.exec(ctx, "forget keys", `DELETE FROM permit_keys WHERE key IN (SELECT key FROM permit_keys WHERE idle_at <= `+now+` LIMIT 10000 FOR UPDATE SKIP LOCKED)`)
+	_, err := s.exec(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE key IN (SELECT key FROM troupe.permit_keys WHERE idle_at <= `+now+` LIMIT 10000 FOR UPDATE SKIP LOCKED)`)
 	return err
 }

@@ -38,13 +38,13 @@ func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	_, err = s.exec(ctx, "plant", `INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+	_, err = s.exec(ctx, "plant", `INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 		SELECT 't', i::text, CASE WHEN i <= 50000 THEN 'busy' ELSE 'k' || i % 40 END, i % 1024, 1, 0, CASE WHEN i BETWEEN 10 AND 14 THEN 'refuse' ELSE '' END, 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' || i % 3 END, i, ''
 		FROM generate_series(1, 52000) AS i`)
 	require.NoError(t, err)
-	_, err = s.exec(ctx, "plant", "INSERT INTO permit_keys (key) VALUES ('busy')")
+	_, err = s.exec(ctx, "plant", "INSERT INTO troupe.permit_keys (key) VALUES ('busy')")
 	require.NoError(t, err)
-	_, err = s.exec(ctx, "analyze", "ANALYZE permits")
+	_, err = s.exec(ctx, "analyze", "ANALYZE troupe.permits")
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		what, query string

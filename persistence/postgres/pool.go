@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -50,11 +49,6 @@ func (p *pool) use(ctx context.Context, do func(*pgxpool.Conn) error) error {
 		p.turns <- struct{}{}
 	}()
 	return do(conn)
-}
-
-// inOne sends statements at once, which are one transaction.
-func (p *pool) inOne(ctx context.Context, batch *pgx.Batch) error {
-	return p.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
 }
 
 // acquire takes a turn with the connection.

@@ -3,7 +3,7 @@
 // A batch is one statement: one implicit transaction, one round trip, one flush. It share-locks the
 // row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced member
 // lands later. It writes all of its batch or nothing; a batch that cannot be written as a whole is taken
-// apart in a transaction. A server that has no connection to give is waited for. SHAPES.md says what the statements cost and what else was tried.
+// apart in a transaction. Everything is in a schema of its own, which every statement names. A server that has no connection to give is waited for. SHAPES.md says what the statements cost and what else was tried.
 package postgres
 
 import (
@@ -15,6 +15,7 @@ import (
 	"maps"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,8 @@ type Options struct {
 	Lanes int
 	// Connections is for everything but batches, the lease and who owns what; 0 = 7.
 	Connections int
+	// Schema is where everything is, which is made if it is not there; "" = DefaultSchema. Each is a store of its own.
+	Schema string
 }
 
 // patience is what the server has with a connection.
@@ -51,10 +54,13 @@ type store struct {
 	pool    *pool
 	leases  *pool
 	keeper  *pool // for members and their shards
+	schema  schema
 	options Options
 	types   types
-	memory  memory
-	larges  larges
+
+	statements sync.Map // of batches, those that were needed so far, by shape
+	memory     memory
+	larges     larges
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.
@@ -65,7 +71,11 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	if o.Connections <= 0 {
 		o.Connections = 7
 	}
-	s := &store{options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}}
+	name, err := newSchema(o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	s := &store{schema: name, options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}}
 	if err := s.open(ctx, dsn); err != nil {
 		_ = s.Close() // it cannot fail
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -86,7 +96,7 @@ func (s *store) open(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	if err := patiently(ctx, func() error { return migrate(ctx, *config.ConnConfig.Copy()) }); err != nil {
+	if err := patiently(ctx, func() error { return migrate(ctx, config.ConnConfig, s.schema) }); err != nil {
 		return err
 	}
 	if err := s.connect(ctx, dsn, size); err != nil {
@@ -122,7 +132,7 @@ func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error)
 func (s *store) readTypes(ctx context.Context) error {
 	return s.pool.use(ctx, func(conn *pgxpool.Conn) error {
 		for kind, k := range kinds {
-			if err := conn.QueryRow(ctx, "SELECT $1::text::regtype::oid", k.name).Scan(&s.types[kind]); err != nil {
+			if err := conn.QueryRow(ctx, "SELECT $1::text::regtype::oid", s.schema.in(k.name)).Scan(&s.types[kind]); err != nil {
 				return fmt.Errorf("read the type %s: %w", k.name, err)
 			}
 		}

@@ -60,15 +60,23 @@ func TestOwnership(t *testing.T) {
 }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {
-	conn, err := pgx.Connect(context.Background(), dsn)
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	config.RuntimeParams["search_path"] = postgres.DefaultSchema // of what a test asks by itself
+	conn, err := pgx.ConnectConfig(context.Background(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
 	return conn
 }
 
-func empty(t testing.TB, dsn string) {
-	_, err := connect(t, dsn).Exec(t.Context(), `DO $$ DECLARE name text; BEGIN
-		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('goose_db_version', 'cluster', 'shards')
+func empty(t testing.TB, dsn string) { emptySchema(t, dsn, postgres.DefaultSchema) }
+
+func emptySchema(t testing.TB, dsn, schema string) {
+	conn := connect(t, dsn)
+	_, err := conn.Exec(t.Context(), "SET search_path = "+schema)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('troupe_version', 'cluster', 'shards')
 		LOOP EXECUTE 'DELETE FROM ' || quote_ident(name); END LOOP; END $$;
 		UPDATE cluster SET name = NULL, format = 0; UPDATE shards SET owner = '', had = '' WHERE owner <> '' OR had <> ''`)
 	require.NoError(t, err)

@@ -177,7 +177,7 @@ func TestWhatIsLargeIsCompressedByTheQuickMethod(t *testing.T) {
 	}
 	var others []string
 	require.NoError(t, admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(attrelid::regclass || '.' || attname), '{}') FROM pg_attribute
-		JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+		JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'troupe'::regnamespace AND relkind = 'r'
 		AND atttypid = 'bytea'::regtype AND attnum > 0 AND NOT attisdropped AND attcompression <> 'l'`).Scan(&others))
 	require.Empty(t, others)
 }
@@ -185,7 +185,7 @@ func TestWhatIsLargeIsCompressedByTheQuickMethod(t *testing.T) {
 func TestANewerSchemaIsRefused(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	require.NoError(t, openAt(t, dsn).Close())
-	_, err := connect(t, dsn).Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)")
+	_, err := connect(t, dsn).Exec(t.Context(), "INSERT INTO troupe_version (version_id, is_applied) VALUES (999, true)")
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), dsn, postgres.Options{})
 	require.ErrorContains(t, err, "use a newer program")

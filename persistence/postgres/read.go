@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -15,7 +16,7 @@ import (
 func read[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	var list []T
 	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, query, args...)
+		rows, err := conn.Query(ctx, s.schema.in(query), args...)
 		if err != nil {
 			return err
 		}
@@ -49,10 +50,15 @@ func find[T any](ctx context.Context, s *store, what string, scan func(listing.R
 	return first(ctx, s, what, scan, query, append([]any{key}, more...)...)
 }
 
+// inOne sends statements at once over a connection of a pool; they are one transaction.
+func (s *store) inOne(ctx context.Context, p *pool, batch *pgx.Batch) error {
+	return p.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, s.schema.all(batch)).Close() })
+}
+
 // exec tells how many rows were written.
 func (s *store) exec(ctx context.Context, what, query string, args ...any) (rows int, err error) {
 	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
-		tag, err := conn.Exec(ctx, query, args...)
+		tag, err := conn.Exec(ctx, s.schema.in(query), args...)
 		rows = int(tag.RowsAffected())
 		return err
 	})

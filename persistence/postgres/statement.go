@@ -3,12 +3,11 @@ package postgres
 import (
 	"fmt"
 	"strings"
-	"sync"
 )
 
 // fence begins every statement. A share lock waits for a takeover under way, or for a flow that is being deleted, and then looks
 // again; no row means that there is nothing in any list, so nothing else of the statement happens.
-const fence = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $1 AND fenced_at = 0 AND era = $2%s FOR SHARE)`
+const fence = `WITH fence AS MATERIALIZED (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 AND era = $2%s FOR SHARE)`
 
 const (
 	plainList  = `unnest($%d::%s[])`
@@ -18,38 +17,38 @@ const (
 // follow is part of the fence: a batch in which one row does not follow the last one of its journal is not
 // written. With it a journal has no gap, with the primary key no double. What is before that row is not looked at.
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
-	WHERE (SELECT max(e.seq) FROM task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
+	WHERE (SELECT max(e.seq) FROM troupe.task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
 // known is part of the fence: a batch with a task of a version that is not there is not written. No version goes
 // meanwhile, because batches and deletions of flows exclude each other by the lock on the member.
-const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM flow_versions v WHERE v.id = x.id))`
+const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.flow_versions v WHERE v.id = x.id))`
 
 // there is part of the fence: a batch with a task that is not there is not written. The lock keeps retention from one that goes on after its
 // end; one that is just being deleted is waited for. Whoever had not ended by the last commit of this member cannot be deleted so.
-const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.id = x.id FOR NO KEY UPDATE))`
+const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.tasks t WHERE t.id = x.id FOR NO KEY UPDATE))`
 
 // The parts write one kind each.
 const (
 	createTasks = `created AS (
-	INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
+	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
 		shard, settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot, outcome)
 	SELECT x.*, CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END FROM %s x%s)`
 
 	appendRows = `appended AS (
-	INSERT INTO task_events (task, seq, at, events) SELECT x.* FROM %s x%s)`
+	INSERT INTO troupe.task_events (task, seq, at, events) SELECT x.* FROM %s x%s)`
 
 	addCheckpoints = `checked AS (
-	INSERT INTO checkpoints (task, seq, snapshot) SELECT x.* FROM %s x%s)`
+	INSERT INTO troupe.checkpoints (task, seq, snapshot) SELECT x.* FROM %s x%s)`
 
 	showColumns = `shown AS (
-	UPDATE tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
+	UPDATE troupe.tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
 		paused = x.paused, steps = x.steps, ended_at = x.ended_at, updated_at = x.at,
 		outcome = CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		settled_at = CASE WHEN x.ended_at > 0 OR t.resting THEN x.at END
 	FROM %s x WHERE t.id = x.task)`
 
 	changeTasks = `changed AS (
-	UPDATE tasks t SET
+	UPDATE troupe.tasks t SET
 		status = coalesce(x.status, t.status), cursor = coalesce(x.cursor, t.cursor),
 		last_action = coalesce(x.last_action, t.last_action), error = coalesce(x.error, t.error),
 		paused = coalesce(x.paused, t.paused), steps = coalesce(x.steps, t.steps),
@@ -63,28 +62,28 @@ const (
 	FROM %s x WHERE t.id = x.task)`
 
 	putToSleep = `slept AS (
-	INSERT INTO wakes (task, due, shard) SELECT x.task, x.due, x.shard FROM %s x%s
+	INSERT INTO troupe.wakes (task, due, shard) SELECT x.task, x.due, x.shard FROM %s x%s
 	ON CONFLICT (task) DO UPDATE SET due = excluded.due)`
 
 	wakeUp = `woken AS (
-	DELETE FROM wakes w USING %s x WHERE w.task = x.task)`
+	DELETE FROM troupe.wakes w USING %s x WHERE w.task = x.task)`
 
 	enqueue = `queued AS (
-	INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels)
+	INSERT INTO troupe.task_queue (task, job_id, service, enqueued_at, turn, size, labels)
 	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.turn, x.size, x.labels FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	ask = `asking AS (
-	INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+	INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 	SELECT x.task, x.holder, x.key, x.shard, x.most, x.per_ms, x.when_full, x.urgency, x.fair, x.asked_at, x.turn FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	hold = `holding AS (
-	UPDATE permits p SET state = 2 FROM %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
+	UPDATE troupe.permits p SET state = 2 FROM %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
 
 	release = `releasing AS (
-	DELETE FROM permits p USING %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
+	DELETE FROM troupe.permits p USING %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
 
 	dequeue = `dequeued AS (
-	DELETE FROM task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
+	DELETE FROM troupe.task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
 
 // A task that begins is not there yet, so that there is one is an error, which undoes the batch. It is none in a repeated
@@ -97,21 +96,21 @@ const (
 
 // kinds are what a batch can have, in the order of its parameters.
 var kinds = [...]struct{ name, part, repeated string }{
-	lasts:    {name: "batch_last"},    // a part of the fence
-	versions: {name: "batch_version"}, // another one
-	tasks:    {"batch_task", createTasks, unlessThere},
-	rows:     {"batch_row", appendRows, ifBegunRow},
-	columns:  {"batch_change", showColumns, ""},
-	changes:  {"batch_change", changeTasks, ""},
-	sleeps:   {"batch_wake", putToSleep, ifBegun},
-	wakeups:  {"batch_wake", wakeUp, ""},
-	enqueued: {"batch_job", enqueue, ifBegun},
-	dequeued: {"batch_job", dequeue, ""},
-	checks:   {"batch_checkpoint", addCheckpoints, ifBegunRow},
-	asked:    {"batch_permit", ask, ifBegun},
-	holds:    {"batch_permit_id", hold, ""},
-	releases: {"batch_permit_id", release, ""},
-	goingOn:  {name: "batch_version"}, // ids of tasks; another part of the fence
+	lasts:    {name: "troupe.batch_last"},    // a part of the fence
+	versions: {name: "troupe.batch_version"}, // another one
+	tasks:    {"troupe.batch_task", createTasks, unlessThere},
+	rows:     {"troupe.batch_row", appendRows, ifBegunRow},
+	columns:  {"troupe.batch_change", showColumns, ""},
+	changes:  {"troupe.batch_change", changeTasks, ""},
+	sleeps:   {"troupe.batch_wake", putToSleep, ifBegun},
+	wakeups:  {"troupe.batch_wake", wakeUp, ""},
+	enqueued: {"troupe.batch_job", enqueue, ifBegun},
+	dequeued: {"troupe.batch_job", dequeue, ""},
+	checks:   {"troupe.batch_checkpoint", addCheckpoints, ifBegunRow},
+	asked:    {"troupe.batch_permit", ask, ifBegun},
+	holds:    {"troupe.batch_permit_id", hold, ""},
+	releases: {"troupe.batch_permit_id", release, ""},
+	goingOn:  {name: "troupe.batch_version"}, // ids of tasks; another part of the fence
 }
 
 const (
@@ -141,16 +140,14 @@ const repeated = len(kinds)
 
 func (s shape) has(kind int) bool { return s&(1<<kind) != 0 }
 
-// statements has those that were needed so far, by shape.
-var statements sync.Map
-
 type prepared struct{ name, text string }
 
-func (s shape) statement() *prepared {
-	if p, ok := statements.Load(s); ok {
+// statement is that of a shape, in the store's schema.
+func (s *store) statement(of shape) *prepared {
+	if p, ok := s.statements.Load(of); ok {
 		return p.(*prepared)
 	}
-	p, _ := statements.LoadOrStore(s, &prepared{fmt.Sprintf("commit_%04x", uint16(s)), s.text()})
+	p, _ := s.statements.LoadOrStore(of, &prepared{fmt.Sprintf("commit_%04x", uint16(of)), s.schema.in(of.text())})
 	return p.(*prepared)
 }
 

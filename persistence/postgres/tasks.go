@@ -11,6 +11,7 @@ import (
 
 var dialect = listing.Dialect{
 	Mark:     "$",
+	Schema:   DefaultSchema + ".",
 	Open:     "t.ended_at = 0",
 	Ended:    "t.outcome",
 	Labels:   func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
@@ -18,7 +19,7 @@ var dialect = listing.Dialect{
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return find(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = $1", id)
+	return find(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = $1", id)
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
@@ -36,7 +37,7 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	list, err := read(ctx, s, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
+	list, err := read(ctx, s, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM troupe.tasks GROUP BY status")
 	counts := map[string]int{}
 	for _, c := range list {
 		counts[c.Status] = c.Count
@@ -46,7 +47,7 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	list, err := read(ctx, s, "count tasks", listing.ScanShardCount,
-		"SELECT shard, count(*) FILTER (WHERE settled_at IS NULL), count(settled_at) FROM tasks WHERE ended_at = 0 GROUP BY shard")
+		"SELECT shard, count(*) FILTER (WHERE settled_at IS NULL), count(settled_at) FROM troupe.tasks WHERE ended_at = 0 GROUP BY shard")
 	counts := map[int]persistence.ShardTasks{}
 	for _, c := range list {
 		counts[c.Shard] = c.ShardTasks
@@ -56,17 +57,17 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 
 // deleteGone is what a statement does with the tasks that its part gone has deleted.
 const deleteGone = `
-		events AS (DELETE FROM task_events WHERE task IN (SELECT id FROM gone)),
-		checks AS (DELETE FROM checkpoints WHERE task IN (SELECT id FROM gone)),
-		wakes AS (DELETE FROM wakes WHERE task IN (SELECT id FROM gone)),
-		permits AS (DELETE FROM permits WHERE task IN (SELECT id FROM gone)),
-		queue AS (DELETE FROM task_queue WHERE task IN (SELECT id FROM gone)),
-		logs AS (DELETE FROM task_logs WHERE task IN (SELECT id FROM gone))`
+		events AS (DELETE FROM troupe.task_events WHERE task IN (SELECT id FROM gone)),
+		checks AS (DELETE FROM troupe.checkpoints WHERE task IN (SELECT id FROM gone)),
+		wakes AS (DELETE FROM troupe.wakes WHERE task IN (SELECT id FROM gone)),
+		permits AS (DELETE FROM troupe.permits WHERE task IN (SELECT id FROM gone)),
+		queue AS (DELETE FROM troupe.task_queue WHERE task IN (SELECT id FROM gone)),
+		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 
 // DeleteEnded leaves rows alone that somebody else is just deleting.
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	n, err := first(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
-			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE ended_at > 0 AND ended_at < $1
+			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
 				ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
 		SELECT count(*) FROM gone`, before, limit)
 	if err != nil {
@@ -80,14 +81,14 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 // joins comes before or after.
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
-	batch.Queue("SELECT pg_advisory_xact_lock($1)", joining)
-	batch.Queue(lockVersions, id)
-	batch.Queue("UPDATE members SET era = (SELECT era + 1 FROM cluster) WHERE fenced_at = 0")
+	batch.Queue(lockJoining, s.schema.lock(joining))
+	batch.Queue(lockVersions, id, s.schema.lock(publishing))
+	batch.Queue("UPDATE troupe.members SET era = (SELECT era + 1 FROM troupe.cluster) WHERE fenced_at = 0")
 	batch.Queue(`WITH gone AS MATERIALIZED (
-			DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE flow_id = $1 LIMIT $2) RETURNING id),`+deleteGone+`,
-		versions AS (DELETE FROM flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
-		flow AS (DELETE FROM flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
+			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE flow_id = $1 LIMIT $2) RETURNING id),`+deleteGone+`,
+		versions AS (DELETE FROM troupe.flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
+		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	batch.Queue("UPDATE cluster SET era = era + 1")
-	return n, wrap("delete a flow", s.pool.inOne(ctx, &batch))
+	batch.Queue("UPDATE troupe.cluster SET era = era + 1")
+	return n, wrap("delete a flow", s.inOne(ctx, s.pool, &batch))
 }

@@ -13,7 +13,7 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.exec(ctx, "put a worker", `INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	_, err = s.exec(ctx, "put a worker", `INSERT INTO troupe.workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels, secret = excluded.secret,
 			load = excluded.load, last_heartbeat = excluded.last_heartbeat, joined_at = excluded.joined_at, polled_at = greatest(workers.polled_at, excluded.polled_at)`,
 		w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load, w.LastHeartbeat, w.RegisteredAt, w.JoinedAt, w.PolledAt)
@@ -25,33 +25,33 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 	for i, b := range beats {
 		ids[i], loads[i], times[i], polls[i] = b.ID, b.Load, b.At, b.PolledAt
 	}
-	_, err := s.exec(ctx, "touch workers", `UPDATE workers w SET load = d.load, last_heartbeat = greatest(w.last_heartbeat, d.at), polled_at = greatest(w.polled_at, d.polled)
+	_, err := s.exec(ctx, "touch workers", `UPDATE troupe.workers w SET load = d.load, last_heartbeat = greatest(w.last_heartbeat, d.at), polled_at = greatest(w.polled_at, d.polled)
 		FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[]) AS d (id, load, at, polled) WHERE w.id = d.id`, ids, loads, times, polls)
 	return err
 }
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 	return read(ctx, s, "list workers", listing.ScanWorker,
-		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at FROM workers ORDER BY n")
+		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at FROM troupe.workers ORDER BY n")
 }
 
 func (s *store) DeleteWorker(ctx context.Context, id string) error {
-	_, err := s.exec(ctx, "delete a worker", "DELETE FROM workers WHERE id = $1", id)
+	_, err := s.exec(ctx, "delete a worker", "DELETE FROM troupe.workers WHERE id = $1", id)
 	return err
 }
 
 func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
-	return s.exec(ctx, "delete workers", "DELETE FROM workers WHERE last_heartbeat < $1", silentSince)
+	return s.exec(ctx, "delete workers", "DELETE FROM troupe.workers WHERE last_heartbeat < $1", silentSince)
 }
 
 func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
-	_, err := s.exec(ctx, "put a log", "INSERT INTO task_logs (job, task, content) VALUES ($1, $2, $3) ON CONFLICT (job) DO UPDATE SET content = excluded.content",
+	_, err := s.exec(ctx, "put a log", "INSERT INTO troupe.task_logs (job, task, content) VALUES ($1, $2, $3) ON CONFLICT (job) DO UPDATE SET content = excluded.content",
 		job, task, some(content))
 	return err
 }
 
 func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	content, err := find(ctx, s, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = $1", job)
+	content, err := find(ctx, s, "read a log", listing.ScanValue[[]byte], "SELECT content FROM troupe.task_logs WHERE job = $1", job)
 	if err != nil {
 		return nil, err
 	}

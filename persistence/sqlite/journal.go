@@ -27,9 +27,10 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	return records, nil
 }
 
+var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting" + dialect.From() +
+	newestCheckpoint + " WHERE t.id = ?"
+
 const (
-	loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting" + listing.From +
-		newestCheckpoint + " WHERE t.id = ?"
 	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
 	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
 )

@@ -18,7 +18,7 @@ var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running
 }}
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+listing.From+" WHERE t.id = ?", id)
+	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {

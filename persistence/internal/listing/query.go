@@ -13,6 +13,8 @@ import (
 type Dialect struct {
 	// Mark begins a numbered parameter: "$" or "?".
 	Mark string
+	// Schema is what names of tables begin with.
+	Schema string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
 	// Open is the condition of the index on tasks that have not ended, and Ended the column by whose values there is one
@@ -45,12 +47,16 @@ const (
 )
 
 // From joins what Columns need.
-const From = ` FROM tasks t` + joins
+func (d Dialect) From() string { return " FROM " + d.Schema + "tasks t" + d.joins() }
 
-const joins = ` LEFT JOIN flows f ON f.id = t.flow_id LEFT JOIN flow_versions v ON v.id = t.version_id`
+func (d Dialect) joins() string {
+	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
+}
 
 // byLabel goes from the tasks that have a label, in the order of their creation, to these.
-const byLabel = ` FROM task_labels l CROSS JOIN tasks t ON t.id = l.task`
+func (d Dialect) byLabel() string {
+	return " FROM " + d.Schema + "task_labels l CROSS JOIN " + d.Schema + "tasks t ON t.id = l.task"
+}
 
 // Query is a statement that grows with its arguments.
 type Query struct {
@@ -74,10 +80,10 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 		q.merge(d, f, parts)
 	case !f.ByUpdate && d.LabelTable && len(f.Labels) > 0:
 		created, id = "l.created_at", "l.task"
-		q.Add(byLabel + joins)
+		q.Add(d.byLabel() + d.joins())
 		q.where(d, f, "l.")
 	default:
-		q.Add(From)
+		q.Add(d.From())
 		q.where(d, f, "")
 	}
 	q.order(created, id, f.Limit, f.Offset)
@@ -102,7 +108,7 @@ func (d Dialect) parts(f persistence.TaskFilter) []Part {
 // merge reads from each part no more than could be in the answer.
 func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
 	for i, part := range parts {
-		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM tasks t")
+		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM " + d.Schema + "tasks t")
 		q.open = " WHERE "
 		q.And(part.Where)
 		picked := f
@@ -113,7 +119,7 @@ func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
 		q.order(part.Order, "t.id", f.Limit+f.Offset, 0)
 		q.Add(") p" + strconv.Itoa(i))
 	}
-	q.Add(") t" + joins)
+	q.Add(") t" + d.joins())
 }
 
 func (q *Query) order(column, id string, limit, offset int) {
@@ -133,11 +139,11 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark}
 	q.Add("SELECT count(*)")
 	if d.LabelTable && len(f.Labels) > 0 {
-		q.Add(byLabel)
+		q.Add(d.byLabel())
 		q.where(d, f, "l.")
 		return q
 	}
-	q.Add(" FROM tasks t")
+	q.Add(" FROM " + d.Schema + "tasks t")
 	q.where(d, f, "")
 	return q
 }
@@ -175,7 +181,7 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("t.flow_id = ", f.FlowID)
 	}
 	if f.FlowSlug != "" {
-		q.And("t.flow_id = (SELECT id FROM flows WHERE slug = ", f.FlowSlug)
+		q.And("t.flow_id = (SELECT id FROM "+d.Schema+"flows WHERE slug = ", f.FlowSlug)
 		q.Add(")")
 	}
 	if f.VersionID != "" {

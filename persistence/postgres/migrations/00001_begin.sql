@@ -1,8 +1,8 @@
--- +goose Up
+-- "troupe." stands for the schema that the store is given.
 
 -- One row. The generation grows with each member that comes, drains or goes and each shard that changes hands, the
 -- era with each flow that is deleted.
-CREATE TABLE cluster (
+CREATE TABLE troupe.cluster (
 	one        boolean PRIMARY KEY DEFAULT true CHECK (one),
 	name       text, -- NULL until the first member joins
 	secret     text, -- that members prove themselves with; NULL until the first one asks for it
@@ -10,11 +10,11 @@ CREATE TABLE cluster (
 	format     integer NOT NULL DEFAULT 0, -- that journals are written in: all members read it; 0 = there are none
 	era        bigint NOT NULL DEFAULT 0
 );
-INSERT INTO cluster DEFAULT VALUES;
+INSERT INTO troupe.cluster DEFAULT VALUES;
 
 -- The row that says whether an incarnation may write. Every batch holds a share lock on it, so it
 -- must not change for anything but the fence and a new era: the lease lives in a table of its own.
-CREATE TABLE members (
+CREATE TABLE troupe.members (
 	incarnation text COLLATE "C" PRIMARY KEY,
 	name        text   NOT NULL,
 	url         text   NOT NULL,
@@ -27,21 +27,21 @@ CREATE TABLE members (
 	fenced_at   bigint NOT NULL DEFAULT 0 -- 0 = it may write
 );
 
-CREATE TABLE leases (
-	incarnation text COLLATE "C" PRIMARY KEY REFERENCES members ON DELETE CASCADE,
+CREATE TABLE troupe.leases (
+	incarnation text COLLATE "C" PRIMARY KEY REFERENCES troupe.members ON DELETE CASCADE,
 	until       bigint NOT NULL, -- that is longer from now than twice ttl, the clock has been put back since
 	ttl         bigint NOT NULL,
 	draining    boolean NOT NULL DEFAULT false -- it is to own no shards: here, since the row of members must not change
 ) WITH (fillfactor = 50);
 
-CREATE TABLE shards (
+CREATE TABLE troupe.shards (
 	shard smallint PRIMARY KEY,
 	owner text COLLATE "C" NOT NULL DEFAULT '', -- an incarnation; '' = nobody
 	had   text COLLATE "C" NOT NULL DEFAULT '' -- who owned it last, while nobody does
 ) WITH (fillfactor = 40);
-INSERT INTO shards (shard) SELECT generate_series(0, 1023);
+INSERT INTO troupe.shards (shard) SELECT generate_series(0, 1023);
 
-CREATE TABLE moves ( -- of the last minutes
+CREATE TABLE troupe.moves ( -- of the last minutes
 	n      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	at     bigint NOT NULL,
 	giver  text   NOT NULL, -- '' = nobody
@@ -49,7 +49,7 @@ CREATE TABLE moves ( -- of the last minutes
 	shards smallint NOT NULL
 );
 
-CREATE TABLE flows (
+CREATE TABLE troupe.flows (
 	n           bigint GENERATED ALWAYS AS IDENTITY, -- order of insertion
 	id          text COLLATE "C" PRIMARY KEY,
 	slug        text COLLATE "C" UNIQUE,
@@ -58,7 +58,7 @@ CREATE TABLE flows (
 	created_at  bigint NOT NULL
 );
 
-CREATE TABLE flow_versions (
+CREATE TABLE troupe.flow_versions (
 	n          bigint GENERATED ALWAYS AS IDENTITY,
 	id         text COLLATE "C" PRIMARY KEY,
 	flow_id    text COLLATE "C" NOT NULL,
@@ -68,13 +68,13 @@ CREATE TABLE flow_versions (
 	hash       text    NOT NULL,
 	created_at bigint  NOT NULL
 );
-CREATE INDEX flow_versions_number ON flow_versions (flow_id, number);
+CREATE INDEX flow_versions_number ON troupe.flow_versions (flow_id, number);
 
 -- No index on what changes often, so that an update stays in its page: settled_at, which tells tasks that
 -- live on from those that have ended or are at rest, changes once or twice in the life of a task, and
 -- while it is set it is the time of the last update. It is no generated column, whose expression is read and
 -- prepared anew by every statement that writes tasks.
-CREATE TABLE tasks (
+CREATE TABLE troupe.tasks (
 	id           text COLLATE "C" PRIMARY KEY,
 	flow_id      text COLLATE "C" NOT NULL,
 	version_id   text COLLATE "C" NOT NULL,
@@ -97,21 +97,21 @@ CREATE TABLE tasks (
 	params       bytea,
 	snapshot     bytea
 ) WITH (fillfactor = 70);
-CREATE INDEX tasks_created ON tasks (created_at);
-CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at);
-CREATE INDEX tasks_unfinished ON tasks (id) WHERE settled_at IS NULL;
-CREATE INDEX tasks_settled ON tasks (settled_at) WHERE settled_at IS NOT NULL;
-CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
+CREATE INDEX tasks_created ON troupe.tasks (created_at);
+CREATE INDEX tasks_of_flow ON troupe.tasks (flow_id, created_at);
+CREATE INDEX tasks_unfinished ON troupe.tasks (id) WHERE settled_at IS NULL;
+CREATE INDEX tasks_settled ON troupe.tasks (settled_at) WHERE settled_at IS NOT NULL;
+CREATE INDEX tasks_ended ON troupe.tasks (ended_at) WHERE ended_at > 0;
 -- A state that is asked for has an index of its own. No condition names the status, which changes while a task lives: an
 -- update of what an index only asks about leaves its page, too. Queries have the conditions in the same words, so that
 -- the index is seen to fit.
-CREATE INDEX tasks_open ON tasks (created_at) WHERE ended_at = 0;
-CREATE INDEX tasks_completed ON tasks (created_at) WHERE outcome = 'completed';
-CREATE INDEX tasks_failed ON tasks (created_at) WHERE outcome = 'failed';
-CREATE INDEX tasks_canceled ON tasks (created_at) WHERE outcome = 'canceled';
-CREATE INDEX tasks_labels ON tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
+CREATE INDEX tasks_open ON troupe.tasks (created_at) WHERE ended_at = 0;
+CREATE INDEX tasks_completed ON troupe.tasks (created_at) WHERE outcome = 'completed';
+CREATE INDEX tasks_failed ON troupe.tasks (created_at) WHERE outcome = 'failed';
+CREATE INDEX tasks_canceled ON troupe.tasks (created_at) WHERE outcome = 'canceled';
+CREATE INDEX tasks_labels ON troupe.tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
 
-CREATE TABLE task_events (
+CREATE TABLE troupe.task_events (
 	task   text COLLATE "C" NOT NULL,
 	seq    bigint NOT NULL,
 	at     bigint NOT NULL,
@@ -121,21 +121,21 @@ CREATE TABLE task_events (
 
 -- Snapshots of long journals that stay, as places where reading a history may begin. The newest may be newer than
 -- the one in tasks.
-CREATE TABLE checkpoints (
+CREATE TABLE troupe.checkpoints (
 	task     text COLLATE "C" NOT NULL,
 	seq      bigint NOT NULL,
 	snapshot bytea  NOT NULL,
 	PRIMARY KEY (task, seq)
 );
 
-CREATE TABLE wakes (
+CREATE TABLE troupe.wakes (
 	task  text COLLATE "C" PRIMARY KEY,
 	due   bigint NOT NULL,
 	shard smallint NOT NULL -- of the task
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX wakes_due ON wakes (due, task);
+CREATE INDEX wakes_due ON troupe.wakes (due, task);
 
-CREATE TABLE task_queue (
+CREATE TABLE troupe.task_queue (
 	task        text COLLATE "C" NOT NULL,
 	job_id      text COLLATE "C" NOT NULL,
 	service     text COLLATE "C" NOT NULL,
@@ -145,10 +145,10 @@ CREATE TABLE task_queue (
 	labels      jsonb, -- a list; NULL = none
 	PRIMARY KEY (task, job_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX task_queue_order ON task_queue (service, enqueued_at, turn);
+CREATE INDEX task_queue_order ON troupe.task_queue (service, enqueued_at, turn);
 
 -- Who waits for a key, and who has it. Those who wait go first by priority, then by time and turn.
-CREATE TABLE permits (
+CREATE TABLE troupe.permits (
 	task      text COLLATE "C" NOT NULL,
 	holder    text COLLATE "C" NOT NULL, -- job id
 	key       text COLLATE "C" NOT NULL,
@@ -166,43 +166,43 @@ CREATE TABLE permits (
 	evicted   boolean  NOT NULL DEFAULT false,
 	PRIMARY KEY (task, holder, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX permits_waiting ON permits (key, fair, urgency, asked_at, turn, holder) WHERE state = 0;
-CREATE INDEX permits_hasty ON permits (key) WHERE state = 0 AND when_full = 'refuse';
-CREATE INDEX permits_given ON permits (key, given_at) WHERE state IN (1, 2);
-CREATE INDEX permits_untold ON permits (key) WHERE state IN (1, 3) OR evicted;
-CREATE INDEX permits_open ON permits (key, shard) WHERE state <> 2 OR evicted;
+CREATE INDEX permits_waiting ON troupe.permits (key, fair, urgency, asked_at, turn, holder) WHERE state = 0;
+CREATE INDEX permits_hasty ON troupe.permits (key) WHERE state = 0 AND when_full = 'refuse';
+CREATE INDEX permits_given ON troupe.permits (key, given_at) WHERE state IN (1, 2);
+CREATE INDEX permits_untold ON troupe.permits (key) WHERE state IN (1, 3) OR evicted;
+CREATE INDEX permits_open ON troupe.permits (key, shard) WHERE state <> 2 OR evicted;
 
 -- What is remembered of keys beside that. Whoever decides about a key locks its row.
-CREATE TABLE permit_keys (
+CREATE TABLE troupe.permit_keys (
 	key     text COLLATE "C" PRIMARY KEY,
 	last    text COLLATE "C" NOT NULL DEFAULT '', -- whose turn was the last one
 	begun   text   NOT NULL DEFAULT '', -- when those began that a rate counts
 	idle_at bigint NOT NULL DEFAULT 0 -- from when on it says nothing
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX permit_keys_idle ON permit_keys (idle_at);
+CREATE INDEX permit_keys_idle ON troupe.permit_keys (idle_at);
 
 -- What a batch is sent as: one array of each kind that it has. They are no row types of tables, so that a new
 -- column does no harm to a member that does not know it.
-CREATE TYPE batch_last AS (task text, seq bigint);
-CREATE TYPE batch_version AS (id text);
-CREATE TYPE batch_task AS (
+CREATE TYPE troupe.batch_last AS (task text, seq bigint);
+CREATE TYPE troupe.batch_version AS (id text);
+CREATE TYPE troupe.batch_task AS (
 	id text, flow_id text, version_id text, created_at bigint, updated_at bigint, ended_at bigint, snapshot_seq bigint,
 	steps bigint, paused boolean, resting boolean, shard bigint, settled_at bigint, status text, cursor text, last_action text, error text,
 	body_hash text, labels jsonb, params bytea, snapshot bytea);
-CREATE TYPE batch_row AS (task text, seq bigint, at bigint, events bytea);
-CREATE TYPE batch_checkpoint AS (task text, seq bigint, snapshot bytea);
-CREATE TYPE batch_change AS (
+CREATE TYPE troupe.batch_row AS (task text, seq bigint, at bigint, events bytea);
+CREATE TYPE troupe.batch_checkpoint AS (task text, seq bigint, snapshot bytea);
+CREATE TYPE troupe.batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
-CREATE TYPE batch_wake AS (task text, begins boolean, due bigint, shard bigint);
-CREATE TYPE batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
+CREATE TYPE troupe.batch_wake AS (task text, begins boolean, due bigint, shard bigint);
+CREATE TYPE troupe.batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
 
-CREATE TYPE batch_permit AS (
+CREATE TYPE troupe.batch_permit AS (
 	task text, begins boolean, holder text, key text, shard bigint, most bigint, per_ms bigint, when_full text, urgency bigint, fair text,
 	asked_at bigint, turn text);
-CREATE TYPE batch_permit_id AS (task text, holder text, key text);
+CREATE TYPE troupe.batch_permit_id AS (task text, holder text, key text);
 
-CREATE TABLE workers (
+CREATE TABLE troupe.workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,
 	id             text COLLATE "C" PRIMARY KEY,
 	url            text    NOT NULL,
@@ -217,16 +217,15 @@ CREATE TABLE workers (
 	polled_at      bigint  NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
-CREATE TABLE task_logs (
+CREATE TABLE troupe.task_logs (
 	job     text COLLATE "C" PRIMARY KEY,
 	task    text COLLATE "C" NOT NULL,
 	content bytea NOT NULL
 );
-CREATE INDEX task_logs_task ON task_logs (task);
+CREATE INDEX task_logs_task ON troupe.task_logs (task);
 
 -- What is large is compressed by lz4 where the server has it: the server's own method takes several times as long, which
 -- for the rows of a step with many units is longer than all else that the server does.
--- +goose StatementBegin
 DO $$
 DECLARE
 	large record;
@@ -234,7 +233,7 @@ BEGIN
 	FOR large IN
 		SELECT c.oid::regclass AS table_name, a.attname AS column_name
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-		WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
+		WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'troupe.tasks'::regclass) AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
 			AND a.attnum > 0 AND NOT a.attisdropped
 			AND c.relname IN ('flow_versions', 'tasks', 'task_events', 'checkpoints', 'task_logs')
 	LOOP
@@ -245,4 +244,3 @@ EXCEPTION
 		NULL; -- a server without lz4, or of a version before 14
 END
 $$;
--- +goose StatementEnd

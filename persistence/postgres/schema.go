@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DefaultSchema is where everything is, unless Options say otherwise.
+const DefaultSchema = "troupe"
+
+// schema is the one that tables, types and indexes are in. Every statement names it: the search path belongs to the connection, to a
+// pooler between, or to the program whose transaction it is. Statements are written with the name of the default one.
+type schema string
+
+// in is a statement for this schema.
+func (s schema) in(statement string) string {
+	if s == DefaultSchema {
+		return statement
+	}
+	return strings.ReplaceAll(statement, DefaultSchema+".", string(s)+".")
+}
+
+// all are statements for this schema.
+func (s schema) all(batch *pgx.Batch) *pgx.Batch {
+	for _, q := range batch.QueuedQueries {
+		q.SQL = s.in(q.SQL)
+	}
+	return batch
+}
+
+// lock is the number of an advisory lock: their numbers are the whole database's.
+func (s schema) lock(what string) int64 {
+	sum := fnv.New64a()
+	fmt.Fprint(sum, "troupe ", s, " ", what) // a hash takes anything
+	return int64(sum.Sum64())
+}
+
+// plainName is what need not be quoted in a statement, unless it is a word of SQL.
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+func newSchema(name string) (schema, error) {
+	switch {
+	case name == "":
+		return DefaultSchema, nil
+	case !plainName.MatchString(name):
+		return "", fmt.Errorf("the schema %q cannot be used: its name is to be of the letters a to z, digits and _, begin with no digit, and have 63 of them at most", name)
+	case strings.HasPrefix(name, "pg_") || name == "information_schema":
+		return "", fmt.Errorf("the schema %s is PostgreSQL's own: choose another name", name)
+	}
+	return schema(name), nil
+}
+
+// found is what is known of a schema before anything is done to it.
+type found struct {
+	user, database string
+	plain          bool // its name is no word of SQL
+	there          bool
+	usable         bool // what is in it may be named
+	extensible     bool // something new may be put into it, or it may be made
+	names          []string
+	locked         []string // tables that this user may not write
+}
+
+const lookAround = `SELECT current_user, current_database(), quote_ident($1) = $1, n.oid IS NOT NULL,
+		coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
+		CASE WHEN n.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE') END,
+		ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND NOT ` + extends + `
+			UNION SELECT t.typname::text FROM pg_type t WHERE t.typnamespace = n.oid AND t.typtype IN ('e', 'd', 'r') ORDER BY 1),
+		ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind = 'r' AND c.relname = ANY($2)
+			AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')) ORDER BY 1)
+	FROM (SELECT) one LEFT JOIN pg_namespace n ON n.nspname = $1`
+
+// extends is true of what an extension has brought, which is in nobody's way.
+const extends = `EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
+
+// versionTable is where goose keeps which migrations were made, under a name that no other program gives its own.
+const versionTable = "troupe_version"
+
+// landmarks are what every store has and no other program's schema has together.
+var landmarks = []string{"cluster", versionTable, "shards", "task_events"}
+
+// begun is all that a store has whose first migration was not made.
+func (f *found) begun() bool {
+	return len(f.names) == 0 || len(f.names) == 1 && f.names[0] == versionTable
+}
+
+func (f *found) ours() bool {
+	return !slices.ContainsFunc(landmarks, func(name string) bool { return !slices.Contains(f.names, name) })
+}
+
+// refusal says why a schema cannot be used, and what to do.
+func (f *found) refusal(s schema) error {
+	role, own := quoted(f.user), "give Troupe a schema of its own with --schema NAME (TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
+	switch {
+	case !f.plain:
+		return fmt.Errorf("the schema %s has the name of a word of SQL: choose another name", s)
+	case !f.there && !f.extensible:
+		return fmt.Errorf(`the schema %s is not there, and %s may not create one in the database %s: have its owner run: CREATE SCHEMA %s AUTHORIZATION %s; or: GRANT CREATE ON DATABASE %s TO %s;`,
+			s, f.user, f.database, s, role, quoted(f.database), role)
+	case f.there && !f.begun() && !f.ours():
+		return fmt.Errorf("the schema %s of the database %s is another program's (it has %s) and stays as it is: %s", s, f.database, few(f.names), own)
+	case f.there && (!f.usable || f.begun() && !f.extensible):
+		return fmt.Errorf(`%s may not use the schema %s of the database %s: have its owner run: GRANT USAGE, CREATE ON SCHEMA %s TO %s;`, f.user, s, f.database, s, role)
+	case f.ours() && len(f.locked) > 0:
+		return fmt.Errorf(`%s may not write to tables in the schema %s (%s): use the user who made them, or have that one run: GRANT ALL ON ALL TABLES IN SCHEMA %s TO %s;`,
+			f.user, s, few(f.locked), s, role)
+	}
+	return nil
+}
+
+// quoted is a name in a statement.
+func quoted(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return pgx.Identifier{name}.Sanitize()
+}
+
+// few of many names.
+func few(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// settle makes sure that the schema is there and ours, or leaves everything as it is. Those who come at once do it one after the other.
+func settle(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.lock("schema")); err != nil {
+			return err
+		}
+		f, err := look(ctx, tx, s)
+		if err != nil {
+			return fmt.Errorf("look at the schema %s: %w", s, err)
+		}
+		if err := f.refusal(s); err != nil || f.there {
+			return err
+		}
+		_, err = tx.Exec(ctx, "CREATE SCHEMA "+string(s))
+		return err
+	})
+}
+
+func look(ctx context.Context, tx pgx.Tx, s schema) (f found, err error) {
+	err = tx.QueryRow(ctx, lookAround, string(s), landmarks).Scan(&f.user, &f.database, &f.plain, &f.there, &f.usable, &f.extensible, &f.names, &f.locked)
+	return f, err
+}
