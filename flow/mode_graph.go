@@ -49,14 +49,14 @@ func (how *ending) tell(e *Event) {
 	}
 }
 
-// follow finds the next node. After a failure the `error` edge comes first; a subflow's failed child has
-// no other, at the root those of success serve as well, as long as on_error does not say `fail`.
+// follow finds the next node. After a failure that is the one at the `error` edge; there is no other, unless a node of the
+// root says on_error: follow, which has the edges of success serve as well.
 func follow(sc *Scope, n *PlanNode, how ending) string {
 	if how.failed != "" {
 		if next, ok := n.Edges["error"]; ok {
 			return next
 		}
-		if sc.parent != nil || n.EndOnFail {
+		if sc.parent != nil || !n.Follow {
 			return ""
 		}
 	}

@@ -70,7 +70,7 @@ type PlanNode struct {
 	// TimeoutMS bounds each attempt, and the whole step of a subflow. 0 = none.
 	TimeoutMS int64
 	Edges     map[string]string // action → node; "" ends the scope
-	EndOnFail bool              // on_error: fail, of the node or the flow
+	Follow    bool              // on_error: follow, of the node or the flow: after a failure it takes the edges of a success
 	Strategy  Strategy
 	Each      *Each      // parallel, foreach
 	Cases     []PlanCase // choice

@@ -36,6 +36,8 @@ type Publication struct {
 	Limits                  flow.Limits
 	// CheckSlug says whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
+	// Unsaid is what the definition means where it says nothing.
+	Unsaid define.Unsaid
 	// Parse reads the definition; nil = define.Parse.
 	Parse func([]byte) (*define.Definition, error)
 	// After is the number of the newest version that the caller has compared the definition with, 0 = there was none. Of those who publish
@@ -50,11 +52,11 @@ var ErrOvertaken = errors.New("persistence: another version has been published")
 type Prepared struct {
 	Definition *define.Definition
 	Plan       *flow.Plan
-	Text       []byte // JSON: as it was given, but for the flows that are put in where their names were
+	Text       []byte // JSON: as it was given, but for the flows that are put in where their names were, and for what it left unsaid
 }
 
 // Prepare compiles a definition as it will be kept: with the newest versions of the flows that it embeds by
-// name inside it, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
+// name inside it, and saying what it left unsaid, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
 // there is an error among the problems. It is the one way in for every kind of publishing.
 func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
 	parse := p.Parse
@@ -69,6 +71,9 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
 	if text, err = embedding.Embed(d, text); err != nil {
 		return nil, nil, err
+	}
+	if compile.ModeOf(d) == flow.ModeGraph {
+		text = p.Unsaid.Write(d, text)
 	}
 	plan, problems := compile.Definition(d, p.Limits)
 	if plan == nil || unreadable != nil {

@@ -95,3 +95,22 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "No Slug", Definition: []byte("{}")})
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }
+
+func TestAVersionSaysWhatItsDefinitionLeftUnsaid(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	publish := func(definition string, unsaid define.Unsaid) (string, bool) {
+		v, created, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), Unsaid: unsaid})
+		require.NoError(t, err)
+		return string(v.Definition), created
+	}
+	kept, _ := publish("start: a\nnodes: {a: {service: s}}\n", define.Unsaid{})
+	require.JSONEq(t, `{"on_error":"fail","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
+	_, created := publish(kept, define.Unsaid{OnError: define.OnErrorFollow})
+	require.False(t, created, "it means the same, whoever publishes it")
+	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, define.Unsaid{OnError: define.OnErrorFollow})
+	require.JSONEq(t, `{"on_error":"follow","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
+	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.Unsaid{OnError: define.OnErrorFollow})
+	require.JSONEq(t, `{"mode":"dag","nodes":{"a":{"service":"s"}}}`, kept, "a dag has the default of its profile")
+}

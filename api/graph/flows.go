@@ -135,6 +135,7 @@ func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// toGraphVersion gives a definition back as it was sent.
 func toGraphVersion(v *persistence.Version) graphVersion {
-	return graphVersion{v.ID, v.FlowID, v.Number, string(v.Definition), v.Status}
+	return graphVersion{v.ID, v.FlowID, v.Number, string(unsaid.Cut(v.Definition)), v.Status}
 }

@@ -67,9 +67,35 @@ func TestADefinitionTravelsInEveryForm(t *testing.T) {
 
 func TestADefinitionComesBackAsItWasSent(t *testing.T) {
 	s := start(t)
-	text := `{"start":"x","nodes":{"x":{"kind":"timer","params":{"z":12345678901234567890,"a":"<&>\u2028"}}}}`
-	s.call(201, "PUT", "/v1/flows/f", text)
-	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+text+"}")
+	text := `"start":"x","nodes":{"x":{"kind":"timer","params":{"z":12345678901234567890,"a":"<&>\u2028"}}}}`
+	s.call(201, "PUT", "/v1/flows/f", "{"+text)
+	kept := `{"on_error":"fail", ` + text
+	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}", "with what it left unsaid")
+	s.call(200, "PUT", "/v1/flows/f", kept)
+	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}")
+}
+
+func TestAFailedStepFailsItsTaskUnlessItsFlowSaysOtherwise(t *testing.T) {
+	const sell = `{"start":"charge","nodes":{"charge":{"exec_type":"queue","service":"charge"%s},"ship":{"exec_type":"queue","service":"ship"}},
+		"edges":[{"from":"charge","action":"default","to":"ship"}%s]%s}`
+	s := start(t)
+	for name, tt := range map[string]struct{ node, edge, flow, state string }{
+		"nothing is said":          {"", "", "", "failed"},
+		"its flow says fail":       {"", "", `,"on_error":"fail"`, "failed"},
+		"its node says fail":       {`,"on_error":"fail"`, "", `,"on_error":"follow"`, "failed"},
+		"its flow says follow":     {"", "", `,"on_error":"follow"`, "completed"},
+		"its node says follow":     {`,"on_error":"follow"`, "", "", "completed"},
+		"an error edge handles it": {"", `,{"from":"charge","action":"error","to":"ship"}`, "", "completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := s.task(fmt.Sprintf(sell, tt.node, tt.edge, tt.flow))
+			s.report("charge", flow.Report{Error: "declined", Fatal: true})
+			if tt.state == "completed" {
+				s.report("ship", flow.Report{Output: []byte(`1`)})
+			}
+			s.ended(id, tt.state)
+		})
+	}
 }
 
 func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {

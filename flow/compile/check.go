@@ -47,7 +47,7 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 	if len(d.Description) > flow.MaxDescription {
 		c.Errorf(at.Key("description"), "has %d bytes, more than the limit of %d", len(d.Description), flow.MaxDescription)
 	}
-	switch mode := modeOf(d); mode {
+	switch mode := ModeOf(d); mode {
 	case flow.ModeDag:
 		if d.Result != "" {
 			c.Warnf(at.Key("result"), "has no effect in a dag: write a node of kind output")
@@ -189,7 +189,7 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 		c.Errorf(at.Key("finally"), "only the whole flow has one")
 	}
 	c.noFlowKeys(d, at)
-	if modeOf(d) == flow.ModeDag {
+	if ModeOf(d) == flow.ModeDag {
 		c.profile(d, at)
 		c.dag(d, g, at)
 		return

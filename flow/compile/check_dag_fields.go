@@ -71,7 +71,7 @@ func handlerFields(n *define.Node) []idle {
 func branchFields(n *define.Node) []idle {
 	const nodes, inside, alone = "its nodes do the work", "give it to the nodes inside", "it has no handler of its own; give it to the nodes inside"
 	fields := []idle{{"service", n.Service != "", nodes}, {"input", len(n.Input) > 0, "write prep"}, {"inputs", len(n.Inputs) > 0, "write prep"}}
-	if n.Flow == nil || n.Flow.Definition == nil || modeOf(n.Flow.Definition) != flow.ModeDag {
+	if n.Flow == nil || n.Flow.Definition == nil || ModeOf(n.Flow.Definition) != flow.ModeDag {
 		return fields // the nodes of a graph take some of it over
 	}
 	handled := n.Prep.Given() || n.When != nil && n.When.Cond != nil

@@ -43,9 +43,9 @@ func Lower(d *define.Definition, limits flow.Limits) *flow.Plan {
 	return l.plan
 }
 
-// modeOf is a definition's mode: what it says, else what it has of one mode alone: a start or edges, a
+// ModeOf is a definition's mode: what it says, else what it has of one mode alone: a start or edges, a
 // dependency, or anything else of graph mode. Nodes that could be of either are a dag.
-func modeOf(d *define.Definition) flow.Mode {
+func ModeOf(d *define.Definition) flow.Mode {
 	switch {
 	case d.Mode != "":
 		return flow.Mode(d.Mode)

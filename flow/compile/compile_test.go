@@ -25,13 +25,13 @@ func nodeA(t testing.TB, fields string) *flow.PlanNode {
 
 func TestWhatANodeSaysIsKept(t *testing.T) {
 	n := nodeA(t, `{service: s, exec_type: queue, params: {k: [1]}, max_retries: 2, wait_ms: 5, max_attempts: 3,
-    attempt_delay_ms: 7, weighted_by_load: true, timeout_ms: 11, visibility_ms: 13, on_error: fail,
+    attempt_delay_ms: 7, weighted_by_load: true, timeout_ms: 11, visibility_ms: 13, on_error: follow,
     prep: {input_map: {b: $params.x, a: plain}}, post: {output_key: o, output_map: {t: f}, action_key: k}}`)
 	require.Equal(t, flow.KindExecutor, n.Kind)
 	require.Equal(t, flow.Exec{Type: flow.ExecQueue, Service: "s", ByLoad: true, MaxAttempts: 3, TryDelayMS: 7, VisibilityMS: 13}, n.Exec)
 	require.Equal(t, flow.Retry{Max: 2, WaitMS: 5, Units: true}, n.Retry)
 	require.Equal(t, int64(11), n.TimeoutMS)
-	require.True(t, n.EndOnFail)
+	require.True(t, n.Follow)
 	require.Equal(t, `{"k":[1]}`, string(n.Params))
 	require.Equal(t, flow.Post{OutputKey: "o", OutputMap: map[string]string{"t": "f"}, ActionKey: "k"}, n.Post)
 	require.True(t, n.Prep.HasMap)
@@ -192,18 +192,23 @@ func TestSubflow(t *testing.T) {
 func TestOnErrorOfANodeWinsOverTheFlow(t *testing.T) {
 	g := flowtest.Plan(t, `
 start: a
-on_error: fail
+on_error: follow
 timeout_ms: 9
 result: r
 nodes:
   a: {service: s}
-  b: {service: s, on_error: follow}
+  b: {service: s, on_error: fail}
   c: {kind: subflow, subflow: {start: d, nodes: {d: {service: s}}}}`)
 	require.Equal(t, int64(9), g.TimeoutMS)
 	require.Equal(t, "r", g.Root.Result)
-	require.True(t, g.Root.Nodes["a"].EndOnFail)
-	require.False(t, g.Root.Nodes["b"].EndOnFail)
-	require.True(t, g.Root.Nodes["c"].Sub.Nodes["d"].EndOnFail)
+	require.True(t, g.Root.Nodes["a"].Follow)
+	require.False(t, g.Root.Nodes["b"].Follow)
+	require.True(t, g.Root.Nodes["c"].Follow)
+}
+
+func TestAFailedNodeOfAFlowThatSaysNothingIsNotFollowed(t *testing.T) {
+	require.False(t, nodeA(t, `{service: s}`).Follow)
+	require.True(t, nodeA(t, `{service: s, on_error: follow}`).Follow)
 }
 
 func TestMeaninglessDefinitionsAreRefused(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // lowerer makes a plan of a definition.
 type lowerer struct {
 	plan      *flow.Plan
-	endOnFail bool            // on_error of the flow
+	follow    bool            // on_error of the flow
 	priority  json.RawMessage // of the flow
 	languages map[bool]*expr.Language
 	known     map[knownCEL]*expr.CEL
@@ -27,13 +27,13 @@ type lowerer struct {
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
-	return &lowerer{endOnFail: d.OnError == define.OnErrorFail, priority: d.Priority, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
+	return &lowerer{follow: d.OnError == define.OnErrorFollow, priority: d.Priority, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
 		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: keys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}
 }
 
 func (l *lowerer) whole(d *define.Definition) {
-	if modeOf(d) == flow.ModeDag {
+	if ModeOf(d) == flow.ModeDag {
 		l.plan.Root = l.dag(d, l.plan.Profile, 0, "")
 	} else {
 		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally})
@@ -95,7 +95,7 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 	p := &flow.PlanNode{
 		Key: key, Kind: kind, Params: params(n.Params), Prep: prep(n.Prep), Post: n.Post,
 		TimeoutMS: orDuration(n.Timeout, n.TimeoutMS),
-		EndOnFail: n.OnError == define.OnErrorFail || n.OnError == "" && l.endOnFail,
+		Follow:    n.OnError == define.OnErrorFollow || n.OnError == "" && l.follow,
 	}
 	if n.Compensate != "" {
 		p.Undo = s.prefix + n.Compensate
@@ -153,7 +153,7 @@ func (l *lowerer) subflow(n *define.Node, defaults flow.Exec, s *scopeSource, ke
 	switch {
 	case n.Flow == nil && n.Subflow == nil, n.Flow != nil && n.Flow.Definition == nil:
 		return nil
-	case n.Flow != nil && modeOf(n.Flow.Definition) == flow.ModeDag:
+	case n.Flow != nil && ModeOf(n.Flow.Definition) == flow.ModeDag:
 		return l.dag(n.Flow.Definition, profileOf(n.Flow.Definition), s.depth+1, s.prefix+key+"/")
 	}
 	g := l.graph(subflowSource(n, defaults, s, key))

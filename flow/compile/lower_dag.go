@@ -128,7 +128,7 @@ func (l *dagLowerer) declareNode(s *dagScope, src *dagSource) {
 
 // innerDag is the flow of a branch if it is of dag mode, so that it is laid out in this scope.
 func innerDag(n *define.Node, branch bool) *define.Definition {
-	if f := n.Flow; branch && f != nil && f.Definition != nil && modeOf(f.Definition) == flow.ModeDag {
+	if f := n.Flow; branch && f != nil && f.Definition != nil && ModeOf(f.Definition) == flow.ModeDag {
 		return f.Definition
 	}
 	return nil

@@ -17,7 +17,7 @@ type Definition struct {
 	Edges       []Edge           `json:"edges,omitempty"`       // graph: which node follows which, for which action
 	TimeoutMS   int64            `json:"timeout_ms,omitempty"`  // of the whole task; 0 = none
 	Timeout     Duration         `json:"timeout,omitzero"`      // the same, another way to write it
-	OnError     string           `json:"on_error,omitempty"`    // graph: "fail", a failed node without an `error` edge ends its scope; dag: continue or fail_fast
+	OnError     string           `json:"on_error,omitempty"`    // graph: what a failed node without an `error` edge does: fail, it ends its scope, or follow, it takes the edge of a success; dag: continue or fail_fast
 	Result      string           `json:"result,omitempty"`      // graph: the shared key that is the task's result; "" = all of shared
 	Finally     string           `json:"finally,omitempty"`     // the node that runs when everything else is over, whatever happened
 	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged
@@ -59,7 +59,7 @@ type Node struct {
 
 	TimeoutMS    int64  `json:"timeout_ms,omitempty"`    // of each attempt; of the whole step for a subflow
 	VisibilityMS int64  `json:"visibility_ms,omitempty"` // how long a poller may hold a claim without a heartbeat
-	OnError      string `json:"on_error,omitempty"`      // graph: follow the edge after a failure too, or fail and end the scope
+	OnError      string `json:"on_error,omitempty"`      // graph: on_error of the flow, for this node
 
 	ChoiceCases   []ChoiceCase `json:"choice_cases,omitempty"`   // choice: the first one whose expr is true gives the action
 	DefaultAction string       `json:"default_action,omitempty"` // choice: the action when no case is true
@@ -128,7 +128,7 @@ type Subflow struct {
 // MaxKey is how many bytes the key of a node may have.
 const MaxKey = 256
 
-// Words of on_error. With follow, a failed node takes the edges it takes after success.
+// Words of on_error in graph mode. With follow, a failed node takes the edges it takes after success.
 const (
 	OnErrorFollow = "follow"
 	OnErrorFail   = "fail"

@@ -13,6 +13,7 @@ import (
 
 // ticker is a task that moves all the time, so that its journal tells when it could not.
 const ticker = `
+on_error: follow
 start: wait
 nodes:
   wait: {kind: timer, params: {delay_ms: 50}}

@@ -15,8 +15,8 @@ func RandomDefinition(d Dice) string {
 	flow := randomGraph(d, 0)
 	if Chance(d, 60) {
 		flow = RandomDag(d, 0)
-	} else if Chance(d, 10) {
-		flow["on_error"] = "fail"
+	} else {
+		flow["on_error"] = OneOf(d, "on_error", "follow", "follow", "follow", "follow", "follow", "fail", "")
 	}
 	randomFinally(d, flow)
 	if Chance(d, 10) {
@@ -54,7 +54,7 @@ func randomNode(d Dice, depth int) Object {
 	}
 	n := Object{"kind": kind, "prep": randomPrep(d), "post": randomPost(d, kind)}
 	if Chance(d, 10) {
-		n["on_error"] = "fail"
+		n["on_error"] = OneOf(d, "on_error", "fail", "follow")
 	}
 	switch kind {
 	case flow.KindExecutor:

@@ -67,8 +67,8 @@ func drawPlay(rng *rand.Rand, rich, remote bool) *play {
 	p := &play{signals: map[string]json.RawMessage{}}
 	w := &writer{rng: rng, play: p, rich: rich, remote: remote, undo: rich && rng.IntN(3) == 0}
 	d := w.graph(1 + rng.IntN(6))
-	if rng.IntN(10) == 0 {
-		d["on_error"] = "fail"
+	if rng.IntN(10) != 0 {
+		d["on_error"] = "follow"
 	}
 	if rng.IntN(8) == 0 {
 		d["timeout_ms"] = farMS(rng)
