@@ -31,6 +31,7 @@ var table = []row{
 	{"flow/define", []string{"flow", "flow/expr"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr"}},
 	{"flow/show", []string{"flow", "flow/expr"}}, // it compares values
+	{"flow/pocketflow", []string{"flow", "flow/expr"}},
 	{"persistence", []string{"flow", "flow/define", "flow/compile"}},
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
@@ -65,7 +66,7 @@ var table = []row{
 	{"sdk", nil}, // tests only
 	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
+	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
@@ -82,9 +83,6 @@ var table = []row{
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
-	{"internal/rehearse", []string{"flow", "flow/expr"}},
-	{"internal/cases", []string{"flow", "flow/define", "flow/compile", "flow/expr", "flow/show", "internal/rehearse"}},
-	{"troupetest", []string{"flow", "flow/define", "internal/cases", "internal/rehearse"}},
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
 	{"internal/sim", []string{"engine", "actors", "actors/attached", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
 }
