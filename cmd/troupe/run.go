@@ -39,6 +39,7 @@ type cli struct {
 	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
+	Import     importCmd     `cmd:"" help:"Take over what another engine has stored."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
@@ -81,8 +82,6 @@ func (a *app) fail(err error) int {
 		return exitOK
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.stderr, "troupe: %v\nRun troupe --help, or --help behind a command, for what is possible.\n", err)
-		return exitUsage
-	case errors.Is(err, errMistaken):
 		return exitUsage
 	case !errors.Is(err, errFailed):
 		fmt.Fprintf(a.stderr, "troupe: %s\n", explain(err))

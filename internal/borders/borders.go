@@ -36,6 +36,7 @@ var table = []row{
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
 	{"persistence/sqlite", []string{"persistence", "flow"}},
+	{"persistence/pocketflow", []string{"persistence", "persistence/sqlite", "flow", "flow/define", "flow/pocketflow"}}, // it reads a file of SQLite
 	{"persistence/model", []string{"persistence", "flow"}},
 	{"persistence/faulty", []string{"persistence", "flow"}},
 	{"persistence/internal/listing", []string{"persistence"}},
@@ -66,7 +67,7 @@ var table = []row{
 	{"sdk", nil}, // tests only
 	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "examples/flows", "internal/child"}},
+	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "persistence/pocketflow", "examples/flows", "internal/child"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
@@ -84,6 +85,7 @@ var table = []row{
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
+	{"internal/schedulerdb", nil},
 	{"internal/sim", []string{"engine", "actors", "actors/attached", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
 }
 

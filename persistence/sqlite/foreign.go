@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -39,7 +41,7 @@ func checkOwn(ctx context.Context, path string) error {
 	case binary.BigEndian.Uint32(head[markAt:]) == ourMark:
 		return nil
 	}
-	what := "a log of changes beside it"
+	what, todo := "a log of changes beside it", "name another file for the store; one that does not exist is created"
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		tables, err := tablesIn(ctx, path)
 		if err != nil {
@@ -48,9 +50,19 @@ func checkOwn(ctx context.Context, path string) error {
 		if len(tables) == 0 {
 			return nil
 		}
-		what = "the tables " + strings.Join(tables, ", ")
+		what = "the tables " + strings.Join(tables[:min(len(tables), fewTables)], ", ")
+		if isScheduler(tables) {
+			todo += `. It looks like a PocketFlow scheduler's: "troupe import pocketflow ` + path + `" takes its flows and tasks over`
+		}
 	}
-	return fmt.Errorf("%s is a database of another program (it has %s) and stays as it is: name another file for the store; one that does not exist is created", path, what)
+	return fmt.Errorf("%s is a database of another program (it has %s) and stays as it is: %s", path, what, todo)
+}
+
+const fewTables = 5
+
+// isScheduler says whether a PocketFlow scheduler has made the tables.
+func isScheduler(tables []string) bool {
+	return !slices.ContainsFunc([]string{"flow_versions", "flows", "node_runs", "tasks"}, func(name string) bool { return !slices.Contains(tables, name) })
 }
 
 func readHead(path string) ([]byte, error) {
@@ -69,12 +81,40 @@ func readHead(path string) ([]byte, error) {
 	return head[:n], errors.Join(err, file.Close())
 }
 
-// tablesIn names a few tables. What is opened as immutable gets no files beside it.
+// OpenForeign opens the database of another program to be read: nothing in it or beside it changes. One that is in use, or was not
+// closed, is refused, because part of what it holds is beside it.
+func OpenForeign(path string) (*sql.DB, error) {
+	path, err := realPath(path)
+	if err != nil {
+		return nil, err
+	}
+	head, err := readHead(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !bytes.HasPrefix(head, []byte(magic)):
+		return nil, fmt.Errorf("%s is not there, or is no SQLite database", path)
+	}
+	for _, beside := range []string{"-wal", "-journal"} {
+		if info, err := os.Stat(path + beside); err == nil && info.Size() > 0 {
+			return nil, fmt.Errorf(`%s is in use, or was not closed: there are changes of it in %s%s. End the program that has it; if it has ended, run: sqlite3 %s "PRAGMA wal_checkpoint(TRUNCATE)"`,
+				path, path, beside, path)
+		}
+	}
+	return openUnchanged(path)
+}
+
+// openUnchanged reads a file. What is opened as immutable gets no files beside it.
+func openUnchanged(path string) (*sql.DB, error) {
+	return openFile(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+}
+
+// tablesIn names tables.
 func tablesIn(ctx context.Context, path string) (names []string, err error) {
-	db, err := openFile(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+	db, err := openUnchanged(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return read(ctx, db, "list tables", listing.ScanValue[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name LIMIT 5")
+	return read(ctx, db, "list tables", listing.ScanValue[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name LIMIT 100")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/schedulerdb"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
@@ -45,6 +46,17 @@ func TestAFileOfAnotherProgramIsLeftAsItIs(t *testing.T) {
 			require.NoError(t, db.Close())
 		})
 	}
+}
+
+func TestASchedulersFileIsLeftAsItIsAndItIsToldHowToTakeItOver(t *testing.T) {
+	d := schedulerdb.New(t)
+	d.Flow("order", "{}")
+	path := d.Close()
+	before := filesIn(t, filepath.Dir(path))
+	_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	require.ErrorContains(t, err, "it has the tables edges, flow_versions, flows, node_runs, nodes")
+	require.ErrorContains(t, err, `"troupe import pocketflow `+path+`" takes its flows and tasks over`)
+	require.Equal(t, before, filesIn(t, filepath.Dir(path)), "byte for byte")
 }
 
 func TestAFileThatIsNoDatabaseIsLeftAsItIs(t *testing.T) {

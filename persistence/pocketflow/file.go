@@ -1,0 +1,179 @@
+package pocketflow
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	tell "github.com/troupe-engine/troupe/flow/pocketflow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+// File is the database of a scheduler.
+type File struct {
+	db      *sql.DB
+	columns map[string][]string // by table
+	tasks   map[string][]int64  // rows, by version
+	runs    map[string][]int64  // rows, by task
+}
+
+// needed is what a scheduler's database has, in all its releases.
+var needed = map[string][]string{
+	"flows":         {"id", "name"},
+	"flow_versions": {"id", "flow_id", "version", "definition_json"},
+	"tasks":         {"id", "flow_version_id", "status", "params_json", "shared_json", "current_node_key"},
+	"node_runs":     {"task_id", "node_key", "status"},
+}
+
+// Open opens the file at path, which stays as it is.
+func Open(ctx context.Context, path string) (*File, error) {
+	db, err := sqlite.OpenForeign(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{db: db, columns: map[string][]string{}}
+	if err := f.look(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is no database of a PocketFlow scheduler, or cannot be read: %w", path, err), db.Close())
+	}
+	return f, nil
+}
+
+// Close lets go of the file.
+func (f *File) Close() error { return f.db.Close() }
+
+func (f *File) look(ctx context.Context) (err error) {
+	for table, columns := range needed {
+		if f.columns[table], err = all(ctx, f.db, scanOne[string], "SELECT name FROM pragma_table_info(?)", table); err != nil {
+			return err
+		}
+		for _, column := range columns {
+			if !slices.Contains(f.columns[table], column) {
+				return fmt.Errorf("it has no column %s.%s", table, column)
+			}
+		}
+	}
+	if f.tasks, err = f.index(ctx, "tasks", "flow_version_id"); err != nil {
+		return err
+	}
+	f.runs, err = f.index(ctx, "node_runs", "task_id")
+	return err
+}
+
+// index finds the rows of a table by a column, for which the scheduler has no index.
+func (f *File) index(ctx context.Context, table, column string) (map[string][]int64, error) {
+	type entry struct {
+		row int64
+		of  string
+	}
+	rows, err := all(ctx, f.db, func(r *sql.Rows, e *entry) error { return r.Scan(&e.row, &e.of) },
+		"SELECT rowid, coalesce("+column+", '') FROM "+table+" ORDER BY rowid")
+	found := map[string][]int64{}
+	for _, e := range rows {
+		found[e.of] = append(found[e.of], e.row)
+	}
+	return found, err
+}
+
+// read is a query of columns of a table, those that this release of the scheduler lacks being empty.
+func (f *File) read(table, where string, columns ...string) string {
+	list := make([]string, len(columns))
+	for i, column := range columns {
+		name, number, _ := strings.Cut(column, ":")
+		empty := cmp.Or(number, "''")
+		if list[i] = empty; slices.Contains(f.columns[table], name) {
+			list[i] = "coalesce(" + name + ", " + empty + ")"
+		}
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + table + where
+}
+
+// flows are in the order in which they were made.
+func (f *File) flows(ctx context.Context) ([]persistence.Flow, error) {
+	return all(ctx, f.db, func(r *sql.Rows, v *persistence.Flow) error {
+		err := r.Scan(&v.ID, &v.Name, &v.Description, &v.CreatedAt)
+		v.CreatedAt *= 1000
+		return err
+	}, f.read("flows", " ORDER BY rowid", "id", "name", "description", "created_at:0"))
+}
+
+// versions are in the order in which they were made, without their definitions.
+func (f *File) versions(ctx context.Context) ([]persistence.Version, error) {
+	return all(ctx, f.db, func(r *sql.Rows, v *persistence.Version) error {
+		err := r.Scan(&v.ID, &v.FlowID, &v.Number, &v.Status, &v.CreatedAt)
+		v.CreatedAt *= 1000
+		return err
+	}, f.read("flow_versions", " ORDER BY rowid", "id", "flow_id", "version:0", "status", "created_at:0"))
+}
+
+func (f *File) definition(ctx context.Context, version string) ([]byte, error) {
+	texts, err := all(ctx, f.db, scanOne[string], f.read("flow_versions", " WHERE id = ?", "definition_json"), version)
+	if err != nil || len(texts) == 0 {
+		return nil, err
+	}
+	return []byte(texts[0]), nil
+}
+
+// taskAt reads the task of a row.
+func (f *File) taskAt(ctx context.Context, row int64) (tell.Task, error) {
+	list, err := all(ctx, f.db, func(r *sql.Rows, t *tell.Task) error {
+		return r.Scan(&t.ID, &t.Status, &t.Params, &t.Shared, &t.Node, &t.Action, &t.CreatedAt, &t.UpdatedAt)
+	}, f.read("tasks", " WHERE rowid = ?", "id", "status", "params_json", "shared_json", "current_node_key", "last_action", "created_at:0", "updated_at:0"), row)
+	if err != nil || len(list) == 0 {
+		return tell.Task{}, cmp.Or(err, sql.ErrNoRows)
+	}
+	return list[0], nil
+}
+
+// runsAtOnce is how many runs are read by one query.
+const runsAtOnce = 500
+
+// runsOf reads the runs of a task in the order of their beginning, those of one second in that in which they were stored. Too is true when they are
+// larger than most bytes: then they are not read to their end.
+func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.Run, too bool, err error) {
+	size := 0
+	for rows := range slices.Chunk(f.runs[task], runsAtOnce) {
+		marks, args := strings.TrimSuffix(strings.Repeat("?,", len(rows)), ","), make([]any, len(rows))
+		for i, row := range rows {
+			args[i] = row
+		}
+		more, err := all(ctx, f.db, func(r *sql.Rows, v *tell.Run) error {
+			return r.Scan(&v.Node, &v.Attempt, &v.Status, &v.Sub, &v.Branch, &v.Input, &v.Output, &v.Error, &v.Action, &v.StartedAt, &v.FinishedAt, &v.Worker, &v.URL)
+		}, f.read("node_runs", " WHERE rowid IN ("+marks+") ORDER BY rowid", "node_key", "attempt_no:0", "status", "sub_status", "branch_id", "exec_input_json",
+			"exec_output_json", "error_text", "action", "started_at:0", "finished_at:0", "worker_id", "worker_url"), args...)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range more {
+			size += len(more[i].Input) + len(more[i].Output) + len(more[i].Error)
+		}
+		if runs = append(runs, more...); size > most {
+			return nil, true, nil
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b tell.Run) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+	return runs, false, nil
+}
+
+func scanOne[T any](r *sql.Rows, v *T) error { return r.Scan(v) }
+
+// all reads the rows of a query.
+func all[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (list []T, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var v T
+		if err := scan(rows, &v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}

@@ -1,0 +1,272 @@
+package pocketflow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Options say how a file is taken over. The zero value is useful.
+type Options struct {
+	// Cluster is the name of the cluster that a store of PostgreSQL belongs to, or is to belong to; "" = "troupe".
+	Cluster string
+	// DryRun looks at the file alone, and tells what would be taken into a store that has nothing yet.
+	DryRun bool
+	Limits flow.Limits
+	// Lacks hears of what is not taken; nil = nobody does.
+	Lacks func(Lack)
+}
+
+// Lack is something that is not taken.
+type Lack struct {
+	What string `json:"what"` // flow, version or task, or "task" without its runs
+	ID   string `json:"id"`
+	Why  string `json:"why"`
+}
+
+// Count tells how many of a kind there are.
+type Count struct {
+	Taken   int `json:"taken"`
+	There   int `json:"there"`   // they were taken before
+	Missing int `json:"missing"` // they are not taken
+}
+
+// Report is what came of it.
+type Report struct {
+	Flows, Versions, Tasks, Runs Count
+	Unfinished                   int   // of the tasks taken
+	Oldest                       int64 // when the first of the tasks taken that have ended did so, in milliseconds; 0 = none has
+}
+
+// Import takes a file over into a store that no member serves; a dry run needs none. Report tells what was done until an error.
+func Import(ctx context.Context, f *File, store persistence.Store, o Options) (*Report, error) {
+	i := &importer{file: f, store: store, o: o, report: &Report{}, known: map[string]bool{}}
+	if i.o.Lacks == nil {
+		i.o.Lacks = func(Lack) {}
+	}
+	if o.DryRun {
+		return i.report, i.run(ctx)
+	}
+	if err := i.join(ctx); err != nil {
+		return i.report, err
+	}
+	err := i.run(ctx)
+	return i.report, errors.Join(err, store.Leave(context.WithoutCancel(ctx), i.me))
+}
+
+type importer struct {
+	file   *File
+	store  persistence.Store
+	o      Options
+	report *Report
+	me     string          // the incarnation that writes
+	now    int64           // by the store's clock
+	known  map[string]bool // flows that are there
+	batch  batch
+}
+
+// lease is for how long nobody takes an import for dead. It is renewed with each version and each batch.
+const lease = time.Minute
+
+// join makes sure that nobody else is at work.
+func (i *importer) join(ctx context.Context) error {
+	c, err := i.store.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range c.Members {
+		if m.FencedAt == 0 && !m.Over(c.Now) && !i.store.Locked() {
+			return fmt.Errorf("%w: member %s serves it; stop all members, and start them again when the import is done", persistence.ErrTaken, m.Name)
+		}
+	}
+	name := cmp.Or(i.o.Cluster, "troupe")
+	if i.store.Locked() {
+		name = "" // one member is no cluster
+	}
+	if i.me, err = i.store.Join(ctx, persistence.Joining{Name: "import", Cluster: name, Format: flow.Format, TTL: lease}); err != nil {
+		return err
+	}
+	return i.renew(ctx)
+}
+
+func (i *importer) renew(ctx context.Context) error {
+	if i.o.DryRun {
+		return nil
+	}
+	pulse, err := i.store.Renew(ctx, i.me, lease)
+	i.now = pulse.Now.UnixMilli()
+	return err
+}
+
+func (i *importer) lacks(what, id, why string) { i.o.Lacks(Lack{what, id, why}) }
+
+func (i *importer) run(ctx context.Context) error {
+	flows, err := i.file.flows(ctx)
+	if err != nil {
+		return fmt.Errorf("read flows: %w", err)
+	}
+	for _, f := range flows {
+		if err := i.flow(ctx, f); err != nil {
+			return fmt.Errorf("take the flow %s: %w", f.ID, err)
+		}
+	}
+	versions, err := i.file.versions(ctx)
+	if err != nil {
+		return fmt.Errorf("read versions: %w", err)
+	}
+	for _, v := range versions {
+		if err := i.version(ctx, v); err != nil {
+			return fmt.Errorf("take the version %s: %w", v.ID, err)
+		}
+	}
+	return i.orphans(ctx)
+}
+
+// found says whether the store has something already.
+func found[T any](i *importer, ctx context.Context, id string, read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
+	if i.o.DryRun {
+		return false, nil
+	}
+	_, err := read(i.store, ctx, id)
+	if errors.Is(err, persistence.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// nowhere has no flows: a scheduler's definitions do not name others.
+type nowhere struct{ persistence.Flows }
+
+func (nowhere) FlowBySlug(context.Context, string) (*persistence.Flow, error) {
+	return nil, persistence.ErrNotFound
+}
+
+func (i *importer) flow(ctx context.Context, f persistence.Flow) error {
+	there, err := found(i, ctx, f.ID, persistence.Store.Flow)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		i.report.Flows.There++
+	case !flow.IsText(f.ID) || f.ID == "" || f.Check() != nil:
+		i.report.Flows.Missing++
+		i.lacks("flow", f.ID, fmt.Sprintf("its id or name cannot be kept: %v", f.Check()))
+		return nil
+	default:
+		if !i.o.DryRun {
+			if err := i.store.CreateFlow(ctx, f); err != nil {
+				return err
+			}
+		}
+		i.report.Flows.Taken++
+	}
+	i.known[f.ID] = true
+	return nil
+}
+
+// version takes one with its tasks.
+func (i *importer) version(ctx context.Context, v persistence.Version) error {
+	text, err := i.file.definition(ctx, v.ID)
+	if err != nil {
+		return err
+	}
+	ready, why, err := i.prepare(ctx, v, text)
+	if err != nil {
+		return err
+	}
+	rows := i.file.tasks[v.ID]
+	delete(i.file.tasks, v.ID)
+	if ready == nil {
+		i.report.Versions.Missing++
+		i.lacks("version", v.ID, why)
+		return i.without(ctx, rows, "its version "+v.ID+" is not taken")
+	}
+	v.Definition = ready.Text
+	if err := i.keepVersion(ctx, v); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := i.task(ctx, &v, ready.Plan, row); err != nil {
+			return err
+		}
+	}
+	return i.flush(ctx)
+}
+
+// unsaid is what such a definition means where it says nothing: a node that fails takes the edge that it takes after a success.
+var unsaid = define.Unsaid{OnError: define.OnErrorFollow}
+
+// prepare makes of a definition what our own routes for its clients would.
+func (i *importer) prepare(ctx context.Context, v persistence.Version, text []byte) (ready *persistence.Prepared, why string, err error) {
+	switch {
+	case !i.known[v.FlowID]:
+		return nil, fmt.Sprintf("its flow %q is not there", v.FlowID), nil
+	case !flow.IsText(v.ID) || v.ID == "":
+		return nil, "its id cannot be kept", nil
+	case v.Number < 1 || v.Number > persistence.MaxVersion:
+		return nil, fmt.Sprintf("its number %d is not one of 1 to %d", v.Number, persistence.MaxVersion), nil
+	}
+	if err := flow.CheckName("the status", v.Status); err != nil {
+		return nil, err.Error(), nil
+	}
+	ready, problems, err := persistence.Prepare(ctx, nowhere{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Unsaid: unsaid})
+	if err == nil && ready == nil {
+		why = "its definition cannot be used: " + strings.Join(strings.Fields(strings.ReplaceAll(problems.Error(), "\n", "; ")), " ")
+	}
+	return ready, why, err
+}
+
+func (i *importer) keepVersion(ctx context.Context, v persistence.Version) error {
+	there, err := found(i, ctx, v.ID, persistence.Store.Version)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		i.report.Versions.There++
+		return i.renew(ctx)
+	}
+	i.report.Versions.Taken++
+	if i.o.DryRun {
+		return nil
+	}
+	if err := i.store.CreateVersion(ctx, v); err != nil {
+		return err
+	}
+	return i.renew(ctx)
+}
+
+// without tells of tasks that are not taken.
+func (i *importer) without(ctx context.Context, rows []int64, why string) error {
+	for _, row := range rows {
+		t, err := i.file.taskAt(ctx, row)
+		if err != nil {
+			return err
+		}
+		i.refuse(t.ID, why)
+	}
+	return nil
+}
+
+// refuse leaves a task with its runs where it is.
+func (i *importer) refuse(task, why string) {
+	i.report.Tasks.Missing++
+	i.report.Runs.Missing += len(i.file.runs[task])
+	i.lacks("task", task, why)
+}
+
+// orphans are tasks whose version the scheduler does not have.
+func (i *importer) orphans(ctx context.Context) error {
+	for version, rows := range i.file.tasks {
+		if err := i.without(ctx, rows, fmt.Sprintf("its version %q is not there", version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

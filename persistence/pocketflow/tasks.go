@@ -1,0 +1,151 @@
+package pocketflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	tell "github.com/troupe-engine/troupe/flow/pocketflow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Bounds of what is held in memory and written at once.
+const (
+	mostRuns   = 16 << 20 // bytes of the runs of one task; a task with more is taken without them
+	batchTasks = 100
+	batchBytes = 4 << 20
+	smallEvent = 16 << 10 // from here on a task gets a snapshot, which is quicker to read
+)
+
+// batch is tasks that are written together.
+type batch struct {
+	commits []persistence.Commit
+	said    []*tell.History
+	runs    []int // that each of them has in the file
+	bytes   int
+}
+
+// task takes the task of a row.
+func (i *importer) task(ctx context.Context, v *persistence.Version, plan *flow.Plan, row int64) error {
+	t, err := i.file.taskAt(ctx, row)
+	if err != nil {
+		return fmt.Errorf("read a task: %w", err)
+	}
+	there, err := found(i, ctx, t.ID, persistence.Store.Task)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		i.report.Tasks.There++
+		i.report.Runs.There += len(i.file.runs[t.ID])
+		return nil
+	}
+	if t.ID == "" || !flow.IsText(t.ID) || strings.Contains(t.ID, ".") || flow.CheckName("the id", t.ID) != nil {
+		i.refuse(t.ID, "its id cannot be part of the ids of jobs: it has a dot, or is empty, too long or no text")
+		return nil
+	}
+	runs, too, err := i.file.runsOf(ctx, t.ID, mostRuns)
+	if err != nil {
+		return fmt.Errorf("read runs of the task %s: %w", t.ID, err)
+	}
+	said, err := tell.Tell(v.ID, plan, t, runs)
+	if err != nil {
+		i.refuse(t.ID, err.Error())
+		return nil
+	}
+	if too {
+		said.Untold = len(i.file.runs[t.ID])
+		said.Missing = append(said.Missing, fmt.Sprintf("its %d runs: they have more than %d MiB together", said.Untold, mostRuns>>20))
+	}
+	return i.add(ctx, v, &t, said)
+}
+
+// add puts a task into the batch.
+func (i *importer) add(ctx context.Context, v *persistence.Version, t *tell.Task, said *tell.History) error {
+	row := flow.Row{Format: flow.Format}
+	row.Add(said.Events)
+	s := said.State
+	c := persistence.Commit{Task: t.ID, Seq: 1, Events: row.Bytes(), At: s.UpdatedAt,
+		Create: &persistence.Create{FlowID: v.FlowID, VersionID: v.ID, Params: said.Params, CreatedAt: s.CreatedAt},
+		Columns: &persistence.Columns{Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,
+			Steps: s.Steps, EndedAt: s.EndedAt}}
+	if !s.Status.Ended() { // whoever serves the store finds it, also if that one is there already
+		c.Rest = &persistence.Rest{Resting: true, Due: max(i.now, 1)}
+	}
+	if len(c.Events) > smallEvent {
+		c.Snapshot = flow.EncodeSnapshot(s)
+	}
+	b := &i.batch
+	b.commits, b.said, b.runs = append(b.commits, c), append(b.said, said), append(b.runs, len(i.file.runs[t.ID]))
+	if b.bytes += len(c.Events) + len(c.Snapshot); len(b.commits) == batchTasks || b.bytes > batchBytes {
+		return i.flush(ctx)
+	}
+	return nil
+}
+
+// flush writes the batch.
+func (i *importer) flush(ctx context.Context) error {
+	b := i.batch
+	i.batch = batch{}
+	if len(b.commits) == 0 {
+		return nil
+	}
+	answers := make([]error, len(b.commits))
+	if !i.o.DryRun {
+		var err error
+		if answers, err = i.commit(ctx, b.commits); err != nil {
+			return fmt.Errorf("write tasks: %w", err)
+		}
+	}
+	for k, answer := range answers {
+		i.answered(&b.commits[k], b.said[k], b.runs[k], answer)
+	}
+	return i.renew(ctx)
+}
+
+// commit writes what can be written: what the store refuses is found by sending one task after the other.
+func (i *importer) commit(ctx context.Context, commits []persistence.Commit) ([]error, error) {
+	answers, err := i.store.Commit(ctx, i.me, commits)
+	switch {
+	case !errors.Is(err, persistence.ErrRefused):
+		return answers, err
+	case len(commits) == 1:
+		return []error{err}, nil
+	}
+	answers = nil
+	for k := range commits {
+		one, err := i.commit(ctx, commits[k:k+1])
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, one...)
+	}
+	return answers, nil
+}
+
+// answered counts a task.
+func (i *importer) answered(c *persistence.Commit, said *tell.History, runs int, answer error) {
+	r := i.report
+	switch {
+	case errors.Is(answer, persistence.ErrExists):
+		r.Tasks.There++
+		r.Runs.There += runs
+		return
+	case answer != nil:
+		i.refuse(c.Task, answer.Error())
+		return
+	}
+	r.Tasks.Taken++
+	for _, why := range said.Missing {
+		i.lacks("task", c.Task, "taken without "+why)
+	}
+	r.Runs.Taken += runs - said.Untold
+	r.Runs.Missing += said.Untold
+	if c.Rest != nil {
+		r.Unfinished++
+	} else if r.Oldest == 0 || c.Columns.EndedAt < r.Oldest {
+		r.Oldest = c.Columns.EndedAt
+	}
+}
