@@ -81,10 +81,11 @@ var readers = map[string]func(s *flow.State){
 	"Scope.Entered":    func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Entered("a") }) },
 	"Scope.Has":        func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Has("a") }) },
 
-	"Step.Address":  func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Address() }) },
-	"Step.Scope":    func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Scope() }) },
-	"Step.Left":     func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Left() }) },
-	"Step.UnitName": func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.UnitName(0) }) },
+	"Step.Address":    func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Address() }) },
+	"Step.Scope":      func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Scope() }) },
+	"Step.Left":       func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Left() }) },
+	"Step.AwaitedKey": func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.AwaitedKey() }) },
+	"Step.UnitName":   func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.UnitName(0) }) },
 
 	"Waiting":        func(s *flow.State) { flow.Waiting(s) },
 	"Idle":           func(s *flow.State) { flow.Idle(s) },

@@ -58,10 +58,10 @@ func (st *Step) waits() []Wait {
 		w.For, w.Text = "timer", "a time has yet to come"
 		return []Wait{w}
 	case KindWaitEvent:
-		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", st.awaitedKey())
+		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", st.AwaitedKey())
 		return []Wait{w}
 	case KindApproval:
-		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", st.awaitedKey())
+		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", st.AwaitedKey())
 		return []Wait{w}
 	}
 	if st.StartAt > 0 && st.Next == 0 {
@@ -77,8 +77,8 @@ func (st *Step) waits() []Wait {
 	return waits
 }
 
-// awaitedKey is the key to signal for what a step waits for.
-func (st *Step) awaitedKey() string {
+// AwaitedKey is the key to signal for what a step waits for.
+func (st *Step) AwaitedKey() string {
 	return strings.TrimPrefix(textField(st.Params, st.awaitedParam()), "$shared.")
 }
 
@@ -92,7 +92,7 @@ func (st *Step) awaitedParam() string {
 
 // awaits says whether a step waits for a key of shared, or for something within it.
 func (st *Step) awaits(key string) bool {
-	rest, ok := strings.CutPrefix(st.awaitedKey(), key)
+	rest, ok := strings.CutPrefix(st.AwaitedKey(), key)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
