@@ -20,6 +20,7 @@ import (
 type flowCmd struct {
 	Apply    flowApplyCmd    `cmd:"" help:"Publish definitions."`
 	Validate flowValidateCmd `cmd:"" help:"Tell what is wrong with definitions."`
+	Test     flowTestCmd     `cmd:"" help:"Play the cases of flows, in virtual time and without a server."`
 	List     flowListCmd     `cmd:"" help:"List the flows."`
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`

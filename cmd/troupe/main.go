@@ -2,8 +2,8 @@
 // publish flows and to start and follow tasks.
 //
 // Promises: flow and task commands know nothing but a server's /v1, so they work against any member,
-// here or elsewhere; the exit code is 0 when what was asked for is done, 1 when it failed (also when the
-// task that was waited for failed) and 2 when the command line was wrong; results go to stdout, all else
+// here or elsewhere, but for flow test, which needs none; the exit code is 0 when what was asked for is done, 1 when it failed (also when the
+// task that was waited for failed) and 2 when the command line was wrong, or a file that flow test was given; results go to stdout, all else
 // to stderr.
 package main
 

@@ -83,6 +83,8 @@ func (a *app) fail(err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.stderr, "troupe: %v\nRun troupe --help, or --help behind a command, for what is possible.\n", err)
 		return exitUsage
+	case errors.Is(err, errMistaken):
+		return exitUsage
 	case !errors.Is(err, errFailed):
 		fmt.Fprintf(a.stderr, "troupe: %s\n", explain(err))
 	}

@@ -67,7 +67,7 @@ var table = []row{
 	{"sdk", nil}, // tests only
 	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "persistence/pocketflow", "examples/flows", "internal/child"}},
+	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
@@ -84,6 +84,9 @@ var table = []row{
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
+	{"internal/rehearse", []string{"flow", "flow/expr"}},
+	{"internal/cases", []string{"flow", "flow/define", "flow/compile", "flow/expr", "flow/show", "internal/rehearse"}},
+	{"troupetest", []string{"flow", "flow/define", "internal/cases", "internal/rehearse"}},
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
 	{"internal/schedulerdb", nil},
 	{"internal/sim", []string{"engine", "actors", "actors/attached", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},

@@ -1,0 +1,253 @@
+package cases_test
+
+import (
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/cases"
+)
+
+const orderFlow = `
+start: reserve
+on_error: fail
+nodes:
+  reserve: {service: stock, prep: {input_key: $params.order}, post: {output_key: reservation}, compensate: release}
+  approve: {kind: approval, params: {approval_key: $shared.decision}, timeout_ms: 604800000}
+  charge: {service: charge, max_retries: 2, wait_ms: 3600000, prep: {input_map: {amount: $params.amount}}, post: {output_key: payment}}
+  ship: {service: ship}
+  refuse: {service: refuse}
+  release: {service: release, prep: {input_key: $input.output}}
+edges:
+- {from: reserve, action: default, to: approve}
+- {from: approve, action: approved, to: charge}
+- {from: approve, action: rejected, to: refuse}
+- {from: charge, action: default, to: ship}
+`
+
+// in writes files into a folder of their own.
+func in(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	return dir
+}
+
+// played are the results of the cases of the order flow.
+func played(t *testing.T, flow, text string, seeds int) []*cases.Result {
+	t.Helper()
+	dir := in(t, map[string]string{"order.yaml": flow, "order.test.yaml": text})
+	f, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")
+	require.NoError(t, err)
+	s := cases.Suite{Files: []*cases.File{f}, Seeds: seeds}
+	results, _ := s.Play()
+	return results
+}
+
+const happy = `
+name: shipped
+params: {order: 7, amount: 12}
+mocks:
+  reserve: {output: {id: r1}}
+  charge: [{error: declined, times: 2, after: 1s}, {expr: "{'paid': input.amount}"}]
+  ship: {echo: true}
+at: {2d: {approve: approve}}
+`
+
+func TestAllThatIsExpectedIsCompared(t *testing.T) {
+	for _, r := range played(t, orderFlow, happy+`
+expect:
+  state: completed
+  error: ""
+  result_has: {payment: {paid: 12}}
+  shared: {reservation: {id: r1}}
+  steps: [reserve, approve, charge, ship]
+  nodes: {charge: completed, refuse: created}
+  calls:
+    charge: {times: 3, input: {amount: 12}}
+    stock: [{input: 7}]
+    ship: 1
+    release: {max: 0}
+  took: 50h2s
+  waits: []
+never: [{call: ship, before: charge}, {call: refuse}, {call: charge, more_than: 3}, {done: charge, without: release}]
+always: ["called.charge == 3 && ok.charge == 1 && failed.charge == 2", "calls.filter(c, c.node == 'charge').all(c, c.input.amount == params.amount)", "took > 48*3600*1000"]
+`, 0) {
+		require.True(t, r.Passed(), r.Text(""))
+	}
+}
+
+func TestWhatDiffersIsToldWithItsPlace(t *testing.T) {
+	for name, tt := range map[string]struct{ expects, want string }{
+		"state":          {"expect: {state: failed}", "11:17: state: expected failed, but the task is completed"},
+		"error":          {"expect: {state: completed, error: declined}", `11:35: error: expected one with "declined", but it is ""`},
+		"result":         {"expect: {result: {reservation: {id: r2}, payment: {paid: 12}}}", `result.reservation.id: expected "r2", got "r1"`},
+		"more":           {"expect: {result: {reservation: {id: r1}}}", `result.payment: not expected, got {"paid":12}`},
+		"part":           {"expect: {result_has: {nothing: 1}}", "result.nothing: expected 1, but it is not there"},
+		"shared":         {"expect: {shared: {payment: {paid: 13}}}", "shared.payment.paid: expected 13, got 12"},
+		"steps":          {"expect: {steps: [reserve, charge, ship]}", "steps: expected reserve, charge, ship"},
+		"calls":          {"expect: {calls: {ship: 2}}", "11:24: calls of ship: expected 2, got 1"},
+		"input":          {"expect: {calls: {charge: {input: {amount: 13}}}}", "the input of charge.amount: expected 13, got 12"},
+		"took":           {"expect: {took: 2d}", "took: expected 2d, but it was 2d2h2s"},
+		"node":           {"expect: {nodes: {refuse: completed}}", "node refuse: expected completed, but it is created"},
+		"waits":          {"expect: {waits: [approve]}", "waits: expected approve, but it is nothing"},
+		"never":          {"never: {call: ship, after: charge}", "never: ship was called after charge had begun, at 2d2h2s"},
+		"never more":     {"never: {call: charge, more_than: 2}", "never: charge was called more than 2 times"},
+		"always":         {"always: called.ship == 2", "always: called.ship == 2 does not hold"},
+		"a late act":     {"at: {9d: {signal: {decision: true}}, 2d: {approve: approve}}\nexpect: {state: completed}", "at 9d: signal decision = true was not done: the task had ended by then, after 2d2h2s"},
+		"nobody answers": {"mocks: {ship: {when: input == 1, output: 1}, reserve: {output: {id: r1}}, charge: {output: 1}}\nexpect: {state: completed}", "the mock has no answer for ship, which is its call 1, with null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := happy
+			if strings.HasPrefix(tt.expects, "at:") {
+				text = text[:strings.Index(text, "at: ")]
+			}
+			if strings.HasPrefix(tt.expects, "mocks:") {
+				text = text[:strings.Index(text, "mocks:")] + "at: {2d: {approve: approve}}\n"
+			}
+			r := played(t, orderFlow, text+tt.expects, 0)[0]
+			require.False(t, r.Passed())
+			require.Contains(t, r.Text(""), strings.TrimPrefix(tt.want, "11:"))
+			require.Contains(t, r.Text(""), "the task starts with {\"order\":7,\"amount\":12}")
+		})
+	}
+}
+
+func TestEveryMistakeInAFileIsToldWithItsPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: a\nexpect: {stat: completed}":                                 "2:10: unknown field of expect: stat: did you mean state?",
+		"name: a\nexpect: {state: complete}":                                 "2:17: unknown state: complete: did you mean completed?",
+		"name: a\nmocks: {chrage: {output: 1}}\nexpect: {state: failed}":     "2:9: unknown node, service or function: chrage: did you mean charge?",
+		"name: a\nmocks: {charge: {}}\nexpect: {state: failed}":              "2:17: the answer says nothing: give it an output, or an error",
+		"name: a\nmocks: {charge: 7}\nexpect: {state: failed}":               "2:17: an answer has to be a mapping (key: value), but is a single value",
+		"name: a\nmocks: {charge: {output: 1, error: x}}\nexpect: {took: 1":  "invalid YAML",
+		"name: a\nat: {2x: cancel}\nexpect: {state: failed}":                 `2:6: at: "2x" is no duration: write such as 500ms`,
+		"name: a\nat: {2d: cancle}\nexpect: {state: failed}":                 "2:10: unknown act: cancle: did you mean cancel?",
+		"name: a\nexpect: {steps: [reserve, shipp]}":                         "2:27: unknown node: shipp: did you mean ship?",
+		"name: a\nexpect: {calls: {charge: -1}}":                             "2:26: the number of calls has to be a whole number, at least 0",
+		"name: a\nalways: called.ship =":                                     "2:9: always: column 13",
+		"name: a\nnever: {call: ship, before: a, after: charge}":             "2:29: unknown node, service or function: a",
+		"name: a\nnever: {done: ship}":                                       "2:8: done needs without",
+		"name: a":                                                            "1:1: the case a expects nothing",
+		"expect: {state: failed}":                                            "1:1: the case has no name",
+		"name: a\nname: b\nexpect: {state: failed}":                          "2:1: the key name is there twice, first in line 1",
+		"name: a\nexpect: {state: failed}\n---\nname: a\nexpect: {took: 1s}": `4:7: there are two cases named "a", the first in line 1`,
+		"name: a\nfaults: [orders]\nexpect: {state: failed}":                 "2:10: unknown kind of fault: orders: did you mean order?",
+		"":    "1:1: the file has no cases",
+		"- a": "1:1: a case has to be a mapping (key: value), but is a list",
+	} {
+		t.Run(text, func(t *testing.T) {
+			dir := in(t, map[string]string{"order.yaml": orderFlow, "order.test.yaml": text})
+			_, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")
+			require.ErrorAs(t, err, new(cases.Mistakes))
+			require.ErrorContains(t, err, want)
+		})
+	}
+}
+
+func TestCasesFindTheirFlow(t *testing.T) {
+	dir := in(t, map[string]string{"order.yaml": orderFlow, "a.test.yaml": "flow: order.yaml\nname: a\nexpect: {state: failed}",
+		"b.test.yaml": "name: a\nexpect: {state: failed}", "bad.yaml": "start: x", "bad.test.yaml": "name: a\nexpect: {state: failed}"})
+	f, err := cases.Open(filepath.Join(dir, "a.test.yaml"), "")
+	require.NoError(t, err)
+	require.Len(t, f.Cases, 1)
+	_, err = cases.Open(filepath.Join(dir, "b.test.yaml"), "")
+	require.ErrorContains(t, err, "there is no flow "+filepath.Join(dir, "b.yaml")+" beside it: name it in the file with flow: PATH")
+	_, err = cases.Open(filepath.Join(dir, "bad.test.yaml"), "")
+	require.ErrorContains(t, err, "bad.yaml:1:")
+	beside, err := cases.Beside(filepath.Join(dir, "order.yaml"))
+	require.ErrorContains(t, err, "has no cases beside it", beside)
+	all, err := cases.In(dir)
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+}
+
+// example is a file of the example, with something changed.
+func example(t *testing.T, old, new string) (dir string) {
+	t.Helper()
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join("../../examples/ordertest", name))
+		require.NoError(t, err)
+		return string(b)
+	}
+	flow := read("order.yaml")
+	require.Contains(t, flow, old)
+	return in(t, map[string]string{"order.yaml": strings.Replace(flow, old, new, 1), "order.test.yaml": read("order.test.yaml")})
+}
+
+func TestTheExamplesCasesFindWhatIsPlantedInItsFlow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		old, new, found string
+		seeds           bool // the undisturbed cases do not find it
+	}{
+		"nothing": {"", "", "", true},
+		"a compensation that is missing, because it stands at the wrong node": {"    compensate: refund\n  ship:\n", "  ship:\n    compensate: refund\n", "never: charge was done, the task is failed, and refund was not called", true},
+		"a race": {"depends_on: [reserve, approve]\n    when: {if: {approve: true}}", "depends_on: [approve]\n    when: {if: {approve: true}}", "never: ship was called before reserve had completed", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := cases.Open(filepath.Join(example(t, tt.old, tt.new), "order.test.yaml"), "")
+			require.NoError(t, err)
+			if tt.seeds {
+				f.Cases = f.Cases[:1] // the one in which everything goes well
+			}
+			s := cases.Suite{Files: []*cases.File{f}, Seeds: 1000}
+			results, _ := s.Play()
+			if tt.found == "" {
+				require.True(t, results[0].Passed(), "%v", results[0].Failures)
+				require.Equal(t, 1001, results[0].Runs)
+				return
+			}
+			require.False(t, results[0].Passed())
+			require.NotZero(t, results[0].Seed, results[0].Text(""))
+			require.Contains(t, results[0].Text(""), tt.found)
+			require.Len(t, results[0].Story.Struck, 1, "it is shrunk to the one fault that it takes")
+			again := cases.Suite{Files: []*cases.File{f}, Schedule: results[0].Story.Schedule()}
+			repeated, _ := again.Play()
+			require.Equal(t, results[0].Failures[0].ID, repeated[0].Failures[0].ID)
+			written, problems := cases.ReadSchedule([]byte(cases.Written(results[0].Story.Schedule())))
+			require.Empty(t, problems)
+			require.Equal(t, results[0].Story.Schedule(), written)
+		})
+	}
+}
+
+func TestAllCasesOfTheExamplePassUnderManySeeds(t *testing.T) {
+	f, err := cases.Open("../../examples/ordertest/order.test.yaml", "")
+	require.NoError(t, err)
+	s := cases.Suite{Files: []*cases.File{f}, Seeds: 300}
+	results, covered := s.Play()
+	for _, r := range results {
+		require.True(t, r.Passed(), "%s: %s", r.Case.Name, r.Text(""))
+	}
+	require.InDelta(t, 100, covered[0].Percent(), 0)
+}
+
+func TestResultsAreWrittenForBuildServers(t *testing.T) {
+	results := played(t, orderFlow, happy+"expect: {state: failed}\n---"+strings.Replace(happy, "shipped", "shipped, too", 1)+"expect: {state: completed}", 0)
+	var b strings.Builder
+	require.NoError(t, cases.JUnit(&b, results))
+	var read struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	require.NoError(t, xml.Unmarshal([]byte(b.String()), &read))
+	require.Equal(t, 2, read.Tests)
+	require.Equal(t, 1, read.Failures)
+	require.Equal(t, "state: expected failed, but the task is completed", read.Suites[0].Cases[0].Failure.Message)
+	require.Nil(t, read.Suites[0].Cases[1].Failure)
+	require.False(t, results[0].Record().Passed)
+}

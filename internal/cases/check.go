@@ -1,0 +1,300 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Failure is an expectation that does not hold.
+type Failure struct {
+	ID   string // the same for the same expectation, whatever came instead
+	At   Place
+	Text string
+	More []string // how it differs
+}
+
+// checker compares a story with what a case expects.
+type checker struct {
+	*rehearse.Story
+	of       *Case
+	failures []Failure
+}
+
+func (k *checker) fail(id string, at Place, format string, args ...any) {
+	k.failures = append(k.failures, Failure{ID: fmt.Sprintf("%s@%d:%d", id, at.Line, at.Column), At: at, Text: fmt.Sprintf(format, args...)})
+}
+
+// differ tells how a value differs from another one, path by path.
+func (k *checker) differ(id string, at Place, what string, want, got json.RawMessage, part bool) {
+	list := differences(what, want, got, part)
+	if len(list) == 0 {
+		return
+	}
+	k.fail(id, at, "%s is not as expected", what)
+	k.failures[len(k.failures)-1].More = list
+}
+
+// Check is what does not hold in a story. In one in which something has gone wrong that belongs to none but an undisturbed one is left out.
+func (c *Case) Check(s *rehearse.Story, disturbed bool) []Failure {
+	k := &checker{Story: s, of: c}
+	if s.Err != nil {
+		k.fail("story", c.At, "%v", s.Err)
+		return k.failures
+	}
+	if !disturbed {
+		k.acts()
+	}
+	for _, e := range c.Expect {
+		if !disturbed || !e.Undisturbed {
+			k.expectation(e)
+		}
+	}
+	for _, v := range c.Never {
+		k.never(v)
+	}
+	for _, a := range c.Always {
+		k.always(a)
+	}
+	return k.failures
+}
+
+// acts have to have had an effect: what comes too late, or for nobody, is a mistake in the case.
+func (k *checker) acts() {
+	for i := range k.Done {
+		if d := &k.Done[i]; d.Err != nil {
+			k.fail("act "+d.ID, k.of.actsFrom[d.ID], "%s was in vain: %v", d.ID, d.Err)
+		}
+	}
+	if k.Left {
+		return
+	}
+	for _, a := range k.Undone {
+		why := "that never waited"
+		if a.Waiting == "" {
+			why = "the task had ended by then, after " + rehearse.Span(k.Took)
+		}
+		k.fail("act "+a.ID, k.of.actsFrom[a.ID], "%s was not done: %s", a.ID, why)
+	}
+}
+
+func (k *checker) expectation(e *Expectation) {
+	s := k.State
+	if got := State(k.Story); e.State != nil && got != e.State.Value {
+		k.fail("state", e.State.At, "state: expected %s, but the task is %s%s", e.State.Value, got, k.because())
+	}
+	if e.Error != nil {
+		k.errorText(e.Error)
+	}
+	if e.Result != nil {
+		k.differ("result", e.Result.At, "result", e.Result.Value, s.Result(), false)
+	}
+	if e.ResultHas != nil {
+		k.differ("result_has", e.ResultHas.At, "result", e.ResultHas.Value, s.Result(), true)
+	}
+	for _, key := range keysOf(e.Shared) {
+		want := e.Shared[key]
+		k.differ("shared", want.At, "shared."+key, want.Value, orNull(s.Root.Shared[key]), false)
+	}
+	if e.Steps != nil {
+		k.steps(e.Steps)
+	}
+	for _, node := range keysOf(e.Nodes) {
+		want := e.Nodes[node]
+		if got := k.node(node); got != want.Value {
+			k.fail("nodes", want.At, "node %s: expected %s, but it is %s", node, want.Value, got)
+		}
+	}
+	for _, name := range keysOf(e.Calls) {
+		k.calls(name, e.Calls[name])
+	}
+	if e.Took != nil {
+		k.took(e.Took)
+	}
+	if e.Waits != nil {
+		k.waits(e.Waits)
+	}
+}
+
+// State is that of a story's task, in the words of cases.
+func State(s *rehearse.Story) string {
+	if s.State.Paused() {
+		return paused
+	}
+	return string(s.State.Status)
+}
+
+// because is why a task is in its state.
+func (k *checker) because() string {
+	if k.State.Error != "" {
+		return ": " + k.State.Error
+	}
+	var waits []string
+	for _, w := range flow.Waiting(k.State) {
+		waits = append(waits, strings.TrimPrefix(w.Step()+": ", ": ")+w.Text)
+	}
+	if len(waits) == 0 {
+		return ""
+	}
+	return ", and waits: " + strings.Join(waits, "; ")
+}
+
+func (k *checker) errorText(want *Said[string]) {
+	got := k.State.Error
+	switch {
+	case want.Value == "" && got != "":
+		k.fail("error", want.At, "error: expected none, but it is %q", got)
+	case !strings.Contains(got, want.Value):
+		k.fail("error", want.At, "error: expected one with %q, but it is %q", want.Value, got)
+	}
+}
+
+// steps compares the nodes that were entered with those that should have been.
+func (k *checker) steps(want *Said[[][]string]) {
+	got := Entered(k.Story)
+	rest := got
+	for _, group := range want.Value {
+		n := min(len(group), len(rest))
+		if !sameSet(group, rest[:n]) {
+			k.fail("steps", want.At, "steps: expected %s", inOrder(want.Value))
+			k.failures[len(k.failures)-1].More = []string{"got: " + strings.Join(got, ", "), "they differ from step " + fmt.Sprint(len(got)-len(rest)+1) + " on"}
+			return
+		}
+		rest = rest[n:]
+	}
+	if len(rest) > 0 {
+		k.fail("steps", want.At, "steps: expected %s, but there are more: %s", inOrder(want.Value), strings.Join(rest, ", "))
+	}
+}
+
+// Entered are the nodes that were entered, as often and in the order in which they were, without those that the compiler made for others.
+func Entered(s *rehearse.Story) (all []string) {
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Type == flow.StepEntered && !rehearse.Ghost(s.State.Plan, e) {
+			all = append(all, e.Address().Step())
+		}
+	}
+	return all
+}
+
+func sameSet(a, b []string) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+func inOrder(groups [][]string) string {
+	var all []string
+	for _, g := range groups {
+		if len(g) == 1 {
+			all = append(all, g[0])
+			continue
+		}
+		all = append(all, "["+strings.Join(g, ", ")+"]")
+	}
+	return strings.Join(all, ", ")
+}
+
+// node is the state of a node at the end: that of its last visit.
+func (k *checker) node(path string) string {
+	status := string(flow.StepCreated)
+	for i := range k.Events {
+		e := &k.Events[i]
+		if e.Address().Step() != path {
+			continue
+		}
+		switch e.Type {
+		case flow.StepEntered:
+			status = string(flow.StepStarted)
+		case flow.StepEnded:
+			status = e.Status
+		}
+	}
+	return status
+}
+
+// callsOf are those of a name.
+func (k *checker) callsOf(name string) (all []*rehearse.Call) {
+	for _, c := range k.Calls {
+		if Matches(c, name) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (k *checker) calls(name string, want *Calls) {
+	got := k.callsOf(name)
+	switch {
+	case len(got) < want.Min || want.Max >= 0 && len(got) > want.Max:
+		k.fail("calls", want.At, "calls of %s: expected %s, got %d", name, want.number(), len(got))
+		for _, c := range got {
+			last := &k.failures[len(k.failures)-1]
+			last.More = append(last.More, fmt.Sprintf("at %s with %s", rehearse.Span(c.Began), rehearse.Value(c.Input)))
+		}
+		return
+	case want.Each != nil:
+		for _, c := range got {
+			k.input(c, want.Each)
+		}
+	}
+	for i := range want.List {
+		k.input(got[i], &want.List[i])
+	}
+}
+
+func (k *checker) input(c *rehearse.Call, want *Input) {
+	what := "the input of " + c.Name
+	if want.Whole != nil {
+		k.differ("input", want.At, what, want.Whole, orNull(c.Input), false)
+	}
+	if want.Has != nil {
+		k.differ("input_has", want.At, what, want.Has, orNull(c.Input), true)
+	}
+}
+
+func (c *Calls) number() string {
+	switch {
+	case c.Max < 0:
+		return fmt.Sprintf("at least %d", c.Min)
+	case c.Min == c.Max:
+		return fmt.Sprint(c.Min)
+	case c.Min == 0:
+		return fmt.Sprintf("at most %d", c.Max)
+	}
+	return fmt.Sprintf("%d to %d", c.Min, c.Max)
+}
+
+func (k *checker) took(want *Said[Range]) {
+	switch got, r := k.Took, want.Value; {
+	case r.Min == r.Max && got != r.Min:
+		k.fail("took", want.At, "took: expected %s, but it was %s", rehearse.Span(r.Min), rehearse.Span(got))
+	case got < r.Min:
+		k.fail("took", want.At, "took: expected at least %s, but it was %s", rehearse.Span(r.Min), rehearse.Span(got))
+	case r.Max >= 0 && got > r.Max:
+		k.fail("took", want.At, "took: expected at most %s, but it was %s", rehearse.Span(r.Max), rehearse.Span(got))
+	}
+}
+
+// waits compares what the task waits for at the end.
+func (k *checker) waits(want *Said[[]string]) {
+	var got []string
+	for _, w := range flow.Waiting(k.State) {
+		got = append(got, w.Step())
+	}
+	if !sameSet(want.Value, got) {
+		k.fail("waits", want.At, "waits: expected %s, but it is %s", orNothing(want.Value), orNothing(got))
+	}
+}
+
+func orNothing(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}

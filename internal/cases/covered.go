@@ -1,0 +1,81 @@
+package cases
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/show"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Summary is how much of a flow cases have been at, in a line.
+func Summary(c *rehearse.Coverage) string {
+	nodes, nodesHit, edges, edgesHit := c.Totals()
+	return fmt.Sprintf("%d of %d nodes, %d of %d edges (%.0f %%)", nodesHit, nodes, edgesHit, edges, c.Percent())
+}
+
+// Marks shows a flow with how often each node was entered and each edge was taken; ✗ is what nothing has been at.
+func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
+	fmt.Fprintf(w, "%s: %s\n", f.Flow, Summary(c))
+	view := show.Plan(f.Plan, f.Flow)
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	m := marker{t, c}
+	m.scope(f.Plan.Root, view.Root.Nodes, "", 1)
+	if f.Plan.Closing != nil {
+		fmt.Fprintln(t, "when it is over:")
+		m.scope(f.Plan.Closing, view.Closing, closing, 1)
+	}
+	_ = t.Flush() // into a strings.Builder
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closing is where coverage has the nodes that run when a task is over.
+const closing = "~"
+
+type marker struct {
+	io.Writer
+	*rehearse.Coverage
+}
+
+func (m *marker) scope(g *flow.PlanScope, nodes []*show.Node, path string, depth int) {
+	for _, n := range nodes {
+		if n.Ghost() || g.Nodes[n.Key] == nil {
+			continue
+		}
+		times := m.Node(path, n.Key)
+		fmt.Fprintf(m, "%s%s %s\t%s\t%d×\t%s\n", strings.Repeat("  ", depth), mark(times), n.Key, n.Kind, times, strings.Join(m.edges(path, n), "; "))
+		if n.Inside != nil && g.Nodes[n.Key].Sub != nil {
+			m.scope(g.Nodes[n.Key].Sub, n.Inside.Nodes, strings.TrimPrefix(path+"/"+n.Key, "/"), depth+1)
+		}
+	}
+}
+
+func (m *marker) edges(path string, n *show.Node) (all []string) {
+	for _, e := range n.Edges {
+		times, _ := m.Edge(path, n.Key, e.Action)
+		all = append(all, fmt.Sprintf("%s %s → %s %d×", mark(times), e.Action, cmp.Or(e.To, "end"), times))
+	}
+	for _, what := range []string{rehearse.Runs, rehearse.Skips} {
+		if times, there := m.Edge(path, n.Key, what); there {
+			all = append(all, fmt.Sprintf("%s %s %d×", mark(times), what, times))
+		}
+	}
+	return all
+}
+
+func mark(times int) string {
+	if times > 0 {
+		return "✓"
+	}
+	return "✗"
+}

@@ -1,0 +1,61 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// differences tell how a value differs from what is wanted, by path. Of a part, what is not named does not matter.
+func differences(path string, want, got json.RawMessage, part bool) []string {
+	switch {
+	case expr.Equal(want, got), part && expr.KindOf(want) != expr.KindObject && expr.Contains(got, want):
+		return nil
+	case expr.KindOf(want) == expr.KindObject && expr.KindOf(got) == expr.KindObject:
+		return ofObjects(path, want, got, part)
+	case !part && expr.KindOf(want) == expr.KindArray && expr.KindOf(got) == expr.KindArray:
+		return ofArrays(path, want, got)
+	}
+	return []string{fmt.Sprintf("%s: expected %s, got %s", path, rehearse.Value(want), rehearse.Value(got))}
+}
+
+func ofObjects(path string, want, got json.RawMessage, part bool) (list []string) {
+	members, _ := expr.Members(want)
+	for _, m := range members {
+		v, there := expr.Field(got, m.Key)
+		if !there {
+			list = append(list, fmt.Sprintf("%s.%s: expected %s, but it is not there", path, m.Key, rehearse.Value(m.Value)))
+			continue
+		}
+		list = append(list, differences(path+"."+m.Key, m.Value, v, part)...)
+	}
+	if part {
+		return list
+	}
+	members, _ = expr.Members(got)
+	for _, m := range members {
+		if _, wanted := expr.Field(want, m.Key); !wanted {
+			list = append(list, fmt.Sprintf("%s.%s: not expected, got %s", path, m.Key, rehearse.Value(m.Value)))
+		}
+	}
+	return list
+}
+
+func ofArrays(path string, want, got json.RawMessage) (list []string) {
+	a, _ := expr.Elements(want)
+	b, _ := expr.Elements(got)
+	for i := range max(len(a), len(b)) {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case i >= len(a):
+			list = append(list, fmt.Sprintf("%s: not expected, got %s", at, rehearse.Value(b[i])))
+		case i >= len(b):
+			list = append(list, fmt.Sprintf("%s: expected %s, but it is not there", at, rehearse.Value(a[i])))
+		default:
+			list = append(list, differences(at, a[i], b[i], false)...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,233 @@
+package cases
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Expectation is what has to come of a case. What is nil is not looked at.
+type Expectation struct {
+	Undisturbed bool // it holds only when nothing goes wrong
+	State       *Said[string]
+	Result      *Said[json.RawMessage]
+	ResultHas   *Said[json.RawMessage]
+	Shared      map[string]Said[json.RawMessage]
+	Error       *Said[string]
+	Steps       *Said[[][]string] // those of an inner list in any order
+	Nodes       map[string]Said[string]
+	Calls       map[string]*Calls
+	Took        *Said[Range]
+	Waits       *Said[[]string]
+}
+
+// Said is a value and where it was written.
+type Said[T any] struct {
+	Value T
+	At    Place
+}
+
+func said[T any](v T, n *yaml.Node) *Said[T] { return &Said[T]{v, placeOf(n)} }
+
+// Calls are those of a node, service or function.
+type Calls struct {
+	At       Place
+	Min, Max int     // Max -1 = any number
+	Each     *Input  // what all of them get
+	List     []Input // what each of them gets, in order
+}
+
+// Input is what a call gets.
+type Input struct {
+	At    Place
+	Whole json.RawMessage // nil = anything
+	Has   json.RawMessage
+}
+
+// Range is from one duration to another.
+type Range struct{ Min, Max time.Duration }
+
+func (r *caseReader) undisturbed(n *yaml.Node) *Expectation {
+	e := r.expectation(n, "undisturbed")
+	e.Undisturbed = true
+	return e
+}
+
+var states = []string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled), string(flow.TaskRunning), string(flow.TaskCanceling), paused}
+
+// paused is what people call a task that is running and paused.
+const paused = "paused"
+
+var stepStates = []string{string(flow.StepCreated), string(flow.StepStarted), string(flow.StepCompleted), string(flow.StepFailed), string(flow.StepSkipped)}
+
+func (r *caseReader) expectation(n *yaml.Node, what string) *Expectation {
+	e := &Expectation{}
+	r.fields(n, what, map[string]func(*yaml.Node){
+		"state":      func(n *yaml.Node) { e.State = said(r.word(n, "state", states), n) },
+		"result":     func(n *yaml.Node) { e.Result = said(r.value(n), n) },
+		"result_has": func(n *yaml.Node) { e.ResultHas = said(r.value(n), n) },
+		"shared": func(n *yaml.Node) {
+			e.Shared = map[string]Said[json.RawMessage]{}
+			r.each(n, "shared", func(key, v *yaml.Node) { e.Shared[key.Value] = *said(r.value(v), v) })
+		},
+		"error": func(n *yaml.Node) { e.Error = said(r.text(n, "error"), n) },
+		"steps": func(n *yaml.Node) { e.Steps = said(r.steps(n), n) },
+		"nodes": func(n *yaml.Node) {
+			e.Nodes = map[string]Said[string]{}
+			r.each(n, "nodes", func(key, v *yaml.Node) {
+				e.Nodes[r.nodeName(key, "nodes")] = *said(r.word(v, "state of a step", stepStates), v)
+			})
+		},
+		"calls": func(n *yaml.Node) {
+			e.Calls = map[string]*Calls{}
+			r.each(n, "calls", func(key, v *yaml.Node) { e.Calls[r.name(key, "calls")] = r.calls(v) })
+		},
+		"took":  func(n *yaml.Node) { e.Took = said(r.took(n), n) },
+		"waits": func(n *yaml.Node) { e.Waits = said(r.texts(n, "waits"), n) },
+	})
+	return e
+}
+
+func (r *caseReader) word(n *yaml.Node, what string, words []string) string {
+	word := r.text(n, what)
+	if word != "" && !slices.Contains(words, word) {
+		r.unknown(n, what, word, words)
+	}
+	return word
+}
+
+// steps reads nodes in the order in which they are to be entered.
+func (r *caseReader) steps(n *yaml.Node) (all [][]string) {
+	if !r.is(n, yaml.SequenceNode, "steps") {
+		return nil
+	}
+	for _, e := range elements(n) {
+		var group []string
+		for _, name := range elements(e) {
+			group = append(group, r.nodeName(name, "steps"))
+		}
+		all = append(all, group)
+	}
+	return all
+}
+
+// calls reads how many calls there are to be, and with what.
+func (r *caseReader) calls(n *yaml.Node) *Calls {
+	c := &Calls{At: placeOf(n), Max: -1}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		c.Min = r.number(n, "the number of calls", 0)
+		c.Max = c.Min
+		return c
+	case yaml.SequenceNode:
+		for _, e := range elements(n) {
+			c.List = append(c.List, r.input(e, nil))
+		}
+		c.Min, c.Max = len(c.List), len(c.List)
+		return c
+	}
+	each := r.input(n, map[string]func(*yaml.Node){
+		"times": func(n *yaml.Node) { c.Min = r.number(n, "times", 0); c.Max = c.Min },
+		"min":   func(n *yaml.Node) { c.Min = r.number(n, "min", 0) },
+		"max":   func(n *yaml.Node) { c.Max = r.number(n, "max", 0) },
+	})
+	if each.Whole != nil || each.Has != nil {
+		c.Each = &each
+	}
+	return c
+}
+
+func (r *caseReader) input(n *yaml.Node, also map[string]func(*yaml.Node)) Input {
+	in := Input{At: placeOf(n)}
+	known := map[string]func(*yaml.Node){
+		"input":     func(n *yaml.Node) { in.Whole = r.value(n) },
+		"input_has": func(n *yaml.Node) { in.Has = r.value(n) },
+	}
+	for key, read := range also {
+		known[key] = read
+	}
+	r.fields(n, "calls", known)
+	return in
+}
+
+// took reads a duration, or between which ones it has to be.
+func (r *caseReader) took(n *yaml.Node) Range {
+	if n.Kind == yaml.ScalarNode {
+		d := r.span(n, "took")
+		return Range{d, d}
+	}
+	between := Range{Max: -1}
+	r.fields(n, "took", map[string]func(*yaml.Node){
+		"min": func(n *yaml.Node) { between.Min = r.span(n, "min") },
+		"max": func(n *yaml.Node) { between.Max = r.span(n, "max") },
+	})
+	return between
+}
+
+// Never is what must not happen, whatever else does.
+type Never struct {
+	At          Place
+	Call        string // is called …
+	Before      string // … before that has completed
+	After       string // … after that has begun
+	AfterFailed string // … after that has failed
+	MoreThan    int    // … more often than that; -1 = at all
+	Done        string // has completed, the task has ended otherwise than Unless …
+	Without     string // … and that was not called with success
+	Unless      string
+}
+
+func (r *caseReader) nevers(c *Case, n *yaml.Node) {
+	for _, e := range elements(n) {
+		v := &Never{At: placeOf(e), MoreThan: -1, Unless: string(flow.TaskCompleted)}
+		r.fields(e, "never", map[string]func(*yaml.Node){
+			"call":         func(n *yaml.Node) { v.Call = r.name(n, "call") },
+			"before":       func(n *yaml.Node) { v.Before = r.name(n, "before") },
+			"after":        func(n *yaml.Node) { v.After = r.name(n, "after") },
+			"after_failed": func(n *yaml.Node) { v.AfterFailed = r.name(n, "after_failed") },
+			"more_than":    func(n *yaml.Node) { v.MoreThan = r.number(n, "more_than", 0) },
+			"done":         func(n *yaml.Node) { v.Done = r.name(n, "done") },
+			"without":      func(n *yaml.Node) { v.Without = r.name(n, "without") },
+			"unless":       func(n *yaml.Node) { v.Unless = r.word(n, "unless", states) },
+		})
+		conditions := len(slices.DeleteFunc([]string{v.Before, v.After, v.AfterFailed}, func(s string) bool { return s == "" }))
+		switch {
+		case (v.Call == "") == (v.Done == ""):
+			r.wrong(e, "never begins with call: NAME, or with done: NAME and without: NAME")
+		case v.Done != "" && v.Without == "":
+			r.wrong(e, "done needs without: the name of what has to be called as well")
+		case conditions > 1:
+			r.wrong(e, "before, after and after_failed exclude each other: make two entries")
+		}
+		c.Never = append(c.Never, v)
+	}
+}
+
+// Always is a condition that holds at the end.
+type Always struct {
+	At   Place
+	Cond *expr.CEL
+}
+
+// endLanguage is what such a condition knows.
+var endLanguage = sync.OnceValue(func() *expr.Language {
+	return expr.NewLanguage("state", "error", "result", "shared", "params", "took", "called", "ok", "failed", "calls")
+})
+
+func (r *caseReader) always(c *Case, n *yaml.Node) {
+	for _, e := range elements(n) {
+		c.Always = append(c.Always, &Always{placeOf(e), r.cel(e, "always", endLanguage)})
+	}
+}
+
+// Matches says whether a call is one of a node, service or function.
+func Matches(c *rehearse.Call, name string) bool {
+	return c.Step() == name || c.Exec.Service == name || c.Exec.Func == name
+}

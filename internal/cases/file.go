@@ -1,0 +1,191 @@
+package cases
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// File is a file of cases and the flow that they are about.
+type File struct {
+	Path  string
+	Flow  string // path of the flow
+	Plan  *flow.Plan
+	Cases []*Case
+}
+
+// Mistakes are what is wrong with files, by file.
+type Mistakes []Mistake
+
+// Mistake is a problem in a file.
+type Mistake struct {
+	File string
+	define.Problem
+}
+
+func (m Mistakes) Error() string {
+	texts := make([]string, len(m))
+	for i, one := range m {
+		texts[i] = one.File + ":" + one.Problem.String()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// endings of the files that hold definitions and cases.
+var endings = []string{".yaml", ".yml", ".json"}
+
+// suffix is what the name of a file of cases ends with, before its ending.
+const suffix = ".test"
+
+// IsCases says whether a file is one of cases, by its name.
+func IsCases(path string) bool {
+	stem, ok := stemOf(path)
+	return ok && strings.HasSuffix(stem, suffix)
+}
+
+// stemOf is a path without its ending.
+func stemOf(path string) (stem string, ok bool) {
+	for _, ending := range endings {
+		if stem, ok := strings.CutSuffix(path, ending); ok {
+			return stem, true
+		}
+	}
+	return path, false
+}
+
+// Beside finds the cases that stand beside a flow: order.test.yaml beside order.yaml.
+func Beside(path string) (string, error) {
+	stem, _ := stemOf(path)
+	for _, ending := range endings {
+		if _, err := os.Stat(stem + suffix + ending); err == nil {
+			return stem + suffix + ending, nil
+		}
+	}
+	return "", fmt.Errorf("%s has no cases beside it: write them into %s%s.yaml, or name the file with --tests", path, stem, suffix)
+}
+
+// In finds all files of cases in a folder and below it.
+func In(folder string) (all []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && IsCases(path) {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has no cases in it: their files end with %s.yaml, as order%s.yaml does", folder, suffix, suffix)
+	}
+	return all, err
+}
+
+// Open reads cases and their flow: the one that the file names, else of, else the one beside. Err is of the type Mistakes when one of the two is wrong.
+func Open(path, of string) (*File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: path}
+	var failed error
+	_, cases, problems := Read(text, func(named string) *Names {
+		if failed = f.find(named, of); failed != nil {
+			return nil
+		}
+		return NamesOf(f.Plan)
+	})
+	if len(problems) > 0 {
+		return nil, mistakes(path, problems)
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	f.Cases = cases
+	return f, nil
+}
+
+// find reads the flow.
+func (f *File) find(named, of string) error {
+	stem, _ := stemOf(f.Path)
+	switch {
+	case named != "":
+		f.Flow = filepath.Join(filepath.Dir(f.Path), named)
+	case of != "":
+		f.Flow = of
+	default:
+		stem = strings.TrimSuffix(stem, suffix)
+		for _, ending := range endings {
+			if _, err := os.Stat(stem + ending); err == nil && stem+ending != f.Path {
+				f.Flow = stem + ending
+				break
+			}
+		}
+		if f.Flow == "" {
+			return fmt.Errorf("%s: there is no flow %s.yaml beside it: name it in the file with flow: PATH", f.Path, stem)
+		}
+	}
+	plan, problems, err := Load(f.Flow)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: the flow of the cases: %w", f.Path, err)
+	case plan == nil:
+		return mistakes(f.Flow, problems)
+	}
+	f.Plan = plan
+	return nil
+}
+
+// Load makes the plan of the definition in a file.
+func Load(path string) (*flow.Plan, define.Problems, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Compile(text, filepath.Dir(path))
+}
+
+// Compile makes the plan of a definition. The flows that it embeds by name are looked for in a folder.
+func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
+	d, err := define.Parse(text)
+	if d == nil {
+		return nil, err.(define.Problems), nil
+	}
+	embedding := define.Embedding{Lookup: func(name string) ([]byte, error) { return lookup(folder, name) }}
+	if _, err := embedding.Embed(d, []byte("{}")); err != nil {
+		return nil, nil, err
+	}
+	plan, problems := compile.Definition(d, flow.Limits{})
+	return plan, problems, nil
+}
+
+// lookup is the definition of a flow in a folder, as JSON; nil if there is none.
+func lookup(folder, name string) ([]byte, error) {
+	if folder == "" || name != filepath.Base(name) {
+		return nil, nil
+	}
+	for _, ending := range endings {
+		text, err := os.ReadFile(filepath.Join(folder, name+ending))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case ending == ".json":
+			return text, nil
+		}
+		return define.YAMLToJSON(text)
+	}
+	return nil, nil
+}
+
+func mistakes(path string, problems define.Problems) (all Mistakes) {
+	for _, p := range problems {
+		all = append(all, Mistake{path, p})
+	}
+	return all
+}

@@ -1,0 +1,212 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Mock answers in the place of a service, a function or whoever carries out the jobs of a node.
+type Mock struct {
+	At      Place
+	Answers []Given
+}
+
+// Given is an answer, and to which calls it is given. Without a condition it is given as often as Times says, which is once,
+// but for the last answer, which is given from then on.
+type Given struct {
+	Output json.RawMessage
+	Echo   bool      // the input is the output
+	Expr   *expr.CEL // gives the output
+	Error  string
+	Failed bool
+	Fatal  bool
+	Silent bool
+	After  time.Duration
+
+	Times int // 0 = any number, -1 = as Finish says
+	Has   *expr.Pattern
+	When  *expr.CEL
+	Unit  int // -1 = any
+	Func  func(*rehearse.Call) rehearse.Answer
+}
+
+// callLanguage is what expressions about a call know.
+var callLanguage = sync.OnceValue(func() *expr.Language {
+	return expr.NewLanguage("input", "params", "attempt", "unit", "visit", "call")
+})
+
+func (r *caseReader) mocks(c *Case, n *yaml.Node) {
+	if !r.is(n, yaml.MappingNode, "mocks") {
+		return
+	}
+	for _, p := range r.pairs(n) {
+		c.Mocks[r.name(p.key, "mocks")] = r.mock(p.value)
+	}
+}
+
+func (r *caseReader) mock(n *yaml.Node) *Mock {
+	m := &Mock{At: placeOf(n)}
+	all := elements(n)
+	if len(all) == 0 {
+		r.wrong(n, "a mock needs an answer: an output, or an error")
+	}
+	for i, e := range all {
+		m.Answers = append(m.Answers, r.given(e, i == len(all)-1))
+	}
+	return m
+}
+
+func (r *caseReader) given(n *yaml.Node, last bool) Given {
+	g, kinds := Given{Unit: -1, Times: -1}, 0
+	r.fields(n, "an answer", map[string]func(*yaml.Node){
+		"output": func(n *yaml.Node) { g.Output = r.value(n); kinds++ },
+		"echo":   func(n *yaml.Node) { g.Echo = r.boolean(n, "echo"); kinds++ },
+		"expr":   func(n *yaml.Node) { g.Expr = r.cel(n, "expr", callLanguage); kinds++ },
+		"error":  func(n *yaml.Node) { g.Error, g.Failed = r.text(n, "error"), true; kinds++ },
+		"silent": func(n *yaml.Node) { g.Silent = r.boolean(n, "silent"); kinds++ },
+		"fatal":  func(n *yaml.Node) { g.Fatal = r.boolean(n, "fatal") },
+		"after":  func(n *yaml.Node) { g.After = r.span(n, "after") },
+		"times":  func(n *yaml.Node) { g.Times = r.number(n, "times", 1) },
+		"match":  func(n *yaml.Node) { g.Has, _ = expr.ParsePattern(r.value(n)) },
+		"when":   func(n *yaml.Node) { g.When = r.cel(n, "when", callLanguage) },
+		"unit":   func(n *yaml.Node) { g.Unit = r.number(n, "unit", 0) },
+	})
+	switch {
+	case kinds > 1:
+		r.wrong(n, "an answer is one of output, echo, expr, error and silent, not several")
+	case kinds == 0 && resolved(n).Kind == yaml.MappingNode:
+		r.wrong(n, "the answer says nothing: give it an output, or an error; output: null is an empty one")
+	case g.Fatal && !g.Failed:
+		r.wrong(n, "fatal belongs to an error")
+	}
+	g.Finish(last)
+	return g
+}
+
+// Finish settles how often an answer is given that does not say so itself (Times -1).
+func (g *Given) Finish(last bool) {
+	if g.Times >= 0 {
+		return
+	}
+	g.Times = 1
+	if last || g.conditional() {
+		g.Times = 0
+	}
+}
+
+// CallCondition is an expression about a call.
+func CallCondition(source string) (*expr.CEL, error) { return callLanguage().Compile(source) }
+
+// conditional says whether it is given to some calls only.
+func (g *Given) conditional() bool { return g.Has != nil || g.When != nil || g.Unit >= 0 }
+
+// Cast are mocks in the course of one story: it counts what they have answered.
+type Cast struct {
+	mocks map[string]*Mock
+	used  map[*Given]int
+	calls map[*Mock]int
+}
+
+// NewCast begins anew.
+func NewCast(mocks map[string]*Mock) *Cast {
+	return &Cast{mocks, map[*Given]int{}, map[*Mock]int{}}
+}
+
+// Answer is that of the mock for a call: by its node, else by its service or function.
+func (k *Cast) Answer(c *rehearse.Call) rehearse.Answer {
+	m := k.mocks[c.Step()]
+	for _, name := range []string{c.Exec.Service, c.Exec.Func} {
+		if m == nil && name != "" {
+			m = k.mocks[name]
+		}
+	}
+	if m == nil {
+		return rehearse.Answer{Err: fmt.Errorf("nobody answers %s: mock it by its node (%s) or by its name (%s)", c.Name, c.Step(), c.Service())}
+	}
+	k.calls[m]++
+	for i := range m.Answers {
+		g := &m.Answers[i]
+		if g.Times > 0 && k.used[g] >= g.Times {
+			continue
+		}
+		fits, err := g.fits(c, k.calls[m])
+		if err != nil {
+			return rehearse.Answer{Err: fmt.Errorf("the mock that answers %s: %w", c.Name, err)}
+		}
+		if fits {
+			k.used[g]++
+			return g.answer(c, k.calls[m])
+		}
+	}
+	return rehearse.Answer{Err: fmt.Errorf("the mock has no answer for %s, which is its call %d, with %s", c.Name, k.calls[m], rehearse.Value(c.Input))}
+}
+
+func (g *Given) fits(c *rehearse.Call, nth int) (bool, error) {
+	if g.Unit >= 0 && g.Unit != c.Unit || g.Has != nil && !g.Has.In(c.Input) {
+		return false, nil
+	}
+	if g.When == nil {
+		return true, nil
+	}
+	return g.When.Bool(about(c, nth))
+}
+
+func (g *Given) answer(c *rehearse.Call, nth int) rehearse.Answer {
+	a := rehearse.Answer{Output: g.Output, Fatal: g.Fatal, Silent: g.Silent, After: g.After}
+	switch {
+	case g.Func != nil:
+		a = g.Func(c)
+		a.After += g.After
+	case g.Failed:
+		if a.Error = g.Error; a.Error == "" {
+			a.Error = "failed"
+		}
+	case g.Echo:
+		a.Output = c.Input
+	case g.Expr != nil:
+		out, err := g.Expr.Eval(about(c, nth))
+		if err != nil {
+			a.Err = fmt.Errorf("the mock that answers %s: %w", c.Name, err)
+		}
+		a.Output = out
+	}
+	return a
+}
+
+// about is what expressions know of a call.
+func about(c *rehearse.Call, nth int) expr.Vars {
+	return func(name string) (expr.Source, bool) {
+		switch name {
+		case "input":
+			return expr.Raw(orNull(c.Input)), true
+		case "params":
+			return expr.Raw(orNull(c.Params)), true
+		case "attempt":
+			return expr.Raw(number(c.Attempt)), true
+		case "unit":
+			return expr.Raw(number(c.Unit)), true
+		case "visit":
+			return expr.Raw(number(c.Visit)), true
+		case "call":
+			return expr.Raw(number(nth)), true
+		}
+		return expr.Source{}, false
+	}
+}
+
+func number(n int) json.RawMessage { return json.RawMessage(strconv.Itoa(n)) }
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}

@@ -1,0 +1,222 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// none is before the first event.
+const none = -1
+
+// never looks for what must not happen.
+func (k *checker) never(v *Never) {
+	if v.Done != "" {
+		k.undone(v)
+		return
+	}
+	var wrong []*rehearse.Call
+	for _, c := range k.callsOf(v.Call) {
+		if k.forbidden(v, c) {
+			wrong = append(wrong, c)
+		}
+	}
+	if len(wrong) <= max(v.MoreThan, 0) {
+		return
+	}
+	c := wrong[max(v.MoreThan, 0)]
+	k.fail("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.words(), rehearse.Span(c.Began), rehearse.Value(c.Input))
+}
+
+// forbidden says whether it is such a call that must not be.
+func (k *checker) forbidden(v *Never, c *rehearse.Call) bool {
+	switch {
+	case v.Before != "":
+		at := k.completed(v.Before)
+		return at == none || at > c.BeganAt
+	case v.After != "":
+		at := k.begun(v.After)
+		return at != none && at <= c.BeganAt
+	case v.AfterFailed != "":
+		at := k.firstEnd(v.AfterFailed, flow.StepFailed)
+		return at != none && at <= c.BeganAt
+	}
+	return true
+}
+
+func (v *Never) words() string {
+	text := ""
+	switch {
+	case v.Before != "":
+		text = "before " + v.Before + " had completed"
+	case v.After != "":
+		text = "after " + v.After + " had begun"
+	case v.AfterFailed != "":
+		text = "after " + v.AfterFailed + " had failed"
+	}
+	if v.MoreThan > 0 {
+		text = fmt.Sprintf("more than %d times ", v.MoreThan) + text
+	}
+	if text == "" {
+		return "at all"
+	}
+	return text
+}
+
+// completed is how many events there were when a node first completed, or a service or function first answered well.
+func (k *checker) completed(name string) int {
+	first := k.firstEnd(name, flow.StepCompleted)
+	for _, c := range k.Calls {
+		if (c.Exec.Service == name || c.Exec.Func == name) && c.OK && (first == none || c.EndedAt < first) {
+			first = c.EndedAt
+		}
+	}
+	return first
+}
+
+// begun is how many events there were when a node was first entered, or a service or function first called.
+func (k *checker) begun(name string) int {
+	for i := range k.Events {
+		if e := &k.Events[i]; e.Type == flow.StepEntered && e.Address().Step() == name {
+			return i
+		}
+	}
+	for _, c := range k.Calls {
+		if Matches(c, name) {
+			return c.BeganAt
+		}
+	}
+	return none
+}
+
+// firstEnd is how many events there were when a node first ended so. A service or function fails with the first step that asks for it.
+func (k *checker) firstEnd(name string, status flow.StepStatus) int {
+	asked := map[string]bool{name: true}
+	for _, c := range k.Calls {
+		if status == flow.StepFailed && Matches(c, name) {
+			asked[c.Step()] = true
+		}
+	}
+	for i := range k.Events {
+		if e := &k.Events[i]; e.Type == flow.StepEnded && e.Status == string(status) && asked[e.Address().Step()] {
+			return i + 1
+		}
+	}
+	return none
+}
+
+// undone looks for what was done and, although the task did not come to its end, not undone.
+func (k *checker) undone(v *Never) {
+	if !k.State.Status.Ended() || string(k.State.Status) == v.Unless || k.completed(v.Done) == none {
+		return
+	}
+	if slices.ContainsFunc(k.callsOf(v.Without), func(c *rehearse.Call) bool { return c.OK }) {
+		return
+	}
+	how := "was not called"
+	if len(k.callsOf(v.Without)) > 0 {
+		how = "did not succeed"
+	}
+	k.fail("never", v.At, "never: %s was done, the task is %s, and %s %s", v.Done, k.State.Status, v.Without, how)
+}
+
+// always evaluates a condition at the end.
+func (k *checker) always(a *Always) {
+	holds, err := a.Cond.Bool(k.end)
+	switch {
+	case err != nil:
+		k.fail("always", a.At, "always: %v", err)
+	case !holds:
+		k.fail("always", a.At, "always: %s does not hold", a.Cond.Source())
+	}
+}
+
+// end is what conditions know of the end.
+func (k *checker) end(name string) (expr.Source, bool) {
+	switch name {
+	case "state":
+		return expr.Raw(expr.Quote(State(k.Story))), true
+	case "error":
+		return expr.Raw(expr.Quote(k.State.Error)), true
+	case "result":
+		return expr.Raw(orNull(k.State.Result())), true
+	case "shared":
+		return expr.Raw(k.State.Root.SharedJSON()), true
+	case "params":
+		return expr.Raw(orNull(k.State.Params)), true
+	case "took":
+		return expr.Raw(number(int(k.Took.Milliseconds()))), true
+	case "called":
+		return k.counted(func(*rehearse.Call) bool { return true }), true
+	case "ok":
+		return k.counted(func(c *rehearse.Call) bool { return c.OK }), true
+	case "failed":
+		return k.counted(func(c *rehearse.Call) bool { return c.Over && !c.OK }), true
+	case "calls":
+		return expr.Raw(k.allCalls()), true
+	}
+	return expr.Source{}, false
+}
+
+// counted counts calls by node, service or function. What was never called is 0.
+func (k *checker) counted(which func(*rehearse.Call) bool) expr.Source {
+	count := func(name string) (n int) {
+		for _, c := range k.callsOf(name) {
+			if which(c) {
+				n++
+			}
+		}
+		return n
+	}
+	return expr.Source{
+		Field: func(name string) (json.RawMessage, bool) { return number(count(name)), true },
+		All: func() json.RawMessage {
+			all := map[string]int{}
+			for _, c := range k.Calls {
+				for _, name := range []string{c.Step(), c.Exec.Service, c.Exec.Func} {
+					all[name] = count(name)
+				}
+			}
+			b, _ := json.Marshal(all) // texts and numbers are always marshaled
+			return b
+		},
+	}
+}
+
+// told is a call as conditions see it. Began and Ended count what has happened, so they order calls also at the same time.
+type told struct {
+	Name    string          `json:"name"`
+	Node    string          `json:"node"`
+	Service string          `json:"service"`
+	Input   json.RawMessage `json:"input"`
+	Output  json.RawMessage `json:"output"`
+	Error   string          `json:"error"`
+	OK      bool            `json:"ok"`
+	Began   int             `json:"began"`
+	Ended   int             `json:"ended"`
+	Attempt int             `json:"attempt"`
+	Unit    int             `json:"unit"`
+	AtMS    int64           `json:"at_ms"`
+}
+
+func (k *checker) allCalls() json.RawMessage {
+	all := []told{}
+	for _, c := range k.Calls {
+		t := told{Name: c.Name, Node: c.Step(), Service: c.Service(), Input: orNull(c.Input), Output: orNull(c.Answer.Output), Error: c.Answer.Error, OK: c.OK,
+			Began: c.BeganAt, Ended: c.EndedAt, Attempt: c.Attempt, Unit: c.Unit, AtMS: c.Began.Milliseconds()}
+		if !c.Over {
+			t.Ended = math.MaxInt32
+		}
+		all = append(all, t)
+	}
+	b, err := json.Marshal(all)
+	if err != nil { // an output that is no JSON: the core has refused it
+		return json.RawMessage("[]")
+	}
+	return b
+}

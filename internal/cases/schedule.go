@@ -1,0 +1,57 @@
+package cases
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Written is a schedule as a file has it: a list of {late: charge, by: 1h} and the like.
+func Written(s rehearse.Schedule) string {
+	var b strings.Builder
+	for _, f := range s {
+		fmt.Fprintf(&b, "- {%s: %q", f.Kind, f.At)
+		if f.By > 0 {
+			fmt.Fprintf(&b, ", by: %s", rehearse.Span(f.By))
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+var faultKinds = []rehearse.FaultKind{rehearse.FaultLate, rehearse.FaultEarly, rehearse.FaultTwice, rehearse.FaultCrash, rehearse.FaultLost, rehearse.FaultRestart, rehearse.FaultError, rehearse.FaultDown}
+
+// ReadSchedule reads what Written has written. An empty one is a schedule without misfortunes.
+func ReadSchedule(text []byte) (rehearse.Schedule, define.Problems) {
+	r := &caseReader{reader: &reader{}}
+	all := rehearse.Schedule{}
+	for _, doc := range r.documents(text) {
+		if !r.is(doc, yaml.SequenceNode, "a schedule") {
+			break
+		}
+		for _, n := range elements(doc) {
+			f := rehearse.Fault{}
+			known := map[string]func(*yaml.Node){"by": func(n *yaml.Node) { f.By = r.span(n, "by") }}
+			for _, kind := range faultKinds {
+				known[string(kind)] = func(n *yaml.Node) { f.Kind, f.At = kind, r.text(n, string(kind)) }
+			}
+			r.fields(n, "a fault", known)
+			if f.Kind == "" {
+				r.wrong(n, "the fault says not what happens: begin with %s", strings.Join(kindWords(), ", "))
+			}
+			all = append(all, f)
+		}
+	}
+	return all, r.problems
+}
+
+func kindWords() (words []string) {
+	for _, kind := range faultKinds {
+		words = append(words, string(kind))
+	}
+	return words
+}

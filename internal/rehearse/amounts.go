@@ -1,0 +1,92 @@
+package rehearse
+
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// strikesTime says whether something comes later than it would, and by how much.
+func (r *player) strikesTime(kind FaultKind, at string, d time.Duration) (time.Duration, bool) {
+	if r.chance.quiet() {
+		return 0, false
+	}
+	return r.chance.strikes(kind, at, func() (time.Duration, bool) { return r.lateness(d) })
+}
+
+// lateness draws by how much something that would come after d is late: a little, so much that it comes just before, with or after something else that is to
+// come, or any while. Unless timeouts may be missed it stays well within the time that is left until the next one.
+func (r *player) lateness(d time.Duration) (time.Duration, bool) {
+	rng := r.chance.rng
+	var by time.Duration
+	switch n := rng.IntN(4); {
+	case n == 0:
+		by = time.Duration(1 + rng.IntN(20))
+	case n < 3 && len(r.queue) > 0:
+		other := r.queue[rng.IntN(len(r.queue))].at - r.env.Now
+		by = time.Duration(other) - d/time.Millisecond + time.Duration(rng.IntN(3)-1)
+	default:
+		by = time.Duration(rng.Int64N(int64(10) << (rng.IntN(24)))) // up to a day or two
+	}
+	by *= time.Millisecond
+	if by <= 0 {
+		by = time.Millisecond
+	}
+	if r.chance.kinds.Timeouts {
+		return by, true
+	}
+	return by, by < (r.leeway()-d)/4
+}
+
+// leeway is how long it is until something is over time: the task, a wait, an attempt.
+func (r *player) leeway() time.Duration {
+	if r.chance.kinds.Timeouts {
+		return flow.Milliseconds(flow.MaxDelay)
+	}
+	first := int64(flow.MaxDelay)
+	for i := range r.queue {
+		a := r.queue[i].alarm
+		if a != nil && r.overTime(a) && r.state.Awaits(*a) {
+			first = min(first, a.At-r.env.Now)
+		}
+	}
+	return flow.Milliseconds(first)
+}
+
+// overTime says whether an alarm means that something took too long. A timer's end, or a retry, does not.
+func (r *player) overTime(a *flow.Alarm) bool {
+	switch a.Kind {
+	case flow.AlarmTask, flow.AlarmAttempt, flow.AlarmUnclaimed:
+		return true
+	case flow.AlarmStep:
+		st := r.step(a.Address)
+		return st != nil && st.Node.Kind != flow.KindTimer
+	}
+	return false
+}
+
+// step finds an active step.
+func (r *player) step(a flow.Address) (found *flow.Step) {
+	r.eachActive(func(st *flow.Step) {
+		if st.Address() == a {
+			found = st
+		}
+	})
+	return found
+}
+
+// eachActive goes through all steps that are active, those inside others too.
+func (r *player) eachActive(f func(*flow.Step)) {
+	if !r.state.Status.Ended() {
+		below(r.state.Active(), f)
+	}
+}
+
+func below(steps []*flow.Step, f func(*flow.Step)) {
+	for _, st := range steps {
+		f(st)
+		if st.Child != nil {
+			below(st.Child.Active(), f)
+		}
+	}
+}

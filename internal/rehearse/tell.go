@@ -1,0 +1,167 @@
+package rehearse
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Line is something that happened, in words.
+type Line struct {
+	Time time.Duration
+	Text string
+}
+
+// maxValue is how much of a value a line shows.
+const maxValue = 160
+
+// Tell is the story from its beginning to its end.
+func (s *Story) Tell() (lines []Line) {
+	beside := s.beside()
+	for i := 0; i <= len(s.Events); i++ {
+		for len(beside) > 0 && beside[0].at <= i {
+			lines = append(lines, beside[0].Line)
+			beside = beside[1:]
+		}
+		if i == len(s.Events) {
+			break
+		}
+		if text := s.event(&s.Events[i]); text != "" {
+			lines = append(lines, Line{s.Since(s.Events[i].At), text})
+		}
+	}
+	return append(lines, s.last()...)
+}
+
+// note is a line that belongs before an event.
+type note struct {
+	at int
+	Line
+}
+
+// beside is what happened that no event tells: calls, what came from outside, and misfortunes.
+func (s *Story) beside() (all []note) {
+	for _, c := range s.Calls {
+		all = append(all, note{c.BeganAt, Line{c.Began, fmt.Sprintf("%s: %s is called with %s", c.Name, c.Service(), Value(c.Input))}})
+	}
+	for i := range s.Done {
+		d := &s.Done[i]
+		text := "from outside: " + d.ID
+		if d.Err != nil {
+			text += ", in vain: " + d.Err.Error()
+		}
+		all = append(all, note{d.At, Line{d.Time, text}})
+	}
+	for _, f := range s.Struck {
+		all = append(all, note{f.At, Line{f.Time, "✗ " + f.Text()}})
+	}
+	slices.SortStableFunc(all, func(a, b note) int { return a.at - b.at })
+	return all
+}
+
+// event is what an event means to people, "" if nothing.
+func (s *Story) event(e *flow.Event) string {
+	at := nameOf(e.Address(), true)
+	switch e.Type {
+	case flow.TaskCreated:
+		return "the task starts with " + Value(e.Params)
+	case flow.StepEntered:
+		return at + " begins"
+	case flow.StepEnded:
+		return at + " " + ended(e)
+	case flow.AttemptEnded:
+		name := s.attempt(e.Address())
+		if e.Error != "" {
+			return join(fmt.Sprintf("%s: the attempt fails: %s", name, short(e.Error)), retried(e))
+		}
+		return fmt.Sprintf("%s: the attempt gives %s", name, Value(e.Output))
+	case flow.AttemptReturned:
+		return s.attempt(e.Address()) + " is to be carried out again"
+	case flow.SignalReceived:
+		return fmt.Sprintf("%s = %s is signaled", e.Key, Value(e.Output))
+	case flow.UnitsAppended:
+		return fmt.Sprintf("%d units are appended to %s", e.Total, at)
+	case flow.TaskClosing:
+		return fmt.Sprintf("the task is to end as %s, and closes", e.Status)
+	case flow.TaskEnded:
+		return join(fmt.Sprintf("the task is %s", e.Status), e.Error)
+	case flow.TaskPaused:
+		return "the task is paused"
+	case flow.TaskResumed:
+		return "the task is resumed"
+	case flow.TaskRetried:
+		return "the task is retried"
+	case flow.CancelAsked:
+		return "the task is to be canceled when nothing is under way"
+	}
+	return ""
+}
+
+// attempt is the name of an attempt that was called, else of its unit.
+func (s *Story) attempt(a flow.Address) string {
+	for _, c := range s.Calls {
+		if c.Address == a {
+			return c.Name
+		}
+	}
+	return nameOf(a, true)
+}
+
+func ended(e *flow.Event) string {
+	text := "is " + e.Status
+	if e.Action != "" {
+		text += " with the action " + e.Action
+	}
+	if e.Next != "" {
+		text += " → " + e.Next
+	}
+	if e.Error == "" && e.Reason != "" {
+		return text + " (" + e.Reason + ")"
+	}
+	return join(text, short(e.Error))
+}
+
+func retried(e *flow.Event) string {
+	if e.Due == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it is tried again %s later", Span(flow.Milliseconds(e.Due-e.At)))
+}
+
+// last is what keeps a task from going on that has not ended.
+func (s *Story) last() (lines []Line) {
+	if s.Err != nil {
+		return []Line{{s.Took, s.Err.Error()}}
+	}
+	for _, w := range flow.Waiting(s.State) {
+		lines = append(lines, Line{s.Took, strings.TrimPrefix(w.Step()+": ", ": ") + w.Text + " (still waiting)"})
+	}
+	return lines
+}
+
+// Value is JSON as far as a line has room for it.
+func Value(v json.RawMessage) string {
+	if len(v) == 0 {
+		return "null"
+	}
+	return short(string(v))
+}
+
+func short(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxValue {
+		return string(r[:maxValue-1]) + "…"
+	}
+	return text
+}
+
+func join(text, more string) string {
+	if more == "" {
+		return text
+	}
+	return text + ": " + more
+}
