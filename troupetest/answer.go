@@ -1,0 +1,142 @@
+package troupetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/cases"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Answer is what a mock says, or one thing after the other.
+type Answer struct {
+	list []cases.Given
+	err  error
+}
+
+func one(g cases.Given) Answer {
+	g.Unit, g.Times = -1, unsaid
+	return Answer{list: []cases.Given{g}}
+}
+
+// unsaid is how often an answer is given of which nothing is said: once, and the last one from then on.
+const unsaid = -1
+
+// Returns answers with a value, as JSON.
+func Returns(v any) Answer {
+	b, err := json.Marshal(v)
+	a := one(cases.Given{Output: b})
+	a.err = err
+	return a
+}
+
+// Fails answers with an error. What retries the node has are made.
+func Fails(text string) Answer { return one(cases.Given{Error: text, Failed: true}) }
+
+// FailsForGood answers with an error after which trying again is of no use.
+func FailsForGood(text string) Answer {
+	return one(cases.Given{Error: text, Failed: true, Fatal: true})
+}
+
+// Echo answers with the input.
+func Echo() Answer { return one(cases.Given{Echo: true}) }
+
+// Silent never answers.
+func Silent() Answer { return one(cases.Given{Silent: true}) }
+
+// Func has a function answer that sees the whole job. A panic is an error; an error with a method Fatal() bool that says so is not tried again.
+func Func(f func(context.Context, flow.Job) (any, error)) Answer {
+	return one(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return asked(f, c) }})
+}
+
+// Handler has a handler answer as it serves jobs elsewhere: what it takes is read from the input.
+func Handler[In, Out any](f func(context.Context, In) (Out, error)) Answer {
+	return Func(func(ctx context.Context, job flow.Job) (any, error) {
+		var in In
+		if len(job.Input) > 0 {
+			if err := json.Unmarshal(job.Input, &in); err != nil {
+				return nil, fmt.Errorf("the input cannot be read: %w", err)
+			}
+		}
+		return f(ctx, in)
+	})
+}
+
+func asked(f func(context.Context, flow.Job) (any, error), c *rehearse.Call) (a rehearse.Answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = rehearse.Answer{Error: fmt.Sprintf("panic: %.200v", p)}
+		}
+	}()
+	out, err := f(context.Background(), c.Job)
+	if err == nil {
+		a.Output, err = json.Marshal(out)
+	}
+	if err != nil {
+		var fatal interface{ Fatal() bool }
+		a = rehearse.Answer{Error: err.Error(), Fatal: errors.As(err, &fatal) && fatal.Fatal()}
+		if a.Error == "" {
+			a.Error = "failed"
+		}
+	}
+	return a
+}
+
+// last changes the answer that was named last.
+func (a Answer) last(change func(*cases.Given) error) Answer {
+	a.list = append([]cases.Given(nil), a.list...)
+	a.err = errors.Join(a.err, change(&a.list[len(a.list)-1]))
+	return a
+}
+
+// Times says how often it is given.
+func (a Answer) Times(n int) Answer {
+	return a.last(func(g *cases.Given) error {
+		g.Times = n
+		if n < 1 {
+			return fmt.Errorf("an answer is given at least once, not %d times", n)
+		}
+		return nil
+	})
+}
+
+// After says how long it takes, such as 3s or 2d.
+func (a Answer) After(span string) Answer {
+	return a.last(func(g *cases.Given) (err error) {
+		g.After, err = rehearse.ParseSpan(span)
+		return err
+	})
+}
+
+// Unit gives it to one unit of a step only, counted from 0.
+func (a Answer) Unit(unit int) Answer {
+	return a.last(func(g *cases.Given) error {
+		g.Unit = unit
+		return nil
+	})
+}
+
+// When gives it only when an expression in CEL holds, which knows input, params, attempt, unit, visit and call.
+func (a Answer) When(cel string) Answer {
+	return a.last(func(g *cases.Given) (err error) {
+		g.When, err = cases.CallCondition(cel)
+		return err
+	})
+}
+
+// Then goes on with another answer when this one has been given.
+func (a Answer) Then(next Answer) Answer {
+	return Answer{list: append(append([]cases.Given(nil), a.list...), next.list...), err: errors.Join(a.err, next.err)}
+}
+
+// mock is a sequence of answers as cases have it.
+func (a Answer) mock() *cases.Mock {
+	m := &cases.Mock{Answers: append([]cases.Given(nil), a.list...)}
+	for i := range m.Answers {
+		m.Answers[i].Finish(i == len(m.Answers)-1)
+	}
+	return m
+}

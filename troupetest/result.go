@@ -1,0 +1,85 @@
+package troupetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/internal/cases"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Result is what came of a task.
+type Result struct {
+	State string // completed, failed, canceled; or running, paused, canceling, when nothing brings it on
+	Error string
+	Value json.RawMessage // its result
+	Took  time.Duration   // in virtual time
+	Calls []Call
+	Steps []string // nodes that were entered, in order
+
+	story *rehearse.Story
+}
+
+// Call is an attempt that somebody was asked to carry out. One that was delivered twice is one call: its job has the same id.
+type Call struct {
+	Node, Service string
+	Input, Output json.RawMessage
+	Error         string
+	OK            bool // it went well, and its report was taken
+	Began, Ended  time.Duration
+	Unit, Attempt int
+	Deliveries    int
+
+	call *rehearse.Call
+}
+
+func resultOf(s *rehearse.Story) *Result {
+	r := &Result{State: cases.State(s), Error: s.State.Error, Value: s.State.Result(), Took: s.Took, Steps: cases.Entered(s), story: s}
+	for _, c := range s.Calls {
+		r.Calls = append(r.Calls, Call{Node: c.Step(), Service: c.Service(), Input: c.Input, Output: c.Answer.Output, Error: c.Answer.Error, OK: c.OK,
+			Began: c.Began, Ended: c.Ended, Unit: c.Unit, Attempt: c.Attempt, Deliveries: c.Deliveries, call: c})
+	}
+	return r
+}
+
+// CallsOf are those of a node, service or function.
+func (r *Result) CallsOf(name string) (all []Call) {
+	for _, c := range r.Calls {
+		if cases.Matches(c.call, name) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Called says whether a node, service or function was called and answered well.
+func (r *Result) Called(name string) bool {
+	for _, c := range r.CallsOf(name) {
+		if c.OK {
+			return true
+		}
+	}
+	return false
+}
+
+// Shared is what the task's shared state has under a key, nil if nothing.
+func (r *Result) Shared(key string) json.RawMessage {
+	if r.story.State.Root == nil {
+		return nil
+	}
+	return r.story.State.Root.Shared[key]
+}
+
+// Read reads the result into a value.
+func (r *Result) Read(v any) error { return json.Unmarshal(r.Value, v) }
+
+// Text tells what happened, line by line.
+func (r *Result) Text() string {
+	var b strings.Builder
+	for _, l := range r.story.Tell() {
+		fmt.Fprintf(&b, "%12s  %s\n", rehearse.Span(l.Time), l.Text)
+	}
+	return b.String()
+}

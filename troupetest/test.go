@@ -1,0 +1,215 @@
+package troupetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/internal/cases"
+	"github.com/troupe-engine/troupe/internal/rehearse"
+)
+
+// Test is a flow that is tested. Its methods end the test when they are used wrongly.
+type Test struct {
+	t     testing.TB
+	names *cases.Names
+	mocks map[string]*cases.Mock
+	play  rehearse.Play
+	may   []string
+}
+
+// New tests a definition in YAML or JSON.
+func New(t testing.TB, definition string) *Test {
+	t.Helper()
+	plan, problems, err := cases.Compile([]byte(definition), "")
+	return begin(t, plan, problems, err)
+}
+
+// Load tests the definition in a file. What it embeds by name is looked for beside it.
+func Load(t testing.TB, path string) *Test {
+	t.Helper()
+	plan, problems, err := cases.Load(path)
+	return begin(t, plan, problems, err)
+}
+
+// Built tests a definition that was built in Go, by package define.
+func Built(t testing.TB, b *define.Builder) *Test {
+	t.Helper()
+	text, err := b.JSON()
+	if err != nil {
+		t.Fatalf("troupetest: %v", err)
+	}
+	return New(t, string(text))
+}
+
+func begin(t testing.TB, plan *flow.Plan, problems define.Problems, err error) *Test {
+	t.Helper()
+	switch {
+	case err != nil:
+		t.Fatalf("troupetest: %v", err)
+	case plan == nil:
+		t.Fatalf("troupetest: %v", problems)
+	}
+	f := &Test{t: t, names: cases.NamesOf(plan), mocks: map[string]*cases.Mock{}}
+	f.play = rehearse.Play{Plan: plan, Kinds: rehearse.Harmless, Answers: func() rehearse.Answerer { return cases.NewCast(f.mocks).Answer }}
+	return f
+}
+
+// Mock says who answers for a node, a service or a function.
+func (f *Test) Mock(name string, answer Answer) *Test {
+	f.t.Helper()
+	f.known(name)
+	f.check(answer.err)
+	f.mocks[name] = answer.mock()
+	return f
+}
+
+// known ends the test when nothing in the flow has that name.
+func (f *Test) known(name string) {
+	f.t.Helper()
+	if err := f.names.Check(name); err != nil {
+		f.t.Fatalf("troupetest: %v", err)
+	}
+}
+
+func (f *Test) check(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatalf("troupetest: %v", err)
+	}
+}
+
+// Until leaves the task at that time after its start, such as 2d, wherever it is.
+func (f *Test) Until(span string) *Test {
+	f.t.Helper()
+	d, err := rehearse.ParseSpan(span)
+	f.check(err)
+	f.play.Until = d
+	return f
+}
+
+// Faults says what seeds may draw: order, repeat and crash, which they draw if nothing is said, timeouts and errors.
+func (f *Test) Faults(words ...string) *Test {
+	f.t.Helper()
+	f.play.Kinds = rehearse.Kinds{}
+	for _, word := range words {
+		if !f.play.Kinds.Set(word) {
+			f.t.Fatalf("troupetest: unknown kind of fault: %s: there are %v", word, rehearse.Words)
+		}
+	}
+	return f
+}
+
+// MayFail has calls of these nodes, services or functions fail under seeds, and those of no others.
+func (f *Test) MayFail(names ...string) *Test {
+	f.t.Helper()
+	for _, name := range names {
+		f.known(name)
+	}
+	f.may = append(f.may, names...)
+	f.play.Kinds.Errors = true
+	f.play.MayFail = func(c *rehearse.Call) bool {
+		for _, name := range f.may {
+			if cases.Matches(c, name) {
+				return true
+			}
+		}
+		return false
+	}
+	return f
+}
+
+// ready is the play with its params.
+func (f *Test) ready(params any) *rehearse.Play {
+	f.t.Helper()
+	p := f.play
+	if params != nil {
+		b, err := json.Marshal(params)
+		f.check(err)
+		p.Params = b
+	}
+	return &p
+}
+
+// Run plays a task undisturbed. What happened is logged when the test fails.
+func (f *Test) Run(params any) *Result {
+	f.t.Helper()
+	r := resultOf(rehearse.Run(f.ready(params)))
+	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			f.t.Logf("what happened:\n%s", r.Text())
+		}
+	})
+	if r.story.Err != nil {
+		f.t.Fatalf("troupetest: %v", r.story.Err)
+	}
+	for _, d := range r.story.Done {
+		if d.Err != nil {
+			f.t.Errorf("troupetest: %s was in vain: %v", d.ID, d.Err)
+		}
+	}
+	return r
+}
+
+// Seeds plays a task undisturbed and then under the misfortunes of n seeds. What check says has to hold each time. The first story in which it does not is
+// made as small as it can be, and ends the test.
+func (f *Test) Seeds(n int, params any, check func(*Result) error) {
+	f.t.Helper()
+	p := f.ready(params)
+	fails := func(s *rehearse.Story) error {
+		if s.Err != nil {
+			return s.Err
+		}
+		return check(resultOf(s))
+	}
+	if s := rehearse.Run(p); fails(s) != nil {
+		f.t.Fatalf("undisturbed: %v\nwhat happened:\n%s", fails(s), resultOf(s).Text())
+	}
+	first, last := f.span(n)
+	for seed := first; seed <= last; seed++ {
+		s := rehearse.Seed(p, seed)
+		if fails(s) == nil {
+			continue
+		}
+		small := rehearse.Shrink(p, s, func(s *rehearse.Story) bool { return fails(s) != nil })
+		f.t.Fatalf("seed %d: %v\nof its %d faults this takes %d (again: TROUPETEST_SEED=%d):\n%s\nwhat happened:\n%s",
+			seed, fails(small), len(s.Struck), len(small.Struck), seed, cases.Written(small.Schedule()), resultOf(small).Text())
+	}
+}
+
+// span is which seeds are played.
+func (f *Test) span(n int) (first, last uint64) {
+	f.t.Helper()
+	if only := os.Getenv("TROUPETEST_SEED"); only != "" {
+		seed, err := strconv.ParseUint(only, 10, 64)
+		if err != nil {
+			f.t.Fatalf("troupetest: TROUPETEST_SEED=%s is no number", only)
+		}
+		return seed, seed
+	}
+	return 1, uint64(n)
+}
+
+// File plays the cases of a file, each as a test of its own, undisturbed and under n seeds.
+func File(t *testing.T, path string, n int) {
+	t.Helper()
+	file, err := cases.Open(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			one := *file
+			one.Cases = []*cases.Case{c}
+			suite := cases.Suite{Files: []*cases.File{&one}, Seeds: n, Workers: 1}
+			results, _ := suite.Play()
+			if r := results[0]; !r.Passed() {
+				t.Fatal(fmt.Sprintln() + r.Text("  "))
+			}
+		})
+	}
+}
