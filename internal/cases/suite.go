@@ -1,8 +1,6 @@
 package cases
 
 import (
-	"fmt"
-	"hash/fnv"
 	"regexp"
 	"runtime"
 	"sync"
@@ -64,18 +62,32 @@ func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 			}
 		}
 	}
-	stories := make([]*rehearse.Story, len(results))
-	s.parallel(len(results), func(i int) { stories[i] = results[i].play(s) })
+	calm := make([]*rehearse.Story, len(results))
+	s.parallel(len(results), func(i int) { calm[i] = results[i].undisturbed() })
+	switch first, last := s.span(); {
+	case s.Schedule != nil:
+		s.parallel(len(results), func(i int) { results[i].under(s.Schedule) })
+	case last > 0:
+		s.disturb(results, first, last)
+	}
 	for _, f := range s.Files {
 		all := rehearse.NewCoverage(f.Plan)
 		for i, r := range results {
 			if r.File == f {
-				all.Add(stories[i])
+				all.Add(calm[i])
 			}
 		}
 		covered = append(covered, all)
 	}
 	return results, covered
+}
+
+// span is from which seed to which one cases are played; the last one is 0 when there are none.
+func (s *Suite) span() (first, last uint64) {
+	if s.Seed > 0 {
+		return s.Seed, s.Seed
+	}
+	return 1, uint64(max(s.Seeds, 0))
 }
 
 // parallel does n things on as many cores as there are.
@@ -96,64 +108,26 @@ func (s *Suite) parallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// play plays a case undisturbed, and then as often as it is to be disturbed until something is not as expected.
-func (r *Result) play(s *Suite) *rehearse.Story {
+// undisturbed plays a case without any misfortune.
+func (r *Result) undisturbed() *rehearse.Story {
 	began := time.Now()
-	defer func() { r.Wall = time.Since(began) }()
-	p := r.File.Play(r.Case)
-	calm := rehearse.Run(p)
+	calm := rehearse.Run(r.File.Play(r.Case))
 	r.Runs, r.Took = 1, calm.Took
 	if r.Failures = r.Case.Check(calm, false); !r.Passed() {
 		r.Story = calm
-		return calm
 	}
-	switch {
-	case s.Schedule != nil:
-		r.take(rehearse.Under(p, s.Schedule), 0)
-	case s.Seed > 0:
-		r.seeds(p, s.Seed, s.Seed)
-	default:
-		r.seeds(p, 1, uint64(s.Seeds))
-	}
+	r.Wall = time.Since(began)
 	return calm
 }
 
-// seeds plays under the misfortunes of one seed after the other. The first failure is made as small as it can be.
-func (r *Result) seeds(p *rehearse.Play, first, last uint64) {
-	for seed := first; seed <= last; seed++ {
-		story := rehearse.Seed(p, r.salted(seed))
-		failures := r.Case.Check(story, true)
-		if len(failures) == 0 {
-			r.Runs++
-			continue
-		}
-		small := rehearse.Shrink(p, story, func(s *rehearse.Story) bool { return same(r.Case.Check(s, true), failures[0].ID) })
-		r.take(small, seed)
-		r.Drawn = len(story.Struck)
+// under plays it under the misfortunes of a schedule.
+func (r *Result) under(schedule rehearse.Schedule) {
+	if !r.Passed() {
 		return
 	}
-}
-
-// take looks at a disturbed story.
-func (r *Result) take(s *rehearse.Story, seed uint64) {
+	story := rehearse.Under(r.File.Play(r.Case), schedule)
 	r.Runs++
-	if r.Failures = r.Case.Check(s, true); !r.Passed() {
-		r.Story, r.Seed = s, seed
+	if r.Failures = r.Case.Check(story, true); !r.Passed() {
+		r.Story = story
 	}
-}
-
-// salted has each case draw something else from the same seed.
-func (r *Result) salted(seed uint64) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s\n%d", r.Case.Name, seed)
-	return h.Sum64()
-}
-
-func same(failures []Failure, id string) bool {
-	for i := range failures {
-		if failures[i].ID == id {
-			return true
-		}
-	}
-	return false
 }
