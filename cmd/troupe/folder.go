@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/cases"
 )
 
 // folder publishes the definitions in a folder, and again when they change.
@@ -132,10 +133,11 @@ func located(file string, line, column int, severity, path, msg string) string {
 	return clean(fmt.Sprintf("%s: %s: %s", file, severity, msg))
 }
 
+// isDefinition says whether a file holds a flow, by its name. What stands beside a flow to test it holds none.
 func isDefinition(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml", ".json":
-		return !strings.HasPrefix(name, ".")
+		return !strings.HasPrefix(name, ".") && !cases.IsCases(name)
 	}
 	return false
 }

@@ -35,6 +35,8 @@ func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 	require.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, published)
 	require.Equal(t, 1, strings.Count(out.String(), "there is no"), "what is wrong is told once: %s", out.String())
 	put("late.yaml", "")
+	put("late.test.yaml", "")
 	f.look(t.Context())
 	require.True(t, published["x"])
+	require.False(t, published["late.test"], "cases are no flow")
 }
