@@ -251,3 +251,47 @@ func TestResultsAreWrittenForBuildServers(t *testing.T) {
 	require.Nil(t, read.Suites[0].Cases[1].Failure)
 	require.False(t, results[0].Record().Passed)
 }
+
+// written is a block of YAML in a page, which has some text in it.
+func written(t *testing.T, page, with string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
+		if block, _, _ = strings.Cut(block, "```"); strings.Contains(block, with) {
+			return block
+		}
+	}
+	require.Fail(t, "no such block", "%s: %s", page, with)
+	return ""
+}
+
+func TestTheCasesThatPagesShowPass(t *testing.T) {
+	for _, page := range []string{"../../README.md", "../../docs/testing.md"} {
+		dir := example(t, "", "")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "order.test.yaml"), []byte(written(t, page, "name: a card that is declined twice")), 0o644))
+		f, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")
+		require.NoError(t, err)
+		s := cases.Suite{Files: []*cases.File{f}, Seeds: 300}
+		results, _ := s.Play()
+		require.True(t, results[0].Passed(), "%s: %s", page, results[0].Text(""))
+	}
+}
+
+func TestTheFirstSeedThatFailsIsTold(t *testing.T) {
+	f, err := cases.Open(filepath.Join(example(t, "depends_on: [reserve, approve]\n    when", "depends_on: [approve]\n    when"), "order.test.yaml"), "")
+	require.NoError(t, err)
+	f.Cases = f.Cases[:1]
+	alone := cases.Suite{Files: []*cases.File{f}, Seeds: 1000, Workers: 1}
+	results, _ := alone.Play()
+	first := results[0]
+	for range 5 {
+		many := cases.Suite{Files: []*cases.File{f}, Seeds: 1000, Workers: 8}
+		results, _ := many.Play()
+		require.Equal(t, first.Seed, results[0].Seed)
+		require.Equal(t, first.Text(""), results[0].Text(""))
+		again := cases.Suite{Files: []*cases.File{f}, Seed: first.Seed}
+		results, _ = again.Play()
+		require.Equal(t, first.Text(""), results[0].Text(""))
+	}
+}
