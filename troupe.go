@@ -1,7 +1,7 @@
 // Package troupe opens a member of the durable workflow engine in your own program.
 //
 //	engine, err := troupe.Open(ctx, troupe.Config{Store: "sqlite:orders.db"})
-//	engine.Handle("resize", func(ctx context.Context, job troupe.Job) (any, error) { … })
+//	troupe.Handle(engine, "resize", func(ctx context.Context, in Picture) (Picture, error) { … })
 //	err = engine.Publish(ctx, "thumbnails", definition)
 //	id, err := engine.Start(ctx, "thumbnails", map[string]any{"url": "…"})
 //	result, err := engine.Wait(ctx, id)
@@ -19,7 +19,6 @@ package troupe
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -47,12 +46,6 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Job is what a handler gets to do: Input and Params are JSON.
-type Job = flow.Job
-
-// Handler carries out the jobs of a local function. What it returns becomes the job's output as JSON.
-type Handler = funcs.Func
-
 // Engine is one member in this process.
 type Engine struct {
 	cfg       Config
@@ -60,6 +53,7 @@ type Engine struct {
 	newest    *persistence.NewestStore // the same
 	reader    *persistence.Reader
 	functions *funcs.Registry
+	handled   sync.Map // names of functions that the program has registered
 	workers   *workers.Registry
 	attached  *attached.Sessions
 	company   *company // nil where the store has room for one member only
@@ -101,19 +95,12 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), functions: funcs.New(), tls: certificates}
+	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e.functions = funcs.New(funcs.Options{Logs: newest, Note: e.note, Logger: cfg.Logger})
 	newest.Changed = e.flowChanged
 	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)
 	return e, nil
-}
-
-// Handle registers a local function: nodes with `exec_type: local_func` and `func: name` call it.
-func (e *Engine) Handle(name string, h Handler) { e.functions.Register(name, h) }
-
-// HandleJSON registers a local function whose result is JSON already.
-func (e *Engine) HandleJSON(name string, h func(ctx context.Context, job Job) (json.RawMessage, error)) {
-	e.functions.RegisterRaw(name, h)
 }
 
 // Member is whom to ask: the running member, or the cluster that it belongs to. The first call starts it.

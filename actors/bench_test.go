@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/model"
 )
@@ -43,8 +44,8 @@ func BenchmarkChain(b *testing.B) {
 }
 
 func benchChain(b *testing.B, steps int) {
-	functions := funcs.New()
-	functions.RegisterRaw("same", func(_ context.Context, j flow.Job) (json.RawMessage, error) { return j.Input, nil })
+	functions := funcs.New(funcs.Options{})
+	functions.RegisterRaw("same", func(_ context.Context, j job.Job) (json.RawMessage, error) { return j.Input, nil })
 	store := forgetful{model.New(model.Options{}), time.Millisecond}
 	m, err := actors.Start(b.Context(), actors.Config{Store: store, Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
 	require.NoError(b, err)

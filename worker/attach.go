@@ -52,6 +52,7 @@ type attached struct {
 	cancel context.CancelCauseFunc
 	begun  time.Time // zero = it waits for a slot
 	noted  bool
+	said   string // what the handler says of how far it is, and has yet to be told
 	log    attachedLog
 }
 
@@ -272,7 +273,7 @@ func (a *attachment) handle(j *attached, result *attach.Result) {
 	if h == nil {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + j.GetService()) }
 	}
-	answer := a.worker.call(j.ctx, h, j.job())
+	answer := a.worker.call(j.ctx, h, j.job(), func(text string) { a.tell(j, text) })
 	switch {
 	case j.ctx.Err() != nil:
 	case answer.Error != "":

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // attachedLog keeps what a handler writes until it is sent; handlers may write from several goroutines.
@@ -17,7 +18,7 @@ type attachedLog struct {
 func (l *attachedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := p[:min(len(p), maxLog-l.all)]
+	kept := p[:min(len(p), job.MaxLog-l.all)]
 	l.unsent = append(l.unsent, kept...)
 	l.all += len(kept)
 	return len(p), nil
@@ -31,6 +32,13 @@ func (l *attachedLog) take() []byte {
 	return said
 }
 
+// tell has it told, with the next progress, what a job's handler says of itself.
+func (a *attachment) tell(j *attached, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j.noted, j.said = true, text
+}
+
 // tellProgress of the jobs that go on.
 func (a *attachment) tellProgress() {
 	a.mu.Lock()
@@ -40,6 +48,9 @@ func (a *attachment) tellProgress() {
 		p := &attach.Progress{Number: n, Log: j.log.take()}
 		if !j.noted && !j.begun.IsZero() && j.begun.Before(since) {
 			j.noted, p.Note = true, "running"
+		}
+		if j.said != "" {
+			p.Note, j.said = j.said, ""
 		}
 		a.say(p)
 	}

@@ -34,7 +34,8 @@ type claim struct {
 	every  time.Duration // between heartbeats
 	noteAt time.Time     // zero = the engine knows that the job is running
 	beatAt time.Time
-	begun  bool // its handler was called
+	begun  bool   // its handler was called
+	said   string // what that says of how far it is; "" = nothing yet
 }
 
 func (c *claim) due() time.Time {
@@ -108,16 +109,29 @@ func (k *claims) keep(ctx context.Context) {
 		}
 		notes, beats, next := k.look(time.Now())
 		for _, c := range notes {
-			select {
-			case k.notes <- c:
-			default:
-			}
+			k.noteSoon(c)
 		}
 		for group := range slices.Chunk(beats, claimGroup) {
 			k.beat(ctx, group)
 		}
 		timer.Reset(time.Until(next))
 	}
+}
+
+// noteSoon has the state of a job told, unless too many are to be.
+func (k *claims) noteSoon(c *claim) {
+	select {
+	case k.notes <- c:
+	default:
+	}
+}
+
+// tell has it told what a job's handler says of itself.
+func (k *claims) tell(c *claim, text string) {
+	k.mu.Lock()
+	c.said, c.noteAt = text, time.Time{} // it need not be said that it is running
+	k.mu.Unlock()
+	k.noteSoon(c)
 }
 
 // look finds what is due and when to look again. Who is nearly due is taken along.
@@ -152,12 +166,15 @@ func (k *claims) noteLoop(ctx context.Context) {
 	}
 }
 
-// note tells that a job is running. It is for whoever watches, so a failure does no harm.
+// note tells that a job is running, or what its handler says. It is for whoever watches, so a failure does no harm.
 func (k *claims) note(ctx context.Context, c *claim) {
 	if c.ctx.Err() != nil { // it has ended meanwhile
 		return
 	}
-	if _, err := k.worker.beat(ctx, held([]*claim{c}, "running"), requestTime); err != nil && ctx.Err() == nil {
+	k.mu.Lock()
+	text := cmp.Or(c.said, "running")
+	k.mu.Unlock()
+	if _, err := k.worker.beat(ctx, held([]*claim{c}, text), requestTime); err != nil && ctx.Err() == nil {
 		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.ID, "error", err)
 	}
 }

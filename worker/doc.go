@@ -1,10 +1,10 @@
 // Package worker is for programs that carry out jobs.
 //
 //	w := worker.New(worker.Config{Pull: true})
-//	w.Handle("resize", func(ctx context.Context, job worker.Job) (any, error) { … })
+//	worker.Handle(w, "resize", func(ctx context.Context, in Picture) (Picture, error) { … })
 //	err := w.Run(ctx)
 //
-// A handler does not know how its jobs travel. With Push the worker is an HTTP server that the engine
+// Package job says what a function is told, and what it may say. A handler does not know how its jobs travel. With Push the worker is an HTTP server that the engine
 // calls; with Pull it asks the engine for jobs and works behind any firewall.
 //
 // Promises: a job's context ends when nobody waits for the job any longer; a handler that panics

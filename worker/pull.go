@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
@@ -99,17 +100,17 @@ func (w *Worker) begin(ctx context.Context, q pulled, hasSlot bool) {
 }
 
 func (w *Worker) carryOut(ctx context.Context, c *claim) {
-	var kept log
-	job := c.Job
-	job.Log = &kept
+	var kept job.Log
+	told := c.Job
+	told.Log = &kept
 	h := w.handler(c.Service)
 	if h == nil {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + c.Service) }
 	}
-	if !w.fetchParams(c.ctx, c, &job) {
+	if !w.fetchParams(c.ctx, c, &told) {
 		return // nobody waits for it any longer, or it is given up
 	}
-	answer := w.call(c.ctx, h, job)
+	answer := w.call(c.ctx, h, told, func(text string) { w.claims.tell(c, text) })
 	if c.ctx.Err() != nil {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return

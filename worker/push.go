@@ -124,7 +124,7 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	defer w.freeSlot()
 	job := pushed(r.Header)
 	job.Service, job.Input, job.Params, job.Log = service, req.Input, req.Params, io.Discard
-	answer(rw, w.call(r.Context(), h, job))
+	answer(rw, w.call(r.Context(), h, job, nil))
 }
 
 // knows says whether a caller has the secret.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // Worker carries out jobs. It is run once.
@@ -38,7 +39,23 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// Handle says who carries out the jobs of a service. It is called before Run.
+// Handle registers a function that carries out the jobs of a service. It is called before Run. Its input is that of the node, or, where that is
+// null, the node's params; its output is the node's, and post.action_key says which field of it is the action, if one is (package job tells
+// more). An input that does not fit is a fatal error of the step. JobFrom tells fn which job it has.
+//
+// It panics, as a mistake of the program, when the name is empty or was registered before, or when JSON cannot hold what fn takes or gives.
+func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context, in In) (Out, error)) {
+	h, err := job.Typed(service, fn)
+	if err == nil && w.handlers[service] != nil {
+		err = errors.New("there is a function of that name already")
+	}
+	if err != nil {
+		panic(fmt.Sprintf("worker: the function %q: %v", service, err))
+	}
+	w.Handle(service, h)
+}
+
+// Handle says who carries out the jobs of a service, seeing to JSON himself. It is called before Run.
 func (w *Worker) Handle(service string, h Handler) { w.handlers[service] = h }
 
 // Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it was

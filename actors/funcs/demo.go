@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // errFailed is all that the demo functions have ever said about a failure; flows may compare it.
@@ -21,7 +21,7 @@ func RegisterDemo(r *Registry) {
 }
 
 // mul multiplies a number by params.mul. An input that is no number counts as 0, such a factor as 1.
-func mul(_ context.Context, job flow.Job) (json.RawMessage, error) {
+func mul(_ context.Context, job job.Job) (json.RawMessage, error) {
 	x, ok := number(job.Input)
 	if !ok {
 		x = 0
@@ -38,7 +38,7 @@ func mul(_ context.Context, job flow.Job) (json.RawMessage, error) {
 }
 
 // upper turns its input, else params.text, into capital letters.
-func upper(_ context.Context, job flow.Job) (json.RawMessage, error) {
+func upper(_ context.Context, job job.Job) (json.RawMessage, error) {
 	s, ok := str(job.Input)
 	if !ok {
 		s, ok = str(param(job.Params, "text"))
@@ -50,7 +50,7 @@ func upper(_ context.Context, job flow.Job) (json.RawMessage, error) {
 }
 
 // logResult hands its input on.
-func logResult(_ context.Context, job flow.Job) (json.RawMessage, error) {
+func logResult(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return job.Input, nil
 }
 

@@ -5,33 +5,52 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/job"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Func is a local function. Its result becomes the job's output as JSON.
-type Func = func(ctx context.Context, job flow.Job) (any, error)
+type Func = job.Handler
 
 // RawFunc is a local function whose result is JSON already; nil stands for null.
-type RawFunc = func(ctx context.Context, job flow.Job) (json.RawMessage, error)
+type RawFunc = func(ctx context.Context, j job.Job) (json.RawMessage, error)
+
+// Options of a Registry. The zero value is useful.
+type Options struct {
+	// Logs keeps what functions write to the log of their job. nil = nobody does.
+	Logs persistence.Logs
+	// Note is told what functions say of how far they are. nil = nobody is.
+	Note func(ctx context.Context, task string, n flow.Note) error
+	// Logger hears of logs that could not be kept; nil = nobody does.
+	Logger *slog.Logger
+}
 
 // Registry holds the functions of a member by name and carries out their jobs.
 type Registry struct {
+	opts  Options
 	mu    sync.RWMutex
 	funcs map[string]RawFunc
 }
 
 // New returns a registry without functions.
-func New() *Registry { return &Registry{funcs: map[string]RawFunc{}} }
+func New(o Options) *Registry {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Registry{opts: o, funcs: map[string]RawFunc{}}
+}
 
 // Register makes a function known. The last one of a name counts.
 func (r *Registry) Register(name string, fn Func) {
-	r.RegisterRaw(name, func(ctx context.Context, job flow.Job) (json.RawMessage, error) {
-		out, err := fn(ctx, job)
+	r.RegisterRaw(name, func(ctx context.Context, j job.Job) (json.RawMessage, error) {
+		out, err := fn(ctx, j)
 		if err != nil {
 			return nil, err
 		}
@@ -63,32 +82,36 @@ func (r *Registry) find(name string) RawFunc {
 }
 
 // Carry calls the job's function until it succeeds or its tries are used up.
-func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
-	fn := r.find(job.Exec.Func)
+func (r *Registry) Carry(ctx context.Context, j flow.Job) (rep flow.Report) {
+	fn := r.find(j.Exec.Func)
 	if fn == nil {
 		return flow.Report{Error: "fatal error", Fatal: true}
 	}
-	rep := flow.Report{Worker: "local-func:" + job.Exec.Func, URL: "local"}
+	rep = flow.Report{Worker: "local-func:" + j.Exec.Func, URL: "local"}
+	var log job.Log
+	defer func() { rep.Log = r.keep(ctx, &j, log.String()) }()
+	told := jobOf(&j, &log)
+	calling := job.With(ctx, told, r.progress(ctx, &j))
 	for try := 1; ; try++ {
-		out, err := call(ctx, fn, job)
+		out, err := call(calling, fn, told)
 		if err == nil {
 			rep.Output, rep.Error = out, ""
 			return rep
 		}
-		rep.Error, rep.Fatal = text(err), fatal(err)
-		if rep.Fatal || try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
+		rep.Error, rep.Fatal = text(err), job.IsFatal(err)
+		if rep.Fatal || try >= j.Exec.MaxAttempts || !carry.Pause(ctx, j.Exec.TryDelayMS) {
 			return rep
 		}
 	}
 }
 
-func call(ctx context.Context, fn RawFunc, job flow.Job) (out json.RawMessage, err error) {
+func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("panic: %.200v", p)
 		}
 	}()
-	out, err = fn(ctx, job)
+	out, err = fn(ctx, j)
 	if err == nil && len(out) > 0 && !json.Valid(out) {
 		return nil, errors.New("the function's result is not valid JSON")
 	}
@@ -101,10 +124,4 @@ func text(err error) string {
 		return s
 	}
 	return "failed"
-}
-
-// fatal recognizes the errors of any package whose method says that trying again is of no use.
-func fatal(err error) bool {
-	var f interface{ Fatal() bool }
-	return errors.As(err, &f) && f.Fatal()
 }

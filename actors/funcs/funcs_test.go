@@ -12,6 +12,8 @@ import (
 
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/flow"
+	jobs "github.com/troupe-engine/troupe/job"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func job(fn, input, params string) flow.Job {
@@ -20,7 +22,7 @@ func job(fn, input, params string) flow.Job {
 }
 
 func TestDemoFunctions(t *testing.T) {
-	r := funcs.New()
+	r := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(r)
 	for name, tt := range map[string]struct {
 		fn, input, params string
@@ -49,7 +51,7 @@ func TestDemoFunctions(t *testing.T) {
 }
 
 func TestAnUnknownFunctionIsFatal(t *testing.T) {
-	rep := funcs.New().Carry(t.Context(), job("nope", `1`, `{}`))
+	rep := funcs.New(funcs.Options{}).Carry(t.Context(), job("nope", `1`, `{}`))
 	require.Equal(t, flow.Report{Error: "fatal error", Fatal: true}, rep)
 }
 
@@ -62,25 +64,25 @@ func TestWhatAFunctionSaysIsReported(t *testing.T) {
 		fn   funcs.Func
 		want flow.Report
 	}{
-		"a value becomes JSON": {func(context.Context, flow.Job) (any, error) { return map[string]int{"a": 1}, nil },
+		"a value becomes JSON": {func(context.Context, jobs.Job) (any, error) { return map[string]int{"a": 1}, nil },
 			flow.Report{Output: json.RawMessage(`{"a":1}`)}},
-		"JSON stays as it is": {func(context.Context, flow.Job) (any, error) { return json.RawMessage(`[1, 2]`), nil },
+		"JSON stays as it is": {func(context.Context, jobs.Job) (any, error) { return json.RawMessage(`[1, 2]`), nil },
 			flow.Report{Output: json.RawMessage(`[1, 2]`)}},
-		"nil is null": {func(context.Context, flow.Job) (any, error) { return nil, nil },
+		"nil is null": {func(context.Context, jobs.Job) (any, error) { return nil, nil },
 			flow.Report{Output: json.RawMessage(`null`)}},
-		"an error keeps its text": {func(context.Context, flow.Job) (any, error) { return nil, errors.New("no luck") },
+		"an error keeps its text": {func(context.Context, jobs.Job) (any, error) { return nil, errors.New("no luck") },
 			flow.Report{Error: "no luck"}},
-		"an error without a text is an error": {func(context.Context, flow.Job) (any, error) { return nil, errors.New("") },
+		"an error without a text is an error": {func(context.Context, jobs.Job) (any, error) { return nil, errors.New("") },
 			flow.Report{Error: "failed"}},
-		"an error may be fatal": {func(context.Context, flow.Job) (any, error) { return nil, fatalError{errors.New("never")} },
+		"an error may be fatal": {func(context.Context, jobs.Job) (any, error) { return nil, fatalError{errors.New("never")} },
 			flow.Report{Error: "never", Fatal: true}},
-		"a panic is an error": {func(context.Context, flow.Job) (any, error) { panic("boom") },
+		"a panic is an error": {func(context.Context, jobs.Job) (any, error) { panic("boom") },
 			flow.Report{Error: "panic: boom"}},
-		"a result that is no JSON is an error": {func(context.Context, flow.Job) (any, error) { return json.RawMessage(`{`), nil },
+		"a result that is no JSON is an error": {func(context.Context, jobs.Job) (any, error) { return json.RawMessage(`{`), nil },
 			flow.Report{Error: "the function's result is not valid JSON"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := funcs.New()
+			r := funcs.New(funcs.Options{})
 			r.Register("f", tt.fn)
 			tt.want.Worker, tt.want.URL = "local-func:f", "local"
 			require.Equal(t, tt.want, r.Carry(t.Context(), job("f", `1`, `{}`)))
@@ -88,9 +90,47 @@ func TestWhatAFunctionSaysIsReported(t *testing.T) {
 	}
 }
 
+// logs keeps them in memory.
+type logs struct {
+	persistence.Logs
+	kept map[string]string
+}
+
+func (l *logs) PutLog(_ context.Context, task, job string, content []byte) error {
+	l.kept[task+" "+job] += string(content)
+	return nil
+}
+
+func TestAFunctionIsToldOfItsJobAndHeardWhileItIsAtIt(t *testing.T) {
+	var noted []flow.Note
+	kept := &logs{kept: map[string]string{}}
+	r := funcs.New(funcs.Options{Logs: kept, Note: func(_ context.Context, task string, n flow.Note) error {
+		require.Equal(t, "t", task)
+		noted = append(noted, n)
+		return nil
+	}})
+	var got jobs.Job
+	r.Register("f", func(ctx context.Context, j jobs.Job) (any, error) {
+		got = j
+		require.Equal(t, j, jobs.From(ctx))
+		jobs.Progress(ctx, "half of it")
+		_, err := j.Log.Write([]byte("well"))
+		return nil, err
+	})
+	j := job("f", `1`, `{"a":2}`)
+	j.Task, j.Units, j.Plan = "t", 9, &flow.Plan{FlowSlug: "fl"}
+	j.Address = flow.Address{Scope: "sub#1", Node: "n", Visit: 2, Unit: 3, Attempt: 4}
+	require.Equal(t, flow.Report{Worker: "local-func:f", URL: "local", Output: json.RawMessage(`null`), Log: true}, r.Carry(t.Context(), j))
+	got.Log = nil
+	require.Equal(t, jobs.Job{ID: flow.JobID("t", j.Address), Service: "f", Input: json.RawMessage(`1`), Params: json.RawMessage(`{"a":2}`),
+		Task: "t", Flow: "fl", Step: "sub/n", Unit: 3, Units: 9, Attempt: 4}, got)
+	require.Equal(t, []flow.Note{{Address: j.Address, Text: "half of it"}}, noted)
+	require.Equal(t, map[string]string{"t " + got.ID: "well"}, kept.kept)
+}
+
 // failing counts its calls and succeeds at the nth.
 func failing(n int, calls *int) funcs.RawFunc {
-	return func(context.Context, flow.Job) (json.RawMessage, error) {
+	return func(context.Context, jobs.Job) (json.RawMessage, error) {
 		if *calls++; *calls >= n {
 			return json.RawMessage(`"ok"`), nil
 		}
@@ -110,7 +150,7 @@ func TestInnerTries(t *testing.T) {
 		"a success needs no further": {3, 1, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			calls, r, j := 0, funcs.New(), job("f", `1`, `{}`)
+			calls, r, j := 0, funcs.New(funcs.Options{}), job("f", `1`, `{}`)
 			j.Exec.MaxAttempts = tt.tries
 			r.RegisterRaw("f", failing(tt.succeedsAt, &calls))
 			require.Equal(t, tt.err, r.Carry(t.Context(), j).Error)
@@ -121,7 +161,7 @@ func TestInnerTries(t *testing.T) {
 
 func TestTriesAreSpacedUntilTheJobIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, r, j := 0, funcs.New(), job("f", `1`, `{}`)
+		calls, r, j := 0, funcs.New(funcs.Options{}), job("f", `1`, `{}`)
 		j.Exec.MaxAttempts, j.Exec.TryDelayMS = 100, 1000
 		r.RegisterRaw("f", failing(100, &calls))
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
@@ -134,8 +174,8 @@ func TestTriesAreSpacedUntilTheJobIsWithdrawn(t *testing.T) {
 }
 
 func BenchmarkCarryRaw(b *testing.B) {
-	r, j := funcs.New(), job("f", `1`, `{}`)
-	r.RegisterRaw("f", func(_ context.Context, j flow.Job) (json.RawMessage, error) { return j.Input, nil })
+	r, j := funcs.New(funcs.Options{}), job("f", `1`, `{}`)
+	r.RegisterRaw("f", func(_ context.Context, j jobs.Job) (json.RawMessage, error) { return j.Input, nil })
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Carry(b.Context(), j)

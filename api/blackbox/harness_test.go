@@ -133,7 +133,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	m := &member{store: store, served: make(chan error, 1), said: said}
-	demo := funcs.New()
+	demo := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(demo)
 	m.registry, err = workers.Open(ctx, store, workers.Options{Self: "blackbox", Functions: demo.Names, Logger: log})
 	if err != nil {

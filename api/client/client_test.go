@@ -57,7 +57,7 @@ func startServer(t *testing.T, inFront func(http.Handler) http.Handler) *server 
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	functions := funcs.New()
+	functions := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(functions)
 	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})
 	require.NoError(t, err)

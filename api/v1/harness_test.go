@@ -104,7 +104,7 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	if set.wrap != nil {
 		store = set.wrap(store)
 	}
-	functions := funcs.New()
+	functions := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(functions)
 	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -56,8 +55,8 @@ func run(ctx context.Context, store string) (err error) {
 			err = e
 		}
 	}()
-	engine.Handle("invite", invite)
-	engine.Handle("sum_up", sumUp)
+	troupe.Handle(engine, "invite", invite)
+	troupe.Handle(engine, "sum_up", sumUp)
 	if err := engine.Publish(ctx, "invitations", []byte(invitations)); err != nil {
 		return err
 	}
@@ -75,18 +74,8 @@ func run(ctx context.Context, store string) (err error) {
 }
 
 // invite gets one guest. The engine may call it again for the same guest, after a crash for example.
-func invite(_ context.Context, job troupe.Job) (any, error) {
-	var guest string
-	if err := json.Unmarshal(job.Input, &guest); err != nil {
-		return nil, fmt.Errorf("a guest is a name: %w", err)
-	}
-	return "Dear " + guest, nil
-}
+func invite(_ context.Context, guest string) (string, error) { return "Dear " + guest, nil }
 
-func sumUp(_ context.Context, job troupe.Job) (any, error) {
-	var letters []string
-	if err := json.Unmarshal(job.Input, &letters); err != nil {
-		return nil, fmt.Errorf("letters: %w", err)
-	}
+func sumUp(_ context.Context, letters []string) (string, error) {
 	return fmt.Sprintf("%d letters: %s", len(letters), strings.Join(letters, ", ")), nil
 }

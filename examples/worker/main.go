@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +29,7 @@ func main() {
 
 func newWorker(server string) *worker.Worker {
 	w := worker.New(worker.Config{Server: server, Token: os.Getenv("TROUPE_TOKEN"), Pull: true})
-	w.Handle("resize", resize)
+	worker.Handle(w, "resize", resize)
 	return w
 }
 
@@ -39,18 +38,14 @@ type size struct {
 	Height int `json:"height"`
 }
 
-// resize finds the size of a thumbnail. What it writes to job.Log is kept with the job.
-func resize(_ context.Context, job worker.Job) (any, error) {
-	var in size
-	if err := json.Unmarshal(job.Input, &in); err != nil {
-		return nil, worker.Fatal(fmt.Errorf("a size has width and height: %w", err))
-	}
+// resize finds the size of a thumbnail. What it writes to the log of its job is kept.
+func resize(ctx context.Context, in size) (size, error) {
 	if in.Width <= 0 || in.Height <= 0 {
-		return nil, worker.Fatal(errors.New("an image has at least one pixel")) // trying again would not help
+		return in, worker.Fatal(errors.New("an image has at least one pixel")) // trying again would not help
 	}
 	const longest = 200
 	scale := float64(longest) / float64(max(in.Width, in.Height))
 	out := size{Width: int(float64(in.Width) * scale), Height: int(float64(in.Height) * scale)}
-	fmt.Fprintf(job.Log, "%dx%d becomes %dx%d\n", in.Width, in.Height, out.Width, out.Height)
+	fmt.Fprintf(worker.JobFrom(ctx).Log, "%dx%d becomes %dx%d\n", in.Width, in.Height, out.Width, out.Height)
 	return out, nil
 }

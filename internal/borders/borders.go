@@ -45,7 +45,7 @@ var table = []row{
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow"}},
 	{"cluster", []string{"engine", "persistence", "flow", "flow/codec", "internal/host"}},
-	{"actors/funcs", []string{"flow", "persistence"}},
+	{"actors/funcs", []string{"job", "flow", "persistence"}},
 	{"actors/script", []string{"flow", "persistence", "internal/child"}},
 	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host"}},
 	{"actors/workers", []string{"flow", "persistence"}},
@@ -62,15 +62,17 @@ var table = []row{
 	{"api/internal/printer", nil},
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire"}},
-	{"worker", []string{"api/client", "api/wire", "api/wire/attach"}},
+	{"job", nil},
+	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"flow", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
+	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
+	{"examples/order", []string{".", "flow/define"}},
 	{"examples/flows", []string{"api/client", "api/wire", "flow/define"}},
 	{"examples/worker", []string{"worker"}},
 	{"internal/certtest", nil},
@@ -105,7 +107,7 @@ var libraries = []struct {
 	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
 	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1"}},
-	{"github.com/jackc/pgx/v5", []string{"persistence/postgres", "internal/...", "cmd/bench"}},
+	{"github.com/jackc/pgx/v5", []string{".", "persistence/postgres", "internal/...", "cmd/bench"}},
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
 }
 

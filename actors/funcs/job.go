@@ -1,0 +1,45 @@
+package funcs
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/job"
+)
+
+// jobOf is what a function is told of its job: what a worker would be told.
+func jobOf(j *flow.Job, log io.Writer) job.Job {
+	told := job.Job{ID: j.ID(), Service: j.Exec.Func, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
+		Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt, Log: log}
+	if j.Plan != nil {
+		told.Flow = j.Plan.FlowSlug
+	}
+	return told
+}
+
+// progress passes on what a function says of itself. What nobody waits for any longer is not told.
+func (r *Registry) progress(ctx context.Context, j *flow.Job) func(text string) {
+	if r.opts.Note == nil {
+		return nil
+	}
+	return func(text string) { _ = r.opts.Note(ctx, j.Task, flow.Note{Address: j.Address, Text: text}) }
+}
+
+// logGrace is how long it may take to keep the log of a job that nobody waits for any longer: it is wanted most.
+const logGrace = 5 * time.Second
+
+// keep stores what was written to the log of a job.
+func (r *Registry) keep(ctx context.Context, j *flow.Job, content string) bool {
+	if r.opts.Logs == nil || content == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logGrace)
+	defer cancel()
+	if err := r.opts.Logs.PutLog(ctx, j.Task, j.ID(), []byte(content)); err != nil {
+		r.opts.Logger.Warn("a function's log could not be kept", "job", j.ID(), "error", err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/job"
+)
+
+// What a handler is told and what it says is the same as in package worker: see package job.
+type (
+	// Job is what a handler gets to do: Input and Params are JSON.
+	Job = job.Job
+	// Handler carries out the jobs of a local function. What it returns becomes the job's output as JSON.
+	Handler = job.Handler
+)
+
+// JobFrom is the job that a handler is called for, whose context ctx is.
+func JobFrom(ctx context.Context) Job { return job.From(ctx) }
+
+// Progress says in a few words how far the job of a handler's context is: whoever looks at the task sees the last of them.
+func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
+
+// Fatal marks an error: trying again is of no use.
+func Fatal(err error) error { return job.Fatal(err) }
+
+// Handle registers a function of this program: nodes with `func: name` call it. Its input is that of the node, or, where that is null, the node's
+// params; its output is the node's, and post.action_key says which field of it is the action, if one is (package job tells more). An input that does
+// not fit is a fatal error of the step. JobFrom tells fn which job it has.
+//
+// It panics, as a mistake of the program, when the name is empty or was registered before, or when JSON cannot hold what fn takes or gives.
+func Handle[In, Out any](e *Engine, name string, fn func(ctx context.Context, in In) (Out, error)) {
+	h, err := job.Typed(name, fn)
+	if err == nil && !e.isNew(name) {
+		err = errors.New("there is a function of that name already")
+	}
+	if err != nil {
+		panic(fmt.Sprintf("troupe: the function %q: %v", name, err))
+	}
+	e.Handle(name, h)
+}
+
+// isNew says whether the program has registered no function of a name yet.
+func (e *Engine) isNew(name string) bool {
+	_, there := e.handled.Load(name)
+	return !there
+}
+
+// Handle registers a function of this program that sees to JSON itself: nodes with `func: name` call it. The last one of a name counts.
+func (e *Engine) Handle(name string, h Handler) {
+	e.handled.Store(name, true)
+	e.functions.Register(name, h)
+}
+
+// HandleJSON registers a function of this program whose result is JSON already.
+func (e *Engine) HandleJSON(name string, h func(ctx context.Context, job Job) (json.RawMessage, error)) {
+	e.handled.Store(name, true)
+	e.functions.RegisterRaw(name, h)
+}

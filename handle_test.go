@@ -1,0 +1,106 @@
+package troupe_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func opened(t *testing.T) *troupe.Engine {
+	t.Helper()
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+// runs publishes a flow and tells how a task of it ended.
+func runs(t *testing.T, e *troupe.Engine, definition string, params any) *troupe.Result {
+	t.Helper()
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(definition)))
+	id, err := e.Start(t.Context(), "f", params)
+	require.NoError(t, err)
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	return result
+}
+
+type offer struct {
+	Amount int    `json:"amount"`
+	Word   string `json:"word,omitempty"`
+}
+
+// judge says by a field of its output which way to go.
+func judge(_ context.Context, in offer) (offer, error) {
+	if in.Word = "yes"; in.Amount > 100 {
+		in.Word = "no"
+	}
+	return in, nil
+}
+
+func TestAFunctionWithTypesIsTheSameInBothModes(t *testing.T) {
+	e := opened(t)
+	troupe.Handle(e, "judge", judge)
+	troupe.Handle(e, "say", func(_ context.Context, in offer) (string, error) { return "it is " + in.Word, nil })
+
+	graph := `{"start":"a","result":"said","nodes":{
+		"a":{"func":"judge","post":{"output_key":"offer","action_key":"word"}},
+		"b":{"func":"say","prep":{"input_key":"$shared.offer"},"post":{"output_key":"said"}},
+		"c":{"func":"say","params":{"word":"too much"},"post":{"output_key":"said"}}},
+		"edges":[{"from":"a","action":"yes","to":"b"},{"from":"a","action":"no","to":"c"}]}`
+	require.JSONEq(t, `"it is yes"`, string(runs(t, e, graph, offer{Amount: 7}).Value))
+	require.JSONEq(t, `"it is too much"`, string(runs(t, e, graph, offer{Amount: 700}).Value))
+
+	dag := `{"mode":"dag","nodes":{
+		"a":{"func":"judge"},
+		"b":{"func":"say","depends_on":["a"],"prep":{"input_key":"$deps.a"}}}}`
+	require.JSONEq(t, `{"b":"it is yes"}`, string(runs(t, e, dag, offer{Amount: 7}).Value))
+}
+
+func TestAnInputThatDoesNotFitFailsTheStepWithoutAnotherTry(t *testing.T) {
+	e := opened(t)
+	calls := 0
+	troupe.Handle(e, "judge", func(ctx context.Context, in offer) (offer, error) { calls++; return judge(ctx, in) })
+	result := runs(t, e, `{"start":"hold","on_error":"fail","nodes":{"hold":{"func":"judge","max_retries":3}}}`, map[string]any{"amount": "much"})
+	require.Equal(t, flow.TaskFailed, result.Status)
+	require.Contains(t, result.Error, "function judge, node hold: field amount of its params is a text, the function takes a whole number (int)")
+	require.Zero(t, calls)
+}
+
+func TestAnErrorOfAFunctionWithTypesIsTriedAgainUnlessItIsFatal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err   error
+		calls int
+	}{"an error": {errors.New("no luck"), 3}, "a fatal one": {troupe.Fatal(errors.New("no luck")), 1}} {
+		t.Run(name, func(t *testing.T) {
+			e := opened(t)
+			var attempts []int
+			keys := map[string]bool{}
+			troupe.Handle(e, "f", func(ctx context.Context, _ any) (any, error) {
+				j := troupe.JobFrom(ctx)
+				attempts = append(attempts, j.Attempt)
+				keys[j.Key()] = true
+				return nil, tt.err
+			})
+			require.Contains(t, runs(t, e, `{"start":"a","on_error":"fail","nodes":{"a":{"func":"f","max_retries":2}}}`, nil).Error, "no luck")
+			require.Len(t, attempts, tt.calls)
+			require.Len(t, keys, 1, "its key is the same for all of them")
+		})
+	}
+}
+
+func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
+	e := opened(t)
+	troupe.Handle(e, "judge", judge)
+	require.PanicsWithValue(t, `troupe: the function "judge": there is a function of that name already`, func() { troupe.Handle(e, "judge", judge) })
+	require.PanicsWithValue(t, `troupe: the function "f": its input cannot be read from JSON: it is a func()`, func() {
+		troupe.Handle(e, "f", func(context.Context, func()) (any, error) { return nil, nil })
+	})
+	troupe.Handle(e, "upper", judge) // a demo function gives way
+}

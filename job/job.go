@@ -1,0 +1,121 @@
+// Package job is what somebody who carries out jobs is told and what he answers: the same for the functions of a program with an engine
+// inside (package troupe) and for a worker (package worker), which pass on the names of this package.
+//
+// A handler that takes its input as a Go value is made of a function by Typed:
+//
+//   - Its input is that of the node. Where that is null, as it is of a graph's node without prep, the input is the node's params: those
+//     that the node has, or else what the task was started with. So the first step of a graph gets what the first step of a dag gets.
+//   - Its output is the node's. In a dag those who wait for the node see it, in a graph post.output_key writes it to shared.
+//   - An action is a field of the output: the node says which one by post.action_key, so that it is in the history like every other result,
+//     and the function knows nothing of edges. A function without such a field leads on by the edge `default`, one that fails by `error`.
+//
+// Promises: an input that does not fit is a fatal error, which names the function, the step and the field; a function that cannot be one,
+// because JSON cannot hold what it takes or gives, is refused when it is registered.
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Job is something to be carried out.
+type Job struct {
+	// ID is the same whenever the same attempt is delivered again, so that work with effects outside can be recognized; another attempt has
+	// another one. Key is the same for all attempts. "" when the engine does not tell.
+	ID string
+	// Service is what the job is for: the name that its handler was registered with.
+	Service string
+	Input   json.RawMessage
+	Params  json.RawMessage // object
+
+	// Task and Step are where the job comes from: the id of the task, and the key of the node, as a path if it is
+	// in a flow inside another. Flow is the slug of the task's flow, "" when it has none.
+	Task, Flow, Step string
+	// Unit says which of the step's Units this is, from 0. More may be appended to a fan-out later on.
+	Unit, Units int
+	// Attempt says which try it is, from 1; 0 when the engine does not tell.
+	Attempt int
+
+	// Log keeps what is written to it with the job, up to 256 KiB; with the jobs of a push worker it does not. It is never nil.
+	Log io.Writer
+}
+
+// Key is an idempotency key for effects outside: the same for all attempts at the job, and for no other. "" when the engine does not tell.
+func (j Job) Key() string {
+	parts := strings.Split(j.ID, ".") // task, visit, unit, attempt, place
+	if len(parts) != 5 {
+		return j.ID
+	}
+	return strings.Join(slices.Delete(parts, 3, 4), ".")
+}
+
+// Handler carries out a job. Its result becomes the job's output as JSON. An error makes the engine
+// try again, if the flow says so and the error is not Fatal.
+type Handler = func(ctx context.Context, job Job) (any, error)
+
+type contextKey struct{}
+
+// carried is what the context of a handler knows.
+type carried struct {
+	job      Job
+	progress func(text string)
+}
+
+// With is the context that a handler is called with. progress passes on what the handler says of itself; nil = nobody hears it.
+func With(ctx context.Context, j Job, progress func(text string)) context.Context {
+	return context.WithValue(ctx, contextKey{}, carried{j, progress})
+}
+
+// From is the job that a handler is called for, whose context ctx is or was made of. Elsewhere it is a Job without anything.
+func From(ctx context.Context) Job {
+	if c, ok := ctx.Value(contextKey{}).(carried); ok {
+		return c.job
+	}
+	return Job{Log: io.Discard}
+}
+
+// maxProgress is how many bytes of what a handler says of itself are told.
+const maxProgress = 256
+
+// Progress says in a few words how far the job of a handler's context is: whoever looks at the task sees the last of them (`note`), up to 256
+// bytes. A worker does not wait until it is told; in a program with an engine inside it is stored when Progress returns. Nobody hears what jobs
+// of a push worker say.
+func Progress(ctx context.Context, text string) {
+	c, ok := ctx.Value(contextKey{}).(carried)
+	if !ok || c.progress == nil || text == "" {
+		return
+	}
+	if len(text) > maxProgress {
+		text = text[:maxProgress]
+		for !utf8.ValidString(text) && len(text) > maxProgress-utf8.UTFMax {
+			text = text[:len(text)-1]
+		}
+	}
+	c.progress(text)
+}
+
+// Fatal marks an error: trying again is of no use.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fatalError{err}
+}
+
+type fatalError struct{ error }
+
+func (e *fatalError) Unwrap() error { return e.error }
+
+// Fatal is how the error is recognized, whoever made it.
+func (e *fatalError) Fatal() bool { return true }
+
+// IsFatal recognizes the errors of any package whose method says that trying again is of no use.
+func IsFatal(err error) bool {
+	var f interface{ Fatal() bool }
+	return errors.As(err, &f) && f.Fatal()
+}

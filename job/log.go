@@ -1,0 +1,28 @@
+package job
+
+import (
+	"bytes"
+	"sync"
+)
+
+// MaxLog is how much of what a handler writes to its Log is kept.
+const MaxLog = 256 << 10
+
+// Log keeps what handlers write; they may do so from several goroutines.
+type Log struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept.Write(p[:min(len(p), MaxLog-l.kept.Len())])
+	return len(p), nil
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.String()
+}

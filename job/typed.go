@@ -1,0 +1,126 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Typed makes a handler of a function that takes the input of its jobs as a value of Go, and whose result is one. The error says why no
+// handler can be made of it.
+func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) (Handler, error) {
+	switch {
+	case name == "":
+		return nil, errors.New("a function needs the name that flows call it by")
+	case fn == nil:
+		return nil, errors.New("there is no function to call")
+	}
+	if err := readable.check(reflect.TypeFor[In]()); err != nil {
+		return nil, fmt.Errorf("its input cannot be read from JSON: %w", err)
+	}
+	if err := writable.check(reflect.TypeFor[Out]()); err != nil {
+		return nil, fmt.Errorf("its output cannot be written as JSON: %w", err)
+	}
+	return func(ctx context.Context, j Job) (any, error) {
+		var in In
+		if err := read(&j, &in); err != nil {
+			return nil, Fatal(fmt.Errorf("function %s, node %s: %w", name, j.Step, err))
+		}
+		return fn(ctx, in)
+	}, nil
+}
+
+// read decodes what a job is about: its input, or its params when it has none.
+func read[In any](j *Job, in *In) error {
+	what, raw := "input", j.Input
+	if isNull(raw) {
+		what, raw = "params", j.Params
+	}
+	if isNull(raw) {
+		return nil // the zero value, as encoding/json has it
+	}
+	err := json.Unmarshal(raw, in)
+	if err == nil {
+		return nil
+	}
+	return misfit[In](what, raw, err)
+}
+
+func isNull(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+// misfit says in the words of flows why an input is not the one that a function takes.
+func misfit[In any](what string, raw json.RawMessage, err error) error {
+	var wrong *json.UnmarshalTypeError
+	field := ""
+	if errors.As(err, &wrong) {
+		field = wrong.Field
+	}
+	if field == "" {
+		field = culprit[In](raw)
+	}
+	where := "its " + what
+	if field != "" {
+		where = fmt.Sprintf("field %s of its %s", field, what)
+	}
+	if wrong != nil {
+		return fmt.Errorf("%s is %s, the function takes %s", where, kindOf(wrong.Value), typeName(wrong.Type))
+	}
+	return fmt.Errorf("%s cannot be read: %w", where, err)
+}
+
+// culprit finds the field of an object that a type does not take, for errors that do not name one: those of types with a form of their own.
+func culprit[In any](raw json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return ""
+	}
+	for name, value := range fields {
+		alone, err := json.Marshal(map[string]json.RawMessage{name: value})
+		if err == nil && json.Unmarshal(alone, new(In)) != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// kindOf is what encoding/json calls a value, with its article. A number that does not fit is told itself.
+func kindOf(value string) string {
+	switch kind, text, _ := strings.Cut(value, " "); {
+	case kind == "number" && text != "":
+		return "the number " + text
+	case kind == "array" || kind == "object":
+		return "an " + kind
+	case kind == "bool":
+		return "true or false"
+	case kind == "string":
+		return "a text"
+	default:
+		return "a " + kind
+	}
+}
+
+// typeName is a type as its users write it.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "a whole number (" + t.String() + ")"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number that is not negative (" + t.String() + ")"
+	case reflect.Float32, reflect.Float64:
+		return "a number (" + t.String() + ")"
+	case reflect.String:
+		return "a text (" + t.String() + ")"
+	case reflect.Bool:
+		return "true or false (" + t.String() + ")"
+	case reflect.Slice, reflect.Array:
+		return "an array (" + t.String() + ")"
+	}
+	return "an object (" + t.String() + ")"
+}
