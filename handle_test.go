@@ -104,3 +104,29 @@ func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
 	})
 	troupe.Handle(e, "upper", judge) // a demo function gives way
 }
+
+func TestWhatAFunctionSaysWhileItWorksIsKept(t *testing.T) {
+	e := opened(t)
+	said, leave := make(chan troupe.Job, 1), make(chan struct{})
+	troupe.Handle(e, "f", func(ctx context.Context, _ any) (any, error) {
+		j := troupe.JobFrom(ctx)
+		troupe.Progress(ctx, "half of it")
+		_, _ = j.Log.Write([]byte("one line\n"))
+		said <- j
+		<-leave
+		return nil, nil
+	})
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"start":"a","nodes":{"a":{"func":"f"}}}`)))
+	id, err := e.Start(t.Context(), "f", nil)
+	require.NoError(t, err)
+	j := <-said
+	runs, err := e.Runs(t.Context(), id, troupe.Paging{})
+	require.NoError(t, err)
+	require.Equal(t, "half of it", runs.Items[0].Note)
+	close(leave)
+	_, err = e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	log, err := e.Log(t.Context(), j.ID)
+	require.NoError(t, err)
+	require.Equal(t, "one line\n", log)
+}

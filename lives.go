@@ -24,6 +24,8 @@ func ended(m *actors.Member) bool {
 	}
 }
 
+var errClosed = errors.New("the engine was closed")
+
 // live sees to it that there is a member. Who serves the API has to hear that it was lost before there is another one.
 func (e *Engine) live(ctx context.Context) error {
 	if e.lost() && !e.serves {
@@ -33,7 +35,7 @@ func (e *Engine) live(ctx context.Context) error {
 		return nil
 	}
 	if e.ctx.Err() != nil {
-		return errors.New("the engine was closed")
+		return errClosed
 	}
 	if err := e.start(ctx); err != nil {
 		return err

@@ -3,60 +3,94 @@ package troupe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
 
+	"github.com/troupe-engine/troupe/api"
+	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Publish makes a definition (JSON or YAML) the newest version of the flow with this slug. The same
-// definition again changes nothing. All problems of a definition are reported at once.
-func (e *Engine) Publish(ctx context.Context, slug string, definition []byte) error {
-	_, _, err := persistence.Publish(ctx, e.store, persistence.Publication{
-		Slug: slug, Definition: definition, Now: time.Now().UnixMilli(), Limits: e.cfg.Limits,
-	})
-	return err
-}
-
 // Option of a task that is being started.
-type Option func(*engine.NewTask)
+type Option func(*starting)
+
+// starting is what is asked of a start.
+type starting struct {
+	engine.NewTask
+	version int // 0 = the newest one
+}
 
 // WithKey makes starting idempotent: the same key for the same flow is the same task.
-func WithKey(key string) Option { return func(n *engine.NewTask) { n.Key = key } }
+func WithKey(key string) Option { return func(s *starting) { s.Key = key } }
 
 // WithLabels marks a task so that it is found again.
-func WithLabels(labels map[string]string) Option {
-	return func(n *engine.NewTask) { n.Labels = labels }
-}
+func WithLabels(labels map[string]string) Option { return func(s *starting) { s.Labels = labels } }
 
-// Start begins a task of a flow's newest version. params becomes a JSON object; nil is {}.
-// When it returns the task is stored.
-func (e *Engine) Start(ctx context.Context, slug string, params any, options ...Option) (id string, err error) {
+// WithVersion begins a task of the version with a number, in place of the newest one.
+func WithVersion(number int) Option { return func(s *starting) { s.version = number } }
+
+// Start begins a task of a flow, which is named by its slug or its id: of its newest version, unless an option says another one. params
+// becomes JSON, of a graph an object; nil is {}. When it returns the task is stored.
+func (e *Engine) Start(ctx context.Context, name string, params any, options ...Option) (id string, err error) {
 	member, err := e.Member(ctx)
 	if err != nil {
 		return "", err
 	}
-	f, err := e.store.FlowBySlug(ctx, slug)
+	n, err := e.newTask(ctx, name, params, options)
 	if err != nil {
-		return "", fmt.Errorf("flow %s: %w", slug, err)
-	}
-	v, err := e.store.FindVersion(ctx, f.ID, 0)
-	if err != nil {
-		return "", fmt.Errorf("flow %s has no published version: %w", slug, err)
-	}
-	n := engine.NewTask{VersionID: v.ID, Newest: true}
-	if params != nil {
-		if n.Params, err = json.Marshal(params); err != nil {
-			return "", fmt.Errorf("params: %w", err)
-		}
-	}
-	for _, set := range options {
-		set(&n)
+		return "", err
 	}
 	started, err := member.StartTask(ctx, n)
-	return started.Task, err
+	return started.Task, told(err)
+}
+
+// newTask is what the member is asked for.
+func (e *Engine) newTask(ctx context.Context, name string, params any, options []Option) (engine.NewTask, error) {
+	var s starting
+	for _, set := range options {
+		set(&s)
+	}
+	v, err := e.versionOf(ctx, name, s.version)
+	if err != nil {
+		return s.NewTask, err
+	}
+	var wrong *flow.Error
+	if errors.As(v1.CheckLabels(s.Labels), &wrong) {
+		return s.NewTask, told(wrong)
+	}
+	s.VersionID, s.Newest = v.ID, s.version == 0
+	if params != nil {
+		if s.Params, err = json.Marshal(params); err != nil {
+			return s.NewTask, fmt.Errorf("params: %w", err)
+		}
+	}
+	return s.NewTask, nil
+}
+
+// versionOf finds a version of a flow, 0 = the newest one.
+func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persistence.Version, error) {
+	f, err := e.store.FlowBySlug(ctx, name)
+	if api.Missing(err) {
+		f, err = e.store.Flow(ctx, name)
+	}
+	if api.Missing(err) {
+		return nil, missing(err, "there is no flow %.140q: publish it first", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for the flow %.140q: %w", name, err)
+	}
+	v, err := e.store.FindVersion(ctx, f.ID, number)
+	switch {
+	case api.Missing(err) && number == 0:
+		return nil, missing(err, "flow %.140q has no published version", name)
+	case api.Missing(err):
+		return nil, missing(err, "flow %.140q has no version %d", name, number)
+	case err != nil:
+		return nil, fmt.Errorf("looking for a version of the flow %.140q: %w", name, err)
+	}
+	return v, nil
 }
 
 // Result is how a task ended.
@@ -69,9 +103,12 @@ type Result struct {
 // Wait waits until a task has ended. A task that failed or was canceled is no error of Wait.
 func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	if err := e.await(ctx, task); err != nil {
-		return nil, err
+		return nil, told(err)
 	}
 	view, err := e.reader.View(ctx, task)
+	if api.Missing(err) {
+		return nil, missing(err, "there is no task %.210q: it has been deleted", task)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,27 +126,4 @@ func (e *Engine) await(ctx context.Context, task string) error {
 			return err
 		}
 	}
-}
-
-// Signal sets a key of a task's shared state and wakes whoever waits for it.
-func (e *Engine) Signal(ctx context.Context, task, key string, value any) error {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("value: %w", err)
-	}
-	return e.do(ctx, task, flow.Signal{Key: key, Value: b})
-}
-
-// Cancel ends a task. What it is doing is withdrawn.
-func (e *Engine) Cancel(ctx context.Context, task string) error {
-	return e.do(ctx, task, flow.Cancel{})
-}
-
-func (e *Engine) do(ctx context.Context, task string, cmd flow.Command) error {
-	member, err := e.Member(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = member.Do(ctx, engine.Order{Task: task, Command: cmd})
-	return err
 }

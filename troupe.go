@@ -9,7 +9,7 @@
 //
 // Promises: a task that Start has answered for survives the death of the process at any moment; a
 // handler may be called more than once for one attempt, but an attempt is applied exactly once; the
-// first Start, Wait or Serve takes up the tasks that were under way, so register handlers before it.
+// first call but Publish, Apply and Validate takes up the tasks that were under way, so register functions before it.
 // A member of a cluster whose process stood still for longer than its lease was fenced by the others: it
 // joins again by itself as a new incarnation, its handlers' contexts end, and who is in Wait waits on.
 // What is asked in the moments between is answered as busy. Only Serve ends with an error.
@@ -37,9 +37,9 @@ import (
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/attach"
+	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/graph"
 	"github.com/troupe-engine/troupe/api/pgflow"
-	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -59,6 +59,7 @@ type Engine struct {
 	company   *company // nil where the store has room for one member only
 	others    atomic.Pointer[cluster.Others]
 	tls       *api.Certificates
+	client    *client.Client // of the member in this process
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
@@ -67,10 +68,11 @@ type Engine struct {
 	asked  atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
 	ctx    context.Context               // until it is closed
 	end    context.CancelFunc
+	own    own            // routes that the program asks
 	work   sync.WaitGroup // of those who see to lives of the member
 }
 
-// Open opens the store. Work begins with the first Start, Wait or Serve.
+// Open opens the store. Work begins with the first call but Publish, Apply and Validate.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Name == "" {
 		host, _ := os.Hostname() // without a name of its own the prefix has to do
@@ -100,6 +102,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	newest.Changed = e.flowChanged
 	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)
+	if e.client, err = e.newClient(); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	return e, nil
 }
 
@@ -274,16 +279,11 @@ func (e *Engine) unserve() {
 }
 
 func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
-	from := api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers,
-		Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
-	typed, err := v1.New(v1.Config{
-		Member: from, Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, Cluster: e.council(),
-		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
-	})
+	typed, err := e.v1(asked)
 	if err != nil {
 		return nil, err
 	}
-	streams := attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
+	from, streams := e.from(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed, streams},
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),

@@ -55,7 +55,7 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer
 func (s *service) publishDefinition(ctx context.Context, where string, d *definition) (*publishAnswer, error) {
 	unnamed := d.slug == ""
 	if unnamed {
-		d.slug = slugFor(d.text)
+		d.slug = SlugFor(d.text)
 	}
 	problems, err := s.compile(ctx, d)
 	if err != nil {
@@ -169,8 +169,8 @@ func mediaType(ctx context.Context) (string, error) {
 	return "", invalid("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
 }
 
-// slugFor makes a slug of the definition's name; "" when that makes none.
-func slugFor(text []byte) string {
+// SlugFor makes a slug of the definition's name; "" when that makes none.
+func SlugFor(text []byte) string {
 	d, _ := define.Parse(text)
 	if d == nil {
 		return ""

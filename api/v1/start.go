@@ -65,7 +65,7 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
 		return n, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}
-	if err := checkLabels(n.Labels); err != nil {
+	if err := CheckLabels(n.Labels); err != nil {
 		return n, err
 	}
 	var err error
@@ -108,8 +108,8 @@ func paramsOf(start *wire.Start) (json.RawMessage, error) {
 // maxLabel bounds the name and the text of a label.
 const maxLabel = 256
 
-// checkLabels refuses labels that no filter could name, or no database keep.
-func checkLabels(labels map[string]string) error {
+// CheckLabels refuses labels that no filter could name, or no database keep.
+func CheckLabels(labels map[string]string) error {
 	for name, text := range labels {
 		switch {
 		case name == "" || strings.Contains(name, ":"):

@@ -1,0 +1,136 @@
+package troupe
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/pgflow"
+	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/engine"
+)
+
+// The methods of an Engine ask the routes of /v1 in the same process, where nothing is in their way, as the Go client would: so there is one
+// place for what is checked, how lists are paged and how things are said, and a program is told what everybody else is told.
+
+// inside brings requests of the Go client to the routes of the member in this process.
+type inside struct{ engine *Engine }
+
+// RoundTrip answers when the routes have begun to. The body is read as it is written; whoever closes it ends the request.
+func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	routes, err := i.engine.routes(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	closed := context.AfterFunc(i.engine.ctx, cancel)
+	body, w := io.Pipe()
+	a := &answer{header: http.Header{}, begun: make(chan struct{}), body: w}
+	request := r.Clone(ctx)
+	request.RequestURI, request.RemoteAddr = r.URL.RequestURI(), "inside"
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	go func() { // ends with the request, whose context ends with its body at the latest
+		defer closed()
+		defer cancel()
+		routes.ServeHTTP(a, request)
+		a.begin(http.StatusOK)
+		_ = w.Close() // it cannot fail
+	}()
+	select {
+	case <-a.begun:
+	case <-ctx.Done():
+		cancel()
+		_ = body.Close()
+		return nil, ctx.Err()
+	}
+	return &http.Response{Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: a.sent, Body: &endedByClosing{body, cancel}, ContentLength: -1, Request: r}, nil
+}
+
+// answer is what the routes write.
+type answer struct {
+	header http.Header
+	once   sync.Once
+	status int
+	sent   http.Header // the header when the answer began
+	begun  chan struct{}
+	body   *io.PipeWriter
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) { a.begin(status) }
+
+func (a *answer) begin(status int) {
+	a.once.Do(func() {
+		a.status, a.sent = status, a.header.Clone()
+		close(a.begun)
+	})
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.begin(http.StatusOK)
+	return a.body.Write(p)
+}
+
+// Flush has nothing to do but to begin: what is written is with the reader.
+func (a *answer) Flush() { a.begin(http.StatusOK) }
+
+// endedByClosing ends its request when it is closed.
+type endedByClosing struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+func (b *endedByClosing) Close() error {
+	b.end()
+	return b.ReadCloser.Close()
+}
+
+// newClient is a client of the member in this process. It asks once: what is busy for a moment is told to the program.
+func (e *Engine) newClient() (*client.Client, error) {
+	return client.New("http://troupe.internal", client.Options{HTTPClient: &http.Client{Transport: inside{e}}, Retries: -1})
+}
+
+// routes are those of /v1 in the present life of the member. They are made when they are asked for.
+func (e *Engine) routes(ctx context.Context) (http.Handler, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.live(ctx); err != nil {
+		return nil, err
+	}
+	asked := *e.asked.Load()
+	if e.own.routes != nil && e.own.asked == asked {
+		return e.own.routes, nil
+	}
+	routes, err := e.v1(asked)
+	if err != nil {
+		return nil, err
+	}
+	e.own = own{asked, routes}
+	return routes, nil
+}
+
+// own are the routes that the program itself asks, of one life of the member.
+type own struct {
+	asked  engine.Engine
+	routes http.Handler
+}
+
+// from is what all families of routes are served from.
+func (e *Engine) from(asked engine.Engine) api.Member {
+	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers,
+		Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
+}
+
+func (e *Engine) v1(asked engine.Engine) (v1.Routes, error) {
+	return v1.New(v1.Config{
+		Member: e.from(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, Cluster: e.council(),
+		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
+	})
+}

@@ -1,0 +1,84 @@
+package troupe
+
+import (
+	"context"
+	"time"
+
+	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// What flows are told as: the types of /v1.
+type (
+	Flow        = wire.Flow
+	FlowVersion = wire.Version
+)
+
+// Published is what came of a publication.
+type Published struct {
+	Version  string // id of the version
+	Number   int
+	Created  bool     // false: the newest version was the same
+	Warnings Problems // what may not be what was meant
+}
+
+// Publish makes a definition (JSON or YAML) the newest version of the flow with this slug. The same
+// definition again changes nothing. All problems of a definition are reported at once, as Problems.
+func (e *Engine) Publish(ctx context.Context, slug string, definition []byte) error {
+	_, err := e.Apply(ctx, slug, definition)
+	return err
+}
+
+// Apply publishes as Publish does, and tells what came of it. With "" the slug is made of the definition's name.
+func (e *Engine) Apply(ctx context.Context, slug string, definition []byte) (*Published, error) {
+	if slug == "" {
+		slug = v1.SlugFor(definition)
+	}
+	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(), Limits: e.cfg.Limits}
+	v, created, err := persistence.Publish(ctx, e.store, p)
+	if err != nil {
+		return nil, told(err)
+	}
+	_, warnings, err := persistence.Prepare(ctx, e.store, p)
+	if err != nil {
+		return nil, err
+	}
+	return &Published{Version: v.ID, Number: v.Number, Created: created, Warnings: warnings}, nil
+}
+
+// PublishFlow publishes a flow that was built in Go, under its name.
+func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder) error {
+	definition, err := b.JSON()
+	if err != nil {
+		return &refusal{err.Error(), []error{err, ErrInvalid}}
+	}
+	return e.Publish(ctx, v1.SlugFor(definition), definition)
+}
+
+// Validate tells all problems of a definition, warnings among them; its Err is nil where it can be published. Nothing is kept.
+func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, error) {
+	_, problems, err := persistence.Prepare(ctx, e.store, persistence.Publication{Definition: definition, Limits: e.cfg.Limits})
+	return problems, err
+}
+
+// Flows lists flows, newest first.
+func (e *Engine) Flows(ctx context.Context, p Paging) (*Page[Flow], error) {
+	return answered(e.client.Flows(ctx, p))
+}
+
+// Flow reads a flow by its slug or id.
+func (e *Engine) Flow(ctx context.Context, flow string) (*Flow, error) {
+	return answered(e.client.Flow(ctx, flow))
+}
+
+// Versions lists a flow's versions, highest number first.
+func (e *Engine) Versions(ctx context.Context, flow string, p Paging) (*Page[FlowVersion], error) {
+	return answered(e.client.Versions(ctx, flow, p))
+}
+
+// Version reads a version with its definition; number 0 = the newest published one.
+func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVersion, error) {
+	return answered(e.client.Version(ctx, flow, number))
+}

@@ -1,0 +1,70 @@
+package troupe
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// What jobs, queues, workers and the cluster are told as: the types of /v1.
+type (
+	JobState    = wire.Job
+	WaitingJob  = wire.WaitingJob
+	Queue       = wire.Queue
+	KnownWorker = wire.KnownWorker
+	Cluster     = wire.Cluster
+	Shards      = wire.Shards
+	Member      = wire.Member
+	Info        = wire.Info
+)
+
+// Job reads a job, also long after it ended.
+func (e *Engine) Job(ctx context.Context, id string) (*JobState, error) {
+	return answered(e.client.Job(ctx, id))
+}
+
+// Log reads what a job has written to its log.
+func (e *Engine) Log(ctx context.Context, job string) (string, error) {
+	log, err := e.client.Log(ctx, job)
+	return log, told(err)
+}
+
+// Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
+func (e *Engine) Jobs(ctx context.Context, p Paging, services ...string) (*Page[WaitingJob], error) {
+	return answered(e.client.Jobs(ctx, p, services...))
+}
+
+// Queues tells how long the queues are.
+func (e *Engine) Queues(ctx context.Context) ([]Queue, error) {
+	queues, err := e.client.Queues(ctx)
+	return queues, told(err)
+}
+
+// Workers lists the workers in order of their first registration.
+func (e *Engine) Workers(ctx context.Context) ([]KnownWorker, error) {
+	workers, err := e.client.Workers(ctx)
+	return workers, told(err)
+}
+
+// Info tells which member this is.
+func (e *Engine) Info(ctx context.Context) (*Info, error) { return answered(e.client.Info(ctx)) }
+
+// Members tells who is a member of the cluster.
+func (e *Engine) Members(ctx context.Context) (*Cluster, error) {
+	return answered(e.client.Members(ctx))
+}
+
+// Shards tells who owns which shards; with a task, the one that it is in.
+func (e *Engine) Shards(ctx context.Context, task string) (*Shards, error) {
+	return answered(e.client.Shards(ctx, task))
+}
+
+// Drain has a member own nothing, and Undrain have it take its part again.
+func (e *Engine) Drain(ctx context.Context, member string) (*Member, error) {
+	return answered(e.client.Drain(ctx, member))
+}
+
+// Undrain has a member that was drained take its part again.
+func (e *Engine) Undrain(ctx context.Context, member string) (*Member, error) {
+	return answered(e.client.Undrain(ctx, member))
+}

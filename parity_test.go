@@ -1,0 +1,57 @@
+package troupe_test
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+)
+
+// methods are what a program calls where others send a request of /v1. Of the routes that a worker speaks with its engine package worker
+// calls all, and a function of the program needs none.
+var methods = map[string]string{
+	"publish-flow": "Apply", "publish-named-flow": "Apply", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
+	"list-versions": "Versions", "get-version": "Version",
+
+	"start-task": "Start", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
+	"retry-task": "Retry", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
+
+	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "stream-events": "Watch", "stream-socket": "Watch",
+
+	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info",
+	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",
+
+	"claim-job": ofWorkers, "complete-job": ofWorkers, "fail-job": ofWorkers, "job-params": ofWorkers, "release-job": ofWorkers,
+	"forget-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers, "poll-jobs": ofWorkers, "release-jobs": ofWorkers,
+	"report-jobs": ofWorkers,
+}
+
+const ofWorkers = "package worker"
+
+func TestAProgramCanDoWhatRequestsCan(t *testing.T) {
+	text, err := os.ReadFile("api/v1/openapi.json")
+	require.NoError(t, err)
+	var document struct {
+		Paths map[string]map[string]struct {
+			ID string `json:"operationId"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &document))
+	engine, known := reflect.TypeFor[*troupe.Engine](), map[string]bool{}
+	for path, operations := range document.Paths {
+		for verb, operation := range operations {
+			known[operation.ID] = true
+			name := methods[operation.ID]
+			require.NotEmpty(t, name, "%s %s (%s): which method of Engine does it?", verb, path, operation.ID)
+			_, there := engine.MethodByName(name)
+			require.True(t, there || name == ofWorkers, "%s: Engine has no method %s", operation.ID, name)
+		}
+	}
+	for id := range methods {
+		require.True(t, known[id], "there is no route %s any more", id)
+	}
+}

@@ -1,0 +1,185 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// What tasks, and what is in them, are told as: the types of /v1.
+type (
+	Task        = wire.Task
+	TaskSummary = wire.TaskSummary
+	Step        = wire.Step
+	StepName    = wire.StepName
+	Unit        = wire.Unit
+	Run         = wire.Run
+	Event       = wire.Event
+	Waiting     = wire.Waiting
+	Append      = wire.Append
+	Complete    = wire.Complete
+	Completed   = wire.Completed
+
+	// Page is a part of a list. Next is the cursor of the part after it, "" at the end.
+	Page[T any] = wire.Page[T]
+	// Paging says which part of a list is meant. The zero value is its beginning.
+	Paging = client.Paging
+	// TaskQuery picks tasks, StepQuery steps of a task. Zero fields do not filter.
+	TaskQuery = client.TaskQuery
+	StepQuery = client.StepQuery
+)
+
+// All reads a list page by page. It ends after the first error.
+//
+//	for task, err := range troupe.All(func(cursor string) (*troupe.Page[troupe.TaskSummary], error) {
+//		return engine.Tasks(ctx, troupe.TaskQuery{Paging: troupe.Paging{Cursor: cursor}})
+//	}) { … }
+func All[T any](read func(cursor string) (*Page[T], error)) iter.Seq2[T, error] {
+	return client.All(read)
+}
+
+// WithRequest names what is asked for with a context, so that a signal, a retry or an append may be given again, by another process too, and
+// has its effect once.
+func WithRequest(ctx context.Context, id string) context.Context { return client.WithRequest(ctx, id) }
+
+// answered is an answer with its error in our words.
+func answered[T any](answer *T, err error) (*T, error) {
+	if err != nil {
+		return nil, told(err)
+	}
+	return answer, nil
+}
+
+// Tasks searches tasks, newest first.
+func (e *Engine) Tasks(ctx context.Context, q TaskQuery) (*Page[TaskSummary], error) {
+	return answered(e.client.Tasks(ctx, q))
+}
+
+// Task reads a task as it is at this moment.
+func (e *Engine) Task(ctx context.Context, id string) (*Task, error) {
+	return answered(e.client.Task(ctx, id))
+}
+
+// Steps lists the steps of a task, or of a scope in it, with their outputs.
+func (e *Engine) Steps(ctx context.Context, task string, q StepQuery) (*Page[Step], error) {
+	return answered(e.client.Steps(ctx, task, q))
+}
+
+// Units lists the units of a step with their inputs and outputs; of its visits the one with a number, or the newest for 0.
+func (e *Engine) Units(ctx context.Context, task string, q StepQuery, visit int) (*Page[Unit], error) {
+	return answered(e.client.Units(ctx, task, q, visit))
+}
+
+// Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
+func (e *Engine) Events(ctx context.Context, task, after string, limit int) (*Page[Event], error) {
+	return answered(e.client.Events(ctx, task, after, limit))
+}
+
+// Runs reads a task's attempts and steps, in order of their beginning.
+func (e *Engine) Runs(ctx context.Context, task string, p Paging) (*Page[Run], error) {
+	return answered(e.client.Runs(ctx, task, p))
+}
+
+// Waiting tells why a task is waiting.
+func (e *Engine) Waiting(ctx context.Context, task string) (*Waiting, error) {
+	return answered(e.client.Waiting(ctx, task))
+}
+
+// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning), and ends with the task. What the store does
+// not tell for a while it tells later.
+func (e *Engine) Watch(ctx context.Context, task, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(e.ctx, cancel)() // it would look for another member
+		for event, err := range e.client.Watch(ctx, task, after) {
+			if err != nil && e.ctx.Err() != nil {
+				err = errClosed
+			}
+			if !yield(event, told(err)) {
+				return
+			}
+		}
+	}
+}
+
+// Signal sets a key of a task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes.
+func (e *Engine) Signal(ctx context.Context, task, key string, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("value: %w", err)
+	}
+	_, err = e.client.Signal(ctx, task, key, b)
+	return e.steered(ctx, task, err)
+}
+
+// CancelOption says how a task is canceled.
+type CancelOption func(*wire.Cancel)
+
+// Gently lets what is in flight go on; the task ends when that is done, and nothing new starts.
+func Gently(c *wire.Cancel) { c.Gently = true }
+
+// Forced also ends compensations and finally, when the task is at them.
+func Forced(c *wire.Cancel) { c.Force = true }
+
+// Cancel ends a task: what it is doing is withdrawn, then what it has done is undone, if its flow says how. One that has ended stays as it is.
+func (e *Engine) Cancel(ctx context.Context, task string, options ...CancelOption) error {
+	var how wire.Cancel
+	for _, set := range options {
+		set(&how)
+	}
+	_, err := e.client.CancelHow(ctx, task, how)
+	return e.steered(ctx, task, err)
+}
+
+// Pause keeps anything new of a task from starting; what is in flight goes on.
+func (e *Engine) Pause(ctx context.Context, task string) error {
+	_, err := e.client.Pause(ctx, task)
+	return e.steered(ctx, task, err)
+}
+
+// Resume undoes Pause.
+func (e *Engine) Resume(ctx context.Context, task string) error {
+	_, err := e.client.Resume(ctx, task)
+	return e.steered(ctx, task, err)
+}
+
+// Retry has a failed task go on where it failed; what completed is not done again.
+func (e *Engine) Retry(ctx context.Context, task string) error {
+	_, err := e.client.Retry(ctx, task)
+	return e.steered(ctx, task, err)
+}
+
+// Append adds units to a fanout that has begun and gives their indexes.
+func (e *Engine) Append(ctx context.Context, task string, a Append) ([]int, error) {
+	added, err := e.client.Append(ctx, task, a)
+	if err != nil {
+		return nil, e.steered(ctx, task, err)
+	}
+	return added.Units, nil
+}
+
+// Complete ends a unit whose route is direct, with an output or an error. One that has ended stays as it is; Changed says so.
+func (e *Engine) Complete(ctx context.Context, task string, u Complete) (*Completed, error) {
+	done, err := e.client.Complete(ctx, task, u)
+	return done, e.steered(ctx, task, err)
+}
+
+// steered is ErrEnded, too, where what was asked for comes too late. Whether a task has ended its row tells at once.
+func (e *Engine) steered(ctx context.Context, task string, err error) error {
+	err = told(err)
+	var r *refusal
+	if !errors.As(err, &r) || !errors.Is(err, ErrConflict) {
+		return err
+	}
+	if row, missing := e.store.Task(ctx, task); missing == nil && flow.TaskStatus(row.Status).Ended() {
+		r.is = append(r.is, ErrEnded)
+	}
+	return err
+}
