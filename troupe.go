@@ -60,6 +60,7 @@ type Engine struct {
 	others    atomic.Pointer[cluster.Others]
 	tls       *api.Certificates
 	client    *client.Client // of the member in this process
+	begins    begins
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon

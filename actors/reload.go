@@ -53,7 +53,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	c.Send(t.m.sessions, only{task: t.id, owed: owed})
 	asks, owed := asksOf(owed)
 	t.perform(c, owed)
-	if !l.resting || t.crashes > 0 { // else it is known who has asked
+	if !l.resting || t.crashes > 0 || t.seq == 1 { // else it is known who has asked; a task that begins was stored by somebody who told nobody
 		t.m.asksAnew(asks)
 	}
 	if t.refusals > 0 {

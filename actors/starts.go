@@ -99,11 +99,15 @@ func (m *Member) sameStart(ctx context.Context, msg *create) (created bool, err 
 	if err != nil {
 		return false, notFound(err, msg.task)
 	}
-	c := msg.create
+	return sameAs(msg.create, msg.newest, row)
+}
+
+// sameAs compares a start with the task that is there.
+func sameAs(c *persistence.Create, newest bool, row *persistence.TaskRow) (created bool, err error) {
 	before, first, _ := strings.Cut(row.BodyHash, ofRequest)
 	now, request, _ := strings.Cut(c.BodyHash, ofRequest)
-	if before != now || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !msg.newest {
-		return false, flow.Errorf(flow.Conflict, "task %s was started before, by a request for another flow, version, params or labels", msg.task)
+	if before != now || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !newest {
+		return false, flow.Errorf(flow.Conflict, "task %s was started before, by a request for another flow, version, params or labels", row.ID)
 	}
 	return request != "" && first == request, nil
 }

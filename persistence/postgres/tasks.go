@@ -78,9 +78,10 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 
 // DeleteFlow begins an era. From when it has locked the members it is alone with what there is: batches that are under way have
 // been waited for, those that come later wait for it, write nothing, and look again. Renewals go on. A member that
-// joins comes before or after.
+// joins comes before or after. Transactions of programs in which tasks of the flow begin (see Begin) are waited for first: they hold its versions.
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
+	batch.Queue("SELECT FROM troupe.flow_versions WHERE flow_id = $1 FOR UPDATE", id)
 	batch.Queue(lockJoining, s.schema.lock(joining))
 	batch.Queue(lockVersions, id, s.schema.lock(publishing))
 	batch.Queue("UPDATE troupe.members SET era = (SELECT era + 1 FROM troupe.cluster) WHERE fenced_at = 0")

@@ -1,0 +1,43 @@
+package actors
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Beginning is what a task begins with, for whoever stores it himself, in a transaction that no member has a part in: there is the task, at rest
+// and due at once. So it needs no owner to be written, and whoever owns it when that is stored takes it up like any other that is due.
+type Beginning struct {
+	Commit persistence.Commit
+	newest bool
+}
+
+// Begin makes the first row of a task's journal: that it was created, and no more. What follows from that its owner decides.
+func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error) {
+	msg, err := m.newTask(ctx, n)
+	if err != nil {
+		return nil, m.passed(err)
+	}
+	limits := m.cfg.Limits.OrDefault()
+	limits.Events = 1
+	t := &task{hands: hands{m: m, task: msg.task}, id: msg.task, create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
+	d, err := flow.Decide(t.state, msg.start, flow.Env{Now: msg.create.CreatedAt, Member: m.incarnation, Limits: limits})
+	if err != nil {
+		return nil, err
+	}
+	row := &draft{row: flow.Row{Format: int(m.format.Load())}}
+	row.add(d, &command{cmd: msg.start}, answer{})
+	commit := t.commit(row)
+	commit.Snapshot, commit.Checkpoint = nil, false
+	commit.Rest = &persistence.Rest{Resting: true, Due: commit.At}
+	return &Beginning{commit, msg.newest}, nil
+}
+
+// Same says whether a task that is there already was begun by the same request: nil, or why it was not.
+func (b *Beginning) Same(there *persistence.TaskRow) error {
+	_, err := sameAs(b.Commit.Create, b.newest, there)
+	return err
+}

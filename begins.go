@@ -1,0 +1,119 @@
+package troupe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Tasks that begin in transactions of the program are at rest and due when those are committed, which nobody tells us: their owners find them within
+// a second, as they look for all that is due. So that they need not wait for that, the program that began them looks whether they are there, and
+// asks for them, which has their owners take them up.
+
+const (
+	// beginsEvery is how often it looks.
+	beginsEvery = 20 * time.Millisecond
+	// beginsPatience is for how long: whose transaction takes longer is found by its owner.
+	beginsPatience = 5 * time.Second
+	// maxBegins is how many are looked for at once. Others are found by their owners.
+	maxBegins = 1000
+)
+
+// begins are tasks that may be there soon.
+type begins struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// look has a task looked for.
+func (b *begins) look(e *Engine, task string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.since) >= maxBegins {
+		return
+	}
+	if b.since == nil {
+		b.since = map[string]time.Time{}
+		e.work.Go(func() { b.run(e) })
+	}
+	b.since[task] = time.Now()
+}
+
+// run ends when there is nothing left to look for, or the engine is closed.
+func (b *begins) run(e *Engine) {
+	tick := time.NewTicker(beginsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-e.ctx.Done():
+			return
+		}
+		tasks := b.left()
+		if tasks == nil {
+			return
+		}
+		there := e.begun(tasks)
+		b.drop(there)
+		e.rouse(there)
+	}
+}
+
+// left are those that are still looked for; nil: there are none, and the next one is looked for anew.
+func (b *begins) left() (tasks []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for task, since := range b.since {
+		if time.Since(since) > beginsPatience {
+			delete(b.since, task)
+			continue
+		}
+		tasks = append(tasks, task)
+	}
+	if tasks == nil {
+		b.since = nil
+	}
+	return tasks
+}
+
+func (b *begins) drop(tasks []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, task := range tasks {
+		delete(b.since, task)
+	}
+}
+
+// begun are those of some tasks that are there. What the store does not answer is asked again.
+func (e *Engine) begun(tasks []string) (there []string) {
+	ctx, cancel := context.WithTimeout(e.ctx, beginsPatience)
+	defer cancel()
+	sizes, err := e.store.Sizes(ctx, tasks)
+	if err != nil {
+		return nil
+	}
+	for i, size := range sizes {
+		if size > 0 {
+			there = append(there, tasks[i])
+		}
+	}
+	return there
+}
+
+// rouse has the owners of tasks take them up: whatever is asked of a task brings it into memory. This asks for an attempt that there is not.
+func (e *Engine) rouse(tasks []string) {
+	asked := e.asked.Load()
+	if len(tasks) == 0 || asked == nil {
+		return
+	}
+	orders := make(engine.Orders, len(tasks))
+	for i, task := range tasks {
+		orders[i] = engine.Order{Task: task, Command: flow.Inquire{}}
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, beginsPatience)
+	defer cancel()
+	_, _ = (*asked).DoAll(ctx, orders) // who was not reached finds what is due by himself
+}

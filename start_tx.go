@@ -1,0 +1,59 @@
+package troupe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/postgres"
+)
+
+// StartTx begins a task within a transaction of the program, on the database that the engine's store is in: the task exists when that is committed,
+// and never otherwise. It begins then, at whatever member owns it: within a few hundredths of a second as long as this program lives, within
+// about a second else. Options, and what is checked, are those of Start; of a key the transaction that comes first decides, others wait for it.
+//
+// Until the end of the transaction the flow cannot be deleted, and time runs: a limit of the whole task counts from this call. It works with pgx
+// alone, whatever search_path the transaction has, and not with a store of SQLite, which is one member's own (errors.ErrUnsupported).
+func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
+	if e.store.Locked() {
+		return "", &refusal{"StartTx: a store of SQLite takes part in no transaction of the program: use a store of PostgreSQL (postgres://…), or Start with a key",
+			[]error{errors.ErrUnsupported, ErrInvalid}}
+	}
+	local, err := e.local(ctx)
+	if err != nil {
+		return "", err
+	}
+	n, err := e.newTask(ctx, name, params, options)
+	if err != nil {
+		return "", err
+	}
+	first, err := local.Begin(ctx, n)
+	if err != nil {
+		return "", told(err)
+	}
+	there, err := postgres.Begin(ctx, e.newest.Store, tx, &first.Commit)
+	switch {
+	case errors.Is(err, persistence.ErrNoVersion):
+		return "", missing(err, "there is no flow %.140q any more: it was deleted", name)
+	case err != nil:
+		return "", fmt.Errorf("starting a task of %.140q in a transaction: %w", name, err)
+	case there != nil:
+		return there.ID, told(first.Same(there))
+	}
+	e.begins.look(e, first.Commit.Task)
+	return first.Commit.Task, nil
+}
+
+// local is the member in this process.
+func (e *Engine) local(ctx context.Context) (*actors.Member, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.live(ctx); err != nil {
+		return nil, err
+	}
+	return e.member, nil
+}

@@ -1,0 +1,221 @@
+package troupe
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// shop is a database of a program whose engine keeps its tasks there, too.
+type shop struct {
+	*Engine
+	dsn  string
+	conn *pgx.Conn
+	ran  chan string // ids of tasks that ran
+}
+
+const shipping = `{"start":"a","nodes":{"a":{"func":"ship"}}}`
+
+func openShop(t *testing.T) *shop {
+	s := &shop{dsn: pgtest.DSN(t), ran: make(chan string, 100)}
+	var err error
+	s.conn, err = pgx.Connect(t.Context(), s.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.conn.Close(context.Background())) })
+	s.Engine = s.member(t)
+	require.NoError(t, s.Publish(t.Context(), "shipping", []byte(shipping)))
+	_, err = s.conn.Exec(t.Context(), "CREATE SCHEMA app; CREATE TABLE app.orders (task text); CREATE TABLE app.tasks (id int); CREATE TABLE app.wakes (id int)")
+	require.NoError(t, err)
+	return s
+}
+
+// member is one of the shop's.
+func (s *shop) member(t *testing.T) *Engine {
+	t.Helper()
+	e := open(t, s.dsn)
+	t.Cleanup(func() { _ = e.Close() }) // one is killed
+	Handle(e, "ship", func(ctx context.Context, _ any) (any, error) {
+		s.ran <- JobFrom(ctx).Task
+		return nil, nil
+	})
+	return e
+}
+
+// begin begins a transaction as the shop's programs do, which know nothing of our tables.
+func (s *shop) begin(t *testing.T) pgx.Tx {
+	t.Helper()
+	tx, err := s.conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SET LOCAL search_path TO app, pg_catalog")
+	require.NoError(t, err)
+	return tx
+}
+
+func (s *shop) count(t *testing.T, query string) (n int) {
+	t.Helper()
+	require.NoError(t, s.conn.QueryRow(t.Context(), query).Scan(&n))
+	return n
+}
+
+func TestATaskBegunInATransactionExistsWhenThatIsCommitted(t *testing.T) {
+	s := openShop(t)
+	other := s.member(t)
+	_, err := other.Member(t.Context())
+	require.NoError(t, err)
+	for range 20 { // some of them are the other member's
+		tx := s.begin(t)
+		id, err := s.StartTx(t.Context(), tx, "shipping", map[string]int{"n": 1}, WithLabels(map[string]string{"a": "b"}))
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "INSERT INTO orders VALUES ($1)", id)
+		require.NoError(t, err)
+		_, err = s.Task(t.Context(), id)
+		require.ErrorIs(t, err, ErrNotFound, "nobody sees it before")
+		require.NoError(t, tx.Commit(t.Context()))
+		task, err := s.Task(t.Context(), id)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"n":1}`, string(task.Params))
+		require.Equal(t, map[string]string{"a": "b"}, task.Labels)
+		result, err := s.Wait(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, flow.TaskCompleted, result.Status)
+		require.Equal(t, id, <-s.ran)
+	}
+	require.Empty(t, s.ran, "each of them once")
+	require.Equal(t, 20, s.count(t, "SELECT count(*) FROM app.orders"))
+}
+
+func TestATaskBegunInATransactionThatIsRolledBackNeverWas(t *testing.T) {
+	s := openShop(t)
+	tx := s.begin(t)
+	id, err := s.StartTx(t.Context(), tx, "shipping", nil)
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	_, err = s.Task(t.Context(), id)
+	require.ErrorIs(t, err, ErrNotFound)
+	tables, err := s.conn.Query(t.Context(), "SELECT relid::regclass::text FROM pg_stat_user_tables WHERE relname IN ('tasks', 'task_events', 'wakes', 'permits') AND schemaname <> 'app'")
+	require.NoError(t, err)
+	names, err := pgx.CollectRows(tables, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Len(t, names, 4)
+	for _, name := range names {
+		require.Zero(t, s.count(t, "SELECT count(*) FROM "+name), name)
+	}
+}
+
+func TestAKeyMeansTheSameTaskInAndOutsideOfTransactions(t *testing.T) {
+	s := openShop(t)
+	tx := s.begin(t)
+	id, err := s.StartTx(t.Context(), tx, "shipping", nil, WithKey("order 7"))
+	require.NoError(t, err)
+	again, err := s.StartTx(t.Context(), tx, "shipping", nil, WithKey("order 7"))
+	require.NoError(t, err)
+	require.Equal(t, id, again)
+	_, err = s.StartTx(t.Context(), tx, "shipping", map[string]int{"n": 1}, WithKey("order 7"))
+	require.ErrorIs(t, err, ErrConflict)
+	require.NoError(t, tx.Commit(t.Context()))
+	started, err := s.Start(t.Context(), "shipping", nil, WithKey("order 7"))
+	require.NoError(t, err)
+	require.Equal(t, id, started)
+	_, err = s.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, id, <-s.ran)
+	require.Empty(t, s.ran)
+}
+
+func TestATransactionThatIsRefusedATaskGoesOn(t *testing.T) {
+	s := openShop(t)
+	tx := s.begin(t)
+	_, err := s.StartTx(t.Context(), tx, "nope", nil)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = s.StartTx(t.Context(), tx, "shipping", []int{1})
+	require.ErrorIs(t, err, ErrInvalid, "params of a graph are an object")
+	id, err := s.StartTx(t.Context(), tx, "shipping", nil)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, id, <-s.ran)
+}
+
+func TestTasksBegunInATransactionWaitForKeysLikeOthers(t *testing.T) {
+	s := openShop(t)
+	require.NoError(t, s.Publish(t.Context(), "one", []byte(`{"concurrency":{"limit":1},"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)))
+	tx := s.begin(t)
+	var ids []string
+	for range 3 {
+		id, err := s.StartTx(t.Context(), tx, "one", nil)
+		require.NoError(t, err)
+		ids = append(ids, id)
+	}
+	require.NoError(t, tx.Commit(t.Context()))
+	for range ids { // in the order in which they were begun
+		var running []string
+		require.Eventually(t, func() bool {
+			running = nil
+			for _, id := range ids {
+				task, err := s.Task(t.Context(), id)
+				require.NoError(t, err)
+				if task.Node == "ask" && len(task.Active) > 0 && task.EndedAt.IsZero() {
+					running = append(running, id)
+				}
+			}
+			require.LessOrEqual(t, len(running), 1)
+			return len(running) == 1
+		}, 30*time.Second, 5*time.Millisecond)
+		require.NoError(t, s.Signal(t.Context(), running[0], "ok", true))
+		_, err := s.Wait(t.Context(), running[0])
+		require.NoError(t, err)
+	}
+}
+
+func TestATaskBeginsAtASuccessorWhenItsMemberIsKilledAfterTheCommit(t *testing.T) {
+	s := openShop(t)
+	tx := s.begin(t)
+	id, err := s.StartTx(t.Context(), tx, "shipping", nil)
+	require.NoError(t, err)
+	successor := s.member(t)
+	killed, err := s.local(t.Context())
+	require.NoError(t, err)
+	s.end() // so that it does not live again
+	killed.Kill()
+	require.NoError(t, tx.Commit(t.Context()))
+	result, err := waitFor(t.Context(), successor, id)
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCompleted, result.Status)
+	require.Equal(t, id, <-s.ran)
+	require.Empty(t, s.ran)
+}
+
+// waitFor waits for a task whose owner has gone and is not missed yet.
+func waitFor(ctx context.Context, e *Engine, id string) (*Result, error) {
+	for {
+		result, err := e.Wait(ctx, id)
+		if !errors.Is(err, ErrBusy) {
+			return result, err
+		}
+	}
+}
+
+func TestATransactionIsToBeOnTheDatabaseOfTheStore(t *testing.T) {
+	s, other := openShop(t), pgtest.DSN(t)
+	conn, err := pgx.Connect(t.Context(), other)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = s.StartTx(t.Context(), tx, "shipping", nil)
+	require.ErrorContains(t, err, "the transaction is on a database that has no tables of Troupe in schema")
+	require.NoError(t, tx.Rollback(t.Context()))
+
+	lite := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	defer func() { require.NoError(t, lite.Close()) }()
+	_, err = lite.StartTx(t.Context(), nil, "shipping", nil)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "use a store of PostgreSQL")
+}
