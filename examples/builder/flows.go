@@ -11,10 +11,10 @@ import (
 // the parcel is shipped either way.
 func parcels() *define.Builder {
 	b := define.NewDag("parcels").Shape(flow.ShapeDeps)
-	pack := b.Node("pack").Func("pack").Each("$run.items").Concurrency(2).Retry(3, 100*time.Millisecond)
+	pack := b.Fanout("pack", "$run.items").Func("pack").Concurrency(2).Retry(3, 100*time.Millisecond)
 	insure := b.Node("insure").Func("insure").After(pack).When("run.value > 100").Skipping(flow.SkipOptional)
 	ship := b.Node("ship").Func("ship").After(pack, insure)
-	b.Output("result").From(ship.Out("label"))
+	b.Output("result").From(ship.Output("label"))
 	return b
 }
 
@@ -22,12 +22,11 @@ func parcels() *define.Builder {
 // if it cannot be paid.
 func booking() *define.Builder {
 	b := define.NewGraph("booking").Result("booking").FailFast()
-	size := b.Node("size").Case("group", "params.people > 8").Action("single")
-	cancel := b.Node("cancel").Func("cancel").From("$input.output")
+	size := b.Choice("size").Case("group", "params.people > 8").Otherwise("single")
+	cancel := b.Node("cancel").Func("cancel").From(define.Subject("output"))
 	agent := b.Node("agent").Func("book").Params(map[string]string{"by": "an agent"}).To("booking").Compensate(cancel)
 	site := b.Node("site").Func("book").Params(map[string]string{"by": "the site"}).To("booking").Compensate(cancel)
-	pay := b.Node("pay").Func("pay").From("$params.people")
-	b.Start(size)
+	pay := b.Node("pay").Func("pay").From(define.Param("people"))
 	size.On("group", agent).On("single", site)
 	agent.Then(pay)
 	site.Then(pay)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func main() {
@@ -32,21 +30,13 @@ func run(ctx context.Context, store string) (err error) {
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	handle(engine)
 	return errors.Join(
-		publish(ctx, engine, "parcels", parcels()),
+		engine.PublishFlow(ctx, parcels()), // tells every mistake in it at once
 		show(ctx, engine, "parcels", map[string]any{"items": []string{"lamp", "vase"}, "value": 250}),
 		show(ctx, engine, "parcels", map[string]any{"items": []string{"book"}, "value": 12}),
-		publish(ctx, engine, "booking", booking()),
+		engine.PublishFlow(ctx, booking()),
 		show(ctx, engine, "booking", map[string]any{"people": 2}),
 		show(ctx, engine, "booking", map[string]any{"people": 20}),
 	)
-}
-
-func publish(ctx context.Context, engine *troupe.Engine, slug string, b *define.Builder) error {
-	definition, err := b.JSON()
-	if err != nil {
-		return err
-	}
-	return engine.Publish(ctx, slug, definition) // tells every mistake in it at once
 }
 
 // show runs a task and says how it ended.
@@ -67,44 +57,41 @@ func show(ctx context.Context, engine *troupe.Engine, slug string, input any) er
 	return nil
 }
 
-// handle registers the functions that nodes name.
+// handle registers the functions that nodes name. What they take is the input of their node, or its params where it has none.
 func handle(engine *troupe.Engine) {
-	engine.Handle("pack", with(func(item string) (any, error) { return "box with a " + item, nil }))
-	engine.Handle("insure", with(func(struct{}) (any, error) { return "insured", nil }))
-	engine.Handle("ship", with(func(in struct {
-		Pack   []string
-		Insure string
-	}) (any, error) {
-		label := strings.Join(in.Pack, ", ")
-		if in.Insure != "" {
-			label += ", " + in.Insure
-		}
-		return map[string]string{"label": label}, nil
-	}))
-	engine.Handle("book", func(_ context.Context, job troupe.Job) (any, error) {
-		var params struct{ By string }
-		err := json.Unmarshal(job.Params, &params)
-		return map[string]string{"by": params.By}, err
-	})
-	engine.Handle("pay", with(func(people int) (any, error) {
+	troupe.Handle(engine, "pack", func(_ context.Context, item string) (string, error) { return "box with a " + item, nil })
+	troupe.Handle(engine, "insure", func(context.Context, any) (string, error) { return "insured", nil })
+	troupe.Handle(engine, "ship", ship)
+	troupe.Handle(engine, "book", func(_ context.Context, in booked) (booked, error) { return in, nil })
+	troupe.Handle(engine, "pay", func(_ context.Context, people int) (string, error) {
 		if people > 10 {
-			return nil, errors.New("the card was declined")
+			return "", errors.New("the card was declined")
 		}
 		return "paid", nil
-	}))
-	engine.Handle("cancel", with(func(booked struct{ By string }) (any, error) {
-		fmt.Println("canceled what was booked by", booked.By)
+	})
+	troupe.Handle(engine, "cancel", func(_ context.Context, in booked) (any, error) {
+		fmt.Println("canceled what was booked by", in.By)
 		return nil, nil
-	}))
+	})
 }
 
-// with makes a handler of a function that gets its input decoded.
-func with[In any](do func(In) (any, error)) troupe.Handler {
-	return func(_ context.Context, job troupe.Job) (any, error) {
-		var in In
-		if err := json.Unmarshal(job.Input, &in); err != nil {
-			return nil, err
-		}
-		return do(in)
+type booked struct {
+	By string `json:"by"`
+}
+
+type packed struct {
+	Pack   []string
+	Insure string
+}
+
+type parcel struct {
+	Label string `json:"label"`
+}
+
+func ship(_ context.Context, in packed) (parcel, error) {
+	label := strings.Join(in.Pack, ", ")
+	if in.Insure != "" {
+		label += ", " + in.Insure
 	}
+	return parcel{label}, nil
 }

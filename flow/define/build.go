@@ -13,7 +13,7 @@ import (
 //
 //	b := define.NewDag("report")
 //	fetch := b.Node("fetch").Service("fetch")
-//	b.Node("score").Service("score").After(fetch).Each(fetch.Out("rows")).Concurrency(10)
+//	b.Fanout("score", fetch.Output("rows")).Service("score").After(fetch).Concurrency(10)
 //	text, err := b.JSON()
 type Builder struct {
 	d       *Definition
@@ -25,7 +25,7 @@ func NewDag(name string) *Builder {
 	return &Builder{d: &Definition{Name: name, Mode: string(flow.ModeDag), Nodes: map[string]*Node{}}}
 }
 
-// NewGraph begins a flow whose nodes are joined by edges.
+// NewGraph begins a flow whose nodes are joined by edges. A task begins at the first of them, unless Start names another one.
 func NewGraph(name string) *Builder {
 	return &Builder{d: &Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*Node{}}}
 }
@@ -47,6 +47,12 @@ func (b *Builder) FailFast() *Builder {
 	return b
 }
 
+// OnError says what a failed step means for the others: OnErrorFail or OnErrorFollow in a graph, OnErrorContinue or OnErrorFailFast in a dag.
+func (b *Builder) OnError(word string) *Builder { b.d.OnError = word; return b }
+
+// Defaults are what the nodes of a dag take that say nothing themselves.
+func (b *Builder) Defaults(d Defaults) *Builder { b.d.Defaults = d; return b }
+
 // Timeout bounds the whole task.
 func (b *Builder) Timeout(d time.Duration) *Builder { b.d.TimeoutMS = d.Milliseconds(); return b }
 
@@ -61,50 +67,6 @@ func (b *Builder) Start(n *NodeBuilder) *Builder { b.d.Start = n.key; return b }
 
 // Finally runs when everything else is over, whatever happened.
 func (b *Builder) Finally(n *NodeBuilder) *Builder { b.d.Finally = n.key; return b }
-
-// Node adds a node.
-func (b *Builder) Node(key string) *NodeBuilder {
-	if b.d.Nodes[key] != nil {
-		b.fail("there is a node %q already", key)
-	}
-	n := &Node{order: len(b.d.Nodes)}
-	b.d.Nodes[key] = n
-	return &NodeBuilder{b: b, key: key, n: n}
-}
-
-// Branch adds a node with a flow of its own inside.
-func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
-	n := b.Node(key)
-	n.n.Kind = string(flow.KindSubflow)
-	if b.isDag() {
-		n.n.Kind = string(flow.KindBranch)
-	}
-	switch {
-	case inside.problem != nil:
-		b.fail("%s: %w", key, inside.problem)
-	case inside.d.holds(b.d):
-		b.fail("%s: a flow cannot be inside itself", key)
-	default:
-		n.n.Flow = &Inner{Definition: inside.d}
-	}
-	return n
-}
-
-// holds says whether a definition is another one, or has it inside.
-func (d *Definition) holds(other *Definition) bool {
-	if d == other {
-		return true
-	}
-	for _, n := range d.Nodes {
-		if n.Flow != nil && n.Flow.holds(other) {
-			return true
-		}
-	}
-	return false
-}
-
-// Output adds the node of a dag whose output is the flow's.
-func (b *Builder) Output(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindOutput) }
 
 func (b *Builder) fail(format string, args ...any) {
 	if b.problem == nil {

@@ -8,10 +8,10 @@ import (
 
 // AtMost lets no more than so many tasks of a key be under way at once, in the whole cluster. The key is a reference such as
 // $params.customer, or a text; "" is one key for all.
-func (b *Builder) AtMost(limit int, key string) *Builder { b.d.atMost(limit, key); return b }
+func (b *Builder) AtMost(limit int, key Ref) *Builder { b.d.atMost(limit, key); return b }
 
 // Rate lets no more than so many tasks of a key begin in a time.
-func (b *Builder) Rate(limit int, per time.Duration, key string) *Builder {
+func (b *Builder) Rate(limit int, per time.Duration, key Ref) *Builder {
 	b.d.perTime(limit, per, key)
 	return b
 }
@@ -24,10 +24,10 @@ func (b *Builder) Keys(k KeyFields) *Builder { b.d.KeyFields = k; return b }
 
 // AtMost lets no more than so many attempts of a key be under way at once, in the whole cluster. The key is a reference such as
 // $params.customer or, of a node of many units, $item.id, or a text; "" is one key for all.
-func (n *NodeBuilder) AtMost(limit int, key string) *NodeBuilder { n.n.atMost(limit, key); return n }
+func (n *NodeBuilder) AtMost(limit int, key Ref) *NodeBuilder { n.n.atMost(limit, key); return n }
 
 // Rate lets no more than so many attempts of a key begin in a time.
-func (n *NodeBuilder) Rate(limit int, per time.Duration, key string) *NodeBuilder {
+func (n *NodeBuilder) Rate(limit int, per time.Duration, key Ref) *NodeBuilder {
 	n.n.perTime(limit, per, key)
 	return n
 }
@@ -39,11 +39,13 @@ func (n *NodeBuilder) Priority(p int) *NodeBuilder { n.n.urgency(p); return n }
 func (n *NodeBuilder) Keys(k KeyFields) *NodeBuilder { n.n.KeyFields = k; return n }
 
 // atMost sets concurrency.
-func (f *KeyFields) atMost(limit int, key string) { f.Concurrency = &KeySpec{Limit: limit, Key: key} }
+func (f *KeyFields) atMost(limit int, key Ref) {
+	f.Concurrency = &KeySpec{Limit: limit, Key: string(key)}
+}
 
 // perTime sets rate.
-func (f *KeyFields) perTime(limit int, per time.Duration, key string) {
-	f.Rate = &KeySpec{Limit: limit, Per: duration(per), Key: key}
+func (f *KeyFields) perTime(limit int, per time.Duration, key Ref) {
+	f.Rate = &KeySpec{Limit: limit, Per: duration(per), Key: string(key)}
 }
 
 // urgency sets priority.

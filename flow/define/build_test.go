@@ -1,6 +1,9 @@
 package define_test
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,11 +20,11 @@ func TestADagInGoIsTheDagInText(t *testing.T) {
 	b := define.NewDag("review").Profile(flow.ProfilePgflow).Timeout(time.Hour)
 	fetch := b.Node("zz").Service("fetch").Retry(3, time.Second).Backoff(time.Minute, 0.5)
 	undo := b.Node("undo").Service("undo")
-	b.Node("score").After(fetch).Each(fetch.Out("rows")).Concurrency(4).Timeout(3 * time.Second).Compensate(undo)
+	b.Node("score").After(fetch).Each(fetch.Output("rows")).Concurrency(4).Timeout(3 * time.Second).Compensate(undo)
 	inside := define.NewDag("")
 	inside.Node("sign").Direct()
 	b.Branch("legal", inside).After(fetch).If(map[string]any{"run": map[string]any{"plan": "pro"}}).Skipping(flow.SkipOptional)
-	b.Node("note").After(fetch).InputFrom("row", fetch.Out("rows[0]")).Input("kind", "first").Always()
+	b.Node("note").After(fetch).InputFrom("row", fetch.Output("rows[0]")).Input("kind", "first").Always()
 	b.Output("sum").Service("sum")
 
 	text, err := b.JSON()
@@ -94,7 +97,7 @@ func TestAFlowIsNotBuiltIntoItself(t *testing.T) {
 func TestKeysInGoAreThoseInText(t *testing.T) {
 	b := define.NewDag("crm").AtMost(2, "$params.customer").Priority(7)
 	fetch := b.Node("fetch").Service("fetch").AtMost(3, "$params.customer").Rate(10, time.Second, "").Priority(-5)
-	b.Node("each").Service("s").After(fetch).Each(fetch.Out()).Keys(define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1, Fair: "$item.user", WhenFull: define.FullRefuse}})
+	b.Node("each").Service("s").After(fetch).Each(fetch.Output()).Keys(define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1, Fair: "$item.user", WhenFull: define.FullRefuse}})
 	text, err := b.JSON()
 	require.NoError(t, err)
 	plan, problems := compile.Text(text, flow.Limits{})
@@ -105,4 +108,216 @@ func TestKeysInGoAreThoseInText(t *testing.T) {
 	each := nodes["each"].Keys
 	require.Equal(t, []any{"crm", "$item.id", "$item.user", flow.FullRefuse, "7", true},
 		[]any{each.Concurrency.Name, each.Concurrency.Key.Text, each.Concurrency.Fair.Text, each.Concurrency.Full, each.Priority.Text, each.PerUnit})
+}
+
+// fieldsInGo has a method for every field that a text may have, and shows what it sets.
+var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder){
+	"Definition.name":        func(b *define.Builder, _, _ *define.NodeBuilder) {},
+	"Definition.mode":        func(b *define.Builder, _, _ *define.NodeBuilder) {},
+	"Definition.nodes":       func(b *define.Builder, _, _ *define.NodeBuilder) {},
+	"Definition.description": func(b *define.Builder, _, _ *define.NodeBuilder) { b.Describe("x") },
+	"Definition.profile":     func(b *define.Builder, _, _ *define.NodeBuilder) { b.Profile(flow.ProfileOrk) },
+	"Definition.start":       func(b *define.Builder, n, _ *define.NodeBuilder) { b.Start(n) },
+	"Definition.edges":       func(_ *define.Builder, n, other *define.NodeBuilder) { n.On("x", other) },
+	"Definition.timeout_ms":  func(b *define.Builder, _, _ *define.NodeBuilder) { b.Timeout(time.Second) },
+	"Definition.on_error":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.OnError(define.OnErrorFollow) },
+	"Definition.result":      func(b *define.Builder, _, _ *define.NodeBuilder) { b.Result("x") },
+	"Definition.finally":     func(b *define.Builder, n, _ *define.NodeBuilder) { b.Finally(n) },
+	"Definition.input_shape": func(b *define.Builder, _, _ *define.NodeBuilder) { b.Shape(flow.ShapeDeps) },
+	"Definition.defaults":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.Defaults(define.Defaults{ExecType: "queue"}) },
+	"Definition.concurrency": func(b *define.Builder, _, _ *define.NodeBuilder) { b.AtMost(1, "") },
+	"Definition.rate":        func(b *define.Builder, _, _ *define.NodeBuilder) { b.Rate(1, time.Second, "") },
+	"Definition.priority":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.Priority(1) },
+
+	"Node.kind":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Kind(flow.KindChoice) },
+	"Node.service":           func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Service("x") },
+	"Node.exec_type":         func(_ *define.Builder, n, _ *define.NodeBuilder) { n.ExecType(flow.ExecRemote) },
+	"Node.func":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Func("x") },
+	"Node.script":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Script(flow.Script{Code: "x"}) },
+	"Node.params":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Params(map[string]int{"x": 1}) },
+	"Node.prep":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.From("$params") },
+	"Node.post":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.To("x") },
+	"Node.max_retries":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retries(1, time.Second) },
+	"Node.wait_ms":           func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retries(1, time.Second) },
+	"Node.max_attempts":      func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Workers(1, time.Second) },
+	"Node.attempt_delay_ms":  func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Workers(1, time.Second) },
+	"Node.weighted_by_load":  func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Weighted() },
+	"Node.timeout_ms":        func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Timeout(time.Second) },
+	"Node.visibility_ms":     func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Visibility(time.Second) },
+	"Node.on_error":          func(_ *define.Builder, n, _ *define.NodeBuilder) { n.OnError(define.OnErrorFail) },
+	"Node.choice_cases":      func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Case("x", "true") },
+	"Node.default_action":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Otherwise("x") },
+	"Node.parallel_services": func(b *define.Builder, _, _ *define.NodeBuilder) { b.Parallel("p", "x") },
+	"Node.parallel_execs":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Branches(define.ExecSpec{Service: "x"}) },
+	"Node.parallel_mode":     func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Concurrent(2) },
+	"Node.max_parallel":      func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Concurrent(2) },
+	"Node.failure_strategy":  func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Failures("fail_fast") },
+	"Node.foreach_execs":     func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Items(define.ExecSpec{Service: "x"}) },
+	"Node.subflow_execs":     func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Children(define.ExecSpec{Node: "x"}) },
+	"Node.flow":              func(b *define.Builder, _, _ *define.NodeBuilder) { b.Published("p", "x") },
+	"Node.compensate":        func(_ *define.Builder, n, other *define.NodeBuilder) { n.Compensate(other) },
+	"Node.retry":             func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second) },
+	"Node.labels":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Labels("x") },
+	"Node.concurrency":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.AtMost(1, "") },
+	"Node.rate":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Rate(1, time.Second, "") },
+	"Node.priority":          func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Priority(1) },
+	"Node.depends_on":        func(_ *define.Builder, n, other *define.NodeBuilder) { n.After(other) },
+	"Node.run_on":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Always() },
+	"Node.route":             func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Direct() },
+	"Node.each":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Times(2) },
+	"Node.when":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.When("true") },
+	"Node.skip_mode":         func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Skipping(flow.SkipOptional) },
+	"Node.on_exhausted":      func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Exhausted(flow.SkipFail) },
+	"Node.input_shape":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Shape(flow.ShapeDeps) },
+	"Node.input":             func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Static(map[string]int{"x": 1}) },
+	"Node.inputs":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Input("x", 1) },
+	"Node.start_delay":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Delay(time.Second) },
+	"Node.start_timeout":     func(_ *define.Builder, n, _ *define.NodeBuilder) { n.StartTimeout(time.Second) },
+	"Node.heartbeat_timeout": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.HeartbeatTimeout(time.Second) },
+
+	"Prep.input_key": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.From("$params") },
+	"Prep.input_map": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.FromField("x", "$params") },
+	"Prep.expr":      func(_ *define.Builder, n, _ *define.NodeBuilder) { n.FromExpr("1") },
+	"Prep.service":   func(_ *define.Builder, n, _ *define.NodeBuilder) { n.FromService("x") },
+
+	"Post.output_key":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.To("x") },
+	"Post.output_map":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.FieldTo("x", "y") },
+	"Post.action_static": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Action("x") },
+	"Post.action_key":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.ActionFrom("x") },
+
+	"EachOf.items":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Each("$run") },
+	"EachOf.count":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.TimesOf("$run.n") },
+	"EachOf.concurrency": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Concurrency(2) },
+	"EachOf.on_error":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.EachOnError("collect") },
+
+	"When.if":     func(_ *define.Builder, n, _ *define.NodeBuilder) { n.If(1) },
+	"When.if_not": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.IfNot(1) },
+	"When.expr":   func(_ *define.Builder, n, _ *define.NodeBuilder) { n.When("true") },
+	"When.cond":   func(_ *define.Builder, n, _ *define.NodeBuilder) { n.SkipIf("x") },
+
+	"RetrySpec.max_attempts": func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second) },
+	"RetrySpec.delay":        func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second) },
+	"RetrySpec.backoff":      func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second).Backoff(time.Minute, 0.5) },
+	"RetrySpec.max_delay":    func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second).Backoff(time.Minute, 0.5) },
+	"RetrySpec.jitter":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second).Backoff(time.Minute, 0.5) },
+}
+
+// saidOtherwise are fields that say in another way what a method says.
+var saidOtherwise = map[string]string{
+	"Definition.timeout": "Timeout", "Definition.embedded": "Branch", "Node.exec_mode": "ExecType", "Node.timeout": "Timeout", "Node.subflow": "Branch",
+	"Node.choice_key": "nothing: it has no meaning", "Node.whenUnmet": "Skipping", "Node.exec": "Service and Func", "Node.delay": "Timer", "Node.signal": "WaitEvent and Approval",
+	"Prep.exec_type": "FromService", "Prep.route": "FromService", "Prep.func": "FromService", "Prep.script": "FromService",
+}
+
+func TestEveryFieldHasAMethodInGo(t *testing.T) {
+	for _, of := range []any{define.Definition{}, define.Node{}, define.Prep{}, flow.Post{}, define.EachOf{}, define.When{}, define.RetrySpec{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || f.Anonymous || name == "-" {
+				continue
+			}
+			field := reflect.TypeOf(of).Name() + "." + name
+			set := fieldsInGo[field]
+			if set == nil {
+				require.NotEmpty(t, saidOtherwise[field], "%s: which method of the builder sets it?", field)
+				continue
+			}
+			b := define.NewGraph("g")
+			set(b, b.Node("n"), b.Node("other"))
+			d, err := b.Definition()
+			require.NoError(t, err)
+			require.True(t, isSet(d, reflect.TypeOf(of).Name(), f), "%s is not set by its method", field)
+		}
+	}
+}
+
+// isSet says whether a field of a definition, or of something in one of its nodes, is set.
+func isSet(d *define.Definition, of string, f reflect.StructField) bool {
+	if of == "Definition" {
+		return !reflect.ValueOf(*d).FieldByIndex(f.Index).IsZero()
+	}
+	for _, n := range d.Nodes {
+		parts := map[string]any{"Node": *n, "Prep": n.Prep, "Post": n.Post, "EachOf": n.Each, "When": n.When, "RetrySpec": n.Retry}
+		if v := reflect.Indirect(reflect.ValueOf(parts[of])); v.IsValid() && !v.FieldByIndex(f.Index).IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEveryKindHasAMethodInGo(t *testing.T) {
+	inside := func() *define.Builder {
+		b := define.NewDag("")
+		b.Node("x").Service("x")
+		return b
+	}
+	graph := map[string]func(*define.Builder) *define.NodeBuilder{
+		"executor": func(b *define.Builder) *define.NodeBuilder { return b.Node("n").Service("s") },
+		"choice": func(b *define.Builder) *define.NodeBuilder {
+			return b.Choice("n").Case("x", "params.n > 1").Otherwise("y")
+		},
+		"parallel":   func(b *define.Builder) *define.NodeBuilder { return b.Parallel("n", "a", "b").Concurrent(2) },
+		"foreach":    func(b *define.Builder) *define.NodeBuilder { return b.Foreach("n", define.Param("list")).Service("s") },
+		"subflow":    func(b *define.Builder) *define.NodeBuilder { return b.Subflow("n", inside()) },
+		"timer":      func(b *define.Builder) *define.NodeBuilder { return b.Timer("n", time.Second) },
+		"wait_event": func(b *define.Builder) *define.NodeBuilder { return b.WaitEvent("n", define.Shared("paid")) },
+		"approval":   func(b *define.Builder) *define.NodeBuilder { return b.Approval("n", define.Shared("ok")) },
+	}
+	dag := map[string]func(*define.Builder) *define.NodeBuilder{
+		"fanout": func(b *define.Builder) *define.NodeBuilder { return b.Fanout("n", define.Param("list")).Service("s") },
+		"map":    func(b *define.Builder) *define.NodeBuilder { return b.Map("n").Service("s") },
+		"branch": func(b *define.Builder) *define.NodeBuilder { return b.Branch("n", inside()) },
+		"output": func(b *define.Builder) *define.NodeBuilder { return b.Output("n").Service("s") },
+	}
+	for mode, kinds := range map[flow.Mode]map[string]func(*define.Builder) *define.NodeBuilder{flow.ModeGraph: graph, flow.ModeDag: dag} {
+		for kind, add := range kinds {
+			t.Run(kind, func(t *testing.T) {
+				b := define.NewDag("f")
+				if mode == flow.ModeGraph {
+					b = define.NewGraph("f")
+				}
+				n := add(b)
+				if mode == flow.ModeGraph {
+					b.Start(n)
+				}
+				text, err := b.JSON()
+				require.NoError(t, err)
+				if kind != "executor" {
+					require.Contains(t, string(text), `"kind":"`+kind+`"`)
+				}
+				_, problems := compile.Text(text, flow.Limits{})
+				require.NoError(t, problems.Err())
+			})
+		}
+	}
+	for _, kind := range kinds(t) {
+		require.True(t, graph[kind] != nil || dag[kind] != nil || kind == "remote" || kind == "single", "%s: which method of the builder makes it?", kind)
+	}
+}
+
+// kinds are the words that a text may have for a node's kind.
+func kinds(t *testing.T) []string {
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]struct{ Enum []string }
+		} `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(define.Schema, &schema))
+	all := schema.Defs["Node"].Properties["kind"].Enum
+	require.NotEmpty(t, all)
+	return all
+}
+
+func TestTheOutputOfANodeIsReferredToInBothModes(t *testing.T) {
+	graph := define.NewGraph("g")
+	require.EqualValues(t, "$shared.a.id", graph.Node("a").Output("id"))
+	require.EqualValues(t, "$shared.x", graph.Node("b").To("x").Output())
+	dag := define.NewDag("d")
+	require.EqualValues(t, "$deps.a.id", dag.Node("a").Output("id"))
+	text, err := graph.JSON()
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"a":{"post":{"output_key":"a"}}`)
+	graph.Node("a.b").Output()
+	_, err = graph.JSON()
+	require.ErrorContains(t, err, `node "a.b": no reference reaches the key "a.b" of shared: name another one with To`)
 }

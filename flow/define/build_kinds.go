@@ -1,0 +1,108 @@
+package define
+
+import (
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+const kindChoice = string(flow.KindChoice)
+
+// Node adds a node that has one job: an executor, unless something else is said of it.
+func (b *Builder) Node(key string) *NodeBuilder {
+	if b.d.Nodes[key] != nil {
+		b.fail("there is a node %q already", key)
+	}
+	n := &Node{order: len(b.d.Nodes)}
+	b.d.Nodes[key] = n
+	if !b.isDag() && b.d.Start == "" {
+		b.d.Start = key
+	}
+	return &NodeBuilder{b: b, key: key, n: n}
+}
+
+// Choice adds a node that decides by the first of its cases that is true, see Case and Otherwise. Of graphs.
+func (b *Builder) Choice(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindChoice) }
+
+// Parallel adds a node with a branch for each service. Of graphs.
+func (b *Builder) Parallel(key string, services ...string) *NodeBuilder {
+	n := b.Node(key).Kind(flow.KindParallel)
+	n.n.ParallelServices = services
+	return n
+}
+
+// Foreach adds a node with a unit for each item of a list. Of graphs.
+func (b *Builder) Foreach(key string, items Ref) *NodeBuilder {
+	return b.Node(key).Kind(flow.KindForeach).From(items)
+}
+
+// Fanout adds a node with a unit for each item of a list. Of dags.
+func (b *Builder) Fanout(key string, items Ref) *NodeBuilder {
+	return b.Node(key).Kind(flow.KindFanout).Each(items)
+}
+
+// Map adds a node with a unit for each item of its one dependency's output, or of what the task was started with. Of dags.
+func (b *Builder) Map(key string) *NodeBuilder { return b.Node(key).Kind("map") }
+
+// Timer adds a node that waits for a time.
+func (b *Builder) Timer(key string, d time.Duration) *NodeBuilder {
+	return b.Node(key).Kind(flow.KindTimer).Params(map[string]int64{"delay_ms": d.Milliseconds()})
+}
+
+// WaitEvent adds a node that waits until there is something under a reference, such as Shared("paid"), which a signal sets.
+func (b *Builder) WaitEvent(key string, signal Ref) *NodeBuilder {
+	return b.Node(key).Kind(flow.KindWaitEvent).Params(map[string]Ref{"signal_key": signal})
+}
+
+// Approval adds a node that waits for a decision under a reference, such as Shared("approved"), which a signal sets: true leads on by the
+// action approved, false by rejected, a text by that.
+func (b *Builder) Approval(key string, decision Ref) *NodeBuilder {
+	return b.Node(key).Kind(flow.KindApproval).Params(map[string]Ref{"approval_key": decision})
+}
+
+// Subflow adds a node of a graph with a flow of its own inside, of either mode; Branch one of either.
+func (b *Builder) Subflow(key string, inside *Builder) *NodeBuilder { return b.Branch(key, inside) }
+
+// Branch adds a node with a flow of its own inside.
+func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
+	n := b.nested(key)
+	switch {
+	case inside.problem != nil:
+		b.fail("%s: %w", key, inside.problem)
+	case inside.d.holds(b.d):
+		b.fail("%s: a flow cannot be inside itself", key)
+	default:
+		n.n.Flow = &Inner{Definition: inside.d}
+	}
+	return n
+}
+
+// Published adds a node with a published flow inside, of which the newest version is put in when this one is published.
+func (b *Builder) Published(key, slug string) *NodeBuilder {
+	n := b.nested(key)
+	n.n.Flow = &Inner{Name: slug}
+	return n
+}
+
+func (b *Builder) nested(key string) *NodeBuilder {
+	if b.isDag() {
+		return b.Node(key).Kind(flow.KindBranch)
+	}
+	return b.Node(key).Kind(flow.KindSubflow)
+}
+
+// holds says whether a definition is another one, or has it inside.
+func (d *Definition) holds(other *Definition) bool {
+	if d == other {
+		return true
+	}
+	for _, n := range d.Nodes {
+		if n.Flow != nil && n.Flow.Definition != nil && n.Flow.holds(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// Output adds the node of a dag whose output is the flow's.
+func (b *Builder) Output(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindOutput) }
