@@ -185,7 +185,7 @@ func pass(to io.Writer, from io.Reader, tell func(string)) {
 func TestAMemberThatIsFrozenWhileItJoinsHoldsUpNobody(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
-	through, cut := relay(t, dsn, "UPDATE cluster")
+	through, cut := relay(t, dsn, "UPDATE troupe.cluster")
 	frozen := openAt(t, through)
 	var joining sync.WaitGroup
 	joining.Go(func() {
