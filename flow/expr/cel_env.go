@@ -77,7 +77,7 @@ func (l *Language) Compile(source string) (c *CEL, err error) {
 	if err != nil {
 		return nil, Problems{{"", err.Error()}}
 	}
-	return &CEL{source: source, kind: checked.OutputType(), program: program, budget: Budget}, nil
+	return &CEL{source: source, kind: checked.OutputType(), program: program, budget: Budget, reads: readsOf(checked.NativeRep())}, nil
 }
 
 // check parses and checks an expression.
@@ -151,14 +151,20 @@ func regexProblem(pattern ast.Expr) string {
 	if !ok {
 		return ""
 	}
-	n, err := regexStates(string(text))
-	switch {
-	case err != nil:
+	if _, err := RegexStates(string(text)); err != nil {
 		return err.Error()
-	case n > maxRegex:
-		return fmt.Sprintf("the regular expression has %d states, more than %d", n, maxRegex)
 	}
 	return ""
+}
+
+// RegexStates counts the states of a regular expression, all of which may be tried for each byte of a text. It refuses
+// one of too many.
+func RegexStates(pattern string) (int, error) {
+	n, err := regexStates(pattern)
+	if err == nil && n > maxRegex {
+		err = fmt.Errorf("the regular expression has %d states, more than %d", n, maxRegex)
+	}
+	return n, err
 }
 
 // regexStates counts the states of a regular expression, all of which may be tried for each byte of a text.

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -64,6 +65,31 @@ func (r Ref) Literal() bool { return r.source == itself }
 
 // Text is the reference as it was written.
 func (r Ref) Text() string { return r.text }
+
+// IntoParams are the keys that the reference follows into the params, with elements of lists as [2]; false if it leads
+// elsewhere, or nowhere.
+func (r Ref) IntoParams() (path []string, ok bool) {
+	if r.source != params || r.nowhere {
+		return nil, false
+	}
+	return appendSegments(nil, r.path), true
+}
+
+func appendSegments(to []string, path []segment) []string {
+	for _, s := range path {
+		to = append(to, s.key)
+		if s.index != none {
+			to = append(to, "["+strconv.Itoa(s.index)+"]")
+		}
+	}
+	return to
+}
+
+// PathKeys are the keys that a path such as a.b[2].c follows: a, b, [2] and c; false if it can lead nowhere.
+func PathKeys(path string) (keys []string, ok bool) {
+	segments, ok := parsePath(path)
+	return appendSegments(nil, segments), ok
+}
 
 // Resolve finds the value a reference means; null if there is none.
 func (r Ref) Resolve(env *Env) json.RawMessage {

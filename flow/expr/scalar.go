@@ -3,7 +3,9 @@ package expr
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 func isScalar(v json.RawMessage) bool {
@@ -54,6 +56,47 @@ func appendNumber(dst, v []byte) []byte {
 	}
 	power += int64(written-len(dst)) - int64(len(fraction))
 	return strconv.AppendInt(append(dst, 'e'), power, 10)
+}
+
+// Whole says whether v is a number without a fraction, however it is written: 2, 2.0 and 20e-1 are.
+func Whole(v json.RawMessage) bool {
+	v = trim(v)
+	if n := digits(bytes.TrimPrefix(v, []byte("-"))); n > 0 && n >= len(v)-1 && v[len(v)-1] <= '9' && v[len(v)-1] >= '0' {
+		return isNumber(v)
+	}
+	if !isNumber(v) {
+		return false
+	}
+	text := appendNumber(nil, v)
+	_, power, found := bytes.Cut(text, []byte("e"))
+	return string(text) == "0" || found && power[0] != '-'
+}
+
+// AppendCanonical appends v in a form in which equal values are the same bytes, and no others.
+func AppendCanonical(dst []byte, v json.RawMessage) []byte {
+	switch KindOf(v) {
+	case KindArray:
+		elements, _ := Elements(v)
+		dst = append(dst, '[')
+		for _, e := range elements {
+			dst = append(AppendCanonical(dst, e), ',')
+		}
+		return append(dst, ']')
+	case KindObject:
+		members, _ := Members(v)
+		members = lastOfEach(members)
+		slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Key, b.Key) })
+		dst = append(dst, '{')
+		for _, m := range members {
+			dst = append(AppendQuote(dst, m.Key), ':')
+			dst = append(AppendCanonical(dst, m.Value), ',')
+		}
+		return append(dst, '}')
+	case KindString:
+		text, _ := String(v)
+		return AppendQuote(dst, text)
+	}
+	return appendScalar(dst, v)
 }
 
 // parseExponent is false for what could leave the range of an int64 when digits are moved.

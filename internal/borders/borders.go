@@ -27,6 +27,7 @@ type row struct {
 var table = []row{
 	{"flow/expr", nil},
 	{"flow/codec", nil},
+	{"flow/types", []string{"flow/expr"}},
 	{"flow", []string{"flow/expr", "flow/codec"}},
 	{"flow/define", []string{"flow", "flow/expr"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr"}},

@@ -1,0 +1,70 @@
+package expr
+
+import (
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// Reads are the parts of variables that the expression names, as the keys that lead there, that of the variable first.
+// What is looked up by a value is told as far as its name is known.
+func (c *CEL) Reads() [][]string { return c.reads }
+
+// readsOf finds them in a checked expression.
+func readsOf(checked *ast.AST) [][]string {
+	var found [][]string
+	inner := map[int64]bool{} // expressions that are only the beginning of a path
+	root := ast.NavigateAST(checked)
+	for _, e := range ast.MatchDescendants(root, func(e ast.NavigableExpr) bool { return operandOf(e) != nil }) {
+		inner[operandOf(e).ID()] = true
+	}
+	for _, e := range ast.MatchDescendants(root, func(e ast.NavigableExpr) bool { return operandOf(e) != nil && !inner[e.ID()] }) {
+		if path := pathOf(e); len(path) > 1 {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// operandOf is what a field or element is taken of by its name; nil if it is none.
+func operandOf(e ast.Expr) ast.Expr {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().Operand()
+	case ast.CallKind:
+		if c := e.AsCall(); c.FunctionName() == operators.Index && keyOf(c.Args()[1]) != "" {
+			return c.Args()[0]
+		}
+	}
+	return nil
+}
+
+// keyOf is a literal text.
+func keyOf(e ast.Expr) string {
+	if e.Kind() != ast.LiteralKind {
+		return ""
+	}
+	text, _ := e.AsLiteral().(types.String)
+	return string(text)
+}
+
+// pathOf is empty for what is no part of a variable.
+func pathOf(e ast.Expr) []string {
+	switch of := operandOf(e); {
+	case e.Kind() == ast.IdentKind:
+		return []string{e.AsIdent()}
+	case of == nil:
+		return nil
+	case e.Kind() == ast.SelectKind:
+		return longer(pathOf(of), e.AsSelect().FieldName())
+	default:
+		return longer(pathOf(of), keyOf(e.AsCall().Args()[1]))
+	}
+}
+
+func longer(path []string, key string) []string {
+	if path == nil {
+		return nil
+	}
+	return append(path, key)
+}

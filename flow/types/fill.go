@@ -1,0 +1,115 @@
+package types
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// filler puts defaults where something is left out. It changes no byte of a value that leaves out nothing.
+type filler struct {
+	left  int // bytes that it may still write; below 0 it has given up
+	steps int // of work done
+}
+
+// maxFilled is how deep it looks.
+const maxFilled = 100
+
+// filled are the schemas whose defaults count for a value, or a part of it.
+func (n *node) filled() []*node {
+	list := append([]*node{}, n.all...)
+	if n.ref != nil {
+		list = append(list, n.ref)
+	}
+	for _, name := range n.names {
+		list = append(list, n.properties[name])
+	}
+	if n.items != nil {
+		list = append(list, n.items)
+	}
+	return append(list, n.prefix...)
+}
+
+func (f *filler) value(n *node, v json.RawMessage, depth int) json.RawMessage {
+	if !n.fills || f.left < 0 {
+		return v
+	}
+	if f.steps += 1 + len(v)/32; depth > maxFilled || f.steps > Budget {
+		f.left = -1
+		return v
+	}
+	switch expr.KindOf(v) {
+	case expr.KindObject:
+		v = f.object(n, v, depth)
+	case expr.KindArray:
+		v = f.list(n, v, depth)
+	}
+	if n.ref != nil {
+		v = f.value(n.ref, v, depth+1)
+	}
+	for _, other := range n.all {
+		v = f.value(other, v, depth+1)
+	}
+	return v
+}
+
+func (f *filler) object(n *node, v json.RawMessage, depth int) json.RawMessage {
+	changed := object{}
+	for _, name := range n.names {
+		of := n.properties[name]
+		if of.fallback == nil && !of.fills {
+			continue
+		}
+		is, there := expr.Field(v, name)
+		switch {
+		case there:
+			if full := f.value(of, is, depth+1); !bytes.Equal(full, is) {
+				changed = append(changed, member{name, full})
+			}
+		case of.fallback != nil:
+			changed = append(changed, member{name, f.value(of, of.fallback, depth+1)})
+		}
+	}
+	return f.laid(v, changed)
+}
+
+// laid is an object with some fields put in.
+func (f *filler) laid(v json.RawMessage, changed object) json.RawMessage {
+	if len(changed) == 0 {
+		return v
+	}
+	over := changed.text()
+	if f.left -= len(over); f.left < 0 {
+		return v
+	}
+	return expr.Merge(v, over)
+}
+
+func (f *filler) list(n *node, v json.RawMessage, depth int) json.RawMessage {
+	if (n.items == nil || !n.items.fills) && len(n.prefix) == 0 {
+		return v
+	}
+	elements, _ := expr.Elements(v)
+	changed := false
+	for i, e := range elements {
+		of := n.items
+		if i < len(n.prefix) {
+			of = n.prefix[i]
+		}
+		if of == nil {
+			break
+		}
+		full := f.value(of, e, depth+1)
+		changed = changed || !bytes.Equal(full, e)
+		elements[i] = full
+	}
+	if !changed {
+		return v
+	}
+	all := array(elements)
+	if f.left -= len(all); f.left < 0 {
+		return v
+	}
+	return all
+}

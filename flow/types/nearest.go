@@ -1,0 +1,54 @@
+package types
+
+import "strings"
+
+// Nearest is the name that a word is probably a misspelling of, or "".
+func Nearest(word string, names []string) string {
+	const longest, most = 40, 1_000
+	if len(word) > longest || len(names) > most {
+		return ""
+	}
+	best, distance := "", 3
+	bare := bared(word)
+	for _, name := range names {
+		if len(name) > longest {
+			continue
+		}
+		d := editDistance(bare, bared(name))
+		if d < distance || d == distance && best != "" && name < best {
+			best, distance = name, d
+		}
+	}
+	if distance*3 > len(word) {
+		return ""
+	}
+	return best
+}
+
+// bared is a word without what people write in different ways.
+func bared(word string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(word))
+}
+
+// editDistance is the number of bytes to add, drop, change or swap with their neighbor between two words.
+func editDistance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,182 @@
+package types
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// words are the names of types, and what a schema calls them.
+var words = map[string]string{
+	"text": "string", "int": "integer", "number": "number", "bool": "boolean", "list": "array", "object": "object", "any": "",
+	"string": "string", "integer": "integer", "boolean": "boolean", "array": "array",
+}
+
+// ours are the names of types that messages propose.
+var ours = []string{"text", "int", "number", "bool", "list", "object", "any", "optional"}
+
+// short is what a short form says.
+type short struct {
+	schema      object // without default and description
+	optional    bool
+	fallback    json.RawMessage // the default; nil = none
+	description string
+}
+
+// readShort reads a short form: [optional] TYPE [= DEFAULT] [(description)], where TYPE is a word, `list of TYPE` or
+// `one of a | b`.
+func readShort(text string) (s short, err error) {
+	text = strings.TrimSpace(text)
+	if i := strings.LastIndex(text, " ("); i >= 0 && strings.HasSuffix(text, ")") {
+		s.description, text = strings.TrimSpace(text[i+2:len(text)-1]), strings.TrimSpace(text[:i])
+	}
+	name, value, defaulted := strings.Cut(text, "=")
+	name = strings.TrimSpace(name)
+	if rest, ok := strings.CutPrefix(name, "optional "); ok {
+		s.optional, name = true, strings.TrimSpace(rest)
+	}
+	if s.schema, err = readType(name, 0); err != nil || !defaulted {
+		return s, err
+	}
+	s.fallback, err = s.schema.literal(strings.TrimSpace(value))
+	return s, err
+}
+
+// maxListOf is how many lists a short form may have inside each other.
+const maxListOf = 10
+
+// readType reads a TYPE.
+func readType(name string, depth int) (object, error) {
+	if of, ok := strings.CutPrefix(name, "list of "); ok {
+		if depth == maxListOf {
+			return nil, fmt.Errorf("has more than %d lists inside each other", maxListOf)
+		}
+		items, err := readType(strings.TrimSpace(of), depth+1)
+		return object{{"type", quoted("array")}, {"items", items.text()}}, err
+	}
+	if choices, ok := strings.CutPrefix(name, "one of "); ok {
+		return readChoices(choices)
+	}
+	switch of, known := words[name]; {
+	case known && of == "":
+		return object{}, nil
+	case known:
+		return object{{"type", quoted(of)}}, nil
+	case strings.Contains(name, "|"):
+		return nil, fmt.Errorf("%q is no type: choices are written one of %s", shorten(name), shorten(name))
+	case name == "" || name == "optional":
+		return nil, fmt.Errorf("names no type: write %s", proposals)
+	}
+	if hint := Nearest(name, ours); hint != "" {
+		return nil, fmt.Errorf("unknown type %q: did you mean %s?", shorten(name), hint)
+	}
+	return nil, fmt.Errorf("unknown type %q: write %s", shorten(name), proposals)
+}
+
+const proposals = "text, int, number, bool, object, any, list of text, one of a | b, or optional before it"
+
+// readChoices reads `a | b | c`: numbers if all of them are, else texts.
+func readChoices(list string) (object, error) {
+	var texts []string
+	for choice := range strings.SplitSeq(list, "|") {
+		choice = strings.TrimSpace(choice)
+		if choice == "" {
+			return nil, fmt.Errorf("one of %q has an empty choice: write one of a | b", shorten(list))
+		}
+		texts = append(texts, choice)
+	}
+	numbers := !slices.ContainsFunc(texts, func(text string) bool { return !isNumber(text) })
+	values := make([]json.RawMessage, len(texts))
+	for i, text := range texts {
+		values[i] = literalText(text)
+		if numbers {
+			values[i] = json.RawMessage(text)
+		}
+	}
+	return object{{"enum", array(values)}}, nil
+}
+
+func isNumber(text string) bool {
+	raw := json.RawMessage(text)
+	return expr.KindOf(raw) == expr.KindNumber && expr.Valid(raw)
+}
+
+// literal reads a default as a type has it: that of a text is the text itself, quotes around it are taken off.
+func (o object) literal(text string) (json.RawMessage, error) {
+	raw := json.RawMessage(text)
+	kind, _ := expr.String(o.get("type"))
+	switch choices, _ := expr.Elements(o.get("enum")); {
+	case kind == "string", len(choices) > 0 && expr.KindOf(choices[0]) == expr.KindString:
+		return literalText(text), nil
+	case expr.Valid(raw):
+		return expr.Compact(raw), nil
+	case kind == "" && len(choices) == 0:
+		return expr.Quote(text), nil
+	}
+	return nil, fmt.Errorf("the default %q is no JSON", shorten(text))
+}
+
+// literalText is a text that may stand in quotes.
+func literalText(text string) json.RawMessage {
+	if raw := json.RawMessage(text); expr.KindOf(raw) == expr.KindString && expr.Valid(raw) {
+		return expr.Compact(raw)
+	}
+	return expr.Quote(text)
+}
+
+// object is a JSON object that is being put together.
+type object []member
+
+// member is one key of it.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+func quoted(text string) json.RawMessage { return expr.Quote(text) }
+
+func (o object) get(key string) json.RawMessage {
+	for _, m := range o {
+		if m.key == key {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// with has a key mean a value, whatever it meant before.
+func (o object) with(key string, v json.RawMessage) object {
+	for i := range o {
+		if o[i].key == key {
+			o[i].value = v
+			return o
+		}
+	}
+	return append(o, member{key, v})
+}
+
+func (o object) text() json.RawMessage {
+	b := []byte{'{'}
+	for i, m := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, m.key), ':')
+		b = append(b, m.value...)
+	}
+	return append(b, '}')
+}
+
+func array(values []json.RawMessage) json.RawMessage {
+	b := []byte{'['}
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, v...)
+	}
+	return append(b, ']')
+}
