@@ -31,6 +31,23 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	require.JSONEq(t, `{"n":1}`, string(row.Params))
 }
 
+func TestWhatATaskIsStartedWithIsStoredWithItsDefaults(t *testing.T) {
+	th := start(t, actors.Config{})
+	version := th.publish(t, `{"inputs":{"n":"int","limit":"int = 3"},"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.d"}}}}`)
+	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{}`)})
+	var bad *flow.BadInputs
+	require.ErrorAs(t, err, &bad)
+	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{"n":1}`)})
+	require.NoError(t, err)
+	row, err := th.store.Task(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, `{"n":1,"limit":3}`, string(row.Params))
+	again, created, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{"n":1}`)})
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, id, again)
+}
+
 func TestAStartThatIsSentAgainIsStillTheOneThatCreatedItsTask(t *testing.T) {
 	th := start(t, actors.Config{})
 	n := engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k", Request: "first"}

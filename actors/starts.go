@@ -53,7 +53,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := start.Check(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
+	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
 	id, err := n.TaskID(plan.FlowID)
@@ -63,7 +63,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	return &create{
 		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{
-			FlowID: plan.FlowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(n.Params),
+			FlowID: plan.FlowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(start.Params),
 			BodyHash: bodyHash(n), CreatedAt: m.now(),
 		},
 	}, nil

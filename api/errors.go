@@ -73,10 +73,13 @@ func Judge(err error) Verdict {
 func judge(err error) Verdict {
 	var fixed *Refusal
 	var known *flow.Error
+	var bad *flow.BadInputs
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &fixed):
 		return Verdict{Status: fixed.Status, Kind: fixed.Kind, What: fixed.Text, Hint: Hint(fixed.Kind), own: true}
+	case errors.As(err, &bad):
+		return Verdict{Status: http.StatusUnprocessableEntity, Kind: flow.Invalid, What: bad.Error(), Hint: "send what the flow declares that it takes", own: true}
 	case errors.As(err, &known):
 		v := verdict(known.Kind, known.Msg)
 		v.own, v.Denied = true, known.Msg == flow.WrongToken

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -28,6 +29,7 @@ const (
 	unavailable = "unavailable"
 	deadline    = "deadline"
 	gaveUp      = "gave up"
+	badInputs   = "bad inputs" // its text is the list of them
 	internal    = "internal"
 )
 
@@ -46,9 +48,13 @@ func (f *failure) Unwrap() error { return f.is }
 // spell takes an error apart into what it is called and its text; no error has no name.
 func spell(err error) (name, text string) {
 	var e *flow.Error
+	var bad *flow.BadInputs
 	switch {
 	case err == nil:
 		return "", ""
+	case errors.As(err, &bad):
+		list, _ := json.Marshal(bad.Problems) // texts are always marshaled
+		return badInputs, string(list)
 	case errors.Is(err, ErrUnavailable):
 		return unavailable, err.Error()
 	case errors.As(err, &e):
@@ -69,6 +75,11 @@ func read(name, text string) error {
 		return nil
 	case flow.Invalid, flow.NotFound, flow.Conflict, flow.Limit, flow.Busy, flow.Denied, flow.Moved:
 		return &flow.Error{Kind: kind, Msg: text}
+	case badInputs:
+		bad := &flow.BadInputs{}
+		if err := json.Unmarshal([]byte(text), &bad.Problems); err == nil {
+			return bad
+		}
 	}
 	return &failure{text, known[name]}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // travel are the commands that other members may send.
@@ -116,6 +117,15 @@ func (f filler) value() json.RawMessage {
 func (f filler) err() error {
 	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved", unavailable, deadline, gaveUp, internal}
 	return read(names[f.IntN(len(names))], f.text()+"text")
+}
+
+func TestInputsThatDoNotFitAreToldWhoeverFoundThem(t *testing.T) {
+	bad := &flow.BadInputs{Problems: types.Problems{{Path: []string{"items", "[2]", "sku"}, Msg: "is missing"}, {Path: []string{"x"}, Msg: "is not declared"}}}
+	b, err := Marshal(&Refusal{Err: fmt.Errorf("starting: %w", bad)})
+	require.NoError(t, err)
+	got, err := Unmarshal(b)
+	require.NoError(t, err)
+	require.Equal(t, &Refusal{Err: bad}, got)
 }
 
 func TestMessagesArriveAsTheyWereSent(t *testing.T) {

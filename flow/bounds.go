@@ -132,9 +132,32 @@ func (c Start) params() json.RawMessage {
 	return c.Params
 }
 
-// Check says whether a task of a plan can begin so, before there is one. The input of a dag may be any
-// JSON; a map that works on it needs an array.
-func (c Start) Check(p *Plan, l Limits) error {
+// Fit says whether a task of a plan can begin so, before there is one: what it is started with has to be what its flow
+// declares, whose defaults are filled in. Where nothing is declared the input of a dag may be any JSON; a map that works
+// on it needs an array.
+func (c Start) Fit(p *Plan, l Limits) (Start, error) {
+	if c.fits {
+		return c, nil
+	}
+	if err := c.shape(p); err != nil {
+		return c, err
+	}
+	if err := l.checkValue("params", c.params()); err != nil {
+		return c, err
+	}
+	if p.Root.Inputs != nil {
+		filled, problems := p.Root.Inputs.Check(c.params())
+		if len(problems) > 0 {
+			return c, &BadInputs{problems}
+		}
+		c.Params = filled
+	}
+	c.fits = true
+	return c, l.checkValue("params", c.params())
+}
+
+// shape refuses params of a kind that the flow has no use for, whatever it declares.
+func (c Start) shape(p *Plan) error {
 	kind := expr.KindOf(c.params())
 	switch dag := p.Root.Dag; {
 	case p.Root.Mode() == ModeGraph && kind != expr.KindObject:
@@ -146,7 +169,7 @@ func (c Start) Check(p *Plan, l Limits) error {
 		}
 		return Errorf(Invalid, "the input must be an array, because the map %s makes a unit of each of its items; %s", dag.RootMap, is)
 	}
-	return l.checkValue("params", c.params())
+	return nil
 }
 
 // checkSharedKey refuses keys of shared that belong to the engine or cannot be told apart in a store.

@@ -20,6 +20,8 @@ type (
 	Start struct {
 		Version string
 		Params  json.RawMessage // object, or nil
+
+		fits bool // Fit has said so
 	}
 	// Signal sets a key of the task's shared state and wakes whoever waits for it.
 	Signal struct {

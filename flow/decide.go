@@ -214,7 +214,8 @@ func (d *decider) start(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
 	}
-	if err := c.Check(d.s.Plan, d.limits); err != nil {
+	c, err := c.Fit(d.s.Plan, d.limits)
+	if err != nil {
 		return err
 	}
 	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Permits: d.s.Plan.permits(c.params())})

@@ -148,13 +148,13 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 	case !n.Single && (n.Kind == KindPrep || n.Kind == KindOutput):
 		v, err := d.mapped(sc, n)
 		if err == nil {
-			err = d.limits.checkValue("the value", v)
+			err = cmp.Or(d.limits.checkValue("the value", v), d.takes(n.Dag.Takes, v))
 		}
 		if err != nil {
 			d.failNode(sc, n, ReasonPreprocessing, err.Error())
 			return
 		}
-		d.complete(sc, n, v)
+		d.complete(sc, n, n.Dag.Takes.Fill(v))
 	case n.Kind == KindFanout:
 		d.enterEach(sc, n)
 	case n.Kind == KindSubflow && n.Sub == nil:
@@ -345,6 +345,10 @@ func (dagMode) endSingle(d *decider, st *Step) {
 	case n.Kind == KindCond:
 		d.endCond(st, u.Output)
 	default:
+		if err := d.takes(n.Dag.Takes, orNull(u.Output)); err != nil {
+			d.failNode(sc, n, ReasonPreprocessing, err.Error())
+			return
+		}
 		d.complete(sc, n, nil)
 	}
 }

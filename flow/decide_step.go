@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // enter begins a visit of the node at a scope's cursor.
@@ -143,8 +144,26 @@ func (d *decider) beginSubflow(st *Step) {
 	case st.Child.depth > d.limits.Depth:
 		d.finish(st, ending{failed: fmt.Sprintf("limit: subflows are nested deeper than %d", d.limits.Depth)})
 	default:
+		if in := st.Node.Sub.Inputs; in != nil {
+			if err := d.takes(in, st.taken()); err != nil {
+				d.finish(st, ending{failed: err.Error()})
+				return
+			}
+		}
 		d.later(st.Child)
 	}
+}
+
+// takes checks what a flow inside this one is given, if that declares what it takes.
+func (d *decider) takes(in *types.Inputs, v json.RawMessage) error {
+	if in == nil {
+		return nil
+	}
+	d.effort += len(v)
+	if _, problems := in.Check(v); len(problems) > 0 {
+		return fmt.Errorf("the flow inside takes something else: %w", problems)
+	}
+	return nil
 }
 
 // awake ends a waiting step if what it waits for is there.

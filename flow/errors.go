@@ -3,6 +3,8 @@ package flow
 import (
 	"errors"
 	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // ErrorKind of an Error decides its status at a border.
@@ -39,4 +41,18 @@ func ErrorKindOf(err error) ErrorKind {
 		return e.Kind
 	}
 	return ""
+}
+
+// BadInputs refuses what a task is to be started with, because it is not what its flow declares. It tells all problems.
+type BadInputs struct{ Problems types.Problems }
+
+func (e *BadInputs) Error() string { return e.Problems.Error() }
+
+// As makes it an Error of the kind Invalid for those who ask with errors.As.
+func (e *BadInputs) As(target any) bool {
+	to, ok := target.(**Error)
+	if ok {
+		*to = &Error{Kind: Invalid, Msg: e.Error()}
+	}
+	return ok
 }

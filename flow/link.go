@@ -67,10 +67,35 @@ func (s *State) linkClosing() {
 func (s *State) adopt(st *Step) {
 	c := st.Child
 	c.Plan, c.mode, c.parent, c.depth, c.overAt = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0
-	params, run := st.scope.mode.inside(st)
+	params, run := st.given()
 	c.mode.given(c, params, run)
 	c.size = c.weigh()
 	s.scopes[c.Path] = c
+}
+
+// given is what the scope inside a step is given. One that declares what it takes gets nothing else of what is around it,
+// and its defaults are filled in.
+func (st *Step) given() (params, run json.RawMessage) {
+	params, run = st.scope.mode.inside(st)
+	if in := st.Node.Sub.Inputs; in != nil {
+		params = in.Fill(st.taken())
+		run = params
+	}
+	return params, run
+}
+
+// taken is what the scope inside a step of a graph that declares inputs is given, before it is checked. What the step has
+// as its input was meant for it as it is.
+func (st *Step) taken() json.RawMessage {
+	params, run := st.scope.mode.inside(st)
+	switch sub := st.Node.Sub; {
+	case sub.Mode() == ModeGraph:
+		return sub.Inputs.Only(params)
+	case len(st.Input) > 0:
+		return run
+	default:
+		return sub.Inputs.Only(run)
+	}
 }
 
 // weigh counts the bytes of a scope's shared.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // Plan is a compiled, immutable definition. Tasks of one version share it.
@@ -30,6 +31,8 @@ type PlanScope struct {
 	Dag   *Dag // nil in graph mode
 
 	Result string // graph mode: the key of shared that is its value; "" = all of shared
+
+	Inputs *types.Inputs // what the task, or the subflow, takes; nil = anything
 }
 
 // Kind says which arrangement of the six mechanisms a node is.

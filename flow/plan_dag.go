@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // Profile is a bundle of defaults of dag mode.
@@ -55,16 +56,17 @@ const (
 // PlanDag is what a node of dag mode has beside the rest.
 type PlanDag struct {
 	Index      int
-	Deps       []int    // nodes that have to end first
-	Dependents []int    // those that wait for this one
-	Sees       []Seen   // whose outputs are part of the input
-	Run        int      // the node whose output is `run`; -1 = the scope's
-	Guards     []int    // gate, cond and prep that compiling made for this node
-	For        int      // the node this one was made for; -1 = none
-	Always     bool     // it runs however its dependencies end,
-	Entry      int      // but for this one: the last gate, cond or prep of the branch around it; -1 = none
-	Mode       SkipMode // when its condition is not met
-	Exhausted  SkipMode // when a unit has used its last attempt
+	Takes      *types.Inputs // prep: what the flow inside the branch takes; nil = anything
+	Deps       []int         // nodes that have to end first
+	Dependents []int         // those that wait for this one
+	Sees       []Seen        // whose outputs are part of the input
+	Run        int           // the node whose output is `run`; -1 = the scope's
+	Guards     []int         // gate, cond and prep that compiling made for this node
+	For        int           // the node this one was made for; -1 = none
+	Always     bool          // it runs however its dependencies end,
+	Entry      int           // but for this one: the last gate, cond or prep of the branch around it; -1 = none
+	Mode       SkipMode      // when its condition is not met
+	Exhausted  SkipMode      // when a unit has used its last attempt
 
 	If, IfNot json.RawMessage
 	Has, Not  *expr.Pattern // of those

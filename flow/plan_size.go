@@ -32,7 +32,7 @@ func (s *sizer) graph(g *PlanScope) {
 	if g == nil {
 		return
 	}
-	s.bytes += int(unsafe.Sizeof(*g)) + len(g.Start) + len(g.Result)
+	s.bytes += int(unsafe.Sizeof(*g)) + len(g.Start) + len(g.Result) + g.Inputs.Size()
 	if g.Dag != nil {
 		s.bytes += int(unsafe.Sizeof(*g.Dag)) + 16*len(g.Dag.List) + len(g.Dag.Leaves)*int(unsafe.Sizeof(Seen{}))
 	}
@@ -99,6 +99,7 @@ func (s *sizer) dag(d *PlanDag) {
 	s.planRef(d.Map)
 	s.planRef(d.Items)
 	s.planRef(d.Count)
+	s.bytes += d.Takes.Size()
 }
 
 func (s *sizer) exec(x *Exec) {

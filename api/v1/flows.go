@@ -2,6 +2,8 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -94,7 +96,28 @@ func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*body[wi
 	if err != nil {
 		return nil, err
 	}
-	return &body[wire.Flow]{toFlow(f)}, nil
+	answer := toFlow(f)
+	v, err := s.Store.FindVersion(ctx, f.ID, 0)
+	switch {
+	case api.Missing(err): // no task of it can be started
+	case err != nil:
+		return nil, err
+	default:
+		answer.Inputs, err = s.inputsOf(ctx, v)
+	}
+	return &body[wire.Flow]{answer}, err
+}
+
+// inputsOf is what a version declares about what its tasks are started with; nil where it does not, or cannot be read any more.
+func (s *service) inputsOf(ctx context.Context, v *persistence.Version) (json.RawMessage, error) {
+	plan, err := s.Reader.Plan(ctx, v.ID)
+	switch {
+	case errors.Is(err, persistence.ErrUnreadable):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return plan.Root.Inputs.Schema(), nil
 }
 
 type versionsInput struct {
@@ -164,7 +187,8 @@ func (s *service) getVersion(ctx context.Context, in *versionInput) (*body[wire.
 	}
 	answer := toVersion(f, v)
 	answer.Definition = definitionJSON(v.Definition)
-	return &body[wire.Version]{answer}, nil
+	answer.Inputs, err = s.inputsOf(ctx, v)
+	return &body[wire.Version]{answer}, err
 }
 
 // version finds a flow's version by its number, 0 = the newest published one.

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 const problemType = "application/problem+json"
@@ -69,6 +70,10 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 	if errors.As(err, &l) {
 		p.Where, p.Hint = l.where, orElse(l.hint, v.Hint)
 	}
+	var bad *flow.BadInputs
+	if errors.As(err, &bad) {
+		p.What, p.Faults = "the inputs are not what the flow declares", toFaults(bad.Problems)
+	}
 	var problems define.Problems
 	if errors.As(err, &problems) {
 		p.What = "the definition cannot be used"
@@ -82,6 +87,15 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		api.NoteRefusal(ctx, v.What)
 	}
 	return p.complete()
+}
+
+// toFaults are the inputs that do not fit, each with its place as a reference.
+func toFaults(problems types.Problems) []wire.Fault {
+	faults := make([]wire.Fault, len(problems))
+	for i, p := range problems {
+		faults[i] = wire.Fault{What: p.Msg, Where: p.Where()}
+	}
+	return faults
 }
 
 func (p *problem) complete() *problem {

@@ -80,7 +80,9 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 	if err != nil {
 		return nil, err
 	}
-	return &publishAnswer{statusOf(created), wire.Published{Created: created, Flow: toFlow(f), Version: toVersion(f, v), Warnings: toProblems(problems)}}, nil
+	published := wire.Published{Created: created, Flow: toFlow(f), Version: toVersion(f, v), Warnings: toProblems(problems)}
+	published.Version.Inputs, err = s.inputsOf(ctx, v)
+	return &publishAnswer{statusOf(created), published}, err
 }
 
 func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.Validation], error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,12 +50,15 @@ func startProblem(err error, start *wire.Start) error {
 	if len(start.Params) == 0 {
 		where = "body.input"
 	}
-	switch flow.ErrorKindOf(err) {
-	case flow.Conflict:
+	var bad *flow.BadInputs
+	switch kind := flow.ErrorKindOf(err); {
+	case errors.As(err, &bad):
+		return &located{where: where, hint: "GET /v1/flows/" + start.Flow + " tells what the flow takes", err: err}
+	case kind == flow.Conflict:
 		return &located{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
-	case flow.Invalid:
+	case kind == flow.Invalid:
 		return &located{where: where, hint: `send what the flow takes, such as "input": ["a", "b"] or "input": {"order": 7}`, err: err}
-	case flow.Limit:
+	case kind == flow.Limit:
 		return at(where, err)
 	}
 	return err

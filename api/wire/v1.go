@@ -56,7 +56,7 @@ type Problem struct {
 	Where string `json:"where,omitempty" doc:"the part of the request it is about" example:"query.limit"`
 	Hint  string `json:"hint,omitempty" doc:"what to do about it"`
 
-	Faults   []Fault             `json:"faults,omitempty" doc:"when several parts of the request are wrong: each of them"`
+	Faults   []Fault             `json:"faults,omitempty" doc:"when several parts of the request are wrong: each of them; when the inputs of a task are not what its flow declares: every one that does not fit"`
 	Problems []DefinitionProblem `json:"problems,omitempty" doc:"what is wrong with a definition"`
 	Request  string              `json:"request,omitempty" doc:"id of the request in the server's log"`
 }

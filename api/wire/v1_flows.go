@@ -9,6 +9,8 @@ type Flow struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	CreatedAt   Time   `json:"created_at"`
+
+	Inputs json.RawMessage `json:"inputs,omitempty" doc:"what tasks of the newest version are started with, as a JSON Schema (2020-12) of an object; absent where nothing is declared, and in lists"`
 }
 
 // Version is one immutable state of a flow.
@@ -20,6 +22,7 @@ type Version struct {
 	Hash      string `json:"hash,omitempty" doc:"of the definition's text"`
 	CreatedAt Time   `json:"created_at"`
 
+	Inputs     json.RawMessage `json:"inputs,omitempty" doc:"what its tasks are started with, as a JSON Schema (2020-12) of an object; absent where nothing is declared, and in lists"`
 	Definition json.RawMessage `json:"definition,omitempty" doc:"JSON object; only where a single version is asked for"`
 }
 

@@ -28,7 +28,7 @@ import (
 func examples(t *testing.T) []string {
 	files, err := fs.Glob(flows.Files, "*")
 	require.NoError(t, err)
-	require.Len(t, files, 23)
+	require.Len(t, files, 24)
 	return files
 }
 
@@ -70,7 +70,7 @@ func TestExamplesEndAsExpected(t *testing.T) {
 			})
 		}
 	})
-	require.Len(t, seen, 23, "every example is expected to end somehow")
+	require.Len(t, seen, 24, "every example is expected to end somehow")
 }
 
 func check(t *testing.T, server *client.Client, want *flows.Expectation) {

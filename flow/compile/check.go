@@ -19,11 +19,14 @@ type checker struct {
 	plan    *flow.Plan
 	limits  flow.Limits
 	seconds bool // a duration may be a number of seconds, because the profile has it so
+
+	given, root given // what `params` are here, and in the whole flow
+	uses        map[string][]use
 }
 
 // checked is the plan of a definition, and everything that is wrong with it.
 func checked(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
-	c := &checker{Reporter: d.Reporter(), limits: limits.OrDefault()}
+	c := &checker{Reporter: d.Reporter(), limits: limits.OrDefault(), uses: map[string][]use{}}
 	if nodes := define.CountNodes(d.Nodes); nodes > define.MaxNodes {
 		c.Errorf(define.At("nodes"), "the flow has %d nodes, more than the limit of %d", nodes, define.MaxNodes)
 		return nil, c.All()
@@ -33,10 +36,13 @@ func checked(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Probl
 	c.lowered.whole(d)
 	c.plan = c.lowered.plan
 	c.whole(d, nil)
+	c.doubtful()
 	return c.plan, c.All()
 }
 
 func (c *checker) whole(d *define.Definition, at *define.Place) {
+	c.inputsOfRoot(d)
+	c.keyRefs(&d.KeyFields, nil, at)
 	c.milliseconds(d.TimeoutMS, at.Key("timeout_ms"))
 	c.profile(d, at)
 	c.seconds = profileOf(d) != flow.ProfileNone
@@ -147,6 +153,7 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 	}
 	c.waits(p, at)
 	c.keyed(n, p, at)
+	c.graphRefs(n, p, at)
 }
 
 // waits checks the params of what waits.
@@ -169,12 +176,14 @@ func (c *checker) subflow(n *define.Node, g *flow.PlanScope, s *scopeSource, key
 	case s.depth+1 > c.limits.Depth:
 		c.Errorf(at.Key("subflow"), "scopes are nested deeper than %d", c.limits.Depth)
 	case n.Flow != nil:
-		c.inner(n, g, s, key, at.Key("flow"))
+		c.within(c.insideFlow(n, s), func() { c.inner(n, g, s, key, at.Key("flow")) })
 	default:
 		if g == nil { // what is in it is checked although it never runs
 			g = c.lowered.unused[n]
 		}
-		c.graph(subflowSource(n, flow.Exec{}, s, key), g, at.Key("subflow_execs"), at.Key("subflow"))
+		c.within(c.insideGraph(n), func() {
+			c.graph(subflowSource(n, flow.Exec{}, s, key), g, at.Key("subflow_execs"), at.Key("subflow"))
+		})
 	}
 }
 
@@ -189,6 +198,7 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 		c.Errorf(at.Key("finally"), "only the whole flow has one")
 	}
 	c.noFlowKeys(d, at)
+	c.inputsInside(d, at)
 	if ModeOf(d) == flow.ModeDag {
 		c.profile(d, at)
 		c.dag(d, g, at)
@@ -285,5 +295,5 @@ func (c *checker) special(nodes map[string]*define.Node, key string, at *define.
 }
 
 func (c *checker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Place) {
-	c.node(n, p, &scopeSource{}, at)
+	c.within(c.root, func() { c.node(n, p, &scopeSource{}, at) })
 }

@@ -86,8 +86,13 @@ func (c *dagChecker) declared(d *define.Definition, s *dagScope, at *define.Plac
 
 func (c *dagChecker) declaredNode(s *dagScope, src *dagSource, kind flow.Kind, at *define.Place) {
 	f := src.n.Flow
-	if kind == flow.KindBranch && f != nil && f.Definition != nil && f.Embedded != "" && src.n.Prep.Empty() {
-		c.Errorf(at.Key("prep"), "is missing: an embedded flow gets its input from it")
+	if kind == flow.KindBranch && f != nil && f.Definition != nil && src.n.Prep.Empty() {
+		switch {
+		case f.Embedded != "":
+			c.Errorf(at.Key("prep"), "is missing: an embedded flow gets its input from it")
+		case !f.Inputs.IsZero():
+			c.Errorf(at.Key("prep"), "is missing: the flow inside declares inputs, and gets them from it")
+		}
 	}
 	for _, g := range src.ghosts {
 		c.placed(g, at)

@@ -73,6 +73,7 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 	c.tries(n, at)
 	c.times(n, at)
 	c.keyed(n, p, at)
+	c.within(c.root, func() { c.graphRefs(n, p, at) })
 }
 
 // unfold checks exec, delay and signal, which are other ways to write fields that graph mode has, too.

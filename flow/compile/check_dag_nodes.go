@@ -45,6 +45,7 @@ func (c *dagChecker) dependency(s *dagScope, key, dep string, again bool, at *de
 func (c *dagChecker) connectedNode(s *dagScope, src *dagSource, at *define.Place) {
 	c.idleInDag(src.n, at)
 	c.keyed(src.n, src.node, at)
+	c.keyRefs(&src.n.KeyFields, src.n.Params, at)
 	if src.node.Kind == flow.KindOutput {
 		c.outputNode(src, at)
 		return
@@ -60,10 +61,21 @@ func (c *dagChecker) connectedNode(s *dagScope, src *dagSource, at *define.Place
 	}
 	c.when(src, at.Key("when"))
 	if src.inner != nil {
-		c.connected(src.inner, at.Key("flow"))
+		c.within(c.insideBranch(src), func() {
+			c.inputsInside(src.n.Flow.Definition, at.Key("flow"))
+			c.connected(src.inner, at.Key("flow"))
+		})
 		return
 	}
 	c.workNode(s, src, at)
+}
+
+// insideBranch is what `run` is in a branch that is laid out in its scope.
+func (c *dagChecker) insideBranch(src *dagSource) given {
+	if !src.n.Prep.Empty() {
+		return given{made: true}
+	}
+	return c.given
 }
 
 // ghostNode checks how a gate, cond or prep is carried out.
@@ -98,6 +110,7 @@ func (c *dagChecker) when(src *dagSource, at *define.Place) {
 	c.pattern(w.IfNot, at.Key("if_not"))
 	if w.Expr != "" {
 		c.condition(src.first().Dag.Expr, at.Key("expr"))
+		c.readsOf(src.first().Dag.Expr, nil, at.Key("expr"))
 	}
 }
 
@@ -153,6 +166,7 @@ func (c *dagChecker) workNode(s *dagScope, src *dagSource, at *define.Place) {
 		c.subflow(n, p.Sub, c.by.inside(s), src.key, at)
 	}
 	c.waits(p, at)
+	c.waitRefs(p, n.Params, at)
 	c.times(n, at)
 }
 
@@ -255,7 +269,9 @@ func (c *dagChecker) mapping(src *dagSource, at *define.Place) {
 			}
 		}
 	case n.Prep.Expr != "":
-		c.cel(c.by.cel(n.Prep.Expr, true), prep.Key("expr"))
+		compiled := c.by.cel(n.Prep.Expr, true)
+		c.cel(compiled, prep.Key("expr"))
+		c.readsOf(compiled, nil, prep.Key("expr"))
 	case n.Prep.InputMap != nil:
 		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
 			if text := n.Prep.InputMap[name]; strings.HasPrefix(text, "$") {
@@ -269,8 +285,11 @@ func (c *dagChecker) mapping(src *dagSource, at *define.Place) {
 
 // reference checks that a reference names something that is seen.
 func (c *dagChecker) reference(src *dagSource, text string, at *define.Place) {
-	switch _, unseen := reference(text, src.sees); {
+	switch r, unseen := reference(text, src.sees); {
 	case unseen == "":
+		if r.From == flow.FromRun || r.From == flow.FromInput {
+			c.intoRun(text, r.Path, at)
+		}
 	case unseen == "$item":
 		c.Errorf(at, "%.80q cannot be referred to: a unit gets its item as it is", text)
 	case strings.HasPrefix(unseen, "$"):

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // lowerer makes a plan of a definition.
@@ -39,6 +40,13 @@ func (l *lowerer) whole(d *define.Definition) {
 		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally})
 		l.plan.Root.Result = d.Result
 	}
+	l.plan.Root.Inputs = inputsOf(d)
+}
+
+// inputsOf is what a definition declares about what it takes; nil = nothing, or nothing that means something.
+func inputsOf(d *define.Definition) *types.Inputs {
+	in, _ := d.Inputs.Read()
+	return in
 }
 
 // orDuration is a time that may be written in two ways.
@@ -133,7 +141,9 @@ func (l *lowerer) ofKind(n *define.Node, p *flow.PlanNode, base flow.Exec, s *sc
 		p.Exec = settled(base)
 		p.Each = &flow.Each{Items: items(n, base), Window: window(n)}
 	case flow.KindSubflow:
-		p.Sub = l.subflow(n, base, s, p.Key)
+		if p.Sub = l.subflow(n, base, s, p.Key); p.Sub != nil && n.Flow != nil {
+			p.Sub.Inputs = inputsOf(n.Flow.Definition)
+		}
 	}
 }
 

@@ -132,6 +132,9 @@ func (l *dagLowerer) join(src *dagSource, entry []int, sees []flow.Seen, run int
 
 // ghostNode says how a gate, cond or prep is carried out.
 func (l *dagLowerer) ghostNode(src *dagSource, g *flow.PlanNode) {
+	if f := src.n.Flow; g.Kind == flow.KindPrep && src.node.Kind != flow.KindFanout && f != nil && f.Definition != nil {
+		g.Dag.Takes = inputsOf(f.Definition)
+	}
 	if h, ok := src.handler(g); ok {
 		l.worked(g, handlerNode(h, src.n), src.n, g.Key)
 		return

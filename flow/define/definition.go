@@ -21,6 +21,7 @@ type Definition struct {
 	Result      string           `json:"result,omitempty"`      // graph: the shared key that is the task's result; "" = all of shared
 	Finally     string           `json:"finally,omitempty"`     // the node that runs when everything else is over, whatever happened
 	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged
+	Inputs      Inputs           `json:"inputs,omitzero"`       // what a task is started with: names and types, or a JSON Schema; nothing = any params
 	Defaults    Defaults         `json:"defaults,omitzero"`     // dag: of its nodes
 
 	KeyFields

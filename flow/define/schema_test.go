@@ -76,7 +76,7 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "definition_keys.go", "../plan.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_keys.go", "definition_inputs.go", "../plan.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)
@@ -143,6 +143,12 @@ func (s *schema) describe(t reflect.Type) obj {
 	case reflect.TypeFor[Inner]():
 		return obj{"description": s.comments["Inner"], "anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[Definition]())}}
 	}
+	if t == reflect.TypeFor[Inputs]() {
+		s.defs["Input"] = inputForm
+		return obj{"description": s.comments["Inputs"], "type": "object", "anyOf": []obj{
+			{"required": []string{"type", "properties"}, "properties": obj{"type": obj{"const": "object"}}}, {"required": []string{"$schema"}},
+			{"additionalProperties": obj{"$ref": "#/$defs/Input"}}}}
+	}
 	properties := obj{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -156,6 +162,27 @@ func (s *schema) describe(t reflect.Type) obj {
 		d["required"] = []string{"nodes"}
 	}
 	return d
+}
+
+// inputForm describes one input. What it is made of is read by package types.
+var inputForm = obj{
+	"description": "Input is the type of one input: a text such as int, optional text, list of text, int = 3 or one of a | b; a list of one type; or an object that describes it, in which any keyword of JSON Schema has its meaning, too.",
+	"anyOf": []obj{
+		{"type": "string", "minLength": 1, "examples": []string{"text", "int", "number", "bool", "object", "any", "list of text", "optional text", "int = 3", "one of small | large"}},
+		{"type": "array", "minItems": 1, "maxItems": 1, "items": obj{"$ref": "#/$defs/Input"}},
+		{"type": "object", "properties": obj{
+			"type":        obj{"type": []string{"string", "array"}, "description": "as in the text, or a list of types of JSON Schema"},
+			"description": obj{"type": "string", "description": "for people"},
+			"default":     obj{"description": "what it is when it is left out"},
+			"optional":    obj{"type": "boolean", "description": "whether it may be left out"},
+			"choices":     obj{"type": "array", "minItems": 1, "description": "all that it may be"},
+			"min":         obj{"type": "number", "description": "of a number; of a text or list how long it is at least"},
+			"max":         obj{"type": "number", "description": "of a number; of a text or list how long it is at most"},
+			"pattern":     obj{"type": "string", "description": "regular expression that a text matches"},
+			"items":       obj{"anyOf": []any{obj{"$ref": "#/$defs/Input"}, obj{"type": "boolean"}}, "description": "what is in a list"},
+			"fields":      obj{"type": "object", "additionalProperties": obj{"$ref": "#/$defs/Input"}, "description": "what is in an object: names and types"},
+		}},
+	},
 }
 
 // field describes a field; of one from an embedded type the comment is there.
@@ -272,6 +299,8 @@ func TestTheSchemaFindsWhatIsWrong(t *testing.T) {
 		"a duration that is none":      `{"nodes":{"a":{"timeout":"5 s"}}}`,
 		"a wrong field deep inside":    `{"nodes":{"a":{"flow":{"nodes":{"b":{"each":{"item":[]}}}}}}}`,
 		"params that are no object":    `{"nodes":{"a":{"params":[]}}}`,
+		"an input that is a number":    `{"nodes":{},"inputs":{"a":3}}`,
+		"an input of two types":        `{"nodes":{},"inputs":{"a":["text","int"]}}`,
 		"an edge that leads to a list": `{"nodes":{},"edges":[{"from":"a","action":"x","to":[]}]}`,
 	} {
 		require.Error(t, validate(t, s, []byte(text)), name)
@@ -279,6 +308,8 @@ func TestTheSchemaFindsWhatIsWrong(t *testing.T) {
 	for name, text := range map[string]string{
 		"notes of one's own": `{"nodes":{"a":null},"x-team":"blue","_note":[1]}`,
 		"a flow by its name": `{"nodes":{"a":{"kind":"branch","flow":"other"}}}`,
+		"inputs":             `{"nodes":{},"inputs":{"a":"int = 3","b":["text"],"c":{"fields":{"d":{"type":"optional int","min":1}}}}}`,
+		"a schema of inputs": `{"nodes":{},"inputs":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}}`,
 		"seconds":            `{"profile":"ork","nodes":{"a":{"timeout":5}}}`,
 	} {
 		require.NoError(t, validate(t, s, []byte(text)), name)

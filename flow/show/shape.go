@@ -95,6 +95,7 @@ var planAspects = []aspect[*flow.Plan]{
 	{name: "start", of: func(p *flow.Plan) string { return p.Root.Start }},
 	{name: "reaction to errors", of: func(p *flow.Plan) string { return reaction(p.Root) }},
 	{name: "result", of: func(p *flow.Plan) string { return p.Root.Result }},
+	{name: "inputs", of: func(p *flow.Plan) string { return string(p.Root.Inputs.Schema()) }, same: expr.Equal},
 	{name: "last node", of: func(p *flow.Plan) string { return p.Finally }},
 }
 
@@ -103,6 +104,7 @@ var graphAspects = []aspect[*flow.PlanScope]{
 	{name: "start", of: func(g *flow.PlanScope) string { return g.Start }},
 	{name: "reaction to errors", of: reaction},
 	{name: "result", of: func(g *flow.PlanScope) string { return g.Result }},
+	{name: "inputs", of: func(g *flow.PlanScope) string { return string(g.Inputs.Schema()) }, same: expr.Equal},
 }
 
 // modeOf is "" for a scope without nodes.
@@ -158,6 +160,7 @@ var nodeAspects = []aspect[shaped]{
 	dagAspect("condition", func(_ *flow.PlanScope, d *flow.PlanDag) string { return celText(d.Expr) }),
 	dagAspect("shape of the input", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Shape) }),
 	asValue(dagAspect("static input", func(_ *flow.PlanScope, d *flow.PlanDag) string { return compactText(d.Static) })),
+	asValue(dagAspect("inputs of the flow inside", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Takes.Schema()) })),
 	dagAspect("input", func(_ *flow.PlanScope, d *flow.PlanDag) string { return mappedText(d) }),
 	dagAspect("source of its items", func(_ *flow.PlanScope, d *flow.PlanDag) string { return refText(d.Items) }),
 	dagAspect("number of units", func(_ *flow.PlanScope, d *flow.PlanDag) string {

@@ -41,6 +41,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Start": {old: "start: a\nnodes: {a: {service: s}, b: {service: s}}", new: "start: b\nnodes: {a: {service: s}, b: {service: s}}"},
 		"Nodes": {old: "mode: dag\nnodes: {a: {service: s}}", new: "mode: dag\nnodes: {a: {service: s}, b: {service: s}}"},
 		"Flat":  {why: follows}, "Dag": {why: "below"},
+		"Inputs": {old: graphOf("{kind: subflow, flow: {inputs: {a: int}, start: x, nodes: {x: {service: s}}}}"), new: graphOf("{kind: subflow, flow: {inputs: {a: text}, start: x, nodes: {x: {service: s}}}}")},
 		"Result": {old: dagNode("{kind: branch, flow: {start: x, result: p, nodes: {x: {service: s}}}}"), new: dagNode("{kind: branch, flow: {start: x, result: q, nodes: {x: {service: s}}}}")},
 	},
 	reflect.TypeFor[flow.Dag](): {
@@ -63,6 +64,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.PlanDag](): {
 		"Index": {why: "the order of the nodes is"}, "Dependents": {why: follows}, "Sees": {why: follows}, "Run": {why: follows}, "Guards": {why: follows},
 		"For": {why: follows}, "Entry": {why: follows}, "Has": {why: follows}, "Not": {why: follows}, "Fixed": {why: follows}, "StartDelayMS": {why: tries},
+		"Takes":     {old: dagNode("{kind: branch, prep: {service: p}, flow: {inputs: {a: int}, nodes: {x: {service: s}}}}"), new: dagNode("{kind: branch, prep: {service: p}, flow: {inputs: {a: text}, nodes: {x: {service: s}}}}")},
 		"Deps":      {old: dagNode("{service: s}"), new: dagNode("{service: s, depends_on: [a]}")},
 		"Always":    {old: dagNode("{service: s, depends_on: [a]}"), new: dagNode("{service: s, depends_on: [a], run_on: always}")},
 		"Mode":      {old: dagNode("{service: s, when: {expr: 'true'}}"), new: dagNode("{service: s, when: {expr: 'true'}, skip_mode: optional}")},

@@ -8,17 +8,19 @@ import (
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // View is a plan as people look at it: what the compiler made of a definition, the nodes it added included.
 type View struct {
-	Name    string       `json:"name,omitempty"`
-	Profile flow.Profile `json:"profile,omitempty"`
-	Result  string       `json:"result,omitempty"` // graph mode: the key of shared that is the task's result
-	Finally string       `json:"finally,omitempty"`
-	Keys    []string     `json:"keys,omitempty"` // what a task has to be given before it begins
-	Root    Scope        `json:"root"`
-	Closing []*Node      `json:"closing,omitempty"` // nodes that run when everything else is over
+	Name    string        `json:"name,omitempty"`
+	Profile flow.Profile  `json:"profile,omitempty"`
+	Result  string        `json:"result,omitempty"` // graph mode: the key of shared that is the task's result
+	Finally string        `json:"finally,omitempty"`
+	Inputs  []types.Input `json:"inputs,omitempty"` // what a task is started with, where that is declared
+	Keys    []string      `json:"keys,omitempty"`   // what a task has to be given before it begins
+	Root    Scope         `json:"root"`
+	Closing []*Node       `json:"closing,omitempty"` // nodes that run when everything else is over
 }
 
 // Scope is a scope of it.
@@ -64,6 +66,7 @@ func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
 // Plan shows a plan under a name.
 func Plan(p *flow.Plan, name string) *View {
 	v := &View{Name: name, Profile: p.Profile, Result: p.Root.Result, Finally: p.Finally, Keys: permitsOf(p.Keys), Root: *scopeOf(p.Root)}
+	v.Inputs = p.Root.Inputs.List()
 	if p.Closing != nil {
 		v.Closing = scopeOf(p.Closing).Nodes
 		for _, n := range v.Closing {

@@ -11,6 +11,9 @@ import (
 func (v *View) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
+	for _, in := range v.Inputs {
+		fmt.Fprintf(&b, "  takes %s\n", oneLineOf(in.String()))
+	}
 	for _, key := range v.Keys {
 		fmt.Fprintf(&b, "  %s\n", oneLineOf(key))
 	}

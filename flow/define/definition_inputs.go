@@ -1,0 +1,46 @@
+package define
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
+)
+
+// Inputs say what a task is started with: an object of names, each with a type such as text, optional int, list of text,
+// int = 3 or one of a | b, or with an object that describes it; or one JSON Schema (2020-12) that says type: object and
+// properties.
+type Inputs struct{ raw json.RawMessage }
+
+// IsZero says that nothing was written.
+func (in Inputs) IsZero() bool { return in.raw == nil }
+
+// MarshalJSON writes them as they are read.
+func (in Inputs) MarshalJSON() ([]byte, error) { return in.raw, nil }
+
+// Read says what they mean, and what is wrong with them. Nil: nothing is declared, or what is means nothing.
+func (in Inputs) Read() (*types.Inputs, []types.Problem) {
+	if in.IsZero() {
+		return nil, nil
+	}
+	return types.Read(in.raw)
+}
+
+func (in *Inputs) decode(from decoder, v value, at *Place) {
+	raw := v.raw()
+	if expr.Deeper(raw, flow.DefaultLimits.Levels) {
+		from.add(SeverityError, at, v.position(), "nests arrays and objects deeper than %d levels", flow.DefaultLimits.Levels)
+		return
+	}
+	from.inside(v, at)
+	in.raw = raw
+}
+
+// Below is the place that some keys lead to from another one, elements of lists as [2].
+func (p *Place) Below(path []string) *Place {
+	for _, key := range path {
+		p = p.below(key)
+	}
+	return p
+}
