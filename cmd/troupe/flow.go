@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/show"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 type flowCmd struct {
@@ -232,6 +234,9 @@ func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 		"Version", strconv.Itoa(v.Number), "Status", v.Status, "Published", moment(v.CreatedAt)); err != nil {
 		return err
 	}
+	if err := printInputs(a.stdout, v.Inputs); err != nil {
+		return err
+	}
 	fmt.Fprintln(a.stdout)
 	return printJSON(a.stdout, v.Definition)
 }
@@ -253,6 +258,27 @@ func (a *app) read(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a folder: name its files, or have troupe dev publish them", file)
 	}
 	return text, err
+}
+
+// printInputs tells what a flow declares that it takes.
+func printInputs(w io.Writer, schema json.RawMessage) error {
+	if len(schema) == 0 {
+		return nil
+	}
+	in, _ := types.Read(schema)
+	var rows [][]string
+	for _, input := range in.List() {
+		needed := "required"
+		if !input.Required {
+			needed = "optional"
+		}
+		if input.Default != nil {
+			needed = "= " + short(string(input.Default), 40)
+		}
+		rows = append(rows, []string{input.Name, input.Type, needed, input.Description})
+	}
+	fmt.Fprintln(w)
+	return printTable(w, []string{"INPUT", "TYPE", "DEFAULT", "DESCRIPTION"}, rows)
 }
 
 // printProblems tells problems, one a line.

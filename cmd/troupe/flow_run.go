@@ -28,11 +28,11 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	case slug == "":
 		slug = slugOf(c.File)
 	}
-	start, err := c.start(a, slug)
+	text, err := a.read(c.File)
 	if err != nil {
 		return err
 	}
-	text, err := a.read(c.File)
+	start, err := c.start(a, slug, declaredIn(text))
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	start.Version = published.Version.Number
 	started, err := server.Start(ctx, start)
 	if err != nil {
-		return inputHint(err)
+		return inputHint(slug, err)
 	}
 	return c.follow(ctx, a, server, started.ID)
 }

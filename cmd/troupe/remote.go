@@ -100,8 +100,13 @@ func explainRefusal(e *client.Error) string {
 	if e.Where != "" && !strings.HasPrefix(e.Where, "path.") {
 		fmt.Fprintf(&b, " (%s)", clean(e.Where))
 	}
-	for _, f := range e.Faults[min(1, len(e.Faults)):] { // the first one is the problem itself
-		fmt.Fprintf(&b, "\n  %s", clean(f.What+after(" in ", f.Where)))
+	for i, f := range e.Faults {
+		switch {
+		case strings.HasPrefix(f.Where, "$"):
+			fmt.Fprintf(&b, "\n  %s", clean(f.Where+": "+f.What))
+		case i > 0: // the first one is the problem itself
+			fmt.Fprintf(&b, "\n  %s", clean(f.What+after(" in ", f.Where)))
+		}
 	}
 	b.WriteString(after("\nhint: ", clean(e.Hint)))
 	return b.String()

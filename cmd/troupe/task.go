@@ -34,19 +34,19 @@ type taskStartCmd struct {
 }
 
 func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
-	start, err := c.start(a, c.Flow)
-	if err != nil {
-		return err
-	}
-	start.Version, start.IdempotencyKey = c.Version, c.Key
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
+	start, err := c.start(a, c.Flow, declaredBy(ctx, server, c.Flow, c.Version))
+	if err != nil {
+		return err
+	}
+	start.Version, start.IdempotencyKey = c.Version, c.Key
 	started, err := server.Start(ctx, start)
 	switch {
 	case err != nil:
-		return inputHint(err)
+		return inputHint(c.Flow, err)
 	case c.Wait:
 		return c.waitFor(ctx, a, server, started.ID)
 	case c.json():

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // inputFlags say what a task is started with.
@@ -15,18 +18,21 @@ type inputFlags struct {
 	Input      string   `placeholder:"JSON|@FILE" help:"Input, any JSON that the flow takes; @FILE reads it from a file, @- from stdin."`
 	Params     string   `placeholder:"JSON" help:"Params, a JSON object."`
 	ParamsFile string   `placeholder:"FILE" help:"File with the params; - is stdin."`
-	Param      []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params; JSON, or else text. May be repeated."`
+	Param      []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params: of the type that the flow declares for it, else JSON, or else text. KEY:=JSON is JSON in any case. May be repeated."`
 	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
 }
 
+// declared finds what a flow declares that it takes. It is asked only when that makes a difference.
+type declared func() (*types.Inputs, error)
+
 // start makes the request that begins a task.
-func (f *inputFlags) start(a *app, flow string) (s wire.Start, err error) {
+func (f *inputFlags) start(a *app, flow string, takes declared) (s wire.Start, err error) {
 	s.Flow = flow
 	if s.Labels, err = pairs("--label", f.Label); err != nil {
 		return s, err
 	}
 	if f.Input == "" {
-		s.Params, err = f.params(a)
+		s.Params, err = f.params(a, takes)
 		return s, err
 	}
 	if f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0 {
@@ -37,9 +43,17 @@ func (f *inputFlags) start(a *app, flow string) (s wire.Start, err error) {
 }
 
 // inputHint says in flags what a server that was given no fitting input says in fields.
-func inputHint(err error) error {
+func inputHint(flow string, err error) error {
 	var refused *client.Error
-	if errors.As(err, &refused) && (refused.Where == "body.input" || refused.Where == "body.params") && refused.Status == http.StatusBadRequest {
+	if !errors.As(err, &refused) || refused.Where != "body.input" && refused.Where != "body.params" {
+		return err
+	}
+	switch refused.Status {
+	case http.StatusUnprocessableEntity:
+		if len(refused.Faults) > 0 {
+			refused.Where, refused.Hint = "", "troupe flow show "+flow+" tells what it takes"
+		}
+	case http.StatusBadRequest:
 		refused.Where = ""
 		refused.Hint = `say what the task is started with: --input '["a", "b"]', --input @FILE, or -p KEY=VALUE for an object`
 	}
@@ -47,7 +61,7 @@ func inputHint(err error) error {
 }
 
 // params puts together what the flags say; single ones win over an object.
-func (f *inputFlags) params(a *app) (json.RawMessage, error) {
+func (f *inputFlags) params(a *app, takes declared) (json.RawMessage, error) {
 	text := []byte(f.Params)
 	if f.ParamsFile != "" {
 		if f.Params != "" {
@@ -74,10 +88,54 @@ func (f *inputFlags) params(a *app) (json.RawMessage, error) {
 	if object == nil {
 		object = map[string]json.RawMessage{}
 	}
+	in, err := takes()
+	if err != nil {
+		return nil, err
+	}
 	for key, value := range single {
-		object[key] = jsonOrText(value)
+		name, v, err := param(in, key, value)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = v
 	}
 	return json.Marshal(object)
+}
+
+// param reads one -p. What is written KEY:=JSON has its colon at the end of the key.
+func param(in *types.Inputs, key, value string) (name string, v json.RawMessage, err error) {
+	name, isJSON := strings.CutSuffix(key, ":")
+	switch {
+	case !isJSON || name == "":
+		return key, in.Text(key, value), nil
+	case !json.Valid([]byte(value)):
+		return name, nil, usagef("-p %s:=%.60s is no JSON: quote texts, or write %s=%.60s", name, value, name, value)
+	}
+	return name, json.RawMessage(value), nil
+}
+
+// declaredBy asks a server what a version of a flow declares.
+func declaredBy(ctx context.Context, server *client.Client, flow string, version int) declared {
+	return func() (*types.Inputs, error) {
+		v, err := server.Version(ctx, flow, version)
+		if err != nil || len(v.Inputs) == 0 {
+			return nil, err
+		}
+		in, _ := types.Read(v.Inputs) // it says what is wrong with a task all the same
+		return in, nil
+	}
+}
+
+// declaredIn reads what a definition declares. What is wrong with it the server tells.
+func declaredIn(text []byte) declared {
+	return func() (*types.Inputs, error) {
+		d, _ := define.Parse(text)
+		if d == nil {
+			return nil, nil
+		}
+		in, _ := d.Inputs.Read()
+		return in, nil
+	}
 }
 
 // value is JSON that a flag says, or the file it names.
