@@ -273,7 +273,7 @@ func printInputs(w io.Writer, schema json.RawMessage) error {
 			needed = "optional"
 		}
 		if input.Default != nil {
-			needed = "= " + short(string(input.Default), 40)
+			needed = "= " + short(input.DefaultText(), 40)
 		}
 		rows = append(rows, []string{input.Name, input.Type, needed, input.Description})
 	}

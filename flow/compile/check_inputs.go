@@ -34,6 +34,9 @@ func (c *checker) inputs(d *define.Definition, at *define.Place) {
 			c.Errorf(at.Below(p.Path), "%s", p.Msg)
 		}
 	}
+	if in == nil {
+		in = d.Inputs.Named()
+	}
 	c.given = given{inputs: in}
 }
 

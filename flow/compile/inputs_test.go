@@ -29,6 +29,9 @@ func TestWhatIsWrongWithInputsIsToldWithItsPlace(t *testing.T) {
 		"inputs: {}" + task: nil,
 		"inputs: {amount: itn, b: {type: text, min: x}}" + task: {
 			`1:18: inputs.amount: unknown type "itn": did you mean int?`},
+		"inputs: {amount: itn}\nstart: a\nnodes: {a: {service: s, prep: {input_map: {x: $params.amount, y: $params.amuont}}}}": {
+			`1:18: inputs.amount: unknown type "itn": did you mean int?`,
+			`3:66: nodes.a.prep.input_map.y: "$params.amuont" leads nowhere: amuont is not declared among the inputs: did you mean amount?`},
 		"inputs: {b: {type: text, min: x}}" + task: {
 			`1:31: inputs.b.min: must be a whole number from 0 on, is "x"`},
 		"inputs:\n  to:\n    fields:\n      zip: txt\n" + task: {

@@ -27,6 +27,14 @@ func (in Inputs) Read() (*types.Inputs, []types.Problem) {
 	return types.Read(in.raw)
 }
 
+// Named is what is known of those that Read finds something wrong with: their names. Nil: nothing is declared, or not even that is known.
+func (in Inputs) Named() *types.Inputs {
+	if in.IsZero() {
+		return nil
+	}
+	return types.Named(in.raw)
+}
+
 func (in *Inputs) decode(from decoder, v value, at *Place) {
 	raw := v.raw()
 	if expr.Deeper(raw, flow.DefaultLimits.Levels) {

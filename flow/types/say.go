@@ -54,11 +54,11 @@ func (n *node) typeName() string {
 	return strings.Join(names, " or ")
 }
 
-// Type is what is declared in the words of short forms.
+// word is what is declared in the words of short forms.
 func (n *node) word() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
-		return "one of " + strings.ReplaceAll(n.choiceNames(), ", ", " | ")
+		return "one of " + strings.Join(n.choicesAs(bare), " | ")
 	case n.types == 0 && n.ref != nil && n.ref.ref == nil:
 		return n.ref.word()
 	case n.types == 0:
@@ -78,16 +78,28 @@ func (n *node) word() string {
 }
 
 func (n *node) choiceNames() string {
+	return strings.Join(n.choicesAs(func(v json.RawMessage) string { return strings.TrimSpace(string(v)) }), ", ")
+}
+
+func (n *node) choicesAs(text func(json.RawMessage) string) []string {
 	const most = 12
 	var names []string
 	for _, choice := range n.choices {
 		if len(names) == most {
-			names = append(names, "…")
-			break
+			return append(names, "…")
 		}
-		names = append(names, shorten(strings.TrimSpace(string(choice))))
+		names = append(names, shorten(text(choice)))
 	}
-	return strings.Join(names, ", ")
+	return names
+}
+
+// bare is a value as a short form has it: a text without its quotes, unless it would be taken for something else.
+func bare(v json.RawMessage) string {
+	text, ok := expr.String(v)
+	if !ok || text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"|()\n") {
+		return strings.TrimSpace(string(v))
+	}
+	return text
 }
 
 // alternatives names the types of what a value might have been.

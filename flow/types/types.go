@@ -30,12 +30,33 @@ func (i Input) String() string {
 	}
 	text += i.Type
 	if i.Default != nil {
-		text += " = " + shorten(string(i.Default))
+		text += " = " + i.DefaultText()
 	}
 	if i.Description != "" {
 		text += " (" + i.Description + ")"
 	}
 	return text
+}
+
+// DefaultText is the default as a short form has it, "" when there is none.
+func (i Input) DefaultText() string { return shorten(bare(i.Default)) }
+
+// Named are inputs of which only the names are known, for whoever looks for more that is wrong where Read has found
+// something: names that are declared are there, whatever they are. It is nil where even those are not known.
+func Named(raw json.RawMessage) *Inputs {
+	if isSchema(raw) {
+		raw, _ = expr.Field(raw, "properties")
+	}
+	members, ok := expr.Members(raw)
+	if !ok {
+		return nil
+	}
+	root := &node{types: isObject, properties: map[string]*node{}, additional: &node{never: true}}
+	for _, m := range members {
+		root.names = append(root.names, m.Key)
+		root.properties[m.Key] = &node{}
+	}
+	return &Inputs{root: root}
 }
 
 // Read makes inputs of what somebody has written: an object of forms by name, or one JSON Schema. The JSON is valid.

@@ -221,3 +221,21 @@ func TestAHostileSchemaCostsNoMoreThanItsBudget(t *testing.T) {
 	_, problems = huge.Check(json.RawMessage(`{"a":1e2000000,"b":1e999999999999999999999}`))
 	require.Equal(t, []string{`$params.a: is a number of more than 400 digits`}, told(problems))
 }
+
+func TestInputsAreShownAsShortFormsHaveThem(t *testing.T) {
+	in := read(t, `{"a":"one of x | y = x","b":"optional text (why)","c":"text = a (b)","d":"list of int = [1]","e":{"choices":["a|b",""]},"f":"text =","g":{"type":["integer","null"],"default":null},
+		"h":{"$ref":"#/properties/a"}}`)
+	var shown []string
+	for _, input := range in.List() {
+		shown = append(shown, input.String())
+	}
+	require.Equal(t, []string{`a: one of x | y = x`, `b: optional text (why)`, `c: text = a (b)`, `d: list of int = [1]`, `e: one of "a|b" | ""`, `f: text = ""`,
+		`g: int or null = null`, `h: one of x | y`}, shown)
+}
+
+func TestOfInputsThatMeanNothingTheNamesAreKnown(t *testing.T) {
+	in := types.Named(json.RawMessage(`{"amount":"itn"}`))
+	require.Empty(t, in.Reaches([]string{"amount", "x"}))
+	require.Equal(t, "amuont is not declared among the inputs: did you mean amount?", in.Reaches([]string{"amuont"}))
+	require.Nil(t, types.Named(json.RawMessage(`[]`)))
+}
