@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/examples/flows"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/internal/flowtest"
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
@@ -247,4 +251,38 @@ func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
 		require.ErrorContains(t, err, "is no duration", text)
 	}
 	require.Equal(t, "2d12h30m", rehearse.Span(60*time.Hour+30*time.Minute))
+}
+
+// TestTheExamplesArePlayedUnderAllFaults plays every example flow as far as it goes: nothing may keep a rehearsal from its end, and a schedule gives the
+// same story as the seed that it comes from.
+func TestTheExamplesArePlayedUnderAllFaults(t *testing.T) {
+	all, err := flows.Expectations()
+	require.NoError(t, err)
+	require.Greater(t, len(all), 20)
+	kinds := rehearse.Kinds{Order: true, Repeat: true, Crash: true, Timeouts: true, Errors: true}
+	for i, e := range all {
+		t.Run(fmt.Sprint(i, " ", e.File), func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("../../examples/flows", e.File))
+			require.NoError(t, err)
+			plan, _ := compile.Text(text, flow.Limits{})
+			require.NotNil(t, plan)
+			p := &rehearse.Play{Plan: plan, Kinds: kinds, Params: e.Params, Acts: []rehearse.Act{{ID: "retry", Kind: rehearse.ActRetry, At: 24 * time.Hour}}}
+			if len(e.Input) > 0 {
+				p.Params = e.Input
+			}
+			for _, s := range e.Signals {
+				p.Acts = append(p.Acts, rehearse.Act{ID: s.Key, Kind: rehearse.ActSignal, Target: s.Key, Value: s.Value, At: time.Duration(s.AfterMS) * time.Millisecond})
+			}
+			for _, c := range e.Complete {
+				p.Acts = append(p.Acts, rehearse.Act{ID: fmt.Sprint(c.Step, c.Unit), Kind: rehearse.ActComplete, Waiting: c.Step, Target: c.Step, Unit: c.Unit, Value: c.Output})
+			}
+			for seed := range uint64(20) {
+				s := rehearse.Seed(p, seed)
+				require.NoError(t, s.Err)
+				again := rehearse.Under(p, s.Schedule())
+				require.Equal(t, s.Tell(), again.Tell(), "%v", s.Schedule())
+				rehearse.NewCoverage(plan).Add(s)
+			}
+		})
+	}
 }
