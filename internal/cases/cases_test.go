@@ -295,3 +295,13 @@ func TestTheFirstSeedThatFailsIsTold(t *testing.T) {
 		require.Equal(t, first.Text(""), results[0].Text(""))
 	}
 }
+
+func TestASignalRacesWithATimeoutOnlyWhereTheCasePermitsIt(t *testing.T) {
+	approved := strings.Replace(strings.Replace(happy, "2d", "6d", 1), "mocks:", "mocks:\n  release: {echo: true}", 1) + "expect: {state: completed}\n"
+	calm := played(t, orderFlow, approved, 1000)[0]
+	require.True(t, calm.Passed(), calm.Text(""))
+	r := played(t, orderFlow, approved+"faults: timeouts\n", 1000)[0]
+	require.False(t, r.Passed())
+	require.Contains(t, r.Text(""), `- {late: "at 6d: approve approve", by: 1d}`, "the least lateness that does")
+	require.Contains(t, r.Text(""), "state: expected completed, but the task is failed")
+}

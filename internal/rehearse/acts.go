@@ -2,6 +2,7 @@ package rehearse
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,12 +52,26 @@ func (r *player) act(a *Act) {
 }
 
 func (r *player) perform(a *Act) {
+	if r.tooEarly(a) {
+		r.patient = append(r.patient, a)
+		return
+	}
 	if a.Kind == ActRetry && a.Waiting == "" {
 		r.retries--
 	}
 	done := Done{Act: a, Time: r.now(), At: len(r.story.Events)}
 	done.Err = r.carryAct(a)
 	r.story.Done = append(r.story.Done, done)
+}
+
+// tooEarly says whether nobody waits yet for somebody's answer, because something is late: people answer when they are asked. Where nothing goes
+// wrong it is a mistake of the test.
+func (r *player) tooEarly(a *Act) bool {
+	switch a.Kind {
+	case ActApprove, ActReject, ActAnswer, ActComplete, ActFail, ActAppend:
+		return !r.chance.quiet() && !r.state.Status.Ended() && r.waits(a.Target) == nil
+	}
+	return false
 }
 
 func (r *player) carryAct(a *Act) error {
@@ -153,6 +168,7 @@ func awaits(st *flow.Step) string {
 
 // notice finds steps that have begun to wait, and who has something to do then.
 func (r *player) notice() {
+	r.remind()
 	if len(r.waiting) == 0 {
 		return
 	}
@@ -168,6 +184,17 @@ func (r *player) notice() {
 			}
 		}
 	})
+}
+
+// remind has those answer who came too early, as soon as somebody waits for them.
+func (r *player) remind() {
+	for i := 0; i < len(r.patient); i++ {
+		if a := r.patient[i]; r.waits(a.Target) != nil {
+			r.patient = slices.Delete(r.patient, i, i+1)
+			i--
+			r.after(0, func() { r.perform(a) })
+		}
+	}
 }
 
 // next is what is done when that waits the next time.

@@ -34,6 +34,7 @@ type player struct {
 	down     map[flow.Address]bool  // units that nobody can carry out any more
 	retries  int                    // acts to come that take back the task's end
 	waiting  []*Act
+	patient  []*Act         // that are done as soon as what they are about waits
 	answered map[string]int // how many waits of that name there have been
 	seen     map[flow.Address]bool
 

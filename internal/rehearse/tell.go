@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func (s *Story) beside() (all []note) {
 	for _, f := range s.Struck {
 		all = append(all, note{f.At, Line{f.Time, "✗ " + f.Text()}})
 	}
-	slices.SortStableFunc(all, func(a, b note) int { return a.at - b.at })
+	slices.SortStableFunc(all, func(a, b note) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Time, b.Time)) })
 	return all
 }
 
