@@ -1,14 +1,16 @@
 package troupetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
-	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/cases"
 	"github.com/troupe-engine/troupe/internal/rehearse"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // Answer is what a mock says, or one thing after the other.
@@ -47,40 +49,32 @@ func Echo() Answer { return one(cases.Given{Echo: true}) }
 // Silent never answers.
 func Silent() Answer { return one(cases.Given{Silent: true}) }
 
-// Func has a function answer that sees the whole job. A panic is an error; an error with a method Fatal() bool that says so is not tried again.
-func Func(f func(context.Context, flow.Job) (any, error)) Answer {
+// Func has a handler answer, which sees the whole job, as troupe and worker call it. A panic is an error; a fatal error is not tried again.
+func Func(f job.Handler) Answer {
 	return one(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return asked(f, c) }})
 }
 
-// Handler has a handler answer as it serves jobs elsewhere: what it takes is read from the input.
+// Handler has a function answer that takes its input as a value of Go, as troupe.Handle and worker.Handle have it.
 func Handler[In, Out any](f func(context.Context, In) (Out, error)) Answer {
-	return Func(func(ctx context.Context, job flow.Job) (any, error) {
-		var in In
-		if len(job.Input) > 0 {
-			if err := json.Unmarshal(job.Input, &in); err != nil {
-				return nil, fmt.Errorf("the input cannot be read: %w", err)
-			}
-		}
-		return f(ctx, in)
-	})
+	typed, err := job.Typed("of the mock", f)
+	a := Func(typed)
+	a.err = err
+	return a
 }
 
-func asked(f func(context.Context, flow.Job) (any, error), c *rehearse.Call) (a rehearse.Answer) {
+func asked(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = rehearse.Answer{Error: fmt.Sprintf("panic: %.200v", p)}
 		}
 	}()
-	out, err := f(context.Background(), c.Job)
+	j := job.Job{ID: c.ID(), Service: c.Service(), Input: c.Input, Params: c.Params, Task: c.Task, Step: c.Step(), Unit: c.Unit, Units: max(c.Units, 1), Attempt: c.Attempt, Log: io.Discard}
+	out, err := f(job.With(context.Background(), j, nil), j)
 	if err == nil {
 		a.Output, err = json.Marshal(out)
 	}
 	if err != nil {
-		var fatal interface{ Fatal() bool }
-		a = rehearse.Answer{Error: err.Error(), Fatal: errors.As(err, &fatal) && fatal.Fatal()}
-		if a.Error == "" {
-			a.Error = "failed"
-		}
+		a = rehearse.Answer{Error: cmp.Or(err.Error(), "failed"), Fatal: job.IsFatal(err)}
 	}
 	return a
 }

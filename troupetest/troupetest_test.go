@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/troupetest"
 )
 
@@ -57,21 +57,17 @@ func TestATaskIsPlayedWithMocksAndHandlers(t *testing.T) {
 	require.False(t, r.Called("refund"))
 }
 
-type fatal struct{ error }
-
-func (fatal) Fatal() bool { return true }
-
 func TestHandlersFailAsTheyDoElsewhere(t *testing.T) {
 	for name, tt := range map[string]struct {
-		handler  func(context.Context, flow.Job) (any, error)
+		handler  func(context.Context, job.Job) (any, error)
 		attempts int
 		err      string
 	}{
-		"an error is tried again":        {func(context.Context, flow.Job) (any, error) { return nil, errors.New("no") }, 3, "no"},
-		"a fatal one is not":             {func(context.Context, flow.Job) (any, error) { return nil, fatal{errors.New("never")} }, 1, "never"},
-		"a panic is an error":            {func(context.Context, flow.Job) (any, error) { panic("ouch") }, 3, "panic: ouch"},
-		"what is no JSON is no result":   {func(context.Context, flow.Job) (any, error) { return func() {}, nil }, 3, "unsupported type"},
-		"an error may have nothing said": {func(context.Context, flow.Job) (any, error) { return nil, errors.New("") }, 3, "failed"},
+		"an error is tried again":        {func(context.Context, job.Job) (any, error) { return nil, errors.New("no") }, 3, "no"},
+		"a fatal one is not":             {func(context.Context, job.Job) (any, error) { return nil, job.Fatal(errors.New("never")) }, 1, "never"},
+		"a panic is an error":            {func(context.Context, job.Job) (any, error) { panic("ouch") }, 3, "panic: ouch"},
+		"what is no JSON is no result":   {func(context.Context, job.Job) (any, error) { return func() {}, nil }, 3, "unsupported type"},
+		"an error may have nothing said": {func(context.Context, job.Job) (any, error) { return nil, errors.New("") }, 3, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := troupetest.New(t, order).Mock("charge", troupetest.Func(tt.handler)).WhenWaiting("approve").Answer(true).Run(params)

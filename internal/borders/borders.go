@@ -89,7 +89,7 @@ var table = []row{
 	{"internal/faults", nil}, // tests only
 	{"internal/rehearse", []string{"flow", "flow/expr"}},
 	{"internal/cases", []string{"flow", "flow/define", "flow/compile", "flow/expr", "flow/show", "internal/rehearse"}},
-	{"troupetest", []string{"flow", "flow/define", "internal/cases", "internal/rehearse"}},
+	{"troupetest", []string{"job", "flow", "flow/define", "internal/cases", "internal/rehearse"}},
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
 	{"internal/schedulerdb", nil},
 	{"internal/sim", []string{"engine", "actors", "actors/attached", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
