@@ -95,9 +95,10 @@ func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persi
 
 // Result is how a task ended.
 type Result struct {
-	Status flow.TaskStatus
-	Error  string          // why it failed
-	Value  json.RawMessage // what the flow names as its result, else all of shared
+	Status   flow.TaskStatus
+	Error    string          // why it failed
+	Followed int             // failed steps that it went on after, because on_error says follow
+	Value    json.RawMessage // what the flow names as its result, else all of shared
 }
 
 // Wait waits until a task has ended. A task that failed or was canceled is no error of Wait.
@@ -112,7 +113,7 @@ func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Status: view.State.Status, Error: view.State.Error, Value: view.State.Result()}, nil
+	return &Result{Status: view.State.Status, Error: view.State.Error, Followed: view.State.Followed, Value: view.State.Result()}, nil
 }
 
 // await asks again when the member that it asked was lost meanwhile.

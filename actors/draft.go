@@ -106,7 +106,7 @@ func (t *task) addColumns(c *persistence.Commit) {
 func columnsOf(s *flow.State) persistence.Columns {
 	return persistence.Columns{
 		Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,
-		Paused: s.Paused(), Steps: s.Steps, EndedAt: s.EndedAt,
+		Paused: s.Paused(), Steps: s.Steps, Followed: s.Followed, EndedAt: s.EndedAt,
 	}
 }
 

@@ -26,7 +26,7 @@ func (graphMode) finish(d *decider, st *Step, how ending) {
 	sc := st.scope
 	e := st.event(StepEnded)
 	how.tell(&e)
-	e.Next = follow(sc, st.Node, how)
+	e.Next, e.Reason = follow(sc, st.Node, how)
 	if e.Next == "" && how.failed != "" {
 		d.enterAgain(st, &e)
 	}
@@ -50,17 +50,26 @@ func (how *ending) tell(e *Event) {
 }
 
 // follow finds the next node. After a failure that is the one at the `error` edge; there is no other, unless a node of the
-// root says on_error: follow, which has the edges of success serve as well.
-func follow(sc *Scope, n *PlanNode, how ending) string {
-	if how.failed != "" {
-		if next, ok := n.Edges["error"]; ok {
-			return next
-		}
-		if sc.parent != nil || !n.Follow {
-			return ""
-		}
+// root says on_error: follow, which has the edges of success serve as well. The reason tells of that.
+func follow(sc *Scope, n *PlanNode, how ending) (next, reason string) {
+	if how.failed == "" {
+		return n.after(how.action), ""
 	}
-	if next, ok := n.Edges[how.action]; ok {
+	if next, ok := n.Edges["error"]; ok {
+		return next, ""
+	}
+	if sc.parent != nil || !n.Follow {
+		return "", ""
+	}
+	if next = n.after(how.action); next != "" {
+		reason = ReasonFollowed
+	}
+	return next, reason
+}
+
+// after is the node that an action leads to.
+func (n *PlanNode) after(action string) string {
+	if next, ok := n.Edges[action]; ok {
 		return next
 	}
 	return n.Edges["default"]
@@ -117,6 +126,9 @@ func (graphMode) ended(s *State, sc *Scope, e *Event) {
 		return
 	}
 	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
+	if e.Reason == ReasonFollowed {
+		s.followed(e)
+	}
 	if e.Attempt > 0 {
 		sc.Retries = e.Attempt
 	}

@@ -54,6 +54,8 @@ func codeState(c *codec.Codec, s *State) {
 	c.Int64(&s.ResumedAt)
 	c.Int64(&s.Deadline)
 	c.Int(&s.Steps)
+	c.Int(&s.Followed)
+	codec.List(c, &s.FollowedErrors, codeFollowed)
 	c.Int64(&s.CancelAt)
 	codec.Pointer(c, &s.Closing, codeClosing)
 	c.Int(&s.Closings)
@@ -222,4 +224,12 @@ func codeUndo(c *codec.Codec, u *Undo) {
 	codec.Text(c, &u.By)
 	c.Raw(&u.Input)
 	c.Raw(&u.Output)
+}
+
+func codeFollowed(c *codec.Codec, f *FollowedError) {
+	codec.Text(c, &f.Node)
+	c.Int(&f.Times)
+	c.Int(&f.Visit)
+	codec.Text(c, &f.Error)
+	c.Int64(&f.At)
 }

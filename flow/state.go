@@ -26,6 +26,9 @@ type State struct {
 	Deadline  int64 // of the whole task; 0 = none
 	Steps     int   // that have ended
 
+	Followed       int             // how many steps of the root failed and were followed (on_error: follow)
+	FollowedErrors []FollowedError // the last such error of each node, in the order in which they happened; of KeptFollowed nodes
+
 	CancelAt int64    // when somebody canceled it who lets what is in flight go on; 0 = nobody
 	Closing  *Closing // what is done when everything else is over
 	Closings int      // how often it has closed

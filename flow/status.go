@@ -74,5 +74,6 @@ const (
 	ReasonDependency       = "dependency_skipped"
 	ReasonDependencyFailed = "dependency_failed"
 	ReasonHandlerFailed    = "handler_failed"
+	ReasonFollowed         = "followed"  // in graph mode: it failed, and on_error has its task go on as after a success
 	ReasonWithdrawn        = "withdrawn" // it had begun when its task or scope was over: nobody has ended it, and the journal tells of no end
 )

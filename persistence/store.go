@@ -125,6 +125,7 @@ type Columns struct {
 	Error      string
 	Paused     bool
 	Steps      int
+	Followed   int // failed steps that the task went on after
 	EndedAt    int64
 }
 

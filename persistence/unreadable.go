@@ -30,7 +30,7 @@ func (r *Reader) outline(ctx context.Context, rec *Record, why error) *View {
 func OutlineOf(row *TaskRow, plan *flow.Plan) *flow.State {
 	return flow.Outline{
 		Task: row.ID, Version: row.VersionID, Status: flow.TaskStatus(row.Status), Cursor: row.Cursor, LastAction: row.LastAction,
-		Error: row.Error, Params: row.Params, Steps: row.Steps, Paused: row.Paused,
+		Error: row.Error, Params: row.Params, Steps: row.Steps, Followed: row.Followed, Paused: row.Paused,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, EndedAt: row.EndedAt,
 	}.State(plan)
 }

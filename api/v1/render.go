@@ -11,7 +11,7 @@ import (
 func toSummary(t *persistence.TaskRow) wire.TaskSummary {
 	return wire.TaskSummary{
 		ID: t.ID, Flow: orElse(t.FlowSlug, t.FlowID), FlowName: t.FlowName, Version: t.VersionNumber, VersionID: t.VersionID,
-		State: t.Status, Paused: t.Paused, Node: t.Cursor, LastAction: t.LastAction, Steps: t.Steps, Error: t.Error, Labels: t.Labels,
+		State: t.Status, Paused: t.Paused, Node: t.Cursor, LastAction: t.LastAction, Steps: t.Steps, Followed: t.Followed, Error: t.Error, Labels: t.Labels,
 		CreatedAt: wire.Millis(t.CreatedAt), UpdatedAt: wire.Millis(t.UpdatedAt), EndedAt: wire.Millis(t.EndedAt),
 	}
 }
@@ -22,6 +22,7 @@ func toTask(v *persistence.View) wire.Task {
 	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(v.ID, state),
 		Mode: string(state.Plan.Root.Mode()), Counts: toCounts(state.StepCounts())}
 	t.State, t.Paused, t.Error, t.Steps = string(state.Status), state.Paused(), state.Error, state.Steps
+	t.Followed, t.FollowedErrors = state.Followed, toFollowed(state.FollowedErrors)
 	if t.Paused {
 		t.PausedAt = wire.Millis(state.PausedAt)
 	}
@@ -32,6 +33,13 @@ func toTask(v *persistence.View) wire.Task {
 		t.Result = state.Result()
 	}
 	return t
+}
+
+func toFollowed(errs []flow.FollowedError) (list []wire.FollowedError) {
+	for _, f := range errs {
+		list = append(list, wire.FollowedError{Node: f.Node, Times: f.Times, Visit: f.Visit, Error: f.Error, At: wire.Millis(f.At)})
+	}
+	return list
 }
 
 func orEmpty(shared map[string]json.RawMessage) map[string]json.RawMessage {

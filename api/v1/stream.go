@@ -107,7 +107,7 @@ func (st *streamer) finish(ctx context.Context, to stream.Listener, troubled fun
 	if !view.State.Status.Ended() {
 		return stream.ErrBrokenOff
 	}
-	end := wire.End{Task: st.task, State: string(view.State.Status), Error: view.State.Error}
+	end := wire.End{Task: st.task, State: string(view.State.Status), Error: view.State.Error, Followed: view.State.Followed}
 	if view.State.Status == flow.TaskCompleted {
 		end.Result = view.State.Result()
 	}

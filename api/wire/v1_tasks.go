@@ -32,6 +32,7 @@ type TaskSummary struct {
 	Node       string            `json:"node,omitempty" doc:"where the cursor is"`
 	LastAction string            `json:"last_action,omitempty"`
 	Steps      int               `json:"steps" doc:"that have ended"`
+	Followed   int               `json:"followed,omitempty" doc:"failed steps that it went on after as if they had completed, because on_error says follow"`
 	Error      string            `json:"error,omitempty" doc:"why it failed"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	CreatedAt  Time              `json:"created_at"`
@@ -42,14 +43,24 @@ type TaskSummary struct {
 // Task is a task as its journal says it is at this moment.
 type Task struct {
 	TaskSummary
-	Mode     string                     `json:"mode" enum:"graph,dag"`
-	PausedAt Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
-	Params   json.RawMessage            `json:"params"`
-	Shared   map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
-	Result   json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`
-	Active   []Step                     `json:"active" doc:"steps under way, the outermost first, at most 100; never null"`
-	Counts   *StepCounts                `json:"counts,omitempty" doc:"of a task in dag mode"`
-	Seq      int64                      `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
+	Mode           string                     `json:"mode" enum:"graph,dag"`
+	PausedAt       Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
+	Params         json.RawMessage            `json:"params"`
+	Shared         map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
+	Result         json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`
+	Active         []Step                     `json:"active" doc:"steps under way, the outermost first, at most 100; never null"`
+	Counts         *StepCounts                `json:"counts,omitempty" doc:"of a task in dag mode"`
+	FollowedErrors []FollowedError            `json:"followed_errors,omitempty" doc:"of followed steps the last error of each node, in the order in which they happened; of the 20 nodes that failed last"`
+	Seq            int64                      `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
+}
+
+// FollowedError tells of failed steps of a node that its task went on after, because on_error says follow.
+type FollowedError struct {
+	Node  string `json:"node"`
+	Times int    `json:"times" doc:"how often it failed so"`
+	Visit int    `json:"visit" doc:"the last time"`
+	Error string `json:"error" doc:"that of the last time, its first 1,000 bytes"`
+	At    Time   `json:"at"`
 }
 
 // Step is a node within a task: what it is there, or was.
@@ -238,8 +249,9 @@ type Waiting struct {
 
 // End is the last event of a stream: the task is over.
 type End struct {
-	Task   string          `json:"task"`
-	State  string          `json:"state" enum:"completed,failed,canceled"`
-	Error  string          `json:"error,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
+	Task     string          `json:"task"`
+	State    string          `json:"state" enum:"completed,failed,canceled"`
+	Error    string          `json:"error,omitempty"`
+	Followed int             `json:"followed,omitempty" doc:"failed steps that it went on after, because on_error says follow"`
+	Result   json.RawMessage `json:"result,omitempty"`
 }

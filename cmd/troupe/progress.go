@@ -13,13 +13,14 @@ import (
 
 // progress is what a task's events have told so far, for whoever looks on.
 type progress struct {
-	state  string // running, paused, completed, failed, canceled
-	err    string
-	began  time.Time
-	ended  time.Time
-	steps  int // that have ended
-	active map[visit]*stepProgress
-	nodes  map[nodeID]*nodeProgress
+	state    string // running, paused, completed, failed, canceled
+	err      string
+	began    time.Time
+	ended    time.Time
+	steps    int // that have ended
+	followed int // those of them that failed, and their task went on
+	active   map[visit]*stepProgress
+	nodes    map[nodeID]*nodeProgress
 }
 
 type nodeID struct{ scope, node string }
@@ -115,6 +116,9 @@ func (s *stepProgress) attempted(e *wire.Event) {
 
 func (p *progress) stepEnded(at visit, e *wire.Event) {
 	p.steps++
+	if e.Reason == "followed" {
+		p.followed++
+	}
 	n := p.nodes[at.nodeID]
 	if n == nil {
 		n = &nodeProgress{id: at.nodeID, first: e.At.Time}

@@ -77,7 +77,7 @@ func (c *remote) waitFor(ctx context.Context, a *app, server *client.Client, id 
 }
 
 func printEnded(a *app, t *wire.Task) error {
-	return printFields(a.stdout, "Task", t.ID, "State", t.State, "Steps", fmt.Sprint(t.Steps), "Time", took(t.CreatedAt, t.EndedAt),
+	return printFields(a.stdout, "Task", t.ID, "State", stateOf(&t.TaskSummary), "Steps", fmt.Sprint(t.Steps), "Time", took(t.CreatedAt, t.EndedAt),
 		"Error", t.Error, "Result", string(t.Result))
 }
 
@@ -136,9 +136,19 @@ func since(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--since %q is neither a duration such as 90m nor a time such as 2026-01-31", text)
 }
 
+// stateOf is a task's state, and what one would not think of by that word.
 func stateOf(t *wire.TaskSummary) string {
+	state := t.State + followed(t.Followed)
 	if t.Paused {
-		return t.State + " (paused)"
+		return state + " (paused)"
 	}
-	return t.State
+	return state
+}
+
+// followed tells of failed steps that a task went on after.
+func followed(errors int) string {
+	if errors == 0 {
+		return ""
+	}
+	return ", " + counted(errors, "error") + " followed"
 }

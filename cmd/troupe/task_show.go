@@ -81,6 +81,9 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error 
 	if err != nil {
 		return err
 	}
+	if err := showFollowed(a, t); err != nil {
+		return err
+	}
 	if steps != nil {
 		err = showSteps(a, steps)
 	} else {
@@ -96,6 +99,19 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error 
 		fmt.Fprintln(a.stdout)
 	}
 	return nil
+}
+
+// showFollowed lists the errors that the task went on after.
+func showFollowed(a *app, t *wire.Task) error {
+	if len(t.FollowedErrors) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, f := range t.FollowedErrors {
+		rows = append(rows, []string{f.Node, fmt.Sprint(f.Times), moment(f.At), short(f.Error, 80)})
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"FAILED, AND FOLLOWED", "TIMES", "LAST", "ERROR"}, rows)
 }
 
 // stepsOf counts a task's steps.

@@ -114,6 +114,36 @@ func TestATaskThatDoesNotCompleteIsExitCodeOne(t *testing.T) {
 	require.Regexp(t, `State: +failed`, got.stdout)
 }
 
+func TestErrorsThatWereFollowedAreTold(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	const sell = `
+start: charge
+on_error: follow
+nodes:
+  charge: {exec_type: local_func, func: none}
+  ship: {kind: timer}
+edges: [{from: charge, action: default, to: ship}]
+`
+	got := cmd("flow", "run", write(t, "sell.yaml", sell))
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `charge: failed, followed, next ship: .+`, got.stdout)
+	require.Regexp(t, `completed after 2 steps in .*, 1 error followed\n`, got.stdout)
+
+	id := parse[[]wire.TaskSummary](t, cmd("task", "list", "-o", "json").stdout)[0].ID
+	require.Regexp(t, id+` +sell +completed, 1 error followed `, cmd("task", "list").stdout)
+	got = cmd("task", "show", id)
+	require.Regexp(t, `(?s)State: +completed, 1 error followed\n.*\nFAILED, AND FOLLOWED +TIMES +LAST +ERROR\ncharge +1 .+`, got.stdout)
+	task := parse[wire.Task](t, cmd("task", "show", id, "-o", "json").stdout)
+	require.Equal(t, 1, task.Followed)
+	require.Equal(t, "charge", task.FollowedErrors[0].Node)
+
+	strict := write(t, "strict.yaml", strings.ReplaceAll(sell, "on_error: follow\n", ""))
+	got = cmd("flow", "run", strict)
+	require.Equal(t, 1, got.code, "nothing is followed unless the flow says so")
+	require.NotContains(t, got.stdout, "followed")
+}
+
 func TestATaskIsPausedResumedAndSignaled(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

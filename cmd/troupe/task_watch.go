@@ -186,6 +186,6 @@ func (w *watch) finish() error {
 		}
 		fmt.Fprintln(w.stdout)
 	}
-	fmt.Fprintln(w.stdout, clean(fmt.Sprintf("%s %s after %s in %s%s", w.task, p.state, counted(p.steps, "step"), span(p.ended.Sub(p.began)), after(": ", p.err))))
+	fmt.Fprintln(w.stdout, clean(fmt.Sprintf("%s %s after %s in %s%s%s", w.task, p.state, counted(p.steps, "step"), span(p.ended.Sub(p.began)), followed(p.followed), after(": ", p.err))))
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	in := c.store.tasks[commit.Task]
 	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,
-		Error: t.state.Error, Paused: t.state.Paused(), Steps: t.state.Steps, EndedAt: t.state.EndedAt}
+		Error: t.state.Error, Paused: t.state.Paused(), Steps: t.state.Steps, Followed: t.state.Followed, EndedAt: t.state.EndedAt}
 	if commit.Columns != nil && *commit.Columns != want {
 		c.w.fail("task %s: its columns are written as %+v, its journal says %+v", commit.Task, *commit.Columns, want)
 	}

@@ -129,7 +129,7 @@ func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 		p.addVersion(c.Create.VersionID)
 	}
 	l := &p.lists[tasks]
-	l.begin(20)
+	l.begin(21)
 	l.text(c.Task)
 	l.text(c.Create.FlowID)
 	l.text(c.Create.VersionID)
@@ -142,6 +142,7 @@ func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 		l.number(0)
 	}
 	l.number(int64(n.Steps))
+	l.number(int64(n.Followed))
 	l.boolean(n.Paused)
 	l.boolean(resting)
 	l.number(int64(persistence.ShardOf(c.Task)))
@@ -187,13 +188,14 @@ func (p *parcel) addChange(c *persistence.Commit) {
 	case c.Columns != nil && snapshot == nil && c.Rest == nil:
 		l = &p.lists[columns]
 	}
-	l.begin(12)
+	l.begin(13)
 	l.text(c.Task)
 	l.number(c.Seq)
 	l.number(c.At)
 	if n := c.Columns; n != nil {
 		l.number(n.EndedAt)
 		l.number(int64(n.Steps))
+		l.number(int64(n.Followed))
 		l.boolean(n.Paused)
 		l.columnTexts(n)
 	} else {
@@ -211,7 +213,7 @@ func (p *parcel) addChange(c *persistence.Commit) {
 }
 
 // nothing are the types of persistence.Columns.
-var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID}
+var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID}
 
 func (l *list) columnTexts(n *persistence.Columns) {
 	l.text(n.Status)

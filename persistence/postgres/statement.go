@@ -30,7 +30,7 @@ const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM t
 // The parts write one kind each.
 const (
 	createTasks = `created AS (
-	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, paused, resting,
+	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, followed, paused, resting,
 		shard, settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot, outcome)
 	SELECT x.*, CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END FROM %s x%s)`
 
@@ -42,7 +42,7 @@ const (
 
 	showColumns = `shown AS (
 	UPDATE troupe.tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
-		paused = x.paused, steps = x.steps, ended_at = x.ended_at, updated_at = x.at,
+		paused = x.paused, steps = x.steps, followed = x.followed, ended_at = x.ended_at, updated_at = x.at,
 		outcome = CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		settled_at = CASE WHEN x.ended_at > 0 OR t.resting THEN x.at END
 	FROM %s x WHERE t.id = x.task)`
@@ -51,7 +51,7 @@ const (
 	UPDATE troupe.tasks t SET
 		status = coalesce(x.status, t.status), cursor = coalesce(x.cursor, t.cursor),
 		last_action = coalesce(x.last_action, t.last_action), error = coalesce(x.error, t.error),
-		paused = coalesce(x.paused, t.paused), steps = coalesce(x.steps, t.steps),
+		paused = coalesce(x.paused, t.paused), steps = coalesce(x.steps, t.steps), followed = coalesce(x.followed, t.followed),
 		outcome = CASE WHEN x.ended_at IS NULL THEN t.outcome WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		ended_at = coalesce(x.ended_at, t.ended_at), resting = coalesce(x.resting, t.resting),
 		updated_at = CASE WHEN x.status IS NULL THEN t.updated_at ELSE x.at END,

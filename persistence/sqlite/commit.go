@@ -95,9 +95,9 @@ func (t tx) create(c *persistence.Commit) error {
 	if c.Seq != 1 || c.Events == nil {
 		return persistence.ErrStale
 	}
-	n, err := t.exec(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps,
+	n, err := t.exec(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed,
 			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
-		SELECT ?1, ?2, ?3, 'pending', '', '', '', 0, 0, ?4, ?5, 0, 0, ?6, ?7, 0, ?8
+		SELECT ?1, ?2, ?3, 'pending', '', '', '', 0, 0, 0, ?4, ?5, 0, 0, ?6, ?7, 0, ?8
 		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?3) ON CONFLICT (id) DO NOTHING`,
 		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
 	if err != nil {
@@ -145,9 +145,9 @@ func (t tx) atEnd(task string, seq int64) error {
 }
 
 func (t tx) columns(c *persistence.Commit) error {
-	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, ended_at = ?, updated_at = ?
+	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?
 		WHERE id = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
-		c.Columns.Paused, c.Columns.Steps, c.Columns.EndedAt, c.At, c.Task)
+		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, c.Task)
 	return err
 }
 

@@ -28,11 +28,11 @@ var journal = []behavior{
 			Task: "a", Seq: 1, Events: []byte(`[{"k":"created"}]`), At: 7,
 			Create: &persistence.Create{FlowID: "flow", VersionID: "version", Labels: map[string]string{"team": "blue"},
 				Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5},
-			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, EndedAt: 0},
+			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2, EndedAt: 0},
 		})
 		require.Equal(w, &persistence.Record{
 			TaskRow: persistence.TaskRow{ID: "a", FlowID: "flow", VersionID: "version", VersionNumber: 1,
-				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3},
+				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2},
 				Labels:  map[string]string{"team": "blue"}, Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5, UpdatedAt: 7},
 			Rows: []persistence.Row{{Seq: 1, At: 7, Events: []byte(`[{"k":"created"}]`)}},
 		}, w.load("a"))
@@ -175,7 +175,7 @@ var journal = []behavior{
 		w.must(appended("a", 3))
 	}},
 	{"what is not given stays", func(w *world) {
-		columns := persistence.Columns{Status: "running", Cursor: "n", LastAction: "a", Error: "e", Paused: true, Steps: 4}
+		columns := persistence.Columns{Status: "running", Cursor: "n", LastAction: "a", Error: "e", Paused: true, Steps: 4, Followed: 1}
 		w.must(with(created("a"), func(c *persistence.Commit) {
 			c.Columns, c.Snapshot, c.Rest = &columns, []byte("{1}"), &persistence.Rest{Resting: true, Due: 3}
 		}))

@@ -41,7 +41,7 @@ const listColumns = head + `NULL` + tail
 
 const (
 	head = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f.slug, ''), coalesce(v.number, 0),
-	t.status, t.cursor, t.last_action, t.error, t.paused, t.steps, t.ended_at,
+	t.status, t.cursor, t.last_action, t.error, t.paused, t.steps, t.followed, t.ended_at,
 	t.labels, `
 	tail = `, t.body_hash, t.created_at, t.updated_at`
 )

@@ -25,7 +25,7 @@ func ScanTask(row Row, t *persistence.TaskRow) error { return Scan(row, t) }
 func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	var labels []byte
 	dest := []any{&t.ID, &t.FlowID, &t.VersionID, &t.FlowName, &t.FlowSlug, &t.VersionNumber,
-		&t.Status, &t.Cursor, &t.LastAction, &t.Error, &t.Paused, &t.Steps, &t.EndedAt,
+		&t.Status, &t.Cursor, &t.LastAction, &t.Error, &t.Paused, &t.Steps, &t.Followed, &t.EndedAt,
 		&labels, &t.Params, &t.BodyHash, &t.CreatedAt, &t.UpdatedAt}
 	if err := row.Scan(append(dest, more...)...); err != nil {
 		return err

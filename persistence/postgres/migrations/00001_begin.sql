@@ -83,6 +83,7 @@ CREATE TABLE troupe.tasks (
 	ended_at     bigint  NOT NULL DEFAULT 0,
 	snapshot_seq bigint  NOT NULL DEFAULT 0,
 	steps        integer NOT NULL DEFAULT 0,
+	followed     integer NOT NULL DEFAULT 0, -- failed steps that the task went on after
 	paused       boolean NOT NULL DEFAULT false,
 	resting      boolean NOT NULL DEFAULT false,
 	shard        smallint NOT NULL, -- of the id
@@ -187,12 +188,12 @@ CREATE TYPE troupe.batch_last AS (task text, seq bigint);
 CREATE TYPE troupe.batch_version AS (id text);
 CREATE TYPE troupe.batch_task AS (
 	id text, flow_id text, version_id text, created_at bigint, updated_at bigint, ended_at bigint, snapshot_seq bigint,
-	steps bigint, paused boolean, resting boolean, shard bigint, settled_at bigint, status text, cursor text, last_action text, error text,
+	steps bigint, followed bigint, paused boolean, resting boolean, shard bigint, settled_at bigint, status text, cursor text, last_action text, error text,
 	body_hash text, labels jsonb, params bytea, snapshot bytea);
 CREATE TYPE troupe.batch_row AS (task text, seq bigint, at bigint, events bytea);
 CREATE TYPE troupe.batch_checkpoint AS (task text, seq bigint, snapshot bytea);
 CREATE TYPE troupe.batch_change AS (
-	task text, seq bigint, at bigint, ended_at bigint, steps bigint, paused boolean,
+	task text, seq bigint, at bigint, ended_at bigint, steps bigint, followed bigint, paused boolean,
 	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
 CREATE TYPE troupe.batch_wake AS (task text, begins boolean, due bigint, shard bigint);
 CREATE TYPE troupe.batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);

@@ -55,6 +55,7 @@ CREATE TABLE tasks (
 	error        TEXT    NOT NULL,
 	paused       INTEGER NOT NULL,
 	steps        INTEGER NOT NULL,
+	followed     INTEGER NOT NULL, -- failed steps that the task went on after
 	created_at   INTEGER NOT NULL,
 	updated_at   INTEGER NOT NULL,
 	ended_at     INTEGER NOT NULL,

@@ -36,9 +36,20 @@ class TaskSummary(_TaskSummary, total=False):
     flow_name: str
     node: str
     last_action: str
+    followed: int  # failed steps that it went on after, because on_error says follow
     error: str
     labels: Dict[str, str]
     ended_at: str
+
+
+class FollowedError(TypedDict):
+    """Failed steps of a node that its task went on after."""
+
+    node: str
+    times: int
+    visit: int  # the last time
+    error: str  # that of the last time
+    at: str
 
 
 class _Task(TaskSummary):
@@ -55,6 +66,7 @@ class Task(_Task, total=False):
     paused_at: str
     result: Any  # once it is completed
     counts: Dict[str, int]
+    followed_errors: List[FollowedError]
 
 
 class _Started(TypedDict):

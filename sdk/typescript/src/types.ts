@@ -28,6 +28,8 @@ export interface TaskSummary {
   node?: string;
   last_action?: string;
   steps: number;
+  /** Failed steps that it went on after, because on_error says follow. */
+  followed?: number;
   error?: string;
   labels?: Record<string, string>;
   created_at: string;
@@ -45,7 +47,20 @@ export interface Task extends TaskSummary {
   result?: any;
   active: Step[];
   counts?: Record<StepState, number>;
+  /** Of followed steps the last error of each node, in the order in which they happened. */
+  followed_errors?: FollowedError[];
   seq: number;
+}
+
+/** Failed steps of a node that its task went on after. */
+export interface FollowedError {
+  node: string;
+  times: number;
+  /** The last time. */
+  visit: number;
+  /** That of the last time. */
+  error: string;
+  at: string;
 }
 
 /** The answer to a start. */
