@@ -32,12 +32,12 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 // choose is a choice's action: the first true case, then what post says, then the default. All cases have one budget.
 func (st *Step) choose(a *expr.Allowance) (string, error) {
 	env := st.scope.env(st.Params, st.Input)
-	env.Allowance = a
+	env.Allowance, env.Coerce = a, st.Node.Coerce
 	for i := range st.Node.Cases {
 		c := &st.Node.Cases[i]
 		holds, err := c.holds(env)
 		if err != nil {
-			return "", fmt.Errorf("choice_cases[%d]: %w", i, err)
+			return "", fmt.Errorf("node %s: choice_cases[%d]: %w", st.Key, i, err)
 		}
 		if holds && c.Action != "" {
 			return c.Action, nil
@@ -49,12 +49,16 @@ func (st *Step) choose(a *expr.Allowance) (string, error) {
 	return st.unchosen(), nil
 }
 
-// holds fails for an expression in CEL that does, and for what takes too much.
+// holds fails for an expression in CEL that does, for what is missing, and for what takes too much.
 func (c *PlanCase) holds(env *expr.Env) (bool, error) {
 	if c.CEL != nil {
 		return c.CEL.On(env.Allowance).Bool(env.Var)
 	}
-	return c.Cond.Eval(env)
+	holds, err := c.Cond.Eval(env)
+	if err != nil {
+		err = fmt.Errorf("expression %s: %w", expr.Shorten(string(expr.Compact(c.Text))), err)
+	}
+	return holds, err
 }
 
 // unchosen is a choice's action when no case gives one.

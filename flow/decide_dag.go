@@ -304,7 +304,7 @@ func (d *decider) dagEnded(sc *Scope) {
 // reopenDag has a subflow with strategy retry try again what failed in its dag, as often as it may.
 func (d *decider) reopenDag(sc *Scope) bool {
 	n := sc.parent.Node
-	if sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max {
+	if sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max || sc.inVain() {
 		return false
 	}
 	d.withdrawAll(sc)
@@ -317,6 +317,14 @@ func (d *decider) reopenDag(sc *Scope) bool {
 	}
 	d.later(sc)
 	return true
+}
+
+// inVain says whether trying again is of no use, because all that failed are conditions that could not be told.
+func (sc *Scope) inVain() bool {
+	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
+		is := sc.node(n)
+		return is.Status == StepFailed && (is.Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status == StepFailed }))
+	})
 }
 
 // finishDag ends a step that has begun.

@@ -113,7 +113,7 @@ func (d *decider) begin(st *Step) {
 		action, err := st.choose(a)
 		d.effort += a.Spent()
 		if err != nil {
-			d.finish(st, ending{failed: err.Error()})
+			d.finish(st, ending{failed: err.Error(), reason: ReasonCondition})
 			return
 		}
 		d.finish(st, ending{post: true, action: action})
@@ -234,7 +234,7 @@ func (d *decider) waitTimedOut(st *Step) {
 type ending struct {
 	failed string // error; "" = completed
 	action string
-	reason string          // of the failure, in dag mode
+	reason string          // of the failure; dag mode tells it
 	post   bool            // its output goes where post says
 	output json.RawMessage // when it cannot be recomputed
 }

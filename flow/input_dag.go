@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -102,7 +103,8 @@ func (sc *Scope) vars(n *PlanNode) expr.Vars {
 		case "run", "params":
 			return expr.Raw(sc.runOf(n)), true
 		case "deps":
-			return expr.Source{Field: func(key string) (json.RawMessage, bool) { return sc.seenOutput(n, key) }, All: func() json.RawMessage { return sc.deps(n) }}, true
+			return expr.Source{Field: func(key string) (json.RawMessage, bool) { return sc.seenOutput(n, key) }, All: func() json.RawMessage { return sc.deps(n) },
+				Empty: func(key string) bool { return sc.seesNothing(n, key) }}, true
 		case "shared":
 			return sc.env(nil, nil).Var(name)
 		case "input":
@@ -112,7 +114,7 @@ func (sc *Scope) vars(n *PlanNode) expr.Vars {
 					return null
 				}
 				return v
-			}}, true
+			}, Empty: func(key string) bool { return sc.seesNothing(n, key) }}, true
 		}
 		return expr.Source{}, false
 	}
@@ -130,6 +132,11 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 		}
 	}
 	return nil, false
+}
+
+// seesNothing says whether a name is that of a dependency without an output, because it was skipped or failed.
+func (sc *Scope) seesNothing(n *PlanNode, name string) bool {
+	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status != StepCompleted })
 }
 
 // describe names a value's kind, and a short one itself.

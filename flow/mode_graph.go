@@ -27,7 +27,7 @@ func (graphMode) finish(d *decider, st *Step, how ending) {
 	e := st.event(StepEnded)
 	how.tell(&e)
 	e.Next, e.Reason = follow(sc, st.Node, how)
-	if e.Next == "" && how.failed != "" {
+	if e.Next == "" && how.failed != "" && how.reason != ReasonCondition {
 		d.enterAgain(st, &e)
 	}
 	d.emit(e)
@@ -58,7 +58,7 @@ func follow(sc *Scope, n *PlanNode, how ending) (next, reason string) {
 	if next, ok := n.Edges["error"]; ok {
 		return next, ""
 	}
-	if sc.parent != nil || !n.Follow {
+	if !n.Follow {
 		return "", ""
 	}
 	if next = n.after(how.action); next != "" {
@@ -75,7 +75,7 @@ func (n *PlanNode) after(action string) string {
 	return n.Edges["default"]
 }
 
-// enterAgain has a subflow with strategy retry enter its failed child again.
+// enterAgain has a subflow with strategy retry enter its failed child again. One whose condition cannot be told would fail as before.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
 	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {

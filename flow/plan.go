@@ -78,6 +78,7 @@ type PlanNode struct {
 	Each      *Each      // parallel, foreach
 	Cases     []PlanCase // choice
 	Default   string     // choice: default_action
+	Coerce    bool       // choice: its cases take what is missing for null
 	Sub       *PlanScope // subflow; nil when its start is empty
 	Single    bool       // it has one unit, and ends with it
 	Undo      string     // the key of the node in Plan.Closing that compensates this one; "" = none

@@ -106,11 +106,11 @@ func TestAVersionSaysWhatItsDefinitionLeftUnsaid(t *testing.T) {
 		return string(v.Definition), created
 	}
 	kept, _ := publish("start: a\nnodes: {a: {service: s}}\n", define.Unsaid{})
-	require.JSONEq(t, `{"on_error":"fail","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
-	_, created := publish(kept, define.Unsaid{OnError: define.OnErrorFollow})
+	require.JSONEq(t, `{"on_error":"fail","on_missing":"fail","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
+	_, created := publish(kept, define.PocketFlow)
 	require.False(t, created, "it means the same, whoever publishes it")
-	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, define.Unsaid{OnError: define.OnErrorFollow})
-	require.JSONEq(t, `{"on_error":"follow","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
-	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.Unsaid{OnError: define.OnErrorFollow})
+	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, define.PocketFlow)
+	require.JSONEq(t, `{"on_error":"follow","on_missing":"coerce","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
+	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.PocketFlow)
 	require.JSONEq(t, `{"mode":"dag","nodes":{"a":{"service":"s"}}}`, kept, "a dag has the default of its profile")
 }

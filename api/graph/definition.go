@@ -10,14 +10,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unsaid is what the clients of this dialect expect: a failed node takes the edge that it takes after a success.
-var unsaid = define.Unsaid{OnError: define.OnErrorFollow}
-
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with what it left
 // unsaid. The slug is that of the flow it is a version of, "" if that has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]byte, error) {
-	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Parse: define.ParseJSON, Unsaid: unsaid}
+	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Parse: define.ParseJSON, Unsaid: define.PocketFlow}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())

@@ -65,6 +65,7 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 		c.Errorf(at.Key("mode"), "unknown mode %.80q: write graph or dag", mode)
 	}
 	c.onError(d.OnError, at)
+	c.onMissing(d.OnMissing, at)
 	if d.Start == "" {
 		c.Errorf(at.Key("start"), "no start")
 	}
@@ -204,6 +205,7 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 		c.dag(d, g, at)
 		return
 	}
+	c.onMissing(d.OnMissing, at)
 	if d.Start == "" {
 		c.Errorf(at.Key("start"), "no start")
 	}

@@ -25,6 +25,9 @@ func (c *checker) dag(d *define.Definition, g *flow.PlanScope, at *define.Place)
 	if _, known := failFastOf(d, s.by.profile); !known {
 		c.Errorf(at.Key("on_error"), "unknown word %.80q: write continue or fail_fast", d.OnError)
 	}
+	if d.OnMissing != "" {
+		c.Warnf(at.Key("on_missing"), "has no effect in a dag: a comparison with something missing always fails its node")
+	}
 	if s.by.profile == flow.ProfileOrk && len(d.Nodes) == 0 {
 		c.Errorf(at.Key("nodes"), "there are none: an Ork workflow has one at least")
 	}

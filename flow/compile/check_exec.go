@@ -54,6 +54,14 @@ func (c *checker) onError(word string, at *define.Place) {
 	}
 }
 
+func (c *checker) onMissing(word string, at *define.Place) {
+	switch word {
+	case "", define.OnMissingFail, define.OnMissingCoerce:
+	default:
+		c.Errorf(at.Key("on_missing"), "unknown word %.80q: write fail or coerce", word)
+	}
+}
+
 func (c *checker) post(p flow.Post, at *define.Place) {
 	c.target(p.OutputKey, at.Key("output_key"))
 	for _, key := range slices.Sorted(maps.Keys(p.OutputMap)) {

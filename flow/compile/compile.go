@@ -79,6 +79,7 @@ type scopeSource struct {
 	nodes map[string]*define.Node
 	edges []define.Edge
 
+	coerce  bool   // comparisons take what is missing for null
 	finally string // of the whole flow
 	prefix  string // of the keys that the closing scope has for its nodes
 
@@ -97,9 +98,14 @@ func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key strin
 	if n.Flow == nil {
 		defaults.Service = ""
 		return &scopeSource{start: n.Subflow.Start, nodes: n.Subflow.Nodes, edges: n.Subflow.Edges, prefix: prefix,
-			depth: depth, defaults: defaults, specs: n.SubflowExecs}
+			depth: depth, defaults: defaults, specs: n.SubflowExecs, coerce: s.coerce}
 	}
-	return &scopeSource{start: n.Flow.Start, nodes: n.Flow.Nodes, edges: n.Flow.Edges, prefix: prefix, depth: depth, plain: true}
+	return &scopeSource{start: n.Flow.Start, nodes: n.Flow.Nodes, edges: n.Flow.Edges, prefix: prefix, depth: depth, plain: true, coerce: coerces(n.Flow.Definition, s.coerce)}
+}
+
+// coerces says whether a flow inside another one takes what is missing for null. One that was published by itself says so itself.
+func coerces(d *define.Definition, around bool) bool {
+	return d.OnMissing == define.OnMissingCoerce || d.OnMissing == "" && d.Embedded == "" && around
 }
 
 // orEmpty is a node of which something may be asked.

@@ -17,6 +17,7 @@ import (
 type lowerer struct {
 	plan      *flow.Plan
 	follow    bool            // on_error of the flow
+	coerce    bool            // on_missing of the flow
 	priority  json.RawMessage // of the flow
 	languages map[bool]*expr.Language
 	known     map[knownCEL]*expr.CEL
@@ -28,7 +29,7 @@ type lowerer struct {
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
-	return &lowerer{follow: d.OnError == define.OnErrorFollow, priority: d.Priority, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
+	return &lowerer{follow: d.OnError == define.OnErrorFollow, coerce: d.OnMissing == define.OnMissingCoerce, priority: d.Priority, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
 		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: keys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}
 }
@@ -37,7 +38,7 @@ func (l *lowerer) whole(d *define.Definition) {
 	if ModeOf(d) == flow.ModeDag {
 		l.plan.Root = l.dag(d, l.plan.Profile, 0, "")
 	} else {
-		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally})
+		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, coerce: l.coerce})
 		l.plan.Root.Result = d.Result
 	}
 	l.plan.Root.Inputs = inputsOf(d)
@@ -103,7 +104,7 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 	p := &flow.PlanNode{
 		Key: key, Kind: kind, Params: params(n.Params), Prep: prep(n.Prep), Post: n.Post,
 		TimeoutMS: orDuration(n.Timeout, n.TimeoutMS),
-		Follow:    n.OnError == define.OnErrorFollow || n.OnError == "" && l.follow,
+		Follow:    s.depth == 0 && (n.OnError == define.OnErrorFollow || n.OnError == "" && l.follow),
 	}
 	if n.Compensate != "" {
 		p.Undo = s.prefix + n.Compensate
@@ -134,6 +135,7 @@ func (l *lowerer) ofKind(n *define.Node, p *flow.PlanNode, base flow.Exec, s *sc
 		p.Exec = settled(base)
 	case flow.KindChoice:
 		l.choice(n, p)
+		p.Coerce = s.coerce
 	case flow.KindParallel:
 		p.Exec = ofUnits(base)
 		p.Each = &flow.Each{Branches: branches(n, base), Window: window(n)}
@@ -288,5 +290,5 @@ func specialKeys(nodes map[string]*define.Node, finally string) map[string]bool 
 }
 
 func (l *lowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
-	return l.node(key, n, nil, &scopeSource{})
+	return l.node(key, n, nil, &scopeSource{coerce: l.coerce})
 }

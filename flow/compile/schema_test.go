@@ -50,6 +50,7 @@ func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
 	also := map[string]string{ // graph mode, or where other fields would decide
 		"Defaults.route":        `{"mode":"dag","defaults":{%s},"nodes":{"a":{"service":"s"}}}`,
 		"Definition.on_error":   `{"start":"a","nodes":{"a":{"service":"s"}},%s}`,
+		"Definition.on_missing": `{"start":"a","nodes":{"a":{"service":"s"}},%s}`,
 		"Node.on_error":         `{"start":"a","nodes":{"a":{"service":"s",%s}}}`,
 		"Node.parallel_mode":    `{"start":"a","nodes":{"a":{"kind":"foreach","service":"s",%s}}}`,
 		"Node.failure_strategy": `{"start":"a","nodes":{"a":{"kind":"subflow","subflow":{},"service":"s",%s}}}`,

@@ -50,6 +50,9 @@ func (b *Builder) FailFast() *Builder {
 // OnError says what a failed step means for the others: OnErrorFail or OnErrorFollow in a graph, OnErrorContinue or OnErrorFailFast in a dag.
 func (b *Builder) OnError(word string) *Builder { b.d.OnError = word; return b }
 
+// OnMissing says what a comparison with something missing does, in conditions in JSON: OnMissingFail or OnMissingCoerce. Of graphs.
+func (b *Builder) OnMissing(word string) *Builder { b.d.OnMissing = word; return b }
+
 // Defaults are what the nodes of a dag take that say nothing themselves.
 func (b *Builder) Defaults(d Defaults) *Builder { b.d.Defaults = d; return b }
 

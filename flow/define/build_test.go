@@ -121,6 +121,7 @@ var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder
 	"Definition.edges":       func(_ *define.Builder, n, other *define.NodeBuilder) { n.On("x", other) },
 	"Definition.timeout_ms":  func(b *define.Builder, _, _ *define.NodeBuilder) { b.Timeout(time.Second) },
 	"Definition.on_error":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.OnError(define.OnErrorFollow) },
+	"Definition.on_missing":  func(b *define.Builder, _, _ *define.NodeBuilder) { b.OnMissing(define.OnMissingCoerce) },
 	"Definition.result":      func(b *define.Builder, _, _ *define.NodeBuilder) { b.Result("x") },
 	"Definition.finally":     func(b *define.Builder, n, _ *define.NodeBuilder) { b.Finally(n) },
 	"Definition.input_shape": func(b *define.Builder, _, _ *define.NodeBuilder) { b.Shape(flow.ShapeDeps) },

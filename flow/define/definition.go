@@ -18,6 +18,7 @@ type Definition struct {
 	TimeoutMS   int64            `json:"timeout_ms,omitempty"`  // of the whole task; 0 = none
 	Timeout     Duration         `json:"timeout,omitzero"`      // the same, another way to write it
 	OnError     string           `json:"on_error,omitempty"`    // graph: what a failed node without an `error` edge does: fail, it ends its scope, or follow, it takes the edge of a success; dag: continue or fail_fast
+	OnMissing   string           `json:"on_missing,omitempty"`  // graph: what a comparison with something missing does: fail, it fails its step, or coerce, it takes it for null
 	Result      string           `json:"result,omitempty"`      // graph: the shared key that is the task's result; "" = all of shared
 	Finally     string           `json:"finally,omitempty"`     // the node that runs when everything else is over, whatever happened
 	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged
@@ -133,6 +134,12 @@ const MaxKey = 256
 const (
 	OnErrorFollow = "follow"
 	OnErrorFail   = "fail"
+)
+
+// Words of on_missing.
+const (
+	OnMissingFail   = "fail"
+	OnMissingCoerce = "coerce"
 )
 
 // Words of on_error in dag mode.

@@ -27,6 +27,7 @@ var words = map[string][]string{
 	"Definition.mode":        {"graph", "dag"},
 	"Definition.profile":     {"ork", "pgflow"},
 	"Definition.on_error":    {"follow", "fail", "continue", "fail_fast"},
+	"Definition.on_missing":  {"fail", "coerce"},
 	"Definition.input_shape": {"run_deps", "deps", "merged", "mapped"},
 	"Node.kind": {"executor", "choice", "parallel", "foreach", "subflow", "timer", "wait_event", "approval",
 		"fanout", "map", "branch", "output", "remote", "single"},

@@ -12,8 +12,13 @@ import (
 // something else for those whose clients expect that. It is written into what is published, so that a version says
 // what it means, whoever published it.
 type Unsaid struct {
-	OnError string // "" = fail
+	OnError   string // "" = fail
+	OnMissing string // "" = fail
 }
+
+// PocketFlow is for flows of the clients of its routes: a failed step takes the edge that it takes after a success, and comparisons
+// take what is missing for null.
+var PocketFlow = Unsaid{OnError: OnErrorFollow, OnMissing: OnMissingCoerce}
 
 // said is a field, and what it is when nobody says it.
 type said struct {
@@ -23,7 +28,7 @@ type said struct {
 }
 
 func (u Unsaid) fields(d *Definition) []said {
-	return []said{{"on_error", &d.OnError, cmp.Or(u.OnError, OnErrorFail)}}
+	return []said{{"on_error", &d.OnError, cmp.Or(u.OnError, OnErrorFail)}, {"on_missing", &d.OnMissing, cmp.Or(u.OnMissing, OnMissingFail)}}
 }
 
 // Write has a definition say what it leaves out, and its text in JSON as well: in front, and everything else stays byte for

@@ -121,14 +121,20 @@ func (c *CEL) eval(vars Vars) (ref.Val, error) {
 }
 
 func (c *CEL) failed(err error) error {
-	source := c.source
-	if len(source) > 80 {
-		source = strings.ToValidUTF8(source[:80], "") + "…"
-	}
-	if strings.HasPrefix(err.Error(), "no such key") {
+	source := Shorten(c.source)
+	if strings.HasPrefix(err.Error(), noSuchKey) {
 		return fmt.Errorf("expression %q: %w: ask has(…) first whether it is there", source, err)
 	}
 	return fmt.Errorf("expression %q: %w", source, err)
+}
+
+// Shorten cuts the text of an expression that is too long for a message.
+func Shorten(source string) string {
+	const most = 80
+	if len(source) <= most {
+		return source
+	}
+	return strings.ToValidUTF8(source[:most], "") + "…"
 }
 
 // Vars finds the variables of an expression by name. One that is not there is an error only if the
@@ -136,10 +142,12 @@ func (c *CEL) failed(err error) error {
 type Vars func(name string) (Source, bool)
 
 // Source is where a variable has its value from. All gives the whole of it. If Field is set as
-// well, the variable is an object, and a key of it is found without putting the whole together.
+// well, the variable is an object, and a key of it is found without putting the whole together. Empty tells of a key
+// that All does not have whether it is null, instead of missing; has(…) is false for it.
 type Source struct {
 	Field func(key string) (json.RawMessage, bool)
 	All   func() json.RawMessage
+	Empty func(key string) bool
 }
 
 // Raw is a source of a value that is there already.
@@ -155,7 +163,7 @@ func (e *Env) Var(name string) (Source, bool) {
 	case "input":
 		return Raw(e.Input), true
 	case "shared":
-		return Source{e.Shared, e.SharedAll}, true
+		return Source{Field: e.Shared, All: e.SharedAll}, true
 	}
 	return Source{}, false
 }

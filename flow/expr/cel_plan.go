@@ -63,7 +63,11 @@ type attribute struct {
 
 func (a attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	meterOf(frame).charge(1)
-	return a.InterpretableAttribute.Exec(frame)
+	val := a.InterpretableAttribute.Exec(frame)
+	if isMissing(val) {
+		return a.lookAgain(frame, val)
+	}
+	return val
 }
 
 func (a attribute) Eval(vars interpreter.Activation) ref.Val {

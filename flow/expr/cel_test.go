@@ -109,11 +109,11 @@ func TestCELGivesJSON(t *testing.T) {
 func TestCELEvaluationErrorsSayWhatIsWrong(t *testing.T) {
 	vars := celParams(`{"n":5,"s":"x","list":[1],"nil":null}`)
 	for source, want := range map[string]string{
-		`params.none > 1`:                `no such key: none`,
-		`params.nil.x`:                   `no such key: x`,
+		`params.none > 1`:                `params.none is missing`,
+		`params.nil.x`:                   `params.nil.x is missing`,
 		`params.n + params.s`:            `no such overload`,
 		`params.n > params.s`:            `no such overload`,
-		`params.list[1]`:                 `index out of bounds: 1`,
+		`params.list[1]`:                 `params.list[1] is missing`,
 		`params.n / 0`:                   `division by zero`,
 		`item.x`:                         `no such attribute(s): item`,
 		`double("NaN")`:                  `the result is NaN, which JSON does not have`,

@@ -46,6 +46,9 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 		v = &celObject{source: source, depth: 1, meter: &s.meter}
 	case source.All != nil:
 		v = decodeCEL(source.All(), 1, &s.meter)
+		if o, ok := v.(*celObject); ok {
+			o.source.Empty = source.Empty
+		}
 	}
 	s.known[name] = v
 	return v, true

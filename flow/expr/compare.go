@@ -12,6 +12,7 @@ import (
 type operand struct {
 	raw     json.RawMessage
 	kind    Kind
+	missing bool // it is null because there is no such value
 	numeric bool
 	number  float64
 	// text is there from the start for strings alone; textOf makes it for the others.

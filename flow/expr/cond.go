@@ -51,16 +51,19 @@ func newTerm(raw json.RawMessage) term {
 	return term{value: look(raw)}
 }
 
-// Eval says whether the expression is true. It fails only when that takes more than the environment allows: the
-// wrong shape is false.
+// Eval says whether the expression is true. It fails when that takes more than the environment allows, and when it
+// compares what is missing, unless the environment takes that for null: the wrong shape is false.
 func (c *Cond) Eval(env *Env) (bool, error) {
 	if env == nil {
 		env = &Env{}
 	}
 	e := evaluation{env: env, Allowance: orAllowance(env.Allowance)}
 	holds := e.holds(c)
-	if e.left == 0 {
+	switch {
+	case e.left == 0:
 		return false, errTooMuch
+	case e.missing != nil:
+		return false, e.missing
 	}
 	return holds, nil
 }
@@ -71,10 +74,12 @@ type evaluation struct {
 	*Allowance
 	env   *Env
 	known map[string]operand // by the text of the reference
+
+	missing error // what it came to that is not there: it is over then
 }
 
 func (e *evaluation) holds(c *Cond) bool {
-	if !e.charge(1) {
+	if e.missing != nil || !e.charge(1) {
 		return false
 	}
 	switch c.op {
@@ -117,11 +122,12 @@ func (e *evaluation) resolve(t *term, compared bool) operand {
 		if !e.charge(read / 64) {
 			return operand{}
 		}
-		v := t.ref.Resolve(e.env)
+		v, there := t.ref.Find(e.env)
 		if !e.charge(1 + len(v)/8) {
 			return operand{}
 		}
 		o = look(v)
+		o.missing = !there
 		if max(read, len(v)) > manyBytes {
 			e.remember(t.ref.text, o)
 		}
@@ -149,6 +155,10 @@ func (e *evaluation) remember(text string, o operand) {
 func (e *evaluation) relate(c *Cond) bool {
 	collection := c.op == in || c.op == contains
 	a, b := e.resolve(&c.a, !collection || c.op == in), e.resolve(&c.b, !collection || c.op == contains)
+	if !e.env.Coerce && (a.missing || b.missing) {
+		e.misses(c, a.missing)
+		return false
+	}
 	cost := min(len(a.raw), len(b.raw)) / 8
 	switch {
 	case c.op == in:
@@ -157,6 +167,15 @@ func (e *evaluation) relate(c *Cond) bool {
 		cost = holdsCost(&a)
 	}
 	return e.charge(cost) && c.op.relate(&a, &b)
+}
+
+// misses notes what a comparison lacks: its first operand or else its second.
+func (e *evaluation) misses(c *Cond, first bool) {
+	t := &c.b
+	if first {
+		t = &c.a
+	}
+	e.missing = t.ref.missing(e.env)
 }
 
 // holdsCost is what it costs to look for something in a collection.

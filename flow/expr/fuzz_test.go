@@ -97,6 +97,11 @@ func requireCond(t require.TestingT, raw, v []byte) {
 	env := &Env{Params: v, Input: v, SharedAll: func() json.RawMessage { return v }}
 	cond, problems := ParseCond(raw)
 	got := holdsIn(t, cond, env)
+	if strict, err := cond.Eval(env); err == nil {
+		require.Equal(t, got, strict, "nothing is missing: %s over %s", raw, v)
+	} else {
+		require.ErrorAs(t, err, new(*MissingError))
+	}
 	for _, p := range problems {
 		if strings.Contains(p.Msg, "deeper") || strings.Contains(p.Msg, "more than") {
 			return

@@ -95,9 +95,14 @@ func quoted(t *rapid.T) string {
 	return out + `"`
 }
 
-// holdsIn evaluates a condition that is not expected to take much.
+// holdsIn evaluates a condition that is not expected to take much, and to which what is missing is null.
 func holdsIn(t require.TestingT, c *Cond, env *Env) bool {
-	holds, err := c.Eval(env)
+	coercing := &Env{Coerce: true}
+	if env != nil {
+		*coercing = *env
+		coercing.Coerce = true
+	}
+	holds, err := c.Eval(coercing)
 	require.NoError(t, err)
 	return holds
 }

@@ -25,7 +25,8 @@ func Path(v json.RawMessage, path string) json.RawMessage {
 	if !ok {
 		return null
 	}
-	return walk(v, segments)
+	v, _ = walk(v, segments)
+	return v
 }
 
 // parsePath splits a path; false if it can lead nowhere, whatever the value.
@@ -45,14 +46,14 @@ func parsePath(path string) ([]segment, bool) {
 	}
 }
 
-func walk(v json.RawMessage, path []segment) json.RawMessage {
+func walk(v json.RawMessage, path []segment) (_ json.RawMessage, there bool) {
 	for _, s := range path {
 		var ok bool
 		if v, ok = s.step(v); !ok {
-			return null
+			return null, false
 		}
 	}
-	return orNull(v)
+	return orNull(v), true
 }
 
 // nextSegment cuts the first segment off a path; it is "" at the end. Empty segments mean nothing.

@@ -40,6 +40,9 @@ type Env struct {
 	Shared    func(key string) (json.RawMessage, bool)
 	SharedAll func() json.RawMessage
 
+	// Coerce has conditions take what is missing for null, as the first clients expect, instead of failing.
+	Coerce bool
+
 	// Allowance is what conditions may do; nil = a budget for each.
 	Allowance *Allowance
 }
@@ -93,11 +96,17 @@ func PathKeys(path string) (keys []string, ok bool) {
 
 // Resolve finds the value a reference means; null if there is none.
 func (r Ref) Resolve(env *Env) json.RawMessage {
+	v, _ := r.Find(env)
+	return v
+}
+
+// Find is Resolve, and says whether there is such a value. Null is one, and so is an input that nothing was made of.
+func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	if r.source == itself {
-		return Quote(r.text)
+		return Quote(r.text), true
 	}
 	if r.nowhere || env == nil {
-		return null
+		return null, false
 	}
 	switch r.source {
 	case params:
@@ -123,19 +132,19 @@ func (r Ref) reads(env *Env) int {
 	return 0
 }
 
-func (e *Env) shared(path []segment) json.RawMessage {
+func (e *Env) shared(path []segment) (v json.RawMessage, there bool) {
 	if len(path) == 0 || e.Shared == nil {
 		if e.SharedAll == nil {
-			return null
+			return null, false
 		}
 		return walk(e.SharedAll(), path)
 	}
 	v, ok := e.Shared(path[0].key)
 	if !ok {
-		return null
+		return null, false
 	}
 	if v, ok = path[0].element(v); !ok {
-		return null
+		return null, false
 	}
 	return walk(v, path[1:])
 }

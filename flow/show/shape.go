@@ -144,6 +144,7 @@ var nodeAspects = []aspect[shaped]{
 	{name: "default action", of: func(s shaped) string { return s.n.Default }},
 	{name: "compensation", of: func(s shaped) string { return s.n.Undo }},
 	{name: "set of edges", of: func(s shaped) string { return edgesText(s.n) }},
+	{name: "reaction to what is missing", of: func(s shaped) string { return said(s.n.Coerce, "coerce") }},
 	{name: "reaction to its failure", of: func(s shaped) string { return said(s.n.Follow, "follow") }},
 	dagAspect("list of dependencies", func(g *flow.PlanScope, d *flow.PlanDag) string {
 		deps := make([]string, len(d.Deps))

@@ -45,8 +45,10 @@ type Node struct {
 	Exhausted  flow.SkipMode `json:"on_exhausted,omitempty"`
 	Items      string        `json:"items,omitempty"` // where the units come from
 	Window     int           `json:"concurrency,omitempty"`
-	Keys       []string      `json:"keys,omitempty"`  // what its attempts have to be given before they begin
-	Edges      []Edge        `json:"edges,omitempty"` // graph mode
+	Keys       []string      `json:"keys,omitempty"`       // what its attempts have to be given before they begin
+	Edges      []Edge        `json:"edges,omitempty"`      // graph mode
+	OnError    string        `json:"on_error,omitempty"`   // graph mode: follow, where it does not say fail
+	OnMissing  string        `json:"on_missing,omitempty"` // graph mode: coerce, where it does not say fail
 	Compensate string        `json:"compensate,omitempty"`
 	Times
 	Inside *Scope `json:"inside,omitempty"`
@@ -191,6 +193,12 @@ func sourceOf(d *flow.PlanDag) (text string) {
 // nodeOf is what a node has in both modes.
 func nodeOf(n *flow.PlanNode) *Node {
 	v := &Node{Key: n.Key, Kind: n.Kind, Handler: handlerOf(n), Compensate: n.Undo, Keys: permitsOf(n.Keys), Times: timesOf(n)}
+	if n.Follow {
+		v.OnError = "follow"
+	}
+	if n.Coerce {
+		v.OnMissing = "coerce"
+	}
 	if n.Each != nil {
 		v.Window = n.Each.Window
 	}

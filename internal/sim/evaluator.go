@@ -281,7 +281,9 @@ func (e *evaluator) made(in *inside, n *dagNode, sees view) *end {
 }
 
 // vars are what expressions name.
-func (in *inside) vars(sees view) object { return object{"run": in.run, "deps": sees.outs} }
+func (in *inside) vars(sees view) object {
+	return object{"run": in.run, "deps": sees.outs, "sees": sees.names}
+}
 
 // meaning is what $run.x or $deps.x stands for.
 func (in *inside) meaning(sees view, ref string) (v any, found bool) {

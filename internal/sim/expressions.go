@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 )
 
@@ -75,12 +76,15 @@ func literal(v any) expression {
 	return expression{string(encoded(v)), func(object) (any, bool) { return v, true }}
 }
 
-// field of a variable, such as run.n.
+// field of a variable, such as run.n. That of a dependency without an output is null.
 func field(path string) expression {
 	of, key := split(path)
 	return expression{path, func(vars object) (any, bool) {
 		o, ok := vars[of].(object)
 		v, there := o[key]
+		if sees, _ := vars["sees"].([]string); of == "deps" && !there {
+			there = slices.Contains(sees, key)
+		}
 		return v, ok && there
 	}}
 }

@@ -200,9 +200,6 @@ func (i *importer) version(ctx context.Context, v persistence.Version) error {
 	return i.flush(ctx)
 }
 
-// unsaid is what such a definition means where it says nothing: a node that fails takes the edge that it takes after a success.
-var unsaid = define.Unsaid{OnError: define.OnErrorFollow}
-
 // prepare makes of a definition what our own routes for its clients would.
 func (i *importer) prepare(ctx context.Context, v persistence.Version, text []byte) (ready *persistence.Prepared, why string, err error) {
 	switch {
@@ -216,7 +213,7 @@ func (i *importer) prepare(ctx context.Context, v persistence.Version, text []by
 	if err := flow.CheckName("the status", v.Status); err != nil {
 		return nil, err.Error(), nil
 	}
-	ready, problems, err := persistence.Prepare(ctx, nowhere{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Unsaid: unsaid})
+	ready, problems, err := persistence.Prepare(ctx, nowhere{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Unsaid: define.PocketFlow})
 	if err == nil && ready == nil {
 		why = "its definition cannot be used: " + strings.Join(strings.Fields(strings.ReplaceAll(problems.Error(), "\n", "; ")), " ")
 	}

@@ -1,0 +1,48 @@
+package expr
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MissingError says that an expression works with something that is not there.
+type MissingError struct {
+	Path string // as the expression writes it, as far as it leads nowhere
+	Ask  string // how to find out before
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s is missing: see that it is there, or ask %s first", e.Path, e.Ask)
+}
+
+// missing says which part of a reference leads nowhere.
+func (r Ref) missing(env *Env) error {
+	path := strings.TrimSuffix(prefixOf(r.source), ".")
+	if r.nowhere {
+		path = r.text
+	}
+	for i, s := range r.path {
+		path += "." + s.String()
+		if _, there := (Ref{source: r.source, path: r.path[:i+1]}).Find(env); !there {
+			break
+		}
+	}
+	return &MissingError{path, `{"exists": ` + string(Quote(path)) + `}`}
+}
+
+func prefixOf(s source) string {
+	for _, p := range prefixes {
+		if p.source == s {
+			return p.prefix
+		}
+	}
+	return ""
+}
+
+func (s segment) String() string {
+	if s.index == none {
+		return s.key
+	}
+	return s.key + "[" + strconv.Itoa(s.index) + "]"
+}
