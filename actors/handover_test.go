@@ -162,25 +162,46 @@ func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
 
+const aJobAndAnother = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"exec_type":"local_func","func":"f"}},
+	"edges":[{"from":"a","action":"default","to":"b"}]}`
+
+// TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice has the report come before the task is resumed, and after that. A pause
+// keeps the second job from starting, so the task cannot end before.
 func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing.T) {
-	c, l, a, b := newPair(t, nil)
-	bringing, release := make(chan struct{}), make(chan struct{})
-	c.lines[a].hold = func(engine.Order) {
-		close(bringing)
-		<-release
+	for _, first := range []string{"the report", "the resume"} {
+		t.Run(first+" comes first", func(t *testing.T) {
+			c, l, a, b := newPair(t, nil)
+			bringing, release := make(chan struct{}), make(chan struct{})
+			bring := sync.OnceFunc(func() { close(bringing) })
+			c.lines[a].hold = func(engine.Order) {
+				bring()
+				<-release
+			}
+			id := a.begin(t, a.publish(t, aJobAndAnother), `{}`)
+			<-l.begun
+			c.move(t, b, shardOf(id)...)
+			close(l.free)
+			<-bringing
+			c.move(t, a, shardOf(id)...)
+			require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
+			require.NoError(t, a.Do(t.Context(), id, flow.Pause{}, ""), "it is there, with what it is owed")
+			resume := func() { require.NoError(t, a.Do(t.Context(), id, flow.Resume{}, "")) }
+			if first == "the resume" {
+				resume()
+				close(release)
+			} else {
+				close(release)
+				require.Eventually(t, func() bool {
+					view, err := a.reader.View(t.Context(), id)
+					return err == nil && view.State.Root.Cursor == "b"
+				}, patience, time.Millisecond)
+				resume()
+			}
+			require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+			require.Empty(t, l.repeated())
+			require.Len(t, l.times, 2)
+		})
 	}
-	id := a.begin(t, a.publish(t, oneJob), `{}`)
-	<-l.begun
-	c.move(t, b, shardOf(id)...)
-	close(l.free)
-	<-bringing
-	c.move(t, a, shardOf(id)...)
-	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
-	require.NoError(t, a.Do(t.Context(), id, flow.Pause{}, ""), "it is there, with what it is owed")
-	close(release)
-	require.NoError(t, a.Do(t.Context(), id, flow.Resume{}, ""))
-	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
-	require.Empty(t, l.repeated())
 }
 
 func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
