@@ -13,7 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/certtest"
 	"github.com/troupe-engine/troupe/internal/pgtest"
-	"github.com/troupe-engine/troupe/internal/process"
+	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // freeAddress is one that nobody listens at.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := process.FreeAddress()
+	address, err := ports.FreeAddress()
 	require.NoError(t, err)
 	return address
 }

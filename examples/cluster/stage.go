@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
@@ -42,7 +43,7 @@ func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n"
 // open starts the members and the worker.
 func (s *stage) open(ctx context.Context) (err error) {
 	for _, name := range names {
-		address, err := process.FreeAddress()
+		address, err := ports.FreeAddress()
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
@@ -38,7 +39,7 @@ type member struct {
 func newMember(t *testing.T, store, token string) *member {
 	dir, err := os.MkdirTemp("", "troupe-attack-")
 	require.NoError(t, err)
-	address, err := process.FreeAddress()
+	address, err := ports.FreeAddress()
 	require.NoError(t, err)
 	m := &member{t: t, dir: dir, store: store, address: address, client: newClient("http://"+address, token)}
 	if store == "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
@@ -26,7 +27,7 @@ func strangersAtWorker(a *attacker) {
 		return
 	}
 	defer os.RemoveAll(dir)
-	address, err := process.FreeAddress()
+	address, err := ports.FreeAddress()
 	if err != nil {
 		a.hole("%v", err)
 		return

@@ -70,7 +70,7 @@ var table = []row{
 	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
-	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/process"}},
+	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
 	{"examples/order", []string{".", "flow/define"}},
@@ -81,9 +81,10 @@ var table = []row{
 	{"internal/host", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
+	{"internal/ports", nil},
 	{"internal/process", nil},
 	{"internal/protogen", nil},
-	{"internal/pgtest", nil},
+	{"internal/pgtest", []string{"internal/ports"}},
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "flow", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only

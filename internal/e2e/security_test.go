@@ -32,6 +32,7 @@ type castle struct {
 	t      *testing.T
 	dir    string
 	dsn    string
+	store  persistence.Store
 	ca     *certtest.Authority
 	pair   certtest.Pair
 	gossip string   // of the first member
@@ -47,6 +48,10 @@ const castleToken = "open sesame"
 func newCastle(t *testing.T) *castle {
 	c := &castle{t: t, dir: t.TempDir(), dsn: pgtest.DSN(t), ca: certtest.New(t), gossip: freeAddress(t)}
 	c.pair = c.ca.Issue(t)
+	store, err := troupe.OpenStore(t.Context(), c.dsn, "")
+	require.NoError(t, err)
+	c.store = store
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	c.files = keys{c.write("gossip-key", key()), c.write("cluster-secret", key())}
 	c.write("token", castleToken)
 	for _, name := range []string{"first", "second"} {
@@ -80,20 +85,33 @@ func (c *castle) start(name string, args ...string) *process.Process {
 		"--tls-cert", c.pair.Cert, "--tls-key", c.pair.Key, "--tls-client-ca", c.ca.File, "--ca", c.ca.File}, args...)...)
 	p, err := process.Start(c.dir, name, cmd)
 	require.NoError(c.t, err)
-	c.t.Cleanup(p.Kill)
+	c.t.Cleanup(func() {
+		p.Kill()
+		if c.t.Failed() {
+			c.t.Logf("%s said:\n%s", name, p.Said())
+		}
+	})
 	return p
 }
 
 // settle waits until the members have divided everything.
 func (c *castle) settle() {
 	c.t.Helper()
+	visitor := c.visitor(c.pair)
 	require.Eventually(c.t, func() bool {
-		status, _, err := c.ask(c.visitor(c.pair), "GET", c.bases[1]+"/readyz", "", nil)
+		status, _, err := c.ask(visitor, "GET", c.bases[1]+"/readyz", "", nil)
+		if err != nil || status != http.StatusOK {
+			return false
+		}
+		cluster, err := c.store.Cluster(c.t.Context())
+		if err != nil {
+			return false
+		}
 		owned := map[string]int{}
-		for _, owner := range c.look().Owners {
+		for _, owner := range cluster.Owners {
 			owned[owner]++
 		}
-		return err == nil && status == 200 && owned[""] == 0 && len(owned) == 2
+		return owned[""] == 0 && len(owned) == 2
 	}, patience, 50*time.Millisecond)
 }
 
@@ -113,10 +131,7 @@ type state struct {
 // look reads the store.
 func (c *castle) look(tasks ...string) (s state) {
 	c.t.Helper()
-	ctx := c.t.Context()
-	store, err := troupe.OpenStore(ctx, c.dsn, "")
-	require.NoError(c.t, err)
-	defer func() { require.NoError(c.t, store.Close()) }()
+	ctx, store := c.t.Context(), c.store
 	cluster, err := store.Cluster(ctx)
 	require.NoError(c.t, err)
 	s.Generation, s.Owners = cluster.Generation, cluster.Owners

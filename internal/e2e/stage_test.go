@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/internal/errands"
+	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
@@ -97,7 +98,7 @@ func (s *stage) serve(name, address string) *process.Process {
 
 // freeAddress is one that nobody listens at.
 func freeAddress(t *testing.T) string {
-	address, err := process.FreeAddress()
+	address, err := ports.FreeAddress()
 	require.NoError(t, err)
 	return address
 }
@@ -117,7 +118,7 @@ func (s *stage) readyAt(p *process.Process, address string) {
 			}
 		}
 		if p.Gone() || time.Since(begun) > patience {
-			s.t.Fatalf("%s is not ready: ended %v, %v", p.Name, p.Gone(), p.Err)
+			s.t.Fatalf("%s is not ready: ended %v. It said:\n%s", p.Name, p.Gone(), p.Said())
 		}
 	}
 }

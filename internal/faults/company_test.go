@@ -19,6 +19,7 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/errands"
 	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
@@ -119,7 +120,7 @@ var everybody = []string{"push-0", "attached-0", "attached-1", "pull-1", "push-2
 
 // employ starts a worker that knows all members. Which one it begins with is counted from the first.
 func (c *company) employ(name string, first int) {
-	address, err := process.FreeAddress()
+	address, err := ports.FreeAddress()
 	require.NoError(c.t, err)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(c.t, err)

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +17,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/troupe-engine/troupe/internal/ports"
 )
 
 const (
@@ -70,8 +70,8 @@ func StartServer(ctx context.Context, dir string) (*Server, error) {
 
 func (s *Server) create(ctx context.Context) error {
 	var err error
-	if s.port, err = freePort(); err != nil {
-		return err
+	if s.port, err = ports.Free(); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata="+s.data(), "--username=postgres",
 		"--auth=trust", "--encoding=UTF8", "--no-locale",
@@ -227,21 +227,6 @@ func (s *Server) socketDir() string {
 		return ""
 	}
 	return s.folder.path
-}
-
-// freePort looks below the ports the kernel hands out by itself: there a client that dials while
-// the server is down may be given the very port it dials, connect to itself and keep the server out.
-func freePort() (int, error) {
-	const first, last = 20000, 32000
-	var err error
-	for range 100 {
-		port := first + rand.IntN(last-first)
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, fmt.Errorf("pgtest: find a free port: %w", err)
 }
 
 func (s *Server) awaitAnswer(ctx context.Context) error {

@@ -7,8 +7,6 @@ package process
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +20,7 @@ type Process struct {
 	Name  string
 	Err   error // how it ended, once Gone
 	cmd   *exec.Cmd
+	log   string // path
 	ended chan struct{}
 }
 
@@ -32,7 +31,8 @@ func Start(dir, name string, cmd *exec.Cmd) (*Process, error) { return StartIn(n
 // StartIn starts a command on a thread that enter has moved somewhere, e.g. into a network namespace: the
 // program is there, too. The thread is given up when the program has ended.
 func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, error) {
-	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	path := filepath.Join(dir, name+".log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, err
 	fmt.Fprintf(log, "--- %s starts\n", time.Now().Format(time.StampMilli))
 	cmd.Stdout, cmd.Stderr = log, log
 	endWithParent(cmd)
-	p := &Process{Name: name, cmd: cmd, ended: make(chan struct{})}
+	p := &Process{Name: name, cmd: cmd, log: path, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -72,6 +72,16 @@ func move(enter func() error, cmd *exec.Cmd) error {
 
 // Pid is the program's number.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Said is the end of the program's log, for whoever has to tell why it did not do what it should.
+func (p *Process) Said() string {
+	const most = 8 << 10
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-most):])
+}
 
 // Kill ends the process without warning, and returns when it is gone.
 func (p *Process) Kill() {
@@ -116,17 +126,4 @@ func (p *Process) Gone() bool {
 	default:
 		return false
 	}
-}
-
-// FreeAddress looks below the ports that the kernel hands out by itself: there a client that dials
-// while nobody listens may be given the very port it dials, and connect to itself.
-func FreeAddress() (string, error) {
-	const first, last = 20000, 32000
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
-		if l, err := net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", errors.New("no port is free")
 }

@@ -1,0 +1,53 @@
+//go:build linux
+
+package ports
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPortThatWasGivenIsGivenToNobodyElse(t *testing.T) {
+	address, err := FreeAddress()
+	require.NoError(t, err)
+	_, text, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	require.Error(t, reserve(port), "before anybody listens")
+	for range 2 {
+		l, err := net.Listen("tcp", address)
+		require.NoError(t, err, "who was given it listens, and does so again")
+		require.Error(t, reserve(port), "while somebody listens")
+		require.NoError(t, l.Close())
+	}
+	require.Error(t, reserve(port), "when nobody listens any more")
+}
+
+// TestAProgramListensAtAPortThatWasGiven has another process listen, which knows nothing of the socket that keeps the port.
+func TestAProgramListensAtAPortThatWasGiven(t *testing.T) {
+	if address := os.Getenv("LISTEN_AT"); address != "" {
+		l, err := net.Listen("tcp", address)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		return
+	}
+	address, err := FreeAddress()
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "LISTEN_AT="+address)
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+}
+
+func TestWhereSomebodyListensNoPortIsFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.Error(t, reserve(l.Addr().(*net.TCPAddr).Port))
+}
