@@ -1,0 +1,283 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+// keyed is two members that share the tasks, and the gauge of what both carry.
+func keyedPair(t *testing.T) (c *circuit, g *gauge, a, b *theatre) {
+	c, g = newCircuit(nil), newGauge()
+	a, b = c.join(t, gauged(g)), c.join(t, gauged(g))
+	c.give(a, persistence.AllShards()[:512]...)
+	c.give(b, persistence.AllShards()[512:]...)
+	return c, g, a, b
+}
+
+// beginAny has whoever owns a task begin it.
+func (c *circuit) beginAny(t *testing.T, version, params string) string {
+	t.Helper()
+	for {
+		for _, th := range c.members {
+			n := newTaskOf(version, params)
+			id, _, err := th.StartTask(t.Context(), n)
+			if err == nil {
+				return id
+			}
+			require.Equal(t, flow.Moved, flow.ErrorKindOf(err))
+		}
+	}
+}
+
+func TestALimitSpansMembers(t *testing.T) {
+	c, g, a, _ := keyedPair(t)
+	version := a.publish(t, byCustomer)
+	var ids []string
+	for i := range 80 {
+		ids = append(ids, c.beginAny(t, version, fmt.Sprintf(`{"c":"c%d"}`, i%4)))
+	}
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	for key, most := range g.mosts() {
+		require.LessOrEqual(t, most, 2, key)
+	}
+	require.Empty(t, openKeys(t, c.store))
+}
+
+func TestALimitHoldsWhileKeysAndTasksMove(t *testing.T) {
+	c, g, a, b := keyedPair(t)
+	version := a.publish(t, byCustomer)
+	var ids []string
+	for i := range 120 {
+		ids = append(ids, c.beginAny(t, version, fmt.Sprintf(`{"c":"c%d"}`, i%3)))
+		if i%20 == 19 {
+			half := persistence.AllShards()[i%512 : i%512+256]
+			for _, shard := range half {
+				to := a
+				if c.at(shard) == a {
+					to = b
+				}
+				from := c.at(shard)
+				require.NoError(t, from.Lose(t.Context(), []int{shard}))
+				c.give(to, shard)
+			}
+		}
+	}
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	for key, most := range g.mosts() {
+		require.LessOrEqual(t, most, 2, key)
+	}
+}
+
+func TestTheKeysOfAMemberThatDiedAreGivenByTheNextOwner(t *testing.T) {
+	c, g, a, b := keyedPair(t)
+	g.free = make(chan struct{})
+	version := a.publish(t, "start: a\nnodes: {a: {func: f, concurrency: {name: crm, limit: 1}}}\n")
+	owner, other := a, b
+	if c.at(persistence.ShardOf("jobs:crm")) == b {
+		owner, other = b, a
+	}
+	var ids []string
+	for len(ids) < 3 { // tasks of the one who lives, waiting for a key of the one who dies
+		id, _, err := other.StartTask(t.Context(), newTaskOf(version, `{}`))
+		if err == nil {
+			ids = append(ids, id)
+		}
+	}
+	<-g.begun
+	c.die(t, owner)
+	shards := persistence.AllShards()[:512]
+	if owner == b {
+		shards = persistence.AllShards()[512:]
+	}
+	other.Gone(owner.Incarnation(), false)
+	c.give(other, shards...)
+	close(g.free)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Equal(t, 1, g.mosts()["null"])
+}
+
+// lossy is a store that forgets to answer the first decisions.
+type lossy struct {
+	persistence.Store
+	mu   sync.Mutex
+	left int
+}
+
+func (s *lossy) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	r, err := s.Store.Rule(ctx, incarnation, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left--; s.left >= 0 {
+		return persistence.Ruling{}, context.DeadlineExceeded
+	}
+	return r, err
+}
+
+func TestADecisionWhoseAnswerIsLostIsToldAllTheSame(t *testing.T) {
+	g := newGauge()
+	cfg := gauged(g)
+	cfg.Store = &lossy{Store: model.New(model.Options{}), left: 2}
+	th := start(t, cfg)
+	version := th.publish(t, byCustomer)
+	require.Equal(t, flow.TaskCompleted, th.run(t, version, `{"c":"x"}`).State.Status)
+}
+
+func TestWhoHadAKeyWhenItsMemberDiedStillHasIt(t *testing.T) {
+	g := newGauge()
+	g.free = make(chan struct{})
+	cfg := gauged(g)
+	cfg.Store = newLeaping()
+	first := start(t, cfg)
+	version := first.publish(t, byCustomer)
+	var ids []string
+	for range 5 {
+		ids = append(ids, first.begin(t, version, `{"c":"c"}`))
+	}
+	<-g.begun
+	<-g.begun
+	first.Kill()
+	g2 := newGauge()
+	cfg2 := gauged(g2)
+	cfg2.Store = cfg.Store
+	second := start(t, cfg2)
+	for _, id := range ids {
+		require.Equal(t, flow.TaskCompleted, second.ended(t, id).State.Status)
+	}
+	require.Equal(t, 2, g2.mosts()[`"c"`])
+	require.Len(t, g2.order, 5)
+}
+
+// tally is a store that counts decisions, by key.
+type tally struct {
+	*leaping
+	mu    sync.Mutex
+	ruled map[string]int
+}
+
+func newTally() *tally { return &tally{leaping: newLeaping(), ruled: map[string]int{}} }
+
+func (s *tally) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	r, err := s.Store.Rule(ctx, incarnation, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ruled[q.Key]++
+	return r, err
+}
+
+func (s *tally) of(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ruled[key]
+}
+
+func named(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
+
+// probe has a member decide about another key some times, one after the other: what is decided without end shows.
+func (s *tally) probe(t *testing.T, th *theatre, times int) {
+	t.Helper()
+	for range times {
+		before := s.of("probe")
+		th.Stirred(named("probe"))
+		require.Eventually(t, func() bool { return s.of("probe") > before }, patience, time.Millisecond)
+	}
+}
+
+// keyHeld is a member that has given the key jobs:crm to many units of a task of another one, which it cannot reach.
+func keyHeld(t *testing.T, units int) (store *tally, owner *theatre) {
+	store = newTally()
+	c, g := newCircuit(store), newGauge()
+	a, b := c.join(t, gauged(g)), c.join(t, gauged(g))
+	owner, other := a, b
+	c.lines[owner].cut = func(o engine.Order) bool { _, ok := o.Command.(flow.Granted); return ok }
+	key := persistence.ShardOf("jobs:crm")
+	c.give(owner, key)
+	c.give(other, slices.DeleteFunc(persistence.AllShards(), func(s int) bool { return s == key })...)
+	items := strings.Repeat("1,", units-1) + "1"
+	version := a.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, func: f, prep: {input_key: $params.list}, concurrency: {name: crm, limit: 500}}}\n")
+	id := c.beginAny(t, version, `{"list":[`+items+`]}`)
+	require.NotEqual(t, key, persistence.ShardOf(id))
+	require.Eventually(t, func() bool {
+		rows, err := store.PermitsOf(t.Context(), id)
+		require.NoError(t, err)
+		given := 0
+		for _, row := range rows {
+			if row.State == persistence.PermitGiven {
+				given++
+			}
+		}
+		return given == units
+	}, patience, 5*time.Millisecond)
+	return store, owner
+}
+
+func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
+	const units = 300
+	store, owner := keyHeld(t, units)
+	store.probe(t, owner, 1)
+	before := store.of("jobs:crm")
+	store.leap(persistence.PermitToldMS * time.Millisecond)
+	owner.Stirred(named("jobs:crm"))
+	store.probe(t, owner, 100)
+	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
+	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
+}
+
+// busy is a store in which some keys are stirred again as soon as they were decided about.
+type busy struct {
+	*tally
+	again func(key string)
+	most  int
+	full  sync.Once
+	done  chan struct{}
+}
+
+func (s *busy) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	s.again(q.Key) // while it is decided about, as those do who let go of it
+	r, err := s.tally.Rule(ctx, incarnation, q)
+	if s.of(q.Key) == s.most {
+		s.full.Do(func() { close(s.done) })
+	}
+	return r, err
+}
+
+func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
+	store := &busy{tally: newTally(), most: 100, done: make(chan struct{}), again: func(string) {}}
+	cfg := gauged(newGauge())
+	cfg.Store = store
+	th := start(t, cfg)
+	var keys []string
+	for i := range 40 {
+		keys = append(keys, fmt.Sprintf("c%02d", i))
+	}
+	var once sync.Once
+	store.again = func(key string) {
+		once.Do(func() { th.Stirred(named(keys...)) })
+		select {
+		case <-store.done:
+		default:
+			th.Stirred(named(key))
+		}
+	}
+	th.Stirred(named(keys[0]))
+	<-store.done
+	behind := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return store.of(key) >= 100/4 })
+	require.LessOrEqual(t, len(behind), 3, "each comes once in a round of 40, but for those that a ruler has taken which the machine holds up: %v", behind)
+}
