@@ -143,59 +143,84 @@ type PermitVerdict struct {
 
 // Decide gives the key to those who are next as long as there is room. Nobody overtakes one who waits: his limit may be the smaller one.
 func (b *PermitBook) Decide() PermitVerdict {
-	v := PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}
-	begun := readWindow(b.State.Begun)
-	begun.notAfter(b.Now)
-	held, seen, cancels, full := b.Held, map[PermitID]bool{}, 0, false
-	hasRoom := func(r *PermitRow) (again int64, room bool) {
-		if r.PerMS > 0 {
-			return begun.room(b.Now, r.PerMS, r.Limit)
-		}
-		return 0, held < r.Limit
-	}
+	d := &permitting{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}, begun: readWindow(b.State.Begun), held: b.Held, seen: map[PermitID]bool{}}
+	d.begun.notAfter(b.Now)
 	for i := range b.Waiting {
-		r := &b.Waiting[i]
-		again, room := hasRoom(r)
-		seen[PermitID{r.Holder, r.Key}] = true
-		switch {
-		case room && !full:
-			v.Given, v.State.Cursor = append(v.Given, *r), r.Fair
-			if r.PerMS > 0 {
-				begun.add(b.Now, r.PerMS)
-			} else {
-				held++
-			}
-		case r.Full == fullRefuse:
-			v.Refused = append(v.Refused, *r)
-		default:
-			if !full {
-				full, v.Again = true, again
-			}
-			if r.Full == fullCancel {
-				cancels++
-			}
+		d.serve(&b.Waiting[i])
+	}
+	d.v.More = len(d.v.Given) >= PermitsAtOnce || len(b.Hasty) >= HastyAtOnce
+	for i := range b.Hasty {
+		d.answer(&b.Hasty[i])
+	}
+	d.evict()
+	d.v.State.Begun = d.begun.text()
+	d.v.IdleAt = wholeMinute(max(d.v.IdleAt, d.begun.over()))
+	return d.v
+}
+
+// permitting is one decision under way.
+type permitting struct {
+	b       *PermitBook
+	v       PermitVerdict
+	begun   *window
+	held    int
+	seen    map[PermitID]bool
+	cancels int  // how many of those who wait want another one to end
+	full    bool // somebody waits
+}
+
+// room says whether there is some for somebody, or when there may be.
+func (d *permitting) room(r *PermitRow) (again int64, room bool) {
+	if r.PerMS > 0 {
+		return d.begun.room(d.b.Now, r.PerMS, r.Limit)
+	}
+	return 0, d.held < r.Limit
+}
+
+// serve is about the next of those who wait.
+func (d *permitting) serve(r *PermitRow) {
+	again, room := d.room(r)
+	d.seen[PermitID{r.Holder, r.Key}] = true
+	switch {
+	case room && !d.full:
+		d.v.Given, d.v.State.Cursor = append(d.v.Given, *r), r.Fair
+		if r.PerMS > 0 {
+			d.begun.add(d.b.Now, r.PerMS)
+		} else {
+			d.held++
+		}
+	case r.Full == fullRefuse:
+		d.v.Refused = append(d.v.Refused, *r)
+	default:
+		if !d.full {
+			d.full, d.v.Again = true, again
+		}
+		if r.Full == fullCancel {
+			d.cancels++
 		}
 	}
-	v.More = len(v.Given) >= PermitsAtOnce || len(b.Hasty) >= HastyAtOnce
-	for _, r := range b.Hasty {
-		if seen[PermitID{r.Holder, r.Key}] {
-			continue
-		}
-		if _, room := hasRoom(&r); room && !full {
-			v.More = true // there are some before him, and a place for him, too
-			continue
-		}
-		v.Refused = append(v.Refused, r)
+}
+
+// answer is about one who does not wait.
+func (d *permitting) answer(r *PermitRow) {
+	if d.seen[PermitID{r.Holder, r.Key}] {
+		return
 	}
-	if n := min(cancels-b.Evicted, len(b.Running)); n > 0 {
-		v.Evicted = b.Running[:n]
+	if _, room := d.room(r); room && !d.full {
+		d.v.More = true // there are some before him, and a place for him, too
+		return
 	}
-	if held > b.Held && cancels > b.Evicted+len(v.Evicted) {
-		v.More = true // of those who have been given it just now some make room
+	d.v.Refused = append(d.v.Refused, *r)
+}
+
+// evict ends as many of those who have the key as those who wait want.
+func (d *permitting) evict() {
+	if n := min(d.cancels-d.b.Evicted, len(d.b.Running)); n > 0 {
+		d.v.Evicted = d.b.Running[:n]
 	}
-	v.State.Begun = begun.text()
-	v.IdleAt = wholeMinute(max(v.IdleAt, begun.over()))
-	return v
+	if d.held > d.b.Held && d.cancels > d.b.Evicted+len(d.v.Evicted) {
+		d.v.More = true // of those who have been given it just now some make room
+	}
 }
 
 // wholeMinute rounds a time up: what is in an index of a store is not to change with each decision.
