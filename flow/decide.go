@@ -74,6 +74,30 @@ func (d *decider) handle(c Command) error {
 		return d.pause()
 	case Resume:
 		return d.resume()
+	case Ring:
+		d.ring(Lapse{Alarm: c.Alarm})
+	case Lapse:
+		d.ring(c)
+	case Proceed:
+		d.everywhere()
+		if c.Waits {
+			d.wake()
+		}
+	case Leave:
+		d.leave(c)
+	case Recover:
+		d.recover(c)
+	case FailStep:
+		d.failStep(c)
+	default:
+		return d.handleAttempt(c)
+	}
+	return nil
+}
+
+// handleAttempt decides about commands to attempts.
+func (d *decider) handleAttempt(c Command) error {
+	switch c := c.(type) {
 	case Claim:
 		return d.claim(c)
 	case Extend:
@@ -86,31 +110,16 @@ func (d *decider) handle(c Command) error {
 		return d.report(c)
 	case Reports:
 		return d.reports(c)
-	case Ring:
-		d.ring(Lapse{Alarm: c.Alarm})
-	case Lapse:
-		d.ring(c)
-	case Proceed:
-		d.everywhere()
-		if c.Waits {
-			d.wake()
-		}
 	case Begin:
 		return d.noteBegun(c)
 	case Inquire:
 		return d.inquire(c)
 	case Bring:
 		return d.bring(c)
-	case Leave:
-		d.leave(c)
-	case Recover:
-		d.recover(c)
 	case Granted:
 		d.granted(c)
 	case Evict:
 		d.evict(c)
-	case FailStep:
-		d.failStep(c)
 	}
 	return nil
 }
