@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
@@ -81,6 +82,62 @@ func TestAMemberInAProgramThatWasFencedLivesAgain(t *testing.T) {
 	c, err := e.store.Cluster(ctx)
 	require.NoError(t, err)
 	require.Len(t, c.Members, 2)
+}
+
+// watch reads a task's journal behind a row until that ends, and says after which row and why.
+func (e *Engine) watch(ctx context.Context, id string, after int64, seen chan<- int64) (int64, error) {
+	member, err := e.Member(ctx)
+	if err != nil {
+		return after, err
+	}
+	for row, err := range member.Watch(ctx, id, after) {
+		if err != nil {
+			return after, err
+		}
+		after = row.Seq
+		seen <- after
+	}
+	return after, ctx.Err()
+}
+
+func TestWhoWatchesATaskHearsThatTheMemberWasFencedAndGoesOnWithItsNextLife(t *testing.T) {
+	store := pgtest.DSN(t)
+	e := join(t, Config{Store: store})
+	require.NoError(t, e.Publish(t.Context(), "f", waitsFor("a")))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	id, err := e.Start(ctx, "f", nil)
+	require.NoError(t, err)
+	seen, broken, over := make(chan int64, 100), make(chan error), make(chan error, 1)
+	go func() {
+		after, err := e.watch(ctx, id, 0, seen)
+		for ; flow.ErrorKindOf(err) == flow.Busy; after, err = e.watch(ctx, id, after, seen) {
+			select {
+			case broken <- err: // the first one is waited for
+			default:
+			}
+		}
+		over <- err
+	}()
+	<-seen
+	first := e.incarnation()
+	fence(t, store, first)
+	select {
+	case <-broken:
+	case <-ctx.Done():
+		require.FailNow(t, "the watch goes on with a life that is over")
+	}
+	require.Eventually(t, func() bool { return e.Signal(ctx, id, "ok", true) == nil }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, <-over, "it ends with the task, and not before")
+	result, err := e.Wait(ctx, id)
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status)
+	close(seen)
+	last := int64(1)
+	for seq := range seen {
+		require.Equal(t, last+1, seq, "nothing is left out, nothing told twice")
+		last = seq
+	}
 }
 
 func TestWhatIsToldToAMemberWhileItIsBuriedDoesNoHarm(t *testing.T) {

@@ -11,7 +11,8 @@
 // handler may be called more than once for one attempt, but an attempt is applied exactly once; the
 // first call but Publish, Apply and Validate takes up the tasks that were under way, so register functions before it.
 // A member of a cluster whose process stood still for longer than its lease was fenced by the others: it
-// joins again by itself as a new incarnation, its handlers' contexts end, and who is in Wait waits on.
+// joins again by itself as a new incarnation, its handlers' contexts end, and who is in Wait waits on; a Watch ends by an error (busy),
+// and goes on when Member is asked for another one behind the last row.
 // What is asked in the moments between is answered as busy. Only Serve ends with an error.
 // The command troupe is flags around this package.
 package troupe

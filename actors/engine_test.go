@@ -72,3 +72,25 @@ func TestThoseOutsideHearThatTheStoreIsAway(t *testing.T) {
 	}
 	require.ErrorIs(t, th.Appears(t.Context(), "task"), engine.ErrUnavailable)
 }
+
+func TestAWatchEndsByAnErrorWhenTheMemberGoes(t *testing.T) {
+	for name, end := range map[string]func(*theatre){"in order": func(th *theatre) { require.NoError(t, th.Stop(t.Context())) }, "at once": func(th *theatre) { th.Kill() }} {
+		t.Run(name, func(t *testing.T) {
+			th := start(t, actors.Config{})
+			id := th.begin(t, th.publish(t, queueOf("x")), `{}`)
+			seen, ended := make(chan int64, 100), make(chan error, 1)
+			go func() {
+				var broken error
+				for row, err := range th.Watch(t.Context(), id, 0) {
+					if broken = err; err == nil {
+						seen <- row.Seq
+					}
+				}
+				ended <- broken
+			}()
+			<-seen
+			end(th)
+			require.Equal(t, flow.Busy, flow.ErrorKindOf(<-ended), "it is not the end of the task")
+		})
+	}
+}

@@ -188,7 +188,7 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 	return o.status, m.passed(o.err)
 }
 
-// Watch reads a task's journal from a position on, as it grows; it ends with the task.
+// Watch reads a task's journal from a position on, as it grows; it ends with the task, and by an error when the member goes before.
 func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		grown, stop := m.hub.watch(task)
@@ -212,7 +212,13 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 			if len(rows) > 0 {
 				continue
 			}
-			if flow.TaskStatus(row.Status).Ended() || !m.waitGrown(ctx, grown) {
+			if flow.TaskStatus(row.Status).Ended() {
+				return
+			}
+			if !m.waitGrown(ctx, grown) {
+				if ctx.Err() == nil {
+					yield(engine.Row{}, m.passed(errLeaving))
+				}
 				return
 			}
 		}

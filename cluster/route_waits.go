@@ -96,6 +96,9 @@ func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 				wait = pauses{}
 			}
 			if !r.pause(ctx, p, seen, &wait) {
+				if ctx.Err() == nil {
+					w.tell(engine.Row{}, errLeaving)
+				}
 				return
 			}
 		}
@@ -133,7 +136,7 @@ func (w *watch) fromOwner(ctx context.Context) (over bool) {
 			return true
 		}
 	}
-	return ctx.Err() != nil || isHere && owned.Err() == nil // another member may have left off because it leaves
+	return ctx.Err() != nil || isHere && owned.Err() == nil // where another member has told all, the journal says whether that was the end
 }
 
 // tell passes on a row. False: it was the last one.

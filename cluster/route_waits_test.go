@@ -135,6 +135,18 @@ func TestAWatchEndsWithItsReader(t *testing.T) {
 	}
 }
 
+func TestAWatchEndsByAnErrorWhenTheMemberThatIsAskedGoes(t *testing.T) {
+	for _, owner := range []string{"a", "b"} {
+		s := newStage(t, "a", "b")
+		task := s.taskOf(owner)
+		s.journal.begin(task)
+		r := s.read(soon(t), "a", task)
+		require.Equal(t, int64(1), <-r.rows)
+		s.members["a"].router.Close()
+		require.Equal(t, flow.Busy, flow.ErrorKindOf(<-r.err), "it is not the end of the task")
+	}
+}
+
 func TestAPollIsAnsweredWhereItIsAsked(t *testing.T) {
 	s := newStage(t, "a", "b")
 	jobs, err := s.members["b"].router.Poll(soon(t), engine.Poll{Worker: "w"})

@@ -32,7 +32,8 @@ type Engine interface {
 	DoAll(ctx context.Context, orders Orders) (Outcomes, error)
 	// Poll claims queue jobs. It answers with none when none came within the time to wait.
 	Poll(ctx context.Context, p Poll) (Jobs, error)
-	// Watch reads a task's journal from a row on, as it grows; it ends with the task.
+	// Watch reads a task's journal from a row on, as it grows; it ends with the task. When the member goes before, or the store cannot be
+	// read, it ends by an error, and goes on when it is asked for what is behind the last row.
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[Row, error]
 	// Appears waits until there is a task, for those who know its id before it has been started.
 	Appears(ctx context.Context, task string) error

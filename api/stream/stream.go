@@ -85,8 +85,11 @@ func Follow(ctx context.Context, w Watcher, task string, after int64, troubled f
 				return err
 			}
 		}
-		if trouble == nil || flow.ErrorKindOf(trouble) == flow.NotFound {
+		switch kind := flow.ErrorKindOf(trouble); {
+		case trouble == nil || kind == flow.NotFound:
 			return trouble
+		case kind == flow.Busy: // the member goes
+			return ErrBrokenOff
 		}
 		if err := Outlast(ctx, trouble, troubled); err != nil {
 			return err

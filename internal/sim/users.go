@@ -201,7 +201,7 @@ func (u *user) watch() {
 	u.w.sleep(u.w.upTo(5 * time.Second))
 	ctx, stop := u.patience()
 	defer stop()
-	seq := int64(0)
+	seq, ended := int64(0), false
 	for row, err := range u.anyMember().Watch(ctx, u.task, 0) {
 		if err != nil {
 			return
@@ -209,8 +209,25 @@ func (u *user) watch() {
 		if row.Seq != seq+1 {
 			u.w.fail("a watcher of %s sees row %d after %d", u.task, row.Seq, seq)
 		}
-		seq = row.Seq
+		seq, ended = row.Seq, endedAfter(ended, row.Events)
 	}
+	if !ended && ctx.Err() == nil {
+		u.w.fail("a watcher of %s is told that row %d is the last one, and the task had not ended", u.task, seq)
+	}
+}
+
+// endedAfter says whether a task has ended after events, which may take an end back.
+func endedAfter(ended bool, row []byte) bool {
+	events, err := flow.DecodeEvents(row)
+	for _, e := range events {
+		switch e.Type {
+		case flow.TaskEnded:
+			ended = true
+		case flow.TaskRetried:
+			ended = false
+		}
+	}
+	return ended && err == nil
 }
 
 func (u *user) await() {
