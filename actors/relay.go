@@ -143,6 +143,9 @@ func (w *ferry) over(f *flight, begun bool) {
 // Job is what a relay is to hand on.
 func (f *flight) Job() flow.Job { return f.job() }
 
+// Of names the job.
+func (f *flight) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
+
 // Foreign says that another member has the job's task: it is the one to know whether nobody is there for it.
 func (f *flight) Foreign() bool { return !f.way.(*ferry).m.owned.owns(f.key.task) }
 

@@ -34,6 +34,7 @@ type job struct {
 	over    bool
 	foreign bool // of another member's task
 	at      int64
+	given   int
 }
 
 func newJob(n int, service string, labels ...string) *job {
@@ -41,8 +42,11 @@ func newJob(n int, service string, labels ...string) *job {
 }
 
 func (j *job) Job() flow.Job {
-	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at,
+	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at, Given: j.given,
 		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}}
+}
+func (j *job) Of() (task string, at flow.Address) {
+	return fmt.Sprint("t", j.n), flow.Address{Node: "a", Visit: 1, Attempt: 1}
 }
 func (j *job) Begin() bool        { return !j.over }
 func (j *job) Foreign() bool      { return j.foreign }

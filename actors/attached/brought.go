@@ -33,6 +33,29 @@ type brought struct {
 	void     int             // times of its being given up to this one were withdrawn
 	before   carry.Passage   // as an earlier session of the worker got it from this member; nil = none did
 	unsure   bool            // whether the worker is still here: the task is asked when it has said something
+	late     bool            // its result came when there was no room for it
+}
+
+// maxEarly is how many bytes of results a member keeps whose jobs are not settled yet. What comes beyond that the worker has to send again.
+const maxEarly = 64 << 20
+
+// keep the result of a job that is not settled yet, if there is room for it.
+func (g *grant) keep(r *attach.Result) {
+	s, b := g.of.all, g.brought
+	s.early -= bytesOf(b.result)
+	b.result, b.late = nil, s.early+bytesOf(r) > maxEarly
+	if !b.late {
+		b.result = r
+		s.early += bytesOf(r)
+	}
+}
+
+func bytesOf(r *attach.Result) int { return len(r.GetOutput()) + len(r.GetError()) }
+
+// unbring ends that a job is one that was brought along.
+func (g *grant) unbring() {
+	g.of.all.early -= bytesOf(g.brought.result)
+	g.brought = nil
 }
 
 // Grace is for how long a worker is waited for whose member has gone.
@@ -61,7 +84,7 @@ func (ses *session) arrive(hello *attach.Hello) bool {
 	if all = all[:min(len(all), maxCredits)]; len(all) == 0 || !s.roams() {
 		return false
 	}
-	finished, forged := map[uint64]bool{}, 0
+	finished, forged, before := map[uint64]bool{}, 0, s.earlier(ses)
 	for _, n := range hello.GetFinished() {
 		finished[n] = true
 	}
@@ -71,7 +94,7 @@ func (ses *session) arrive(hello *attach.Hello) bool {
 			forged++
 		} else if ses.grants[n] == nil {
 			ses.last = max(ses.last, n)
-			ses.awaitJob(&grant{of: ses, number: n, sent: true, task: task, at: at, brought: &brought{given: given, finished: finished[n]}})
+			ses.awaitJob(&grant{of: ses, number: n, sent: true, task: task, at: at, brought: &brought{given: given, finished: finished[n]}}, before)
 		}
 	}
 	for _, n := range hello.GetHeld() {
@@ -100,12 +123,13 @@ func (s *Sessions) askSoon(ses *session) {
 }
 
 // awaitJob has what is sent for a job found. An earlier session of the same worker has it no longer.
-func (ses *session) awaitJob(g *grant) {
+func (ses *session) awaitJob(g *grant, before map[place]*grant) {
 	s, key := ses.all, place{g.task, g.at}
 	if other := s.coming[key]; other != nil {
 		g.brought.before, g.brought.parked = other.brought.before, other.brought.parked
 		other.of.letGo(other)
-	} else if other := s.earlier(ses, key); other != nil {
+	} else if other := before[key]; other != nil {
+		delete(before, key)
 		g.log, g.brought.before = other.log, other.of.drop(other)
 	}
 	ses.grants[g.number], s.coming[key] = g, g
@@ -113,28 +137,29 @@ func (ses *session) awaitJob(g *grant) {
 
 // letGo of a job that was brought along, and by now is in another session of its worker.
 func (ses *session) letGo(g *grant) {
-	g.brought = nil
+	g.unbring()
 	if ses.grants[g.number] == g {
 		ses.drop(g)
 	}
 }
 
-// earlier is a job that another session of the worker has here.
-func (s *Sessions) earlier(ses *session, key place) *grant {
+// earlier are the jobs that other sessions of the worker have here.
+func (s *Sessions) earlier(ses *session) map[place]*grant {
 	if s.names[ses.worker].sessions < 2 {
 		return nil
 	}
+	all := map[place]*grant{}
 	for _, other := range s.byID {
 		if other == ses || other.worker != ses.worker {
 			continue
 		}
 		for _, g := range other.grants {
-			if g.passage != nil && g.task == key.task && g.at == key.at {
-				return g
+			if g.passage != nil {
+				all[place{g.task, g.at}] = g
 			}
 		}
 	}
-	return nil
+	return all
 }
 
 // How long the tasks may take to answer, how many are asked at once, and after how long they are asked again: those that did not answer,
@@ -279,15 +304,18 @@ func (s *Sessions) beginHere(g *grant, p carry.Passage, then *aftermath) {
 	}
 }
 
-// hold notes that a job is this worker's like any other. Its result may be here already.
+// hold notes that a job is this worker's like any other. Its result may be here already. One that was not kept comes again with a new stream.
 func (s *Sessions) hold(g *grant, p carry.Passage, then *aftermath) {
 	job, b := p.Job(), g.brought
 	s.settled(g, then)
 	g.came = b
 	g.passage, s.held[p] = p, g
 	g.job = g.of.jobFor(&job, g.number)
-	if b.result != nil {
+	switch c := g.of.stream; {
+	case b.result != nil:
 		g.of.conclude(b.result, then)
+	case b.late && c != nil:
+		c.stream.HangUp()
 	}
 }
 
@@ -298,6 +326,9 @@ func (s *Sessions) refuseJob(g *grant, then *aftermath) {
 	switch {
 	case b.result != nil:
 		g.of.conclude(b.result, then)
+	case b.late:
+		g.of.out.acknowledged = append(g.of.out.acknowledged, g.number)
+		g.of.drop(g)
 	case b.finished: // the result is acknowledged when it comes
 		g.of.drop(g)
 	default:
@@ -308,7 +339,8 @@ func (s *Sessions) refuseJob(g *grant, then *aftermath) {
 // settled is when it is known what becomes of a job that was brought along. What was sent for it besides others get.
 func (s *Sessions) settled(g *grant, then *aftermath) {
 	b := g.brought
-	g.brought, then.told = nil, append(then.told, g.of)
+	g.unbring()
+	then.told = append(then.told, g.of)
 	delete(s.coming, place{g.task, g.at})
 	for _, p := range b.parked {
 		if b.ours && p.Job().Given < b.as { // it is void, and about to be withdrawn
@@ -335,22 +367,24 @@ func (s *Sessions) recognize(p carry.Passage, job *flow.Job, then *aftermath) bo
 
 // unpark lets go of a job that was sent because its worker has brought it along, and that is withdrawn. It is false for any other.
 func (s *Sessions) unpark(p carry.Passage, then *aftermath) bool {
-	for _, g := range s.coming {
-		b, i := g.brought, slices.Index(g.brought.parked, p)
-		switch {
-		case b.before == p:
-			b.before = nil
-		case i >= 0:
-			b.parked = slices.Delete(b.parked, i, i+1)
-		default:
-			continue
-		}
-		b.void = max(b.void, p.Job().Given+1)
-		then.landings = append(then.landings, landing{Passage: p, report: flow.Report{Lost: true}})
-		s.settle(g, then)
-		return true
+	task, at := p.Of()
+	g := s.coming[place{task, at}]
+	if g == nil {
+		return false
 	}
-	return false
+	b, i := g.brought, slices.Index(g.brought.parked, p)
+	switch {
+	case b.before == p:
+		b.before = nil
+	case i >= 0:
+		b.parked = slices.Delete(b.parked, i, i+1)
+	default:
+		return false
+	}
+	b.void = max(b.void, p.Job().Given+1)
+	then.landings = append(then.landings, landing{Passage: p, report: flow.Report{Lost: true}})
+	s.settle(g, then)
+	return true
 }
 
 // askAnew has a task asked once more for a job that was withdrawn: the worker may have been somewhere else since it came with it the

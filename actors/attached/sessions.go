@@ -83,6 +83,7 @@ type Sessions struct {
 	lines    map[string]*line    // jobs that wait, by whom they need
 	held     map[carry.Passage]*grant
 	coming   map[place]*grant  // jobs that workers have brought along, until they are settled
+	early    int               // bytes of their results that came before
 	names    map[string]*known // workers with sessions
 	turn     uint64            // of the job that came last
 	shut     bool              // nothing new begins, and workers are told to leave

@@ -216,7 +216,7 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 	}
 	for _, r := range m.GetResults() {
 		if g := ses.grants[r.GetNumber()]; g != nil && g.brought != nil {
-			g.brought.result = r
+			g.keep(r)
 			continue
 		}
 		ses.conclude(r, &then)

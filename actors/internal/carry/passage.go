@@ -6,6 +6,8 @@ import "github.com/troupe-engine/troupe/flow"
 type Passage interface {
 	// Job is what is to be carried out. It is asked for before the passage lands.
 	Job() flow.Job
+	// Of says which task's the job is, and which attempt, also when the passage has landed.
+	Of() (task string, at flow.Address)
 	// Begin is asked when somebody is about to get the job. When it is false nobody is to get it: it is not wanted any
 	// longer, or it will be sent anew.
 	Begin() bool

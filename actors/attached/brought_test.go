@@ -1,0 +1,109 @@
+package attached_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// early is a worker that has come to another member with more results than that one keeps before it knows what becomes of their jobs.
+type early struct {
+	*worker
+	session string
+	jobs    []*job // as that member is sent them
+	all     []*attach.Result
+}
+
+// kept is how many of them fit into what a member keeps.
+const kept = 8
+
+// newEarly comes with its results; the tasks answer when they are known, with err or that the jobs are that member's.
+func newEarly(t *testing.T, err error) (s *attached.Sessions, e *early, known chan struct{}) {
+	s, known = open(t, attached.Options{Secret: "s", Grace: time.Hour}), make(chan struct{})
+	s.Roam(func(_ context.Context, jobs engine.Orders) engine.Outcomes {
+		outcomes := make(engine.Outcomes, len(jobs))
+		for i := range outcomes {
+			select {
+			case <-known:
+				outcomes[i] = engine.Outcome{Given: 1, Err: err}
+			default:
+				outcomes[i].Err = flow.Errorf(flow.Busy, "the owner of the task is away")
+			}
+		}
+		return outcomes
+	})
+	e = &early{}
+	h := hello(kept+2, "s")
+	large := make([]byte, 8<<20)
+	for n, j := range given(t, kept+2) {
+		h.Brought = append(h.Brought, &attach.Brought{Number: j.GetNumber(), Id: j.GetId(), Ticket: j.GetTicket()})
+		h.Finished = append(h.Finished, j.GetNumber())
+		e.all = append(e.all, &attach.Result{Number: j.GetNumber(), Outcome: attach.Outcome_OUTCOME_COMPLETED, Output: large})
+		e.jobs = append(e.jobs, newJob(n, "s"))
+		e.jobs[n].given = 1
+	}
+	w, m := dial(t, s, h)
+	require.True(t, m.GetWelcome().GetResumed())
+	e.worker, e.session = w, m.GetWelcome().GetSession()
+	for _, r := range e.all {
+		e.to <- &attach.FromWorker{Results: []*attach.Result{r}}
+	}
+	e.to <- &attach.FromWorker{} // once it is taken, so are the results
+	return s, e, known
+}
+
+// given are jobs that a worker has of another member.
+func given(t *testing.T, n int) (list []*attach.Job) {
+	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
+	s.Roam(func(context.Context, engine.Orders) engine.Outcomes { return nil })
+	w, _ := dial(t, s, hello(uint32(n), "s"))
+	for i := range n {
+		s.Send([]actors.Passage{newJob(i, "s")})
+	}
+	for len(list) < n {
+		list = append(list, w.hear().GetJobs()...)
+	}
+	return list
+}
+
+func TestResultsThatCameTooEarlyToBeKeptAreSentAgain(t *testing.T) {
+	s, e, known := newEarly(t, nil)
+	for _, j := range e.jobs {
+		s.Send([]actors.Passage{j})
+	}
+	close(known)
+	for _, j := range e.jobs[:kept] {
+		require.Len(t, (<-j.reports).Output, 8<<20)
+	}
+	<-e.gone // it is to come again
+	require.Empty(t, e.jobs[kept].reports)
+	again := hello(kept+2, "s")
+	again.Session = e.session
+	for _, r := range e.all[kept:] {
+		again.Finished = append(again.Finished, r.GetNumber())
+	}
+	w, m := dial(t, s, again)
+	require.True(t, m.GetWelcome().GetResumed())
+	w.to <- &attach.FromWorker{Results: e.all[kept:]}
+	for _, j := range e.jobs[kept:] {
+		require.Len(t, (<-j.reports).Output, 8<<20)
+	}
+}
+
+func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testing.T) {
+	_, e, known := newEarly(t, flow.Errorf(flow.Conflict, "the job was given to somebody else meanwhile"))
+	close(known)
+	acknowledged := 0
+	for acknowledged < len(e.all) {
+		acknowledged += len(e.hear().GetAcknowledged())
+	}
+	require.Len(t, e.all, acknowledged)
+}
