@@ -182,7 +182,8 @@ func TestAJobIsNotBroughtWithAWrongTicket(t *testing.T) {
 	for name, forge := range map[string]func(a, b *attach.Job){
 		"none":                       func(a, _ *attach.Job) { a.Ticket = nil },
 		"another job's":              func(a, b *attach.Job) { a.Ticket = b.GetTicket() },
-		"of another giving":          func(a, _ *attach.Job) { a.Ticket[len(a.GetTicket())-1]++ },
+		"of another giving":          func(a, _ *attach.Job) { a.Ticket[16]++ },
+		"of another time":            func(a, _ *attach.Job) { a.Ticket[17]++ },
 		"cut short":                  func(a, _ *attach.Job) { a.Ticket = a.GetTicket()[:5] },
 		"for a job that is no one's": func(a, _ *attach.Job) { a.Id += "0" },
 	} {

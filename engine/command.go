@@ -191,6 +191,7 @@ func codeBring(c *codec.Codec, v *flow.Bring) {
 	codec.Text(c, &v.Carrier)
 	codec.Text(c, &v.Worker)
 	c.Int(&v.Given)
+	c.Int64(&v.Since)
 }
 
 func codeReport(c *codec.Codec, v *flow.Report) {

@@ -40,7 +40,7 @@ func (e *errand) refused(c flow.Command) string {
 }
 
 func brought(to string, given int) flow.Bring {
-	return flow.Bring{Address: jobAt, Carrier: to, Worker: "w", Given: given}
+	return flow.Bring{Address: jobAt, Carrier: to, Worker: "w", Given: given, Since: 1_000}
 }
 
 func TestAJobStaysWithTheWorkerThatBringsItToAnotherMember(t *testing.T) {
@@ -80,6 +80,12 @@ func TestAJobThatSomebodyElseWasGivenIsNotBrought(t *testing.T) {
 	e.do("m", brought("n", 0))
 	e.do("m", flow.Report{Address: jobAt, Lost: true, Given: 1})
 	require.Equal(t, "conflict", e.refused(brought("k", 1)), "its worker had been given up")
+	e = newErrand(t, "remote")
+	stale := brought("n", 0)
+	stale.Since--
+	require.Equal(t, "conflict", e.refused(stale), "its task was deleted, and this is another one")
+	stale.Carrier = "m"
+	require.Equal(t, "conflict", e.refused(stale), "also where that one is carried")
 	require.Equal(t, "conflict", newErrand(t, "queue").refused(brought("n", 0)), "pollers have claims")
 	require.Equal(t, "conflict", newErrand(t, "local_func").refused(brought("n", 0)))
 }

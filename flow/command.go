@@ -156,11 +156,13 @@ type (
 	}
 	// Bring says that the worker which has an attempt has come to another member with it: that one, by its incarnation, carries
 	// it from now on. Given is which time of its being given to a carrier the worker got it. Of what that member carries already
-	// nothing changes; an attempt that somebody else was given since is a Conflict.
+	// nothing changes; an attempt that somebody else was given since is a Conflict, and so is one that was enqueued at another time than
+	// Since: the task with the worker's was deleted, and there is another one with its id.
 	Bring struct {
 		Address
 		Carrier, Worker string
 		Given           int
+		Since           int64
 	}
 	// Leave returns what the member has begun and does not finish because it stops: nothing of it is lost. What an attached worker goes on
 	// with stays as it is: what it may Return with, and all that is Parted.

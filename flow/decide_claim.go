@@ -149,6 +149,8 @@ func (d *decider) bring(c Bring) error {
 		return ErrOver
 	case c.Given > u.Live.Given || c.Given < u.Live.Given-u.Live.Brought:
 		return Errorf(Conflict, "the job was given to somebody else meanwhile")
+	case c.Since != u.Live.StartedAt:
+		return Errorf(Conflict, "the job is that of another task of the same id, which was started anew")
 	case u.Live.Carrier == c.Carrier:
 		return nil
 	}

@@ -64,7 +64,7 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		case flowtest.Chance(d, 30):
 			return request, flow.Leave{Return: flow.Return{Grace: flowtest.OneOf[int64](d, "grace", 0, 100)}}
 		case flowtest.Chance(d, 50):
-			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1", Given: flowtest.Between(d, "given", 0, 1)}
+			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1", Given: flowtest.Between(d, "given", 0, 1), Since: tb.enqueued(d, at)}
 		}
 		if flowtest.Chance(d, 30) {
 			return request, flow.Inquire{tb.randomAddress(d), tb.env.Member, flowtest.Between(d, "given", 0, 2)}
@@ -118,6 +118,14 @@ func (tb *table) randomAddress(d flowtest.Dice) flow.Address {
 	}
 	return flow.Address{Scope: flowtest.OneOf(d, "scope", "", "a#1", "x/y"), Node: flowtest.OneOf(d, "node", "a", "b", "nope"),
 		Visit: flowtest.Between(d, "visit", -1, 2), Unit: flowtest.Between(d, "unit", -1, 9), Attempt: flowtest.Between(d, "attempt", -1, 2)}
+}
+
+// enqueued is when an attempt was, or another time.
+func (tb *table) enqueued(d flowtest.Dice, at flow.Address) int64 {
+	if live := tb.state.Live(at); live != nil && flowtest.Chance(d, 80) {
+		return live.StartedAt
+	}
+	return tb.env.Now
 }
 
 // randomFanout is a step that takes further units, if there is one.

@@ -25,6 +25,7 @@ type place struct {
 // brought is what is known of a job that a worker has brought along, until its task has answered and it was sent here.
 type brought struct {
 	given    int             // which time of its being given to a carrier the worker got it
+	since    int64           // when the attempt was enqueued that the worker got
 	finished bool            // the worker has its result …
 	result   *attach.Result  // … which is here
 	ours     bool            // it is this member's …
@@ -89,12 +90,12 @@ func (ses *session) arrive(hello *attach.Hello) bool {
 		finished[n] = true
 	}
 	for _, b := range all {
-		task, at, given, ok := s.tickets.read(b)
+		task, at, given, since, ok := s.tickets.read(b)
 		if n := b.GetNumber(); !ok {
 			forged++
 		} else if ses.grants[n] == nil {
 			ses.last = max(ses.last, n)
-			ses.awaitJob(&grant{of: ses, number: n, sent: true, task: task, at: at, brought: &brought{given: given, finished: finished[n]}}, before)
+			ses.awaitJob(&grant{of: ses, number: n, sent: true, task: task, at: at, brought: &brought{given: given, since: since, finished: finished[n]}}, before)
 		}
 	}
 	for _, n := range hello.GetHeld() {
@@ -212,7 +213,7 @@ func (s *Sessions) unsettled(ses *session) (all []question) {
 	}
 	for _, g := range ses.inOrder() {
 		if g.brought != nil && !g.brought.unsure {
-			all = append(all, question{g, engine.Order{Task: g.task, Command: flow.Bring{Address: g.at, Worker: ses.worker, Given: g.brought.given}}})
+			all = append(all, question{g, engine.Order{Task: g.task, Command: flow.Bring{Address: g.at, Worker: ses.worker, Given: g.brought.given, Since: g.brought.since}}})
 		}
 	}
 	return all
@@ -401,7 +402,7 @@ func (g *grant) doubt(p carry.Passage) {
 	s := g.of.all
 	delete(s.held, p)
 	g.passage, g.job = nil, nil
-	g.brought = &brought{given: g.came.given, finished: g.came.finished, void: p.Job().Given + 1}
+	g.brought = &brought{given: g.came.given, since: g.came.since, finished: g.came.finished, void: p.Job().Given + 1}
 	s.coming[place{g.task, g.at}] = g
 	s.askAnew(g)
 }

@@ -82,7 +82,7 @@ func (ses *session) jobFor(j *flow.Job, number uint64) *attach.Job {
 		job.Flow = j.Plan.FlowSlug
 	}
 	if ses.all.roams() {
-		job.Ticket = ses.all.tickets.of(job.GetId(), j.Given)
+		job.Ticket = ses.all.tickets.of(job.GetId(), j.Given, j.EnqueuedAt)
 	}
 	return job
 }

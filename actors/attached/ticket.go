@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// tickets prove to all members who know the secret that a worker was given a job, and which time of its being given that was.
+// tickets prove to all members who know the secret that a worker was given a job, which time of its being given that was, and when the attempt was
+// enqueued: a task that was deleted may be started anew, with attempts of the same ids.
 type tickets struct {
 	mac hash.Hash
 	buf []byte // of what is signed
@@ -21,29 +22,31 @@ const proofBytes = 16
 
 func newTickets(secret string) *tickets { return &tickets{mac: hmac.New(sha256.New, []byte(secret))} }
 
-func (t *tickets) proof(id string, given uint64) []byte {
+func (t *tickets) proof(id string, given, since uint64) []byte {
 	t.mac.Reset()
-	t.buf = binary.AppendUvarint(append(t.buf[:0], "job:"...), given)
+	t.buf = binary.AppendUvarint(binary.AppendUvarint(append(t.buf[:0], "job:"...), given), since)
 	t.mac.Write(append(t.buf, id...))
-	return t.mac.Sum(make([]byte, 0, sha256.Size+binary.MaxVarintLen64))[:proofBytes]
+	return t.mac.Sum(make([]byte, 0, sha256.Size+2*binary.MaxVarintLen64))[:proofBytes]
 }
 
 // of a job. The lock of Sessions is held.
-func (t *tickets) of(id string, given int) []byte {
-	return binary.AppendUvarint(t.proof(id, uint64(given)), uint64(given))
+func (t *tickets) of(id string, given int, since int64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(t.proof(id, uint64(given), uint64(since)), uint64(given)), uint64(since))
 }
 
-// read says which job a worker brings, and which time of its being given it was given it. Ok is false when the ticket is another
-// job's, or nobody's.
-func (t *tickets) read(b *attach.Brought) (task string, at flow.Address, given int, ok bool) {
+// read says which job a worker brings, which time of its being given it was given it, and since when the attempt has been there. Ok is false when the
+// ticket is another job's, or nobody's.
+func (t *tickets) read(b *attach.Brought) (task string, at flow.Address, given int, since int64, ok bool) {
 	ticket := b.GetTicket()
 	if len(ticket) <= proofBytes {
-		return "", flow.Address{}, 0, false
+		return "", flow.Address{}, 0, 0, false
 	}
-	told, n := binary.Uvarint(ticket[proofBytes:])
-	if n != len(ticket)-proofBytes || told > 1<<31 || !hmac.Equal(t.proof(b.GetId(), told), ticket[:proofBytes]) {
-		return "", flow.Address{}, 0, false
+	told := ticket[proofBytes:]
+	times, n := binary.Uvarint(told)
+	begun, m := binary.Uvarint(told[max(n, 0):])
+	if n <= 0 || m <= 0 || n+m != len(told) || times > 1<<31 || !hmac.Equal(t.proof(b.GetId(), times, begun), ticket[:proofBytes]) {
+		return "", flow.Address{}, 0, 0, false
 	}
 	task, at, err := flow.ParseJobID(b.GetId())
-	return task, at, int(told), err == nil
+	return task, at, int(times), int64(begun), err == nil
 }
