@@ -9,3 +9,10 @@ func (m *Member) Bringing() (n int) {
 	}
 	return n
 }
+
+// Departed is how many members are remembered to have gone.
+func (m *Member) Departed() int {
+	m.goneMu.Lock()
+	defer m.goneMu.Unlock()
+	return len(m.gone)
+}

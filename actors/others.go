@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/troupe-engine/troupe/engine"
@@ -77,6 +78,7 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 
 // Gone says that another member has left in order, or was fenced: what it carried for tasks of this one is taken over.
 func (m *Member) Gone(incarnation string, left bool) {
+	m.forgetGone()
 	m.goneMu.Lock()
 	m.gone[incarnation] = flow.Departure{Member: incarnation, At: m.now(), Left: left}
 	m.goneMu.Unlock()
@@ -86,6 +88,19 @@ func (m *Member) Gone(incarnation string, left bool) {
 		r.Gone(incarnation)
 	}
 }
+
+// forgetGone forgets those who went long ago. Nobody waits for their workers any more, and no view calls them alive.
+func (m *Member) forgetGone() {
+	now, alive := m.now(), m.cfg.Others.Alive()
+	m.goneMu.Lock()
+	defer m.goneMu.Unlock()
+	maps.DeleteFunc(m.gone, func(incarnation string, d flow.Departure) bool {
+		return now > d.At+m.grace().Milliseconds()+goneFor && !slices.Contains(alive, incarnation)
+	})
+}
+
+// goneFor is for how long, in milliseconds, it is remembered that a member has gone, after the time for which its workers are waited for.
+const goneFor = 60_000
 
 // alive are the other members whose jobs go on when this one takes up a task. Who was said to be gone is not alive,
 // whatever the view of the cluster says by then.

@@ -193,13 +193,21 @@ func (d *decider) leave(c Leave) {
 	}
 }
 
+// takeOver has the member carry what one that is gone carried.
+func (d *decider) takeOver(st *Step, u *Unit, a Address) {
+	if u.Status == UnitRunning {
+		d.lost(a, d.env.Member)
+		return
+	}
+	d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
+}
+
 // recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
 // which that is not known because it was never returned before, was not lost with it. One that lives reports to
 // whoever has the task.
 func (d *decider) recover(c Recover) {
 	var again int64
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
-		until := c.until(st.exec(a.Unit), u.Live.Carrier)
 		switch {
 		case u.Live.Worker != "":
 			d.reprieve(st, u, a, c)
@@ -208,14 +216,13 @@ func (d *decider) recover(c Recover) {
 			if c.Anew {
 				d.effects = append(d.effects, Dispatch{st.job(d.s, a.Unit)})
 			}
-		case until > d.env.Now:
-			if again == 0 || until < again {
+		default:
+			until := c.until(st.exec(a.Unit), u.Live.Carrier)
+			if until <= d.env.Now {
+				d.takeOver(st, u, a)
+			} else if again == 0 || until < again {
 				again = until
 			}
-		case u.Status == UnitRunning:
-			d.lost(a, d.env.Member)
-		default:
-			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 		}
 	})
 	if again > 0 {
