@@ -11,7 +11,8 @@ import (
 
 // post gives jobs to the members that are to carry them out, by their incarnations, and tells them which ones nobody waits for
 // any longer: in order, and again and again until that member has heard it, or is gone. It gives none of a task that has moved:
-// the next owner does, and a job that comes late might be carried out a second time.
+// the next owner does, and a job that comes late might be carried out a second time. A withdrawal may come late: it ends one time of the job's
+// being given, so it takes none away that the next owner has given since.
 type post struct {
 	m     *Member
 	mu    sync.Mutex
