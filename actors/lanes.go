@@ -172,17 +172,19 @@ func (l *lanes) write(batch []*writing) {
 		switch {
 		case err == nil:
 			l.failures.Store(0)
+			l.m.outages.works(notWritten, batch[0].commit.Task)
 			l.m.metrics.committed(len(batch), l.m.cfg.Host.Clock.Now().Sub(started))
 			l.answer(batch, errs)
 			return
 		case errors.Is(err, persistence.ErrRefused):
+			l.m.outages.works(notWritten, batch[0].commit.Task)
 			l.split(batch, err)
 			return
 		case errors.Is(err, persistence.ErrFenced) || l.m.ctx.Err() != nil:
 			return // nothing of this member is written any more, so nobody gets an answer
 		}
 		l.failures.Add(1)
-		l.m.log.Warn("a batch could not be written", "tasks", len(batch), "try", try, "error", err)
+		l.m.outages.fails(notWritten, batch[0].commit.Task, err)
 		if !l.m.pause(storePause(try)) {
 			return
 		}

@@ -156,11 +156,11 @@ func (l *limiter) rule(q persistence.PermitQuestion) {
 		return
 	case err != nil:
 		l.failures.Add(1)
-		l.m.log.Warn("who is given a key could not be decided", "error", err)
-		l.m.pause(storePause(1))
+		l.m.pause(storePause(l.m.outages.fails(notRuled, q.Key, err)))
 		l.look(q.Key, true) // it may have been decided all the same
 		return
 	}
+	l.m.outages.works(notRuled, q.Key)
 	l.tell(&ruling)
 	if ruling.More {
 		l.look(q.Key, false)
@@ -252,9 +252,7 @@ func (l *limiter) openKeys(shards persistence.ShardSet, after string, limit int)
 	ctx, cancel := l.m.storeCall()
 	defer cancel()
 	keys, err := l.m.store.OpenKeys(ctx, shards, after, limit)
-	if err != nil && l.m.ctx.Err() == nil {
-		l.m.log.Warn("the keys that somebody waits for could not be read from the store", "error", err)
-	}
+	l.m.tried(keysNotRead, "", err)
 	return keys, err
 }
 

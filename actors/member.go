@@ -116,6 +116,7 @@ type Member struct {
 	limiter  *limiter
 	post     *post
 	parted   parted
+	outages  outages
 	goneMu   sync.Mutex
 	gone     map[string]flow.Departure // other members, by incarnation: when this one was told that they are
 
@@ -146,7 +147,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
-	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{}}
+	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
+		outages: outages{log: cfg.Logger, of: map[string]*outage{}}}
 	if err := m.join(ctx); err != nil {
 		return nil, err
 	}

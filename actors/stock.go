@@ -85,9 +85,7 @@ func (q *queue) fetch(s *shelf) {
 func (q *queue) refilled(c actor.Context, m refilled) {
 	s := m.shelf
 	s.fetching = false
-	if m.err != nil && q.m.ctx.Err() == nil {
-		q.m.log.Warn("queue jobs could not be read from the store", "service", s.service, "error", m.err)
-	}
+	q.m.tried(jobsNotRead, "", m.err)
 	for i := range m.rows {
 		q.stack(s, &m.rows[i])
 	}
@@ -128,12 +126,12 @@ func (q *queue) learn() {
 		ctx, cancel := m.storeCall()
 		defer cancel()
 		services, err := m.store.QueueServices(ctx)
+		m.tried(servicesNotRead, "", err)
 		tell := func() { m.tell(m.sessions, stocked{services, err}) }
 		if err == nil {
 			tell()
 			return
 		}
-		m.log.Warn("the services with queue jobs could not be read from the store", "error", err)
 		m.cfg.Host.Clock.AfterFunc(learnAgain, tell)
 	})
 }

@@ -36,9 +36,7 @@ func (m *Member) wakeDue(shards persistence.ShardSet) {
 	ctx, cancel := m.storeCall()
 	defer cancel()
 	wakes, err := m.store.DueWakes(ctx, shards, m.now()+wakeAhead.Milliseconds(), wakeLimit)
-	if err != nil && m.ctx.Err() == nil {
-		m.log.Warn("due tasks could not be read from the store", "error", err)
-	}
+	m.tried(dueNotRead, "", err)
 	if len(wakes) == 0 || m.stopping.Load() {
 		return
 	}
@@ -69,9 +67,10 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 			case m.ctx.Err() != nil:
 				return
 			case err != nil:
-				m.log.Warn("unfinished tasks could not be read from the store", "error", err)
+				m.tried(unfinishedNotRead, "", err)
 				m.pause(time.Second)
 			case len(ids) == 0:
+				m.tried(unfinishedNotRead, "", nil)
 				return
 			default:
 				m.tell(m.tasks, wakeUp{ids, func() { m.recoveries.Add(-1) }})

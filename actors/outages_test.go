@@ -1,0 +1,53 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+	"github.com/troupe-engine/troupe/persistence/model"
+)
+
+func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
+	for call, what := range map[string]string{
+		"Rule":       "who is given a key could not be decided",
+		"Commit":     "a batch could not be written",
+		"Unfinished": "unfinished tasks could not be read from the store",
+	} {
+		t.Run(what, func(t *testing.T) {
+			var failures atomic.Int64
+			fails := func(name string) bool { return name == call && failures.Add(1) <= 4 }
+			store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{
+				Call: func(_ context.Context, name string) error {
+					if fails(name) {
+						return faulty.ErrFailed
+					}
+					return nil
+				},
+				Commit: func(string, []persistence.Commit) faulty.Fault {
+					if fails("Commit") {
+						return faulty.Fail()
+					}
+					return faulty.Fault{}
+				},
+			})
+			said, g := &lines{}, newGauge()
+			cfg := gauged(g)
+			cfg.Store, cfg.Logger, cfg.Host.Clock = store, slog.New(slog.NewTextHandler(said, nil)), quick{time.Now()}
+			th := start(t, cfg)
+			th.run(t, th.publish(t, ofOneKey), `{}`)
+			over := fmt.Sprintf("the store works again\" what=%q failed=4", what)
+			require.Eventually(t, func() bool { return strings.Contains(said.String(), over) }, patience, time.Millisecond)
+			require.Equal(t, 1, strings.Count(said.String(), what+": trying on"))
+			require.Equal(t, 1, strings.Count(said.String(), over))
+		})
+	}
+}
