@@ -14,6 +14,7 @@ import (
 type company struct {
 	st     *stage
 	h      *host
+	me     string // incarnation
 	router *cluster.Router
 	keeper *cluster.Keeper // nil until the member has joined
 	stop   context.CancelFunc
@@ -33,7 +34,8 @@ func (st *stage) newCompany(h *host, store persistence.Store, reader *persistenc
 // join has a member take its part.
 func (c *company) join(m *actors.Member, store persistence.Store) {
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.announce, Log: c.st.log, Host: c.h.ground()})
-	c.router.Start(m.Incarnation(), m, c.keeper)
+	c.me = m.Incarnation()
+	c.router.Start(c.me, m, &gossip{Keeper: c.keeper, st: c.st})
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.h.background(func() {

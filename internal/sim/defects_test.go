@@ -83,7 +83,10 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"losses that leave out which time they are about":  func(uint64) Options { return Options{Cluster: true, Timeless: true} },
 		"sessions that go on while others have their jobs": func(uint64) Options { return Options{Fickle: true} },
 		"one job more than a worker takes":                 func(uint64) Options { return Options{Greedy: true} },
-		"planned moves that repeat work":                   func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
+		"jobs taken from whom gossip calls dead": func(uint64) Options {
+			return Options{Cluster: true, Planned: true, Gullible: true}
+		},
+		"planned moves that repeat work": func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(200) {

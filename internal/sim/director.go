@@ -155,11 +155,15 @@ func (st *stage) cut(a *actor) {
 }
 
 // others is what a member knows of the rest of the cluster.
-func (st *stage) others(of actors.Others) actors.Others {
-	if st.options.Oblivious {
+func (st *stage) others(c *company) actors.Others {
+	of := c.router.Others()
+	switch {
+	case st.options.Oblivious:
 		return oblivious{of}
+	case st.options.Gullible:
+		return of
 	}
-	return of
+	return informed{of, c}
 }
 
 // oblivious is a defect to be caught: members believe that nobody else lives, so they take over what others carry.

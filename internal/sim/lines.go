@@ -25,10 +25,13 @@ func away(to persistence.MemberRow, why error) error {
 	return fmt.Errorf("%w: %s: %w", cluster.ErrAway, to.Name, why)
 }
 
-// reach finds the incarnation that is meant; nil when nobody answers there.
+// urlOf is where a host is reached.
+func urlOf(h *host) string { return "sim://" + h.name }
+
+// reach finds the incarnation that is meant, where it is said to be; nil when nobody answers there.
 func (l *lines) reach(to persistence.MemberRow) *actor {
 	for _, a := range l.st.all {
-		if a.Incarnation() == to.Incarnation && !a.h.dead && !l.h.dead && !a.h.apart && !l.h.apart {
+		if a.Incarnation() == to.Incarnation && urlOf(a.h) == to.URL && !a.h.dead && !l.h.dead && !a.h.apart && !l.h.apart {
 			return a
 		}
 	}
@@ -127,12 +130,12 @@ func (l *lines) again(q engine.Message, other *actor, question []byte, first *an
 
 func (l *lines) Tell(to persistence.MemberRow, m engine.Message) {
 	w := l.st.w
-	told, err := engine.Marshal(m)
-	if err != nil {
-		w.fail("%T cannot be sent: %v", m, err)
-	}
 	if c, ok := m.(*engine.Credits); ok {
 		l.h.credits.tell(c)
+	}
+	told, err := engine.Marshal(l.st.rumor(m))
+	if err != nil {
+		w.fail("%T cannot be sent: %v", m, err)
 	}
 	if w.mishap(w.weather.lost) {
 		return

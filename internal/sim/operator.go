@@ -54,7 +54,8 @@ func (st *stage) start(h *host) (*actor, error) {
 		cfg.Reader = persistence.NewReader(cfg.Store, cfg.Limits)
 	}
 	a.company = st.newCompany(h, cfg.Store, cfg.Reader)
-	cfg.Lease, cfg.Others, cfg.Changed = cluster.DefaultTTL, st.others(a.router.Others()), a.pulse
+	cfg.URL = urlOf(h)
+	cfg.Lease, cfg.Others, cfg.Changed = cluster.DefaultTTL, st.others(a.company), a.pulse
 	m, err := actors.Start(context.Background(), cfg)
 	if err != nil {
 		a.company.end()

@@ -77,6 +77,23 @@ func TestWorkersThatAttachComeBackInTimeAndTooLateAndGetJobsOfAllMembers(t *test
 	require.Positive(t, passed, "jobs for workers of other members")
 }
 
+func TestGossipTellsLiesOfEveryKind(t *testing.T) {
+	for name, o := range map[string]Options{"in storms": {Cluster: true}, "while members come and go": {Cluster: true, Planned: true}} {
+		t.Run(name, func(t *testing.T) {
+			untold := map[string]bool{"stale": true, "empty": true}
+			for _, lie := range lies {
+				untold[lie.name] = true
+			}
+			for seed := uint64(0); seed < 200 && len(untold) > 0; seed++ {
+				for lie := range Run(seed, o).Lies {
+					delete(untold, lie)
+				}
+			}
+			require.Empty(t, untold)
+		})
+	}
+}
+
 func TestASeedGivesTheSameRunEveryTime(t *testing.T) {
 	for name, o := range map[string]Options{"one member": {}, "a cluster": {Cluster: true}, "a cluster with planned moves": {Cluster: true, Planned: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -81,6 +81,7 @@ type Options struct {
 	// Further defects, of clusters.
 	Nameless  bool // what one member asks of another loses its request id
 	Oblivious bool // members take it that nobody else lives
+	Gullible  bool // members take it that those live whom gossip says to live
 	Timeless  bool // what one member tells another of a lost job leaves out which time of its being given that was
 
 	// And of workers that attach.
@@ -92,18 +93,19 @@ type Options struct {
 
 // Result tells how a run went.
 type Result struct {
-	Err     error    // the first promise that was broken
-	Hash    uint64   // of everything that happened
-	Steps   int      // scheduled
-	Tasks   int      //
-	Members int      // started
-	Trips   int      // of step actors in the middle of their work
-	Given   int      // jobs, to workers that attach
-	Passed  int      // jobs, from one member to another
-	Resumed int      // sessions
-	Moved   int      // sessions with jobs, to another member
-	Over    int      // sessions with jobs that others have got
-	Trace   []string // the last lines
+	Err     error          // the first promise that was broken
+	Hash    uint64         // of everything that happened
+	Steps   int            // scheduled
+	Tasks   int            //
+	Members int            // started
+	Trips   int            // of step actors in the middle of their work
+	Given   int            // jobs, to workers that attach
+	Passed  int            // jobs, from one member to another
+	Resumed int            // sessions
+	Moved   int            // sessions with jobs, to another member
+	Over    int            // sessions with jobs that others have got
+	Lies    map[string]int // of gossip, by what they were about
+	Trace   []string       // the last lines
 }
 
 // Bounds of a run: nothing may take longer once the weather is calm.
@@ -128,7 +130,7 @@ func Run(seed uint64, o Options) Result {
 		w.weather.ofCluster(w.rng)
 	}
 	if o.Planned {
-		w.weather = weather{latency: w.weather.latency}
+		w.weather = weather{latency: w.weather.latency, lies: w.weather.lies}
 	}
 	st := newStage(w, o)
 	st.run()

@@ -23,6 +23,7 @@ type weather struct {
 	// Of a cluster:
 	company bool
 	rumors  int // of gossip: hints that get lost, and hints of nothing
+	lies    int // of gossip, each believed for a while
 	repeats int // questions between members that arrive twice
 	drift   int // of clocks
 }
@@ -70,6 +71,7 @@ func (w *world) mishap(permille int) bool {
 // ofCluster adds what can happen between members.
 func (w *weather) ofCluster(rng *rand.Rand) {
 	w.company = true
+	w.lies = rng.IntN(1000)
 	if w.calmAt == 0 {
 		return
 	}
