@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/types"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -20,7 +21,8 @@ func TestAnOutageOfTheStoreSaysToTryAgain(t *testing.T) {
 }
 
 func TestAnErrorOfAnotherMemberIsAnsweredLikeOurs(t *testing.T) {
-	for _, err := range []error{engine.ErrUnavailable, context.DeadlineExceeded, flow.Errorf(flow.Conflict, "it has ended")} {
+	for _, err := range []error{engine.ErrUnavailable, context.DeadlineExceeded, flow.Errorf(flow.Conflict, "it has ended"),
+		&flow.BadInputs{Problems: types.Problems{{Path: []string{"n"}, Msg: "is missing"}}}} {
 		b, wrong := engine.Marshal(&engine.Refusal{Err: err})
 		require.NoError(t, wrong)
 		m, wrong := engine.Unmarshal(b)
