@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 // binary is the built command.
@@ -38,7 +39,7 @@ func build(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return pgtest.Main(m)
 }
 
 func TestPython(t *testing.T) {
@@ -97,7 +98,7 @@ func run(t *testing.T, folder, program string, args ...string) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "TROUPE_BINARY="+binary, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(cmd.Env, "TROUPE_BINARY="+binary, "TROUPE_TEST_STORE="+pgtest.DSN(t), "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Regexp(t, `(?m)^(Ran|ℹ pass) [1-9]`, string(out), "no test was run")

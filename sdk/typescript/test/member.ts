@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 /** How long anything may take that is about to happen by itself. */
 export const patience = 60_000;
 
-/** A member on a new SQLite store. */
+/** A member, on a SQLite store of its own or beside others. */
 export class Member {
   private constructor(
     readonly url: string,
@@ -20,11 +20,16 @@ export class Member {
   ) {}
 
   static async start(...flags: string[]): Promise<Member> {
+    return Member.startOn(undefined, ...flags);
+  }
+
+  /** Starts one on a store that may have others; undefined is a new one. */
+  static async startOn(store: string | undefined, ...flags: string[]): Promise<Member> {
     const binary = process.env["TROUPE_BINARY"];
     if (!binary) throw new Error("TROUPE_BINARY names no troupe: run the tests by 'go test ./sdk', or build ./cmd/troupe and set it");
     const dir = mkdtempSync(join(tmpdir(), "troupe-typescript-"));
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TROUPE_")));
-    const args = ["serve", "--store", `sqlite:${join(dir, "troupe.db")}`, "--listen", "127.0.0.1:0", "--worker-ttl", "2s", ...flags];
+    const args = ["serve", "--store", store ?? `sqlite:${join(dir, "troupe.db")}`, "--listen", "127.0.0.1:0", "--worker-ttl", "2s", ...flags];
     const child = spawn(binary, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     child.stderr.pipe(createWriteStream(join(dir, "member.log")));
     for await (const line of createInterface(child.stdout)) {
@@ -40,10 +45,16 @@ export class Member {
 
   /** Ends it at once: one that is asked to end waits for connections that fetch has opened and not used yet. */
   async stop(): Promise<void> {
-    const exited = once(this.process, "exit");
-    this.process.kill("SIGKILL");
-    await exited;
+    await this.end("SIGKILL");
     rmSync(this.dir, { recursive: true });
+  }
+
+  /** Sends it a signal, and waits until it has ended. */
+  async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const exited = once(this.process, "exit");
+    this.process.kill(signal);
+    await exited;
   }
 }
 
