@@ -53,8 +53,11 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	c.Send(t.m.sessions, only{task: t.id, owed: owed})
 	asks, owed := asksOf(owed)
 	t.perform(c, owed)
-	if !l.resting || t.crashes > 0 || t.seq == 1 { // else it is known who has asked; a task that begins was stored by somebody who told nobody
+	switch {
+	case !l.resting || t.crashes > 0: // else it is known who has asked
 		t.m.asksAnew(asks)
+	case t.seq == 1: // it may have been stored by somebody who told nobody; then it has begun nothing yet, and asks for itself alone
+		t.m.asksAnew(slices.DeleteFunc(asks, func(ask flow.Ask) bool { return ask.Node != "" }))
 	}
 	if t.refusals > 0 {
 		t.failStep(c, "the store refuses what follows from it")
