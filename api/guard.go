@@ -102,18 +102,37 @@ func (g *guard) knowsSite(r *http.Request) bool {
 	return false
 }
 
-// hasToken compares with every token, in a time that tells nothing about them.
-func (g *guard) hasToken(r *http.Request) bool {
-	if len(g.tokens) == 0 {
-		return true
+// tokenless says why a request lacks the token that it needs, nil when it has one.
+func (g *guard) tokenless(r *http.Request) *wire.Problem {
+	token := bearer(r)
+	if len(g.tokens) == 0 || g.knowsToken(token) {
+		return nil
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
+	if token != "" {
+		why.What, why.Hint = "the bearer token is wrong: it is none of this server's", "send one of those that the server was started with (--token, --token-file)"
+	}
+	why.Status = http.StatusUnauthorized // it may come in with another one
+	return &why
+}
+
+// knowsToken compares with every token, in a time that tells nothing about them.
+func (g *guard) knowsToken(token string) bool {
+	sum := sha256.Sum256([]byte(token))
 	found := 0
 	for i := range g.tokens {
 		found |= subtle.ConstantTimeCompare(sum[:], g.tokens[i][:])
 	}
-	return strings.EqualFold(scheme, "bearer") && found == 1
+	return token != "" && found == 1
+}
+
+// bearer is the token that a request sends, "" = none.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 func isLocalName(host string) bool {

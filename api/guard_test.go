@@ -88,13 +88,20 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 
 func TestTokensAreCompared(t *testing.T) {
 	g := newGuard(Config{Tokens: []string{"first", "second"}})
-	for header, want := range map[string]bool{
-		"Bearer first": true, "bearer second": true, "Bearer third": false, "Bearer ": false,
-		"": false, "Basic first": false, "first": false,
+	const none, wrong = "a bearer token is needed", "the bearer token is wrong: it is none of this server's"
+	for header, want := range map[string]string{
+		"Bearer first": "", "bearer second": "", "Bearer third": wrong, "Bearer firs": wrong, "Bearer ": none,
+		"": none, "Basic first": none, "first": none,
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", header)
-		require.Equal(t, want, g.hasToken(r), header)
+		why := g.tokenless(r)
+		if want == "" {
+			require.Nil(t, why, header)
+			continue
+		}
+		require.NotNil(t, why, header)
+		require.Equal(t, []any{want, 401}, []any{why.What, why.Status}, header)
 	}
-	require.True(t, newGuard(Config{}).hasToken(httptest.NewRequest("GET", "/", nil)))
+	require.Nil(t, newGuard(Config{}).tokenless(httptest.NewRequest("GET", "/", nil)))
 }

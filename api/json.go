@@ -31,10 +31,11 @@ func WriteError(w http.ResponseWriter, status int, text string) {
 	WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// refuse answers a request that no family of routes has seen, in the dialect of the family it is for.
+// refuse answers a request that no family of routes has seen, in the dialect of the family it is for. What is for none of them
+// is answered as /v1 does.
 func refuse(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	SayWhen(w.Header(), p.Status)
-	if !strings.HasPrefix(r.URL.Path, "/v1/") {
+	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.Pattern != "/" {
 		WriteError(w, p.Status, p.What+": "+p.Hint)
 		return
 	}

@@ -9,12 +9,11 @@ import (
 //go:embed index.html
 var indexPage []byte
 
-// servePage answers every path that is no route, so that a person with a browser finds the way.
-func servePage(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		http.NotFound(w, r)
-		return
-	}
+// pages are the paths of the page itself. Some routes of the dialects share theirs with it, for who asks for HTML.
+var pages = []string{"GET /{$}", "GET /ui", "GET /ui/{$}"}
+
+// servePage shows a person with a browser the way.
+func servePage(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")

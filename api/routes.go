@@ -68,11 +68,16 @@ func (s *Server) MountCompatible(path, methods string, h http.Handler) {
 	s.MountOpen(path, pageFirst(served))
 }
 
-// unknownRoute has the headers for OPTIONS alone, as the original.
-func unknownRoute(w http.ResponseWriter, r *http.Request) {
+// unknownRoute answers in the dialect of the original: what is no route has the headers for OPTIONS alone.
+func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
 		compatible(CommonMethods, nil).ServeHTTP(w, r)
 		return
 	}
-	http.NotFound(w, r)
+	s.needToken(http.HandlerFunc(http.NotFound)).ServeHTTP(w, r)
+}
+
+// unknownPath answers what is no route and no page. It is behind the tokens, so nobody learns without one what there is.
+func unknownPath(w http.ResponseWriter, r *http.Request) {
+	refuse(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the page for people is /"))
 }

@@ -88,8 +88,11 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /healthz", s.healthz)
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.Mount("GET /metrics", s.metrics.handler())
-	s.MountOpen("/api/", http.HandlerFunc(unknownRoute))
-	s.MountOpen("/", http.HandlerFunc(servePage))
+	s.MountOpen("/api/", http.HandlerFunc(s.unknownRoute))
+	s.MountOpen("/", s.needToken(http.HandlerFunc(unknownPath)))
+	for _, path := range pages {
+		s.MountOpen(path, http.HandlerFunc(servePage))
+	}
 	for _, f := range s.cfg.Families {
 		f.Mount(s)
 	}
@@ -181,15 +184,17 @@ func (s *Server) NeedToken(next http.Handler) http.Handler {
 
 func (s *Server) needToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.guard.hasToken(r) {
-			NoteRefusal(r.Context(), "a bearer token is needed, and it sends none or a wrong one")
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
-			why.Status = http.StatusUnauthorized // it may come in with one
-			refuse(w, r, why)
+		why := s.guard.tokenless(r)
+		if why == nil {
+			next.ServeHTTP(w, r)
 			return
 		}
-		next.ServeHTTP(w, r)
+		NoteRefusal(r.Context(), why.What)
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		if bearer(r) != "" {
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		}
+		refuse(w, r, *why)
 	})
 }
 

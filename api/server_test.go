@@ -210,6 +210,46 @@ func TestTokensOpenEverythingButTheProbes(t *testing.T) {
 	require.Equal(t, 204, resp.StatusCode, "browsers ask without credentials")
 }
 
+func TestUnknownPathsAreProblems(t *testing.T) {
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
+	unknown := []string{"/health", "/livez", "/metrics/x", "/tasks/x/y", "/index.html", "/uix", "/ui/x", "/v1"}
+	for _, path := range unknown {
+		for _, accept := range []string{"*/*", "text/html"} {
+			resp, _ := s.do(t, "GET", path, "", "Accept", accept)
+			require.Equal(t, 401, resp.StatusCode, "without a token nobody learns what there is: %s", path)
+			resp, body := s.do(t, "GET", path, "", "Accept", accept, "Authorization", "Bearer open sesame")
+			require.Equal(t, 404, resp.StatusCode, path)
+			require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), path)
+			var p wire.Problem
+			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
+			require.Equal(t, []any{404, "not_found", "path"}, []any{p.Status, p.Kind, p.Where}, path)
+			require.Contains(t, p.Hint, "/v1/docs", path)
+		}
+	}
+	resp, _ := s.do(t, "POST", "/", "", "Authorization", "Bearer open sesame")
+	require.Equal(t, 404, resp.StatusCode)
+	resp, _ = s.do(t, "GET", "/api/nope", "")
+	require.Equal(t, 401, resp.StatusCode)
+	for _, path := range []string{"/", "/ui", "/ui/"} {
+		resp, _ := s.do(t, "GET", path, "")
+		require.Equal(t, 200, resp.StatusCode, path)
+		require.Contains(t, resp.Header.Get("Content-Type"), "text/html", path)
+	}
+}
+
+func TestAWrongTokenIsToldFromNone(t *testing.T) {
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
+	resp, body := s.do(t, "GET", "/api/flows", "")
+	require.Equal(t, 401, resp.StatusCode)
+	require.Equal(t, "Bearer", resp.Header.Get("WWW-Authenticate"))
+	require.Contains(t, body, "a bearer token is needed")
+	resp, body = s.do(t, "GET", "/api/flows", "", "Authorization", "Bearer open says me")
+	require.Equal(t, 401, resp.StatusCode)
+	require.Equal(t, `Bearer error="invalid_token"`, resp.Header.Get("WWW-Authenticate"))
+	require.Contains(t, body, "the bearer token is wrong")
+	require.NotContains(t, body, "says me")
+}
+
 func TestForeignPagesAreRefused(t *testing.T) {
 	s := serve(t, api.Config{})
 	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Host", "evil.example"}} {

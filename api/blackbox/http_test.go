@@ -35,6 +35,9 @@ func unknownRoute(c *client) {
 	require.Equal(c, "404 page not found\n", string(body))
 	c.prefix = ""
 	status, h, _ = c.send("GET", "/some/page", nil)
+	require.Equal(c, 404, status)
+	require.Equal(c, "application/problem+json", h.Get("Content-Type"))
+	status, h, _ = c.send("GET", "/", nil)
 	require.Equal(c, 200, status)
 	require.Contains(c, h.Get("Content-Type"), "text/html")
 }

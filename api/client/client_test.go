@@ -266,6 +266,9 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	stranger := connect(t, s.base, func(o *client.Options) { o.Token = "wrong" })
 	_, err = stranger.Info(t.Context())
 	require.Equal(t, "denied", client.KindOf(err))
+	require.ErrorContains(t, err, "the bearer token is wrong")
+	_, err = connect(t, s.base, func(o *client.Options) { o.Token = "" }).Info(t.Context())
+	require.Equal(t, "denied", client.KindOf(err))
 	require.ErrorContains(t, err, "a bearer token is needed")
 	require.Empty(t, client.KindOf(errors.New("another")))
 	for _, address := range []string{"", "localhost:1", "ftp://x", "http://", "http://a:1,", "http://a:1 http://b:1", "http://a:1,b:2"} {

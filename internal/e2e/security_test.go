@@ -279,8 +279,11 @@ func TestStrangersAreRefusedLoggedOnceAndChangeNothing(t *testing.T) {
 		}, "the secret of the cluster is wrong or missing"},
 		{"no token", func(t *testing.T) {
 			refused(t, friend, 401, "a bearer token is needed", first+"/v1/tasks", "", map[string]any{"flow": "guarded"})
-			refused(t, friend, 401, "a bearer token is needed", first+"/tasks/signal", "guessed", map[string]any{"task_id": task, "key": "k", "value": 1})
 		}, "a bearer token is needed"},
+		{"a wrong token", func(t *testing.T) {
+			refused(t, friend, 401, "the bearer token is wrong", first+"/v1/tasks", "guessed", map[string]any{"flow": "guarded"})
+			refused(t, friend, 401, "the bearer token is wrong", first+"/tasks/signal", "guessed", map[string]any{"task_id": task, "key": "k", "value": 1})
+		}, "the bearer token is wrong"},
 		{"a plain connection to a port with TLS", func(t *testing.T) {
 			refused(t, http.DefaultClient, 400, "HTTP request to an HTTPS server", strings.Replace(first, "https", "http", 1)+"/v1/tasks", castleToken, nil)
 		}, "client sent an HTTP request to an HTTPS server"},
