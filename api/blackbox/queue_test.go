@@ -36,8 +36,13 @@ func queueWaits(c *client) {
 	require.NotEmpty(c, q["token"])
 	require.Nil(c, c.pollQueue(service))
 	require.Equal(c, "waiting_queue", c.read(task)["status"])
-	c.refused(400, "bad request", "POST", "/queue/poll", "no json")
-	c.refused(400, "bad request", "POST", "/queue/poll", obj{"worker_id": 5})
+	c.refused(400, "bad request: the body must be a JSON object", "POST", "/queue/poll", "no json")
+	c.refused(400, "bad request: worker_id has a value of the wrong type", "POST", "/queue/poll", obj{"worker_id": 5})
+	c.refused(400, "bad request: services has a value of the wrong type", "POST", "/queue/poll", obj{"worker_id": "w", "services": "s"})
+	const missing = `services is missing: say what jobs may be for, as in {"worker_id": "w1", "services": ["resize"]}`
+	for _, body := range []obj{{}, {"worker_id": "w"}, {"worker_id": "w", "service": []string{"s"}}, {"worker_id": "w", "services": []string{}}} {
+		c.refused(400, missing, "POST", "/queue/poll", body)
+	}
 }
 
 func queueCompletes(c *client) {

@@ -12,18 +12,13 @@ import (
 )
 
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
-	var q wire.QueuePoll
-	err := api.ReadStrict(r, func(b *api.Body) {
-		q = wire.QueuePoll{WorkerID: b.Text("worker_id"), Services: b.Texts("services"), WaitMS: int64(b.Number("wait_ms"))}
-	})
+	q, err := readPoll(r)
 	if err != nil {
 		return err
 	}
-	var jobs engine.Jobs
-	if len(q.Services) > 0 {
-		if jobs, err = api.Poll(w, r, g.Engine, engine.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}, q.WaitMS); err != nil {
-			return err
-		}
+	jobs, err := api.Poll(w, r, g.Engine, engine.Poll{Worker: q.WorkerID, Services: q.Services, Max: 1}, q.WaitMS)
+	if err != nil {
+		return err
 	}
 	if len(jobs) == 0 {
 		w.WriteHeader(http.StatusNoContent)
@@ -38,6 +33,22 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 		job.Job.Params = known.Params
 	}
 	return writeJob(w, q.WorkerID, job)
+}
+
+// readPoll tells a worker what is wrong with its poll: an answer without jobs would keep it polling in vain for ever.
+func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
+	b, err := api.ReadBody(r)
+	if err != nil {
+		return q, err
+	}
+	q = wire.QueuePoll{WorkerID: b.Text("worker_id"), Services: b.Texts("services"), WaitMS: int64(b.Number("wait_ms"))}
+	switch {
+	case b.Bad:
+		return q, badRequest("bad request: " + b.Problem().Error())
+	case len(q.Services) == 0:
+		return q, badRequest(`services is missing: say what jobs may be for, as in {"worker_id": "w1", "services": ["resize"]}`)
+	}
+	return q, nil
 }
 
 func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
