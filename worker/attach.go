@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"connectrpc.com/connect"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
 )
@@ -73,10 +76,12 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	a := &attachment{worker: w, services: services, servers: w.cfg.servers(), jobs: jobs, line: to,
 		wake: make(chan struct{}, 1), hands: make(chan *attached), over: make(chan struct{}), held: map[uint64]*attached{}, tickets: map[uint64]ticket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
 	defer close(a.over)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	detached := make(chan struct{})
 	go func() { // ends before this function does
 		defer close(detached)
-		a.stay(streams)
+		stop(a.stay(streams))
 	}()
 	<-ctx.Done()
 	a.leave()
@@ -90,6 +95,9 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	}
 	hangUp()
 	<-detached
+	if cause := context.Cause(ctx); errors.Is(cause, ErrDenied) {
+		return cause
+	}
 	return nil
 }
 
@@ -104,16 +112,19 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// stay keeps the worker attached to one of its servers until ctx ends, or it has left. One with jobs goes to the next server at once when
+// stay keeps the worker attached to one of its servers until ctx ends, it has left, or the engine denies it. One with jobs goes to the next server at once when
 // the stream breaks: what it holds stays its own for a while only, wherever it comes with that.
-func (a *attachment) stay(ctx context.Context) {
+func (a *attachment) stay(ctx context.Context) error {
 	var pause backoff
 	for server := 0; ctx.Err() == nil && !a.gone(); {
 		address := a.servers[server%len(a.servers)]
 		member, begun := &member{address: address}, time.Now()
 		err := a.attach(ctx, member, a.patience())
 		if ctx.Err() != nil || a.gone() {
-			return
+			return nil
+		}
+		if connect.CodeOf(err) == connect.CodeUnauthenticated {
+			return a.worker.server.denied(&statusError{status: http.StatusUnauthorized})
 		}
 		if member.welcome {
 			pause = backoff{}
@@ -129,6 +140,7 @@ func (a *attachment) stay(ctx context.Context) {
 			pause.wait(ctx, err)
 		}
 	}
+	return nil
 }
 
 // minStay is how long a stream has to have lasted for the worker to go on elsewhere without a pause.

@@ -16,10 +16,10 @@ import (
 // Config of a Worker. Zero fields mean the default.
 type Config struct {
 	// Server is the engine's address, as http://host:port, or those of several of its members with commas between them: the
-	// worker goes on with the next one when one cannot be reached, or has to leave. The environment's REGISTRY_URL, else
-	// http://localhost:8070.
+	// worker goes on with the next one when one cannot be reached, or has to leave. The environment's TROUPE_SERVER or REGISTRY_URL, else
+	// http://127.0.0.1:8070.
 	Server string
-	// Token proves the worker to the engine.
+	// Token proves the worker to the engine; the environment's TROUPE_TOKEN. A wrong one ends Run (ErrDenied).
 	Token string
 	// Trust says whom the worker believes when the engine is reached by https, and how it proves itself.
 	Trust client.Trust
@@ -61,7 +61,8 @@ type Config struct {
 }
 
 func (c Config) orDefault() Config {
-	c.Server = cmp.Or(c.Server, os.Getenv("REGISTRY_URL"), "http://localhost:8070")
+	c.Server = cmp.Or(c.Server, os.Getenv("TROUPE_SERVER"), os.Getenv("REGISTRY_URL"), "http://127.0.0.1:8070")
+	c.Token = cmp.Or(c.Token, os.Getenv("TROUPE_TOKEN"))
 	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
 	if !c.Push && !c.Attach {
 		c.Pull = true

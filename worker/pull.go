@@ -13,9 +13,9 @@ import (
 // emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
 const emptyPause = 200 * time.Millisecond
 
-// pollLoop asks for as many jobs as there are free slots until ctx ends. Jobs have a context of
+// pollLoop asks for as many jobs as there are free slots until ctx ends, or the engine denies the worker. Jobs have a context of
 // their own, which outlives ctx.
-func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
+func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	var pause backoff
 	for w.takeSlot(ctx) { // for the first job
 		begun := time.Now()
@@ -28,9 +28,12 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
 			continue
 		}
 		w.freeSlot()
+		denied := w.server.denied(err)
 		switch {
 		case ctx.Err() != nil:
-			return
+			return nil
+		case denied != nil:
+			return denied
 		case err != nil:
 			if pause.next == 0 {
 				w.cfg.Logger.Warn("the engine gives no jobs; trying on", "error", err)
@@ -43,6 +46,7 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) {
 			pause = backoff{}
 		}
 	}
+	return nil
 }
 
 // pulled is a job as a poll's answer told it.

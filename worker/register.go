@@ -12,22 +12,21 @@ import (
 // registerPause is the most there is between two tries to register.
 const registerPause = 2 * time.Second
 
-// announce registers the worker and gives signs of life until ctx ends. An engine that does not know
+// announce registers the worker and gives signs of life until ctx ends, or the engine denies it. An engine that does not know
 // the worker (any longer) is told again.
-func (w *Worker) announce(ctx context.Context, me wire.Registration) {
-	if !w.register(ctx, me) {
-		return
-	}
-	for failing := false; sleep(ctx, w.cfg.Heartbeat); {
-		answer, err := w.beat(ctx, nil, max(w.cfg.Heartbeat, leastBeatTime))
-		if err == nil && !answer.Registered && !w.register(ctx, me) {
-			return
+func (w *Worker) announce(ctx context.Context, me wire.Registration) error {
+	err := w.register(ctx, me)
+	for failing := false; err == nil && sleep(ctx, w.cfg.Heartbeat); {
+		answer, lost := w.beat(ctx, nil, max(w.cfg.Heartbeat, leastBeatTime))
+		if lost != nil && !failing && ctx.Err() == nil {
+			w.cfg.Logger.Warn("the engine does not hear from this worker; trying on", "error", lost)
 		}
-		if err != nil && !failing && ctx.Err() == nil {
-			w.cfg.Logger.Warn("the engine does not hear from this worker; trying on", "error", err)
+		failing = lost != nil
+		if err = w.server.denied(lost); lost == nil && !answer.Registered {
+			err = w.register(ctx, me)
 		}
-		failing = err != nil
 	}
+	return err
 }
 
 // partingTime bounds how long a worker that ends tries to say so.
@@ -54,19 +53,22 @@ func (w *Worker) beat(ctx context.Context, claims []wire.HeldClaim, limit time.D
 // path of a route about this worker.
 func (w *Worker) path(route string) string { return "/workers/" + url.PathEscape(w.cfg.ID) + route }
 
-// register tries until the engine has taken the registration. It is false when ctx ended first.
-func (w *Worker) register(ctx context.Context, me wire.Registration) bool {
+// register tries until the engine has taken the registration, or denies the worker. Its error says that, or that ctx ended first.
+func (w *Worker) register(ctx context.Context, me wire.Registration) error {
 	for failing := false; ; failing = true {
 		err := w.server.call(ctx, http.MethodPut, w.path(""), me, &wire.Registered{}, requestTime)
 		if err == nil {
 			w.cfg.Logger.Info("registered", "worker", w.cfg.ID, "url", me.URL, "services", me.Services, "labels", me.Labels)
-			return true
+			return nil
+		}
+		if denied := w.server.denied(err); denied != nil {
+			return denied
 		}
 		if !failing && ctx.Err() == nil {
 			w.cfg.Logger.Warn("the worker is not registered yet; trying on", "error", err)
 		}
 		if !sleep(ctx, min(registerPause, w.cfg.Heartbeat)) {
-			return false
+			return ctx.Err()
 		}
 	}
 }

@@ -59,6 +59,20 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the engine answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
 }
 
+// ErrDenied is how Run ends when the engine does not take the worker's token, or wants one: trying on would be of no use.
+var ErrDenied = errors.New("worker: the engine does not let this worker in")
+
+// denied says whether the engine does not take the token, and then how the worker is to end.
+func (s *server) denied(err error) error {
+	switch {
+	case statusOf(err) != http.StatusUnauthorized:
+		return nil
+	case s.token == "":
+		return fmt.Errorf("%w: it wants a token, and there is none", ErrDenied)
+	}
+	return fmt.Errorf("%w: the token is wrong", ErrDenied)
+}
+
 // statusOf is an answer's status, 0 for an error of another kind.
 func statusOf(err error) int {
 	var e *statusError

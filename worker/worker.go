@@ -59,7 +59,7 @@ func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context,
 func (w *Worker) Handle(service string, h Handler) { w.handlers[service] = h }
 
 // Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it was
-// asked to end, whatever became of the last jobs.
+// asked to end, whatever became of the last jobs, and ErrDenied when the engine does not take its token.
 func (w *Worker) Run(ctx context.Context) error {
 	services, err := w.services()
 	if err != nil {
@@ -98,21 +98,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	if push != nil {
 		loops.Go(func() { stop(push.serve(jobs)) })
 	}
-	signs.Go(func() { w.announce(ctx, me) })
+	signs.Go(func() { stop(w.announce(ctx, me)) })
 	if w.cfg.Pull {
 		keeper.Go(func() { w.claims.keep(jobs) })
 		keeper.Go(func() { w.reports.keep(jobs) })
-		polls.Go(func() { w.pollLoop(ctx, jobs, services) })
+		polls.Go(func() { stop(w.pollLoop(ctx, jobs, services)) })
 	}
 	<-ctx.Done()
 	signs.Wait()
-	w.sayGoodbye() // while it still answers, so that no job meets a closed door
-	polls.Wait()   // so that all jobs have begun that ever will
+	if !errors.Is(context.Cause(ctx), ErrDenied) { // else nobody would hear it
+		w.sayGoodbye() // while it still answers, so that no job meets a closed door
+	}
+	polls.Wait() // so that all jobs have begun that ever will
 	w.drain(push, abandon)
 	loops.Wait()
 	abandon()
 	keeper.Wait()
-	if cause := context.Cause(ctx); errors.Is(cause, errServing) {
+	if cause := context.Cause(ctx); errors.Is(cause, errServing) || errors.Is(cause, ErrDenied) {
 		return cause
 	}
 	return nil

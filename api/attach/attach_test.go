@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -168,8 +169,6 @@ func TestWhoMayAttach(t *testing.T) {
 		return double(ctx, job)
 	}}
 	s.publish("one", one)
-	s.attach(worker.Config{Token: "wrong"}, handlers)
-	s.attach(worker.Config{}, handlers)
 	resp, err := http.Post(s.url+"/troupe.attach.v1.Workers/Attach", "application/grpc", nil)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
@@ -251,5 +250,16 @@ func TestAJobThatEndsItsWorkerEachTimeIsGivenUp(t *testing.T) {
 	require.EqualValues(t, 5, began.Load())
 	for _, c := range cables {
 		c.mend()
+	}
+}
+
+func TestAnAttachedWorkerThatIsDeniedEnds(t *testing.T) {
+	s := open(t, troupe.Config{Tokens: []string{"open sesame"}})
+	for token, want := range map[string]string{"": "it wants a token, and there is none", "open says me": "the token is wrong"} {
+		w := worker.New(worker.Config{Server: s.url, Token: token, Attach: true, Logger: slog.New(slog.DiscardHandler)})
+		w.Handle("double", double)
+		err := w.Run(t.Context())
+		require.ErrorIs(t, err, worker.ErrDenied)
+		require.ErrorContains(t, err, want)
 	}
 }

@@ -18,7 +18,7 @@ from ._hands import Hands
 from ._params import LargeParams
 from ._reports import SENDERS, Reporter, failure_report, output_report
 from ._transport import Backoff, Breaker, BrokenOff, Servers, Transport, encode, part, segment
-from .errors import NotFoundError, TroupeError
+from .errors import DeniedError, NotFoundError, TroupeError
 from .job import Handler
 
 MOST_JOBS = 1000  # that a member gives at once
@@ -70,6 +70,7 @@ class Worker:
         self._stopping = threading.Event()
         self._wake: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # a signal handler may put something into it at any moment
         self._poll, self._announcing = Breaker(), Breaker()
+        self._denied: Optional[DeniedError] = None  # why no member lets it in
 
     def handle(self, service: str, handler: Handler) -> None:
         """Says who carries out the jobs of a service: a function or a coroutine function. It is called before run."""
@@ -93,7 +94,7 @@ class Worker:
     def run(self, *, signals: bool = True) -> None:
         """Works until stop is called, or SIGTERM or SIGINT comes; a second signal has its usual effect.
 
-        Signals are heeded in the main thread only.
+        Signals are heeded in the main thread only. A token that is missing or wrong is a DeniedError.
         """
         if not self._handlers:
             raise ValueError("there is no handler, so there is nothing to offer")
@@ -115,6 +116,15 @@ class Worker:
             self._reporter.close()
             self._hands.close()
             self._transport.close()
+        if self._denied is not None:
+            raise self._denied
+
+    def _deny(self, error: DeniedError) -> bool:
+        """Has run end when no member takes the token: trying on would be of no use."""
+        if error.status == 401:
+            self._denied = error
+            self.stop()
+        return error.status == 401
 
     def _begin(self, name: str, target: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=target, name="troupe-" + name, daemon=True)
@@ -136,7 +146,8 @@ class Worker:
             self._changed.notify_all()
         self._announcing.break_off()
         announcer.join()
-        self._say_goodbye()
+        if self._denied is None:  # else nobody would hear it
+            self._say_goodbye()
         self._poll.break_off()
         poller.join()  # so that everything is claimed that ever will be
         self._give_up_waiting()
@@ -175,6 +186,8 @@ class Worker:
             except BrokenOff:
                 return
             except Exception as e:  # whatever it is, signs of life go on
+                if isinstance(e, DeniedError) and self._deny(e):
+                    return
                 if not failing:
                     self._logger.warning("no member hears from this worker, trying on: %s", e)
                 failing = True
@@ -194,6 +207,8 @@ class Worker:
             except BrokenOff:
                 return False
             except Exception as e:  # whatever it is, it may be over soon
+                if isinstance(e, DeniedError) and self._deny(e):
+                    return False
                 if not failing:
                     self._logger.warning("the worker is not registered yet, trying on: %s", e)
                 failing = True
@@ -219,6 +234,8 @@ class Worker:
             except BrokenOff:
                 return
             except Exception as e:  # whatever it is, jobs are asked for again
+                if isinstance(e, DeniedError) and self._deny(e):
+                    return
                 if backoff.fresh:
                     self._logger.warning("no member gives jobs, trying on: %s", e)
                 self._stopping.wait(backoff.pause(e))

@@ -3,10 +3,11 @@
 import { hostname } from "node:os";
 
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
 
 import { FromWorkerSchema, Outcome, Workers, type FromWorker, type Job as SentJob, type ToWorker, type Welcome } from "./attach_pb.js";
+import { DeniedError } from "./errors.js";
 import { Job, cut, failureOf } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { Outbox, type Result } from "./outbox.js";
@@ -81,6 +82,7 @@ export class AttachedWorker {
   #graceMs = 0; // that the session waits when the stream breaks
   #mostBytes = 1 << 20;
   #at = 0;
+  #denied: DeniedError | undefined; // why no member lets it in
 
   constructor(options: AttachedWorkerOptions = {}) {
     this.id = options.id ?? `${hostname()}-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`;
@@ -104,7 +106,10 @@ export class AttachedWorker {
     this.#stopping.abort();
   }
 
-  /** Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. */
+  /**
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing or
+   * wrong is a DeniedError.
+   */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
     const stop = (): void => this.stop();
@@ -125,6 +130,16 @@ export class AttachedWorker {
     this.#over.abort();
     this.#line?.ending.abort();
     await attached;
+    if (this.#denied !== undefined) throw this.#denied;
+  }
+
+  /** Has run end when no member takes the token: trying on would be of no use. */
+  #deny(error: unknown): boolean {
+    if (!(error instanceof ConnectError) || error.code !== Code.Unauthenticated) return false;
+    const what = this.#token ? "the bearer token is wrong" : "a bearer token is needed";
+    this.#denied = new DeniedError(401, { kind: "denied", what, detail: what });
+    this.stop();
+    return true;
   }
 
   /** Lets the jobs at work finish within the grace, then gives them back. */
@@ -165,7 +180,7 @@ export class AttachedWorker {
       }
       const { welcomed, leaves } = this.#line ?? { welcomed: false, leaves: false };
       this.#line = undefined;
-      if (this.#over.signal.aborted) return;
+      if (this.#over.signal.aborted || this.#deny(error)) return;
       if (error !== undefined && backoff.fresh && !leaves) this.#logger.warn("the worker is not attached, trying on:", error);
       const brings = this.#brings();
       if (leaves || !welcomed || brings) this.#at = (this.#at + 1) % this.#addresses.length;

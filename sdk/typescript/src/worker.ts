@@ -3,7 +3,7 @@
 import { hostname } from "node:os";
 
 import { Claims, partingTime, type Claim } from "./claims.js";
-import { NotFoundError } from "./errors.js";
+import { DeniedError, NotFoundError } from "./errors.js";
 import type { Job, ToldJob } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { LargeParams } from "./params.js";
@@ -74,6 +74,7 @@ export class Worker {
   readonly #stopping = new AbortController();
   readonly #waiting: Claim[] = []; // claimed, but there is no place for them yet
   #atWork = 0;
+  #denied: DeniedError | undefined; // why no member lets it in
 
   constructor(options: WorkerOptions = {}) {
     this.id = options.id ?? `${hostname()}-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`;
@@ -102,7 +103,10 @@ export class Worker {
     this.#stopping.abort();
   }
 
-  /** Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. */
+  /**
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing or
+   * wrong is a DeniedError.
+   */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
     const forget = this.#heed(options);
@@ -115,7 +119,7 @@ export class Worker {
       forget();
       this.#changed.notify();
       await announcer;
-      await this.#sayGoodbye();
+      if (this.#denied === undefined) await this.#sayGoodbye(); // else nobody would hear it
       polling.abort();
       await poller; // so that everything is claimed that ever will be
       await this.#drain();
@@ -124,6 +128,15 @@ export class Worker {
       this.#reporter.close();
       await keeper;
     }
+    if (this.#denied !== undefined) throw this.#denied;
+  }
+
+  /** Has run end when no member takes the token: trying on would be of no use. */
+  #deny(error: unknown): boolean {
+    if (!(error instanceof DeniedError) || error.status !== 401) return false;
+    this.#denied = error;
+    this.stop();
+    return true;
   }
 
   /** Stops for a signal, and gives a function that forgets about that. */
@@ -173,6 +186,7 @@ export class Worker {
         if (!answer.registered) registered = await this.#register();
         failing = false;
       } catch (e) {
+        if (this.#deny(e)) return;
         if (!failing && !this.#stopping.signal.aborted) this.#logger.warn("no member hears from this worker, trying on:", e);
         failing = true;
       }
@@ -187,6 +201,7 @@ export class Worker {
         this.#logger.info(`registered as ${this.id} for ${this.#services().join(", ")}`);
         return true;
       } catch (e) {
+        if (this.#deny(e)) return false;
         if (!failing && !this.#stopping.signal.aborted) this.#logger.warn("the worker is not registered yet, trying on:", e);
         await sleep(Math.min(registerPause, this.#options.heartbeatMs), this.#stopping.signal);
       }
@@ -218,7 +233,7 @@ export class Worker {
         backoff = new Backoff();
         if (count === 0 && performance.now() - begun < Math.min(emptyPause, this.#options.waitMs)) await sleep(emptyPause, this.#stopping.signal);
       } catch (e) {
-        if (signal.aborted) return;
+        if (signal.aborted || this.#deny(e)) return;
         if (backoff.fresh) this.#logger.warn("no member gives jobs, trying on:", e);
         await sleep(backoff.pause(e), this.#stopping.signal);
       }

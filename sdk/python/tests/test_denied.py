@@ -1,0 +1,23 @@
+"""Workers whose token is no member's."""
+
+from __future__ import annotations
+
+import logging
+import unittest
+
+from tests.member import Member
+from troupe_engine import DeniedError, Worker
+
+
+class DeniedTest(unittest.TestCase):
+    def test_a_worker_without_a_right_token_ends(self) -> None:
+        logging.getLogger("troupe").addHandler(logging.NullHandler())
+        logging.getLogger("troupe").propagate = False
+        member = Member("--token", "open sesame")
+        self.addCleanup(member.stop)
+        for token, want in (("", "a bearer token is needed"), ("open says me", "the bearer token is wrong")):
+            worker = Worker(member.url, token=token)
+            worker.handle("s", lambda job: None)
+            with self.assertRaises(DeniedError) as raised:
+                worker.run(signals=False)
+            self.assertIn(want, str(raised.exception))
