@@ -41,7 +41,8 @@ type Job struct {
 	// Attempt says which try it is, from 1; 0 when the engine does not tell.
 	Attempt int
 
-	// Log keeps what is written to it with the job, up to 256 KiB; with the jobs of a push worker it does not. It is never nil.
+	// Log keeps what is written to it with the job, up to 256 KiB; with the jobs of a push worker it does not. That of a pull worker's can be
+	// read while the job goes on. It is never nil.
 	Log io.Writer
 }
 

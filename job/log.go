@@ -12,6 +12,7 @@ const MaxLog = 256 << 10
 type Log struct {
 	mu   sync.Mutex
 	kept bytes.Buffer
+	sent int // bytes that somebody was sent while the job went on
 }
 
 func (l *Log) Write(p []byte) (int, error) {
@@ -24,5 +25,20 @@ func (l *Log) Write(p []byte) (int, error) {
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.kept.String()
+}
+
+// Grown says how much there is, and whether some of it was not sent yet.
+func (l *Log) Grown() (size int, grown bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.Len(), l.kept.Len() > l.sent
+}
+
+// Send is all of it, which is about to be sent.
+func (l *Log) Send() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent = l.kept.Len()
 	return l.kept.String()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/job"
 )
 
 const (
@@ -34,15 +35,50 @@ type claim struct {
 	every  time.Duration // between heartbeats
 	noteAt time.Time     // zero = the engine knows that the job is running
 	beatAt time.Time
-	begun  bool   // its handler was called
-	said   string // what that says of how far it is; "" = nothing yet
+	logAt  time.Time // when to look for what the handler has printed
+	begun  bool      // its handler was called
+	said   string    // what that says of how far it is; "" = nothing yet
+
+	printed job.Log
 }
 
 func (c *claim) due() time.Time {
-	if !c.noteAt.IsZero() && c.noteAt.Before(c.beatAt) {
-		return c.noteAt
+	due := c.beatAt
+	if c.logAt.Before(due) {
+		due = c.logAt
 	}
-	return c.beatAt
+	if !c.noteAt.IsZero() && c.noteAt.Before(due) {
+		due = c.noteAt
+	}
+	return due
+}
+
+// What a handler has printed is sent as a whole each time, so the more that is, the less often.
+const (
+	logEvery = time.Second
+	logPart  = 32 << 10 // for each such part it takes logEvery longer
+)
+
+// word is something to be told of a job that goes on: its state, or what was printed.
+type word struct {
+	*claim
+	log bool
+}
+
+// words are what is due of a claim.
+func (c *claim) words(now time.Time) (all []word) {
+	if !c.noteAt.IsZero() && !c.noteAt.After(now) {
+		c.noteAt = time.Time{}
+		all = append(all, word{claim: c})
+	}
+	if !c.logAt.After(now) {
+		size, grown := c.printed.Grown()
+		c.logAt = now.Add(logEvery * time.Duration(1+size/logPart))
+		if grown {
+			all = append(all, word{claim: c, log: true})
+		}
+	}
+	return all
 }
 
 // claims keeps hold of pulled jobs: it prolongs their claims and hears which of them are canceled.
@@ -51,20 +87,20 @@ type claims struct {
 	mu     sync.Mutex
 	held   map[string]*claim
 	added  chan struct{}
-	notes  chan *claim // of jobs that are to be said to be running
+	notes  chan word // to be told of jobs
 }
 
 // maxNotes is how many notes may wait to be sent. Further ones are dropped.
 const maxNotes = 1000
 
 func newClaims(w *Worker) *claims {
-	return &claims{worker: w, held: map[string]*claim{}, added: make(chan struct{}, 1), notes: make(chan *claim, maxNotes)}
+	return &claims{worker: w, held: map[string]*claim{}, added: make(chan struct{}, 1), notes: make(chan word, maxNotes)}
 }
 
 func (k *claims) add(ctx context.Context, q pulled) *claim {
 	// As often as the worker's own signs of life, to hear soon of what is canceled.
 	now, every := time.Now(), max(min(q.lease/3, k.worker.cfg.Heartbeat), minBeat)
-	c := &claim{pulled: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every)}
+	c := &claim{pulled: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every), logAt: now.Add(logEvery)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	k.mu.Lock()
 	k.held[q.ID] = c
@@ -107,9 +143,9 @@ func (k *claims) keep(ctx context.Context) {
 		case <-k.added:
 		case <-timer.C:
 		}
-		notes, beats, next := k.look(time.Now())
-		for _, c := range notes {
-			k.noteSoon(c)
+		words, beats, next := k.look(time.Now())
+		for _, w := range words {
+			k.sayWord(w)
 		}
 		for group := range slices.Chunk(beats, claimGroup) {
 			k.beat(ctx, group)
@@ -118,10 +154,10 @@ func (k *claims) keep(ctx context.Context) {
 	}
 }
 
-// noteSoon has the state of a job told, unless too many are to be.
-func (k *claims) noteSoon(c *claim) {
+// sayWord has something told of a job, unless too much is to be.
+func (k *claims) sayWord(w word) {
 	select {
-	case k.notes <- c:
+	case k.notes <- w:
 	default:
 	}
 }
@@ -131,19 +167,16 @@ func (k *claims) tell(c *claim, text string) {
 	k.mu.Lock()
 	c.said, c.noteAt = text, time.Time{} // it need not be said that it is running
 	k.mu.Unlock()
-	k.noteSoon(c)
+	k.sayWord(word{claim: c})
 }
 
 // look finds what is due and when to look again. Who is nearly due is taken along.
-func (k *claims) look(now time.Time) (notes, beats []*claim, next time.Time) {
+func (k *claims) look(now time.Time) (words []word, beats []*claim, next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next = now.Add(time.Hour)
 	for _, c := range k.held {
-		if !c.noteAt.IsZero() && !c.noteAt.After(now) {
-			c.noteAt = time.Time{}
-			notes = append(notes, c)
-		}
+		words = append(words, c.words(now)...)
 		if !c.beatAt.After(now.Add(c.every / 4)) {
 			beats = append(beats, c)
 			c.beatAt = now.Add(c.every)
@@ -152,7 +185,7 @@ func (k *claims) look(now time.Time) (notes, beats []*claim, next time.Time) {
 			next = c.due()
 		}
 	}
-	return notes, beats, next
+	return words, beats, next
 }
 
 func (k *claims) noteLoop(ctx context.Context) {
@@ -160,22 +193,26 @@ func (k *claims) noteLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-k.notes:
-			k.note(ctx, c)
+		case w := <-k.notes:
+			k.note(ctx, w)
 		}
 	}
 }
 
-// note tells that a job is running, or what its handler says. It is for whoever watches, so a failure does no harm.
-func (k *claims) note(ctx context.Context, c *claim) {
-	if c.ctx.Err() != nil { // it has ended meanwhile
+// note tells that a job is running, or what its handler says or has printed. It is for whoever watches, so a failure does no harm.
+func (k *claims) note(ctx context.Context, w word) {
+	if w.ctx.Err() != nil { // it has ended meanwhile
 		return
 	}
 	k.mu.Lock()
-	text := cmp.Or(c.said, "running")
+	text := cmp.Or(w.said, "running")
 	k.mu.Unlock()
-	if _, err := k.worker.beat(ctx, held([]*claim{c}, text), requestTime); err != nil && ctx.Err() == nil {
-		k.worker.cfg.Logger.Debug("the engine was not told that a job is running", "job", c.ID, "error", err)
+	claims := held([]*claim{w.claim}, text)
+	if w.log {
+		claims[0].Note, claims[0].Log = "", w.printed.Send()
+	}
+	if _, err := k.worker.beat(ctx, claims, requestTime); err != nil && ctx.Err() == nil {
+		k.worker.cfg.Logger.Debug("the engine was not told how a job gets on", "job", w.ID, "error", err)
 	}
 }
 

@@ -31,6 +31,7 @@ type engine struct {
 	queue      chan wire.ClaimedJob
 	prolonged  chan []wire.HeldClaim
 	notes      chan wire.HeldClaim
+	logs       chan wire.HeldClaim // that say what a job has said so far
 	completed  chan wire.Report
 	reports    chan int // how many came at once
 	released   chan wire.GiveBack
@@ -52,7 +53,7 @@ func newEngine(t testing.TB) *engine {
 	e := &engine{
 		registered: make(chan registered, 1000), beats: make(chan wire.Heartbeat, 1000),
 		polls: make(chan wire.Poll, 1000), queue: make(chan wire.ClaimedJob, 1000),
-		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000),
+		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000), logs: make(chan wire.HeldClaim, 1000),
 		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000), paramsFor: make(chan string, 1000),
 		answers: map[string][]func(http.ResponseWriter){},
 	}
@@ -137,6 +138,8 @@ func (e *engine) heartbeat(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(e.beat(body))
 	}
 	switch {
+	case len(body.Claims) == 1 && body.Claims[0].Log != "":
+		e.logs <- body.Claims[0]
 	case noted:
 		e.notes <- body.Claims[0]
 	case len(body.Claims) > 0:

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/job"
 )
 
 // emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
@@ -104,9 +103,8 @@ func (w *Worker) begin(ctx context.Context, q pulled, hasSlot bool) {
 }
 
 func (w *Worker) carryOut(ctx context.Context, c *claim) {
-	var kept job.Log
 	told := c.Job
-	told.Log = &kept
+	told.Log = &c.printed
 	h := w.handler(c.Service)
 	if h == nil {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + c.Service) }
@@ -119,7 +117,7 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return
 	}
-	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Fatal: answer.Fatal, Log: kept.String()})
+	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Fatal: answer.Fatal, Log: c.printed.String()})
 }
 
 // complete delivers a result until the engine has answered or ctx ends.

@@ -152,3 +152,34 @@ func TestOnlyLongJobsAreSaidToBeRunning(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAHandlerSaysIsSentWhileItRuns(t *testing.T) {
+	e := newEngine(t)
+	e.queue <- job("1", "s")
+	w := worker.New(config(e))
+	lines := make(chan string)
+	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
+		for line := range lines {
+			_, _ = io.WriteString(j.Log, line)
+		}
+		return nil, nil
+	})
+	run(t, w)
+	logged := func(want string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			select {
+			case claim := <-e.logs:
+				return claim.Log == want && claim.Job == "1" && claim.Token == "tok-1"
+			default:
+				return false
+			}
+		}, time.Minute, time.Millisecond)
+	}
+	lines <- "one\n"
+	logged("one\n")
+	lines <- "two\n"
+	logged("one\ntwo\n")
+	close(lines)
+	require.Equal(t, "one\ntwo\n", soon(t, e.completed).Log)
+}

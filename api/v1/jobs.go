@@ -20,7 +20,7 @@ func (s *service) jobRoutes() {
 	serve(s, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
 	serve(s, operation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
-		summary: "Read what a job has printed", text: "Runs that have a log say so."}, s.getLog)
+		summary: "Read what a job has printed", text: "Runs that have a log say so. Of one that goes on it is what its worker has sent so far."}, s.getLog)
 	serve(s, operation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
 		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, s.releaseJob)
 	serve(s, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",

@@ -112,7 +112,11 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 	if claims.err != nil {
 		return nil, at("body.claims", claims.err)
 	}
-	if err := s.note(ctx, without(in.Body.Claims, slices.Concat(claims.Canceled, claims.Unheard))); err != nil {
+	held := without(in.Body.Claims, slices.Concat(claims.Canceled, claims.Unheard))
+	if err := s.note(ctx, held); err != nil {
+		return nil, at("body.claims", err)
+	}
+	if err := s.keepSaid(ctx, held); err != nil {
 		return nil, at("body.claims", err)
 	}
 	return &body[wire.HeartbeatAnswer]{answer}, nil
@@ -192,6 +196,23 @@ func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
 	for _, out := range outcomes {
 		if out.Err != nil && !api.Missing(out.Err) && flow.ErrorKindOf(out.Err) != flow.Conflict {
 			return out.Err
+		}
+	}
+	return nil
+}
+
+// keepSaid keeps what workers have said about jobs that go on.
+func (s *service) keepSaid(ctx context.Context, held []wire.HeldClaim) error {
+	for _, c := range held {
+		if c.Log == "" {
+			continue
+		}
+		task, address, err := flow.ParseJobID(c.Job)
+		if err == nil {
+			_, err = api.KeepLog(ctx, s.Member, task, address, c.Token, c.Log)
+		}
+		if err != nil && !api.Missing(err) {
+			return err
 		}
 	}
 	return nil

@@ -306,6 +306,22 @@ func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
 	s.refused(400, "body.extend_ms", "POST", "/v1/workers/painter/heartbeat", obj{"extend_ms": 100_000_000})
 }
 
+func TestTheLogOfARunningJobIsRead(t *testing.T) {
+	s := start(t)
+	s.task(queued)
+	job := s.job("paint")
+	path := "/v1/jobs/" + job["id"].(string) + "/log"
+	s.refused(404, "path.job", "GET", path, nil)
+	for _, said := range []string{"stirring", "stirring, drying"} {
+		claims := held(job)
+		claims[0]["log"] = said
+		s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims})
+		require.Equal(t, said, s.get(path)["content"])
+	}
+	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": job["id"], "token": "of another claim", "log": "stolen"}}})
+	require.Equal(t, "stirring, drying", s.get(path)["content"])
+}
+
 func TestANoteThatIsTooLongIsRefusedBeforeAnythingIsProlonged(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)

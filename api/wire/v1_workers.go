@@ -27,6 +27,7 @@ type HeldClaim struct {
 	Job   string `json:"job" maxLength:"4000" doc:"its id"`
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"as it came with the job"`
 	Note  string `json:"note,omitempty" maxLength:"256" doc:"what the worker calls the state of the job, for whoever watches"`
+	Log   string `json:"log,omitempty" maxLength:"262144" doc:"all that it has to say about the job so far; it takes the place of what was sent before"`
 }
 
 // HeartbeatAnswer tells a worker what has changed.
