@@ -215,6 +215,7 @@ type TaskRow struct {
 // TaskFilter picks tasks. Zero fields do not filter.
 type TaskFilter struct {
 	FlowID, FlowSlug, VersionID string
+	IDPrefix                    string // what their ids begin with
 	Statuses                    []string
 	Labels                      map[string]string // all must match
 	CreatedFrom, CreatedTo      int64             // from inclusive, to exclusive

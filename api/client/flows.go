@@ -58,6 +58,21 @@ func All[T any](read func(cursor string) (*wire.Page[T], error)) iter.Seq2[T, er
 	}
 }
 
+// largestPage is what servers give at most at once.
+const largestPage = 500
+
+// collect reads a whole list.
+func collect[T any](read func(cursor string) (*wire.Page[T], error)) ([]T, error) {
+	all := []T{}
+	for item, err := range All(read) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}
+
 // get is a call that may be sent as often as one likes.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
 	return do[T](ctx, c, call{method: http.MethodGet, path: path, query: query, again: true})
@@ -116,4 +131,13 @@ func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Ve
 		name = strconv.Itoa(number)
 	}
 	return get[wire.Version](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions/"+name, nil)
+}
+
+// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to be deleted, too.
+func (c *Client) DeleteFlow(ctx context.Context, flow string, tasks bool) (*wire.DeletedFlow, error) {
+	q := url.Values{}
+	if tasks {
+		q.Set("tasks", "true")
+	}
+	return do[wire.DeletedFlow](ctx, c, call{method: http.MethodDelete, path: "/v1/flows/" + url.PathEscape(flow), query: q, again: true})
 }

@@ -41,6 +41,7 @@ func milliseconds(ms int64) time.Duration {
 type TaskQuery struct {
 	Paging
 	Flow                   string            // slug or id
+	IDPrefix               string            // what their ids begin with
 	States                 []string          // any of them; paused only alone
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
@@ -49,6 +50,7 @@ type TaskQuery struct {
 func (t TaskQuery) query() url.Values {
 	q := t.Paging.query()
 	set(q, "flow", t.Flow)
+	set(q, "id_prefix", t.IDPrefix)
 	for _, state := range t.States {
 		q.Add("state", state)
 	}
@@ -235,22 +237,44 @@ func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.
 	return get[wire.Page[wire.WaitingJob]](ctx, c, "/v1/jobs", q)
 }
 
-// Queues tells how long the queues are.
+// Queues tells how long the queues are that are not empty, in order of service.
 func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
-	q, err := get[wire.Queues](ctx, c, "/v1/queues", nil)
-	if err != nil {
-		return nil, err
-	}
-	return q.Items, nil
+	return collect(func(cursor string) (*wire.Page[wire.Queue], error) {
+		return get[wire.Page[wire.Queue]](ctx, c, "/v1/queues", Paging{Cursor: cursor, Limit: largestPage}.query())
+	})
 }
 
-// Workers lists the workers in order of their first registration.
+// WorkerQuery picks workers. Zero fields do not filter.
+type WorkerQuery struct {
+	Paging
+	IDPrefix string // what their ids begin with
+	Service  string // that they offer
+	State    string // online, offline
+}
+
+func (w WorkerQuery) query() url.Values {
+	q := w.Paging.query()
+	set(q, "id_prefix", w.IDPrefix)
+	set(q, "service", w.Service)
+	set(q, "state", w.State)
+	return q
+}
+
+// WorkerPage lists workers in order of their first registration.
+func (c *Client) WorkerPage(ctx context.Context, q WorkerQuery) (*wire.Page[wire.KnownWorker], error) {
+	return get[wire.Page[wire.KnownWorker]](ctx, c, "/v1/workers", q.query())
+}
+
+// Workers lists all workers in order of their first registration.
 func (c *Client) Workers(ctx context.Context) ([]wire.KnownWorker, error) {
-	w, err := get[wire.KnownWorkers](ctx, c, "/v1/workers", nil)
-	if err != nil {
-		return nil, err
-	}
-	return w.Items, nil
+	return collect(func(cursor string) (*wire.Page[wire.KnownWorker], error) {
+		return c.WorkerPage(ctx, WorkerQuery{Paging: Paging{Cursor: cursor, Limit: largestPage}})
+	})
+}
+
+// Worker reads a worker.
+func (c *Client) Worker(ctx context.Context, id string) (*wire.KnownWorker, error) {
+	return get[wire.KnownWorker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
 }
 
 // Info tells with whom one speaks.

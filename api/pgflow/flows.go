@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/show"
@@ -157,9 +156,6 @@ func checkFlowSlug(slug string) error {
 	return nil
 }
 
-// deletePart is how many runs are deleted at once.
-const deletePart = 500
-
 // deleteFlow deletes a flow with all its runs, also those that are under way: they are cancelled first.
 func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 	slug := r.PathValue("slug")
@@ -170,34 +166,13 @@ func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 	if api.Missing(err) {
 		return flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
 	}
-	if err == nil {
-		err = p.cancelAll(r.Context(), f.ID)
-	}
 	deleted := 0
-	for n := deletePart; err == nil && n == deletePart; deleted += n {
-		n, err = p.store.DeleteFlow(r.Context(), f.ID, deletePart)
+	if err == nil {
+		deleted, err = api.DeleteFlow(r.Context(), p.engine, p.store, f.ID)
 	}
 	if err != nil {
 		return err
 	}
 	api.WriteJSON(w, http.StatusOK, map[string]any{"flow_slug": slug, "deleted_runs": deleted})
 	return nil
-}
-
-// cancelAll has nobody work for runs that are about to be deleted.
-func (p *pgflow) cancelAll(ctx context.Context, flowID string) error {
-	unfinished := persistence.TaskFilter{FlowID: flowID, Statuses: []string{"pending", "running", "canceling"}, Limit: deletePart}
-	for {
-		rows, err := p.store.ListTasks(ctx, unfinished)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		for i := range rows {
-			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
-				if _, err := p.engine.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !api.Missing(err) {
-					return err
-				}
-			}
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -28,6 +29,9 @@ func (s *service) flowRoutes() {
 		summary: "List flows, newest first"}, s.listFlows)
 	serve(s, operation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Read a flow"}, s.getFlow)
+	serve(s, operation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
+		summary: "Delete a flow with its versions",
+		text:    "A flow that has tasks is a conflict (409), unless tasks=true says that they are deleted too: those that have not ended are canceled by force first."}, s.deleteFlow)
 	serve(s, operation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
 		summary: "List a flow's versions, highest number first"}, s.listVersions)
 	serve(s, operation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
@@ -118,6 +122,43 @@ func (s *service) inputsOf(ctx context.Context, v *persistence.Version) (json.Ra
 		return nil, err
 	}
 	return plan.Root.Inputs.Schema(), nil
+}
+
+type deleteFlowInput struct {
+	FlowPath
+	Tasks bool `query:"tasks" doc:"delete its tasks, too, whatever they are doing"`
+}
+
+func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*body[wire.DeletedFlow], error) {
+	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.tasksMayGo(ctx, f, in.Tasks); err != nil {
+		return nil, err
+	}
+	deleted, err := api.DeleteFlow(ctx, s.Engine, s.Store, f.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &body[wire.DeletedFlow]{wire.DeletedFlow{Flow: nameOf(f), Tasks: deleted}}, nil
+}
+
+// tasksMayGo keeps the tasks of a flow that somebody meant to be without any.
+func (s *service) tasksMayGo(ctx context.Context, f *persistence.Flow, sure bool) error {
+	if sure {
+		return nil
+	}
+	has, err := s.Store.CountTasks(ctx, persistence.TaskFilter{FlowID: f.ID})
+	if err != nil || has == 0 {
+		return err
+	}
+	open, err := s.Store.CountTasks(ctx, persistence.TaskFilter{FlowID: f.ID, Statuses: api.Unfinished})
+	if err != nil {
+		return err
+	}
+	return &located{where: "query.tasks", hint: "send tasks=true to have them deleted, too",
+		err: flow.Errorf(flow.Conflict, "flow %s has tasks: %d, of which %d have not ended", nameOf(f), has, open)}
 }
 
 type versionsInput struct {

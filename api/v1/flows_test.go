@@ -261,3 +261,18 @@ func TestAFlowIsEmbeddedByItsName(t *testing.T) {
 	id = s.call(201, "POST", "/v1/tasks", obj{"flow": graph})["id"].(string)
 	s.ended(id, "completed")
 }
+
+func TestAFlowIsDeleted(t *testing.T) {
+	s := start(t)
+	slug := s.publish(waits)
+	require.Equal(t, obj{"flow": slug, "tasks": 0.0}, s.call(200, "DELETE", "/v1/flows/"+slug, nil))
+	s.refused(404, "path.flow", "DELETE", "/v1/flows/"+slug, nil)
+
+	s.call(201, "PUT", "/v1/flows/"+slug, waits)
+	task := s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string)
+	s.refused(409, "query.tasks", "DELETE", "/v1/flows/"+slug, nil)
+	require.Equal(t, slug, s.get("/v1/flows/" + slug)["slug"])
+	require.Equal(t, obj{"flow": slug, "tasks": 1.0}, s.call(200, "DELETE", "/v1/flows/"+slug+"?tasks=true", nil))
+	s.refused(404, "path.task", "GET", "/v1/tasks/"+task, nil)
+	s.refused(404, "body.flow", "POST", "/v1/tasks", obj{"flow": slug})
+}

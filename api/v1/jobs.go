@@ -24,7 +24,7 @@ func (s *service) jobRoutes() {
 	serve(s, operation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
 		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, s.releaseJob)
 	serve(s, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
-		summary: "How long are the queues?"}, s.queues)
+		summary: "How long are the queues?", text: "Those that are not empty, in order of service."}, s.queues)
 }
 
 type listJobsInput struct {
@@ -208,15 +208,25 @@ func serviceOf(r *flow.NodeRun) string {
 	return orElse(exec.Service, exec.Func)
 }
 
-func (s *service) queues(ctx context.Context, _ *struct{}) (*body[wire.Queues], error) {
+func (s *service) queues(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Queue]], error) {
+	at, _, err := in.position()
+	if err != nil {
+		return nil, err
+	}
 	depth, err := s.Store.QueueDepth(ctx)
 	if err != nil {
 		return nil, err
 	}
-	answer := wire.Queues{Items: []wire.Queue{}}
-	for _, service := range slices.Sorted(maps.Keys(depth)) {
+	services := slices.Sorted(maps.Keys(depth))
+	services = slices.DeleteFunc(services, func(service string) bool { return service <= at.name })
+	services, more := cut(services, in.Limit)
+	page := wire.Page[wire.Queue]{Items: make([]wire.Queue, len(services))}
+	for i, service := range services {
 		d := depth[service]
-		answer.Items = append(answer.Items, wire.Queue{Service: service, Waiting: d.Waiting, Oldest: wire.Millis(d.Oldest)})
+		page.Items[i] = wire.Queue{Service: service, Waiting: d.Waiting, Oldest: wire.Millis(d.Oldest)}
 	}
-	return &body[wire.Queues]{answer}, nil
+	if more {
+		page.Next = cursor{name: services[len(services)-1]}.String()
+	}
+	return &body[wire.Page[wire.Queue]]{page}, nil
 }

@@ -128,6 +128,9 @@ func TestQueuesAreListedByService(t *testing.T) {
 	require.Equal(t, []any{"cut", "paint", "sand"}, values(queues, "service"))
 	require.Equal(t, []any{3.0, 3.0, 3.0}, values(queues, "waiting"))
 	require.NotEmpty(t, items(queues)[0]["oldest"])
+	page := s.get("/v1/queues?limit=2")
+	require.Equal(t, []any{"cut", "paint"}, values(page, "service"))
+	require.Equal(t, []any{"sand"}, values(s.get("/v1/queues?limit=2&cursor="+page["next"].(string)), "service"))
 	var seen []any
 	for next := ""; ; {
 		page := s.get("/v1/jobs?limit=2&service=cut&service=sand&cursor=" + next)
@@ -152,13 +155,39 @@ func TestWorkersAreListed(t *testing.T) {
 	require.NotEmpty(t, list[1]["last_heartbeat"])
 }
 
+func TestWorkersAreListedInPages(t *testing.T) {
+	s := start(t)
+	for _, id := range []string{"ab", "aa", "b"} {
+		require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: id, URL: "queue", Type: "async", Services: []string{"of " + id, "all"}}))
+	}
+	var seen []any
+	for path := "/v1/workers?limit=1"; path != ""; {
+		page := s.get(path)
+		seen = append(seen, values(page, "id")...)
+		path = ""
+		if next, ok := page["next"].(string); ok {
+			path = "/v1/workers?limit=1&cursor=" + next
+		}
+	}
+	require.Equal(t, []any{"here", "ab", "aa", "b"}, seen)
+	require.Equal(t, []any{"ab", "aa"}, values(s.get("/v1/workers?id_prefix=a"), "id"))
+	require.Equal(t, []any{"b"}, values(s.get("/v1/workers?service=of+b"), "id"))
+	require.Empty(t, values(s.get("/v1/workers?state=offline"), "id"))
+	require.Equal(t, "aa", s.get("/v1/workers/aa")["id"])
+	s.refused(404, "path.worker", "GET", "/v1/workers/a", nil)
+
+	first := s.get("/v1/workers?limit=2&service=all")
+	require.NoError(t, s.registry.Deregister(t.Context(), "aa")) // at which the page ended
+	require.Contains(t, values(s.get("/v1/workers?limit=2&service=all&cursor="+first["next"].(string)), "id"), "b")
+}
+
 func TestAWorkerIsForgotten(t *testing.T) {
 	s := start(t)
 	require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: "w 1/2", URL: "queue", Type: "async"}))
 	require.Equal(t, 204, s.send("DELETE", "/v1/workers/w%201%2F2", nil).status)
 	require.Equal(t, []any{"here"}, values(s.get("/v1/workers"), "id"))
 	s.refused(404, "path.worker", "DELETE", "/v1/workers/w%201%2F2", nil)
-	s.refused(405, "method", "GET", "/v1/workers/w1", nil)
+	s.refused(405, "method", "POST", "/v1/workers/w1", nil)
 }
 
 func TestTheMemberSaysWhoItIs(t *testing.T) {

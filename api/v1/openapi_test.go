@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write openapi.json anew")
 // routes are all routes there are. Whoever adds one adds it here, so that it gets a test.
 var routes = []string{
 	"DELETE /v1/cluster/members/{member}/drain",
+	"DELETE /v1/flows/{flow}",
 	"DELETE /v1/workers/{worker}",
 	"GET /v1/cluster/members",
 	"GET /v1/cluster/shards",
@@ -42,6 +43,7 @@ var routes = []string{
 	"GET /v1/tasks/{task}/units",
 	"GET /v1/tasks/{task}/waiting",
 	"GET /v1/workers",
+	"GET /v1/workers/{worker}",
 	"GET /v1/ws",
 	"POST /v1/cluster/members/{member}/drain",
 	"POST /v1/flows",

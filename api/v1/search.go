@@ -14,6 +14,7 @@ import (
 type listTasksInput struct {
 	Paging
 	Flow  string    `query:"flow" maxLength:"128" doc:"slug of the flow, or its id"`
+	ID    string    `query:"id_prefix" maxLength:"256" doc:"what the ids begin with"`
 	State []string  `query:"state,explode" maxItems:"20" doc:"pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them"`
 	Label []string  `query:"label,explode" maxItems:"20" doc:"name:text; several = all of them" example:"[\"customer:7\"]"`
 	From  time.Time `query:"created_from" doc:"created then or later"`
@@ -57,6 +58,7 @@ func (s *service) filterOf(ctx context.Context, in *listTasksInput) (f persisten
 		}
 		f.FlowID = found.ID
 	}
+	f.IDPrefix = in.ID
 	if f.Statuses, f.Paused, err = statesOf(in.State); err != nil {
 		return f, err
 	}

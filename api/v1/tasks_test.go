@@ -282,6 +282,9 @@ func TestTasksAreSearched(t *testing.T) {
 	for query, want := range map[string][]any{
 		"":                                         {c, b, a},
 		"flow=" + one:                              {b, a},
+		"id_prefix=" + a:                           {a},
+		"id_prefix=" + a[:8] + "&flow=" + other:    {c},
+		"id_prefix=nope":                           {},
 		"state=canceled":                           {b},
 		"state=cancelled":                          {b},
 		"state=success":                            {c},

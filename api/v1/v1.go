@@ -123,6 +123,10 @@ func describe(values userValues) huma.Config {
 		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
 	}
 	config.Security = []map[string][]string{{}, {"bearer": {}}}
+	config.Servers = []*huma.Server{
+		{URL: "/", Description: "the member that this description was asked for"},
+		{URL: "http://127.0.0.1:8070", Description: "a member that was started without settings"},
+	}
 	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())

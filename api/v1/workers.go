@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,7 +23,9 @@ import (
 
 func (s *service) workerRoutes() {
 	serve(s, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
-		summary: "List the workers"}, s.workers)
+		summary: "List the workers in order of their first registration"}, s.workers)
+	serve(s, operation{id: "get-worker", method: http.MethodGet, path: "/v1/workers/{worker}", tag: "workers",
+		summary: "Read a worker"}, s.worker)
 	serve(s, operation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
 		text: "Polling needs no registration; it is how a worker is seen, and how the engine knows whom to call. Registering anew means that the worker was restarted: what it had claimed before goes to others when the leases run out."}, s.registerWorker)
 	serve(s, operation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
@@ -53,25 +56,82 @@ func (s *service) forgetWorker(ctx context.Context, in *WorkerPath) (*struct{}, 
 	return nil, err
 }
 
-func (s *service) workers(ctx context.Context, _ *struct{}) (*body[wire.KnownWorkers], error) {
+type listWorkersInput struct {
+	Paging
+	ID      string `query:"id_prefix" maxLength:"256" doc:"what the ids begin with"`
+	Service string `query:"service" maxLength:"256" doc:"only those that offer it"`
+	State   string `query:"state" enum:"online,offline" doc:"only those in it"`
+}
+
+func (in *listWorkersInput) picks(w *wire.KnownWorker) bool {
+	return strings.HasPrefix(w.ID, in.ID) && (in.Service == "" || slices.Contains(w.Services, in.Service)) && (in.State == "" || in.State == w.State)
+}
+
+func (s *service) workers(ctx context.Context, in *listWorkersInput) (*body[wire.Page[wire.KnownWorker]], error) {
+	at, continued, err := in.position()
+	if err != nil {
+		return nil, err
+	}
 	known, err := s.Registry.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now := s.Engine.Now()
-	answer := wire.KnownWorkers{Items: make([]wire.KnownWorker, len(known))}
-	for i, k := range known {
-		w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Labels: k.Labels, Load: k.Load, State: "online",
-			LastHeartbeat: wire.Millis(k.LastHeartbeat), RegisteredAt: wire.Millis(k.RegisteredAt)}
-		if w.Services == nil {
-			w.Services = []string{}
-		}
-		if now.Sub(time.UnixMilli(k.LastHeartbeat)) > s.WorkerTTL {
-			w.State = "offline"
-		}
-		answer.Items[i] = w
+	if continued {
+		known = afterWorker(known, at)
 	}
-	return &body[wire.KnownWorkers]{answer}, nil
+	found := []wire.KnownWorker{}
+	for i := range known {
+		if w := s.toWorker(&known[i]); in.picks(&w) {
+			found = append(found, w)
+		}
+	}
+	found, more := cut(found, in.Limit)
+	page := wire.Page[wire.KnownWorker]{Items: found}
+	if more {
+		last := found[len(found)-1]
+		page.Next = cursor{last.RegisteredAt.UnixMilli(), last.ID}.String()
+	}
+	return &body[wire.Page[wire.KnownWorker]]{page}, nil
+}
+
+// afterWorker drops what comes before a worker, and that itself. When it is gone by now, those that registered at its very time may be told
+// again.
+func afterWorker(known []persistence.Worker, at cursor) []persistence.Worker {
+	for i, w := range known {
+		if w.ID == at.name {
+			return known[i+1:]
+		}
+	}
+	later := slices.IndexFunc(known, func(w persistence.Worker) bool { return w.RegisteredAt >= at.at })
+	if later < 0 {
+		return nil
+	}
+	return known[later:]
+}
+
+func (s *service) toWorker(k *persistence.Worker) wire.KnownWorker {
+	w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Labels: k.Labels, Load: k.Load, State: "online",
+		LastHeartbeat: wire.Millis(k.LastHeartbeat), RegisteredAt: wire.Millis(k.RegisteredAt)}
+	if w.Services == nil {
+		w.Services = []string{}
+	}
+	if s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) > s.WorkerTTL {
+		w.State = "offline"
+	}
+	return w
+}
+
+func (s *service) worker(ctx context.Context, in *WorkerPath) (*body[wire.KnownWorker], error) {
+	known, err := s.Registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range known {
+		if known[i].ID == in.Worker {
+			return &body[wire.KnownWorker]{s.toWorker(&known[i])}, nil
+		}
+	}
+	return nil, missing("path.worker", "GET /v1/workers lists them", "no worker %.80q is registered", in.Worker)
 }
 
 type registerInput struct {

@@ -41,6 +41,12 @@ type Published struct {
 	Warnings []DefinitionProblem `json:"warnings,omitempty"`
 }
 
+// DeletedFlow answers a deletion.
+type DeletedFlow struct {
+	Flow  string `json:"flow" doc:"slug of the flow, or its id when it had none"`
+	Tasks int    `json:"tasks" doc:"how many tasks were deleted with it"`
+}
+
 // Validation says whether a definition could be published.
 type Validation struct {
 	Valid    bool                `json:"valid"`

@@ -48,11 +48,6 @@ type Queue struct {
 	Oldest  Time   `json:"oldest" doc:"since when the first one waits"`
 }
 
-// Queues are all queues that are not empty.
-type Queues struct {
-	Items []Queue `json:"items" doc:"in order of service; never null"`
-}
-
 // KnownWorker is a registered worker as /v1 shows it.
 type KnownWorker struct {
 	ID            string   `json:"id"`
@@ -64,9 +59,4 @@ type KnownWorker struct {
 	State         string   `json:"state" enum:"online,offline"`
 	LastHeartbeat Time     `json:"last_heartbeat"`
 	RegisteredAt  Time     `json:"registered_at,omitzero" doc:"for the first time"`
-}
-
-// KnownWorkers are all workers in order of their first registration.
-type KnownWorkers struct {
-	Items []KnownWorker `json:"items" doc:"never null"`
 }

@@ -44,7 +44,7 @@ func strangersAtWorker(a *attacker) {
 		return
 	}
 	defer worker.Kill()
-	for got := ""; !strings.Contains(got, id); got = string(a.send("GET", "/v1/workers", nil).body) {
+	for got := ""; !strings.Contains(got, id); got = string(a.send("GET", "/v1/workers?id_prefix="+id, nil).body) {
 		if worker.Gone() || a.ctx.Err() != nil {
 			return
 		}

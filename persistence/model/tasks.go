@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -96,6 +97,7 @@ func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
 	return (f.FlowID == "" || f.FlowID == t.FlowID) &&
 		(f.FlowSlug == "" || f.FlowSlug == t.FlowSlug) &&
 		(f.VersionID == "" || f.VersionID == t.VersionID) &&
+		strings.HasPrefix(t.ID, f.IDPrefix) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, t.Status)) &&
 		(f.CreatedFrom == 0 || t.CreatedAt >= f.CreatedFrom) &&
 		(f.CreatedTo == 0 || t.CreatedAt < f.CreatedTo) &&

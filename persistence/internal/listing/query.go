@@ -187,6 +187,10 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	if f.VersionID != "" {
 		q.And("t.version_id = ", f.VersionID)
 	}
+	if f.IDPrefix != "" {
+		q.And("t.id >= ", f.IDPrefix)
+		q.And("t.id < ", f.IDPrefix+"\U0010FFFF") // ids are compared by their bytes, and none has that character
+	}
 	if len(f.Statuses) > 0 {
 		q.status(d, f.Statuses)
 	}

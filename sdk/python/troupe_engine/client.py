@@ -205,10 +205,10 @@ class Client:
 
     def queues(self) -> List[QueueInfo]:
         """How long the queues are."""
-        return self._call("GET", "/queues")["items"]
+        return list(self._pages("/queues"))
 
     def workers(self) -> List[WorkerInfo]:
-        return self._call("GET", "/workers")["items"]
+        return list(self._pages("/workers"))
 
     def info(self) -> Info:
         """With whom one speaks."""

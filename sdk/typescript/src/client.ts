@@ -237,12 +237,12 @@ export class Client {
   }
 
   /** How long the queues are. */
-  async queues(): Promise<QueueInfo[]> {
-    return (await this.#call<{ items: QueueInfo[] }>("GET", "/queues")).items;
+  queues(): Promise<QueueInfo[]> {
+    return allOf(this.#pages("/queues"));
   }
 
-  async workers(): Promise<WorkerInfo[]> {
-    return (await this.#call<{ items: WorkerInfo[] }>("GET", "/workers")).items;
+  workers(): Promise<WorkerInfo[]> {
+    return allOf(this.#pages("/workers"));
   }
 
   /** With whom one speaks. */
@@ -313,4 +313,10 @@ function bodyOf(definition: string | object): Request {
   const kind = text.trimStart().startsWith("{") ? "application/json" : "application/yaml";
   // What is wrong with an empty definition is told like every other problem.
   return { body: text || "\n", headers: { "Content-Type": kind } };
+}
+
+async function allOf<T>(pages: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of pages) all.push(item);
+  return all;
 }

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Unfinished are the states of tasks that have not ended.
+var Unfinished = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
+
+// deletePart is how many tasks are deleted at once.
+const deletePart = 500
+
+// DeleteFlow deletes a flow with all its tasks, also those that are under way, which are canceled first. It tells how many they were.
+func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (tasks int, err error) {
+	err = cancelAll(ctx, e, store, id)
+	for n := deletePart; err == nil && n == deletePart; tasks += n {
+		n, err = store.DeleteFlow(ctx, id, deletePart)
+	}
+	return tasks, err
+}
+
+// cancelAll has nobody work for tasks that are about to be deleted.
+func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string) error {
+	unfinished := persistence.TaskFilter{FlowID: flowID, Statuses: Unfinished, Limit: deletePart}
+	for {
+		rows, err := store.ListTasks(ctx, unfinished)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for i := range rows {
+			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
+				if _, err := e.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !Missing(err) {
+					return err
+				}
+			}
+		}
+	}
+}
