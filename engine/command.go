@@ -136,6 +136,7 @@ func codeAddress(c *codec.Codec, a *flow.Address) {
 func codeSignal(c *codec.Codec, v *flow.Signal) {
 	codec.Text(c, &v.Key)
 	c.Raw(&v.Value)
+	codec.Text(c, &v.By)
 }
 
 func codeCancel(c *codec.Codec, v *flow.Cancel) {

@@ -27,6 +27,7 @@ type (
 	Signal struct {
 		Key   string
 		Value json.RawMessage
+		By    string // who sends it, as it calls itself; "" = it does not say
 	}
 	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
 	// flight go on and keeps anything new from starting. Force also cuts short what compensates.

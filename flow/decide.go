@@ -243,10 +243,13 @@ func (d *decider) signal(c Signal) error {
 	if err := d.limits.checkValue("the signal's value", c.Value); err != nil {
 		return err
 	}
+	if len(c.By) > MaxName || !IsText(c.By) {
+		return Errorf(Invalid, "who sends a signal is UTF-8 text of at most %d bytes", MaxName)
+	}
 	if err := d.checkRoom(c.Key, orNull(c.Value)); err != nil {
 		return err
 	}
-	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value)})
+	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value), By: c.By})
 	d.wake()
 	return nil
 }

@@ -113,6 +113,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.number("ul", &e.Until)
 	d.text("no", &e.Note, before.Note)
 	d.text("k", &e.Key, before.Key)
+	d.text("by", &e.By, before.By)
 	d.text("ve", &e.Version, before.Version)
 	d.value("pa", &e.Params)
 	d.value("pm", &e.Permits)

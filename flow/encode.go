@@ -104,6 +104,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendNumber(b, "ul", e.Until)
 	b = appendText(b, "no", e.Note)
 	b = appendText(b, "k", e.Key)
+	b = appendText(b, "by", e.By)
 	b = appendText(b, "ve", e.Version)
 	b = appendRaw(b, "pa", e.Params)
 	b = appendRaw(b, "pm", e.Permits)

@@ -16,7 +16,7 @@ const (
 	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
-	SignalReceived  EventType = "signal_received"  // Key, Output = the value
+	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By
 	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
 	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
@@ -65,6 +65,7 @@ type Event struct {
 	Note    string `json:"no,omitempty"`
 
 	Key     string          `json:"k,omitempty"`
+	By      string          `json:"by,omitempty"` // who sent it, as it calls itself
 	Version string          `json:"ve,omitempty"`
 	Params  json.RawMessage `json:"pa,omitempty"`
 	Permits json.RawMessage `json:"pm,omitempty"` // a list of Permit

@@ -27,6 +27,7 @@ import (
 // Options of a Client. The zero value is useful.
 type Options struct {
 	Token      string       // sent as "Authorization: Bearer …"
+	By         string       // what the caller calls itself in the histories of tasks that it signals
 	HTTPClient *http.Client // should have no timeout of its own, because waiting is part of some answers
 	Trust      Trust        // whom to believe over https; not beside an HTTPClient
 	// Retries is how often a request is sent again at most, each time to every address that is needed; 6, negative = never. A

@@ -162,7 +162,7 @@ func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, erro
 
 // Signal sets a key of a task's shared state to a JSON value and wakes whoever waits for it.
 func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
-	return ask[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value})
+	return ask[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, By: c.opts.By})
 }
 
 // StepQuery picks steps of a task. Zero fields do not filter.

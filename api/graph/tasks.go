@@ -155,11 +155,11 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	task, key := b.Text("task_id"), b.Text("key")
+	task, key, by := b.Text("task_id"), b.Text("key"), b.Text("by")
 	if b.Bad || task == "" || key == "" {
 		return badRequest("bad request")
 	}
-	err = g.order(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value"))})
+	err = g.order(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value")), By: by})
 	if api.Missing(err) {
 		return notFound("not found")
 	}

@@ -137,3 +137,18 @@ func TestAPageOfLargeValuesIsShort(t *testing.T) {
 	}
 	require.Equal(t, 14, count)
 }
+
+func TestTheHistoryTellsWhoSentASignal(t *testing.T) {
+	s := start(t)
+	id := s.task(waits)
+	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "by": "ada"})
+	s.ended(id, "completed")
+	var by []any
+	for _, e := range items(s.get("/v1/tasks/" + id + "/events")) {
+		if e["type"] == "signal_received" {
+			by = append(by, e["by"])
+		}
+	}
+	require.Equal(t, []any{"ada"}, by)
+	s.refused(400, "body.by", "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "by": strings.Repeat("x", 257)})
+}

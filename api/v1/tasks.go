@@ -184,7 +184,7 @@ type signalInput struct {
 }
 
 func (s *service) signal(ctx context.Context, in *signalInput) (*body[wire.TaskSummary], error) {
-	return s.do(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value)}, &in.CommandInput)
+	return s.do(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: in.Body.By}, &in.CommandInput)
 }
 
 type getTaskInput struct {

@@ -164,6 +164,7 @@ type Cancel struct {
 type Signal struct {
 	Key   string          `json:"key" minLength:"1" maxLength:"256"`
 	Value json.RawMessage `json:"value,omitempty" doc:"any JSON; absent = null"`
+	By    string          `json:"by,omitempty" maxLength:"256" doc:"who sends it, for the task's history: nobody checks it" example:"ada"`
 }
 
 // Place names a place in a task. Fields that do not apply are absent; Unit counts from 0.
@@ -201,6 +202,7 @@ type Event struct {
 	Until    Time            `json:"until,omitzero" doc:"end of a claim"`
 	Note     string          `json:"note,omitempty" doc:"what its worker calls its state"`
 	Key      string          `json:"key,omitempty" doc:"of a signal"`
+	By       string          `json:"by,omitempty" doc:"who sent a signal, as it calls itself"`
 	Version  string          `json:"version,omitempty" doc:"id of the version"`
 	Params   json.RawMessage `json:"params,omitempty"`
 	Request  string          `json:"request,omitempty" doc:"of the command this came of"`

@@ -154,9 +154,9 @@ class Client:
         """Has a failed task go on where it failed."""
         return self._command(task, "retry", None, request)
 
-    def signal(self, task: str, key: str, value: Any = None, *, request: Optional[str] = None) -> TaskSummary:
+    def signal(self, task: str, key: str, value: Any = None, *, by: str = "", request: Optional[str] = None) -> TaskSummary:
         """Sets a key of a task's shared state and wakes whoever waits for it."""
-        return self._command(task, "signal", {"key": key, "value": value}, request)
+        return self._command(task, "signal", {"key": key, "value": value, "by": by}, request)
 
     def append(self, task: str, step: str, items: Sequence[Any], *, scope: str = "", request: Optional[str] = None) -> List[int]:
         """Adds units to a fan-out that has begun and gives their indexes."""

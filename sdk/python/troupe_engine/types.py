@@ -153,6 +153,7 @@ class Event(_Event, total=False):
     until: str
     note: str
     key: str
+    by: str  # who sent a signal, as it calls itself
     version: str
     params: Any
     request: str

@@ -176,8 +176,8 @@ export class Client {
   }
 
   /** Sets a key of a task's shared state and wakes whoever waits for it. */
-  signal(task: string, key: string, value: unknown = null, command: Command = {}): Promise<TaskSummary> {
-    return this.#command(task, "signal", command, { key, value });
+  signal(task: string, key: string, value: unknown = null, command: Command & { by?: string } = {}): Promise<TaskSummary> {
+    return this.#command(task, "signal", command, { key, value, by: command.by });
   }
 
   /** Adds units to a fan-out that has begun and gives their indexes. */

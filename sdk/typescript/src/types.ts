@@ -133,6 +133,7 @@ export interface Event extends Place {
   until?: string;
   note?: string;
   key?: string;
+  by?: string; // who sent a signal, as it calls itself
   version?: string;
   params?: any;
   request?: string;
