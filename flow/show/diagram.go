@@ -77,7 +77,7 @@ func (a *artist) graph(g *Scope, depth int) map[string]int {
 			if !ok {
 				to = end
 			}
-			a.edge(depth, ids[n.Key], to, e.Action, false)
+			a.edge(depth, ids[n.Key], to, e.label(), false)
 		}
 	}
 	return ids

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/types"
@@ -60,7 +61,10 @@ type Node struct {
 type Edge struct {
 	Action string `json:"action"`
 	To     string `json:"to"`
+	When   string `json:"when,omitempty"` // of a choice: the condition on which it is taken; "" = when no other one is
 }
+
+func (e *Edge) label() string { return e.Action + prefixed(" when ", e.When) }
 
 // Ghost says whether the compiler made the node for another one.
 func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
@@ -89,11 +93,22 @@ func scopeOf(g *flow.PlanScope) *Scope {
 	for _, key := range reached(g) {
 		n := nodeOf(g.Nodes[key])
 		for _, action := range slices.Sorted(maps.Keys(g.Nodes[key].Edges)) {
-			n.Edges = append(n.Edges, Edge{action, g.Nodes[key].Edges[action]})
+			n.Edges = append(n.Edges, Edge{action, g.Nodes[key].Edges[action], casesOf(g.Nodes[key], action)})
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
 	return v
+}
+
+// casesOf are the conditions on which a choice takes an action.
+func casesOf(n *flow.PlanNode, action string) string {
+	var texts []string
+	for _, c := range n.Cases {
+		if c.Action == action {
+			texts = append(texts, cmp.Or(celText(c.CEL), compactText(c.Text)))
+		}
+	}
+	return strings.Join(texts, " or ")
 }
 
 // reached are the nodes in the order in which they can be reached, and then those that cannot.
@@ -165,7 +180,7 @@ func conditions(d *flow.PlanDag) (text string) {
 	}
 	add("if "+string(d.If), d.If != nil)
 	add("if_not "+string(d.IfNot), d.IfNot != nil)
-	add("expr", d.Expr != nil)
+	add("expr "+celText(d.Expr), d.Expr != nil)
 	return text
 }
 

@@ -63,7 +63,7 @@ func (n *Node) notes(first string) []string {
 		notes = append(notes, "always")
 	}
 	for _, e := range n.Edges {
-		notes = append(notes, e.Action+" → "+cmp.Or(e.To, "end"))
+		notes = append(notes, e.label()+" → "+cmp.Or(e.To, "end"))
 	}
 	notes = append(notes, nonEmpty(prefixed("on_error ", n.OnError), prefixed("on_missing ", n.OnMissing), prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)), prefixed("exhausted: skip ", string(n.Exhausted)), prefixed("each ", n.Items))...)
 	if n.Window > 0 {
