@@ -144,6 +144,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if e.store.Locked() {
 		if e.member, err = actors.Start(ctx, cfg); err == nil {
 			e.ask(e.member)
+			e.tellStart()
 		}
 		return err
 	}
@@ -158,7 +159,18 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.ask(e.company.router)
+	e.tellStart("cluster", e.cfg.Cluster, "url", e.company.url, "gossip", e.company.gossip.Address())
 	return e.company.join(e.member, e.store)
+}
+
+// tellStart says who begins to work, and where everything is kept.
+func (e *Engine) tellStart(more ...any) {
+	build := Build()
+	attrs := []any{"member", e.cfg.Name, "version", build.Version, "incarnation", e.member.Incarnation(), "store", StoreName(e.cfg.Store)}
+	if build.Commit != "" {
+		attrs = append(attrs, "commit", build.Commit)
+	}
+	e.cfg.Logger.Info("the member has begun", append(attrs, more...)...)
 }
 
 // learnEvery is how often a member of a cluster looks for workers that registered with another one.
@@ -225,12 +237,14 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	e.cfg.Logger.Info("the API is served", "address", l.Addr().String(), "tls", e.cfg.TLSCert != "", "tokens", len(e.cfg.Tokens))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { // ends with the serving below
 		defer stop()
 		select {
 		case <-ctx.Done():
+			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
 			e.company.leave()
 		case <-e.member.Lost():
 		case <-serving.Done():
@@ -305,9 +319,24 @@ const closeGrace = 10 * time.Second
 // closes the store.
 func (e *Engine) Close() error {
 	e.end()
+	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
-	return errors.Join(err, e.store.Close())
+	err = errors.Join(err, e.store.Close())
+	switch {
+	case lived && err != nil:
+		e.cfg.Logger.Error("the member has stopped, but not well", "member", e.cfg.Name, "took", time.Since(began), "error", err)
+	case lived:
+		e.cfg.Logger.Info("the member has stopped", "member", e.cfg.Name, "took", time.Since(began))
+	}
+	return err
+}
+
+// lives says whether there is a member.
+func (e *Engine) lives() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.member != nil
 }
 
 // leave has the member go.

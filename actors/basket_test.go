@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,7 @@ func (k *counter) Receive(c actor.Context) {
 func TestAReportThatLandsWhileItsBasketIsEmptiedForTheLastTimeIsNotLost(t *testing.T) {
 	const rounds, each = 3000, 300
 	var told counter
-	m := &Member{system: actor.NewActorSystem()}
+	m := &Member{system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
 	pid := m.system.Root.Spawn(actor.PropsFromFunc(told.Receive))
 	taken := 0
 	for range rounds {

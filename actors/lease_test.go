@@ -47,7 +47,7 @@ func TestARenewalThatCrossesTheMembersLeaveIsNoTakeover(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	s := &crossing{Store: store, asked: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{})}
 	var log bytes.Buffer
-	th := start(t, actors.Config{Store: s, Host: actors.Host{Clock: eager{}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	th := start(t, actors.Config{Store: s, Host: actors.Host{Clock: eager{}}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	s.armed.Store(true)
 	<-s.asked
 	require.NoError(t, th.Stop(t.Context()))

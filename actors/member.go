@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/bounded"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -130,6 +131,8 @@ type Member struct {
 
 	carried atomic.Pointer[map[jobKey]*flight] // what was when the sessions ended
 
+	failed bounded.Lines // in the log, of tasks
+
 	taskActors   atomic.Int64 // that live
 	stepActors   atomic.Int64 // likewise
 	steps        atomic.Int64
@@ -198,7 +201,7 @@ func (m *Member) join(ctx context.Context) error {
 
 func (m *Member) spawnActors() {
 	m.system = actor.NewActorSystem(
-		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
+		libraryLog(m.log),
 		// Whoever was the last to write to an actor that has gone leaves a goroutine for this long.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
@@ -207,9 +210,6 @@ func (m *Member) spawnActors() {
 	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
 	m.tell(m.tasks, sweep{})
 }
-
-// quiet: what the library would print about our actors we log ourselves, where it happens.
-var quiet = slog.New(slog.DiscardHandler)
 
 func (m *Member) props(make func() actor.Actor) *actor.Props {
 	return actor.PropsFromProducer(make, actor.WithDispatcher(m.cfg.Host.Dispatcher))
@@ -293,6 +293,7 @@ func (m *Member) Stop(ctx context.Context) error {
 	if m.stopping.Swap(true) {
 		return nil
 	}
+	m.log.Info("the member stops: jobs that it carries out may finish, and tasks are put to rest", "tasks_in_memory", m.taskActors.Load())
 	drained := make(chan struct{})
 	m.tell(m.sessions, drain{done: func() { close(drained) }})
 	m.wait(ctx, drained)

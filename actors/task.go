@@ -355,6 +355,7 @@ func (t *task) written(c actor.Context, w written) {
 
 // ended says so, and that nobody needs this actor any longer unless there is more to do.
 func (t *task) ended(c actor.Context, status flow.TaskStatus) {
+	t.m.toldEnd(t.id, t.state, status)
 	if t.idleNow() && t.state.Status.Ended() {
 		t.resting = gone
 	}

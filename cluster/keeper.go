@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,7 @@ type Keeper struct {
 	lost    []int        // shards that were handed over, to be released …
 	began   time.Time    // … and when that began
 	gone    map[string]bool
+	fenced  map[string]bool // by this member
 	looked  time.Time
 	refused time.Time // when a handover failed last
 	clock   storeClock
@@ -89,7 +91,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
 		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
-		held: map[int]bool{}, gone: map[string]bool{}, metrics: newKeeperMetrics(), told: cfg.Host.Now(),
+		held: map[int]bool{}, gone: map[string]bool{}, fenced: map[string]bool{}, metrics: newKeeperMetrics(), told: cfg.Host.Now(),
 	}
 	k.work.Host = &k.cfg.Host
 	k.view.Store(noView())
@@ -188,6 +190,7 @@ func (k *Keeper) read(ctx context.Context) (*View, error) {
 		return nil, persistence.ErrFenced
 	}
 	k.part(v)
+	k.news(k.Current(), v)
 	k.publish(v)
 	return v, nil
 }
@@ -217,6 +220,10 @@ func (k *Keeper) part(v *View) {
 		}
 	}
 	k.gone = gone
+	maps.DeleteFunc(k.fenced, func(incarnation string, _ bool) bool { // it is forgotten, or is yet to be seen as gone
+		_, known := v.Member(incarnation)
+		return !known
+	})
 }
 
 // gain tells the member what it owns that it did not know of.
@@ -245,6 +252,7 @@ func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some boo
 		if fenced {
 			m, _ := v.Member(incarnation)
 			k.cfg.Log.Warn("a member was fenced: its lease has run out", "member", m.Name, "incarnation", incarnation)
+			k.fenced[incarnation] = true
 			k.metrics.fenced.Inc()
 			some = true
 		}

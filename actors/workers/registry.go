@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/bounded"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -90,6 +91,9 @@ type Registry struct {
 	ordered []*worker            // by first registration
 	push    map[string][]*worker // those to be called, by service, by first registration
 
+	lines    bounded.Lines // in the log, of workers that come and go
+	refusals bounded.Once
+
 	learning sync.Mutex
 	learned  time.Time    // when the store was read last
 	changes  atomic.Int64 // of registrations, begun or done here
@@ -115,6 +119,7 @@ type pulse struct {
 	heard   atomic.Bool  // by this registry; what came before is from the store
 	unsaved atomic.Bool
 	silent  atomic.Bool // its last call got no answer
+	missed  atomic.Bool // the log was told that it is offline
 }
 
 // Open reads the known workers and keeps them until Close.
@@ -155,9 +160,7 @@ func (r *Registry) Close(ctx context.Context) error {
 // registration stay.
 func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
 	err := r.register(ctx, w)
-	if err != nil && ctx.Err() == nil {
-		r.opts.Logger.Info("a worker is not registered", "worker", w.ID[:min(len(w.ID), maxName)], "error", err)
-	}
+	r.tellRegistered(ctx, w, err)
 	return err
 }
 
@@ -200,6 +203,7 @@ func (r *Registry) Deregister(ctx context.Context, id string) error {
 		return err
 	}
 	if w != nil { // it may have been silent for so long that it is forgotten already
+		r.tell("a worker has gone", id)
 		r.opts.Tell(ctx, w.now(), true)
 	}
 	return nil

@@ -245,7 +245,7 @@ func TestWhoeverLooksForAWorkerFindsWhyItIsNotRegistered(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	err := r.Register(t.Context(), persistence.Worker{ID: "far-away", URL: "http://192.0.2.1:9", Services: []string{"s"}})
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), "%v", err)
-	require.Contains(t, logged.String(), "level=INFO")
+	require.Contains(t, logged.String(), "level=WARN")
 	require.Contains(t, logged.String(), "worker=far-away")
 	require.Contains(t, logged.String(), "192.0.2.1")
 	logged.Reset()

@@ -39,6 +39,7 @@ func (r *Registry) keep(ctx context.Context) error {
 	if err := r.save(ctx); err != nil {
 		return err
 	}
+	r.tellMissed()
 	return r.forget(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
 }
 

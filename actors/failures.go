@@ -1,0 +1,29 @@
+package actors
+
+import (
+	"cmp"
+	"log/slog"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// toldEnd has the log told of a task that has failed. What it failed with is the users', and in the task.
+func (m *Member) toldEnd(id string, s *flow.State, status flow.TaskStatus) {
+	if status != flow.TaskFailed {
+		return
+	}
+	leftOut, ok := m.failed.Admit(m.lease.now())
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{slog.String("task", id)}
+	for name, value := range map[string]string{"flow": s.Plan.FlowSlug, "node": cmp.Or(s.Root.FailedAt, s.Root.Cursor)} {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	if leftOut > 0 {
+		attrs = append(attrs, slog.Int("others_not_logged", leftOut))
+	}
+	m.log.LogAttrs(m.ctx, slog.LevelInfo, "a task has failed", attrs...)
+}

@@ -1,0 +1,55 @@
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// What the log is told of workers that come and go. Many at once are told in parts; one that is refused again and again for the same
+// reason is told once.
+
+// mostNamed is how many services or labels of a worker a line names.
+const mostNamed = 20
+
+func (r *Registry) tellRegistered(ctx context.Context, w persistence.Worker, err error) {
+	id := w.ID[:min(len(w.ID), maxName)]
+	switch {
+	case err == nil:
+		r.tell("a worker is registered", id, slog.Any("services", w.Services[:min(len(w.Services), mostNamed)]),
+			slog.Any("labels", w.Labels[:min(len(w.Labels), mostNamed)]), slog.String("url", w.URL))
+	case ctx.Err() == nil && r.refusals.First(id+" "+err.Error()):
+		r.opts.Logger.Warn("a worker's registration is refused; it is not logged again for the same reason", "worker", id, "error", err)
+	}
+}
+
+// tellMissed tells of workers that have become silent, and of those that are back, once each. Who was silent before this member
+// began is no news.
+func (r *Registry) tellMissed() {
+	for _, w := range r.snapshot() {
+		silent := time.Duration(r.opts.Now()-w.last.Load()) * time.Millisecond
+		missed := silent > r.opts.OfflineTTL
+		if w.missed.Swap(missed) == missed || !w.heard.Load() {
+			continue
+		}
+		if missed {
+			r.tell("a worker is silent: it counts as gone", w.ID, slog.Duration("for", silent))
+		} else {
+			r.tell("a worker is back", w.ID)
+		}
+	}
+}
+
+func (r *Registry) tell(what, worker string, more ...slog.Attr) {
+	leftOut, ok := r.lines.Admit(time.Now())
+	if !ok {
+		return
+	}
+	attrs := append([]slog.Attr{slog.String("worker", worker)}, more...)
+	if leftOut > 0 {
+		attrs = append(attrs, slog.Int("others_not_logged", leftOut))
+	}
+	r.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, what, attrs...)
+}
