@@ -38,12 +38,14 @@ type place struct {
 	path     string // "", "flow", "flow apply", …
 	commands []word
 	flags    []word
+	asks     bool // what comes next is asked for
 }
 
 // word may be typed at a place. A flag with values has them completed too.
 type word struct {
 	text, help string
 	values     []string
+	asks       bool // its values are asked for, see completeCmd
 	takesValue bool
 }
 
@@ -63,13 +65,17 @@ func places(app *kong.Application) []place {
 				p.commands = append(p.commands, word{text: value})
 			}
 		}
-		for _, group := range n.AllFlags(true) {
+		for _, group := range withDefault(n).AllFlags(true) {
 			for _, f := range group {
 				p.flags = append(p.flags, flagWord(f))
 			}
 		}
+		p.asks = slices.ContainsFunc(n.Positional, func(v *kong.Positional) bool { return v.Tag.Has("complete") })
 		all = append(all, p)
 		for _, child := range n.Children {
+			if child.Hidden {
+				continue
+			}
 			walk(child, strings.TrimSpace(path+" "+child.Name))
 		}
 	}
@@ -77,9 +83,35 @@ func places(app *kong.Application) []place {
 	return all
 }
 
+// withDefault is the command that is meant when no word follows.
+func withDefault(n *kong.Node) *kong.Node {
+	if n.DefaultCmd != nil {
+		return n.DefaultCmd
+	}
+	return n
+}
+
 func flagWord(f *kong.Flag) word {
 	help := strings.NewReplacer("\n", " ", "'", "").Replace(f.Help)
-	return word{text: "--" + f.Name, help: help, values: f.EnumSlice(), takesValue: !f.IsBool()}
+	return word{text: "--" + f.Name, help: help, values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+}
+
+// named are values without the empty one, which stands for a flag that was left out.
+func named(values []string) []string {
+	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
+}
+
+// asking are the flags whose values are asked for, each once, as a pattern of the shells' case; "" = none.
+func asking(places []place) string {
+	var all []string
+	for _, p := range places {
+		for _, f := range p.flags {
+			if f.asks && !slices.Contains(all, f.text) {
+				all = append(all, f.text)
+			}
+		}
+	}
+	return strings.Join(all, "|")
 }
 
 func texts(words ...[]word) string {
@@ -114,7 +146,7 @@ func valued(places []place) []word {
 
 func writeBash(w io.Writer, places []place) {
 	fmt.Fprintf(w, `_troupe() {
-  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words=""
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words="" IFS=$' \t\n'
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     next="${at:+$at }$word"
     case "$next" in
@@ -126,12 +158,20 @@ func writeBash(w io.Writer, places []place) {
 	for _, f := range valued(places) {
 		fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", f.text, strings.Join(f.values, " "))
 	}
+	fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"$(_troupe_values)\" -- \"$cur\")); return ;;\n", asking(places))
 	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
 	for _, p := range places {
-		fmt.Fprintf(w, "    %q) words=\"%s\"; [[ \"$cur\" == -* ]] && words=\"%s\" ;;\n", p.path, texts(p.commands), texts(p.flags))
+		words := texts(p.commands)
+		if p.asks {
+			words = "$(_troupe_values)"
+		}
+		fmt.Fprintf(w, "    %q) if [[ \"$cur\" == -* ]]; then words=\"%s\"; else words=\"%s\"; fi ;;\n", p.path, texts(p.flags), words)
 	}
 	fmt.Fprint(w, `  esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+_troupe_values() {
+  "${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1
 }
 complete -o default -F _troupe troupe
 `)
@@ -140,8 +180,8 @@ complete -o default -F _troupe troupe
 func writeZsh(w io.Writer, places []place) {
 	fmt.Fprintf(w, `#compdef troupe
 _troupe() {
-  local at="" next word
-  local -a commands flags
+  local at="" next word asks=""
+  local -a commands flags values
   for word in "${words[@]:1:CURRENT-2}"; do
     next="${at:+$at }$word"
     case "$next" in
@@ -153,12 +193,21 @@ _troupe() {
 	for _, f := range valued(places) {
 		fmt.Fprintf(w, "    %s) compadd %s; return ;;\n", f.text, strings.Join(f.values, " "))
 	}
+	fmt.Fprintf(w, "    %s) asks=flag ;;\n", asking(places))
 	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
 	for _, p := range places {
-		fmt.Fprintf(w, "    %q) commands=(%s); flags=(%s) ;;\n", p.path, described(p.commands), described(p.flags))
+		asks := ""
+		if p.asks {
+			asks = "; asks=${asks:-word}"
+		}
+		fmt.Fprintf(w, "    %q) commands=(%s); flags=(%s)%s ;;\n", p.path, described(p.commands), described(p.flags), asks)
 	}
 	fmt.Fprint(w, `  esac
-  if [[ "$PREFIX" == -* ]]; then
+  if [[ -n "$asks" && ( "$asks" == flag || "$PREFIX" != -* ) ]]; then
+    values=("${(@f)$("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    values=(${values//$'\t'/:})
+    _describe 'value' values
+  elif [[ "$PREFIX" == -* ]]; then
     _describe 'flag' flags
   elif (( ${#commands} )); then
     _describe 'command' commands
@@ -187,14 +236,23 @@ func writeFish(w io.Writer, places []place) {
   end
   test "$at" = "$argv[1]"
 end
+function __troupe_values
+  set -l words (commandline -opc) (commandline -ct)
+  $words[1] __complete -- $words[2..-1] 2>/dev/null
+end
 `, strings.ReplaceAll(paths(places), "|", " "))
 	for _, p := range places {
 		for _, c := range p.commands {
 			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a %s -d '%s'\n", p.path, c.text, strings.ReplaceAll(c.help, "'", ""))
 		}
+		if p.asks {
+			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a '(__troupe_values)'\n", p.path)
+		}
 		for _, f := range p.flags {
 			value := ""
 			switch {
+			case f.asks:
+				value = " -x -a '(__troupe_values)'"
 			case len(f.values) > 0:
 				value = " -x -a '" + strings.Join(f.values, " ") + "'"
 			case f.takesValue:

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ func TestCompletionKnowsEveryCommand(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		got := call(t, "completion", shell)
 		require.Equal(t, 0, got.code)
-		for _, word := range []string{"serve", "demo", "apply", "history", "--store", "--idle-after", "json"} {
+		for _, word := range []string{"serve", "demo", "apply", "history", "--store", "--idle-after", "json", "__complete"} {
 			if shell == "fish" {
 				word = strings.TrimPrefix(word, "--")
 			}
@@ -43,6 +45,57 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _troupe; echo "${COMPREPLY[*]}"`, "ba
 		require.NoError(t, err, string(out))
 		require.Equal(t, want, strings.TrimSpace(string(out)), line)
 	}
+}
+
+func TestValuesAreCompletedByTheServer(t *testing.T) {
+	at := server(t)
+	task := strings.TrimSpace(call(t, append([]string{"task", "start", "approve"}, at...)...).stdout)
+	url := at[1]
+	t.Setenv("TROUPE_SERVER", url)
+	for typed, want := range map[string]string{
+		"flow show ":                "approve double",
+		"flow delete double ":       "approve double",
+		"task list --flow ":         "approve double",
+		"task list --state ":        "pending running completed failed canceling canceled paused",
+		"task show ":                task,
+		"task signal " + task[:20]:  task,
+		"task signal " + task + " ": "",
+		"task start -p n=1 ":        "approve double",
+		"worker show ":              "troupe-",
+		"cluster drain ":            "troupe-",
+		"serve ":                    "",
+		"task list --flow approve --since 3d --flow ": "approve double",
+	} {
+		words := strings.Split(typed, " ")
+		got := call(t, append([]string{"__complete", "--"}, words...)...)
+		require.Equal(t, 0, got.code, typed)
+		values := []string{}
+		for line := range strings.Lines(got.stdout) {
+			value, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			values = append(values, value)
+		}
+		slices.Sort(values)
+		wanted := strings.Fields(want)
+		slices.Sort(wanted)
+		if want == "troupe-" {
+			require.Len(t, values, 1, typed)
+			require.Contains(t, values[0], want)
+			continue
+		}
+		require.Equal(t, wanted, values, typed)
+	}
+	require.Equal(t, result{}, call(t, "__complete", "--", "task", "show", "--server", "http://127.0.0.1:1", ""), "nobody is there to be asked")
+
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		return // nobody to complete for
+	}
+	cmd := exec.Command(bash, "-c", call(t, "completion", "bash").stdout+`
+COMP_WORDS=("$0" task start "dou"); COMP_CWORD=3; _troupe; echo "${COMPREPLY[*]}"`, binary)
+	cmd.Env = append(os.Environ(), "TROUPE_SERVER="+url)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, "double", strings.TrimSpace(string(out)))
 }
 
 func TestHelpIsNoFailure(t *testing.T) {

@@ -60,7 +60,7 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, 0, cmd("task", "complete", id, "list", "--unit", "2").code)
 	got = cmd("task", "watch", id)
 	require.Equal(t, 1, got.code)
-	require.Regexp(t, `(?s)list: 2 units appended.*list: failed, task_error.*list +failed: task_error +1 +3 +1.*sum +skipped: dependency_failed`, got.stdout)
+	require.Regexp(t, `(?s)list: 2 units appended.*list: failed with 1 of 3 units failed, task_error.*list +failed: task_error +1 +3 +1.*sum +skipped: dependency_failed`, got.stdout)
 	require.Regexp(t, `task_error: `, cmd("task", "show", id).stdout)
 	require.Regexp(t, `sum#1 .* skipped +dependency_failed`, cmd("task", "history", id, "--runs").stdout)
 
@@ -105,7 +105,7 @@ func TestAFlowIsRunFromItsFile(t *testing.T) {
 	broken := write(t, "broken.yaml", strings.ReplaceAll(double, "func: mul", "func: nobody_knows"))
 	got = cmd("flow", "run", broken, "-p", "n=1")
 	require.Equal(t, 1, got.code)
-	require.Regexp(t, `failed after 1 step in`, got.stdout)
+	require.Regexp(t, `failed at double after 1 step in`, got.stdout)
 	got = cmd("flow", "run", write(t, "wrong.yaml", "start: x\nnodes: {}\n"))
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `wrong.yaml:1:8: error: start: unknown node "x"`)

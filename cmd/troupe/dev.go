@@ -34,7 +34,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
-	cfg, err := c.config(a.stderr)
+	cfg, err := c.config(a)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,10 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		return errors.Join(err, m.wait())
 	}
 	starting()
-	fmt.Fprintf(a.stdout, "Troupe serves %s from %s; definitions in %s are published when they change\n", m.url, troupe.StoreName(cfg.Store), c.Dir)
-	out := &sharedWriter{w: a.stdout}
+	store := troupe.StoreName(cfg.Store)
+	c.say(a, fmt.Sprintf("Troupe serves %s from %s; definitions in %s are published when they change", m.url, store, c.Dir),
+		map[string]string{"serves": m.url, "store": store, "definitions": c.Dir})
+	out := &sharedWriter{w: a.stdout, json: c.LogFormat == "json"}
 	var all sync.WaitGroup
 	for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {
 		all.Go(func() {
@@ -116,12 +118,21 @@ func first(list []string) string {
 
 // sharedWriter lets several goroutines write lines.
 type sharedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	w    io.Writer
+	json bool // each line becomes a value
 }
 
 func (s *sharedWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.w.Write(p)
+	if !s.json {
+		return s.w.Write(p)
+	}
+	for line := range strings.Lines(string(p)) {
+		if err := printLine(s.w, map[string]string{"says": strings.TrimRight(line, "\n")}); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
 }

@@ -20,8 +20,8 @@ import (
 const maxPrinted = 8 << 20
 
 // commandHandler carries out a job by a shell command, which sees env and what tells it its job. All that it has started
-// ends with the job.
-func commandHandler(command string, env []string) worker.Handler {
+// ends with the job: when that is canceled, within a grace in which the command may end by itself.
+func commandHandler(command string, env []string, grace time.Duration) worker.Handler {
 	return func(ctx context.Context, job worker.Job) (any, error) {
 		stdin, err := json.Marshal(wire.ExecRequest{Input: job.Input, Params: job.Params})
 		if err != nil {
@@ -29,32 +29,57 @@ func commandHandler(command string, env []string) worker.Handler {
 		}
 		var stdout, stderr bounded
 		family := child.New()
-		cmd := shell(ctx, command, family)
+		cmd := shell(command)
 		cmd.Env = append(commandEnv(env, job), family.Variable())
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, job.Log)
 		cmd.WaitDelay = time.Second // for children that hold the pipes open
-		if err := runCommand(cmd, family); err != nil {
+		if err := runCommand(ctx, cmd, family, grace); err != nil {
 			return nil, commandError(err, stderr.String())
 		}
 		return commandResult(&stdout)
 	}
 }
 
-func runCommand(cmd *exec.Cmd, family child.Family) error {
+func runCommand(ctx context.Context, cmd *exec.Cmd, family child.Family, grace time.Duration) error {
 	defer family.Leave()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	family.Adopt(cmd.Process.Pid)
-	return cmd.Wait()
+	ended, watched := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the command
+		defer close(watched)
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		terminate(cmd)
+		select {
+		case <-ended:
+		case <-time.After(grace):
+		}
+		kill(cmd)
+		family.Kill()
+	}()
+	err := cmd.Wait()
+	close(ended)
+	<-watched
+	return err
 }
 
+// commandError is what the command said last, and how it ended.
 func commandError(err error, stderr string) error {
+	how := err.Error()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		how = fmt.Sprintf("exit code %d", exit.ExitCode())
+	}
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return errors.New(last)
+		return fmt.Errorf("%s (%s)", last, how)
 	}
-	return err
+	return fmt.Errorf("the command failed without a word on stderr: %s", how)
 }
 
 func commandResult(stdout *bounded) (any, error) {

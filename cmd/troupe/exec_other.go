@@ -2,13 +2,11 @@
 
 package main
 
-import (
-	"context"
-	"os/exec"
+import "os/exec"
 
-	"github.com/troupe-engine/troupe/internal/child"
-)
+func shell(command string) *exec.Cmd { return exec.Command("cmd", "/C", command) }
 
-func shell(ctx context.Context, command string, _ child.Family) *exec.Cmd {
-	return exec.CommandContext(ctx, "cmd", "/C", command)
-}
+// terminate does nothing: there is no signal that asks a program to end.
+func terminate(*exec.Cmd) {}
+
+func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() } // one that has ended is

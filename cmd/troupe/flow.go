@@ -26,6 +26,7 @@ type flowCmd struct {
 	List     flowListCmd     `cmd:"" help:"List the flows."`
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
+	Delete   flowDeleteCmd   `cmd:"" help:"Delete flows with their versions and tasks."`
 	Schema   flowSchemaCmd   `cmd:"" help:"Print the JSON Schema of definitions, for editors."`
 }
 
@@ -154,30 +155,29 @@ func (c *flowValidateCmd) show(a *app, file string, v *wire.Validation) error {
 	return nil
 }
 
-type flowListCmd struct{ remote }
+type flowListCmd struct {
+	remote
+	pagingFlags
+}
 
 func (c *flowListCmd) Run(ctx context.Context, a *app) error {
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	flows, err := gather(0, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
+	flows, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
 	if err != nil {
 		return err
 	}
-	if c.json() {
-		return printJSON(a.stdout, flows)
-	}
-	var rows [][]string
-	for _, f := range flows {
-		rows = append(rows, []string{orElse(f.Slug, f.ID), f.Name, short(f.Description, 60), moment(f.CreatedAt)})
-	}
-	return printTable(a.stdout, []string{"FLOW", "NAME", "DESCRIPTION", "CREATED"}, rows)
+	t := table{header: []string{"FLOW", "NAME", "DESCRIPTION", "CREATED"}, spare: []string{"CREATED", "DESCRIPTION"}}
+	return printPage(a, c.outputFlag, flows, t, func(f *wire.Flow) []string {
+		return []string{orElse(f.Slug, f.ID), f.Name, short(f.Description, 60), moment(f.CreatedAt)}
+	})
 }
 
 type flowShowCmd struct {
 	remote
-	Flow    string `arg:"" help:"Slug or id of the flow."`
+	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
 	Plan    bool   `help:"Show what the definition is compiled to, the nodes made by the compiler included."`
 	Format  string `enum:"text,mermaid,graphviz,json" default:"text" help:"Of the plan: text, mermaid, graphviz or json (${default})."`
@@ -211,6 +211,9 @@ func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
 func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 	server, err := c.client()
 	if err != nil {
+		return err
+	}
+	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
 	}
 	f, err := server.Flow(ctx, c.Flow)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
 	"net"
 	"net/netip"
@@ -53,12 +51,11 @@ type memberFlags struct {
 	ResumeGrace  *time.Duration `env:"TROUPE_RESUME_GRACE" group:"Limits" help:"How long the jobs of an attached worker wait for it when its stream breaks (5s); 0 = others get them at once."`
 	Retention    time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
-	LogFormat string `env:"TROUPE_LOG_FORMAT" enum:"text,json" default:"text" group:"Logs" help:"Form of the log on stderr: text or json."`
-	LogLevel  string `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" group:"Logs" help:"Least level that is logged: debug, info, warn or error."`
+	logFlags
 }
 
 // config makes the member's configuration of the flags and of what the first schedulers' variables say.
-func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
+func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	if err := f.check(); err != nil {
 		return troupe.Config{}, err
 	}
@@ -75,7 +72,7 @@ func (f *memberFlags) config(stderr io.Writer) (troupe.Config, error) {
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
-		Logger:        f.logger(stderr),
+		Logger:        f.logger(a),
 	}, nil
 }
 
@@ -141,16 +138,6 @@ func (f *memberFlags) tokens() ([]string, error) {
 		return nil, fmt.Errorf("reading tokens: %s holds none", f.TokenFile)
 	}
 	return tokens, nil
-}
-
-func (f *memberFlags) logger(stderr io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(f.LogLevel)) // one of the enum
-	options := &slog.HandlerOptions{Level: level}
-	if f.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(stderr, options))
-	}
-	return slog.New(slog.NewTextHandler(stderr, options))
 }
 
 // seconds reads a variable that holds a positive number of seconds; anything else means the default.

@@ -64,7 +64,7 @@ func isOwned(shards int) string {
 
 type shardsCmd struct {
 	remote
-	Task string `placeholder:"ID" help:"Tell who owns this task."`
+	Task string `placeholder:"ID" complete:"task" help:"Tell who owns this task. The beginning of its id will do."`
 }
 
 func (c *shardsCmd) Run(ctx context.Context, a *app) error {
@@ -73,6 +73,9 @@ func (c *shardsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer server.Close()
+	if c.Task, err = taskID(ctx, server, c.Task); err != nil {
+		return err
+	}
 	shards, err := server.Shards(ctx, c.Task)
 	if err != nil {
 		return err
@@ -136,7 +139,7 @@ func nameOf(m wire.MemberName) string { return orElse(m.Name, m.Incarnation) }
 
 type drainCmd struct {
 	remote
-	Member string `arg:"" help:"Name or incarnation of the member. Any other member may be asked, too."`
+	Member string `arg:"" complete:"member" help:"Name or incarnation of the member, or what the incarnation begins with. Any other member may be asked, too."`
 	Undo   bool   `help:"Have it take tasks again."`
 	Wait   bool   `help:"Come back when it owns no shards any more."`
 }
@@ -153,6 +156,9 @@ func (c *drainCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer server.Close()
+	if c.Member, err = memberNamed(ctx, server, c.Member); err != nil {
+		return err
+	}
 	member, err := c.ask(ctx, server)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -37,28 +36,26 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// printTable writes rows under a header.
-func printTable(w io.Writer, header []string, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join(header, "\t"))
-	for _, row := range rows {
-		for i := range row {
-			row[i] = clean(row[i])
-		}
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
-	}
-	return tw.Flush()
-}
-
 // printFields writes names and values below each other, without those that are empty.
 func printFields(w io.Writer, pairs ...string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	d, _ := w.(display)
+	out := w
+	if d.color {
+		out = d.Writer // every value is clean
+	}
+	var rows [][]string
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			fmt.Fprintf(tw, "%s:\t%s\n", pairs[i], clean(pairs[i+1]))
+			rows = append(rows, []string{pairs[i] + ":", clean(pairs[i+1])})
 		}
 	}
-	return tw.Flush()
+	widths := table{rows: rows}.natural()
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(line(row, widths, d.paint))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // short cuts a text to n characters.
@@ -69,12 +66,22 @@ func short(s string, n int) string {
 	return s
 }
 
-// moment is a time for people, in their own zone.
-func moment(t wire.Time) string {
+// Times for people, in their own zone, and which one that is.
+const (
+	momentLayout  = "2006-01-02 15:04:05Z07:00"
+	instantLayout = "2006-01-02 15:04:05.000Z07:00"
+)
+
+func moment(t wire.Time) string { return inLayout(t, momentLayout) }
+
+// instant tells the milliseconds, too.
+func instant(t wire.Time) string { return inLayout(t, instantLayout) }
+
+func inLayout(t wire.Time, layout string) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05")
+	return t.Local().Format(layout)
 }
 
 // counted is a number of things for people.

@@ -17,8 +17,11 @@ type progress struct {
 	err      string
 	began    time.Time
 	ended    time.Time
-	steps    int // that have ended
-	followed int // those of them that failed, and their task went on
+	steps    int           // that have ended
+	followed int           // those of them that failed, and their task went on
+	failed   nodeID        // the last one that did so by failing
+	last     *stepProgress // the last one that did so and was entered
+	seen     int           // steps that were entered, or ended without that: the order in which they did
 	active   map[visit]*stepProgress
 	nodes    map[nodeID]*nodeProgress
 }
@@ -33,6 +36,7 @@ type visit struct {
 // stepProgress is a step under way.
 type stepProgress struct {
 	at           visit
+	turn         int // among all steps
 	entered      time.Time
 	total        int // units
 	done, failed int // failed ones are done too
@@ -44,7 +48,7 @@ type stepProgress struct {
 // nodeProgress is what became of all visits of a node.
 type nodeProgress struct {
 	id            nodeID
-	first         time.Time
+	first         int // turn of its first visit
 	visits        int
 	units, failed int
 	took          time.Duration
@@ -82,7 +86,7 @@ func (p *progress) apply(e *wire.Event) {
 		p.state, p.err, p.ended = e.State, e.Error, e.At.Time
 		clear(p.active)
 	case "step_entered":
-		p.active[at] = &stepProgress{at: at, entered: e.At.Time, total: max(e.Total, 1), done: e.Kept}
+		p.active[at] = &stepProgress{at: at, turn: p.turn(), entered: e.At.Time, total: max(e.Total, 1), done: e.Kept}
 	case "scope_retried":
 		maps.DeleteFunc(p.active, func(v visit, _ *stepProgress) bool {
 			return v.scope == e.Scope || strings.HasPrefix(v.scope, e.Scope+"/")
@@ -94,6 +98,12 @@ func (p *progress) apply(e *wire.Event) {
 			s.attempted(e)
 		}
 	}
+}
+
+// turn counts the steps in the order they are entered: many are so at the same time.
+func (p *progress) turn() int {
+	p.seen++
+	return p.seen
 }
 
 func (s *stepProgress) attempted(e *wire.Event) {
@@ -121,32 +131,40 @@ func (p *progress) stepEnded(at visit, e *wire.Event) {
 	}
 	n := p.nodes[at.nodeID]
 	if n == nil {
-		n = &nodeProgress{id: at.nodeID, first: e.At.Time}
+		n = &nodeProgress{id: at.nodeID}
 		p.nodes[at.nodeID] = n
 	}
 	n.visits++
 	n.state = e.State + after(": ", e.Reason)
-	if s := p.active[at]; s != nil {
+	if e.State == "failed" {
+		p.failed = at.nodeID
+	}
+	s := p.active[at]
+	if n.visits == 1 && s == nil {
+		n.first = p.turn()
+	}
+	if s != nil {
 		if n.visits == 1 {
-			n.first = s.entered
+			n.first = s.turn
 		}
 		n.units, n.failed = n.units+max(s.total, s.done), n.failed+s.failed
 		n.took += e.At.Sub(s.entered)
+		p.last = s
 		delete(p.active, at)
 	}
 }
 
-// underWay are the active steps in the order they were entered, the outer ones first.
+// underWay are the active steps in the order they were entered.
 func (p *progress) underWay() []*stepProgress {
 	return slices.SortedFunc(maps.Values(p.active), func(a, b *stepProgress) int {
-		return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.at.scope, b.at.scope), cmp.Compare(a.at.node, b.at.node))
+		return cmp.Compare(a.turn, b.turn)
 	})
 }
 
 // table tells what became of each node.
 func (p *progress) table() (header []string, rows [][]string) {
 	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b *nodeProgress) int {
-		return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.id.scope, b.id.scope), cmp.Compare(a.id.node, b.id.node))
+		return cmp.Compare(a.first, b.first)
 	})
 	for _, n := range all {
 		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), span(n.took)})
@@ -168,10 +186,7 @@ func (s *stepProgress) line(now time.Time) string {
 		line += fmt.Sprintf(" #%d", s.at.n)
 	}
 	if s.total > 1 {
-		line += fmt.Sprintf("  %d/%d", s.done, s.total)
-		if s.failed > 0 {
-			line += fmt.Sprintf(" (%d failed)", s.failed)
-		}
+		line += fmt.Sprintf("  %d/%d", s.done, s.total) + failedUnits(s.failed)
 	}
 	line += "  " + span(now.Sub(s.entered))
 	switch {
@@ -183,7 +198,7 @@ func (s *stepProgress) line(now time.Time) string {
 	return clean(line)
 }
 
-// tell is an event as a line of a log; "" when it is too small to be told.
+// tell is an event, which was applied, as a line of a log; "" when it is too small to be told.
 func (p *progress) tell(e *wire.Event) string {
 	where := nodeID{e.Scope, e.Node}.String()
 	switch e.Type {
@@ -200,14 +215,17 @@ func (p *progress) tell(e *wire.Event) string {
 	case "scope_retried":
 		return e.Scope + ": what failed in it is tried again"
 	case "signal_received":
-		return "signal " + e.Key
+		return "signal " + e.Key + after(" by ", e.By)
 	case "units_appended":
 		return fmt.Sprintf("%s: %d units appended", where, e.Total)
 	case "step_entered":
 		return where + ": started" + unitsText(e)
 	case "step_ended":
-		return where + ": " + e.State + after(", ", e.Reason) + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
+		return where + ": " + e.State + p.outcomes(e) + after(", ", e.Reason) + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
 	case "attempt_claimed":
+		if s := p.active[visit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 { // each of many is too small
+			return ""
+		}
 		return where + ": taken by " + e.Worker
 	case "attempt_ended":
 		if e.Error != "" {
@@ -215,6 +233,15 @@ func (p *progress) tell(e *wire.Event) string {
 		}
 	}
 	return ""
+}
+
+// outcomes says of a step with many units, which has just ended, that not all of them did well.
+func (p *progress) outcomes(e *wire.Event) string {
+	s := p.last
+	if s == nil || s.at != (visit{nodeID{e.Scope, e.Node}, e.Visit}) || s.total < 2 || s.failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
 }
 
 // unitsText says what a step begins with.

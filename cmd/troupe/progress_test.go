@@ -49,10 +49,33 @@ func TestProgressFoldsEvents(t *testing.T) {
 	require.True(t, p.over())
 	_, rows := p.table()
 	require.Equal(t, [][]string{{"mail", "completed", "1", "3", "1", "1.0s"}}, rows)
-	require.Equal(t, []string{"task started", "mail: started with 3 units", "mail: taken by w1",
+	require.Equal(t, []string{"task started", "mail: started with 3 units",
 		"mail: attempt 1 of unit 1 failed: no\x1b[2J route", "mail: attempt 1 of unit 2 failed: busy",
-		"mail: completed, next end", "task completed"}, told)
+		"mail: completed with 1 of 3 units failed, next end", "task completed"}, told)
 	require.Equal(t, "no [2J route", clean("no\x1b[2J route"), "what others wrote does nothing to a terminal")
+}
+
+func TestProgressIsInTheOrderOfTheRun(t *testing.T) {
+	same := wire.Time{Time: time.Unix(1, 0)} // steps without work all are
+	p := newProgress()
+	for _, node := range []string{"reserve", "charge", "apologize", "check"} {
+		place := wire.Place{Node: node, Visit: 1}
+		p.apply(&wire.Event{Type: "step_entered", At: same, Place: place})
+		if node == "charge" {
+			claimed := wire.Event{Type: "attempt_claimed", At: same, Place: place, Worker: "w1"}
+			p.apply(&claimed)
+			require.Equal(t, "charge: taken by w1", p.tell(&claimed))
+		}
+		p.apply(&wire.Event{Type: "step_ended", At: same, Place: place, State: map[bool]string{true: "failed", false: "completed"}[node == "charge"]})
+	}
+	p.apply(&wire.Event{Type: "step_ended", At: same, Place: wire.Place{Node: "archive", Visit: 0}, State: "skipped"})
+	_, rows := p.table()
+	var order []string
+	for _, row := range rows {
+		order = append(order, row[0])
+	}
+	require.Equal(t, []string{"reserve", "charge", "apologize", "check", "archive"}, order)
+	require.Equal(t, "charge", p.failed.String())
 }
 
 func TestProgressOfWhatIsTriedAgain(t *testing.T) {

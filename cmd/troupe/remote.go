@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
 )
 
 // remote is the server that flow and task commands speak to.
@@ -18,6 +19,8 @@ type remote struct {
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the server."`
 	trustFlags
 	outputFlag
+
+	by string // who gives commands
 }
 
 // client speaks to the server. SCHEDULER_BASE ends in the /api of the routes it was meant for.
@@ -27,7 +30,7 @@ func (r *remote) client() (*client.Client, error) {
 		servers[i] = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(server), "/"), "/api")
 	}
 	// Somebody sits and waits: a server that is not there is to be told within a second.
-	c, err := client.New(strings.Join(servers, ","), client.Options{Token: r.Token, Retries: 3, Trust: r.trust()})
+	c, err := client.New(strings.Join(servers, ","), client.Options{Token: r.Token, By: r.by, Retries: 3, Trust: r.trust()})
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -75,7 +78,9 @@ func explain(err error) string {
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
-		return "the server wants a token: use --token or TROUPE_TOKEN"
+		return clean(orElse(refused.What, refused.Title)) + "\nhint: " + tokenHint
+	case errors.Is(err, worker.ErrDenied):
+		return err.Error() + "\nhint: " + tokenHint
 	case errors.As(err, &refused):
 		return explainRefusal(refused)
 	case errors.As(err, &unreached) && errors.As(err, &dial) && dial.Op == "dial":
@@ -85,6 +90,8 @@ func explain(err error) string {
 	}
 	return err.Error()
 }
+
+const tokenHint = "name one that the server was started with by --token or TROUPE_TOKEN"
 
 // origin is scheme and host of an address.
 func origin(address string) string {

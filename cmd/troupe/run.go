@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/alecthomas/kong"
 )
@@ -29,30 +30,34 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	model          *kong.Application
+	log            *slog.Logger // where failures are told; nil = as text on stderr
 }
 
 type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run a member: the engine with its HTTP API."`
 	Dev        devCmd        `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
 	Demo       demoCmd       `cmd:"" help:"See it work: a member, two workers, and tasks of all example flows."`
-	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own."`
+	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own; and look at those there are."`
+	Queue      queueCmd      `cmd:"" help:"Look at the queues of jobs."`
+	Job        jobCmd        `cmd:"" help:"Look at the jobs in the queues."`
 	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
 	Import     importCmd     `cmd:"" help:"Take over what another engine has stored."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`
+	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" help:"Print what may be typed next; for completion scripts."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
 }
 
 // run is the whole command: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: display{stdout}, stderr: display{stderr}}
+	a := &app{stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
 	exited := false // kong has printed a help text
 	parser, err := kong.New(new(cli), kong.Name("troupe"),
 		kong.Description("Troupe is a durable workflow engine. Run \"troupe demo\" to see it work."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		durations, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
 	if err != nil {
 		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
@@ -85,7 +90,10 @@ func (a *app) fail(err error) int {
 		return exitUsage
 	case errors.Is(err, errMistaken):
 		return exitUsage
-	case !errors.Is(err, errFailed):
+	case errors.Is(err, errFailed):
+	case a.log != nil:
+		a.log.Error(explain(err))
+	default:
 		fmt.Fprintf(a.stderr, "troupe: %s\n", explain(err))
 	}
 	return exitFailed

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // What others wrote, definitions and servers above all, must do nothing to a terminal but be read on it: no escape
@@ -40,8 +43,51 @@ func harmless(r rune) rune {
 // clean makes one line of what others wrote, that can do nothing to a terminal.
 func clean(s string) string { return strings.Map(harmless, s) }
 
-// display is where texts for people are written.
-type display struct{ io.Writer }
+// display is where texts for people are written. Of a terminal it knows how wide it is, and whether it may be in color.
+type display struct {
+	io.Writer
+	width int // 0 = it has no end
+	color bool
+}
+
+// newDisplay looks at what w is.
+func newDisplay(w io.Writer) display {
+	d := display{Writer: w}
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return d
+	}
+	d.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		d.width = width
+	}
+	return d
+}
+
+// colors of the words that tell how something is.
+var colors = map[string]string{
+	"completed": green, "ok": green, "online": green, "alive": green,
+	"failed": red, "error": red, "timeout": red, "offline": red, "gone": red,
+	"running": blue, "started": blue, "claimed": blue, "dispatched": blue,
+	"pending": yellow, "canceled": yellow, "canceling": yellow, "skipped": yellow, "draining": yellow,
+}
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	blue   = "\x1b[34m"
+	plain  = "\x1b[0m"
+)
+
+// paint gives a word that tells how something is its color, also with a remark behind it. The text is clean.
+func (d display) paint(text string) string {
+	word, _, _ := strings.Cut(text, " (")
+	if color := colors[word]; d.color && color != "" {
+		return color + text + plain
+	}
+	return text
+}
 
 func (d display) Write(p []byte) (int, error) {
 	safe := bytes.Map(func(r rune) rune {

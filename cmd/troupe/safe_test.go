@@ -28,7 +28,7 @@ func requireSafe(t *testing.T, text string) {
 
 func TestADisplayShowsTextsAndDoesNothing(t *testing.T) {
 	var b bytes.Buffer
-	n, err := fmt.Fprint(display{&b}, nasty, "\x9b", "\ttab")
+	n, err := fmt.Fprint(display{Writer: &b}, nasty, "\x9b", "\ttab")
 	require.NoError(t, err)
 	require.Equal(t, len(nasty)+5, n)
 	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc\nok.yaml: valid\ufffd\ttab", b.String())
@@ -39,7 +39,7 @@ func TestADisplayShowsTextsAndDoesNothing(t *testing.T) {
 func TestJSONIsExactAndSafe(t *testing.T) {
 	var b bytes.Buffer
 	raw := json.RawMessage(`{"b":1.00,"a":"` + "\u202e\u009b\x7f\U000E0041" + `<"}`)
-	require.NoError(t, printJSON(display{&b}, map[string]any{"text": nasty, "raw": raw}))
+	require.NoError(t, printJSON(display{Writer: &b}, map[string]any{"text": nasty, "raw": raw}))
 	requireSafe(t, b.String())
 	var back struct {
 		Text string

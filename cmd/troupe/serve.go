@@ -14,7 +14,7 @@ type serveCmd struct {
 }
 
 func (c *serveCmd) Run(ctx context.Context, a *app) error {
-	cfg, err := c.config(a.stderr)
+	cfg, err := c.config(a)
 	if err != nil {
 		return err
 	}
@@ -24,6 +24,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "Troupe serves %s from %s\n", m.url, troupe.StoreName(cfg.Store))
+	store := troupe.StoreName(cfg.Store)
+	c.say(a, fmt.Sprintf("Troupe serves %s from %s", m.url, store), map[string]string{"serves": m.url, "store": store})
 	return m.wait()
 }

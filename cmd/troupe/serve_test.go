@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -54,8 +55,8 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 	t.Setenv("SCHEDULER_DB", "old.db")
 	t.Setenv("WORKER_OFFLINE_TTL_SEC", "30")
 	t.Setenv("WORKER_REFRESH_INTERVAL_SEC", "soon")
-	f := memberFlags{MaxUnits: 7, Token: []string{"a"}, TokenFile: write(t, "tokens", "b\n\n c \n"), LogLevel: "warn"}
-	cfg, err := f.config(io.Discard)
+	f := memberFlags{MaxUnits: 7, Token: []string{"a"}, TokenFile: write(t, "tokens", "b\n\n c \n"), logFlags: logFlags{LogLevel: "warn"}}
+	cfg, err := f.config(&app{stderr: io.Discard})
 	require.NoError(t, err)
 	require.Equal(t, "sqlite:old.db", cfg.Store)
 	require.Equal(t, []string{"a", "b", "c"}, cfg.Tokens)
@@ -64,7 +65,7 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 	require.Equal(t, flow.Limits{Units: 7}, cfg.Limits)
 
 	f.Store, f.WorkerTTL = "sqlite:new.db", time.Minute
-	cfg, err = f.config(io.Discard)
+	cfg, err = f.config(&app{stderr: io.Discard})
 	require.NoError(t, err)
 	require.Equal(t, "sqlite:new.db", cfg.Store)
 	require.Equal(t, time.Minute, cfg.WorkerTTL)
@@ -72,7 +73,7 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 
 	for said, want := range map[time.Duration]time.Duration{0: -1, time.Minute: time.Minute} {
 		f.ResumeGrace = &said
-		cfg, err = f.config(io.Discard)
+		cfg, err = f.config(&app{stderr: io.Discard})
 		require.NoError(t, err)
 		require.Equal(t, want, cfg.ResumeGrace, "0 means none at all")
 	}
@@ -236,4 +237,87 @@ func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 		line, _ := background(t, "worker", "--server", url, mode, "--url", "http://127.0.0.1:0", "--log-level", "error")
 		require.Contains(t, line, says+" worker offers")
 	}
+}
+
+// Every line on both outputs of a member is JSON when that was asked for: the libraries' lines, and what ends it.
+func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--log-format", "json", "--log-level", "debug"}
+	ctx, stop := context.WithCancel(t.Context())
+	var stderr output
+	from, to := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, args, strings.NewReader(""), to, &stderr)
+		to.Close()
+	}()
+	said := bufio.NewScanner(from)
+	require.True(t, said.Scan())
+	url := parse[map[string]string](t, said.Text())["serves"]
+	path := write(t, "broken.yaml", strings.ReplaceAll(double, "func: mul", "func: nobody_knows"))
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	require.Equal(t, 1, call(t, "task", "start", "broken", "-p", "n=1", "--wait", "--server", url).code)
+
+	second := call(t, append(args, "--name", "second")...)
+	require.Equal(t, 1, second.code)
+	stop()
+	require.False(t, said.Scan())
+	require.Zero(t, <-code)
+	messages := map[string]map[string]any{}
+	for _, text := range []string{stderr.String(), second.stderr} {
+		for line := range strings.Lines(text) {
+			told := parse[map[string]any](t, line)
+			messages[told["msg"].(string)] = told
+			if took, ok := told["took"]; ok {
+				require.IsType(t, "", took, "durations are for people: %s", line)
+			}
+		}
+	}
+	begun := messages["the member has begun"]
+	require.Equal(t, store, begun["store"])
+	require.NotEmpty(t, begun["version"])
+	require.Contains(t, url, messages["the API is served"]["address"])
+	failed := messages["a task has failed"]
+	require.Equal(t, []any{"broken", "double"}, []any{failed["flow"], failed["node"]})
+	require.NotEmpty(t, failed["task"])
+	for _, line := range []string{"request", "the member is asked to stop: it takes nothing new, and hands over what it owns where there are others", "the member has stopped"} {
+		require.Contains(t, messages, line)
+	}
+	refused := slices.ContainsFunc(slices.Collect(maps.Keys(messages)), func(m string) bool { return strings.Contains(m, "another member is using this store") })
+	require.True(t, refused, "%v", messages)
+}
+
+func TestWorkersThatComeAndGoAreLogged(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	ctx, stop := context.WithCancel(t.Context())
+	var stderr output
+	from, to := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--worker-ttl", "1s", "--worker-save", "100ms"}, strings.NewReader(""), to, &stderr)
+		to.Close()
+	}()
+	said := bufio.NewReader(from)
+	line, err := said.ReadString('\n')
+	require.NoError(t, err)
+	url := urlIn(t, line)
+	register := func(body string) int {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", url+"/v1/workers/w1", strings.NewReader(body))
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for range 3 {
+		require.Equal(t, 400, register(`{"services": ["paint"], "url": "http://192.0.2.1:1"}`))
+	}
+	require.Equal(t, 200, register(`{"services": ["paint"], "labels": ["gpu"]}`))
+	stderr.waitFor(t, `msg="a worker is registered" worker=w1 services=[paint] labels=[gpu]`)
+	stderr.waitFor(t, `msg="a worker is silent: it counts as gone" worker=w1`)
+	require.Equal(t, 1, strings.Count(stderr.String(), "a worker's registration is refused"), "once: %s", stderr.String())
+	stop()
+	_, err = said.ReadString('\n')
+	require.ErrorIs(t, err, io.EOF)
+	require.Zero(t, <-code, stderr.String())
 }

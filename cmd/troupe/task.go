@@ -27,7 +27,7 @@ type taskCmd struct {
 type taskStartCmd struct {
 	remote
 	inputFlags
-	Flow    string `arg:"" help:"Slug or id of the flow."`
+	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
 	Key     string `help:"Idempotency key: the same key for the same flow is the same task."`
 	Wait    bool   `help:"Wait for the end; exit with 1 if the task does not complete."`
@@ -36,6 +36,9 @@ type taskStartCmd struct {
 func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	server, err := c.client()
 	if err != nil {
+		return err
+	}
+	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
 	}
 	start, err := c.start(a, c.Flow, declaredBy(ctx, server, c.Flow, c.Version))
@@ -83,41 +86,45 @@ func printEnded(a *app, t *wire.Task) error {
 
 type taskListCmd struct {
 	remote
-	Flow  string   `help:"Only those of this flow."`
-	State []string `help:"Only those in this state: pending, running, completed, failed, canceling, canceled, or paused. May be repeated."`
+	pagingFlags
+	Flow  string   `complete:"flow" help:"Only those of this flow."`
+	State []string `complete:"state" help:"Only those in this state: pending, running, completed, failed, canceling, canceled, or paused. May be repeated."`
 	Label []string `sep:"none" placeholder:"NAME=TEXT" help:"Only those with this label. May be repeated."`
-	Since string   `placeholder:"WHEN" help:"Only those started since: 90m, 36h, 2026-01-31 or a time as in RFC 3339."`
-	Limit int      `default:"50" help:"How many at most (${default}); 0 = all."`
+	Since string   `placeholder:"WHEN" help:"Only those started since: 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
 }
 
 func (c *taskListCmd) Run(ctx context.Context, a *app) error {
-	filter := client.TaskQuery{Flow: c.Flow, States: c.State}
-	var err error
-	if filter.Labels, err = pairs("--label", c.Label); err != nil {
-		return err
-	}
-	if filter.CreatedFrom, err = since(c.Since, time.Now()); err != nil {
-		return err
-	}
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	tasks, err := gather(c.Limit, func(p client.Paging) (*wire.Page[wire.TaskSummary], error) {
+	filter, err := c.filter(ctx, server)
+	if err != nil {
+		return err
+	}
+	tasks, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.TaskSummary], error) {
 		filter.Paging = p
 		return server.Tasks(ctx, filter)
 	})
 	if err != nil {
 		return err
 	}
-	if c.json() {
-		return printJSON(a.stdout, tasks)
+	t := table{header: []string{"TASK", "FLOW", "STATE", "STEPS", "NODE", "STARTED", "TIME", "ERROR"}, spare: []string{"STEPS", "NODE", "TIME", "STARTED"}}
+	return printPage(a, c.outputFlag, tasks, t, func(t *wire.TaskSummary) []string {
+		return []string{t.ID, t.Flow, stateOf(t), fmt.Sprint(t.Steps), t.Node, moment(t.CreatedAt), took(t.CreatedAt, t.EndedAt), short(t.Error, 60)}
+	})
+}
+
+func (c *taskListCmd) filter(ctx context.Context, server *client.Client) (q client.TaskQuery, err error) {
+	q.States = c.State
+	if q.Labels, err = pairs("--label", c.Label); err != nil {
+		return q, err
 	}
-	var rows [][]string
-	for _, t := range tasks {
-		rows = append(rows, []string{t.ID, t.Flow, stateOf(&t), fmt.Sprint(t.Steps), t.Node, moment(t.CreatedAt), took(t.CreatedAt, t.EndedAt), short(t.Error, 60)})
+	if q.CreatedFrom, err = since(c.Since, time.Now()); err != nil {
+		return q, err
 	}
-	return printTable(a.stdout, []string{"TASK", "FLOW", "STATE", "STEPS", "NODE", "STARTED", "TIME", "ERROR"}, rows)
+	q.Flow, err = flowNamed(ctx, server, c.Flow)
+	return q, err
 }
 
 // since reads a time, or how long ago it was; "" is no time.
@@ -125,10 +132,10 @@ func since(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil {
+	if d, err := parseDuration(text); err == nil {
 		return now.Add(-d), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, momentLayout, time.DateTime, time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t, nil
 		}

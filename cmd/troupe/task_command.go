@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os/user"
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -11,7 +12,7 @@ import (
 
 type tasksArg struct {
 	remote
-	Tasks []string `arg:"" name:"task" help:"Ids of the tasks."`
+	Tasks []string `arg:"" name:"task" complete:"task" help:"Ids of the tasks, or what they begin with."`
 }
 
 type taskCancelCmd struct {
@@ -22,34 +23,38 @@ type taskCancelCmd struct {
 
 func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
 	how := wire.Cancel{Gently: c.Gently, Force: c.Force}
-	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
+	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
 }
 
 type taskRetryCmd struct{ tasksArg }
 
 func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
+	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
 }
 
 type taskPauseCmd struct{ tasksArg }
 
 func (c *taskPauseCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Pause(ctx, id) })
+	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Pause(ctx, id) })
 }
 
 type taskResumeCmd struct{ tasksArg }
 
 func (c *taskResumeCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
+	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
 }
 
 // each gives a command to every task and shows what they are like then.
-func (c *tasksArg) each(a *app, command func(*client.Client, string) (*wire.TaskSummary, error)) error {
+func (c *tasksArg) each(ctx context.Context, a *app, command func(*client.Client, string) (*wire.TaskSummary, error)) error {
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	for _, id := range c.Tasks {
+	for _, typed := range c.Tasks {
+		id, err := taskID(ctx, server, typed)
+		if err != nil {
+			return err
+		}
 		task, err := command(server, id)
 		if err != nil {
 			return err
@@ -71,12 +76,19 @@ func (r *remote) showSummary(a *app, t *wire.TaskSummary) error {
 
 type taskSignalCmd struct {
 	remote
-	Task  string `arg:"" help:"Id of the task."`
+	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Key   string `arg:"" help:"Key of the shared state."`
 	Value string `arg:"" optional:"" help:"JSON, or else text; null when absent."`
+	By    string `env:"TROUPE_BY" placeholder:"NAME" help:"Who sends it, for the task's history; by default the user of this computer."`
 }
 
 func (c *taskSignalCmd) Run(ctx context.Context, a *app) error {
+	if c.By == "" {
+		if me, err := user.Current(); err == nil { // else it stays without a name
+			c.By = me.Username
+		}
+	}
+	c.by = c.By
 	server, err := c.client()
 	if err != nil {
 		return err
@@ -85,7 +97,11 @@ func (c *taskSignalCmd) Run(ctx context.Context, a *app) error {
 	if c.Value != "" {
 		value = jsonOrText(c.Value)
 	}
-	task, err := server.Signal(ctx, c.Task, c.Key, value)
+	id, err := taskID(ctx, server, c.Task)
+	if err != nil {
+		return err
+	}
+	task, err := server.Signal(ctx, id, c.Key, value)
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,17 @@ import (
 
 type taskHistoryCmd struct {
 	remote
-	Task string `arg:"" help:"Id of the task."`
+	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Runs bool   `xor:"what" help:"Show attempts and ends of steps instead of events."`
 	Logs bool   `xor:"what" help:"Show what attempts have printed instead of events."`
 }
 
 func (c *taskHistoryCmd) Run(ctx context.Context, a *app) error {
 	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	c.Task, err = taskID(ctx, server, c.Task)
 	switch {
 	case err != nil:
 		return err
@@ -41,7 +45,7 @@ func (c *taskHistoryCmd) events(ctx context.Context, a *app, server *client.Clie
 	}
 	var rows [][]string
 	for _, e := range events {
-		rows = append(rows, []string{e.ID, e.At.Local().Format("15:04:05.000"), e.Type, placeOf(&e.Place), eventText(&e)})
+		rows = append(rows, []string{e.ID, instant(e.At), e.Type, placeOf(&e.Place), eventText(&e)})
 	}
 	return printTable(a.stdout, []string{"ID", "TIME", "EVENT", "WHERE", "WHAT"}, rows)
 }
@@ -60,7 +64,7 @@ func placeOf(p *wire.Place) string {
 
 func eventText(e *wire.Event) string {
 	var parts []string
-	for _, part := range []string{e.State, after("reason ", e.Reason), after("action ", e.Action), after("next ", e.Next), after("key ", e.Key),
+	for _, part := range []string{e.State, after("reason ", e.Reason), after("action ", e.Action), after("next ", e.Next), after("key ", e.Key), after("by ", e.By),
 		after("worker ", e.Worker), after("output ", string(e.Output)), after("error ", e.Error)} {
 		if part != "" {
 			parts = append(parts, part)
@@ -80,7 +84,7 @@ func (c *taskHistoryCmd) runs(ctx context.Context, a *app, server *client.Client
 	var rows [][]string
 	for _, r := range runs {
 		rows = append(rows, []string{fmt.Sprintf("%s#%d", nodeID{r.Scope, r.Node}, r.Visit), orElse(r.Branch, fmt.Sprint(r.Unit)), fmt.Sprint(r.Attempt),
-			r.State, orElse(r.Reason, r.Action), r.Worker, r.StartedAt.Local().Format("15:04:05.000"), took(r.StartedAt, r.EndedAt), short(orElse(r.Error, string(r.Output)), 60)})
+			r.State, orElse(r.Reason, r.Action), r.Worker, instant(r.StartedAt), took(r.StartedAt, r.EndedAt), short(orElse(r.Error, string(r.Output)), 60)})
 	}
 	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION OR REASON", "WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
 }
@@ -99,10 +103,13 @@ func (c *taskHistoryCmd) logs(ctx context.Context, a *app, server *client.Client
 	}
 	logs := []log{}
 	for _, r := range runs {
-		if !r.Log {
+		if !r.Log && r.State != "running" {
 			continue
 		}
 		content, err := server.Log(ctx, r.Job)
+		if client.KindOf(err) == "not_found" && !r.Log {
+			continue // it has said nothing yet
+		}
 		if err != nil {
 			return err
 		}

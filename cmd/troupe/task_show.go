@@ -13,7 +13,7 @@ import (
 
 type taskShowCmd struct {
 	remote
-	Task  string `arg:"" help:"Id of the task."`
+	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Steps bool   `help:"Show all its steps. Else those of a large dag are left out that have completed or not begun."`
 }
 
@@ -22,11 +22,15 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	task, err := server.Task(ctx, c.Task)
+	id, err := taskID(ctx, server, c.Task)
 	if err != nil {
 		return err
 	}
-	waiting, err := server.Waiting(ctx, c.Task)
+	task, err := server.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	waiting, err := server.Waiting(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -34,24 +38,52 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	signals, err := signalsOf(ctx, server, id)
+	if err != nil {
+		return err
+	}
 	if c.json() {
 		return printJSON(a.stdout, struct {
 			*wire.Task
-			Waits []wire.Wait `json:"waits"`
-			Steps []wire.Step `json:"step_list,omitempty"`
-		}{task, waiting.Waits, steps})
+			Waits   []wire.Wait  `json:"waits"`
+			Steps   []wire.Step  `json:"step_list,omitempty"`
+			Signals []wire.Event `json:"signals,omitempty"`
+		}{task, waiting.Waits, steps, signals})
 	}
-	return showTask(a, task, steps, waiting.Waits)
+	if err := showTask(a, task, steps, waiting.Waits); err != nil || len(signals) == 0 {
+		return err
+	}
+	return showSignals(a, signals)
 }
 
-// steps are those that are listed: of a graph without --steps, and of a dag that is too large for a screen,
-// what is under way or went wrong.
+// signalsOf are the signals among a task's first events. What came later is in its history.
+func signalsOf(ctx context.Context, server *client.Client, id string) ([]wire.Event, error) {
+	events, err := server.Events(ctx, id, "", pageSize)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(events.Items, func(e wire.Event) bool { return e.Type != "signal_received" }), nil
+}
+
+func showSignals(a *app, signals []wire.Event) error {
+	rows := make([][]string, len(signals))
+	for i, e := range signals {
+		rows[i] = []string{e.Key, orElse(e.By, "somebody"), moment(e.At), short(string(e.Output), 60)}
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"SIGNAL", "BY", "AT", "VALUE"}, rows)
+}
+
+// steps are those that are listed: without --steps of a graph those that failed, once it has, and of a dag that is too large for a
+// screen what is under way or went wrong.
 func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
 	q, limit := client.StepQuery{}, 0
 	if !c.Steps {
 		switch n := t.Counts; {
-		case n == nil:
+		case n == nil && t.State != "failed":
 			return nil, nil
+		case n == nil:
+			q.States, limit = []string{"failed"}, manySteps
 		case n.Created+n.Started+n.Completed+n.Failed+n.Skipped > manySteps:
 			q.States, limit = []string{"started", "failed", "skipped"}, manySteps
 		}
@@ -84,7 +116,7 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error 
 	if err := showFollowed(a, t); err != nil {
 		return err
 	}
-	if steps != nil {
+	if len(steps) > 0 {
 		err = showSteps(a, steps)
 	} else {
 		err = showActive(a, t.Active)
@@ -128,12 +160,20 @@ func showSteps(a *app, steps []wire.Step) error {
 	for _, s := range steps {
 		units := ""
 		if s.Units.Total > 1 || s.Kind == "fanout" && s.Visit > 0 {
-			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total)
+			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total) + failedUnits(s.Units.Failed)
 		}
 		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, took(s.EnteredAt, s.EndedAt), short(stepText(&s), 80)})
 	}
 	fmt.Fprintln(a.stdout)
 	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "TIME", "WHY"}, rows)
+}
+
+// failedUnits tells of the units that are done how many have failed.
+func failedUnits(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d failed)", n)
 }
 
 // stepText is why a step is in its state.

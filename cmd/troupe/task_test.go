@@ -57,7 +57,7 @@ func TestATaskIsStartedShownAndToldAgain(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Regexp(t, `(?s)State: +completed.*Result: +42\n`, got.stdout)
 
-	tasks := parse[[]wire.TaskSummary](t, cmd("task", "list", "--label", "customer=7", "--since", "1h", "-o", "json").stdout)
+	tasks := parse[wire.Page[wire.TaskSummary]](t, cmd("task", "list", "--label", "customer=7", "--since", "1h", "-o", "json").stdout).Items
 	require.Len(t, tasks, 1)
 	id := tasks[0].ID
 	require.Contains(t, cmd("task", "list", "--flow", "double", "--state", "completed").stdout, id)
@@ -130,7 +130,7 @@ edges: [{from: charge, action: default, to: ship}]
 	require.Regexp(t, `charge: failed, followed, next ship: .+`, got.stdout)
 	require.Regexp(t, `completed after 2 steps in .*, 1 error followed\n`, got.stdout)
 
-	id := parse[[]wire.TaskSummary](t, cmd("task", "list", "-o", "json").stdout)[0].ID
+	id := parse[wire.Page[wire.TaskSummary]](t, cmd("task", "list", "-o", "json").stdout).Items[0].ID
 	require.Regexp(t, id+` +sell +completed, 1 error followed `, cmd("task", "list").stdout)
 	got = cmd("task", "show", id)
 	require.Regexp(t, `(?s)State: +completed, 1 error followed\n.*\nFAILED, AND FOLLOWED +TIMES +LAST +ERROR\ncharge +1 .+`, got.stdout)
@@ -259,7 +259,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"no server":       {[]string{"flow", "list", "--server", "http://127.0.0.1:1"}, "no server answers at http://127.0.0.1:1 "},
 		"no server watch": {[]string{"task", "watch", "x", "--server", "http://127.0.0.1:1"}, "hint: start one with troupe serve"},
-		"no token":        {[]string{"flow", "list", "--server", url}, "use --token or TROUPE_TOKEN"},
+		"no token":        {[]string{"flow", "list", "--server", url}, "a bearer token is needed\nhint: name one that the server was started with by --token or TROUPE_TOKEN"},
+		"a wrong token":   {[]string{"flow", "list", "--server", url, "--token", "guessed"}, "the bearer token is wrong: it is none of this server's\nhint: name one"},
 		"no task":         {[]string{"task", "show", "x", "--server", url, "--token", "secret"}, "there is no task \"x\"\nhint: check the id"},
 		"no flow":         {[]string{"task", "start", "x", "--server", url, "--token", "secret"}, "hint: publish it first"},
 		"a folder":        {[]string{"flow", "validate", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name its files"},
@@ -309,5 +310,19 @@ func TestSinceIsATimeOrHowLongAgo(t *testing.T) {
 		got, err := since(text, now)
 		require.NoError(t, err)
 		require.True(t, want.Equal(got), text)
+	}
+}
+
+func TestAWorkerThatIsDeniedSaysWhy(t *testing.T) {
+	url := startServe(t, "--token", "secret")
+	for want, args := range map[string][]string{
+		"the token is wrong":                  {"--token", "guessed"},
+		"it wants a token, and there is none": {"--attach"},
+		"the token is wrong\nhint: name one":  {"--mode", "push", "--url", "http://127.0.0.1:0", "--token", "guessed"},
+	} {
+		got := call(t, append([]string{"worker", "--server", url, "--log-level", "error"}, args...)...)
+		require.Equal(t, 1, got.code)
+		require.Contains(t, got.stderr, "the engine does not let this worker in: "+want)
+		require.Contains(t, got.stderr, "--token or TROUPE_TOKEN")
 	}
 }

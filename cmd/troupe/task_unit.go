@@ -12,7 +12,7 @@ import (
 // stepArg names a step of a task.
 type stepArg struct {
 	remote
-	Task  string `arg:"" help:"Id of the task."`
+	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Step  string `arg:"" help:"Slug of the step, as task show lists it; of one in a scope inside also the whole, as in review#1/sign."`
 	Scope string `help:"Scope of the step, when it is not in the task's root."`
 }
@@ -54,7 +54,11 @@ func (c *taskAppendCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	added, err := server.Append(ctx, c.Task, wire.Append{StepName: c.name(), Items: items})
+	id, err := taskID(ctx, server, c.Task)
+	if err != nil {
+		return err
+	}
+	added, err := server.Append(ctx, id, wire.Append{StepName: c.name(), Items: items})
 	switch {
 	case err != nil:
 		return err
@@ -86,7 +90,11 @@ func (c *taskCompleteCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	done, err := server.Complete(ctx, c.Task, u)
+	id, err := taskID(ctx, server, c.Task)
+	if err != nil {
+		return err
+	}
+	done, err := server.Complete(ctx, id, u)
 	switch {
 	case err != nil:
 		return err

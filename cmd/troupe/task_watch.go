@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
@@ -12,7 +13,7 @@ import (
 
 type taskWatchCmd struct {
 	remote
-	Task string `arg:"" help:"Id of the task."`
+	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 }
 
 // Help says how it ends.
@@ -23,6 +24,9 @@ func (taskWatchCmd) Help() string {
 func (c *taskWatchCmd) Run(ctx context.Context, a *app) error {
 	server, err := c.client()
 	if err != nil {
+		return err
+	}
+	if c.Task, err = taskID(ctx, server, c.Task); err != nil {
 		return err
 	}
 	if _, err := server.Task(ctx, c.Task); err != nil { // following goes on trying, so ask first
@@ -186,6 +190,10 @@ func (w *watch) finish() error {
 		}
 		fmt.Fprintln(w.stdout)
 	}
-	fmt.Fprintln(w.stdout, clean(fmt.Sprintf("%s %s after %s in %s%s%s", w.task, p.state, counted(p.steps, "step"), span(p.ended.Sub(p.began)), followed(p.followed), after(": ", p.err))))
+	where := ""
+	if p.state == "failed" && p.failed.node != "" && !strings.HasPrefix(p.err, p.failed.String()+":") {
+		where = " at " + p.failed.String()
+	}
+	fmt.Fprintln(w.stdout, clean(fmt.Sprintf("%s %s%s after %s in %s%s%s", w.task, p.state, where, counted(p.steps, "step"), span(p.ended.Sub(p.began)), followed(p.followed), after(": ", p.err))))
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,14 @@ import (
 	"github.com/troupe-engine/troupe/worker/demo"
 )
 
+// workerCmd runs a worker when no other word follows.
 type workerCmd struct {
+	Work workerRunCmd  `cmd:"" name:"run" default:"withargs" help:"Run a worker; the word run may be left out."`
+	List workerListCmd `cmd:"" help:"List the workers that are registered, the member's own functions among them."`
+	Show workerShowCmd `cmd:"" help:"Show a worker, and the jobs in the queue that it has."`
+}
+
+type workerRunCmd struct {
 	Server string `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default}). Several with commas between them: the worker goes on with the next one when one cannot be reached."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
 	trustFlags
@@ -26,18 +32,17 @@ type workerCmd struct {
 	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
 	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
 	ChildEnv    []string      `env:"TROUPE_CHILD_ENV" placeholder:"NAME" help:"Variables that commands see of this worker's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
+	StopGrace   time.Duration `env:"TROUPE_WORKER_STOP_GRACE" default:"5s" help:"How long a command whose job is canceled may take to end when it has got SIGTERM (${default}). What is left of it then gets SIGKILL."`
 	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
 	Listen      string        `env:"TROUPE_WORKER_LISTEN" placeholder:"ADDR" help:"Address a push worker listens on, if not that of its URL."`
 	Secret      string        `env:"TROUPE_WORKER_SECRET" help:"What callers of a push worker must know; the member is told. Made up when empty."`
 	Delay       time.Duration `hidden:"" help:"What every demo job of a pull worker takes."`
 	WithStdin   bool          `hidden:"" help:"End when stdin ends, so that a worker never outlives who started it."`
-	LogLevel    string        `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn or error."`
+	logFlags
 }
 
-func (c *workerCmd) Run(ctx context.Context, a *app) error {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
+func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 	if c.Attach {
 		c.Mode = "attach"
 	}
@@ -45,7 +50,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Secret: c.Secret,
 		Push: c.Mode == "push", Pull: c.Mode == "pull", Attach: c.Mode == "attach",
 		Trust: c.trust(), URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
-		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})),
+		Logger: c.logger(a),
 	})
 	what, err := c.handlers(w)
 	if err != nil {
@@ -60,12 +65,12 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		}()
 	}
 	kind := map[string]string{"push": "A push", "pull": "A pull", "attach": "An attached"}[c.Mode]
-	fmt.Fprintf(a.stdout, "%s worker offers %s to %s\n", kind, what, c.Server)
+	c.say(a, fmt.Sprintf("%s worker offers %s to %s", kind, what, c.Server), map[string]string{"mode": c.Mode, "services": what, "server": c.Server})
 	return w.Run(ctx)
 }
 
 // handlers registers what the worker can do, and names it.
-func (c *workerCmd) handlers(w *worker.Worker) (string, error) {
+func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 	switch {
 	case len(c.Exec) > 0:
 		names, env := c.Services, child.Environment(c.ChildEnv)
@@ -74,7 +79,7 @@ func (c *workerCmd) handlers(w *worker.Worker) (string, error) {
 			if !ok || service == "" || command == "" {
 				return "", usagef("--exec %q is not SERVICE=COMMAND", e)
 			}
-			w.Handle(service, commandHandler(command, env))
+			w.Handle(service, commandHandler(command, env, c.StopGrace))
 			if len(c.Services) == 0 {
 				names = append(names, service)
 			}

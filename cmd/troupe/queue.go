@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// queueCmd is about what waits for pull workers, service by service.
+type queueCmd struct {
+	List queueListCmd `cmd:"" help:"List the queues that are not empty: how many jobs each has, and since when the first one waits."`
+}
+
+type queueListCmd struct{ remote }
+
+func (c *queueListCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	queues, err := server.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	p := &wire.Page[wire.Queue]{Items: queues}
+	return printPage(a, c.outputFlag, p, table{header: []string{"SERVICE", "JOBS", "OLDEST", "AGE"}}, func(q *wire.Queue) []string {
+		return []string{q.Service, strconv.Itoa(q.Waiting), moment(q.Oldest), span(time.Since(q.Oldest.Time))}
+	})
+}
+
+type jobCmd struct {
+	List jobListCmd `cmd:"" help:"List the jobs in the queues, the longest waiting first."`
+}
+
+type jobListCmd struct {
+	remote
+	pagingFlags
+	Service []string `complete:"service" help:"Only those of this service. May be repeated."`
+}
+
+func (c *jobListCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	jobs, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.WaitingJob], error) {
+		return server.Jobs(ctx, p, c.Service...)
+	})
+	if err != nil {
+		return err
+	}
+	return printPage(a, c.outputFlag, jobs, jobTable, jobRow)
+}
+
+var jobTable = table{header: []string{"TASK", "SERVICE", "STATE", "WORKER", "SINCE", "AGE", "JOB"}, spare: []string{"JOB", "SINCE"}}
+
+func jobRow(j *wire.WaitingJob) []string {
+	return []string{j.Task, j.Service, j.State, j.Worker, moment(j.EnqueuedAt), span(time.Since(j.EnqueuedAt.Time)), j.ID}
+}
+
+func printJobs(a *app, jobs []wire.WaitingJob) error {
+	t := jobTable
+	for i := range jobs {
+		t.rows = append(t.rows, jobRow(&jobs[i]))
+	}
+	fmt.Fprintln(a.stdout)
+	return t.print(a.stdout)
+}
