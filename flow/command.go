@@ -16,10 +16,11 @@ type Env struct {
 
 // Commands of users.
 type (
-	// Start begins a task of a plan. It is the first command of every task.
+	// Start begins a task of a plan. It is the first command of every task. With a Fork it goes on from the history of another one.
 	Start struct {
 		Version string
 		Params  json.RawMessage // object, or nil
+		Fork    *Fork           // nil = from the beginning
 
 		fits bool // Fit has said so
 	}

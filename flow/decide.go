@@ -227,11 +227,17 @@ func (d *decider) start(c Start) error {
 	if err != nil {
 		return err
 	}
-	d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
+	if c.Fork == nil {
+		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
+	} else {
+		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.Fork.Began, Origin: c.Fork.Task})
+		d.goOnFrom(c.Fork)
+		d.emit(Event{Type: TaskRetried, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
+	}
 	if d.s.Deadline > 0 {
 		d.effects = append(d.effects, Alarm{At: d.s.Deadline, Kind: AlarmTask})
 	}
-	d.later(d.s.Root)
+	d.everywhere()
 	return nil
 }
 

@@ -117,6 +117,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.text("ve", &e.Version, before.Version)
 	d.value("pa", &e.Params)
 	d.value("pm", &e.Permits)
+	d.text("og", &e.Origin, before.Origin)
 	d.text("rq", &e.Request, before.Request)
 	d.word("}")
 }

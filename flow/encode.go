@@ -108,6 +108,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendText(b, "ve", e.Version)
 	b = appendRaw(b, "pa", e.Params)
 	b = appendRaw(b, "pm", e.Permits)
+	b = appendText(b, "og", e.Origin)
 	b = appendText(b, "rq", e.Request)
 	return append(b, '}')
 }

@@ -8,12 +8,12 @@ type EventType string
 // The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
 // is never given another meaning.
 const (
-	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for
+	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from the history of another task
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
 	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with
-	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits
+	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits; Params when it does so with others
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By
@@ -69,6 +69,7 @@ type Event struct {
 	Version string          `json:"ve,omitempty"`
 	Params  json.RawMessage `json:"pa,omitempty"`
 	Permits json.RawMessage `json:"pm,omitempty"` // a list of Permit
+	Origin  string          `json:"og,omitempty"` // the task whose history, up to the next task_retried, this one shares
 
 	Request string `json:"rq,omitempty"` // of the command this is the first event of
 }

@@ -98,7 +98,7 @@ func (s *State) answered(e *Event) {
 
 // create makes a task of nothing.
 func (s *State) create(e *Event) {
-	s.Version, s.Params, s.CreatedAt = e.Version, e.Params, e.At
+	s.Version, s.Params, s.Origin, s.CreatedAt = e.Version, e.Params, e.Origin, e.At
 	s.Status = TaskPending
 	s.asks(e)
 	if s.Plan.TimeoutMS > 0 {

@@ -138,7 +138,11 @@ func (s *State) retryTask(e *Event) {
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
-	s.asks(e)
 	s.Root.cut(s)
+	if e.Params != nil {
+		s.Params = e.Params
+		s.Root.mode.given(s.Root, s.Params, s.Params)
+	}
+	s.asks(e)
 	s.Root.reopen(undone)
 }

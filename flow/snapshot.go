@@ -43,6 +43,7 @@ func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool) {
 func codeState(c *codec.Codec, s *State) {
 	codec.Text(c, &s.Task)
 	codec.Text(c, &s.Version)
+	codec.Text(c, &s.Origin)
 	codec.Text(c, &s.Status)
 	codec.Text(c, &s.Error)
 	c.Raw(&s.Params)

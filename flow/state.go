@@ -12,6 +12,7 @@ import (
 type State struct {
 	Task    string
 	Version string // of the flow; Plan is its compiled form
+	Origin  string // the task whose history this one went on from; "" = it began at the beginning
 	Plan    *Plan
 	Status  TaskStatus
 	Error   string // why it failed

@@ -74,6 +74,9 @@ func (tb *table) decide(request string, c flow.Command) (flow.Decision, error) {
 	if all, ok := c.(flow.Reports); ok {
 		most += 4 * len(all)
 	}
+	if start, ok := c.(flow.Start); ok && start.Fork != nil {
+		most += len(start.Fork.Events)
+	}
 	require.LessOrEqual(tb.t, len(d.Events), most, "a decision is bounded")
 	tb.keep(d)
 	return d, err

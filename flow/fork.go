@@ -1,0 +1,279 @@
+package flow
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+)
+
+// Fork is what a new task has of the history of another one, whose flow it runs in another version, or from an earlier step on.
+type Fork struct {
+	Task   string          // whose history it is
+	Began  json.RawMessage // the params that one began with
+	Events []Event         // that are shared, but for the first one
+}
+
+// ForkPlan says what a fork keeps of a history, and what it does again.
+type ForkPlan struct {
+	Fork
+	Params json.RawMessage // that the other task had in the end
+	Keeps  []ForkStep      // steps that ended, whose results count
+	Again  []ForkStep      // steps that are done again, those that have not ended among them
+}
+
+// ForkStep is a step of the history.
+type ForkStep struct {
+	Address
+	Why ForkReason // it is done again; "" for one that is kept
+}
+
+// ForkReason says why a step is done again.
+type ForkReason string
+
+// Reasons.
+const (
+	ForkChanged ForkReason = "changed" // the node does something else, or is no more
+	ForkAfter   ForkReason = "after"   // what it followed or depends on is done again, or leads elsewhere
+	ForkAsked   ForkReason = "asked"   // it was said that the task goes on from there
+	ForkUndone  ForkReason = "undone"  // it was compensated
+	ForkFailed  ForkReason = "failed"  // it failed, and nothing followed from that
+	ForkUnended ForkReason = "unended" // it was under way when the task ended
+)
+
+// MaxFork bounds the history that a fork takes over, in bytes as it is stored.
+const MaxFork = 16 << 20
+
+// PlanFork finds what a task of a plan may share with one that has ended. A step is kept when its node does the same in both plans, and so do all that it
+// followed: in a graph all steps before it, in a dag those that it depends on. Retries, time limits, edges and compensations may differ: they count
+// for what comes. From, unless it is "", is a node of the root that is done again, in a graph its last visit, with all that follows. What was compensated is done again; signals
+// count that came before the first step of the root that is done again.
+func PlanFork(task string, history []Event, old, plan *Plan, from string) (ForkPlan, error) {
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: from, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}}
+	for i := range history {
+		f.survey(&history[i])
+	}
+	if err := f.check(); err != nil {
+		return ForkPlan{}, err
+	}
+	f.plan.Task, f.plan.Began, f.plan.Params = task, history[0].Params, f.before.Params
+	for i := range history {
+		if history[i].Type == TaskClosing {
+			break
+		}
+		f.look(history[i])
+	}
+	f.unfinished(f.s.Root)
+	f.plan.Events = f.plan.Events[1:]
+	return f.plan, nil
+}
+
+// forker goes through a history.
+type forker struct {
+	before *State // as the whole history made it
+	s      *State // as what is shared makes it
+	from   string
+	visits int                   // of the node from which the task goes on
+	scopes map[string]*PlanScope // as they were, by path
+	over   map[string]bool       // graphs of which nothing more is shared
+	broken map[string]bool       // scopes of which not everything is
+	undone map[Address]bool      // steps that were compensated
+	plan   ForkPlan
+}
+
+// survey learns what has to be known beforehand.
+func (f *forker) survey(e *Event) {
+	Evolve(f.before, e)
+	if e.Type != StepEntered {
+		return
+	}
+	if e.Scope == "" && e.Node == f.from {
+		f.visits = max(f.visits, e.Visit)
+	}
+	if c := f.before.Closing; c != nil && c.Scope.Path == e.Scope && len(c.Undone) > 0 {
+		u := c.Undone[len(c.Undone)-1]
+		f.undone[Address{Scope: u.Scope, Node: u.Node, Visit: u.Visit}] = true
+	}
+}
+
+func (f *forker) check() error {
+	switch s := f.before; {
+	case s.Root == nil:
+		return Errorf(NotFound, "task %s has no history", s.Task)
+	case !s.Status.Ended():
+		return Errorf(Conflict, "the task is %s: cancel it first, or wait until it ends", s.Status)
+	case s.Status == TaskCompleted && f.from == "":
+		return Errorf(Conflict, "the task is completed: there is nothing to retry; say from which node it is to go on")
+	case f.from != "" && f.s.Plan.Root.Nodes[f.from] == nil:
+		return Errorf(Invalid, "the flow has no node %s to go on from", f.from)
+	case f.from != "" && !f.wasThere():
+		return Errorf(Invalid, "the task was never at node %s, so it cannot go on from there", f.from)
+	case s.Root.Plan.Mode() != f.s.Plan.Root.Mode():
+		return Errorf(Conflict, "one version is a %s and the other one a %s: start a new task", s.Root.Plan.Mode(), f.s.Plan.Root.Mode())
+	}
+	return nil
+}
+
+// wasThere says whether the task was at the node that it is to go on from.
+func (f *forker) wasThere() bool {
+	n := f.before.Plan.Root.Nodes[f.from]
+	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.node(n).Status != ""
+}
+
+// look shares an event, or not.
+func (f *forker) look(e Event) {
+	switch e.Type {
+	case TaskPaused, TaskResumed, CancelAsked, TaskEnded, PermitGranted:
+	case TaskCreated, TaskRetried, SignalReceived:
+		if !f.over[""] {
+			f.share(e)
+		}
+	case ScopeRetried:
+		if f.s.scopes[e.Scope] != nil {
+			f.share(e)
+		}
+	case StepEntered:
+		f.entered(e)
+	case StepEnded:
+		f.ended(e)
+	case UnitsAppended, AttemptsStarted:
+		if f.s.step(e.Address()) != nil {
+			f.share(e)
+		}
+	default:
+		if _, u := f.s.attempt(e.Address()); u != nil {
+			f.share(e)
+		}
+	}
+}
+
+// share makes an event part of the fork. What belongs to the task that it was of is left out: requests, keys it asked for, logs.
+func (f *forker) share(e Event) {
+	e.Request, e.Permits, e.Log = "", nil, false
+	f.plan.Events = append(f.plan.Events, e)
+	Evolve(f.s, &e)
+}
+
+// entered shares the beginning of a step, if that is as it was.
+func (f *forker) entered(e Event) {
+	sc := f.s.scopes[e.Scope]
+	if sc == nil || f.over[e.Scope] {
+		f.again(&e, ForkAfter)
+		return
+	}
+	if why := f.why(sc, &e); why != "" {
+		f.again(&e, why)
+		return
+	}
+	f.share(e)
+	if n := f.scopes[e.Scope].Nodes[e.Node]; n.Sub != nil {
+		f.scopes[childScope(e.Scope, e.Node, e.Visit)] = n.Sub
+	}
+}
+
+// why says why a step that is about to begin, or to end without having begun, is done again; "" = it is not.
+func (f *forker) why(sc *Scope, e *Event) ForkReason {
+	old, now := f.scopes[e.Scope].Nodes[e.Node], sc.Plan.Nodes[e.Node]
+	switch {
+	case f.undone[e.stepAddress()]:
+		return ForkUndone
+	case e.Scope == "" && f.from == e.Node && (sc.Plan.Dag != nil || e.Visit == f.visits):
+		return ForkAsked
+	case !f.leadsTo(sc, now, e):
+		return ForkAfter
+	case old == nil || now == nil || !sameWork(f.scopes[e.Scope], old, sc.Plan, now):
+		return ForkChanged
+	}
+	return ""
+}
+
+// leadsTo says whether what is shared leads to a node.
+func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
+	if n == nil {
+		return sc.Plan.Dag != nil // it is no more
+	}
+	if sc.Plan.Dag == nil {
+		return sc.Cursor == e.Node
+	}
+	return !slices.ContainsFunc(n.Dag.Deps, func(i int) bool { return !sc.Nodes[i].Ended() })
+}
+
+// again notes a step that is done again. In a graph so is all that follows; the step around has not ended then.
+func (f *forker) again(e *Event, why ForkReason) {
+	f.plan.Again = append(f.plan.Again, ForkStep{e.stepAddress(), why})
+	if sc := f.s.scopes[e.Scope]; sc != nil && sc.Plan.Dag == nil {
+		f.over[e.Scope] = true
+	}
+	for path := e.Scope; !f.broken[path]; {
+		f.broken[path] = true
+		parent, _ := ParentOf(path)
+		path = parent.Scope
+	}
+}
+
+// ended shares the end of a step.
+func (f *forker) ended(e Event) {
+	sc, st := f.s.scopes[e.Scope], f.s.step(e.stepAddress())
+	switch {
+	case sc == nil || f.over[e.Scope]:
+		return
+	case st == nil && sc.Plan.Dag == nil:
+		return
+	case st == nil: // a node of a dag that ends without having begun; what had begun is noted already
+		if f.noted(&e) {
+			return
+		}
+		if why := f.why(sc, &e); why != "" {
+			f.again(&e, why)
+			return
+		}
+	case st.Child != nil && f.broken[st.Child.Path]:
+		f.again(&e, ForkAfter)
+		return
+	}
+	if sc.Plan.Dag == nil {
+		f.redirect(sc, st, &e)
+	}
+	f.share(e)
+	if e.Status == string(StepFailed) && e.Next == "" {
+		f.plan.Again = append(f.plan.Again, ForkStep{e.stepAddress(), ForkFailed})
+		return
+	}
+	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress()})
+}
+
+func (f *forker) noted(e *Event) bool {
+	return slices.ContainsFunc(f.plan.Again, func(s ForkStep) bool { return s.Address == e.stepAddress() })
+}
+
+// redirect has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
+func (f *forker) redirect(sc *Scope, st *Step, e *Event) {
+	failed := e.Status == string(StepFailed)
+	if e.Attempt > 0 || failed && e.Next == "" {
+		return
+	}
+	how := ending{action: e.Action}
+	if failed {
+		how.failed = cmp.Or(e.Error, "failed")
+	}
+	e.Next, e.Reason = follow(sc, st.Node, how)
+}
+
+// unfinished notes what is shared and has not ended.
+func (f *forker) unfinished(sc *Scope) {
+	for _, st := range sc.Active() {
+		if !slices.ContainsFunc(f.plan.Again, func(s ForkStep) bool { return s.Address == st.Address() }) {
+			f.plan.Again = append(f.plan.Again, ForkStep{st.Address(), ForkUnended})
+		}
+		if st.Child != nil {
+			f.unfinished(st.Child)
+		}
+	}
+}
+
+// goOnFrom makes the history of another task this one's. What it did is done, so it has no effects.
+func (d *decider) goOnFrom(f *Fork) {
+	for i := range f.Events {
+		d.events = append(d.events, f.Events[i])
+		Evolve(d.s, &f.Events[i])
+	}
+}

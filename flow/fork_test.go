@@ -1,0 +1,254 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
+)
+
+// planOf a definition in the flow style of YAML.
+func planOf(t require.TestingT, definition string) *flow.Plan {
+	return flowtest.Plan(t, "# flow\n"+strings.ReplaceAll(definition, "\t", " "))
+}
+
+// history of a task that has run a definition to its end.
+func history(t require.TestingT, definition, params string, hands func(flow.Job) flow.Report) *table {
+	tb := newTable(t, planOf(t, definition))
+	tb.hands = hands
+	_, err := tb.do(flow.Start{Version: "v1", Params: json.RawMessage(params)})
+	require.NoError(t, err)
+	require.True(t, tb.drain())
+	return tb
+}
+
+// forked is a task that goes on from the history of another one.
+func (tb *table) forked(t require.TestingT, plan *flow.Plan, from, params string) (*table, flow.ForkPlan) {
+	fork, err := flow.PlanFork("task-1", tb.events, tb.state.Plan, plan, from)
+	require.NoError(t, err)
+	next := newTable(t, plan)
+	next.env, next.hands = tb.env, tb.hands
+	next.env.Now += 1000
+	if params == "" {
+		params = string(tb.state.Params)
+	}
+	_, err = next.do(flow.Start{Version: "v2", Params: json.RawMessage(params), Fork: &fork.Fork})
+	require.NoError(t, err)
+	return next, fork
+}
+
+// did are the services that carried out a job from now on, in order.
+func did(tb *table) *[]string {
+	services, hands := []string{}, tb.hands
+	tb.hands = func(j flow.Job) flow.Report {
+		services = append(services, j.Exec.Service)
+		return hands(j)
+	}
+	return &services
+}
+
+func stepsOf(list []flow.ForkStep) (texts []string) {
+	for _, s := range list {
+		text := s.Step()
+		if s.Why != "" {
+			text += " " + string(s.Why)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+const threeSteps = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
+	b: {service: list, post: {output_key: b}}, c: {service: boom, post: {output_key: c}}},
+	edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`
+
+func TestAForkKeepsWhatIsTheSameAndRunsWhatChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		definition, from, params string
+		keeps, again, runs       []string
+		result                   string
+	}{
+		"the step that failed": {
+			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
+				b: {service: list, post: {output_key: b}}, c: {service: yes, post: {output_key: c}}},
+				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
+			keeps: []string{"a", "b"}, again: []string{"c changed"}, runs: []string{"yes"}, result: `{"a":3,"b":[1,{"x":2},null],"c":true}`,
+		},
+		"a step before": {
+			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
+				b: {service: no, post: {output_key: b}}, c: {service: yes, post: {output_key: c}}},
+				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
+			keeps: []string{"a"}, again: []string{"b changed", "c after"}, runs: []string{"no", "yes"}, result: `{"a":3,"b":false,"c":true}`,
+		},
+		"another order": {
+			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
+				b: {service: list, post: {output_key: b}}},
+				edges: [{from: a, action: default, to: b}]}`,
+			keeps: []string{"a", "b"}, again: []string{"c after"}, result: `{"a":3,"b":[1,{"x":2},null]}`,
+		},
+		"a step between": {
+			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}}, new: {service: no, post: {output_key: new}},
+				b: {service: list, post: {output_key: b}}, c: {service: yes}},
+				edges: [{from: a, action: default, to: new}, {from: new, action: default, to: b}, {from: b, action: default, to: c}]}`,
+			keeps: []string{"a"}, again: []string{"b after", "c after"}, runs: []string{"no", "list", "yes"}, result: `{"a":3,"new":false,"b":[1,{"x":2},null]}`,
+		},
+		"retries, and what to do about a failure": {
+			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, retry: {max_attempts: 5, delay: 1s}, prep: {input_key: $params.val}, post: {output_key: a}},
+				b: {service: list, timeout_ms: 1000, post: {output_key: b}}, c: {service: boom, post: {output_key: c}}, d: {service: echo, prep: {input_key: $params.val}, post: {output_key: d}}},
+				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {from: c, action: error, to: d}]}`,
+			keeps: []string{"a", "b"}, again: []string{"c failed"}, runs: []string{"boom", "echo"}, result: `{"a":3,"b":[1,{"x":2},null],"d":3}`,
+		},
+		"from a node on, with other params": {
+			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
+				b: {service: list, post: {output_key: b}}, c: {service: echo, prep: {input_key: $params.val}, post: {output_key: c}}},
+				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
+			from: "b", params: `{"val":7}`,
+			keeps: []string{"a"}, again: []string{"b asked", "c after"}, runs: []string{"list", "echo"}, result: `{"a":3,"b":[1,{"x":2},null],"c":7}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := history(t, threeSteps, `{"val":3}`, carryOut)
+			require.Equal(t, flow.TaskFailed, before.state.Status)
+			next, fork := before.forked(t, planOf(t, c.definition), c.from, c.params)
+			require.Equal(t, c.keeps, stepsOf(fork.Keeps))
+			require.Equal(t, c.again, stepsOf(fork.Again))
+			require.Equal(t, "task-1", next.state.Origin)
+			services := did(next)
+			require.True(t, next.drain())
+			require.Equal(t, flow.TaskCompleted, next.state.Status, next.state.Error)
+			require.ElementsMatch(t, c.runs, *services)
+			require.JSONEq(t, c.result, string(next.state.Result()))
+		})
+	}
+}
+
+func TestAForkOfADagRunsWhatChangedAndWhatDependsOnIt(t *testing.T) {
+	const before = `{mode: dag, nodes: {a: {service: list}, b: {service: list}, left: {service: yes, depends_on: [a]}, right: {service: no, depends_on: [b]},
+		end: {service: boom, depends_on: [left, right]}}}`
+	const after = `{mode: dag, nodes: {b: {service: yes}, a: {service: list}, left: {service: yes, depends_on: [a]}, right: {service: no, depends_on: [b]},
+		more: {service: list, depends_on: [left]}, end: {service: yes, depends_on: [left, right]}}}`
+	old := history(t, before, `{}`, carryOut)
+	require.Equal(t, flow.TaskFailed, old.state.Status)
+	next, fork := old.forked(t, planOf(t, after), "", "")
+	require.ElementsMatch(t, []string{"a", "left"}, stepsOf(fork.Keeps))
+	require.ElementsMatch(t, []string{"b changed", "right after", "end after"}, stepsOf(fork.Again))
+	services := did(next)
+	require.True(t, next.drain())
+	require.Equal(t, flow.TaskCompleted, next.state.Status, next.state.Error)
+	require.ElementsMatch(t, []string{"yes", "no", "list", "yes"}, *services)
+}
+
+func TestAForkKeepsWhatIsInsideASubflowAndUnitsThatCompleted(t *testing.T) {
+	const before = `{start: sub, on_error: fail, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: list, post: {output_key: x}}, y: {service: list}, z: {service: boom}},
+		edges: [{from: x, action: default, to: y}, {from: y, action: default, to: z}]}}}}`
+	const after = `{start: sub, on_error: fail, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: list, post: {output_key: x}}, y: {service: no}, z: {service: yes}},
+		edges: [{from: x, action: default, to: y}, {from: y, action: default, to: z}]}}}}`
+	next, fork := history(t, before, `{}`, carryOut).forked(t, planOf(t, after), "", "")
+	require.Equal(t, []string{"sub/x"}, stepsOf(fork.Keeps))
+	require.Equal(t, []string{"sub/y changed", "sub/z after", "sub after"}, stepsOf(fork.Again))
+	services := did(next)
+	require.True(t, next.drain())
+	require.Equal(t, []string{"no", "yes"}, *services)
+	require.JSONEq(t, `{"out":{"x":[1,{"x":2},null]}}`, string(next.state.Result()))
+
+	const each = `{start: each, on_error: fail, nodes: {each: {kind: foreach, service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}}, more: {service: yes}},
+		edges: [{from: each, action: default, to: more}]}`
+	old := history(t, each, `{"list":[1,2,3,4]}`, carryOut)
+	old.hands = func(j flow.Job) flow.Report {
+		return flow.Report{Address: j.Address, Output: json.RawMessage(`"late"`)}
+	}
+	next, _ = old.forked(t, old.state.Plan, "", "")
+	services = did(next)
+	require.True(t, next.drain())
+	require.Equal(t, []string{"odd", "odd", "yes"}, *services, "the two that failed, and what follows")
+}
+
+func TestAForkDoesAgainWhatWasUndone(t *testing.T) {
+	const definition = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}}, b: {service: list, compensate: undo}, c: {service: boom}, undo: {service: yes}},
+		edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`
+	old := history(t, definition, `{"val":1}`, carryOut)
+	next, fork := old.forked(t, old.state.Plan, "", "")
+	require.Equal(t, []string{"a"}, stepsOf(fork.Keeps))
+	require.Equal(t, []string{"b undone", "c after"}, stepsOf(fork.Again))
+	services := did(next)
+	require.True(t, next.drain())
+	require.Equal(t, []string{"list", "boom", "yes"}, *services)
+}
+
+func TestWhatCannotBeForkedIsSaid(t *testing.T) {
+	running := newTable(t, planOf(t, threeSteps))
+	_, err := running.do(flow.Start{Params: json.RawMessage(`{"val":1}`)})
+	require.NoError(t, err)
+	failed := history(t, threeSteps, `{"val":3}`, carryOut)
+	done := history(t, `{start: a, nodes: {a: {service: yes}, b: {service: yes}}, edges: [{from: a, action: other, to: b}]}`, `{}`, carryOut)
+	for text, c := range map[string]struct {
+		tb         *table
+		definition string
+		from       string
+	}{
+		"the task is running: cancel it first":           {tb: running},
+		"the task is completed":                          {tb: done},
+		"the flow has no node nowhere":                   {tb: failed, from: "nowhere"},
+		"the task was never at node b":                   {tb: done, from: "b"},
+		"one version is a graph and the other one a dag": {tb: failed, definition: `{mode: dag, nodes: {a: {service: yes}}}`},
+	} {
+		plan := c.tb.state.Plan
+		if c.definition != "" {
+			plan = planOf(t, c.definition)
+		}
+		_, err := flow.PlanFork("task-1", c.tb.events, c.tb.state.Plan, plan, c.from)
+		require.ErrorContains(t, err, text)
+		require.NotEmpty(t, flow.ErrorKindOf(err))
+	}
+}
+
+// TestAnyForkComesToItsEnd forks random histories, for the same definition and for another one: all promises hold for the new task, and with
+// the same definition and nothing undone it ends as the task itself does when it is retried.
+func TestAnyForkComesToItsEnd(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := flowtest.Rapid{T: rt}
+		tb := newTable(rt, flowtest.Plan(rt, flowtest.RandomDefinition(d)))
+		tb.env.Limits = flow.Limits{Steps: 60, Events: 20, Value: 1_000, Shared: 3_000, Levels: 6, Deliveries: 3, Depth: 2, Units: 6}
+		_, err := tb.ask("r0", flow.Start{Version: "v", Params: paramsFor(tb.state.Plan)})
+		require.NoError(rt, err)
+		for i := range flowtest.Between(d, "commands", 0, 30) {
+			tb.happen(d, i)
+		}
+		tb.crash("last", 0)
+		require.True(rt, tb.drain())
+		plan, from := tb.state.Plan, ""
+		if flowtest.Chance(d, 50) {
+			plan = flowtest.Plan(rt, flowtest.RandomDefinition(d))
+		}
+		if flowtest.Chance(d, 50) {
+			from = flowtest.OneOf(d, "from", "a", "b", "c")
+		}
+		fork, err := flow.PlanFork("task-1", tb.events, tb.state.Plan, plan, from)
+		if err != nil {
+			require.NotEmpty(rt, flow.ErrorKindOf(err))
+			return
+		}
+		next := newTable(rt, plan)
+		next.env = tb.env
+		_, err = next.do(flow.Start{Version: "v2", Params: paramsFor(plan), Fork: &fork.Fork})
+		if err != nil {
+			require.Equal(rt, flow.Invalid, flow.ErrorKindOf(err))
+			return
+		}
+		require.True(rt, next.drain(), "the fork is stuck: %s", stateText(next.state))
+		require.NoError(rt, orderedEvents(next.events))
+		if plan != tb.state.Plan || from != "" || tb.state.Status != flow.TaskFailed || tb.state.Closing != nil {
+			return
+		}
+		_, err = tb.do(flow.RetryTask{})
+		require.NoError(rt, err)
+		require.True(rt, tb.drain())
+		require.Equal(rt, tb.state.Status, next.state.Status, "%s\n%s", stateText(tb.state), stateText(next.state))
+		require.JSONEq(rt, string(tb.state.Result()), string(next.state.Result()))
+	})
+}

@@ -1,0 +1,124 @@
+package flow
+
+import (
+	"reflect"
+	"slices"
+)
+
+// sameWork says whether a node does the same in two scopes, so that what it did in one counts in the other. How often and for how long it is tried,
+// where it leads and what compensates it does not matter for that, nor what is inside of it: that is compared step by step.
+func sameWork(one *PlanScope, a *PlanNode, other *PlanScope, b *PlanNode) bool {
+	return reflect.DeepEqual(workOf(one, a), workOf(other, b))
+}
+
+// nodeWork is what a node does.
+type nodeWork struct {
+	Node  PlanNode
+	Cases []caseWork
+	Dag   *dagWork
+	Sub   *subWork
+}
+
+type caseWork struct{ Action, Text string }
+
+type subWork struct {
+	Mode   Mode
+	Flat   bool
+	Result string
+	Output string
+}
+
+func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
+	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.work(), Params: n.Params, Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
+		Each: n.Each.work(), Default: n.Default, Single: n.Single}
+	for _, c := range n.Cases {
+		w.Cases = append(w.Cases, caseWork{c.Action, string(c.Text)})
+	}
+	if n.Sub != nil {
+		w.Sub = &subWork{Mode: n.Sub.Mode(), Flat: n.Sub.Flat, Result: n.Sub.Result}
+		if d := n.Sub.Dag; d != nil && d.Output >= 0 {
+			w.Sub.Output = d.List[d.Output].Key
+		}
+	}
+	if n.Dag != nil {
+		w.Dag = dagWorkOf(in.Dag, n.Dag)
+	}
+	return w
+}
+
+// work is what is carried out, without how it is tried.
+func (x *Exec) work() Exec {
+	return Exec{Type: x.Type, Service: x.Service, Func: x.Func, Script: x.Script, Params: x.Params}
+}
+
+func (e *Each) work() *Each {
+	if e == nil {
+		return nil
+	}
+	w := &Each{Items: map[int]Exec{}}
+	for _, b := range e.Branches {
+		w.Branches = append(w.Branches, Branch{b.Name, b.Exec.work()})
+	}
+	for i, x := range e.Items {
+		w.Items[i] = x.work()
+	}
+	return w
+}
+
+// dagWork is what a node of dag mode does, with the keys of others in the place of their indexes.
+type dagWork struct {
+	Deps, Guards      []string
+	Sees              [][2]string
+	Run, For, Entry   string
+	Always            bool
+	Mode, Exhausted   SkipMode
+	If, IfNot, Static string
+	Expr, MapExpr     string
+	Shape             Shape
+	Bindings          [][3]string
+	Map, Items, Count string
+	Repeats           int
+	StartDelayMS      int64
+}
+
+func dagWorkOf(d *Dag, p *PlanDag) *dagWork {
+	w := &dagWork{Deps: d.keys(p.Deps), Guards: d.keys(p.Guards), Run: d.key(p.Run), For: d.key(p.For), Entry: d.key(p.Entry), Always: p.Always,
+		Mode: p.Mode, Exhausted: p.Exhausted, If: string(p.If), IfNot: string(p.IfNot), Static: string(p.Static), Shape: p.Shape,
+		Map: p.Map.text(), Items: p.Items.text(), Count: p.Count.text(), Repeats: p.Repeats, StartDelayMS: p.StartDelayMS}
+	for _, s := range p.Sees {
+		w.Sees = append(w.Sees, [2]string{s.Name, d.key(s.Index)})
+	}
+	for _, b := range p.Bindings {
+		w.Bindings = append(w.Bindings, [3]string{b.Name, string(b.Const), b.Ref.text()})
+	}
+	if p.Expr != nil {
+		w.Expr = p.Expr.Source()
+	}
+	if p.MapExpr != nil {
+		w.MapExpr = p.MapExpr.Source()
+	}
+	return w
+}
+
+func (d *Dag) key(index int) string {
+	if index < 0 {
+		return ""
+	}
+	return d.List[index].Key
+}
+
+// keys of nodes, in their order: that of the definition does not matter.
+func (d *Dag) keys(indexes []int) (keys []string) {
+	for _, i := range indexes {
+		keys = append(keys, d.key(i))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (r *PlanRef) text() string {
+	if r == nil {
+		return ""
+	}
+	return r.Text
+}
