@@ -18,7 +18,7 @@ var methods = map[string]string{
 	"list-versions": "Versions", "get-version": "Version",
 
 	"start-task": "Start", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
-	"retry-task": "Retry", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
+	"retry-task": "Retry", "fork-task": "Fork", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
 
 	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "stream-events": "Watch", "stream-socket": "Watch",
 

@@ -22,6 +22,8 @@ type (
 	Run         = wire.Run
 	Event       = wire.Event
 	Waiting     = wire.Waiting
+	Fork        = wire.Fork
+	Forked      = wire.Forked
 	Append      = wire.Append
 	Complete    = wire.Complete
 	Completed   = wire.Completed
@@ -154,6 +156,13 @@ func (e *Engine) Resume(ctx context.Context, task string) error {
 func (e *Engine) Retry(ctx context.Context, task string) error {
 	_, err := e.client.Retry(ctx, task)
 	return e.steered(ctx, task, err)
+}
+
+// Fork starts a task that goes on from the history of one that has ended, with another version, from another node or with other params, or tells
+// what that one would keep and do again.
+func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error) {
+	forked, err := e.client.Fork(ctx, task, f)
+	return forked, e.steered(ctx, task, err)
 }
 
 // Append adds units to a fanout that has begun and gives their indexes.

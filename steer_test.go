@@ -107,7 +107,7 @@ func TestWhatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"task": func() error { _, err := e.Task(ctx, "nope"); return err }, "wait": func() error { _, err := e.Wait(ctx, "nope"); return err },
 		"signal": func() error { return e.Signal(ctx, "nope", "k", 1) }, "cancel": func() error { return e.Cancel(ctx, "nope") },
-		"retry": func() error { return e.Retry(ctx, "nope") }, "flow": func() error { _, err := e.Flow(ctx, "nope"); return err },
+		"retry": func() error { return e.Retry(ctx, "nope") }, "fork": func() error { _, err := e.Fork(ctx, "nope", troupe.Fork{}); return err }, "flow": func() error { _, err := e.Flow(ctx, "nope"); return err },
 		"start": func() error { _, err := e.Start(ctx, "nope", nil); return err }, "version": func() error { _, err := e.Version(ctx, "f", 77); return err },
 		"old version": func() error { _, err := e.Start(ctx, "f", nil, troupe.WithVersion(77)); return err },
 		"job":         func() error { _, err := e.Job(ctx, id+".1.0.1.nope"); return err }, "events": func() error { _, err := e.Events(ctx, "nope", "", 9); return err },

@@ -49,6 +49,13 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
 	}
 	start := flow.Start{Version: n.VersionID, Params: n.Params}
+	if n.Fork != "" {
+		fork, err := m.forkOf(ctx, &n)
+		if err != nil {
+			return nil, err
+		}
+		start.Params, start.Fork = n.Params, fork
+	}
 	plan, err := m.reader.Plan(ctx, n.VersionID)
 	if err != nil {
 		return nil, err
@@ -69,6 +76,18 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	}, nil
 }
 
+// forkOf plans what a new task has of another one's history. Unless it says otherwise it has the params of that one.
+func (m *Member) forkOf(ctx context.Context, n *engine.NewTask) (*flow.Fork, error) {
+	plan, err := m.reader.Fork(ctx, n.Fork, n.VersionID, n.ForkNode)
+	if err != nil {
+		return nil, notFound(err, n.Fork)
+	}
+	if len(n.Params) == 0 {
+		n.Params = plan.Params
+	}
+	return &plan.Fork, nil
+}
+
 func paramsOr(params json.RawMessage) []byte {
 	if len(bytes.TrimSpace(params)) == 0 || string(params) == "null" {
 		return []byte("{}")
@@ -84,6 +103,9 @@ func bodyHash(n engine.NewTask) string {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", n.Params)
+	if n.Fork != "" {
+		fmt.Fprintf(h, "%q %q\n", n.Fork, n.ForkNode)
+	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {
 		fmt.Fprintf(h, "%q=%q\n", k, n.Labels[k])
 	}

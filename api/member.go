@@ -70,6 +70,8 @@ type Reader interface {
 	Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error)
 	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
+	// Fork plans a task that goes on from the history of another one.
+	Fork(ctx context.Context, task, version, from string) (flow.ForkPlan, error)
 	// Permits are the keys that a task waits for or has, by the store.
 	Permits(ctx context.Context, task string) ([]persistence.PermitRow, error)
 }

@@ -84,6 +84,8 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Text(c, &t.ID)
 	codec.Text(c, &t.Request)
 	codec.Text(c, &t.Task)
+	codec.Text(c, &t.Fork)
+	codec.Text(c, &t.ForkNode)
 }
 
 func (s *Started) code(c *codec.Codec) {

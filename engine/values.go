@@ -23,6 +23,9 @@ type NewTask struct {
 	// Request makes a start with a Key or an ID safe to send again: with the same one it is answered as the one that created
 	// its task. Only members say it.
 	Request string
+	// Fork is the task whose history this one goes on from, as far as it is the same in the version; see flow.PlanFork. ForkNode, if given, is the node
+	// that is done again with all that follows. Without Params the new task has those of the other one.
+	Fork, ForkNode string
 	// Task is the id that whoever may have to ask again has made for it with TaskID. Only members say it.
 	Task string
 }

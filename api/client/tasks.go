@@ -140,6 +140,14 @@ func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error
 	return c.command(ctx, id, "retry", nil)
 }
 
+// Fork starts a task that goes on from the history of another one, or says what that would be.
+func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked, error) {
+	if f.IdempotencyKey == "" && !f.DryRun {
+		f.IdempotencyKey = crand.Text()
+	}
+	return ask[wire.Forked](ctx, c, id, "fork", f)
+}
+
 // Append adds units to a fanout that has begun and gives their indexes.
 func (c *Client) Append(ctx context.Context, id string, a wire.Append) (*wire.Appended, error) {
 	return ask[wire.Appended](ctx, c, id, "append", a)

@@ -55,6 +55,7 @@ var routes = []string{
 	"POST /v1/tasks/{task}/append",
 	"POST /v1/tasks/{task}/cancel",
 	"POST /v1/tasks/{task}/complete",
+	"POST /v1/tasks/{task}/fork",
 	"POST /v1/tasks/{task}/pause",
 	"POST /v1/tasks/{task}/resume",
 	"POST /v1/tasks/{task}/retry",

@@ -28,6 +28,7 @@ func toTask(v *persistence.View) wire.Task {
 	}
 	t.Node, t.LastAction = state.Root.Cursor, state.Root.LastAction
 	t.UpdatedAt, t.EndedAt = wire.Millis(state.UpdatedAt), wire.Millis(state.EndedAt)
+	t.Forked = state.Origin
 	t.Params, t.Shared = state.Params, orEmpty(state.Root.Shared)
 	if state.Status == flow.TaskCompleted {
 		t.Result = state.Result()

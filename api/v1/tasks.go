@@ -25,6 +25,8 @@ func (s *service) taskRoutes() {
 	s.command("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
 	s.command("resume", "Resume a paused task", "", flow.Resume{})
 	s.command("retry", "Retry a failed task", "It goes on where it failed; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this.", flow.RetryTask{})
+	serve(s, operation{id: "fork-task", method: http.MethodPost, path: "/v1/tasks/{task}/fork", tag: "tasks", created: true,
+		summary: "Start a task that goes on from the history of another one", text: "Such as a failed one with a version in which what failed is mended. The other task has to have ended, and stays as it is. Steps keep their results as long as their nodes do the same in both versions, and so does all that they followed; what else there was is done again. With an idempotency key the request may be sent again."}, s.fork)
 	serve(s, operation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
 		summary: "Append units to a fanout", text: "The step has to be started. The answer has the indexes of the new units. " + requestText}, s.append)
 	serve(s, operation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",

@@ -20,6 +20,36 @@ type Started struct {
 	Task    *Task  `json:"task,omitempty" doc:"when wait_ms was sent: the task as it is then, ended or not"`
 }
 
+// Fork asks for a task that goes on from the history of another one, which has ended.
+type Fork struct {
+	Version        int             `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
+	Newest         bool            `json:"newest,omitempty" doc:"the newest published version"`
+	From           string          `json:"from,omitempty" maxLength:"200" doc:"a node at the top of the flow that is done again, with all that follows from it"`
+	Params         json.RawMessage `json:"params,omitempty" doc:"with which what is left is done; those of the other task when absent"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
+	DryRun         bool            `json:"dry_run,omitempty" doc:"answers with the plan and starts nothing"`
+}
+
+// Forked answers a Fork: what the new task keeps of the other one, and what it does again.
+type Forked struct {
+	ID         string     `json:"id,omitempty" doc:"of the new task; absent after a dry run"`
+	Created    bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
+	From       string     `json:"forked_from" doc:"id of the other task"`
+	Version    int        `json:"version" doc:"number of the version that the new task runs"`
+	Keeps      []ForkStep `json:"keeps" doc:"steps that have ended, whose results count; the first 1,000; never null"`
+	Again      []ForkStep `json:"again" doc:"steps that are done again, those that had not ended among them; the first 1,000; never null"`
+	KeptSteps  int        `json:"kept_steps" doc:"how many are kept"`
+	AgainSteps int        `json:"again_steps" doc:"how many are done again"`
+}
+
+// ForkStep is a step of the history that a task goes on from.
+type ForkStep struct {
+	Scope string `json:"scope,omitempty"`
+	Node  string `json:"node"`
+	Visit int    `json:"visit"`
+	Why   string `json:"why,omitempty" enum:"changed,after,asked,undone,failed,unended" doc:"changed: the node does something else now, or is no more; after: what it follows is done again, or leads elsewhere; asked: it is from; undone: it was compensated; failed; unended: it was under way"`
+}
+
 // TaskSummary is a task in a list. Its node, last action and steps may be a second old while it runs.
 type TaskSummary struct {
 	ID         string            `json:"id"`
@@ -45,6 +75,7 @@ type Task struct {
 	TaskSummary
 	Mode           string                     `json:"mode" enum:"graph,dag"`
 	PausedAt       Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
+	Forked         string                     `json:"forked_from,omitempty" doc:"the task whose history this one went on from"`
 	Params         json.RawMessage            `json:"params"`
 	Shared         map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
 	Result         json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`

@@ -26,12 +26,6 @@ func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
 }
 
-type taskRetryCmd struct{ tasksArg }
-
-func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
-	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
-}
-
 type taskPauseCmd struct{ tasksArg }
 
 func (c *taskPauseCmd) Run(ctx context.Context, a *app) error {

@@ -108,7 +108,7 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error 
 	}
 	err := printFields(a.stdout, "Task", t.ID, "Flow", fmt.Sprintf("%s, version %d", t.Flow, t.Version), "State", stateOf(&t.TaskSummary),
 		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", stepsOf(t),
-		"Started", moment(t.CreatedAt), "Ended", moment(t.EndedAt), "Time", took(t.CreatedAt, t.EndedAt), "Error", t.Error,
+		"Forked from", t.Forked, "Started", moment(t.CreatedAt), "Ended", moment(t.EndedAt), "Time", took(t.CreatedAt, t.EndedAt), "Error", t.Error,
 		"Params", string(t.Params), "Shared", strings.TrimSpace(shared.String()), "Result", string(t.Result))
 	if err != nil {
 		return err

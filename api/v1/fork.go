@@ -1,0 +1,88 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+type forkInput struct {
+	TaskPath
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"200" doc:"another name of idempotency_key"`
+	Body           wire.Fork
+}
+
+// fork starts a task with as much of another one's history as it may have, or says how much that is.
+func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked], error) {
+	row, err := s.Store.Task(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	v, err := s.forkVersion(ctx, row, &in.Body)
+	if err != nil {
+		return nil, err
+	}
+	params, err := paramsOf(&wire.Start{Params: in.Body.Params})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.Reader.Fork(ctx, in.Task, v.ID, in.Body.From)
+	if err != nil {
+		return nil, forkProblem(in, err)
+	}
+	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
+	if in.Body.DryRun {
+		return &answer[wire.Forked]{http.StatusOK, forked}, nil
+	}
+	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: row.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From})
+	if err != nil {
+		return nil, forkProblem(in, err)
+	}
+	forked.ID, forked.Created = started.Task, started.Created
+	return &answer[wire.Forked]{statusOf(started.Created), forked}, nil
+}
+
+// forkVersion is the version that the new task runs.
+func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, ask *wire.Fork) (*persistence.Version, error) {
+	number := ask.Version
+	switch {
+	case ask.Newest && ask.Version > 0:
+		return nil, invalid("body.newest", "send one of them", "a task runs version %d or the newest one, not both", ask.Version)
+	case !ask.Newest && number == 0:
+		number = row.VersionNumber
+	}
+	f, err := s.flowBy(ctx, "path.task", row.FlowID)
+	if err != nil {
+		return nil, err
+	}
+	return s.version(ctx, "body.version", f, number)
+}
+
+func forkProblem(in *forkInput, err error) error {
+	switch flow.ErrorKindOf(err) {
+	case flow.Invalid:
+		where := "body.params"
+		if in.Body.From != "" {
+			where = "body.from"
+		}
+		return at(where, err)
+	case flow.NotFound:
+		return noTask(in.Task, err)
+	}
+	return at("path.task", err)
+}
+
+// listedSteps bounds how many steps an answer names.
+const listedSteps = 1000
+
+func forkSteps(steps []flow.ForkStep) []wire.ForkStep {
+	list := []wire.ForkStep{}
+	for _, st := range steps[:min(len(steps), listedSteps)] {
+		list = append(list, wire.ForkStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit, Why: string(st.Why)})
+	}
+	return list
+}

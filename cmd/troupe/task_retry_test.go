@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const audit = `
+mode: dag
+nodes:
+  read: {route: direct}
+  check: {route: direct, depends_on: [read]}
+  file: {route: direct, depends_on: [check], prep: {input_map: {year: $run.year}}}
+`
+
+func TestAFailedTaskIsRetriedWithAnotherVersion(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	got := cmd("flow", "apply", write(t, "audit.yaml", audit))
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+	id := strings.TrimSpace(cmd("task", "start", "audit", "-p", "year=2025").stdout)
+	require.Equal(t, 0, cmd("task", "complete", id, "read", "1").code)
+	require.Equal(t, 0, cmd("task", "complete", id, "check", "--error", "wrong sum").code)
+	require.Equal(t, 1, cmd("task", "watch", id).code)
+	mended := strings.Replace(audit, "depends_on: [read]", "depends_on: [read], prep: {input_map: {sum: $deps.read}}", 1)
+	got = cmd("flow", "apply", write(t, "audit.yaml", mended))
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+
+	got = cmd("task", "retry", id, "--version", "newest", "--dry-run")
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+	require.Regexp(t, `(?s)^A new task of version 2 would go on from `+id+`: 1 step kept, \d steps? done again\n.*read +kept.*check +again +its node does something else in that version`, got.stdout)
+	got = cmd("task", "retry", id, "--version", "2", "-p", "year=2026")
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+	next, _, _ := strings.Cut(got.stdout, " ")
+	require.NotEqual(t, id, next)
+	require.Equal(t, 0, cmd("task", "complete", next, "check", "2").code)
+	require.Regexp(t, `Forked from: +`+id, cmd("task", "show", next).stdout)
+	require.Contains(t, cmd("task", "show", next).stdout, `{"year":2026}`)
+	require.Equal(t, 0, cmd("task", "complete", next, "file", "3").code)
+	require.Equal(t, 0, cmd("task", "watch", next).code)
+
+	require.Equal(t, 2, cmd("task", "retry", id, "--version", "new").code)
+	got = cmd("task", "retry", next, "--from", "nowhere")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "the flow has no node nowhere to go on from")
+}
