@@ -14,6 +14,7 @@ import (
 type (
 	Flow        = wire.Flow
 	FlowVersion = wire.Version
+	DeletedFlow = wire.DeletedFlow
 )
 
 // Published is what came of a publication.
@@ -71,6 +72,11 @@ func (e *Engine) Flows(ctx context.Context, p Paging) (*Page[Flow], error) {
 // Flow reads a flow by its slug or id.
 func (e *Engine) Flow(ctx context.Context, flow string) (*Flow, error) {
 	return answered(e.client.Flow(ctx, flow))
+}
+
+// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to be deleted, too.
+func (e *Engine) DeleteFlow(ctx context.Context, flow string, tasks bool) (*DeletedFlow, error) {
+	return answered(e.client.DeleteFlow(ctx, flow, tasks))
 }
 
 // Versions lists a flow's versions, highest number first.

@@ -46,6 +46,11 @@ func (e *Engine) Workers(ctx context.Context) ([]KnownWorker, error) {
 	return workers, told(err)
 }
 
+// Worker tells of one worker.
+func (e *Engine) Worker(ctx context.Context, id string) (*KnownWorker, error) {
+	return answered(e.client.Worker(ctx, id))
+}
+
 // Info tells which member this is.
 func (e *Engine) Info(ctx context.Context) (*Info, error) { return answered(e.client.Info(ctx)) }
 

@@ -15,7 +15,7 @@ import (
 // calls all, and a function of the program needs none.
 var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
-	"list-versions": "Versions", "get-version": "Version",
+	"list-versions": "Versions", "get-version": "Version", "delete-flow": "DeleteFlow", "get-worker": "Worker",
 
 	"start-task": "Start", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"retry-task": "Retry", "fork-task": "Fork", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
