@@ -93,7 +93,7 @@ func (t *task) commit(p *draft) persistence.Commit {
 }
 
 func (t *task) addColumns(c *persistence.Commit) {
-	col := columnsOf(t.state)
+	col := persistence.ColumnsOf(t.state)
 	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused || col.Error != t.columns.Error || col.EndedAt != t.columns.EndedAt
 	if !changed && (col == t.columns || c.At-t.columnsAt < columnsEvery) {
 		return
@@ -101,13 +101,6 @@ func (t *task) addColumns(c *persistence.Commit) {
 	t.columns, t.columnsAt = col, c.At
 	c.Columns = new(persistence.Columns)
 	*c.Columns = col
-}
-
-func columnsOf(s *flow.State) persistence.Columns {
-	return persistence.Columns{
-		Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,
-		Paused: s.Paused(), Steps: s.Steps, Followed: s.Followed, EndedAt: s.EndedAt,
-	}
 }
 
 // addSnapshot adds one where it saves more than it costs: a short journal is as quick to fold.

@@ -77,7 +77,7 @@ func (t *task) commitRest(c actor.Context) {
 	t.moved, t.resting = t.resting == leaving, restCommitting
 	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
 	t.addSnapshot(&commit)
-	if col := columnsOf(t.state); col != t.columns {
+	if col := persistence.ColumnsOf(t.state); col != t.columns {
 		commit.Columns = &col
 	}
 	t.send(c, commit)
