@@ -140,9 +140,10 @@ func TestAFailedTaskIsToldWithItsError(t *testing.T) {
 
 // In the scheduler a failed node takes the edge that it takes after a success.
 func TestANodeThatFailedAndWasFollowedIsTold(t *testing.T) {
-	told(t, `{"start":"a","nodes":{"a":{"service":"x"},"b":{"service":"y","post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`,
+	h := told(t, `{"start":"a","nodes":{"a":{"service":"x"},"b":{"service":"y","post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`,
 		pocketflow.Task{Status: "completed", Params: `{}`, Shared: `{"o":1}`},
 		pocketflow.Run{Node: "a", Attempt: 1, Status: "error", Error: "no worker"}, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "1"})
+	require.Equal(t, 1, h.State.Followed)
 }
 
 const wide = `{"start":"s","nodes":{

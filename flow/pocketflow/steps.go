@@ -179,6 +179,9 @@ func (b *teller) end(v *visit, step flow.Event, r *Run, action string) {
 		if r.Error == "" {
 			step.Error = "failed"
 		}
+		if v.next != "" {
+			step.Reason = flow.ReasonFollowed
+		}
 	}
 	if v.last {
 		step.Action = b.task.Action

@@ -68,9 +68,9 @@ func (i *importer) add(ctx context.Context, v *persistence.Version, t *tell.Task
 	row.Add(said.Events)
 	s := said.State
 	c := persistence.Commit{Task: t.ID, Seq: 1, Events: row.Bytes(), At: s.UpdatedAt,
-		Create: &persistence.Create{FlowID: v.FlowID, VersionID: v.ID, Params: said.Params, CreatedAt: s.CreatedAt},
-		Columns: &persistence.Columns{Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,
-			Steps: s.Steps, EndedAt: s.EndedAt}}
+		Create:  &persistence.Create{FlowID: v.FlowID, VersionID: v.ID, Params: said.Params, CreatedAt: s.CreatedAt},
+		Columns: new(persistence.Columns)}
+	*c.Columns = persistence.ColumnsOf(s)
 	if !s.Status.Ended() { // whoever serves the store finds it, also if that one is there already
 		c.Rest = &persistence.Rest{Resting: true, Due: max(i.now, 1)}
 	}
