@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	}
 	l := readLine(a.model.Node, words, c.remote)
 	find, known := completions[l.kind]
+	if l.kind == "input" && len(l.named) > 0 {
+		find, known = a.inputsOf(l.named[0]), true
+	}
 	if !known {
 		return nil
 	}
@@ -57,6 +61,7 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 type typing struct {
 	kind   string // of what may come next; "" = nothing that is asked for
 	remote remote
+	named  []string // arguments before it, such as the flow
 }
 
 // readLine finds out where the last word is, and which server is meant.
@@ -84,6 +89,7 @@ func readLine(n *kong.Node, words []string, otherwise remote) (l typing) {
 			n = child
 		} else {
 			at++
+			l.named = append(l.named, word)
 		}
 	}
 	positional := withDefault(n).Positional
@@ -159,6 +165,26 @@ var completions = map[string]func(ctx context.Context, server *client.Client, ty
 	"state": func(context.Context, *client.Client, string) ([]candidate, error) {
 		return []candidate{{"pending", ""}, {"running", ""}, {"completed", ""}, {"failed", ""}, {"canceling", ""}, {"canceled", ""}, {"paused", ""}}, nil
 	},
+}
+
+// inputsOf are the names that a flow, or the file of one, declares, each with the = behind it.
+func (a *app) inputsOf(flow string) func(context.Context, *client.Client, string) ([]candidate, error) {
+	return func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+		takes := declaredBy(ctx, server, flow, 0)
+		if text, err := os.ReadFile(flow); err == nil {
+			takes = declaredIn(text)
+		}
+		in, err := takes()
+		if err != nil {
+			return nil, err
+		}
+		var found []candidate
+		for _, input := range in.List() {
+			about := strings.TrimPrefix(input.String(), input.Name+": ")
+			found = append(found, candidate{input.Name + "=", about})
+		}
+		return found, nil
+	}
 }
 
 func each[T any](page *wire.Page[T], err error, of func(*T) candidate) ([]candidate, error) {

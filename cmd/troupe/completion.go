@@ -44,6 +44,7 @@ type place struct {
 // word may be typed at a place. A flag with values has them completed too.
 type word struct {
 	text, help string
+	short      string // of a flag: its other name, such as -p
 	values     []string
 	asks       bool // its values are asked for, see completeCmd
 	takesValue bool
@@ -93,7 +94,11 @@ func withDefault(n *kong.Node) *kong.Node {
 
 func flagWord(f *kong.Flag) word {
 	help := strings.NewReplacer("\n", " ", "'", "").Replace(f.Help)
-	return word{text: "--" + f.Name, help: help, values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+	w := word{text: "--" + f.Name, help: help, values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+	if f.Short != 0 {
+		w.short = "-" + string(f.Short)
+	}
+	return w
 }
 
 // named are values without the empty one, which stands for a flag that was left out.
@@ -108,6 +113,9 @@ func asking(places []place) string {
 		for _, f := range p.flags {
 			if f.asks && !slices.Contains(all, f.text) {
 				all = append(all, f.text)
+				if f.short != "" {
+					all = append(all, f.short)
+				}
 			}
 		}
 	}
@@ -153,6 +161,7 @@ func writeBash(w io.Writer, places []place) {
       %s) at="$next" ;;
     esac
   done
+  [[ "$prev" == -p || "$prev" == --param ]] && compopt -o nospace 2>/dev/null
   case "$prev" in
 `, paths(places))
 	for _, f := range valued(places) {
@@ -206,7 +215,7 @@ _troupe() {
   if [[ -n "$asks" && ( "$asks" == flag || "$PREFIX" != -* ) ]]; then
     values=("${(@f)$("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
     values=(${values//$'\t'/:})
-    _describe 'value' values
+    if [[ "${words[CURRENT-1]}" == (-p|--param) ]]; then _describe 'input' values -S ''; else _describe 'value' values; fi
   elif [[ "$PREFIX" == -* ]]; then
     _describe 'flag' flags
   elif (( ${#commands} )); then

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +69,27 @@ note    text  optional
 `)
 	got = call(t, append([]string{"flow", "show", "declares", "--plan"}, at...)...)
 	require.Contains(t, got.stdout, "  takes sku: text (what is ordered)\n  takes amount: int = 3\n  takes note: optional text\n")
+}
+
+func TestTheNamesOfInputsAreCompleted(t *testing.T) {
+	at := server(t)
+	file := write(t, "declares.yaml", declares)
+	require.Zero(t, call(t, append([]string{"flow", "apply", file}, at...)...).code)
+	t.Setenv("TROUPE_SERVER", at[1])
+	const want = "sku=\ttext (what is ordered)\namount=\tint = 3\nnote=\toptional text\n"
+	for _, words := range [][]string{{"task", "start", "declares", "-p", ""}, {"task", "start", "declares", "-p", "sku=1", "--param", "a"}, {"flow", "run", file, "-p", ""}} {
+		got := call(t, append([]string{"__complete", "--"}, words...)...)
+		require.Equal(t, result{0, want, ""}, got, words)
+	}
+	require.Equal(t, result{}, call(t, "__complete", "--", "task", "start", "double", "-p", ""), "nothing is declared")
+	require.Equal(t, result{}, call(t, "__complete", "--", "task", "start", "-p", ""), "of which flow nobody knows")
+
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		return // nobody to complete for
+	}
+	out, err := exec.Command(bash, "-c", call(t, "completion", "bash").stdout+`
+COMP_WORDS=("$0" task start declares -p "a"); COMP_CWORD=5; _troupe; echo "${COMPREPLY[*]}"`, binary).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, "amount=", strings.TrimSpace(string(out)))
 }

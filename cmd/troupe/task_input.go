@@ -18,7 +18,7 @@ type inputFlags struct {
 	Input      string   `placeholder:"JSON|@FILE" help:"Input, any JSON that the flow takes; @FILE reads it from a file, @- from stdin."`
 	Params     string   `placeholder:"JSON" help:"Params, a JSON object."`
 	ParamsFile string   `placeholder:"FILE" help:"File with the params; - is stdin."`
-	Param      []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params: of the type that the flow declares for it, else JSON, or else text. KEY:=JSON is JSON in any case. May be repeated."`
+	Param      []string `short:"p" sep:"none" complete:"input" placeholder:"KEY=VALUE" help:"One of the params: of the type that the flow declares for it, else JSON, or else text. KEY:=JSON is JSON in any case. May be repeated."`
 	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
 }
 
