@@ -61,20 +61,28 @@ type Handler = func(ctx context.Context, job Job) (any, error)
 
 type contextKey struct{}
 
-// carried is what the context of a handler knows.
-type carried struct {
+// calling is the context of a handler, in one piece, because there is one for every job.
+type calling struct {
+	context.Context
 	job      Job
 	progress func(text string)
 }
 
+func (c *calling) Value(key any) any {
+	if key == (contextKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
 // With is the context that a handler is called with. progress passes on what the handler says of itself; nil = nobody hears it.
 func With(ctx context.Context, j Job, progress func(text string)) context.Context {
-	return context.WithValue(ctx, contextKey{}, carried{j, progress})
+	return &calling{ctx, j, progress}
 }
 
 // From is the job that a handler is called for, whose context ctx is or was made of. Elsewhere it is a Job without anything.
 func From(ctx context.Context) Job {
-	if c, ok := ctx.Value(contextKey{}).(carried); ok {
+	if c, ok := ctx.Value(contextKey{}).(*calling); ok {
 		return c.job
 	}
 	return Job{Log: io.Discard}
@@ -87,7 +95,7 @@ const maxProgress = 256
 // bytes. A worker does not wait until it is told; in a program with an engine inside it is stored when Progress returns. Nobody hears what jobs
 // of a push worker say.
 func Progress(ctx context.Context, text string) {
-	c, ok := ctx.Value(contextKey{}).(carried)
+	c, ok := ctx.Value(contextKey{}).(*calling)
 	if !ok || c.progress == nil || text == "" {
 		return
 	}

@@ -82,24 +82,28 @@ func (r *Registry) find(name string) RawFunc {
 }
 
 // Carry calls the job's function until it succeeds or its tries are used up.
-func (r *Registry) Carry(ctx context.Context, j flow.Job) (rep flow.Report) {
+func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	fn := r.find(j.Exec.Func)
 	if fn == nil {
 		return flow.Report{Error: "fatal error", Fatal: true}
 	}
-	rep = flow.Report{Worker: "local-func:" + j.Exec.Func, URL: "local"}
 	var log job.Log
-	defer func() { rep.Log = r.keep(ctx, &j, log.String()) }()
 	told := jobOf(&j, &log)
-	calling := job.With(ctx, told, r.progress(ctx, &j))
-	for try := 1; ; try++ {
-		out, err := call(calling, fn, told)
+	rep := try(job.With(ctx, told, r.progress(ctx, j.Task, j.Address)), fn, told, j.Exec)
+	rep.Worker, rep.URL = "local-func:"+j.Exec.Func, "local"
+	rep.Log = r.keep(ctx, told, log.String())
+	return rep
+}
+
+// try calls a function until it succeeds or its tries are used up.
+func try(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.Report) {
+	for n := 1; ; n++ {
+		out, err := call(ctx, fn, j)
 		if err == nil {
-			rep.Output, rep.Error = out, ""
-			return rep
+			return flow.Report{Output: out}
 		}
 		rep.Error, rep.Fatal = text(err), job.IsFatal(err)
-		if rep.Fatal || try >= j.Exec.MaxAttempts || !carry.Pause(ctx, j.Exec.TryDelayMS) {
+		if rep.Fatal || n >= exec.MaxAttempts || !carry.Pause(ctx, exec.TryDelayMS) {
 			return rep
 		}
 	}

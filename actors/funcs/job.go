@@ -20,25 +20,25 @@ func jobOf(j *flow.Job, log io.Writer) job.Job {
 }
 
 // progress passes on what a function says of itself. What nobody waits for any longer is not told.
-func (r *Registry) progress(ctx context.Context, j *flow.Job) func(text string) {
+func (r *Registry) progress(ctx context.Context, task string, at flow.Address) func(text string) {
 	if r.opts.Note == nil {
 		return nil
 	}
-	return func(text string) { _ = r.opts.Note(ctx, j.Task, flow.Note{Address: j.Address, Text: text}) }
+	return func(text string) { _ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text}) }
 }
 
 // logGrace is how long it may take to keep the log of a job that nobody waits for any longer: it is wanted most.
 const logGrace = 5 * time.Second
 
 // keep stores what was written to the log of a job.
-func (r *Registry) keep(ctx context.Context, j *flow.Job, content string) bool {
+func (r *Registry) keep(ctx context.Context, j job.Job, content string) bool {
 	if r.opts.Logs == nil || content == "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logGrace)
 	defer cancel()
-	if err := r.opts.Logs.PutLog(ctx, j.Task, j.ID(), []byte(content)); err != nil {
-		r.opts.Logger.Warn("a function's log could not be kept", "job", j.ID(), "error", err)
+	if err := r.opts.Logs.PutLog(ctx, j.Task, j.ID, []byte(content)); err != nil {
+		r.opts.Logger.Warn("a function's log could not be kept", "job", j.ID, "error", err)
 		return false
 	}
 	return true
