@@ -23,7 +23,7 @@ func queueWaits(c *client) {
 	row := c.runs(task)[0]
 	require.Equal(c, []any{"queued", 0.0, "queue", "queue", 1.0, "null"}, []any{row["status"], row["finished_at"], row["worker_id"],
 		row["worker_url"], row["attempt_no"], row["exec_output_json"]})
-	require.Nil(c, c.pollQueue())
+	require.Nil(c, c.pollQueue([]string{}...), "who asks for no service gets no job, as clients of this dialect expect")
 	require.Nil(c, c.pollQueue(unique("other")))
 	q := c.claim("other", service)
 	require.True(c, strings.HasPrefix(q["id"].(string), "q-"), q["id"])
@@ -40,7 +40,7 @@ func queueWaits(c *client) {
 	c.refused(400, "bad request: worker_id has a value of the wrong type", "POST", "/queue/poll", obj{"worker_id": 5})
 	c.refused(400, "bad request: services has a value of the wrong type", "POST", "/queue/poll", obj{"worker_id": "w", "services": "s"})
 	const missing = `services is missing: say what jobs may be for, as in {"worker_id": "w1", "services": ["resize"]}`
-	for _, body := range []obj{{}, {"worker_id": "w"}, {"worker_id": "w", "service": []string{"s"}}, {"worker_id": "w", "services": []string{}}} {
+	for _, body := range []obj{{}, {"worker_id": "w"}, {"worker_id": "w", "service": []string{"s"}}} {
 		c.refused(400, missing, "POST", "/queue/poll", body)
 	}
 }

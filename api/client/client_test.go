@@ -98,7 +98,7 @@ const (
 	upper  = "name: Upper\nresult: out\nstart: u\nnodes:\n  u: {exec_type: local_func, func: upper, prep: {input_key: $params.text}, post: {output_key: out}}\n"
 	queued = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue"}}}`
 	// slow makes an event every few milliseconds for a while.
-	slow = `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":5}},"again":{"kind":"choice","choice_cases":[{"action":"more","expr":{"ne":["$shared.stop",true]}}],"default_action":"enough"}},"edges":[{"from":"t","action":"default","to":"again"},{"from":"again","action":"more","to":"t"}]}`
+	slow = `{"start":"t","on_missing":"coerce","nodes":{"t":{"kind":"timer","params":{"delay_ms":5}},"again":{"kind":"choice","choice_cases":[{"action":"more","expr":{"ne":["$shared.stop",true]}}],"default_action":"enough"}},"edges":[{"from":"t","action":"default","to":"again"},{"from":"again","action":"more","to":"t"}]}`
 )
 
 func TestEveryCallHasItsAnswer(t *testing.T) {
@@ -134,7 +134,7 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	for _, number := range []int{0, 1} {
 		v, err := c.Version(ctx, "waits", number)
 		require.NoError(t, err)
-		require.JSONEq(t, strings.Replace(waits, `{`, `{"on_error":"fail",`, 1), string(v.Definition), "what it left unsaid is said")
+		require.JSONEq(t, strings.Replace(waits, `{`, `{"on_error":"fail","on_missing":"fail",`, 1), string(v.Definition), "what it left unsaid is said")
 	}
 
 	started, err := c.Start(ctx, wire.Start{Flow: "upper", Params: json.RawMessage(`{"text":"a"}`), WaitMS: 20000})

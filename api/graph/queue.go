@@ -45,7 +45,7 @@ func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 	switch {
 	case b.Bad:
 		return q, badRequest("bad request: " + b.Problem().Error())
-	case len(q.Services) == 0:
+	case q.Services == nil: // an empty list gets no job, as its clients expect
 		return q, badRequest(`services is missing: say what jobs may be for, as in {"worker_id": "w1", "services": ["resize"]}`)
 	}
 	return q, nil
