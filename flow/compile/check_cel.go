@@ -23,7 +23,15 @@ func (c *checker) condition(compiled *expr.CEL, at *define.Place) {
 }
 
 func (c *checker) cel(compiled *expr.CEL, at *define.Place) {
-	if err := compiled.Broken(); err != nil && !errors.Is(err, errNotCompiled) {
+	err := compiled.Broken()
+	var faults expr.Faults
+	switch {
+	case err == nil || errors.Is(err, errNotCompiled):
+	case errors.As(err, &faults):
+		for _, f := range faults {
+			c.ErrorfWithin(at, f.At, "%s", f.Msg)
+		}
+	default:
 		c.Errorf(at, "%s", err)
 	}
 }

@@ -196,7 +196,11 @@ func (s *Source) decode(from decoder, v value, at *Place) {
 type Inner struct {
 	Name string
 	*Definition
+	elsewhere bool
 }
+
+// Elsewhere says that the named flow was not found where it was looked for, which is not everywhere.
+func (f Inner) Elsewhere() bool { return f.elsewhere }
 
 // MarshalJSON writes it as it is read.
 func (f Inner) MarshalJSON() ([]byte, error) {

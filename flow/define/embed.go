@@ -17,6 +17,9 @@ type Embedding struct {
 	Limits flow.Limits
 	// Lookup finds the newest definition of a flow, nil when there is none.
 	Lookup func(name string) ([]byte, error)
+	// Elsewhere says that there may be flows which Lookup does not find: who compiles the definition tells a note of them
+	// in the place of an error.
+	Elsewhere bool
 }
 
 // maxEmbedded bounds a definition together with what it embeds, in bytes: flows that embed each other many times
@@ -101,11 +104,12 @@ func (w *embedder) inner(f *Inner, at *Place) error {
 		return nil
 	}
 	if w.full {
-		w.mute(at)
+		w.Mute(at)
 		return nil
 	}
 	in, err := w.find(f.Name, at)
 	if in == nil {
+		f.elsewhere = w.Elsewhere
 		return err
 	}
 	if cycle := in.embeds(w.Self); w.Self != "" && cycle != nil {
@@ -159,7 +163,7 @@ func (w *embedder) fits(in *embedded, at *Place) bool {
 	w.full = true
 	for _, n := range w.names { // what is refused need not be looked at
 		n.of.Definition = nil
-		w.mute(n.at)
+		w.Mute(n.at)
 	}
 	w.names = nil
 	return false

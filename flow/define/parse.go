@@ -7,8 +7,8 @@ import (
 
 // Parse reads a definition in JSON, if the text begins with {, or in YAML.
 //
-// The error is of the type Problems and tells all of them. The definition is nil if the text could
-// not be read at all; else it is what could be understood of it, and compiling it tells the problems of
+// The error is of the type Problems and tells all of them. What is wrong with the syntax is mended as it was probably meant, for
+// the sake of what is wrong beside it. The definition is nil if that leads nowhere; else it is what could be understood of it, and compiling it tells the problems of
 // the text together with its own, and what warnings there are.
 func Parse(text []byte) (*Definition, error) {
 	return parse(text, reading(text), MaxNodes)
@@ -20,13 +20,13 @@ func ParsePublished(text []byte) (*Definition, error) { return parse(text, readi
 // reading says how to read a text.
 func reading(text []byte) func([]byte, *Reporter) value {
 	if bytes.HasPrefix(bytes.TrimLeft(plain(text), " \t\r\n"), []byte{'{'}) {
-		return readJSON
+		return mendJSON
 	}
 	return readYAML
 }
 
 // ParseJSON is Parse for a text that is known to be JSON.
-func ParseJSON(text []byte) (*Definition, error) { return parse(text, readJSON, MaxNodes) }
+func ParseJSON(text []byte) (*Definition, error) { return parse(text, mendJSON, MaxNodes) }
 
 // ParseYAML is Parse for a text that is known to be YAML.
 func ParseYAML(text []byte) (*Definition, error) { return parse(text, readYAML, MaxNodes) }

@@ -3,8 +3,10 @@ package define
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -221,10 +223,7 @@ func (d decoder) unknown(m member, names fields, at *Place) {
 	}
 	hint := ""
 	if d.count[SeverityWarning] < maxProblems {
-		hint = cmp.Or(names.foreign(m.key), names.nearest(m.key))
-	}
-	if hint != "" {
-		hint = ": did you mean " + hint + "?"
+		hint = question(cmp.Or(names.foreign(m.key), flow.Nearest(m.key, slices.Collect(maps.Keys(names)))))
 	}
 	d.add(SeverityWarning, at.Key(m.key), m.at, "unknown field, ignored%s", hint)
 }
@@ -307,44 +306,4 @@ func (f fields) foreign(key string) string {
 		return ""
 	}
 	return here
-}
-
-// nearest is the field that a key is probably a misspelling of, or "".
-func (f fields) nearest(key string) string {
-	best, distance := "", 3
-	if len(key) > 40 {
-		return ""
-	}
-	bare := strings.ReplaceAll(strings.ToLower(key), "_", "")
-	for name := range f {
-		d := editDistance(bare, strings.ReplaceAll(name, "_", ""))
-		if d < distance || d == distance && name < best {
-			best, distance = name, d
-		}
-	}
-	if distance*3 > len(key) {
-		return ""
-	}
-	return best
-}
-
-// editDistance is the number of bytes to add, drop or change between two words.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

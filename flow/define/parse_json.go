@@ -1,11 +1,12 @@
 package define
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -20,6 +21,8 @@ type jsonText struct {
 	// keep says that values remember what they have read. It ends with the reading of the definition,
 	// so that afterwards nothing changes and anybody may look.
 	keep bool
+
+	mended *mending // what was changed so that it is valid, or nil
 }
 
 func newJSONText(text []byte) *jsonText {
@@ -87,31 +90,75 @@ func (t *jsonText) at(offset int) position { return position{text: t, offset: of
 func (t *jsonText) count(offset int) (line, column int) {
 	offset = min(max(offset, 0), len(t.text))
 	line = sort.SearchInts(t.lines, offset+1)
-	return line, utf8.RuneCount(t.text[t.lines[line-1]:offset]) + 1
+	column = utf8.RuneCount(t.text[t.lines[line-1]:offset]) + 1
+	if t.mended != nil {
+		return t.mended.original(line, column)
+	}
+	return line, column
 }
 
 // readJSON checks a JSON text and stands at its root.
 func readJSON(text []byte, r *Reporter) value {
-	text = slices.Clone(text)
-	t := newJSONText(text)
+	t, ok := checkJSON(text, r)
+	if !ok {
+		return nil
+	}
+	if !json.Valid(t.text) {
+		f := (&jsonSyntax{}).fault(t.text)
+		r.syntax(position{line: f.line, column: f.column}, f.msg)
+		return nil
+	}
+	return t.root()
+}
+
+// mendJSON is readJSON that goes on behind mistakes in the syntax.
+func mendJSON(text []byte, r *Reporter) value {
+	t, ok := checkJSON(text, r)
+	switch {
+	case !ok:
+		return nil
+	case json.Valid(t.text):
+		return t.root()
+	case looksLikeFlowStyle(t.text):
+		offset, _ := (&jsonSyntax{}).wrong(t.text)
+		r.syntax(t.at(offset), `invalid JSON: a text that begins with { is read as JSON: put keys and texts into double quotes, or put a line "---" before YAML`)
+		return readYAML(text, r)
+	}
+	m := &mending{syntax: &jsonSyntax{left: jsonBudget}, text: t.text}
+	if !m.read(r) {
+		return nil
+	}
+	t = newJSONText(m.text)
+	t.mended = m
+	return t.root()
+}
+
+func checkJSON(text []byte, r *Reporter) (t *jsonText, ok bool) {
+	t = newJSONText(slices.Clone(text))
 	if i := invalidUTF8(text); i >= 0 {
 		r.add(SeverityError, nil, t.at(i), "the text is not valid UTF-8")
-		return nil
+		return nil, false
 	}
-	var root json.RawMessage
-	if err := json.Unmarshal(text, &root); err != nil {
-		var syntax *json.SyntaxError
-		at := t.at(0)
-		if errors.As(err, &syntax) {
-			at = t.at(int(syntax.Offset) - 1)
-		}
-		r.add(SeverityError, nil, at, "invalid JSON: %s", err)
-		return nil
-	}
+	return t, true
+}
+
+// root is the whole of a text that is valid.
+func (t *jsonText) root() value {
 	t.match()
 	t.keep = true
 	start := t.skip(0, "")
 	return &jsonValue{in: t, start: start, end: t.behind(start)}
+}
+
+// looksLikeFlowStyle says whether a text that begins with { is YAML: its first key has no quotes.
+func looksLikeFlowStyle(text []byte) bool {
+	inside, begins := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte{'{'})
+	inside = bytes.TrimLeft(inside, " \t\r\n")
+	if !begins || len(inside) == 0 || inside[0] != '_' && !unicode.IsLetter(rune(inside[0])) || len(text) > yamlBudget/8 {
+		return false
+	}
+	_, _, err := decodeYAML(text)
+	return err == nil
 }
 
 func invalidUTF8(text []byte) int {

@@ -15,6 +15,7 @@ type value interface {
 	members() []member    // of an object, in the order written
 	elements() []value    // of an array
 	position() position
+	spot(offset int) position // of a character of a text, from 0
 }
 
 // member is a key of an object.
@@ -123,6 +124,18 @@ func locate(v value, at *Place) position {
 		}
 	}
 	return found
+}
+
+// spotted finds a character of the text at a place.
+func spotted(v value, at *Place, offset int) position {
+	for _, name := range at.names() {
+		_, next := child(v, name)
+		if next == nil {
+			return locate(v, at)
+		}
+		v = next
+	}
+	return v.spot(offset)
 }
 
 // child finds a part of a value by its name in a path, and the position of its key.

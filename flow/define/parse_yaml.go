@@ -3,8 +3,6 @@ package define
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -27,34 +25,36 @@ func readYAML(text []byte, r *Reporter) value {
 		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
 		return nil
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc, second yaml.Node
-	switch err := dec.Decode(&doc); {
-	case errors.Is(err, io.EOF):
+	m := &mending{syntax: &yamlSyntax{left: yamlBudget}, text: text}
+	doc, second, err := decodeYAML(m.text)
+	if err != nil {
+		if len(text) > yamlBudget/8 { // to look for the place would take long
+			yamlSyntaxError(text, err, r)
+			return nil
+		}
+		if !m.read(r) {
+			return nil
+		}
+		doc, second, _ = decodeYAML(m.text)
+	}
+	if doc == nil {
 		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text is empty")
 		return nil
-	case err != nil:
-		yamlSyntax(text, err, r)
-		return nil
 	}
-	switch err := dec.Decode(&second); {
-	case err == nil:
-		r.add(SeverityError, nil, positionOf(&second), "the text has more than one document")
-		return nil
-	case !errors.Is(err, io.EOF):
-		yamlSyntax(text, err, r)
-		return nil
+	source := newYAMLText(m, text)
+	if second != nil {
+		r.syntax(source.at(second.Line, second.Column), "the text has more than one document: write each flow into a file of its own")
 	}
-	c := yamlReader{Reporter: r, done: map[*yaml.Node]*yamlValue{}}
-	root := c.read(&doc, nil)
+	c := yamlReader{Reporter: r, text: source, done: map[*yaml.Node]*yamlValue{}}
+	root := c.read(doc, nil)
 	if c.tooMuch {
 		return nil
 	}
 	return root
 }
 
-// yamlSyntax reports an error of the parser, which knows the line but not the column.
-func yamlSyntax(text []byte, err error, r *Reporter) {
+// yamlSyntaxError reports an error of the parser, which knows the line but not the column.
+func yamlSyntaxError(text []byte, err error, r *Reporter) {
 	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), position{line: 1, column: 1}
 	if rest, ok := strings.CutPrefix(msg, "line "); ok {
 		number, rest, _ := strings.Cut(rest, ": ")
@@ -74,6 +74,8 @@ type yamlValue struct {
 	is     expr.Kind
 	scalar json.RawMessage
 	at     position
+	text   *yamlText // of a text, else nil
+	style  yaml.Style
 	fields []member
 	list   []value
 	bytes  int // at most, as JSON
@@ -119,13 +121,14 @@ func appendJSON(b []byte, v value) []byte {
 	}
 }
 
-func positionOf(n *yaml.Node) position { return position{line: n.Line, column: n.Column} }
+func (c *yamlReader) positionOf(n *yaml.Node) position { return c.text.at(n.Line, n.Column) }
 
 // yamlReader turns the nodes of a document into values. The parser bounds how deep the nodes are
 // nested, and an alias takes the value that its anchor has become, so reading ends even where
 // aliases would expand to any size.
 type yamlReader struct {
 	*Reporter
+	text    *yamlText
 	done    map[*yaml.Node]*yamlValue // nil while a node is being read
 	merged  int
 	tooMuch bool
@@ -138,7 +141,7 @@ func (c *yamlReader) read(n *yaml.Node, at *Place) *yamlValue {
 	if n.Kind == yaml.AliasNode {
 		return c.alias(n, at)
 	}
-	v := &yamlValue{at: positionOf(n)}
+	v := &yamlValue{at: c.positionOf(n)}
 	if n.Anchor != "" {
 		c.done[n] = nil
 		defer func() { c.done[n] = v }()
@@ -165,7 +168,7 @@ func (c *yamlReader) alias(n *yaml.Node, at *Place) *yamlValue {
 	if v := c.done[n.Alias]; v != nil {
 		return v
 	}
-	where := positionOf(n)
+	where := c.positionOf(n)
 	c.add(SeverityError, at, where, "the alias *%s is a part of what it stands for", n.Value)
 	return &yamlValue{at: where, scalar: noValue}
 }
@@ -195,7 +198,7 @@ func (c *yamlReader) mapping(n *yaml.Node, v *yamlValue, at *Place) {
 	first := make(map[string]position, len(n.Content)/2)
 	var merges []*yamlValue
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, where := n.Content[i], positionOf(n.Content[i])
+		key, where := n.Content[i], c.positionOf(n.Content[i])
 		if key.Kind == yaml.AliasNode {
 			key = key.Alias
 		}
@@ -251,7 +254,7 @@ func (c *yamlReader) merge(n *yaml.Node, at *Place) []*yamlValue {
 			return all
 		}
 	}
-	c.add(SeverityError, at, positionOf(n), "only objects can be merged")
+	c.add(SeverityError, at, c.positionOf(n), "only objects can be merged")
 	return nil
 }
 
@@ -266,6 +269,7 @@ func (c *yamlReader) scalar(n *yaml.Node, v *yamlValue, at *Place) {
 		v.is, v.scalar = expr.KindNumber, json.RawMessage(n.Value)
 	default: // dates and whatever else has no JSON of its own are the text as written
 		v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
+		v.text, v.style = c.text, n.Style
 	}
 	if expr.KindOf(v.scalar) == v.is && json.Valid(v.scalar) {
 		return

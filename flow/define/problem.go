@@ -13,10 +13,12 @@ import (
 // Severity says whether a Problem keeps a definition from being used.
 type Severity string
 
-// A definition with an error is refused; a warning says that something may not be what was meant.
+// A definition with an error is refused; a warning says that something may not be what was meant, a note that something
+// could not be checked where this was done.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
+	SeverityNote    Severity = "note"
 )
 
 // Problem is something wrong with a definition, and where: a path such as nodes.a.max_retries, and
@@ -34,8 +36,8 @@ func (p Problem) String() string {
 	if p.Line > 0 {
 		fmt.Fprintf(&b, "%d:%d: ", p.Line, p.Column)
 	}
-	if p.Severity == SeverityWarning {
-		b.WriteString("warning: ")
+	if p.Severity != SeverityError {
+		b.WriteString(string(p.Severity) + ": ")
 	}
 	if p.Path != "" {
 		b.WriteString(p.Path + ": ")
@@ -59,7 +61,7 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// Err is nil if there are only warnings.
+// Err is nil if there is no error among them.
 func (p Problems) Err() error {
 	for _, problem := range p {
 		if problem.Severity == SeverityError {
@@ -67,6 +69,17 @@ func (p Problems) Err() error {
 		}
 	}
 	return nil
+}
+
+// Strict are the problems with every warning as an error, for those who want a definition without any.
+func (p Problems) Strict() Problems {
+	strict := slices.Clone(p)
+	for i := range strict {
+		if strict[i].Severity == SeverityWarning {
+			strict[i].Severity = SeverityError
+		}
+	}
+	return strict
 }
 
 // As makes problems an Error of the kind Invalid for those who ask with errors.As.
@@ -85,7 +98,7 @@ func (p Problems) sort() {
 	})
 }
 
-// maxProblems is how many errors, and how many warnings, are told about one definition.
+// maxProblems is how many errors, how many warnings and how many notes are told about one definition.
 const maxProblems = 200
 
 // Reporter collects problems. Its zero value collects those of a definition without a text.
@@ -115,8 +128,18 @@ func (r *Reporter) add(severity Severity, at *Place, where position, format stri
 	r.problems = append(r.problems, Problem{path, line, column, severity, fmt.Sprintf(format, args...)})
 }
 
-// mute lets nothing more be told about a place: what is wrong there follows from what was told.
-func (r *Reporter) mute(at *Place) {
+// syntax reports a mistake that is in the text, at no place of the definition. Others may follow.
+func (r *Reporter) syntax(where position, msg string) {
+	if r.paths == nil {
+		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+	}
+	r.count[SeverityError]++
+	line, column := where.count()
+	r.problems = append(r.problems, Problem{Line: line, Column: column, Severity: SeverityError, Msg: msg})
+}
+
+// Mute lets nothing more be told about a place: what is wrong there follows from what was told.
+func (r *Reporter) Mute(at *Place) {
 	if r.paths == nil {
 		r.paths, r.count = map[string]bool{}, map[Severity]int{}
 	}
@@ -128,9 +151,29 @@ func (r *Reporter) Errorf(at *Place, format string, args ...any) {
 	r.add(SeverityError, at, r.locate(SeverityError, at), format, args...)
 }
 
+// ErrorfWithin reports an error at a character, from 0, of the text at a place, such as an expression. There may be several.
+func (r *Reporter) ErrorfWithin(at *Place, offset int, format string, args ...any) {
+	if r.paths[at.String()] {
+		return
+	}
+	where := position{}
+	if r.root != nil && r.count[SeverityError] < maxProblems {
+		where = spotted(r.root, at, offset)
+	} else if r.root == nil {
+		format = fmt.Sprintf("character %d: %s", offset+1, format)
+	}
+	r.add(SeverityError, at, where, format, args...)
+	delete(r.paths, at.String())
+}
+
 // Warnf reports a warning at a place, whose position it looks up.
 func (r *Reporter) Warnf(at *Place, format string, args ...any) {
 	r.add(SeverityWarning, at, r.locate(SeverityWarning, at), format, args...)
+}
+
+// Notef reports a note at a place, whose position it looks up.
+func (r *Reporter) Notef(at *Place, format string, args ...any) {
+	r.add(SeverityNote, at, r.locate(SeverityNote, at), format, args...)
 }
 
 // locate finds a place in the text, unless the problem would not be told anyway.
@@ -145,7 +188,7 @@ func (r *Reporter) locate(severity Severity, at *Place) position {
 func (r *Reporter) All() Problems {
 	all := slices.Clone(r.problems)
 	all.sort()
-	for _, severity := range []Severity{SeverityError, SeverityWarning} {
+	for _, severity := range []Severity{SeverityError, SeverityWarning, SeverityNote} {
 		if more := r.count[severity] - maxProblems; more > 0 {
 			all = append(all, Problem{Severity: severity, Msg: fmt.Sprintf("there are %d more of severity %s", more, severity)})
 		}

@@ -39,17 +39,6 @@ func (c *CEL) On(a *Allowance) *CEL {
 	return &on
 }
 
-// Problems are what is wrong with an expression, as an error.
-type Problems []Problem
-
-func (p Problems) Error() string {
-	texts := make([]string, len(p))
-	for i, problem := range p {
-		texts[i] = problem.Msg
-	}
-	return strings.Join(texts, "; ")
-}
-
 // CompileCEL compiles one expression over variables of these names, as a Language of its own would.
 func CompileCEL(source string, vars ...string) (*CEL, error) {
 	return NewLanguage(vars...).Compile(source)

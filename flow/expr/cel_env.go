@@ -25,6 +25,7 @@ const (
 type Language struct {
 	env   *cel.Env
 	nodes metering
+	vars  []string
 }
 
 // NewLanguage is CEL over variables of these names.
@@ -55,19 +56,19 @@ func NewLanguage(vars ...string) *Language {
 	if err != nil {
 		panic(fmt.Sprintf("expr: the functions of CEL: %v", err))
 	}
-	return &Language{e, nodes}
+	return &Language{e, nodes, vars}
 }
 
-// Compile compiles an expression. The error is of the type Problems and tells line and column of
-// everything that is wrong.
+// Compile compiles an expression. The error is of the type Faults and tells where everything is that
+// is wrong.
 func (l *Language) Compile(source string) (c *CEL, err error) {
 	defer func() {
 		if r := recover(); r != nil { // in the library: a definition of a user must not end the program
-			c, err = nil, Problems{{"", fmt.Sprintf("the expression cannot be compiled: %v", r)}}
+			c, err = nil, Faults{{0, fmt.Sprintf("the expression cannot be compiled: %v", r)}}
 		}
 	}()
 	if strings.TrimSpace(source) == "" {
-		return nil, Problems{{"", "the expression is empty"}}
+		return nil, Faults{{0, "the expression is empty"}}
 	}
 	checked, err := l.check(source)
 	if err != nil {
@@ -75,7 +76,7 @@ func (l *Language) Compile(source string) (c *CEL, err error) {
 	}
 	program, err := l.env.Program(checked, cel.CustomDecoratorV2(l.nodes.change))
 	if err != nil {
-		return nil, Problems{{"", err.Error()}}
+		return nil, Faults{{0, err.Error()}}
 	}
 	return &CEL{source: source, kind: checked.OutputType(), program: program, budget: Budget, reads: readsOf(checked.NativeRep())}, nil
 }
@@ -84,35 +85,17 @@ func (l *Language) Compile(source string) (c *CEL, err error) {
 func (l *Language) check(source string) (*cel.Ast, error) {
 	parsed, issues := l.env.Parse(source)
 	if issues.Err() != nil {
-		return nil, celProblems(issues)
+		return nil, l.faults(source, issues)
 	}
 	tree := ast.NavigateAST(parsed.NativeRep())
 	if n := len(ast.MatchDescendants(tree, ast.KindMatcher(ast.ComprehensionKind))); n > maxCELMacros {
-		return nil, Problems{{"", fmt.Sprintf("the expression has %d macros (all, exists, filter, map, …), more than %d", n, maxCELMacros)}}
+		return nil, Faults{{0, fmt.Sprintf("the expression has %d macros (all, exists, filter, map, …), more than %d", n, maxCELMacros)}}
 	}
 	checked, issues := l.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, celProblems(issues)
+		return nil, l.faults(source, issues)
 	}
 	return checked, nil
-}
-
-// celProblems tells the column of each problem, and the line if there are several.
-func celProblems(issues *cel.Issues) Problems {
-	var out Problems
-	for _, e := range issues.Errors() {
-		msg := strings.TrimPrefix(e.Message, "Syntax error: ")
-		switch line, column := e.Location.Line(), e.Location.Column()+1; {
-		case line > 1:
-			msg = fmt.Sprintf("line %d, column %d: %s", line, column, msg)
-		case line == 1:
-			msg = fmt.Sprintf("column %d: %s", column, msg)
-		}
-		if out = append(out, Problem{"", msg}); len(out) == maxProblems {
-			break
-		}
-	}
-	return out
 }
 
 // withoutTime leaves out what depends on the time zones a machine knows, and what is of no use without it.

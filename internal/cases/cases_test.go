@@ -131,7 +131,7 @@ func TestEveryMistakeInAFileIsToldWithItsPlace(t *testing.T) {
 		"name: a\nat: {2d: cancle}\nexpect: {state: failed}":                 "2:10: unknown act: cancle: did you mean cancel?",
 		"name: a\nexpect: {steps: [reserve, shipp]}":                         "2:27: unknown node: shipp: did you mean ship?",
 		"name: a\nexpect: {calls: {charge: -1}}":                             "2:26: the number of calls has to be a whole number, at least 0",
-		"name: a\nalways: called.ship =":                                     "2:9: always: column 13",
+		"name: a\nalways: called.ship =":                                     "2:9: always: character 13",
 		"name: a\nnever: {call: ship, before: a, after: charge}":             "2:29: unknown node, service or function: a",
 		"name: a\nnever: {done: ship}":                                       "2:8: done needs without",
 		"name: a":                                                            "1:1: the case a expects nothing",
