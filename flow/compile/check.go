@@ -19,6 +19,7 @@ type checker struct {
 	plan    *flow.Plan
 	limits  flow.Limits
 	seconds bool // a duration may be a number of seconds, because the profile has it so
+	guessed int  // how often it was looked for what another name was meant to be
 
 	given, root given // what `params` are here, and in the whole flow
 	uses        map[string][]use
@@ -93,9 +94,12 @@ func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.P
 	case special[s.start]:
 		c.Errorf(at.Key("start"), "node %.80q only runs when the task is over", s.start)
 	case s.start != "" && g.Nodes[s.start] == nil:
-		c.Errorf(at.Key("start"), "unknown node %.80q", s.start)
+		c.Errorf(at.Key("start"), "unknown node %.80q%s", s.start, guessNode(s.start, g.Nodes))
 	}
 	c.edges(g, s.edges, at.Key("edges"))
+	c.reached(s, g, at)
+	c.actions(s, g, at)
+	c.sharedKeys(s, g, at)
 }
 
 func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, at *define.Place) {
@@ -104,10 +108,10 @@ func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, at *define.Place
 	for i, e := range edges {
 		at := at.Index(i)
 		if g.Nodes[e.From] == nil {
-			c.Errorf(at.Key("from"), "unknown node %.80q", e.From)
+			c.Errorf(at.Key("from"), "unknown node %.80q%s", e.From, guessNode(e.From, g.Nodes))
 		}
 		if e.To != "" && g.Nodes[e.To] == nil {
-			c.Errorf(at.Key("to"), "unknown node %.80q", e.To)
+			c.Errorf(at.Key("to"), "unknown node %.80q%s", e.To, guessNode(e.To, g.Nodes))
 		}
 		switch t := (turn{e.From, e.Action}); {
 		case e.Action == "":
@@ -159,6 +163,7 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 
 // waits checks the params of what waits.
 func (c *checker) waits(p *flow.PlanNode, at *define.Place) {
+	c.misspelled(p, at.Key("params"))
 	switch p.Kind {
 	case flow.KindTimer:
 		c.numberParam("delay_ms", p.Params, at)
@@ -191,12 +196,17 @@ func (c *checker) subflow(n *define.Node, g *flow.PlanScope, s *scopeSource, key
 // inner checks a whole flow of either mode inside a node.
 func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key string, at *define.Place) {
 	d := n.Flow.Definition
+	if n.Flow.Elsewhere() {
+		c.Notef(at, "not checked: whether there is a flow %.80q, and what is in it", n.Flow.Name)
+		return
+	}
 	if d == nil {
 		c.Errorf(at, "unknown flow %.80q: publish it first", n.Flow.Name)
 		return
 	}
 	if d.Finally != "" {
 		c.Errorf(at.Key("finally"), "only the whole flow has one")
+		c.Mute(at.Key("nodes").Key(d.Finally)) // that nothing leads to it
 	}
 	c.noFlowKeys(d, at)
 	c.inputsInside(d, at)
@@ -269,10 +279,12 @@ func (c *checker) specials(nodes map[string]*define.Node, finally, prefix string
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; n != nil && n.Compensate != "" {
 			c.special(nodes, n.Compensate, at.Key("nodes").Key(key).Key("compensate"))
+			c.missed(nodes, n.Compensate, at)
 		}
 	}
 	if finally != "" {
 		c.special(nodes, finally, at.Key("finally"))
+		c.missed(nodes, finally, at)
 	}
 	named := specialKeys(nodes, finally)
 	for _, key := range define.InOrder(nodes) {
@@ -283,12 +295,22 @@ func (c *checker) specials(nodes map[string]*define.Node, finally, prefix string
 	return named
 }
 
+// missed is about the node that a name which is none was probably meant to be: that nothing else leads to it goes without saying.
+func (c *checker) missed(nodes map[string]*define.Node, name string, at *define.Place) {
+	if nodes[name] != nil {
+		return
+	}
+	if meant := near(c, name, nodes); meant != "" {
+		c.Mute(at.Key("nodes").Key(meant))
+	}
+}
+
 // special checks a name that compensate or finally gives.
 func (c *checker) special(nodes map[string]*define.Node, key string, at *define.Place) {
 	n := nodes[key]
 	switch {
 	case n == nil:
-		c.Errorf(at, "unknown node %.80q", key)
+		c.Errorf(at, "unknown node %.80q%s", key, guessNode(key, nodes))
 	case len(n.DependsOn) > 0 || n.When != nil || n.Each != nil:
 		c.Errorf(at, "node %.80q only runs when the task is over: it has no depends_on, when or each", key)
 	case n.Compensate != "":

@@ -38,7 +38,7 @@ func (c *dagChecker) dependency(s *dagScope, key, dep string, again bool, at *de
 	case !known && strings.ContainsAny(dep, "/:"):
 		c.Errorf(at, "%.80q is in another scope: a node waits only for nodes beside it", dep)
 	case !known:
-		c.Errorf(at, "unknown node %.80q", dep)
+		c.Errorf(at, "unknown node %.80q%s", dep, guessNode(dep, s.names))
 	}
 }
 
@@ -274,8 +274,11 @@ func (c *dagChecker) mapping(src *dagSource, at *define.Place) {
 		c.readsOf(compiled, nil, prep.Key("expr"))
 	case n.Prep.InputMap != nil:
 		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
-			if text := n.Prep.InputMap[name]; strings.HasPrefix(text, "$") {
-				c.reference(src, text, prep.Key("input_map").Key(name))
+			switch text, at := n.Prep.InputMap[name], prep.Key("input_map").Key(name); {
+			case strings.HasPrefix(text, "$"):
+				c.reference(src, text, at)
+			case src.dollarless(text) != "":
+				c.Warnf(at, "%.80q is a text: references begin with $, so write %.80s", text, src.dollarless(text))
 			}
 		}
 	case n.Prep.InputKey != "":
@@ -295,6 +298,30 @@ func (c *dagChecker) reference(src *dagSource, text string, at *define.Place) {
 	case strings.HasPrefix(unseen, "$"):
 		c.Errorf(at, "%.80q begins with %.80q: references begin with $run, $deps, $shared or $params", text, unseen)
 	default:
-		c.Errorf(at, "%.80q refers to %.80q, which is not among depends_on", text, unseen)
+		c.Errorf(at, "%.80q refers to %.80q, which is not among depends_on%s", text, unseen, src.guess(unseen))
 	}
+}
+
+// guess asks whether another node was meant, of those that references may name.
+func (src *dagSource) guess(name string) define.Guess {
+	return define.Guess{Word: name, Names: func() (names []string) {
+		for _, seen := range src.sees {
+			names = append(names, seen.Name)
+		}
+		return names
+	}}
+}
+
+// dollarless is the reference that a text may have been meant to be, or "".
+func (src *dagSource) dollarless(text string) string {
+	head, rest, _ := strings.Cut(text, ".")
+	if rest == "" || strings.ContainsAny(rest, " \t\n") {
+		return ""
+	}
+	for _, meant := range []string{"$" + text, "$deps." + text} {
+		if _, unseen := reference(meant, src.sees); unseen == "" && head != "tasks" {
+			return meant
+		}
+	}
+	return ""
 }

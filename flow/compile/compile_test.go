@@ -68,7 +68,7 @@ func TestExecTypeIsSettled(t *testing.T) {
 func TestEdges(t *testing.T) {
 	plan, problems := compile.Text([]byte(`
 start: a
-nodes: {a: {service: s}, b: {service: s}}
+nodes: {a: {service: s, post: {action_key: next}}, b: {service: s}}
 edges:
 - {from: a, action: x, to: b}
 - {from: a, action: x, to: a}

@@ -111,7 +111,7 @@ func TestProblemsOfATextSayWhere(t *testing.T) {
 			[]string{"1:16: START: the key is there twice, first in line 1", "2:1: nodes.a: the key is there twice, first in line 1"},
 		},
 		"a key twice in YAML, in another case": {
-			"start: a\nStart: b\nnodes: {a: {service: s}, b: {service: s}}\n",
+			"start: a\nStart: b\nnodes: {b: {service: s}}\n",
 			[]string{"2:1: Start: the key is there twice, first in line 1"},
 		},
 		"a key twice in what is only passed on, in JSON": {
@@ -252,8 +252,9 @@ func TestManyProblemsAreCut(t *testing.T) {
 		d.Nodes[fmt.Sprintf("n%d", i)] = &define.Node{Kind: "nonsense"}
 	}
 	_, problems := compile.Definition(&d, flow.Limits{})
-	require.Len(t, problems, define.MaxProblems+1)
-	require.Equal(t, "there are 300 more of severity error", problems[define.MaxProblems].Msg)
+	require.Len(t, problems, 2*define.MaxProblems+2)
+	require.Equal(t, "there are 300 more of severity error", problems[2*define.MaxProblems].Msg)
+	require.Equal(t, "there are 299 more of severity warning", problems[2*define.MaxProblems+1].Msg)
 }
 
 func TestParamsOfJSONAreNotRewritten(t *testing.T) {

@@ -1,0 +1,34 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// ownParams are the params that nodes of a kind read themselves. Others go to whoever carries out a node; these have nobody.
+var ownParams = map[flow.Kind][]string{
+	flow.KindTimer:     {"delay_ms"},
+	flow.KindWaitEvent: {"signal_key", "timeout_ms"},
+	flow.KindApproval:  {"approval_key"},
+}
+
+// misspelled warns of a param that is probably meant to be one of those that the kind reads.
+func (c *checker) misspelled(p *flow.PlanNode, at *define.Place) {
+	own := ownParams[p.Kind]
+	if own == nil {
+		return
+	}
+	members, _ := expr.Members(p.Params)
+	for _, m := range members {
+		if slices.Contains(own, m.Key) {
+			continue
+		}
+		if meant := flow.Nearest(m.Key, own); meant != "" {
+			c.Warnf(at.Key(m.Key), "no %s reads this: did you mean %s?", p.Kind, meant)
+			c.Mute(at.Key(meant)) // that it is missing
+		}
+	}
+}

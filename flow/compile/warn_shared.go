@@ -1,0 +1,135 @@
+package compile
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// sharedScope is what is known of the shared state of a scope of graph mode: the keys that its nodes write, or wait for. A signal
+// may set any other one, so a reference is doubted only if it looks like one of these, or cannot have been meant.
+type sharedScope struct {
+	*checker
+	flat    bool
+	written map[string]bool
+}
+
+const sharedRef = "$shared."
+
+// sharedKeys warns of keys of shared that nobody writes.
+func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place) {
+	sc := &sharedScope{checker: c, flat: s.flat(), written: map[string]bool{}}
+	for _, n := range s.nodes {
+		sc.writes(orEmpty(n))
+	}
+	for _, key := range define.InOrder(s.nodes) {
+		sc.node(orEmpty(s.nodes[key]), at.Key("nodes").Key(key))
+	}
+	if g.Result != "" && !sc.written[g.Result] {
+		c.Warnf(at.Key("result"), "no node writes the key %.80q of shared%s", g.Result, guessNode(g.Result, sc.written))
+	}
+}
+
+// writes notes the keys that a node writes, or that a signal sets which it waits for.
+func (sc *sharedScope) writes(n *define.Node) {
+	if n.Post.OutputKey != "" {
+		sc.written[n.Post.OutputKey] = true
+	}
+	for key := range n.Post.OutputMap {
+		sc.written[key] = true
+	}
+	if param := signalKeys[flow.Kind(n.Kind)]; param != "" {
+		raw, _ := expr.Field(n.Params, param)
+		text, _ := expr.String(raw)
+		sc.written[firstOf(strings.TrimPrefix(text, sharedRef))] = true
+	}
+}
+
+// firstOf is the key that a path begins with.
+func firstOf(path string) string {
+	if i := strings.IndexAny(path, ".["); i > 0 {
+		return path[:i]
+	}
+	return path
+}
+
+func (sc *sharedScope) keys() []string { return slices.Collect(maps.Keys(sc.written)) }
+
+func (sc *sharedScope) node(n *define.Node, at *define.Place) {
+	prep := at.Key("prep")
+	if n.Prep.InputMap == nil {
+		sc.inputKey(n.Prep.InputKey, prep.Key("input_key"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
+		place := prep.Key("input_map").Key(key)
+		if sc.flat {
+			sc.inputKey(n.Prep.InputMap[key], place)
+			continue
+		}
+		sc.text(n.Prep.InputMap[key], place)
+	}
+	for i, choice := range n.ChoiceCases {
+		if expr.KindOf(choice.Expr) == expr.KindObject { // a text is an expression in CEL
+			sc.values(choice.Expr, at.Key("choice_cases").Index(i).Key("expr"))
+		}
+	}
+}
+
+// inputKey looks at a text that is a key of shared if it is no reference.
+func (sc *sharedScope) inputKey(text string, at *define.Place) {
+	if text == "" || strings.HasPrefix(text, "$") || dollarless(text) != "" {
+		sc.text(text, at)
+		return
+	}
+	if !sc.written[text] && !sc.written[firstOf(text)] {
+		sc.Warnf(at, "%.80q is read as the key %.80q of shared, which no node writes%s", text, firstOf(text), define.Guess{Word: text, Names: sc.keys, Otherwise: "$params." + text})
+	}
+}
+
+// text looks at a text that means itself if it is no reference.
+func (sc *sharedScope) text(text string, at *define.Place) {
+	key, isShared := strings.CutPrefix(text, sharedRef)
+	switch {
+	case isShared && !sc.written[key] && !sc.written[firstOf(key)]:
+		if meant := near(sc.checker, firstOf(key), sc.written); meant != "" {
+			sc.Warnf(at, "no node writes the key %.80q of shared: did you mean %s%s?", firstOf(key), sharedRef, meant)
+		}
+	case dollarless(text) != "":
+		sc.Warnf(at, "%.80q is a text: references begin with $, so write $%.80s", text, text)
+	}
+}
+
+// dollarless is what a text would refer to if it began with $, or "".
+func dollarless(text string) string {
+	for _, prefix := range []string{"params.", "shared.", "input."} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok && rest != "" && !strings.ContainsAny(rest, " \t\n") {
+			return rest
+		}
+	}
+	return ""
+}
+
+// values looks at all texts in an expression in JSON.
+func (sc *sharedScope) values(raw json.RawMessage, at *define.Place) {
+	switch expr.KindOf(raw) {
+	case expr.KindString:
+		if text, ok := expr.String(raw); ok {
+			sc.text(text, at)
+		}
+	case expr.KindArray:
+		elements, _ := expr.Elements(raw)
+		for i, e := range elements {
+			sc.values(e, at.Index(i))
+		}
+	case expr.KindObject:
+		members, _ := expr.Members(raw)
+		for _, m := range members {
+			sc.values(m.Value, at.Key(m.Key))
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package compile_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+)
+
+func warningsOf(text string) (told []string) {
+	_, problems := compile.Text([]byte(text), flow.Limits{})
+	for _, p := range problems {
+		told = append(told, p.String())
+	}
+	return told
+}
+
+func TestWhatWasProbablyNotMeantIsAWarning(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a node that nothing leads to, with those behind it": {
+			"start: a\nnodes:\n  a: {service: s}\n  b: {service: s}\n  c: {service: s}\nedges: [{from: b, action: default, to: c}]\n",
+			[]string{`4:3: warning: nodes.b: is never reached from "a": add an edge to it, or leave it out`},
+		},
+		"nodes that only lead to each other": {
+			"start: a\nnodes:\n  a: {service: s}\n  b: {service: s}\n  c: {service: s}\nedges: [{from: b, action: default, to: c}, {from: c, action: default, to: b}]\n",
+			[]string{
+				`4:3: warning: nodes.b: is never reached from "a": add an edge to it, or leave it out`,
+				`5:3: warning: nodes.c: is never reached from "a": add an edge to it, or leave it out`,
+			},
+		},
+		"what compensates or comes finally needs no edge": {
+			"start: a\nfinally: c\nnodes:\n  a: {service: s, compensate: b}\n  b: {service: s}\n  c: {service: s}\n", nil,
+		},
+		"a misspelled edge leads where it was meant to": {
+			"start: a\nnodes:\n  a: {service: s}\n  ship: {service: s}\nedges: [{from: a, action: default, to: shipp}]\n",
+			[]string{`5:40: edges[0].to: unknown node "shipp": did you mean ship?`},
+		},
+		"an edge for an approval that nobody gives": {
+			"start: a\nnodes:\n  a: {kind: approval, params: {approval_key: $shared.ok}}\n  b: {service: s}\nedges: [{from: a, action: aproved, to: b}, {from: a, action: question, to: b}]\n",
+			[]string{`5:27: warning: edges[0].action: node "a" does not end with the action "aproved": did you mean approved?`},
+		},
+		"an edge for a case that there is not": {
+			"start: a\nnodes:\n  a: {kind: choice, choice_cases: [{action: big, expr: {gt: [$params.n, 1]}}], default_action: small}\n  b: {service: s}\nedges: [{from: a, action: large, to: b}, {from: a, action: small, to: b}]\n",
+			[]string{
+				`3:45: warning: nodes.a.choice_cases[0].action: no edge has the action "big", so the flow ends after it (if that is meant, write an edge with to: "")`,
+				`5:27: warning: edges[0].action: node "a" never ends with the action "large": it ends with big, small`,
+			},
+		},
+		"an action that has an edge to the end": {
+			"start: a\nnodes:\n  a: {kind: choice, choice_cases: [{action: big, expr: {gt: [$params.n, 1]}}], default_action: small}\n  b: {service: s}\nedges: [{from: a, action: big}, {from: a, action: small, to: b}]\n", nil,
+		},
+		"an edge of a node that has no actions": {
+			"start: a\nnodes:\n  a: {service: s}\n  b: {service: s}\nedges: [{from: a, action: done, to: b}]\n",
+			[]string{`5:27: warning: edges[0].action: node "a" never ends with the action "done": write default, or error for what follows a failure`},
+		},
+		"an action of the worker's choice": {
+			"start: a\nnodes:\n  a: {service: s, post: {action_key: next}}\n  b: {service: s}\nedges: [{from: a, action: done, to: b}]\n", nil,
+		},
+		"a result that nobody writes": {
+			"start: a\nresult: pirce\nnodes:\n  a: {service: s, post: {output_key: price}}\n",
+			[]string{`2:9: warning: result: no node writes the key "pirce" of shared: did you mean price?`},
+		},
+		"a bare word that was meant to be a param": {
+			"start: a\nnodes:\n  a: {kind: foreach, service: s, prep: {input_key: items}}\n",
+			[]string{`3:52: warning: nodes.a.prep.input_key: "items" is read as the key "items" of shared, which no node writes: did you mean $params.items?`},
+		},
+		"a bare word that is a key of shared": {
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: items}}\n  b: {service: s, prep: {input_key: items.first}}\nedges: [{from: a, action: default, to: b}]\n", nil,
+		},
+		"a reference without its $": {
+			"start: a\nnodes:\n  a: {service: s, prep: {input_map: {n: params.n, title: Release notes}}}\n",
+			[]string{`3:41: warning: nodes.a.prep.input_map.n: "params.n" is a text: references begin with $, so write $params.n`},
+		},
+		"a reference without its $ in a dag": {
+			"nodes:\n  a: {service: s}\n  b: {service: s, depends_on: [a], prep: {input_map: {n: a.n, m: run.m, title: a}}}\n",
+			[]string{
+				`3:58: warning: nodes.b.prep.input_map.n: "a.n" is a text: references begin with $, so write $deps.a.n`,
+				`3:66: warning: nodes.b.prep.input_map.m: "run.m" is a text: references begin with $, so write $run.m`,
+			},
+		},
+		"a misspelled key of shared": {
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: price}}\n  b: {service: s, prep: {input_key: $shared.pirce.net}}\nedges: [{from: a, action: default, to: b}]\n",
+			[]string{`4:37: warning: nodes.b.prep.input_key: no node writes the key "pirce" of shared: did you mean $shared.price?`},
+		},
+		"a misspelled param of a wait": {
+			"start: a\nnodes:\n  a: {kind: wait_event, params: {signal_kye: $shared.x}}\n",
+			[]string{`3:46: warning: nodes.a.params.signal_kye: no wait_event reads this: did you mean signal_key?`},
+		},
+		"misspelled names": {
+			"start: aa1\nfinally: endd\nnodes:\n  a1: {service: s, compensate: undoo}\n  undo: {service: s}\n  end: {service: s}\n",
+			[]string{
+				`1:8: start: unknown node "aa1": did you mean a1?`,
+				`2:10: finally: unknown node "endd": did you mean end?`,
+				`4:32: nodes.a1.compensate: unknown node "undoo": did you mean undo?`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, warningsOf(tt.text)) })
+	}
+}
