@@ -188,7 +188,7 @@ func TestAWorkerThatIsSilentLosesItsJobs(t *testing.T) {
 	r := <-first.reports
 	require.True(t, r.Lost)
 	require.False(t, r.Unbegun, "it was sent")
-	require.Equal(t, "no worker", (<-second.reports).Error, "nobody is left for it")
+	require.Equal(t, "no worker for service s", (<-second.reports).Error, "nobody is left for it")
 }
 
 func TestASilentWorkerIsNoticedWhileAMessageToItIsStuck(t *testing.T) {

@@ -61,7 +61,7 @@ func TestAJobGoesToAnotherMemberWhenNoWorkerHereIsFree(t *testing.T) {
 	pass := flow.Report{Lost: true, Unbegun: true, To: "other"}
 	require.Equal(t, pass, <-jobs[1].reports)
 	require.Equal(t, pass, <-jobs[2].reports)
-	require.Equal(t, "no worker with the labels fpga", (<-jobs[4].reports).Error)
+	require.Equal(t, "no worker for service s with the labels fpga", (<-jobs[4].reports).Error)
 	require.Empty(t, jobs[3].reports, "it waits for a credit")
 	s.Credited(credited(1, 2, "gpu"))
 	require.Never(t, func() bool { return len(jobs[3].reports) > 0 }, 20*time.Millisecond, time.Millisecond, "that is old")
@@ -90,7 +90,7 @@ func TestJobsForAMemberThatIsGoneFail(t *testing.T) {
 			s.Send([]actors.Passage{mine, theirs})
 			require.Empty(t, mine.reports)
 			end(s)
-			require.Equal(t, "no worker", (<-mine.reports).Error)
+			require.Equal(t, "no worker for service s", (<-mine.reports).Error)
 			require.Equal(t, flow.Report{Lost: true, Unbegun: true}, <-theirs.reports, "who has its task may know somebody")
 			require.False(t, s.Offers(remote))
 		})

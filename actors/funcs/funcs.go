@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -85,7 +86,7 @@ func (r *Registry) find(name string) RawFunc {
 func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	fn := r.find(j.Exec.Func)
 	if fn == nil {
-		return flow.Report{Error: "fatal error", Fatal: true}
+		return flow.Report{Error: r.unknown(j.Exec.Func), Fatal: true}
 	}
 	var log job.Log
 	told := jobOf(&j, &log)
@@ -107,6 +108,23 @@ func try(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.
 			return rep
 		}
 	}
+}
+
+// unknown is the error of a job whose function is not here.
+func (r *Registry) unknown(name string) string {
+	const most = 10
+	known := r.Names()
+	text := "fatal error: this member has no function " + name
+	if near := flow.Nearest(name, known); near != "" {
+		return text + ": did you mean " + near + "?"
+	}
+	switch {
+	case len(known) == 0:
+		return text + ": it has none"
+	case len(known) > most:
+		return text + ": it has " + strings.Join(known[:most], ", ") + " and others"
+	}
+	return text + ": it has " + strings.Join(known, ", ")
 }
 
 func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err error) {

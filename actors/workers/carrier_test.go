@@ -168,24 +168,24 @@ func TestTheNextWorkerIsAskedWhenOneGivesNoAnswer(t *testing.T) {
 func TestWhoIsACandidate(t *testing.T) {
 	var c clock
 	r := open(t, newStore(t), workers.Options{Now: c.Load})
-	require.Equal(t, flow.Report{Error: "no worker"}, r.Carry(t.Context(), job("s")))
+	require.Equal(t, flow.Report{Error: "no worker for service s"}, r.Carry(t.Context(), job("s")))
 
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "puller", URL: "queue", Type: "async", Services: []string{"s"}}))
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+	require.Equal(t, "no worker for service s", r.Carry(t.Context(), job("s")).Error)
 
 	serve(t, r, says(200, `{"result":1}`))
 	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("other")).Error)
+	require.Equal(t, "no worker for service other", r.Carry(t.Context(), job("other")).Error)
 
 	c.pass(15 * time.Second)
 	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
 	c.pass(time.Millisecond)
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+	require.Equal(t, "no worker for service s", r.Carry(t.Context(), job("s")).Error)
 	require.NoError(t, r.Heartbeat(t.Context(), "w1", 0))
 	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
 
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w1", URL: "http://127.0.0.1:1", Services: []string{"other"}}))
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("s")).Error)
+	require.Equal(t, "no worker for service s", r.Carry(t.Context(), job("s")).Error)
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("other")).Error)
 }
 
@@ -210,9 +210,9 @@ func TestSilenceWhileNobodyListenedIsForgiven(t *testing.T) {
 	store := knownBefore(t, map[string]string{"here": here.URL, "stranger": stranger.URL, "late": "http://" + late.Addr().String()})
 
 	r := open(t, store, workers.Options{OfflineTTL: time.Hour})
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("unknown")).Error)
+	require.Equal(t, "no worker for service unknown", r.Carry(t.Context(), job("unknown")).Error)
 	require.Equal(t, "here", r.Carry(t.Context(), job("here")).Worker)
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("stranger")).Error)
+	require.Equal(t, "no worker for service stranger", r.Carry(t.Context(), job("stranger")).Error)
 	require.Equal(t, 1, calls, "who was reached is not asked again")
 	time.AfterFunc(100*time.Millisecond, func() {
 		if l, err := net.Listen("tcp", late.Addr().String()); err == nil {
@@ -231,9 +231,9 @@ func TestSilenceIsForgivenForAWhileOnly(t *testing.T) {
 	store := knownBefore(t, map[string]string{"here": here.URL, "gone": "http://127.0.0.1:1"})
 	opening := time.Now()
 	r := open(t, store, workers.Options{OfflineTTL: ttl})
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("gone")).Error)
+	require.Equal(t, "no worker for service gone", r.Carry(t.Context(), job("gone")).Error)
 	require.Greater(t, time.Since(opening), ttl/2)
-	require.Equal(t, "no worker", r.Carry(t.Context(), job("here")).Error, "by now it should have been heard")
+	require.Equal(t, "no worker for service here", r.Carry(t.Context(), job("here")).Error, "by now it should have been heard")
 }
 
 func TestTheOrderOfCandidates(t *testing.T) {
@@ -362,7 +362,7 @@ func TestAJobThatAsksForLabelsGoesToThoseWhoHaveThemAll(t *testing.T) {
 	}
 	j := job("s")
 	j.Exec.Labels = []string{"gpu", "us"}
-	require.Equal(t, flow.Report{Error: "no worker with the labels gpu, us"}, r.Carry(t.Context(), j))
+	require.Equal(t, flow.Report{Error: "no worker for service s with the labels gpu, us"}, r.Carry(t.Context(), j))
 }
 
 func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {

@@ -27,7 +27,7 @@ func TestAWorkerThatRegisteredWithAnotherMemberIsCalled(t *testing.T) {
 	require.NoError(t, there.Register(t.Context(), w))
 	require.Empty(t, here.Carry(t.Context(), job("s")).Error)
 	require.Equal(t, []string{"w"}, ids(list(t, here)))
-	require.Equal(t, "no worker", open(t, store, workers.Options{}).Carry(t.Context(), job("other")).Error)
+	require.Equal(t, "no worker for service other", open(t, store, workers.Options{}).Carry(t.Context(), job("other")).Error)
 }
 
 func TestAWorkerMaySpeakToAnyMember(t *testing.T) {

@@ -58,7 +58,7 @@ func labelsNobodyHas(c *client) {
 	v1 := &client{T: c.T, server: c.server}
 	require.Eventually(c, func() bool {
 		waits := objects(c, v1.get("/v1/tasks/" + task + "/waiting")["waits"])
-		return len(waits) == 1 && strings.Contains(waits[0]["text"].(string), "failed (no worker with the labels gpu, eu)")
+		return len(waits) == 1 && strings.Contains(waits[0]["text"].(string), "failed (no worker for service "+svc+" with the labels gpu, eu)")
 	}, deadline, time.Millisecond)
 	c.labeled(w, svc, "gpu", "eu")
 	c.shared(c.ends(task, "completed"), `{"out":"done"}`)

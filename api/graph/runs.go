@@ -70,7 +70,7 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	r := graphRun{
 		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
 		BranchID: joined(child, n.Branch), Prep: string(prepOf(n, params)),
-		ExecInput: string(api.OrNull(n.Input)), ExecOutput: string(api.OrNull(n.Output)), ErrorText: n.Error, Action: n.Action,
+		ExecInput: string(api.OrNull(n.Input)), ExecOutput: string(api.OrNull(n.Output)), ErrorText: plainly(n.Error), Action: n.Action,
 		StartedAt: seconds(n.StartedAt), FinishedAt: seconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {

@@ -8,8 +8,9 @@ import (
 
 // NoWorker is the error of a job that nobody is there for. It says whom the job would need.
 func NoWorker(e *flow.Exec) string {
-	if len(e.Labels) == 0 {
-		return "no worker"
+	text := "no worker for service " + e.Service
+	if len(e.Labels) > 0 {
+		text += " with the labels " + strings.Join(e.Labels, ", ")
 	}
-	return "no worker with the labels " + strings.Join(e.Labels, ", ")
+	return text
 }

@@ -1,0 +1,20 @@
+package graph
+
+import "regexp"
+
+// These errors name what was looked for. Clients of these routes compare them with texts that do not.
+var named = []struct {
+	pattern *regexp.Regexp
+	plain   string
+}{
+	{regexp.MustCompile(`no worker for service .*?( with the labels |"|$)`), "no worker$1"},
+	{regexp.MustCompile(`fatal error: this member has no function [^"]*`), "fatal error"},
+}
+
+// plainly is an error in the words of these routes.
+func plainly(text string) string {
+	for _, n := range named {
+		text = n.pattern.ReplaceAllString(text, n.plain)
+	}
+	return text
+}
