@@ -137,6 +137,7 @@ func codeSignal(c *codec.Codec, v *flow.Signal) {
 	codec.Text(c, &v.Key)
 	c.Raw(&v.Value)
 	codec.Text(c, &v.By)
+	c.Bool(&v.Alive)
 }
 
 func codeCancel(c *codec.Codec, v *flow.Cancel) {

@@ -24,11 +24,13 @@ type (
 
 		fits bool // Fit has said so
 	}
-	// Signal sets a key of the task's shared state and wakes whoever waits for it.
+	// Signal sets a key of the task's shared state and wakes whoever waits for it. It is taken after the end, too, unless it
+	// is Alive: then a task that has completed or was canceled refuses it. One that has failed may be retried, and read it then.
 	Signal struct {
 		Key   string
 		Value json.RawMessage
 		By    string // who sends it, as it calls itself; "" = it does not say
+		Alive bool
 	}
 	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
 	// flight go on and keeps anything new from starting. Force also cuts short what compensates.

@@ -246,6 +246,9 @@ func (d *decider) signal(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
 		return err
 	}
+	if c.Alive && d.s.Status.Ended() && d.s.Status != TaskFailed {
+		return Errorf(Conflict, "the task is %s: nobody reads a signal any more", d.s.Status)
+	}
 	if err := d.limits.checkValue("the signal's value", c.Value); err != nil {
 		return err
 	}

@@ -83,12 +83,9 @@ func (st *Step) AwaitedKey() string {
 }
 
 // awaitedParam names the setting that says what a step waits for.
-func (st *Step) awaitedParam() string {
-	if st.Node.Kind == KindApproval {
-		return "approval_key"
-	}
-	return "signal_key"
-}
+func (st *Step) awaitedParam() string { return awaitedParams[st.Node.Kind] }
+
+var awaitedParams = map[Kind]string{KindWaitEvent: "signal_key", KindApproval: "approval_key"}
 
 // awaits says whether a step waits for a key of shared, or for something within it.
 func (st *Step) awaits(key string) bool {

@@ -55,7 +55,7 @@ func TestAnUnknownFunctionIsFatal(t *testing.T) {
 	rep := r.Carry(t.Context(), job("nope", `1`, `{}`))
 	require.Equal(t, flow.Report{Error: "fatal error: this member has no function nope: it has none", Fatal: true}, rep)
 	for _, name := range []string{"upper", "lower"} {
-		r.Register(name, func(context.Context, funcjob.Job) (any, error) { return nil, nil })
+		r.Register(name, func(context.Context, jobs.Job) (any, error) { return nil, nil })
 	}
 	require.Equal(t, "fatal error: this member has no function nope: it has lower, upper", r.Carry(t.Context(), job("nope", `1`, `{}`)).Error)
 	require.Equal(t, "fatal error: this member has no function uper: did you mean upper?", r.Carry(t.Context(), job("uper", `1`, `{}`)).Error)

@@ -3,13 +3,16 @@ package v1
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func (s *service) taskRoutes() {
@@ -21,7 +24,7 @@ func (s *service) taskRoutes() {
 	serve(s, operation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
 		summary: "Read a task", text: "It is exact: what the journal says at this moment."}, s.getTask)
 	serve(s, operation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",
-		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is. " + requestText}, s.cancel)
+		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is; a warning says so if that is not what was meant. " + requestText}, s.cancel)
 	s.command("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
 	s.command("resume", "Resume a paused task", "", flow.Resume{})
 	s.command("retry", "Retry a failed task", "It goes on where it failed; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this.", flow.RetryTask{})
@@ -32,7 +35,7 @@ func (s *service) taskRoutes() {
 	serve(s, operation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",
 		summary: "Complete or fail a unit whose route is direct", text: "A unit that has ended stays as it is; changed says so."}, s.complete)
 	serve(s, operation{id: "signal-task", method: http.MethodPost, path: "/v1/tasks/{task}/signal", tag: "tasks",
-		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. " + requestText}, s.signal)
+		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. One of a key that nothing in the flow reads is taken, and answered with a warning. A task that has completed or was canceled refuses it (409). " + requestText}, s.signal)
 }
 
 // TaskPath names a task.
@@ -76,18 +79,40 @@ func (s *service) command(name, summary, text string, cmd flow.Command) {
 
 // do gives a command and answers with the task as it is stored then.
 func (s *service) do(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*body[wire.TaskSummary], error) {
+	given, err := s.give(ctx, name, cmd, in)
+	if err != nil {
+		return nil, err
+	}
+	return given.answer(""), nil
+}
+
+// given is what a command came to.
+type given struct {
+	row  *persistence.TaskRow
+	made int // events that it led to at once; 0 = it came late, or again
+}
+
+// answer is the task as it is stored then, with a warning if there is one.
+func (g *given) answer(warning string) *body[wire.TaskSummary] {
+	task := toSummary(g.row)
+	task.Warning = warning
+	return &body[wire.TaskSummary]{task}
+}
+
+func (s *service) give(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*given, error) {
 	request, err := in.id(name)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Engine.Do(ctx, engine.Order{Task: in.Task, Command: cmd, Request: request}); err != nil {
+	out, err := s.Engine.Do(ctx, engine.Order{Task: in.Task, Command: cmd, Request: request})
+	if err != nil {
 		return nil, commandProblem(name, in.Task, err)
 	}
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	return &body[wire.TaskSummary]{toSummary(row)}, nil
+	return &given{row, len(out.Events)}, nil
 }
 
 func commandProblem(name, task string, err error) error {
@@ -121,7 +146,15 @@ func (s *service) cancel(ctx context.Context, in *cancelInput) (*body[wire.TaskS
 	if how.Gently && how.Force {
 		return nil, invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
-	return s.do(ctx, "cancel", how, &in.CommandInput)
+	given, err := s.give(ctx, "cancel", how, &in.CommandInput)
+	if err != nil {
+		return nil, err
+	}
+	warning := ""
+	if status := flow.TaskStatus(given.row.Status); given.made == 0 && (status == flow.TaskCompleted || status == flow.TaskFailed) {
+		warning = fmt.Sprintf("the task has %s already: nothing was canceled", status)
+	}
+	return given.answer(warning), nil
 }
 
 type appendInput struct {
@@ -186,7 +219,35 @@ type signalInput struct {
 }
 
 func (s *service) signal(ctx context.Context, in *signalInput) (*body[wire.TaskSummary], error) {
-	return s.do(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: in.Body.By}, &in.CommandInput)
+	given, err := s.give(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: in.Body.By, Alive: true}, &in.CommandInput)
+	if err != nil {
+		return nil, err
+	}
+	return given.answer(s.unheard(ctx, given, in.Body.Key)), nil
+}
+
+// unheard says that a signal is in vain as far as anybody knows, or "".
+func (s *service) unheard(ctx context.Context, given *given, key string) string {
+	row := given.row
+	if row.Status == string(flow.TaskFailed) && given.made == 1 { // with more it woke somebody, and what came of that has failed
+		return "the task has failed: the signal is read if it is retried"
+	}
+	plan, err := s.Reader.Plan(ctx, row.VersionID)
+	if err != nil {
+		return "" // the signal was taken; that nobody can read the flow is told by what shows it
+	}
+	heard := plan.Heard(row.Params)
+	if heard.Has(key) {
+		return ""
+	}
+	warning := fmt.Sprintf("nothing in flow %s reads the key %q", orElse(row.FlowSlug, row.FlowID), key)
+	if near := flow.Nearest(key, heard.Keys); near != "" {
+		warning += fmt.Sprintf(": did you mean %q?", near)
+	}
+	if len(heard.Keys) == 0 {
+		return warning + "; it reads none"
+	}
+	return fmt.Sprintf("%s; it reads %.300s", warning, strings.Join(heard.Keys, ", "))
 }
 
 type getTaskInput struct {

@@ -68,6 +68,7 @@ type TaskSummary struct {
 	CreatedAt  Time              `json:"created_at"`
 	UpdatedAt  Time              `json:"updated_at"`
 	EndedAt    Time              `json:"ended_at,omitzero"`
+	Warning    string            `json:"warning,omitempty" doc:"in the answer to a command: why it may not do what was meant"`
 }
 
 // Task is a task as its journal says it is at this moment.

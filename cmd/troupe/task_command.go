@@ -65,6 +65,9 @@ func (r *remote) showSummary(a *app, t *wire.TaskSummary) error {
 		return printLine(a.stdout, t)
 	}
 	fmt.Fprintf(a.stdout, "%s  %s\n", clean(t.ID), clean(stateOf(t)))
+	if t.Warning != "" {
+		fmt.Fprintf(a.stderr, "troupe: warning: %s\n", clean(t.Warning))
+	}
 	return nil
 }
 

@@ -42,7 +42,7 @@ func TestWhatIsWrongWithInputsIsToldWithItsPlace(t *testing.T) {
 		"inputs: {a: {type: int, minimun: 2}}" + task: {
 			`1:34: warning: inputs.a.minimun: unknown keyword, ignored: did you mean minimum?`},
 		"inputs: {a: int, a: text}" + task: {"1:18: inputs.a: the key is there twice, first in line 1"},
-		`{"inputs":{"a":int}}`:             {"1:16: invalid JSON: invalid character 'i' looking for beginning of value"},
+		`{"inputs":{"a":int}}`:             {"1:1: start: no start", `1:16: invalid JSON: texts are in double quotes: write "int"`},
 		"inputs: {a: int}\nnodes: {m: {kind: map, service: s}}": {
 			`1:1: inputs: are an object, but the map m works on the run's input itself, which has to be a list: have it wait for a node, or write each: {items: $run.NAME}`},
 		"nodes: {b: {kind: branch, flow: {inputs: {a: int}, nodes: {n: {service: s}}}}}": {

@@ -40,6 +40,7 @@ class TaskSummary(_TaskSummary, total=False):
     error: str
     labels: Dict[str, str]
     ended_at: str
+    warning: str  # in the answer to a command: why it may not do what was meant
 
 
 class FollowedError(TypedDict):

@@ -35,6 +35,8 @@ export interface TaskSummary {
   created_at: string;
   updated_at: string;
   ended_at?: string;
+  /** In the answer to a command: why it may not do what was meant. */
+  warning?: string;
 }
 
 /** A task as its journal says it is at this moment. */
