@@ -27,17 +27,26 @@ type Published struct {
 
 // Publish makes a definition (JSON or YAML) the newest version of the flow with this slug. The same
 // definition again changes nothing. All problems of a definition are reported at once, as Problems.
-func (e *Engine) Publish(ctx context.Context, slug string, definition []byte) error {
-	_, err := e.Apply(ctx, slug, definition)
+func (e *Engine) Publish(ctx context.Context, slug string, definition []byte, options ...PublishOption) error {
+	_, err := e.Apply(ctx, slug, definition, options...)
 	return err
 }
 
+// PublishOption says how a definition is to be published.
+type PublishOption func(*persistence.Publication)
+
+// Strict has a definition refused also for warnings, such as a node that is never reached.
+func Strict() PublishOption { return func(p *persistence.Publication) { p.Strict = true } }
+
 // Apply publishes as Publish does, and tells what came of it. With "" the slug is made of the definition's name.
-func (e *Engine) Apply(ctx context.Context, slug string, definition []byte) (*Published, error) {
+func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, options ...PublishOption) (*Published, error) {
 	if slug == "" {
 		slug = v1.SlugFor(definition)
 	}
 	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(), Limits: e.cfg.Limits}
+	for _, set := range options {
+		set(&p)
+	}
 	v, created, err := persistence.Publish(ctx, e.store, p)
 	if err != nil {
 		return nil, told(err)

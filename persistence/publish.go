@@ -34,6 +34,7 @@ type Publication struct {
 	Definition              []byte // JSON or YAML
 	Now                     int64
 	Limits                  flow.Limits
+	Strict                  bool // a warning keeps the definition from being used, too
 	// CheckSlug says whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
 	// Unsaid is what the definition means where it says nothing.
@@ -76,8 +77,14 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 		text = p.Unsaid.Write(d, text)
 	}
 	plan, problems := compile.Definition(d, p.Limits)
-	if plan == nil || unreadable != nil {
-		return nil, problems, unreadable
+	if p.Strict {
+		problems = problems.Strict()
+	}
+	switch {
+	case problems.Err() != nil:
+		return nil, problems, nil
+	case unreadable != nil:
+		return nil, nil, unreadable
 	}
 	return &Prepared{d, plan, text}, problems, nil
 }

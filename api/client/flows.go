@@ -78,10 +78,24 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 	return do[T](ctx, c, call{method: http.MethodGet, path: path, query: query, again: true})
 }
 
+// CheckOption says how a definition is to be checked.
+type CheckOption func(url.Values)
+
+// Strict has warnings count as errors.
+func Strict() CheckOption { return func(q url.Values) { q.Set("strict", "true") } }
+
+func checks(options []CheckOption) url.Values {
+	q := url.Values{}
+	for _, set := range options {
+		set(q)
+	}
+	return q
+}
+
 // Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes the
 // slug of the definition's name. The content of the newest version changes nothing.
-func (c *Client) Publish(ctx context.Context, slug string, definition []byte) (*wire.Published, error) {
-	r := call{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), body: some(definition), kind: kindOfText(definition), again: true}
+func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.Published, error) {
+	r := call{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), query: checks(options), body: some(definition), kind: kindOfText(definition), again: true}
 	if slug == "" {
 		r.method, r.path = http.MethodPost, "/v1/flows"
 	}
@@ -89,8 +103,8 @@ func (c *Client) Publish(ctx context.Context, slug string, definition []byte) (*
 }
 
 // Validate tells all problems of a definition. Nothing is kept.
-func (c *Client) Validate(ctx context.Context, definition []byte) (*wire.Validation, error) {
-	return do[wire.Validation](ctx, c, call{method: http.MethodPost, path: "/v1/validate", body: some(definition), kind: kindOfText(definition), again: true})
+func (c *Client) Validate(ctx context.Context, definition []byte, options ...CheckOption) (*wire.Validation, error) {
+	return do[wire.Validation](ctx, c, call{method: http.MethodPost, path: "/v1/validate", query: checks(options), body: some(definition), kind: kindOfText(definition), again: true})
 }
 
 // some makes an empty definition a text without anything in it: what is wrong with that is told like every

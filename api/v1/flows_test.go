@@ -276,3 +276,22 @@ func TestAFlowIsDeleted(t *testing.T) {
 	s.refused(404, "path.task", "GET", "/v1/tasks/"+task, nil)
 	s.refused(404, "body.flow", "POST", "/v1/tasks", obj{"flow": slug})
 }
+
+func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
+	s := start(t)
+	warned := obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "dalay": 1}}}
+	p := s.refused(400, "body", "PUT", "/v1/flows/f?strict=true", warned)
+	require.Equal(t, "error", p["problems"].([]any)[0].(obj)["severity"])
+	s.refused(400, "body", "POST", "/v1/flows?slug=f&strict=true", warned)
+	require.Equal(t, false, s.call(200, "POST", "/v1/validate?strict=true", warned)["valid"])
+	require.Empty(t, items(s.get("/v1/flows")), "nothing is kept")
+	require.Len(t, s.call(201, "PUT", "/v1/flows/f", warned)["warnings"], 1)
+}
+
+func TestAKeyThatIsThereTwiceIsToldWithItsPlace(t *testing.T) {
+	s := start(t)
+	const text = "start: a\nnodes:\n  a: {kind: timer}\nstart: b\n"
+	want := []any{obj{"path": "start", "line": 4.0, "column": 1.0, "severity": "error", "msg": "the key is there twice, first in line 1"}}
+	require.Equal(t, want, s.refused(400, "body", "PUT", "/v1/flows/f", text, "Content-Type", "application/yaml")["problems"])
+	require.Equal(t, want, s.call(200, "POST", "/v1/validate", text, "Content-Type", "application/yaml")["problems"])
+}

@@ -12,17 +12,25 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// Strictness is how much a definition is forgiven.
+type Strictness struct {
+	Strict bool `query:"strict" doc:"true: warnings are errors, too"`
+}
+
 type publishAsInput struct {
 	FlowPath
+	Strictness
 	RawBody []byte `contentType:"application/yaml"`
 }
 
 type publishInput struct {
-	Slug    string `query:"slug" maxLength:"128" doc:"what the flow is addressed by; else it is made from the definition's name"`
+	Slug string `query:"slug" maxLength:"128" doc:"what the flow is addressed by; else it is made from the definition's name"`
+	Strictness
 	RawBody []byte `contentType:"application/yaml"`
 }
 
 type validateInput struct {
+	Strictness
 	RawBody []byte `contentType:"application/yaml"`
 }
 
@@ -36,7 +44,7 @@ func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAn
 	if d.slug != "" && d.slug != in.Flow {
 		return nil, invalid("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
 	}
-	d.slug = in.Flow
+	d.slug, d.strict = in.Flow, in.Strict
 	return s.publishDefinition(ctx, "path.flow", d)
 }
 
@@ -45,6 +53,7 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer
 	if err != nil {
 		return nil, err
 	}
+	d.strict = in.Strict
 	where := "body.slug"
 	if in.Slug != "" {
 		where, d.slug = "query.slug", in.Slug
@@ -71,7 +80,7 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 		return nil, at(where, err)
 	}
 	v, created, err := persistence.Publish(ctx, s.Store, persistence.Publication{
-		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits,
+		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits, Strict: d.strict,
 	})
 	if err != nil {
 		return nil, err
@@ -90,6 +99,7 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 	if err != nil {
 		return nil, err
 	}
+	d.strict = in.Strict
 	problems, err := s.compile(ctx, d)
 	if err != nil {
 		return nil, err
@@ -101,12 +111,7 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 
 // compile tells all that is wrong with a definition, as publishing it would.
 func (s *service) compile(ctx context.Context, d *definition) (define.Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits})
-	if looksLikeJSON(d.text) && !json.Valid(d.text) {
-		for i := range problems {
-			problems[i].Msg += ` (a text that begins with { is read as JSON: put a line "---" before YAML)`
-		}
-	}
+	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Strict: d.strict})
 	return problems, err
 }
 
@@ -116,8 +121,9 @@ func looksLikeJSON(text []byte) bool {
 
 // definition is what somebody wants to publish: JSON or YAML.
 type definition struct {
-	slug string
-	text []byte
+	slug   string
+	text   []byte
+	strict bool
 }
 
 // readDefinition takes the body for the definition, or for a wire.Publish when it has the field

@@ -67,7 +67,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 			}
 		})
 	}
-	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: server.Publish}).watch(ctx) })
+	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: plainly(server)}).watch(ctx) })
 	ended := make(chan error, 1)
 	go func() { // it ends with the member
 		ended <- m.wait()

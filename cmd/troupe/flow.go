@@ -21,7 +21,7 @@ import (
 
 type flowCmd struct {
 	Apply    flowApplyCmd    `cmd:"" help:"Publish definitions."`
-	Validate flowValidateCmd `cmd:"" help:"Tell what is wrong with definitions."`
+	Validate flowValidateCmd `cmd:"" help:"Tell everything that is wrong with definitions; needs no server."`
 	Test     flowTestCmd     `cmd:"" help:"Play the cases of flows, in virtual time and without a server."`
 	List     flowListCmd     `cmd:"" help:"List the flows."`
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
@@ -33,7 +33,8 @@ type flowCmd struct {
 type flowApplyCmd struct {
 	remote
 	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
-	Slug  string   `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
+	strictFlag
+	Slug string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 }
 
 func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
@@ -54,7 +55,7 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		published, err := server.Publish(ctx, slug, text)
+		published, err := server.Publish(ctx, slug, text, c.options()...)
 		problems := problemsOf(err)
 		switch {
 		case problems != nil:
@@ -106,53 +107,6 @@ func publication(p *wire.Published) string {
 		what = "is published"
 	}
 	return fmt.Sprintf("%s version %d %s", clean(p.Flow.Slug), p.Version.Number, what)
-}
-
-// checked is what is said about the definition in a file.
-type checked struct {
-	File string `json:"file"`
-	*wire.Validation
-}
-
-type flowValidateCmd struct {
-	remote
-	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON; - is stdin."`
-}
-
-func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
-	if err != nil {
-		return err
-	}
-	var failed error
-	for _, file := range c.Files {
-		text, err := a.read(file)
-		if err != nil {
-			return err
-		}
-		v, err := server.Validate(ctx, text)
-		if err != nil {
-			return about{file, err}
-		}
-		if !v.Valid {
-			failed = errFailed
-		}
-		if err := c.show(a, file, v); err != nil {
-			return err
-		}
-	}
-	return failed
-}
-
-func (c *flowValidateCmd) show(a *app, file string, v *wire.Validation) error {
-	if c.json() {
-		return printLine(a.stdout, checked{file, v})
-	}
-	printProblems(a.stdout, file, v.Problems)
-	if v.Valid {
-		fmt.Fprintf(a.stdout, "%s: valid\n", file)
-	}
-	return nil
 }
 
 type flowListCmd struct {
