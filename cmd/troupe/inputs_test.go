@@ -64,8 +64,8 @@ func TestAFlowShowsWhatItTakes(t *testing.T) {
 	got := call(t, append([]string{"flow", "show", "declares"}, at...)...)
 	require.Contains(t, got.stdout, `INPUT   TYPE  DEFAULT   DESCRIPTION
 sku     text  required  what is ordered
-amount  int   = 3       
-note    text  optional  
+amount  int   = 3
+note    text  optional
 `)
 	got = call(t, append([]string{"flow", "show", "declares", "--plan"}, at...)...)
 	require.Contains(t, got.stdout, "  takes sku: text (what is ordered)\n  takes amount: int = 3\n  takes note: optional text\n")
