@@ -180,7 +180,7 @@ func TestJobsWaitForACreditAnywhereAndFailForWantOfAWorker(t *testing.T) {
 	c := newCircuit(nil)
 	members, sessions := three(t, c, -1)
 	version := members[0].publish(t, remoteJob)
-	require.Equal(t, "no worker for service s", c.ended(t, c.beginAll(t, members[:1], version, 1)[0]).State.Error)
+	require.Equal(t, "a: no worker for service s", c.ended(t, c.beginAll(t, members[:1], version, 1)[0]).State.Error)
 
 	h := newHand(t)
 	l := h.attach(sessions[2], 1)

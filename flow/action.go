@@ -37,7 +37,7 @@ func (st *Step) choose(a *expr.Allowance) (string, error) {
 		c := &st.Node.Cases[i]
 		holds, err := c.holds(env)
 		if err != nil {
-			return "", fmt.Errorf("node %s: choice_cases[%d]: %w", st.Key, i, err)
+			return "", fmt.Errorf("choice_cases[%d]: %w", i, err)
 		}
 		if holds && c.Action != "" {
 			return c.Action, nil

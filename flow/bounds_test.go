@@ -50,7 +50,7 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {f
 	require.NoError(t, err)
 	tb.work()
 	require.Equal(t, "d", tb.state.Root.FailedAt, "what replaces a value, or takes a part of one, needs no more room")
-	require.Equal(t, "shared would have 1215 bytes, more than the limit of 1000; keep large data elsewhere and pass a reference", tb.state.Error)
+	require.Equal(t, "d: shared would have 1215 bytes, more than the limit of 1000; keep large data elsewhere and pass a reference", tb.state.Error)
 }
 
 // TestResultsThatDoubleAreBounded copies what a subflow gets into two keys of its shared, again and again.

@@ -21,7 +21,7 @@ func TestAConditionThatTakesTooMuchFailsItsStep(t *testing.T) {
 	_, err := tb.do(flow.Start{Params: longList})
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
-	require.Regexp(t, `^node a: choice_cases\[0\]: expression {"or":.{70,80}…: it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker$`, tb.state.Error)
+	require.Regexp(t, `^a: choice_cases\[0\]: expression {"or":.{70,80}…: it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker$`, tb.state.Error)
 }
 
 func TestTheCasesOfAChoiceHaveOneBudget(t *testing.T) {

@@ -143,7 +143,7 @@ func TestWhatIsRefusedFailsAndWhatIsEvictedIsCanceled(t *testing.T) {
 	require.Equal(t, flow.FullRefuse, tb.asks[0].Full)
 	tb.tell(flow.Granted{Address: tb.asks[0].Address, Key: tb.asks[0].Key, Refused: true})
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
-	require.Equal(t, "limit: no room for jobs:f/a:k, of which 2 may be under way at once, and when_full is refuse", tb.state.Error)
+	require.Equal(t, "a: limit: no room for jobs:f/a:k, of which 2 may be under way at once, and when_full is refuse", tb.state.Error)
 
 	tb = keyed(t, `{concurrency: {limit: 2, when_full: refuse}, start: a, nodes: {a: {service: s}}}`, `{}`)
 	tb.tell(flow.Granted{Address: tb.asks[0].Address, Key: tb.asks[0].Key, Refused: true})
@@ -157,7 +157,7 @@ func TestWhatIsRefusedFailsAndWhatIsEvictedIsCanceled(t *testing.T) {
 	tb.tell(evict)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	require.Empty(t, tb.jobs)
-	require.Equal(t, "canceled: a newer one takes its place at jobs:f/a", tb.state.Error)
+	require.Equal(t, "a: canceled: a newer one takes its place at jobs:f/a", tb.state.Error)
 
 	tb = keyed(t, `{concurrency: {limit: 1, when_full: cancel_running}, start: a, nodes: {a: {service: s}}}`, `{}`)
 	evict = flow.Evict{Address: tb.asks[0].Address, Key: tb.asks[0].Key}
@@ -216,7 +216,7 @@ func TestWhoHasHisPlaceAndWaitsForHisTurnIsEvicted(t *testing.T) {
 	require.Len(t, tb.held, 1)
 	d := tb.tell(flow.Evict{Address: at, Key: "jobs:f/a"})
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
-	require.Equal(t, "canceled: a newer one takes its place at jobs:f/a", tb.state.Error)
+	require.Equal(t, "a: canceled: a newer one takes its place at jobs:f/a", tb.state.Error)
 	require.Empty(t, tb.held)
 	require.Empty(t, tb.asks)
 	for _, e := range d.Effects {

@@ -36,7 +36,7 @@ func (tb *table) visited() (nodes []string) {
 }
 
 func TestAConditionThatComparesSomethingMissingFailsItsStep(t *testing.T) {
-	const text = `node size: choice_cases[0]: expression {"gt":["$params.ammount",1000]}: $params.ammount is missing: see that it is there, or ask {"exists": "$params.ammount"} first`
+	const text = `size: choice_cases[0]: expression {"gt":["$params.ammount",1000]}: $params.ammount is missing: see that it is there, or ask {"exists": "$params.ammount"} first`
 	for name, tt := range map[string]struct {
 		say     string
 		status  flow.TaskStatus
@@ -74,7 +74,7 @@ func TestAFailedConditionIsNotTriedAgain(t *testing.T) {
 			tb.toTheEnd()
 			require.Equal(t, flow.TaskFailed, tb.state.Status)
 			require.Equal(t, 2, tb.state.Steps, "the condition, and the subflow")
-			require.Regexp(t, `x: .*(none) is missing`, tb.state.Error)
+			require.Regexp(t, `^s: .*(none) is missing`, tb.state.Error)
 		})
 	}
 }

@@ -194,7 +194,7 @@ func TestLabelsAreHeeded(t *testing.T) {
 	for range 10 {
 		require.JSONEq(t, `{"out":"gpu"}`, string(s.end(s.start("gpu", nil)).Value))
 	}
-	require.Contains(t, s.end(s.start("us", nil)).Error, "no worker with the labels us")
+	require.Contains(t, s.end(s.start("us", nil)).Error, "no worker for service who with the labels us")
 }
 
 func TestWhatAJobSaysIsKept(t *testing.T) {

@@ -56,7 +56,7 @@ func TestATaskThatHasFailedTakesSignalsForARetry(t *testing.T) {
 	s.call(201, "PUT", "/v1/flows/f", `{"start":"w","on_error":"fail","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go","timeout_ms":1}}}}`)
 	id := s.call(201, "POST", "/v1/tasks", obj{"flow": "f"})["id"].(string)
 	failed := s.ended(id, "failed")
-	require.Equal(t, "timeout", failed["error"])
+	require.Equal(t, "w: timeout", failed["error"], "it says which node failed")
 	answer := s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": 1})
 	require.Equal(t, "the task has failed: the signal is read if it is retried", answer["warning"])
 	require.Equal(t, "the task has failed already: nothing was canceled", s.call(200, "POST", "/v1/tasks/"+id+"/cancel", nil)["warning"])

@@ -105,7 +105,7 @@ func TestAFlowIsRunFromItsFile(t *testing.T) {
 	broken := write(t, "broken.yaml", strings.ReplaceAll(double, "func: mul", "func: nobody_knows"))
 	got = cmd("flow", "run", broken, "-p", "n=1")
 	require.Equal(t, 1, got.code)
-	require.Regexp(t, `failed at double after 1 step in`, got.stdout)
+	require.Regexp(t, `failed after 1 step in .*: double: fatal error: this member has no function nobody_knows`, got.stdout)
 	got = cmd("flow", "run", write(t, "wrong.yaml", "start: x\nnodes: {}\n"))
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `wrong.yaml:1:8: error: start: unknown node "x"`)

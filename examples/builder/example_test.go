@@ -21,5 +21,5 @@ func Example() {
 	// parcels completed: "box with a book"
 	// booking completed: {"by":"the site"}
 	// canceled what was booked by an agent
-	// booking failed: the card was declined
+	// booking failed: pay: the card was declined
 }

@@ -25,7 +25,7 @@ func Example() {
 	}
 	// Output:
 	// completed  "parcel 7 is on its way"
-	// failed there is no card to charge for order 8 null
+	// failed charge: there is no card to charge for order 8 null
 }
 
 // TestTheProgramIsShort counts its lines as others count theirs: those with code in them.
