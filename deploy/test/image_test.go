@@ -68,7 +68,7 @@ func isKey(t *testing.T, text []byte) {
 }
 
 func TestVariablesInTheFilesAreTheProgramsOwn(t *testing.T) {
-	help := output(t, program, "serve", "--help") + output(t, program, "worker", "--help")
+	help := output(t, program, "serve", "--help") + output(t, program, "worker", "run", "--help")
 	known := regexp.MustCompile(`\$(TROUPE_[A-Z_]+)`).FindAllString(help, -1)
 	files := []string{"../Dockerfile", "../compose/compose.yaml", "../kubernetes/troupe.yaml", "../helm/troupe/templates/statefulset.yaml",
 		"../systemd/troupe.service", "../systemd/troupe.env", "../systemd/cluster.conf"}
