@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -89,6 +90,16 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	return &Prepared{d, plan, text}, problems, nil
 }
 
+// hashOf is the same for texts that differ in white space alone, as a definition does that a client has read and sends back.
+func hashOf(text []byte) string {
+	var b bytes.Buffer
+	if json.Compact(&b, text) == nil {
+		text = b.Bytes()
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
 // newestOf is the newest published definition of a flow, nil when there is none.
 func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 	f, err := store.FlowBySlug(ctx, slug)
@@ -141,8 +152,7 @@ func (p *Publication) keep(ctx context.Context, store Flows, ready *Prepared) (v
 		return nil, false, err
 	}
 	text := ready.Text
-	sum := sha256.Sum256(text)
-	hash := hex.EncodeToString(sum[:])
+	hash := hashOf(text)
 	number := 0
 	newest, err := store.FindVersion(ctx, f.ID, 0)
 	switch {

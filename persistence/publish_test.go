@@ -1,6 +1,8 @@
 package persistence_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -113,4 +115,23 @@ func TestAVersionSaysWhatItsDefinitionLeftUnsaid(t *testing.T) {
 	require.JSONEq(t, `{"on_error":"follow","on_missing":"coerce","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
 	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.PocketFlow)
 	require.JSONEq(t, `{"mode":"dag","nodes":{"a":{"service":"s"}}}`, kept, "a dag has the default of its profile")
+}
+
+func TestADefinitionThatIsReadAndSentBackIsTheSameVersion(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	p := persistence.Publication{Slug: "orders", Definition: []byte("start: a\nnodes: {a: {service: s}}\n"), Now: 1}
+	v, created, err := persistence.Publish(t.Context(), store, p)
+	require.NoError(t, err)
+	require.True(t, created)
+	var compact, indented bytes.Buffer
+	require.NoError(t, json.Compact(&compact, v.Definition))
+	require.NoError(t, json.Indent(&indented, v.Definition, "", "  "))
+	for _, p.Definition = range [][]byte{v.Definition, compact.Bytes(), indented.Bytes()} {
+		again, created, err := persistence.Publish(t.Context(), store, p)
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, v.ID, again.ID)
+	}
 }
