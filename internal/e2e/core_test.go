@@ -105,7 +105,7 @@ func (m core) claims(s *flow.State, job, worker, token string) bool {
 func (in asked) command() flow.Command {
 	switch in.what {
 	case "signal":
-		return flow.Signal{Key: in.key, Value: json.RawMessage(in.value)}
+		return flow.Signal{Key: in.key, Value: json.RawMessage(in.value), Alive: true}
 	case "cancel":
 		return flow.Cancel{}
 	case "complete":
