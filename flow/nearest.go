@@ -1,56 +1,6 @@
 package flow
 
-import "strings"
-
-// mostNames bounds how many names a word is compared with: each comparison takes a few microseconds.
-const mostNames = 500
+import "github.com/troupe-engine/troupe/flow/types"
 
 // Nearest is the name among some that a word is probably a misspelling of, or "". Messages ask for it.
-func Nearest(word string, names []string) string {
-	if len(word) > 40 || len(names) > mostNames {
-		return ""
-	}
-	best, distance := "", 3
-	bare := bareName(word)
-	for _, name := range names {
-		other := bareName(name)
-		if name == "" || len(other) > len(bare)+2 || len(bare) > len(other)+2 {
-			continue
-		}
-		if d := editDistance(bare, other); d < distance || d == distance && best != "" && name < best {
-			best, distance = name, d
-		}
-	}
-	if distance*3 > len(word) {
-		return ""
-	}
-	return best
-}
-
-// bareName is what two spellings of a name have in common.
-func bareName(name string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-}
-
-// editDistance is the number of bytes to add, drop, change or exchange with their neighbor between two words.
-func editDistance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
-}
+func Nearest(word string, names []string) string { return types.Nearest(word, names) }

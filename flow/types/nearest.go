@@ -2,20 +2,25 @@ package types
 
 import "strings"
 
+// A word is compared with so many names, and they have so many bytes, at most: each comparison takes a few microseconds.
+const (
+	mostNames   = 500
+	longestName = 40
+)
+
 // Nearest is the name that a word is probably a misspelling of, or "".
 func Nearest(word string, names []string) string {
-	const longest, most = 40, 1_000
-	if len(word) > longest || len(names) > most {
+	if len(word) > longestName || len(names) > mostNames {
 		return ""
 	}
 	best, distance := "", 3
 	bare := bared(word)
 	for _, name := range names {
-		if len(name) > longest {
+		other := bared(name)
+		if name == "" || len(other) > len(bare)+2 || len(bare) > len(other)+2 {
 			continue
 		}
-		d := editDistance(bare, bared(name))
-		if d < distance || d == distance && best != "" && name < best {
+		if d := editDistance(bare, other); d < distance || d == distance && best != "" && name < best {
 			best, distance = name, d
 		}
 	}

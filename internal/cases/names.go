@@ -72,7 +72,7 @@ func (n *Names) Check(name string) error {
 
 // hint is which name may have been meant, or which ones there are.
 func hint(name string, names []string) string {
-	if near := Nearest(name, names); near != "" {
+	if near := flow.Nearest(name, names); near != "" {
 		return ": did you mean " + near + "?"
 	}
 	if len(names) > 0 && len(names) <= 20 {
@@ -86,39 +86,4 @@ func (n *Names) all() []string {
 	all := slices.Concat(n.Nodes, n.Services)
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// Nearest is the name that another one is probably a misspelling of, or "".
-func Nearest(name string, names []string) string {
-	best, distance := "", 4
-	for _, other := range names {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(other)); d < distance {
-			best, distance = other, d
-		}
-	}
-	if distance*2 > len(name) {
-		return ""
-	}
-	return best
-}
-
-// editDistance is the number of bytes to add, drop or change between two words.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
