@@ -48,7 +48,7 @@ const MaxFork = 16 << 20
 // for what comes. From, unless it is "", is a node of the root that is done again, in a graph its last visit, with all that follows. What was compensated is done again; signals
 // count that came before the first step of the root that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, from string) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: from, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: from, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
 	for i := range history {
 		f.survey(&history[i])
 	}
@@ -77,6 +77,7 @@ type forker struct {
 	over   map[string]bool       // graphs of which nothing more is shared
 	broken map[string]bool       // scopes of which not everything is
 	undone map[Address]bool      // steps that were compensated
+	redone map[Address]bool      // those of plan.Again
 	plan   ForkPlan
 }
 
@@ -199,7 +200,7 @@ func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 
 // again notes a step that is done again. In a graph so is all that follows; the step around has not ended then.
 func (f *forker) again(e *Event, why ForkReason) {
-	f.plan.Again = append(f.plan.Again, ForkStep{e.stepAddress(), why})
+	f.redo(e.stepAddress(), why)
 	if sc := f.s.scopes[e.Scope]; sc != nil && sc.Plan.Dag == nil {
 		f.over[e.Scope] = true
 	}
@@ -208,6 +209,11 @@ func (f *forker) again(e *Event, why ForkReason) {
 		parent, _ := ParentOf(path)
 		path = parent.Scope
 	}
+}
+
+func (f *forker) redo(at Address, why ForkReason) {
+	f.redone[at] = true
+	f.plan.Again = append(f.plan.Again, ForkStep{at, why})
 }
 
 // ended shares the end of a step.
@@ -219,7 +225,7 @@ func (f *forker) ended(e Event) {
 	case st == nil && sc.Plan.Dag == nil:
 		return
 	case st == nil: // a node of a dag that ends without having begun; what had begun is noted already
-		if f.noted(&e) {
+		if f.redone[e.stepAddress()] {
 			return
 		}
 		if why := f.why(sc, &e); why != "" {
@@ -235,14 +241,10 @@ func (f *forker) ended(e Event) {
 	}
 	f.share(e)
 	if e.Status == string(StepFailed) && e.Next == "" {
-		f.plan.Again = append(f.plan.Again, ForkStep{e.stepAddress(), ForkFailed})
+		f.redo(e.stepAddress(), ForkFailed)
 		return
 	}
 	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress()})
-}
-
-func (f *forker) noted(e *Event) bool {
-	return slices.ContainsFunc(f.plan.Again, func(s ForkStep) bool { return s.Address == e.stepAddress() })
 }
 
 // redirect has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
@@ -261,8 +263,8 @@ func (f *forker) redirect(sc *Scope, st *Step, e *Event) {
 // unfinished notes what is shared and has not ended.
 func (f *forker) unfinished(sc *Scope) {
 	for _, st := range sc.Active() {
-		if !slices.ContainsFunc(f.plan.Again, func(s ForkStep) bool { return s.Address == st.Address() }) {
-			f.plan.Again = append(f.plan.Again, ForkStep{st.Address(), ForkUnended})
+		if !f.redone[st.Address()] {
+			f.redo(st.Address(), ForkUnended)
 		}
 		if st.Child != nil {
 			f.unfinished(st.Child)
