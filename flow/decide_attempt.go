@@ -185,6 +185,11 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
+	if c.Error == "" && st.Node.Out != nil {
+		if problems := st.Node.Out.Check(orNull(c.Output)); len(problems) > 0 {
+			c.Error, c.Output = "the output does not fit output_type: "+problems.Below("output"), nil
+		}
+	}
 	d.settle(st, u, c)
 	return nil
 }

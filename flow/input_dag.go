@@ -193,7 +193,7 @@ func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(expr.AppendQuote(b, s.Name), ':')
+		b = append(expr.AppendQuote(b, s.called()), ':')
 		b = append(b, orNull(n.Output)...)
 	}
 	return b

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -64,6 +65,7 @@ const (
 // PlanNode is a compiled node.
 type PlanNode struct {
 	Key    string
+	Name   string // what it is called where that is not its key; ""
 	Kind   Kind
 	Exec   Exec            // executor, and the default of units
 	Params json.RawMessage // object, or nil
@@ -75,16 +77,20 @@ type PlanNode struct {
 	Edges     map[string]string // action → node; "" ends the scope
 	Follow    bool              // on_error: follow, of the node or the flow: after a failure it takes the edges of a success
 	Strategy  Strategy
-	Each      *Each      // parallel, foreach
-	Cases     []PlanCase // choice
-	Default   string     // choice: default_action
-	Coerce    bool       // choice: its cases take what is missing for null
-	Sub       *PlanScope // subflow; nil when its start is empty
-	Single    bool       // it has one unit, and ends with it
-	Undo      string     // the key of the node in Plan.Closing that compensates this one; "" = none
-	Dag       *PlanDag   // nil in graph mode
-	Keys      *Keys      // what its attempts ask for before they begin; nil = nothing
+	Each      *Each       // parallel, foreach
+	Cases     []PlanCase  // choice
+	Default   string      // choice: default_action
+	Coerce    bool        // choice: its cases take what is missing for null
+	Sub       *PlanScope  // subflow; nil when its start is empty
+	Single    bool        // it has one unit, and ends with it
+	Undo      string      // the key of the node in Plan.Closing that compensates this one; "" = none
+	Dag       *PlanDag    // nil in graph mode
+	Keys      *Keys       // what its attempts ask for before they begin; nil = nothing
+	Out       *types.Form // what its attempts have to put out; nil = anything
 }
+
+// Called is what people call the node.
+func (n *PlanNode) Called() string { return cmp.Or(n.Name, n.Key) }
 
 // Exec says how the jobs of a unit travel and what they ask for.
 type Exec struct {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -28,9 +29,13 @@ type Dag struct {
 
 // Seen is a node whose output is part of an input, and under which name.
 type Seen struct {
-	Name  string
+	Name  string // by which references know it
+	As    string // what it is called in an input, when that is another name; ""
 	Index int
 }
+
+// called is the name that the output has in an input.
+func (s *Seen) called() string { return cmp.Or(s.As, s.Name) }
 
 // Shape is what the input of a handler looks like.
 type Shape string

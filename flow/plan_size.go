@@ -43,7 +43,7 @@ func (s *sizer) graph(g *PlanScope) {
 }
 
 func (s *sizer) node(n *PlanNode) {
-	s.texts(n.Key, n.Default, n.Undo, n.Prep.Key, n.Post.OutputKey, n.Post.ActionStatic, n.Post.ActionKey)
+	s.texts(n.Key, n.Name, n.Default, n.Undo, n.Prep.Key, n.Post.OutputKey, n.Post.ActionStatic, n.Post.ActionKey)
 	s.exec(&n.Exec)
 	s.bytes += len(n.Params)
 	for action, to := range n.Edges {
@@ -66,6 +66,7 @@ func (s *sizer) node(n *PlanNode) {
 	s.each(n.Each)
 	s.graph(n.Sub)
 	s.keys(n.Keys)
+	s.bytes += n.Out.Size()
 	if n.Dag != nil {
 		s.dag(n.Dag)
 	}

@@ -25,6 +25,10 @@ func (c *dagChecker) fields(n *define.Node, kind flow.Kind, at *define.Place) {
 		refuse(!n.StartDelay.IsZero(), "start_delay", "only the units of an executor can begin later")
 		refuse(n.Route != "" && kind != flow.KindOutput, "route", "only jobs of an executor travel")
 	}
+	refuse(len(n.OutputType) > 0 && kind != flow.KindExecutor && kind != flow.KindFanout, "output_type", "only what an executor returns has a type")
+	if err := flow.CheckName("the name", n.Name); err != nil {
+		c.Errorf(at.Key("name"), "%s", err)
+	}
 	refuse(n.Flow != nil && kind != flow.KindBranch, "flow", "only a branch has a flow inside: set kind: branch")
 	refuse(n.Retry != nil && (n.MaxRetries > 0 || n.WaitMS > 0), "retry", "says the same as max_retries and wait_ms: give one of them")
 	refuse(!n.Timeout.IsZero() && n.TimeoutMS > 0, "timeout", "says the same as timeout_ms: give one of them")

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // connected checks what the nodes of a scope wait for, what they refer to and how they are carried out.
@@ -152,6 +153,7 @@ func (c *dagChecker) workNode(s *dagScope, src *dagSource, at *define.Place) {
 	}
 	c.duration(n.StartDelay, at.Key("start_delay"))
 	c.input(src, at)
+	c.outputType(n, at.Key("output_type"))
 	c.tries(n, at)
 	switch p.Kind {
 	case flow.KindExecutor:
@@ -168,6 +170,18 @@ func (c *dagChecker) workNode(s *dagScope, src *dagSource, at *define.Place) {
 	c.waits(p, at)
 	c.waitRefs(p, n.Params, at)
 	c.times(n, at)
+}
+
+// outputType checks what a node's handler has to return.
+func (c *dagChecker) outputType(n *define.Node, at *define.Place) {
+	_, problems := types.ReadForm(n.OutputType)
+	for _, p := range problems {
+		if p.Warning {
+			c.Warnf(at.Below(p.Path), "%s", p.Msg)
+		} else {
+			c.Errorf(at.Below(p.Path), "%s", p.Msg)
+		}
+	}
 }
 
 // each checks where the units of a fanout come from.

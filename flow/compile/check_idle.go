@@ -47,6 +47,8 @@ func (c *checker) idleInGraph(n *define.Node, at *define.Place) {
 		}
 	}
 	for _, f := range []idle{
+		{"name", n.Name != "", "a node is called by its key"},
+		{"output_type", len(n.OutputType) > 0, "write kind: choice behind it"},
 		{"skip_mode", n.SkipMode != "", "write kind: choice"},
 		{"whenUnmet", n.WhenUnmet != "", "write kind: choice"},
 		{"on_exhausted", n.Exhausted != "", "write an edge for error"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // connect says for each node of a scope what it waits for, what it sees and how it is carried out.
@@ -18,7 +19,7 @@ func (l *dagLowerer) connect(s *dagScope) {
 	}
 	for _, src := range s.order {
 		if _, named := s.names[src.key]; named && !waited[src.key] {
-			s.leaves = append(s.leaves, flow.Seen{Name: src.key, Index: src.node.Dag.Index})
+			s.leaves = append(s.leaves, flow.Seen{Name: src.key, As: src.n.Name, Index: src.node.Dag.Index})
 		}
 	}
 	for _, src := range s.order {
@@ -44,12 +45,13 @@ func (l *dagLowerer) connectNode(s *dagScope, src *dagSource) {
 		l.outputNode(s, src)
 		return
 	}
+	src.node.Name = src.n.Name
 	deps, sees, run := slices.Clone(s.entry), s.sees, s.run
 	if len(src.n.DependsOn) > 0 {
 		deps, sees = nil, nil
 		for _, name := range src.n.DependsOn {
 			if i, ok := s.names[name]; ok && name != src.key {
-				deps, sees = append(deps, i), append(sees, flow.Seen{Name: name, Index: i})
+				deps, sees = append(deps, i), append(sees, flow.Seen{Name: name, As: orEmpty(s.nodes[name]).Name, Index: i})
 			}
 		}
 	}
@@ -205,6 +207,7 @@ func exhausted(word string) (m flow.SkipMode, known bool) {
 func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
 	n, p := src.n, src.node
 	p.Params = params(n.Params)
+	p.Out, _ = types.ReadForm(n.OutputType)
 	p.Dag.Exhausted, _ = exhausted(n.Exhausted)
 	p.Dag.StartDelayMS = n.StartDelay.MS
 	l.input(src)

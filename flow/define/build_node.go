@@ -37,6 +37,15 @@ func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 	return n
 }
 
+// Called gives it a name that its key will not do for. Of dags.
+func (n *NodeBuilder) Called(name string) *NodeBuilder { n.n.Name = name; return n }
+
+// Returns says what its handler has to return: a type such as "int", or what describes one. Of dags.
+func (n *NodeBuilder) Returns(v any) *NodeBuilder {
+	n.n.OutputType = n.value("output_type", v)
+	return n
+}
+
 // Always runs it also after nodes that failed or were skipped. Of dags.
 func (n *NodeBuilder) Always() *NodeBuilder { n.n.RunOn = "always"; return n }
 

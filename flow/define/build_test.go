@@ -164,6 +164,8 @@ var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder
 	"Node.rate":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Rate(1, time.Second, "") },
 	"Node.priority":          func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Priority(1) },
 	"Node.depends_on":        func(_ *define.Builder, n, other *define.NodeBuilder) { n.After(other) },
+	"Node.name":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Called("x") },
+	"Node.output_type":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Returns("int") },
 	"Node.run_on":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Always() },
 	"Node.route":             func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Direct() },
 	"Node.each":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Times(2) },

@@ -22,6 +22,9 @@ type DagNode struct {
 	Exhausted  string   `json:"on_exhausted,omitempty"` // fail, skip, skip-cascade: after the last attempt
 	InputShape string   `json:"input_shape,omitempty"`  // what its handler gets
 
+	Name       string          `json:"name,omitempty"`        // what the node is called where its key will not do, such as extract-orders: in merged inputs, and by whoever shows it
+	OutputType json.RawMessage `json:"output_type,omitempty"` // what its handler has to return: a type such as int, [text] or {type: object, fields: {id: int}}; an attempt with anything else has failed
+
 	Input  json.RawMessage    `json:"input,omitempty"`  // static fields of a merged input
 	Inputs map[string]Binding `json:"inputs,omitempty"` // the input, field by field
 

@@ -137,6 +137,8 @@ var nodeAspects = []aspect[shaped]{
 	asValue(aspect[shaped]{name: "handler", of: func(s shaped) string { return execText(&s.n.Exec) }}),
 	{name: "list of parts", of: func(s shaped) string { return partsText(s.n.Each) }},
 	asValue(aspect[shaped]{name: "params", of: func(s shaped) string { return compactText(s.n.Params) }}),
+	{name: "name", of: func(s shaped) string { return s.n.Name }},
+	asValue(aspect[shaped]{name: "type of its output", of: func(s shaped) string { return string(s.n.Out.Schema()) }}),
 	{name: "prep", of: func(s shaped) string { return prepText(s.n.Prep) }},
 	{name: "post", of: func(s shaped) string { return asJSON(s.n.Post) }},
 	{name: "failure strategy", of: func(s shaped) string { return string(s.n.Strategy) }},

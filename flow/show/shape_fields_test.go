@@ -60,6 +60,8 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Coerce":   {old: graphOf("{kind: choice}"), new: "on_missing: coerce\n" + graphOf("{kind: choice}")},
 		"Default":  {old: graphOf("{kind: choice, default_action: x}"), new: graphOf("{kind: choice, default_action: y}")},
 		"Sub":      {old: graphOf("{kind: subflow, subflow: {start: x, nodes: {x: {service: s}}}}"), new: graphOf("{kind: subflow, subflow: {start: x, nodes: {x: {service: t}}}}")},
+		"Name":     {old: dagNode("{service: s}"), new: dagNode("{service: s, name: b-2}")},
+		"Out":      {old: dagNode("{service: s, output_type: int}"), new: dagNode("{service: s, output_type: text}")},
 		"Undo":     {old: dagNode("{service: s, compensate: u}"), new: "nodes: {a: {service: s, compensate: u}, b: {service: s}, u: {service: s}}"},
 	},
 	reflect.TypeFor[flow.PlanDag](): {

@@ -60,6 +60,9 @@ func readType(name string, depth int) (object, error) {
 	if choices, ok := strings.CutPrefix(name, "one of "); ok {
 		return readChoices(choices)
 	}
+	if form := times[name]; form != "" {
+		return object{{"type", quoted("string")}, {"pattern", quoted(form)}}, nil
+	}
 	switch of, known := words[name]; {
 	case known && of == "":
 		return object{}, nil

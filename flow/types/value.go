@@ -1,0 +1,79 @@
+package types
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Form is what one value has to be. It is immutable; a nil one takes anything.
+type Form struct {
+	text json.RawMessage // the JSON Schema
+	root *node
+}
+
+// ReadForm makes one of what somebody has written: a type such as int or list of text, [TYPE], or an object that describes it, in our
+// words or those of JSON Schema. Nothing written is no form; neither is one with an error among its problems.
+func ReadForm(raw json.RawMessage) (*Form, []Problem) {
+	if len(raw) == 0 || expr.KindOf(raw) == expr.KindNull {
+		return nil, nil
+	}
+	f := &former{origins: map[string][]string{}}
+	of, optional := f.form(expr.Compact(raw), place{})
+	if len(f.problems) > 0 {
+		return nil, f.problems[:min(len(f.problems), maxProblems)]
+	}
+	if optional { // null is nothing
+		of = object{{"anyOf", array([]json.RawMessage{of.text(), object{{"type", quoted("null")}}.text()})}}
+	}
+	text := of.text()
+	root, problems := compile(text)
+	for i := range problems {
+		problems[i].Path = f.origin(problems[i].Path)
+	}
+	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+		return nil, problems
+	}
+	return &Form{text, root}, problems
+}
+
+// Size is about how many bytes of memory it takes.
+func (f *Form) Size() int {
+	if f == nil {
+		return 0
+	}
+	return 20 * len(f.text)
+}
+
+// Check tells everything about a value that does not fit.
+func (f *Form) Check(v json.RawMessage) Problems {
+	k := newCheck()
+	k.value(f.root, v, nil, nil)
+	if k.tooMuch {
+		return Problems{{Msg: "takes more work to check than the limit of 3,000,000 units: return less, or declare it more simply"}}
+	}
+	return k.problems
+}
+
+// Below are the problems in one line, each with its place, which begins with a name such as output.
+func (p Problems) Below(name string) string {
+	const most = 5
+	var texts []string
+	for _, problem := range p[:min(len(p), most)] {
+		texts = append(texts, strings.Replace(problem.String(), "$params", name, 1))
+	}
+	if len(p) > most {
+		texts = append(texts, "…")
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Schema is the JSON Schema of it.
+func (f *Form) Schema() json.RawMessage {
+	if f == nil {
+		return nil
+	}
+	return f.text
+}
