@@ -26,6 +26,9 @@ const (
 	anEvict
 	anInquire
 	aBring
+	aRetryOf
+	aHold
+	aRelease
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -40,9 +43,17 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 	case flow.Cancel:
 		write(c, aCancel, v, codeCancel)
 	case flow.RetryTask:
-		write(c, aRetry, v, codeNothing)
+		if v.Node == "" {
+			write(c, aRetry, v, codeNothing)
+			return
+		}
+		write(c, aRetryOf, v, codeRetry)
 	case flow.Append:
 		write(c, anAppend, v, codeAppend)
+	case flow.HoldStep:
+		write(c, aHold, v.Address, codeAddress)
+	case flow.ReleaseStep:
+		write(c, aRelease, v.Address, codeAddress)
 	case flow.Pause:
 		write(c, aPause, v, codeNothing)
 	case flow.Resume:
@@ -87,6 +98,12 @@ func readCommand(c *codec.Codec) flow.Command {
 		return value(c, codeCancel)
 	case aRetry:
 		return flow.RetryTask{}
+	case aHold:
+		return flow.HoldStep{Address: value(c, codeAddress)}
+	case aRelease:
+		return flow.ReleaseStep{Address: value(c, codeAddress)}
+	case aRetryOf:
+		return value(c, codeRetry)
 	case anAppend:
 		return value(c, codeAppend)
 	case aPause:
@@ -139,6 +156,8 @@ func codeSignal(c *codec.Codec, v *flow.Signal) {
 	codec.Text(c, &v.By)
 	c.Bool(&v.Alive)
 }
+
+func codeRetry(c *codec.Codec, v *flow.RetryTask) { codec.Text(c, &v.Node) }
 
 func codeCancel(c *codec.Codec, v *flow.Cancel) {
 	c.Bool(&v.Gently)

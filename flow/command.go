@@ -35,9 +35,15 @@ type (
 	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
 	// flight go on and keeps anything new from starting. Force also cuts short what compensates.
 	Cancel struct{ Gently, Force bool }
-	// RetryTask has a failed task go on where it failed, also one that was paused then. What completed is
-	// not done again.
-	RetryTask struct{}
+	// RetryTask has a failed task go on where it failed, also one that was paused then; with profile ork one that was canceled, too.
+	// What completed is not done again. With a Node, of the task's root in dag mode, only that one is tried again and what follows from
+	// it; what else failed stays so.
+	RetryTask struct{ Node string }
+	// HoldStep keeps one step of a dag that has yet to begin from beginning, until ReleaseStep; it is still skipped when what it
+	// depends on fails.
+	HoldStep struct{ Address }
+	// ReleaseStep undoes HoldStep.
+	ReleaseStep struct{ Address }
 	// Append adds units to a fanout that has begun. A Route, if given, must be the node's.
 	Append struct {
 		Address // of the step
@@ -205,30 +211,32 @@ type (
 	}
 )
 
-func (Start) command()     {}
-func (Signal) command()    {}
-func (Cancel) command()    {}
-func (RetryTask) command() {}
-func (Append) command()    {}
-func (Pause) command()     {}
-func (Resume) command()    {}
-func (Claim) command()     {}
-func (Extend) command()    {}
-func (GiveBack) command()  {}
-func (Note) command()      {}
-func (Report) command()    {}
-func (Reports) command()   {}
-func (Ring) command()      {}
-func (Lapse) command()     {}
-func (Proceed) command()   {}
-func (Begin) command()     {}
-func (Inquire) command()   {}
-func (Bring) command()     {}
-func (Leave) command()     {}
-func (Recover) command()   {}
-func (Granted) command()   {}
-func (Evict) command()     {}
-func (FailStep) command()  {}
+func (Start) command()       {}
+func (Signal) command()      {}
+func (Cancel) command()      {}
+func (RetryTask) command()   {}
+func (HoldStep) command()    {}
+func (ReleaseStep) command() {}
+func (Append) command()      {}
+func (Pause) command()       {}
+func (Resume) command()      {}
+func (Claim) command()       {}
+func (Extend) command()      {}
+func (GiveBack) command()    {}
+func (Note) command()        {}
+func (Report) command()      {}
+func (Reports) command()     {}
+func (Ring) command()        {}
+func (Lapse) command()       {}
+func (Proceed) command()     {}
+func (Begin) command()       {}
+func (Inquire) command()     {}
+func (Bring) command()       {}
+func (Leave) command()       {}
+func (Recover) command()     {}
+func (Granted) command()     {}
+func (Evict) command()       {}
+func (FailStep) command()    {}
 
 // Decision is Decide's answer.
 type Decision struct {

@@ -67,7 +67,11 @@ func (d *decider) handle(c Command) error {
 	case Cancel:
 		return d.cancel(c)
 	case RetryTask:
-		return d.retryTask()
+		return d.retryTask(c)
+	case HoldStep:
+		return d.hold(c.Address, true)
+	case ReleaseStep:
+		return d.hold(c.Address, false)
 	case Append:
 		return d.append(c)
 	case Pause:
@@ -332,18 +336,22 @@ func (d *decider) pruneAll(sc *Scope) {
 
 // retryTask has a failed task go on where it failed. A graph that has undone steps cannot: its cursor is behind them. A dag
 // can run them again, as long as they are in its root.
-func (d *decider) retryTask() error {
+func (d *decider) retryTask(cmd RetryTask) error {
 	switch c := d.s.Closing; {
+	case d.s.Status == TaskCanceled && d.s.Plan.Profile == ProfileOrk && c == nil:
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
 	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.redoes() || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
 		return Errorf(Conflict, "the task has undone what it did: start a new one")
 	}
+	if err := d.s.retriable(cmd.Node); err != nil {
+		return err
+	}
 	d.pruneAll(d.s.Root)
 	if c := d.s.Closing; c != nil {
 		d.pruneAll(c.Scope)
 	}
-	d.emit(Event{Type: TaskRetried, Permits: d.s.Plan.permits(d.s.Params)})
+	d.emit(Event{Type: TaskRetried, Node: cmd.Node, Permits: d.s.Plan.permits(d.s.Params)})
 	if d.s.Paused() { // who retries a task wants it to go on
 		d.emit(Event{Type: TaskResumed})
 	}

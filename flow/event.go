@@ -19,6 +19,8 @@ const (
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By
 	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
+	StepHeld        EventType = "step_held"        // node: it does not begin
+	StepReleased    EventType = "step_released"    // node: it may begin
 	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
 	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they ask for first
 	PermitGranted   EventType = "permit_granted"   // attempt, or without a node the task; Key; with the last one Carrier and Due: it goes on

@@ -52,6 +52,10 @@ func Evolve(s *State, e *Event) {
 		if sc := s.scopes[e.Scope]; sc != nil {
 			sc.mode.ended(s, sc, e)
 		}
+	case StepHeld, StepReleased:
+		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Dag != nil {
+			sc.holdNode(e.Node, e.Type == StepHeld)
+		}
 	case AttemptsStarted:
 		s.launch(e)
 	case PermitGranted:

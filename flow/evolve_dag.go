@@ -160,7 +160,7 @@ func (sc *Scope) release(n *PlanNode) {
 		switch {
 		case d.Status != "":
 		case sc.passes(n.Dag.Index, sc.Plan.Dag.List[i]):
-			if d.Waits--; d.Waits == 0 && !d.Doomed {
+			if d.Waits--; d.Waits == 0 && !d.Doomed && !d.Held {
 				heap.Push(&sc.dag.ready, i)
 			}
 		case !d.Doomed:
@@ -188,12 +188,19 @@ func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 
 func (dagMode) reopen(sc *Scope, undone map[string]bool) {
 	list := sc.Plan.Dag.List
-	for i := range sc.Nodes {
+	sc.renewThose(func(i int) bool {
 		n := &sc.Nodes[i]
-		if n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed) {
-			continue
+		return !(n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed))
+	})
+}
+
+// renewThose has some nodes run again, and counts anew what each node waits for.
+func (sc *Scope) renewThose(which func(index int) bool) {
+	list := sc.Plan.Dag.List
+	for i := range sc.Nodes {
+		if which(i) {
+			sc.renew(i)
 		}
-		sc.renew(i)
 	}
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
@@ -241,7 +248,7 @@ func (sc *Scope) linkDag() {
 		switch {
 		case n.Step != nil:
 			sc.activate(n.Step)
-		case n.Status == "" && (n.Waits == 0 || n.Doomed):
+		case n.Status == "" && (n.Waits == 0 && !n.Held || n.Doomed):
 			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
 		}
 	}

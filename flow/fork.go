@@ -123,7 +123,7 @@ func (f *forker) wasThere() bool {
 // look shares an event, or not.
 func (f *forker) look(e Event) {
 	switch e.Type {
-	case TaskPaused, TaskResumed, CancelAsked, TaskEnded, PermitGranted:
+	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
 	case TaskCreated, TaskRetried, SignalReceived:
 		if !f.over[""] {
 			f.share(e)

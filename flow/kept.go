@@ -134,7 +134,7 @@ func (s *State) retryTask(e *Event) {
 		}
 		delete(s.scopes, s.Closing.Scope.Path)
 	}
-	s.Status, s.Error, s.EndedAt, s.Closing, s.Deadline = TaskRunning, "", 0, nil, 0
+	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline = TaskRunning, "", 0, 0, nil, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
@@ -144,5 +144,9 @@ func (s *State) retryTask(e *Event) {
 		s.Root.mode.given(s.Root, s.Params, s.Params)
 	}
 	s.asks(e)
-	s.Root.reopen(undone)
+	if e.Node == "" {
+		s.Root.reopen(undone)
+		return
+	}
+	s.Root.reopenNode(e.Node)
 }

@@ -74,7 +74,7 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		kind := flow.AlarmKind(flowtest.Between(d, "alarm", 0, 10))
 		return request, flow.Ring{flow.Alarm{At: tb.env.Now, Address: tb.randomAddress(d), Kind: kind}}
 	case 12:
-		return request, flow.RetryTask{}
+		return request, flow.RetryTask{Node: flowtest.OneOf(d, "retried", "", "", tb.randomAddress(d).Node)}
 	case 13:
 		items := []json.RawMessage{json.RawMessage(`7`), nil, json.RawMessage(`{"x": [ 1]}`)}[:flowtest.Between(d, "items", 0, 3)]
 		return request, flow.Append{Address: tb.randomFanout(d), Items: items, Route: flowtest.OneOf(d, "route", "", "", "push", "queue", "direct")}

@@ -187,6 +187,7 @@ func codeNode(c *codec.Codec, n *NodeState) {
 	codec.Text(c, &n.Status)
 	c.Int(&n.Waits)
 	c.Bool(&n.Doomed)
+	c.Bool(&n.Held)
 	c.Int(&n.Visit)
 	codec.Text(c, &n.Reason)
 	codec.Text(c, &n.Mode)

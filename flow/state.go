@@ -138,6 +138,7 @@ type NodeState struct {
 	Status    StepStatus // "" = created
 	Waits     int        // dependencies that have yet to end
 	Doomed    bool       // a dependency ended in a way that keeps this node from running
+	Held      bool       // somebody does not want it to begin
 	Visit     int
 	Reason    string   // why it failed or was skipped
 	Mode      SkipMode // of a skip

@@ -18,6 +18,7 @@ type StepView struct {
 	Error    string
 	Output   json.RawMessage
 	For      string   // the node it was made for when the flow was compiled
+	Held     bool     // somebody does not want it to begin
 	WaitsFor []string // the first of the nodes that have to end before it
 	Waits    int      // how many there are
 	Wait     *Wait    // what it waits for while it is active
@@ -51,7 +52,7 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 		return s.viewOf(n.Step)
 	}
 	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: n.Visit}, Node: node, Status: n.Status, Reason: n.Reason, Mode: n.Mode,
-		Error: n.Error, Output: n.Output, For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
+		Error: n.Error, Output: n.Output, Held: n.Held && n.Status == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
 		Units: UnitCount{Total: n.Total, Initial: n.Initial, Done: n.Total - n.Left + n.Failures, Failed: n.Failures}}
 	switch v.Status {
 	case "":

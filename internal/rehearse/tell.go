@@ -90,6 +90,10 @@ func (s *Story) event(e *flow.Event) string {
 		return fmt.Sprintf("the task is to end as %s, and closes", e.Status)
 	case flow.TaskEnded:
 		return join(fmt.Sprintf("the task is %s", e.Status), e.Error)
+	case flow.StepHeld:
+		return fmt.Sprintf("step %s was paused", e.Node)
+	case flow.StepReleased:
+		return fmt.Sprintf("step %s was resumed", e.Node)
 	case flow.TaskPaused:
 		return "the task is paused"
 	case flow.TaskResumed:

@@ -1,0 +1,55 @@
+package flow
+
+import (
+	"cmp"
+	"container/heap"
+)
+
+// hold decides about keeping a node from beginning, or about letting it. That it is as wanted already changes nothing.
+func (d *decider) hold(a Address, hold bool) error {
+	sc := d.s.scopes[a.Scope]
+	switch {
+	case sc == nil || sc.Plan.Nodes[a.Node] == nil:
+		return errNoStep(a.Node)
+	case sc.Plan.Dag == nil:
+		return Errorf(Conflict, "step %.80q is one of graph mode: pause the task", a.Node)
+	case d.s.Status.Ended() || d.s.CancelAt != 0 || d.s.Closing != nil:
+		return Errorf(Conflict, "the task is %s: none of its steps can be paused or resumed", d.s.Status)
+	}
+	n := sc.node(sc.Plan.Nodes[a.Node])
+	switch {
+	case n.Status != "":
+		return Errorf(Conflict, "step %.80q is %s: only one that has yet to begin can be paused or resumed", a.Node, n.Status)
+	case n.Held && hold:
+		return nil
+	case !n.Held && !hold:
+		return Errorf(Conflict, "step %.80q is %s, not paused", a.Node, cmp.Or(n.Status, StepCreated))
+	}
+	e := sc.nodeEvent(StepReleased, sc.Plan.Nodes[a.Node])
+	if hold {
+		e.Type = StepHeld
+	}
+	d.emit(e)
+	if !hold {
+		d.later(sc)
+	}
+	return nil
+}
+
+// holdNode takes a node from those that can be decided about, or gives it back.
+func (sc *Scope) holdNode(key string, hold bool) {
+	node := sc.Plan.Nodes[key]
+	if node == nil || sc.node(node).Status != "" {
+		return
+	}
+	n := sc.node(node)
+	n.Held = hold
+	switch {
+	case n.Doomed:
+	case hold:
+		sc.unready(node.Dag.Index)
+	case n.Waits == 0:
+		sc.unready(node.Dag.Index)
+		heap.Push(&sc.dag.ready, node.Dag.Index)
+	}
+}

@@ -1,0 +1,73 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
+)
+
+const chain = `{"mode":"dag","nodes":{"a":{"service":"%"},"b":{"service":"echo","depends_on":["a"]},"c":{"service":"echo","depends_on":["b"]},"x":{"service":"echo"}}}`
+
+func begunWith(t *testing.T, service string) *table {
+	definition := json.RawMessage(chain[:strings.Index(chain, "%")] + service + chain[strings.Index(chain, "%")+1:])
+	tb := newTable(t, flowtest.Plan(t, string(definition)))
+	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	return tb
+}
+
+func node(key string) flow.Address { return flow.Address{Node: key} }
+
+func TestAStepThatIsHeldBeginsWhenItIsReleased(t *testing.T) {
+	tb := begunWith(t, "echo")
+	_, err := tb.do(flow.HoldStep{Address: node("b")})
+	require.NoError(t, err)
+	d, err := tb.do(flow.HoldStep{Address: node("b")})
+	require.NoError(t, err)
+	require.Empty(t, d.Events, "it is held already")
+	tb.work()
+	require.Equal(t, map[string]flow.StepStatus{"a": flow.StepCompleted, "b": flow.StepCreated, "c": flow.StepCreated, "x": flow.StepCompleted}, statuses(tb))
+	require.True(t, tb.stepsOf("")["b"].Held)
+	require.Equal(t, flow.TaskRunning, tb.state.Status)
+	_, err = tb.do(flow.ReleaseStep{Address: node("b")})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+}
+
+func TestAStepThatIsHeldIsSkippedByAFailure(t *testing.T) {
+	tb := begunWith(t, "boom")
+	_, err := tb.do(flow.HoldStep{Address: node("b")})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, flow.StepSkipped, statuses(tb)["b"])
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+}
+
+func TestACancelDoesNotWaitForAStepThatIsHeld(t *testing.T) {
+	tb := begunWith(t, "echo")
+	_, err := tb.do(flow.HoldStep{Address: node("b")})
+	require.NoError(t, err)
+	tb.work()
+	_, err = tb.do(flow.Cancel{Gently: true})
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCanceled, tb.state.Status)
+}
+
+func TestOnlyAStepThatHasYetToBeginIsHeld(t *testing.T) {
+	tb := begunWith(t, "echo")
+	for key, kind := range map[string]flow.ErrorKind{"a": flow.Conflict, "none": flow.NotFound} {
+		_, err := tb.do(flow.HoldStep{Address: node(key)})
+		require.Equal(t, kind, flow.ErrorKindOf(err), key)
+	}
+	_, err := tb.do(flow.ReleaseStep{Address: node("b")})
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
+	tb.work()
+	_, err = tb.do(flow.HoldStep{Address: node("b")})
+	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err), "the task has ended")
+}

@@ -1,0 +1,51 @@
+package flow
+
+import "cmp"
+
+// retriable says what keeps a node from being tried again by itself; without a name all are meant.
+func (s *State) retriable(key string) error {
+	if key == "" {
+		return nil
+	}
+	if s.Root.Plan.Mode() != ModeDag {
+		return Errorf(Conflict, "the task is one of graph mode: it goes on where it failed, at no other node")
+	}
+	n := s.Root.Plan.Nodes[key]
+	switch {
+	case n == nil:
+		return errNoStep(key)
+	case s.Closing != nil && len(s.Closing.Undone) > 0:
+		return Errorf(Conflict, "the task has undone what it did: retry all of it, or start a new one")
+	case s.Root.node(n).Status == StepCompleted || s.Root.node(n).Status == StepSkipped:
+		return Errorf(Conflict, "step %.80q is %s: only one that failed can be retried", key, s.Root.node(n).Status)
+	}
+	return nil
+}
+
+// reopenNode has a scope of dag mode that is over go on with one node that failed, with what follows from it, and with what was cut
+// short. What else failed stays so, and the scope fails with that in the end.
+func (sc *Scope) reopenNode(key string) {
+	named := sc.Plan.Nodes[key]
+	if named == nil || sc.Plan.Dag == nil {
+		return
+	}
+	again := map[int]bool{}
+	for todo := []int{named.Dag.Index}; len(todo) > 0; {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !again[i] {
+			again[i] = true
+			todo = append(todo, sc.Plan.Dag.List[i].Dag.Dependents...)
+		}
+	}
+	sc.renewThose(func(i int) bool {
+		n := &sc.Nodes[i]
+		return !n.Ended() || again[i] && n.Status != StepCompleted
+	})
+	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
+	for i, n := range sc.Plan.Dag.List {
+		if is := &sc.Nodes[i]; is.Status == StepFailed && sc.Failed == "" {
+			sc.Failed, sc.FailedAt = n.Key+": "+cmp.Or(is.Error, "failed"), n.Key
+		}
+	}
+}
