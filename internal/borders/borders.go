@@ -33,6 +33,7 @@ var table = []row{
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
 	{"flow/pocketflow", []string{"flow", "flow/expr"}},
+	{"flow/ork", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
 	{"persistence", []string{"flow", "flow/define", "flow/compile"}},
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
@@ -57,6 +58,7 @@ var table = []row{
 	{"api/stream", []string{"engine", "persistence", "flow"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
+	{"api/ork", []string{"api", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "api/wire"}},
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/types", "api/wire"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
@@ -67,9 +69,9 @@ var table = []row{
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/pgflow", "api/v1", "api/wire", "cluster"}},
+	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/funcs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
+	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},

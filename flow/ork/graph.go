@@ -1,0 +1,148 @@
+package ork
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// reference is a place in what a task puts out.
+type reference struct {
+	text string // as it was written
+	to   *task
+	path string
+}
+
+// native is the reference in our words.
+func (f *reference) native() string {
+	if f.path == "" {
+		return "$deps." + f.to.key
+	}
+	return "$deps." + f.to.key + "." + f.path
+}
+
+// connect reads what tasks say of each other.
+func (r *reader) connect() {
+	for _, t := range r.tasks {
+		t.dependsOn()
+	}
+	for _, t := range r.tasks {
+		t.units()
+	}
+	r.cycle()
+	for _, t := range r.tasks {
+		t.readInputs()
+	}
+}
+
+func (t *task) dependsOn() {
+	at := t.at.Key("depends_on")
+	seen := map[string]bool{}
+	for i, name := range t.texts("depends_on") {
+		dep := t.byName[name]
+		switch at := at.Index(i); {
+		case dep == t:
+			t.Errorf(at, "task %s cannot depend on itself", t.name)
+		case seen[name]:
+			t.Errorf(at, "tasks.%s depends_on has duplicate '%s'", t.name, name)
+		case dep == nil:
+			t.Errorf(at, "task %s depends on unknown task %.80s%s", t.name, name, t.guess(name))
+		default:
+			t.deps = append(t.deps, dep)
+		}
+		seen[name] = true
+	}
+}
+
+// guess asks whether another task was meant.
+func (r *reader) guess(name string) define.Guess {
+	return define.Guess{Word: name, Names: func() (names []string) {
+		for _, t := range r.tasks {
+			names = append(names, t.name)
+		}
+		return names
+	}}
+}
+
+// units reads how many instances of a task there are.
+func (t *task) units() {
+	if v, has := t.get("parallel"); has {
+		switch expr.KindOf(v) {
+		case expr.KindNumber:
+			if t.part.count("parallel", 1) != nil {
+				t.parallel = v
+			}
+		case expr.KindString:
+			t.count = t.refer("parallel", v)
+		default:
+			t.Errorf(t.at.Key("parallel"), "must be a number or a reference such as discover.count, is %s", expr.KindOf(v))
+		}
+	}
+	if v, has := t.want("foreach", expr.KindString); has {
+		t.items = t.refer("foreach", v)
+	}
+	if t.concurrency != nil && t.parallel == nil && t.count == nil && t.items == nil {
+		t.Errorf(t.at.Key("concurrency"), "is for tasks with parallel or foreach: write one of them, or leave it out")
+	}
+}
+
+// refer reads a reference of the form TASK.FIELD. The task becomes a dependency, as the documents of Ork have it.
+func (t *task) refer(field string, v json.RawMessage) *reference {
+	text, _ := expr.String(v)
+	at := t.at.Key(field)
+	to, path := t.named(strings.TrimPrefix(text, "tasks."))
+	if strings.HasPrefix(text, "tasks.") {
+		path = strings.TrimPrefix(strings.TrimPrefix(path, "output"), ".")
+	}
+	switch {
+	case to == t:
+		t.Errorf(at, "task %s cannot depend on itself", t.name)
+		return nil
+	case to == nil:
+		head, _, _ := strings.Cut(text, ".")
+		t.Errorf(at, "%.80q names no task: write a task's name and a field of its output, such as discover.files%s", text, t.guess(head))
+		return nil
+	}
+	t.waitFor(to, at, text)
+	return &reference{text, to, path}
+}
+
+// waitFor makes a task that another one refers to one of its dependencies.
+func (t *task) waitFor(to *task, at *define.Place, text string) {
+	if !slices.Contains(t.deps, to) {
+		t.deps = append(t.deps, to)
+		t.Warnf(at, "%.80q makes %s a dependency: add it to depends_on", text, to.name)
+	}
+}
+
+// cycle tells of one task in a circle of dependencies.
+func (r *reader) cycle() {
+	const under, done = 1, 2
+	state := map[*task]int{}
+	var visit func(t *task) *task
+	visit = func(t *task) *task {
+		if state[t] != 0 {
+			if state[t] == under {
+				return t
+			}
+			return nil
+		}
+		state[t] = under
+		for _, d := range t.deps {
+			if found := visit(d); found != nil {
+				return found
+			}
+		}
+		state[t] = done
+		return nil
+	}
+	for _, t := range r.tasks {
+		if found := visit(t); found != nil {
+			r.Errorf(found.at.Key("depends_on"), "workflow contains a cycle involving task %s", found.name)
+			return
+		}
+	}
+}

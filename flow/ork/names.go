@@ -1,0 +1,66 @@
+package ork
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// MaxName is how many bytes the name of a workflow or a task may have.
+const MaxName = 128
+
+// CheckName refuses what cannot be the name of a workflow: names are parts of URLs.
+func CheckName(name string) error {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return flow.Errorf(flow.Invalid, "workflow name cannot be empty")
+	case len(name) > MaxName:
+		return flow.Errorf(flow.Invalid, "the name %.40q… is longer than %d bytes", name, MaxName)
+	case strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) }), name == ".", name == "..":
+		return flow.Errorf(flow.Invalid, "the name %.140q has a / or a control character in it, or is nothing but dots: it is a part of URLs", name)
+	}
+	return nil
+}
+
+// keys are those of the nodes that tasks become.
+type keys map[string]string // to the name of the task that has it
+
+// reserved are keys that mean something else in a dag.
+var reserved = map[string]bool{"run": true, "output": true}
+
+// next makes the key of a task: its name, as far as a key may be that. Another is the task that has that key already, or "".
+func (k keys) next(name string) (key, another string) {
+	key = strings.Map(func(r rune) rune {
+		if r == '_' || r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	if key == "" || unicode.IsDigit(rune(key[0])) {
+		key = "_" + key
+	}
+	if reserved[key] {
+		key += "_"
+	}
+	another = k[key]
+	made := key
+	for n := 2; ; n++ {
+		if _, taken := k[made]; !taken {
+			k[made] = name
+			return made, another
+		}
+		made = key + "_" + strconv.Itoa(n)
+	}
+}
+
+// named finds the task that a reference begins with: of those whose name fits, the longest. Rest is the path behind it.
+func (r *reader) named(text string) (t *task, rest string) {
+	for end := len(text); end > 0; end = strings.LastIndexByte(text[:end], '.') {
+		if t := r.byName[text[:end]]; t != nil {
+			return t, strings.TrimPrefix(text[end:], ".")
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,90 @@
+package ork
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Workflow is a workflow of Ork that has been translated.
+type Workflow struct {
+	Name       string
+	Schedule   json.RawMessage // a cron expression or an object, as it was written; nil = none
+	Tasks      []Task          // in the order written
+	Definition json.RawMessage // of our own; nil if there is an error
+}
+
+// Task is a task of a workflow.
+type Task struct {
+	Name, Key string // as it was written, and of the node it has become
+	Executor  string
+	DependsOn []string // names of tasks
+}
+
+// Options are what a workflow is translated with, beside its text.
+type Options struct {
+	Root   string                 // the folder that the paths of its tasks begin at; "" = that of the server
+	Exists func(path string) bool // whether there is a file at a path below the root, or an absolute one; nil = not looked for
+}
+
+// Is says whether a text is a workflow of Ork, by its shape: it has tasks, or a job that is to run several times, and no nodes.
+func Is(text []byte) bool {
+	raw, _ := define.Read(text)
+	for _, own := range []string{"nodes", "start", "edges", "profile", "mode"} {
+		if _, has := expr.Field(raw, own); has {
+			return false
+		}
+	}
+	_, replicated := expr.Field(raw, "job_name")
+	_, tasks := expr.Field(raw, "tasks")
+	return replicated || tasks
+}
+
+// Translate makes a definition of a workflow. The workflow is what could be understood of the text, nil when that is nothing; it has a
+// definition if there is no error among the problems.
+func Translate(text []byte, o Options) (*Workflow, define.Problems) {
+	raw, reporter := define.Read(text)
+	if raw == nil {
+		return nil, reporter.All()
+	}
+	r := &reader{Reporter: reporter, Options: o}
+	if kind := expr.KindOf(raw); kind != expr.KindObject {
+		r.Errorf(nil, "a workflow must be an object, is %s", kind)
+		return nil, r.All()
+	}
+	w := r.workflow(part{r, nil, raw})
+	problems := r.All()
+	if problems.Err() != nil {
+		w.Definition = nil
+	}
+	return w, problems
+}
+
+// InItsWords tells problems of the definition as problems of the workflow: with the names of its tasks, and without positions, which
+// are none in its text.
+func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
+	named := make(define.Problems, len(problems))
+	for i, p := range problems {
+		p.Line, p.Column = 0, 0
+		if inside, ok := strings.CutPrefix(p.Path, "nodes."); ok {
+			key, rest, nested := strings.Cut(inside, ".")
+			p.Path = "tasks." + w.called(key)
+			if nested {
+				p.Path += "." + rest
+			}
+		}
+		named[i] = p
+	}
+	return named
+}
+
+func (w *Workflow) called(key string) string {
+	for _, t := range w.Tasks {
+		if t.Key == key {
+			return t.Name
+		}
+	}
+	return key
+}

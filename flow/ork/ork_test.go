@@ -1,0 +1,90 @@
+package ork_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/ork"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestEachFileBecomesWhatStandsBesideIt holds translations, and what is told about files that are wrong, to golden files.
+func TestEachFileBecomesWhatStandsBesideIt(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.True(t, ork.Is(text))
+			var told bytes.Buffer
+			w, problems := ork.Translate(text, ork.Options{Root: "/srv/flows", Exists: func(path string) bool { return !strings.Contains(path, "missing") }})
+			for _, p := range problems {
+				told.WriteString(p.String() + "\n")
+			}
+			require.Equal(t, problems.Err() != nil, w.Definition == nil)
+			if w.Definition != nil {
+				require.NoError(t, json.Indent(&told, w.Definition, "", "  "))
+				_, err := define.ParseJSON(w.Definition)
+				require.NoError(t, err)
+				told.WriteString("\n")
+			}
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, told.Bytes(), 0o644))
+			}
+			kept, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(kept), told.String(), "go test ./flow/ork -update writes it anew")
+		})
+	}
+}
+
+func TestAWorkflowIsToldFromADefinitionByItsShape(t *testing.T) {
+	for text, is := range map[string]bool{
+		"name: a\ntasks: {x: {executor: process, command: ls}}": true,
+		`{"name":"a","tasks":{}}`:                               true,
+		`{"name":"a","job_name":"./x.sh","executor":"process"}`: true,
+		"nodes: {a: {service: s}}":                              false,
+		"tasks: {a: {service: s}}\nnodes: {}":                   false,
+		"start: a\nnodes: {a: {service: s}}":                    false,
+		"[1, 2]":                                                false,
+		"":                                                      false,
+	} {
+		require.Equal(t, is, ork.Is([]byte(text)), text)
+	}
+}
+
+func TestProblemsOfTheDefinitionAreToldWithTheNamesOfTasks(t *testing.T) {
+	w, problems := ork.Translate([]byte("name: w\ntasks: {a-b: {executor: process, command: ls}}"), ork.Options{})
+	require.NoError(t, problems.Err())
+	told := w.InItsWords(define.Problems{{Path: "nodes.a_b.exec.command", Line: 3, Column: 4, Msg: "x"}, {Path: "nodes.zz"}, {Path: "name"}})
+	require.Equal(t, define.Problems{{Path: "tasks.a-b.exec.command", Msg: "x"}, {Path: "tasks.zz"}, {Path: "name"}}, told)
+}
+
+// FuzzTranslate: whatever a file says, it is read to its end, and has a definition or an error.
+func FuzzTranslate(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.yaml")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		w, problems := ork.Translate(text, ork.Options{})
+		if problems.Err() == nil {
+			require.NotNil(t, w)
+			require.True(t, json.Valid(w.Definition))
+		}
+	})
+}

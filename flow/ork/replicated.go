@@ -1,0 +1,45 @@
+package ork
+
+import (
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// Replicated is the name of the one node that a replicated workflow has; its units are the tasks task_0, task_1 and so on.
+const Replicated = "task"
+
+// replicated reads the form that knows no graph: one job that runs several times, at once.
+func (r *reader) replicated(p part) *Workflow {
+	p.known("name", "description", "job_name", "project", "region", "executor", "task_count")
+	r.name = r.workflowName(p)
+	job, executor := p.text("job_name"), p.text("executor")
+	switch {
+	case job == "":
+		r.Errorf(define.At("job_name"), "is empty: say which command is to run")
+	case executor == process, executor == "shell":
+	case executor == "", executor == "cloudrun", executor == "cloud_run":
+		r.Errorf(define.At("executor"), "this server starts no jobs of Cloud Run: write executor: process")
+	default:
+		r.Errorf(define.At("executor"), "Unknown executor type: %.80s", executor)
+	}
+	three := 3
+	count := or(p.count("task_count", 1), &three)
+	for _, text := range []string{"project", "region"} {
+		p.text(text)
+	}
+	var exec, env, each, node, nodes, o object
+	exec.say("type", process)
+	exec.say("command", job)
+	exec.say("root", r.Root)
+	env.say("job_name", job)
+	exec.put("env", env.text())
+	each.put("count", number(*count))
+	node.put("exec", exec.text())
+	node.put("each", each.text())
+	node.put("timeout", seconds(0))
+	nodes.put(Replicated, node.text())
+	o.say("name", r.name)
+	o.say("description", p.text("description"))
+	o.say("profile", "ork")
+	o.put("nodes", nodes.text())
+	return &Workflow{Name: r.name, Tasks: []Task{{Replicated, Replicated, process, []string{}}}, Definition: o.text()}
+}
