@@ -45,17 +45,11 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if err := m.admit(flow.Start{}); err != nil {
 		return nil, err
 	}
-	if err := flow.CheckJSON(n.Params); err != nil {
-		return nil, flow.Errorf(flow.Invalid, "params: %v", err)
+	start, err := m.startOf(ctx, n)
+	if err != nil {
+		return nil, err
 	}
-	start := flow.Start{Version: n.VersionID, Params: n.Params}
-	if n.Fork != "" {
-		fork, err := m.forkOf(ctx, &n)
-		if err != nil {
-			return nil, err
-		}
-		start.Params, start.Fork = n.Params, fork
-	}
+	n.Params = start.Params
 	plan, err := m.reader.Plan(ctx, n.VersionID)
 	if err != nil {
 		return nil, err
@@ -76,16 +70,16 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	}, nil
 }
 
-// forkOf plans what a new task has of another one's history. Unless it says otherwise it has the params of that one.
-func (m *Member) forkOf(ctx context.Context, n *engine.NewTask) (*flow.Fork, error) {
+// startOf is how a new task begins: at the start, or with what it has of another one's history.
+func (m *Member) startOf(ctx context.Context, n engine.NewTask) (flow.Start, error) {
+	if n.Fork == "" {
+		return flow.Start{Version: n.VersionID, Params: n.Params}, nil
+	}
 	plan, err := m.reader.Fork(ctx, n.Fork, n.VersionID, n.ForkNode)
 	if err != nil {
-		return nil, notFound(err, n.Fork)
+		return flow.Start{}, notFound(err, n.Fork)
 	}
-	if len(n.Params) == 0 {
-		n.Params = plan.Params
-	}
-	return &plan.Fork, nil
+	return plan.Start(n.VersionID, n.Params), nil
 }
 
 func paramsOr(params json.RawMessage) []byte {

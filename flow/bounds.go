@@ -139,6 +139,9 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 	if c.fits {
 		return c, nil
 	}
+	if err := CheckJSON(c.Params); err != nil {
+		return c, Errorf(Invalid, "params: %v", err)
+	}
 	if err := c.shape(p); err != nil {
 		return c, err
 	}

@@ -21,6 +21,14 @@ type ForkPlan struct {
 	Again  []ForkStep      // steps that are done again, those that have not ended among them
 }
 
+// Start is how the new task begins. Without params it has those of the other one.
+func (p *ForkPlan) Start(version string, params json.RawMessage) Start {
+	if len(params) == 0 {
+		params = p.Params
+	}
+	return Start{Version: version, Params: params, Fork: &p.Fork}
+}
+
 // ForkStep is a step of the history.
 type ForkStep struct {
 	Address

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -34,16 +35,29 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	if err != nil {
 		return nil, forkProblem(in, err)
 	}
+	slug := orElse(row.FlowSlug, row.FlowID)
+	if err := s.fits(ctx, plan.Start(v.ID, params)); err != nil {
+		return nil, startProblem(err, "body.params", slug)
+	}
 	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
 	if in.Body.DryRun {
 		return &answer[wire.Forked]{http.StatusOK, forked}, nil
 	}
 	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: row.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From})
 	if err != nil {
-		return nil, forkProblem(in, err)
+		return nil, startProblem(err, "body.params", slug)
 	}
 	forked.ID, forked.Created = started.Task, started.Created
 	return &answer[wire.Forked]{statusOf(started.Created), forked}, nil
+}
+
+// fits says whether a task can begin so, as the member will that is to have it.
+func (s *service) fits(ctx context.Context, start flow.Start) error {
+	plan, err := s.Reader.Plan(ctx, start.Version)
+	if err == nil {
+		_, err = start.Fit(plan, s.Limits.OrDefault())
+	}
+	return err
 }
 
 // forkVersion is the version that the new task runs.
@@ -63,14 +77,10 @@ func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, ask
 }
 
 func forkProblem(in *forkInput, err error) error {
-	switch flow.ErrorKindOf(err) {
-	case flow.Invalid:
-		where := "body.params"
-		if in.Body.From != "" {
-			where = "body.from"
-		}
-		return at(where, err)
-	case flow.NotFound:
+	switch {
+	case flow.ErrorKindOf(err) == flow.Invalid:
+		return at("body.from", err)
+	case api.Missing(err):
 		return noTask(in.Task, err)
 	}
 	return at("path.task", err)

@@ -58,3 +58,67 @@ func TestATaskGoesOnInANewOneWithTheVersionThatMendsIt(t *testing.T) {
 		s.refused(404, "path.task", "POST", "/v1/tasks/none/fork", obj{"newest": true})
 	})
 }
+
+const declared = `
+inputs: {amount: int, note: optional text}
+start: charge
+on_error: fail
+nodes:
+  charge: {exec_type: queue, service: SERVICE, prep: {input_key: $params.amount}}
+`
+
+func TestADryRunRefusesWhatTheForkWould(t *testing.T) {
+	s := start(t)
+	slug, service := s.unique("declared"), s.unique("charge")
+	definition := strings.ReplaceAll(declared, "SERVICE", service)
+	s.call(201, "PUT", "/v1/flows/"+slug, definition, "Content-Type", "application/yaml")
+	path := "/v1/tasks/" + s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"amount": 3}})["id"].(string)
+	s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(definition, "note: optional", "note:"), "Content-Type", "application/yaml")
+	s.report(service, flow.Report{Error: "declined", Fatal: true})
+	s.ended(strings.TrimPrefix(path, "/v1/tasks/"), "failed")
+	for name, c := range map[string]struct {
+		fork   obj
+		status int
+		where  string
+		what   string
+	}{
+		"params that are not what is declared":    {obj{"params": obj{"amuont": 3}}, 422, "body.params", "the inputs are not what the flow declares"},
+		"those of the task in a stricter version": {obj{"newest": true}, 422, "body.params", "the inputs are not what the flow declares"},
+		"params of another kind":                  {obj{"params": []any{1}}, 400, "body.params", "params must be a JSON object"},
+		"params that are too large":               {obj{"params": obj{"amount": 3, "note": strings.Repeat("x", 1<<20)}}, 422, "body.params", "params has 1048598 bytes, more than the limit of 1048576; keep large data elsewhere and pass a reference"},
+		"a node that is not there":                {obj{"from": "nowhere"}, 400, "body.from", "the flow has no node nowhere to go on from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, dry := range []bool{true, false} {
+				c.fork["dry_run"] = dry
+				p := s.refused(c.status, c.where, "POST", path+"/fork", c.fork)
+				require.Equal(t, c.what, p["what"])
+			}
+		})
+	}
+	p := s.refused(422, "body.params", "POST", path+"/fork", obj{"newest": true, "dry_run": true})
+	require.Equal(t, []any{obj{"where": "$params.note", "what": "is missing: text was declared"}}, p["faults"])
+	require.Equal(t, "GET /v1/flows/"+slug+" tells what the flow takes", p["hint"])
+	require.Len(t, items(s.get("/v1/tasks?flow="+slug)), 1, "nothing was started")
+}
+
+func TestAHistoryOfMoreThanAForkMayHaveIsRefused(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		slug, service := s.unique("long"), s.unique("charge")
+		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(declared, "SERVICE", service), "Content-Type", "application/yaml")
+		id := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"amount": 3}})["id"].(string)
+		s.report(service, flow.Report{Error: "declined", Fatal: true})
+		s.ended(id, "failed")
+		path, mebibyte := "/v1/tasks/"+id, strings.Repeat("x", 1<<20-2)
+		for range flow.MaxFork>>20 - 1 {
+			s.call(200, "POST", path+"/signal", obj{"key": "note", "value": mebibyte})
+		}
+		forked := s.call(201, "POST", path+"/fork", obj{"from": "charge"})
+		require.Equal(s, 3.0, s.get("/v1/tasks/" + forked["id"].(string))["params"].(obj)["amount"], "what is within the bound is taken over")
+		s.call(200, "POST", path+"/signal", obj{"key": "note", "value": mebibyte})
+		for _, dry := range []bool{true, false} {
+			p := s.refused(422, "path.task", "POST", path+"/fork", obj{"from": "charge", "dry_run": dry})
+			require.Contains(s, p["what"], "has more than the 16777216 bytes that a fork may have: start a new task")
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,7 +29,11 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	}
 	task, err := s.Engine.StartTask(ctx, n)
 	if err != nil {
-		return nil, startProblem(err, &in.Body)
+		where := "body.params"
+		if len(in.Body.Params) == 0 {
+			where = "body.input"
+		}
+		return nil, startProblem(err, where, in.Body.Flow)
 	}
 	started := wire.Started{ID: task.Task, Created: task.Created}
 	if in.Body.WaitMS > 0 {
@@ -45,19 +50,17 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	return &startAnswer{statusOf(task.Created), started}, nil
 }
 
-func startProblem(err error, start *wire.Start) error {
-	where := "body.params"
-	if len(start.Params) == 0 {
-		where = "body.input"
-	}
+// startProblem says what of a request keeps a task of a flow from being started. Its params are somewhere in it.
+func startProblem(err error, where, slug string) error {
 	var bad *flow.BadInputs
 	switch kind := flow.ErrorKindOf(err); {
 	case errors.As(err, &bad):
-		return &located{where: where, hint: "GET /v1/flows/" + start.Flow + " tells what the flow takes", err: err}
+		return &located{where: where, hint: "GET /v1/flows/" + slug + " tells what the flow takes", err: err}
 	case kind == flow.Conflict:
 		return &located{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
 	case kind == flow.Invalid:
-		return &located{where: where, hint: `send what the flow takes, such as "input": ["a", "b"] or "input": {"order": 7}`, err: err}
+		name := strings.TrimPrefix(where, "body.")
+		return &located{where: where, hint: fmt.Sprintf(`send what the flow takes, such as %q: ["a", "b"] or %q: {"order": 7}`, name, name), err: err}
 	case kind == flow.Limit:
 		return at(where, err)
 	}

@@ -15,6 +15,12 @@ nodes:
   ask: {kind: wait_event, params: {signal_key: answer}, post: {output_key: said}}
 """
 
+TWO = EVENT + """
+  more: {kind: timer, params: {delay_ms: 1}}
+edges:
+  - {from: ask, action: default, to: more}
+"""
+
 # A step per letter, so that there are many events.
 LOOP = """
 start: n0
@@ -88,6 +94,24 @@ class TestClient(unittest.TestCase):
         self.assertEqual("started", next(self.client.steps(task))["state"])
         self.assertEqual("canceled", self.client.cancel(task, request="r")["state"])
         self.assertEqual("canceled", self.client.cancel(task, request="r")["state"])
+
+    def test_a_task_that_has_ended_goes_on_in_a_new_one(self) -> None:
+        self.client.publish("forked", TWO)
+        task = self.client.start("forked", {"n": 1})["id"]
+        self.client.signal(task, "answer", "yes")
+        self.client.wait(task, timeout=PATIENCE)
+        plan = self.client.fork(task, from_node="more", dry_run=True)
+        self.assertEqual((["ask"], [("more", "asked")]), ([s["node"] for s in plan["keeps"]], [(s["node"], s["why"]) for s in plan["again"]]))
+        self.assertNotIn("id", plan)
+        forked = self.client.fork(task, from_node="more", params={"n": 2}, key="k")
+        self.assertEqual((True, task, 1), (forked["created"], forked["forked_from"], forked["version"]))
+        self.assertEqual(forked["id"], self.client.fork(task, from_node="more", params={"n": 2}, key="k")["id"])
+        ended = self.client.wait(forked["id"], timeout=PATIENCE)
+        self.assertEqual(("completed", {"n": 2}, "yes"), (ended["state"], ended["params"], ended["shared"]["said"]))
+        with self.assertRaises(InvalidError):
+            self.client.fork(task, from_node="nowhere")
+        with self.assertRaises(ConflictError):
+            self.client.fork(task, newest=True)
 
     def test_refusals_are_typed(self) -> None:
         with self.assertRaises(NotFoundError) as missing:

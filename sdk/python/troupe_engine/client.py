@@ -16,6 +16,7 @@ from .types import (
     Completed,
     Event,
     Flow,
+    Forked,
     Info,
     JobInfo,
     Published,
@@ -153,6 +154,17 @@ class Client:
     def retry(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
         """Has a failed task go on where it failed."""
         return self._command(task, "retry", None, request)
+
+    def fork(self, task: str, *, version: int = 0, newest: bool = False, from_node: str = "", params: Any = None, key: Optional[str] = None,
+             dry_run: bool = False) -> Forked:
+        """Starts a task that goes on from the history of one that has ended: steps whose nodes are the same keep their results, what else there was is done again.
+
+        It runs that task's version, the one with a number, or the newest; from_node is done again with all that follows it; without params it has those of that
+        task. With dry_run it is said what it would keep and do again, and nothing is started. The same key is the same task, as in start.
+        """
+        content: Dict[str, Any] = {"version": version, "newest": newest, "from": from_node, "params": params, "dry_run": dry_run,
+                                   "idempotency_key": key or uuid.uuid4().hex}
+        return self._call("POST", _path(task, "/fork"), encode(content))
 
     def signal(self, task: str, key: str, value: Any = None, *, by: str = "", request: Optional[str] = None) -> TaskSummary:
         """Sets a key of a task's shared state and wakes whoever waits for it."""

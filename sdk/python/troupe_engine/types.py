@@ -81,6 +81,34 @@ class Started(_Started, total=False):
     task: Task  # when it was to wait
 
 
+class _ForkStep(TypedDict):
+    node: str
+    visit: int
+
+
+class ForkStep(_ForkStep, total=False):
+    """A step of the history that a fork goes on from."""
+
+    scope: str
+    why: str  # it is done again: changed, after, asked, undone, failed, unended
+
+
+class _Forked(TypedDict):
+    created: bool  # False: a dry run, or the task with this key had been started before
+    forked_from: str  # the other task
+    version: int  # that the new task runs
+    keeps: List[ForkStep]  # steps that have ended, whose results count; the first 1,000
+    again: List[ForkStep]  # steps that are done again; the first 1,000
+    kept_steps: int
+    again_steps: int
+
+
+class Forked(_Forked, total=False):
+    """The answer to a fork."""
+
+    id: str  # of the new task; absent after a dry run
+
+
 class _Step(TypedDict):
     node: str
     kind: str

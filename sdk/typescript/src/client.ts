@@ -7,7 +7,7 @@ import { Backoff, sleep } from "./pauses.js";
 import { encode, itemsOf, RawJson, remember, textOf } from "./raw.js";
 import { Transport, type Request, type Servers } from "./transport.js";
 import type {
-  Completed, Event, Flow, Info, JobInfo, Published, QueueInfo, Run, Started, Step, StepState, Task, TaskState, TaskSummary, Unit, UnitState,
+  Completed, Event, Flow, Forked, Info, JobInfo, Published, QueueInfo, Run, Started, Step, StepState, Task, TaskState, TaskSummary, Unit, UnitState,
   Validation, Version, Waiting, WaitingJob, WorkerInfo,
 } from "./types.js";
 import { watch } from "./watch.js";
@@ -40,6 +40,21 @@ export interface StartOptions extends Abortable {
   version?: number;
   /** Wait so long for the task's end, at most 300,000, and answer with it. */
   waitMs?: number;
+}
+
+export interface ForkOptions {
+  /** Number of the version that the new task runs; by default that of the other one. */
+  version?: number;
+  /** Run the newest version. */
+  newest?: boolean;
+  /** A node at the top of the flow that is done again, with all that follows it. */
+  from?: string;
+  /** With which what is left is done; by default those of the other task. */
+  params?: unknown;
+  /** With the same key it is the same task; without one a key is made up for this call. */
+  key?: string;
+  /** Say what the new task would keep and do again, and start nothing. */
+  dryRun?: boolean;
 }
 
 export interface TaskQuery {
@@ -173,6 +188,18 @@ export class Client {
   /** Has a failed task go on where it failed. */
   retry(task: string, command: Command = {}): Promise<TaskSummary> {
     return this.#command(task, "retry", command);
+  }
+
+  /**
+   * Starts a task that goes on from the history of one that has ended: steps whose nodes are the same keep their results, what else there was is
+   * done again.
+   */
+  fork(task: string, options: ForkOptions = {}): Promise<Forked> {
+    const body = encode({
+      version: options.version, newest: options.newest, from: options.from, params: options.params, dry_run: options.dryRun,
+      idempotency_key: options.key || randomUUID(),
+    });
+    return this.#call("POST", pathOf(task, "/fork"), { body });
   }
 
   /** Sets a key of a task's shared state and wakes whoever waits for it. */

@@ -74,6 +74,33 @@ export interface Started {
   task?: Task;
 }
 
+/** The answer to a fork. */
+export interface Forked {
+  /** Of the new task; absent after a dry run. */
+  id?: string;
+  /** False after a dry run, and when the task with this key had been started before. */
+  created: boolean;
+  /** The other task. */
+  forked_from: string;
+  /** Number of the version that the new task runs. */
+  version: number;
+  /** Steps that have ended, whose results count; the first 1,000. */
+  keeps: ForkStep[];
+  /** Steps that are done again; the first 1,000. */
+  again: ForkStep[];
+  kept_steps: number;
+  again_steps: number;
+}
+
+/** A step of the history that a fork goes on from. */
+export interface ForkStep {
+  scope?: string;
+  node: string;
+  visit: number;
+  /** It is done again because its node does something else now, what it follows is done again, it is `from`, it was compensated, it failed, or it was under way. */
+  why?: "changed" | "after" | "asked" | "undone" | "failed" | "unended";
+}
+
 /** A node within a task. */
 export interface Step {
   scope?: string;

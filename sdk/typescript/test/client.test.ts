@@ -13,6 +13,12 @@ nodes:
   ask: {kind: wait_event, params: {signal_key: answer}, post: {output_key: said}}
 `;
 
+const twoFlow = `${eventFlow}
+  more: {kind: timer, params: {delay_ms: 1}}
+edges:
+  - {from: ask, action: default, to: more}
+`;
+
 // Some steps, so that there are many events.
 const loopFlow = `
 start: n0
@@ -87,6 +93,24 @@ describe("a client", () => {
     assert.equal((await all(client.steps(id)))[0]?.state, "started");
     assert.equal((await client.cancel(id, { request: "r" })).state, "canceled");
     assert.equal((await client.cancel(id, { request: "r" })).state, "canceled");
+  });
+
+  test("goes on in a new task from one that has ended", async () => {
+    await client.publish("forked", twoFlow);
+    const { id } = await client.start("forked", { params: { n: 1 } });
+    await client.signal(id, "answer", "yes");
+    await client.wait(id, { timeoutMs: patience });
+    const plan = await client.fork(id, { from: "more", dryRun: true });
+    assert.deepEqual([plan.keeps.map((s) => s.node), plan.again.map((s) => [s.node, s.why])], [["ask"], [["more", "asked"]]]);
+    assert.equal(plan.id, undefined);
+    const request = { from: "more", params: { n: 2 }, key: "k" };
+    const forked = await client.fork(id, request);
+    assert.deepEqual([forked.created, forked.forked_from, forked.version], [true, id, 1]);
+    assert.equal((await client.fork(id, request)).id, forked.id);
+    const ended = await client.wait(forked.id as string, { timeoutMs: patience });
+    assert.deepEqual([ended.state, ended.params, ended.shared["said"]], ["completed", { n: 2 }, "yes"]);
+    await assert.rejects(client.fork(id, { from: "nowhere" }), InvalidError);
+    await assert.rejects(client.fork(id, { newest: true }), ConflictError);
   });
 
   test("passes values on as they are written, where that is asked for", async () => {
