@@ -98,7 +98,7 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 		n.Output = sc.outputOf(node, st, e)
 	case StepFailed:
 		if sc.Failed == "" {
-			sc.Failed, sc.FailedAt = node.Key+": "+cmp.Or(e.Error, "failed"), node.Key
+			sc.failAt(st, e)
 		}
 	}
 	if n.Status == StepCompleted && node.Undo != "" {
@@ -114,6 +114,15 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 	s.Steps++
 	sc.dag.left--
 	sc.release(node)
+}
+
+// failAt notes that a node has failed its scope. What failed inside of it is named by its path.
+func (sc *Scope) failAt(st *Step, e *Event) {
+	between := ": "
+	if st != nil && st.Child != nil && st.Child.Failed != "" && st.Child.Failed == e.Error {
+		between = "/"
+	}
+	sc.Failed, sc.FailedAt = e.Node+between+cmp.Or(e.Error, "failed"), e.Node
 }
 
 func (dagMode) drop(sc *Scope, st *Step, at int64) {

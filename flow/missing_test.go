@@ -74,7 +74,7 @@ func TestAFailedConditionIsNotTriedAgain(t *testing.T) {
 			tb.toTheEnd()
 			require.Equal(t, flow.TaskFailed, tb.state.Status)
 			require.Equal(t, 2, tb.state.Steps, "the condition, and the subflow")
-			require.Regexp(t, `^s: .*(none) is missing`, tb.state.Error)
+			require.Regexp(t, `^s/x: .*(none) is missing`, tb.state.Error)
 		})
 	}
 }

@@ -133,10 +133,7 @@ func (graphMode) ended(s *State, sc *Scope, e *Event) {
 		sc.Retries = e.Attempt
 	}
 	if e.Next == "" && e.Status == string(StepFailed) {
-		sc.Failed, sc.FailedAt = cmp.Or(e.Error, "failed"), e.Node
-		if sc.parent == nil { // the step of a subflow is named by what is around it
-			sc.Failed = e.Node + ": " + sc.Failed
-		}
+		sc.failAt(st, e)
 	}
 	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
 		sc.Kept = s.keep(st)
