@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,32 +48,39 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 	}
 	var failed error
 	for _, file := range c.Files {
-		slug := c.Slug
-		if slug == "" && file != "-" {
-			slug = slugOf(file)
-		}
-		text, err := a.read(file)
-		if err != nil {
+		err := c.apply(ctx, a, server, file)
+		if err != nil && !errors.Is(err, errFailed) {
 			return err
 		}
-		published, err := server.Publish(ctx, slug, text, c.options()...)
-		problems := problemsOf(err)
-		switch {
-		case problems != nil:
-			failed = errFailed // tell the problems of the other files too
-			err = c.refused(a, file, problems)
-		case err == nil:
-			err = c.show(a, file, published)
-		case slug == "" && refusedAt(err) == "query.slug":
-			return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
-		default:
-			err = about{file, err}
-		}
-		if err != nil {
-			return err
-		}
+		failed = cmp.Or(failed, err) // tell the problems of the other files too
 	}
 	return failed
+}
+
+// apply publishes a file. errFailed says that its problems have been told.
+func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client, file string) error {
+	if problems := noFlow(file); problems != nil {
+		return c.refused(a, file, problems)
+	}
+	slug := c.Slug
+	if slug == "" && file != "-" {
+		slug = slugOf(file)
+	}
+	text, err := a.read(file)
+	if err != nil {
+		return err
+	}
+	published, err := server.Publish(ctx, slug, text, c.options()...)
+	problems := problemsOf(err)
+	switch {
+	case problems != nil:
+		return c.refused(a, file, problems)
+	case err == nil:
+		return c.show(a, file, published)
+	case slug == "" && refusedAt(err) == "query.slug":
+		return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
+	}
+	return about{file, err}
 }
 
 // refusedAt is the part of a request that was refused.
@@ -86,10 +94,10 @@ func refusedAt(err error) string {
 
 func (c *flowApplyCmd) refused(a *app, file string, problems []wire.DefinitionProblem) error {
 	if c.json() {
-		return printLine(a.stdout, checked{file, &wire.Validation{Problems: problems}})
+		return cmp.Or(printLine(a.stdout, checked{file, &wire.Validation{Problems: problems}}), errFailed)
 	}
 	printProblems(a.stderr, file, problems)
-	return nil
+	return errFailed
 }
 
 func (c *flowApplyCmd) show(a *app, file string, p *wire.Published) error {

@@ -28,6 +28,10 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	case slug == "":
 		slug = slugOf(c.File)
 	}
+	if problems := noFlow(c.File); problems != nil {
+		printProblems(a.stderr, c.File, problems)
+		return errFailed
+	}
 	text, err := a.read(c.File)
 	if err != nil {
 		return err

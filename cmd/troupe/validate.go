@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/internal/cases"
 )
 
 // strictFlag is for what checks definitions.
@@ -68,7 +69,10 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 	}
 	var failed error
 	for _, s := range sources {
-		v, err := check(ctx, s)
+		v, err := &wire.Validation{Problems: noFlow(s.file)}, error(nil)
+		if v.Problems == nil {
+			v, err = check(ctx, s)
+		}
 		if err != nil {
 			return about{s.file, err}
 		}
@@ -135,6 +139,14 @@ func usable(name string, sources []source) []byte {
 		}
 	}
 	return nil
+}
+
+// noFlow is the problem with a file that by its name holds no flow.
+func noFlow(file string) []wire.DefinitionProblem {
+	if !cases.IsCases(file) {
+		return nil
+	}
+	return []wire.DefinitionProblem{{Severity: string(define.SeverityError), Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
 }
 
 // slug is what the flow would be published as.

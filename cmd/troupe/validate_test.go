@@ -49,6 +49,25 @@ func TestAFileThatCannotBeReadIsAMistakeInTheCommandLine(t *testing.T) {
 	require.Contains(t, got.stderr, "no such file")
 }
 
+func TestAFileOfCasesIsToldFromAFlow(t *testing.T) {
+	order := write(t, "order.yaml", double)
+	file := filepath.Join(filepath.Dir(order), "order.test.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("cases: {it doubles: {}}\n"), 0o600))
+	told, at := file+": error: this is a file of cases, which test a flow: play it with troupe flow test "+file+"\n", server(t)
+
+	got := call(t, "flow", "validate", file, order)
+	require.Equal(t, exitFailed, got.code)
+	require.Equal(t, told+order+": valid\n", got.stdout)
+	require.Contains(t, call(t, "flow", "validate", "--output", "json", file).stdout, `"valid":false`)
+	got = call(t, append([]string{"flow", "apply", file, order}, at...)...)
+	require.Equal(t, exitFailed, got.code)
+	require.Equal(t, told, got.stderr)
+	require.Equal(t, "order version 1 is published\n", got.stdout)
+	got = call(t, append([]string{"flow", "run", file}, at...)...)
+	require.Equal(t, exitFailed, got.code)
+	require.Equal(t, told, got.stderr)
+}
+
 func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 	path := write(t, "warned.yaml", "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 1}}\n  b: {kind: timer}\n")
 	got := call(t, "flow", "validate", path)
