@@ -16,7 +16,7 @@ import (
 // and never otherwise. It begins then, at whatever member owns it: within a few hundredths of a second as long as this program lives, within
 // about a second else. Options, and what is checked, are those of Start; of a key the transaction that comes first decides, others wait for it.
 //
-// Until the end of the transaction the flow cannot be deleted, and time runs: a limit of the whole task counts from this call. It works with pgx
+// Until the end of the transaction the flow cannot be deleted (ErrConflict, after ten seconds), and time runs: a limit of the whole task counts from this call. It works with pgx
 // alone, whatever search_path the transaction has, and not with a store of SQLite, which is one member's own (errors.ErrUnsupported).
 func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
 	if e.store.Locked() {

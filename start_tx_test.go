@@ -110,6 +110,21 @@ func TestATaskBegunInATransactionThatIsRolledBackNeverWas(t *testing.T) {
 	}
 }
 
+func TestAFlowIsNotDeletedWhileATransactionThatStartsATaskOfItIsOpen(t *testing.T) {
+	s := openShop(t)
+	s.dsn += "&lock_timeout=50"
+	impatient := s.member(t)
+	tx := s.begin(t)
+	_, err := s.StartTx(t.Context(), tx, "shipping", nil)
+	require.NoError(t, err)
+	_, err = impatient.DeleteFlow(t.Context(), "shipping", true)
+	require.ErrorIs(t, err, ErrConflict)
+	require.ErrorContains(t, err, "a transaction in which a task of it was started (StartTx) is still open: commit it or roll it back, and delete the flow again")
+	require.NoError(t, tx.Rollback(t.Context()))
+	_, err = impatient.DeleteFlow(t.Context(), "shipping", true)
+	require.NoError(t, err)
+}
+
 func TestAKeyMeansTheSameTaskInAndOutsideOfTransactions(t *testing.T) {
 	s := openShop(t)
 	tx := s.begin(t)

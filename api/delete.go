@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -19,6 +20,10 @@ func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (t
 	err = cancelAll(ctx, e, store, id)
 	for n := deletePart; err == nil && n == deletePart; tasks += n {
 		n, err = store.DeleteFlow(ctx, id, deletePart)
+	}
+	if errors.Is(err, persistence.ErrHeld) {
+		return tasks, flow.Errorf(flow.Conflict, "the flow cannot be deleted, because a transaction in which a task of it was started (StartTx) is still open: "+
+			"commit it or roll it back, and delete the flow again; what was under way is canceled")
 	}
 	return tasks, err
 }

@@ -26,6 +26,8 @@ var (
 	ErrStranger = errors.New("persistence: the store belongs to another cluster")
 	// ErrFormat: who wants to join cannot work with what the members of this store write, or they not with what it writes.
 	ErrFormat = errors.New("persistence: program and store do not fit together")
+	// ErrHeld: a transaction of a program in which a task of the flow begins has not ended yet.
+	ErrHeld = errors.New("persistence: a transaction holds the flow")
 	// ErrDuplicate: a flow with this id or slug, or a version with this id, exists.
 	ErrDuplicate = errors.New("persistence: exists already")
 	// ErrRefused: the store refused a value; the batch was not written. Sent in parts, all but the
@@ -280,7 +282,7 @@ type Flows interface {
 	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first, without their definitions
 	// DeleteFlow deletes up to limit tasks of a flow with everything of theirs, whatever they are doing, and
 	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions; no
-	// task of it begins after that.
+	// task of it begins after that. ErrHeld when it has waited too long for transactions in which tasks of it begin.
 	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)
 }
 

@@ -138,6 +138,9 @@ func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*body[wi
 		return nil, err
 	}
 	deleted, err := api.DeleteFlow(ctx, s.Engine, s.Store, f.ID)
+	if flow.ErrorKindOf(err) == flow.Conflict {
+		return nil, at("path.flow", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,25 @@ func TestATaskThatBeginsInAnotherTransactionIsAtRestAndDue(t *testing.T) {
 	require.Empty(t, wakes)
 }
 
+func TestAFlowThatAnOpenTransactionHoldsIsNotDeleted(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	_, _ = joined(t, dsn)
+	s := openAt(t, dsn+"&lock_timeout=50")
+	defer func() { require.NoError(t, s.Close()) }()
+	tx, err := connect(t, dsn).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = postgres.Begin(t.Context(), s, tx, begun("b"))
+	require.NoError(t, err)
+	_, err = s.DeleteFlow(t.Context(), "flow", 9)
+	require.ErrorIs(t, err, persistence.ErrHeld)
+	_, err = s.Flow(t.Context(), "flow")
+	require.NoError(t, err, "it stays")
+	require.NoError(t, tx.Rollback(t.Context()))
+	n, err := s.DeleteFlow(t.Context(), "flow", 9)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
 func TestAFlowIsDeletedWithWhatBeginsInOtherTransactions(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)

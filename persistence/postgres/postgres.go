@@ -205,6 +205,7 @@ const (
 	programLimitExceeded = "54"
 	uniqueViolation      = "23505"
 	divisionByZero       = "22012"
+	lockNotAvailable     = "55P03"
 	tooManyConnections   = "53300"
 )
 

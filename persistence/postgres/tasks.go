@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -81,7 +84,11 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 // joins comes before or after. Transactions of programs in which tasks of the flow begin (see Begin) are waited for first: they hold its versions.
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
-	batch.Queue("SELECT FROM troupe.flow_versions WHERE flow_id = $1 FOR UPDATE", id)
+	held := true
+	batch.Queue("SELECT FROM troupe.flow_versions WHERE flow_id = $1 FOR UPDATE", id).Exec(func(pgconn.CommandTag) error {
+		held = false
+		return nil
+	})
 	batch.Queue(lockJoining, s.schema.lock(joining))
 	batch.Queue(lockVersions, id, s.schema.lock(publishing))
 	batch.Queue("UPDATE troupe.members SET era = (SELECT era + 1 FROM troupe.cluster) WHERE fenced_at = 0")
@@ -91,5 +98,9 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	batch.Queue("UPDATE troupe.cluster SET era = era + 1")
-	return n, wrap("delete a flow", s.inOne(ctx, s.pool, &batch))
+	err = s.inOne(ctx, s.pool, &batch)
+	if e := new(pgconn.PgError); held && errors.As(err, &e) && e.Code == lockNotAvailable {
+		return 0, fmt.Errorf("delete a flow: %w: %w", persistence.ErrHeld, err)
+	}
+	return n, wrap("delete a flow", err)
 }
