@@ -79,6 +79,23 @@ func TestAMistakeInAnExpressionIsToldAtItsCharacter(t *testing.T) {
 	require.Contains(t, problems.Error(), "2:47: nodes.a.choice_cases[0].expr: unknown name nn")
 }
 
+func TestAReferenceInAnExpressionIsToldWhereItStands(t *testing.T) {
+	for definition, want := range map[string][]string{
+		"inputs: {amount: int}\nstart: a\nnodes:\n  a:\n    kind: choice\n    choice_cases: [{action: x, expr: params.amount > 1 && params.amuont < 3 || params.amuont > 9}]\n": {
+			`6:59: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`, `6:80: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`},
+		"inputs: {amount: int}\nnodes:\n  a: {service: s}\n  b:\n    service: s\n    depends_on: [a]\n    when:\n      expr: |\n        run.amount > 1 &&\n          (has(deps.aa) || run.amuont > deps.a.least)\n": {
+			`10:16: nodes.b.when.expr: "deps.aa" refers to "aa", which is not among depends_on`, `10:28: nodes.b.when.expr: "run.amuont" leads nowhere`},
+		"nodes:\n  a: {service: s}\n  b: {service: s, depends_on: [a], prep: {expr: \"{'x': deps['a'].x, 'y': deps['b']}\"}}\n": {
+			`3:74: nodes.b.prep.expr: "deps.b" refers to "b", which is not among depends_on`},
+	} {
+		_, problems := compile.Text([]byte(definition), flow.Limits{})
+		require.Len(t, problems, len(want), "%v", problems)
+		for i, w := range want {
+			require.Contains(t, problems[i].String(), w)
+		}
+	}
+}
+
 func TestMistakesInExpressionsAreToldInPlainWords(t *testing.T) {
 	for source, want := range map[string]string{
 		"params.n > 1 and params.m": "write && in the place of and",

@@ -29,7 +29,7 @@ func (c *checker) cel(compiled *expr.CEL, at *define.Place) {
 	case err == nil || errors.Is(err, errNotCompiled):
 	case errors.As(err, &faults):
 		for _, f := range faults {
-			c.ErrorfWithin(at, f.At, "%s", f.Msg)
+			c.Errorf(at.Character(f.At), "%s", f.Msg)
 		}
 	default:
 		c.Errorf(at, "%s", err)

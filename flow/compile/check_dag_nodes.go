@@ -111,7 +111,7 @@ func (c *dagChecker) when(src *dagSource, at *define.Place) {
 	c.pattern(w.IfNot, at.Key("if_not"))
 	if w.Expr != "" {
 		c.condition(src.first().Dag.Expr, at.Key("expr"))
-		c.readsOf(src.first().Dag.Expr, nil, at.Key("expr"))
+		c.reads(src, src.first().Dag.Expr, at.Key("expr"))
 	}
 }
 
@@ -285,7 +285,7 @@ func (c *dagChecker) mapping(src *dagSource, at *define.Place) {
 	case n.Prep.Expr != "":
 		compiled := c.by.cel(n.Prep.Expr, true)
 		c.cel(compiled, prep.Key("expr"))
-		c.readsOf(compiled, nil, prep.Key("expr"))
+		c.reads(src, compiled, prep.Key("expr"))
 	case n.Prep.InputMap != nil:
 		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
 			switch text, at := n.Prep.InputMap[name], prep.Key("input_map").Key(name); {
@@ -312,7 +312,22 @@ func (c *dagChecker) reference(src *dagSource, text string, at *define.Place) {
 	case strings.HasPrefix(unseen, "$"):
 		c.Errorf(at, "%.80q begins with %.80q: references begin with $run, $deps, $shared or $params", text, unseen)
 	default:
-		c.Errorf(at, "%.80q refers to %.80q, which is not among depends_on%s", text, unseen, src.guess(unseen))
+		c.unseen(src, text, unseen, at)
+	}
+}
+
+func (c *dagChecker) unseen(src *dagSource, text, name string, at *define.Place) {
+	c.Errorf(at, "%.80q refers to %.80q, which is not among depends_on%s", text, name, src.guess(name))
+}
+
+// reads checks the parts of variables that an expression names.
+func (c *dagChecker) reads(src *dagSource, compiled *expr.CEL, at *define.Place) {
+	c.readsOf(compiled, nil, at)
+	for _, read := range compiled.Reads() {
+		sees := func(s flow.Seen) bool { return s.Name == read.Path[1] }
+		if read.Path[0] == "deps" && !slices.ContainsFunc(src.sees, sees) {
+			c.unseen(src, strings.Join(read.Path, "."), read.Path[1], at.Character(read.At))
+		}
 	}
 }
 

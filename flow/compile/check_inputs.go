@@ -149,12 +149,9 @@ func (c *checker) intoRun(text, path string, at *define.Place) {
 
 // readsOf checks the parts of variables that an expression names.
 func (c *checker) readsOf(compiled *expr.CEL, own json.RawMessage, at *define.Place) {
-	if compiled == nil {
-		return
-	}
-	for _, path := range compiled.Reads() {
-		if path[0] == "params" || path[0] == "run" {
-			c.reaches(strings.Join(path, "."), path[1:], own, at)
+	for _, read := range compiled.Reads() {
+		if name := read.Path[0]; name == "params" || name == "run" {
+			c.reaches(strings.Join(read.Path, "."), read.Path[1:], own, at.Character(read.At))
 		}
 	}
 }

@@ -47,13 +47,21 @@ type Place struct {
 	up    *Place
 	name  string // key of an object; for an element of an array its index in brackets
 	depth int
+	spot  int // character of the text there, from 1; 0 = all that is there
 }
 
 func (p *Place) below(name string) *Place {
 	if p == nil {
-		return &Place{nil, name, 1}
+		return &Place{name: name, depth: 1}
 	}
-	return &Place{p, name, p.depth + 1}
+	return &Place{up: p, name: name, depth: p.depth + 1}
+}
+
+// Character is a place within the text there, such as an expression: one of its characters, from 0.
+func (p *Place) Character(n int) *Place {
+	at := *p
+	at.spot = n + 1
+	return &at
 }
 
 // At is the place of a key of the definition itself.
@@ -116,26 +124,17 @@ func locate(v value, at *Place) position {
 	for _, name := range at.names() {
 		key, next := child(v, name)
 		if next == nil {
-			break
+			return found
 		}
 		v, found = next, next.position()
 		if kind := v.kind(); key != (position{}) && (kind == expr.KindObject || kind == expr.KindArray) {
 			found = key
 		}
 	}
-	return found
-}
-
-// spotted finds a character of the text at a place.
-func spotted(v value, at *Place, offset int) position {
-	for _, name := range at.names() {
-		_, next := child(v, name)
-		if next == nil {
-			return locate(v, at)
-		}
-		v = next
+	if at != nil && at.spot > 0 {
+		return v.spot(at.spot - 1)
 	}
-	return v.spot(offset)
+	return found
 }
 
 // child finds a part of a value by its name in a path, and the position of its key.

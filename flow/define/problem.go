@@ -105,7 +105,7 @@ const maxProblems = 200
 type Reporter struct {
 	root     value // what the definition was read from, or nil
 	problems Problems
-	paths    map[string]bool // with an error
+	paths    map[string]bool // with an error, and characters of texts
 	count    map[Severity]int
 }
 
@@ -118,14 +118,21 @@ func (r *Reporter) add(severity Severity, at *Place, where position, format stri
 		r.count[severity]++
 		return
 	}
-	path := at.String()
-	if r.paths[path] {
+	path, msg := at.String(), fmt.Sprintf(format, args...)
+	told := path
+	if at != nil && at.spot > 0 { // there may be several in a text
+		told = fmt.Sprintf("%s\n%d", path, at.spot)
+		if r.root == nil {
+			msg = fmt.Sprintf("character %d: %s", at.spot, msg)
+		}
+	}
+	if r.paths[path] || r.paths[told] {
 		return
 	}
-	r.paths[path] = severity == SeverityError
+	r.paths[told] = severity == SeverityError
 	r.count[severity]++
 	line, column := where.count()
-	r.problems = append(r.problems, Problem{path, line, column, severity, fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, Problem{path, line, column, severity, msg})
 }
 
 // syntax reports a mistake that is in the text, at no place of the definition. Others may follow.
@@ -149,21 +156,6 @@ func (r *Reporter) Mute(at *Place) {
 // Errorf reports an error at a place, whose position it looks up.
 func (r *Reporter) Errorf(at *Place, format string, args ...any) {
 	r.add(SeverityError, at, r.locate(SeverityError, at), format, args...)
-}
-
-// ErrorfWithin reports an error at a character, from 0, of the text at a place, such as an expression. There may be several.
-func (r *Reporter) ErrorfWithin(at *Place, offset int, format string, args ...any) {
-	if r.paths[at.String()] {
-		return
-	}
-	where := position{}
-	if r.root != nil && r.count[SeverityError] < maxProblems {
-		where = spotted(r.root, at, offset)
-	} else if r.root == nil {
-		format = fmt.Sprintf("character %d: %s", offset+1, format)
-	}
-	r.add(SeverityError, at, where, format, args...)
-	delete(r.paths, at.String())
 }
 
 // Warnf reports a warning at a place, whose position it looks up.

@@ -29,7 +29,7 @@ type CEL struct {
 	budget  uint64
 	allowed *Allowance // nil = all of its budget
 	broken  error      // it could not be compiled
-	reads   [][]string // the parts of variables that it names
+	reads   []Read     // the parts of variables that it names
 }
 
 // On is the expression with what it may do together with others.

@@ -6,13 +6,22 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Reads are the parts of variables that the expression names, as the keys that lead there, that of the variable first.
-// What is looked up by a value is told as far as its name is known.
-func (c *CEL) Reads() [][]string { return c.reads }
+// Read is a part of a variable that an expression names.
+type Read struct {
+	Path []string // the keys that lead there, that of the variable first
+	At   int      // character of the expression, from 0, where it is named
+}
+
+// Reads are the parts of variables that the expression names. What is looked up by a value is told as far as its name is known.
+func (c *CEL) Reads() []Read {
+	if c == nil {
+		return nil
+	}
+	return c.reads
+}
 
 // readsOf finds them in a checked expression.
-func readsOf(checked *ast.AST) [][]string {
-	var found [][]string
+func readsOf(checked *ast.AST) (found []Read) {
 	inner := map[int64]bool{} // expressions that are only the beginning of a path
 	root := ast.NavigateAST(checked)
 	for _, e := range ast.MatchDescendants(root, func(e ast.NavigableExpr) bool { return operandOf(e) != nil }) {
@@ -20,10 +29,19 @@ func readsOf(checked *ast.AST) [][]string {
 	}
 	for _, e := range ast.MatchDescendants(root, func(e ast.NavigableExpr) bool { return operandOf(e) != nil && !inner[e.ID()] }) {
 		if path := pathOf(e); len(path) > 1 {
-			found = append(found, path)
+			where, _ := checked.SourceInfo().GetOffsetRange(rootOf(e).ID())
+			found = append(found, Read{path, int(where.Start)})
 		}
 	}
 	return found
+}
+
+// rootOf is the variable that a part is taken of.
+func rootOf(e ast.Expr) ast.Expr {
+	for of := operandOf(e); of != nil; of = operandOf(e) {
+		e = of
+	}
+	return e
 }
 
 // operandOf is what a field or element is taken of by its name; nil if it is none.

@@ -2,6 +2,7 @@ package expr_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,13 +21,23 @@ func TestAnExpressionTellsWhichPartsOfItsVariablesItNames(t *testing.T) {
 		c, err := expr.CompileCEL(source, "params", "key")
 		require.NoError(t, err)
 		var got [][]string
-		for _, path := range c.Reads() {
-			if path[0] == "params" {
-				got = append(got, path)
+		for _, read := range c.Reads() {
+			if read.Path[0] == "params" {
+				got = append(got, read.Path)
 			}
 		}
 		require.ElementsMatch(t, want, got, source)
 	}
+}
+
+func TestAnExpressionTellsWhereItNamesAPartOfAVariable(t *testing.T) {
+	c, err := expr.CompileCEL("'ü' == params.a &&\n has( params.b['d'].c ) && params.list.exists(i, i.price > params.least)", "params")
+	require.NoError(t, err)
+	got := map[string]int{}
+	for _, read := range c.Reads() {
+		got[strings.Join(read.Path, ".")] = read.At
+	}
+	require.Subset(t, got, map[string]int{"params.a": 7, "params.b.d.c": 25, "params.list": 46, "params.least": 78})
 }
 
 func TestAReferenceTellsTheKeysThatItFollows(t *testing.T) {
