@@ -86,6 +86,8 @@ type Config struct {
 	// ResumeGrace is how long the jobs of an attached worker wait for it when its stream breaks. Default 5 s; negative = others
 	// get them at once.
 	ResumeGrace time.Duration
+	// MaxLog is how many characters of what an attempt prints are kept, the newest. Default 2,000,000.
+	MaxLog int
 	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
 	Retention time.Duration
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/troupe-engine/troupe/job"
 )
@@ -19,6 +20,9 @@ type (
 
 // JobFrom is the job that a handler is called for, whose context ctx is.
 func JobFrom(ctx context.Context) Job { return job.From(ctx) }
+
+// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is given, so that its log tells them apart.
+func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
 
 // Progress says in a few words how far the job of a handler's context is: whoever looks at the task sees the last of them.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }

@@ -124,7 +124,7 @@ type own struct {
 
 // from is what all families of routes are served from.
 func (e *Engine) from(asked engine.Engine) api.Member {
-	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers,
+	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers, Logs: e.logs,
 		Limits: e.cfg.Limits, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 }
 

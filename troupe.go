@@ -34,6 +34,7 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
 	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
@@ -55,6 +56,7 @@ type Engine struct {
 	reader    *persistence.Reader
 	functions *funcs.Registry
 	handled   sync.Map // names of functions that the program has registered
+	logs      *logs.Book
 	workers   *workers.Registry
 	attached  *attached.Sessions
 	company   *company // nil where the store has room for one member only
@@ -100,12 +102,13 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
 	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
-	e.functions = funcs.New(funcs.Options{Logs: newest, Note: e.note, Logger: cfg.Logger})
+	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
+	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note})
 	newest.Changed = e.flowChanged
 	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)
 	if e.client, err = e.newClient(); err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, e.closeLogs(), store.Close())
 	}
 	return e, nil
 }
@@ -139,7 +142,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.attached = attached.New(attached.Options{Secret: secret, Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
-		Note: e.note, Logs: e.store, Logger: e.cfg.Logger})
+		Note: e.note, Log: func(task, job string) attached.Log { return e.logs.Open(task, job) }, Logger: e.cfg.Logger})
 	cfg := e.actors()
 	if e.store.Locked() {
 		if e.member, err = actors.Start(ctx, cfg); err == nil {
@@ -194,7 +197,7 @@ func (e *Engine) actors() actors.Config {
 			flow.ExecFunc: e.functions,
 			flow.ExecHTTP: e.workers,
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
-				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.store, Logger: e.cfg.Logger}),
+				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 		},
 		Relay:       e.attached,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
@@ -322,7 +325,7 @@ func (e *Engine) Close() error {
 	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
-	err = errors.Join(err, e.store.Close())
+	err = errors.Join(err, e.closeLogs(), e.store.Close())
 	switch {
 	case lived && err != nil:
 		e.cfg.Logger.Error("the member has stopped, but not well", "member", e.cfg.Name, "took", time.Since(began), "error", err)
@@ -330,6 +333,13 @@ func (e *Engine) Close() error {
 		e.cfg.Logger.Info("the member has stopped", "member", e.cfg.Name, "took", time.Since(began))
 	}
 	return err
+}
+
+// closeLogs stores what jobs have printed last.
+func (e *Engine) closeLogs() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	return e.logs.Close(ctx)
 }
 
 // lives says whether there is a member.

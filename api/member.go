@@ -19,6 +19,11 @@ type Member struct {
 	Reader   Reader
 	Registry Registry
 
+	// Logs stores what workers say about their jobs; nil = the store does, at once.
+	Logs interface {
+		Add(persistence.LogChunk) bool
+	}
+
 	Limits    flow.Limits   // of definitions
 	WorkerTTL time.Duration // how old a live worker's last sign of life may be; 15 s
 	MaxBody   int64         // bytes of one request; what BodyLimit says

@@ -11,7 +11,6 @@ import (
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // What the families of routes have in common about queue jobs.
@@ -43,28 +42,6 @@ func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll
 		return nil, nil
 	}
 	return jobs, err
-}
-
-// KeepLog stores what a worker has to say about a job, if it still holds the job: a late stranger must not overwrite
-// the log of another. It says whether there is a log.
-func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token, log string) (bool, error) {
-	if log == "" {
-		return false, nil
-	}
-	v, err := m.Reader.View(ctx, task)
-	if err != nil {
-		return false, err
-	}
-	return KeepLogOf(ctx, m.Store, v, at, token, log)
-}
-
-// KeepLogOf is KeepLog for a task that has been read.
-func KeepLogOf(ctx context.Context, store Store, v *persistence.View, at flow.Address, token, log string) (bool, error) {
-	live := v.State.Live(at)
-	if live == nil || live.Token == "" || token != "" && token != live.Token {
-		return false, nil
-	}
-	return true, store.PutLog(ctx, v.ID, flow.JobID(v.ID, at), []byte(log))
 }
 
 // longestExtend bounds how long a claim may be prolonged at once.

@@ -41,9 +41,18 @@ type Job struct {
 	// Attempt says which try it is, from 1; 0 when the engine does not tell.
 	Attempt int
 
-	// Log keeps what is written to it with the job, up to 256 KiB; with the jobs of a push worker it does not. That of a pull worker's can be
-	// read while the job goes on. It is never nil.
+	// Log keeps what is written to it with the job, line by line, while the job goes on; writing never waits and never fails. With the jobs of
+	// a push worker nothing is kept. Stream tells what programs print apart. It is never nil.
 	Log io.Writer
+}
+
+// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is given, so that its log tells them apart. A Log that
+// knows no streams takes it as it is.
+func Stream(log io.Writer, name string) io.Writer {
+	if s, ok := log.(interface{ Stream(name string) io.Writer }); ok {
+		return s.Stream(name)
+	}
+	return log
 }
 
 // Key is an idempotency key for effects outside: the same for all attempts at the job, and for no other. "" when the engine does not tell.

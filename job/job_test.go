@@ -132,13 +132,3 @@ func TestAFatalErrorIsKnownWhoeverWrapsIt(t *testing.T) {
 	require.False(t, job.IsFatal(errors.New("x")))
 	require.True(t, job.IsFatal(errors.Join(errors.New("y"), job.Fatal(errors.New("x")))))
 }
-
-func TestALogIsBounded(t *testing.T) {
-	var l job.Log
-	for range 3 {
-		n, err := io.WriteString(&l, strings.Repeat("x", 100<<10))
-		require.NoError(t, err)
-		require.Equal(t, 100<<10, n)
-	}
-	require.Len(t, l.String(), job.MaxLog)
-}

@@ -18,7 +18,7 @@ var (
 	ErrNoVersion = errors.New("persistence: no such flow version")
 	// ErrFenced: the incarnation that sends is not (or no longer) a member. Nothing was written.
 	ErrFenced = errors.New("persistence: this member was fenced off")
-	// ErrNotFound: no such flow, version, worker or log.
+	// ErrNotFound: no such flow, version or worker.
 	ErrNotFound = errors.New("persistence: not found")
 	// ErrTaken: another member lives on this store.
 	ErrTaken = errors.New("persistence: another member is using this store")
@@ -335,10 +335,4 @@ type Heartbeat struct {
 	At   int64
 	// PolledAt is when the worker last asked for jobs, if it has.
 	PolledAt int64
-}
-
-// Logs keeps what scripts and workers printed, by attempt.
-type Logs interface {
-	PutLog(ctx context.Context, task, job string, content []byte) error // replaces
-	Log(ctx context.Context, job string) ([]byte, error)                // ErrNotFound
 }

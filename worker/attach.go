@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/internal/lines"
 )
 
 var errOver = errors.New("worker: the session that this job was of is over")
@@ -56,7 +57,7 @@ type attached struct {
 	begun  time.Time // zero = it waits for a slot
 	noted  bool
 	said   string // what the handler says of how far it is, and has yet to be told
-	log    attachedLog
+	log    lines.Buffer
 }
 
 // runAttached works until ctx ends, and then for up to Grace on what it has begun.
@@ -325,7 +326,11 @@ func (a *attachment) fit(r *attach.Result) {
 
 // finish keeps a result until the engine has it. The lock is held.
 func (a *attachment) finish(number uint64, r *attach.Result) {
-	a.say(&attach.Progress{Number: number, Log: a.held[number].log.take()})
+	j := a.held[number]
+	j.log.Close()
+	for j.log.Waits() {
+		a.say(&attach.Progress{Number: number, Log: j.takePrinted()})
+	}
 	delete(a.held, number)
 	a.finished[number] = r
 	a.unsent = append(a.unsent, r)

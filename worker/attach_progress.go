@@ -1,35 +1,17 @@
 package worker
 
 import (
-	"sync"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
-	"github.com/troupe-engine/troupe/job"
 )
 
-// attachedLog keeps what a handler writes until it is sent; handlers may write from several goroutines.
-type attachedLog struct {
-	mu     sync.Mutex
-	all    int // bytes that were kept
-	unsent []byte
-}
-
-func (l *attachedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	kept := p[:min(len(p), job.MaxLog-l.all)]
-	l.unsent = append(l.unsent, kept...)
-	l.all += len(kept)
-	return len(p), nil
-}
-
-func (l *attachedLog) take() []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	said := l.unsent
-	l.unsent = nil
-	return said
+// takePrinted is what a job has printed since the last time, or the beginning of that.
+func (j *attached) takePrinted() (text []byte) {
+	for _, l := range j.log.Take(partBytes) {
+		text = append(text, l.Text...)
+	}
+	return text
 }
 
 // tell has it told, with the next progress, what a job's handler says of itself.
@@ -45,7 +27,7 @@ func (a *attachment) tellProgress() {
 	defer a.mu.Unlock()
 	since := time.Now().Add(-a.worker.cfg.NoteAfter)
 	for n, j := range a.held {
-		p := &attach.Progress{Number: n, Log: j.log.take()}
+		p := &attach.Progress{Number: n, Log: j.takePrinted()}
 		if !j.noted && !j.begun.IsZero() && j.begun.Before(since) {
 			j.noted, p.Note = true, "running"
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/job"
 )
 
 const (
@@ -39,7 +38,7 @@ type claim struct {
 	begun  bool      // its handler was called
 	said   string    // what that says of how far it is; "" = nothing yet
 
-	printed job.Log
+	printed printed
 }
 
 func (c *claim) due() time.Time {
@@ -53,11 +52,8 @@ func (c *claim) due() time.Time {
 	return due
 }
 
-// What a handler has printed is sent as a whole each time, so the more that is, the less often.
-const (
-	logEvery = time.Second
-	logPart  = 32 << 10 // for each such part it takes logEvery longer
-)
+// logEvery is how often what a handler has printed is sent.
+const logEvery = 500 * time.Millisecond
 
 // word is something to be told of a job that goes on: its state, or what was printed.
 type word struct {
@@ -72,9 +68,8 @@ func (c *claim) words(now time.Time) (all []word) {
 		all = append(all, word{claim: c})
 	}
 	if !c.logAt.After(now) {
-		size, grown := c.printed.Grown()
-		c.logAt = now.Add(logEvery * time.Duration(1+size/logPart))
-		if grown {
+		c.logAt = now.Add(logEvery)
+		if c.printed.waits() {
 			all = append(all, word{claim: c, log: true})
 		}
 	}
@@ -194,26 +189,48 @@ func (k *claims) noteLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case w := <-k.notes:
-			k.note(ctx, w)
+			if w.log {
+				k.tellPrinted(ctx, w.claim)
+			} else {
+				k.note(ctx, w.claim)
+			}
 		}
 	}
 }
 
-// note tells that a job is running, or what its handler says or has printed. It is for whoever watches, so a failure does no harm.
-func (k *claims) note(ctx context.Context, w word) {
-	if w.ctx.Err() != nil { // it has ended meanwhile
+// note tells that a job is running, or what its handler says. It is for whoever watches, so a failure does no harm.
+func (k *claims) note(ctx context.Context, c *claim) {
+	if c.ctx.Err() != nil { // it has ended meanwhile
 		return
 	}
 	k.mu.Lock()
-	text := cmp.Or(w.said, "running")
+	text := cmp.Or(c.said, "running")
 	k.mu.Unlock()
-	claims := held([]*claim{w.claim}, text)
-	if w.log {
-		claims[0].Note, claims[0].Log = "", w.printed.Send()
+	k.tellEngine(ctx, held([]*claim{c}, text))
+}
+
+// mostParts is how much of what a job has printed is sent before others have their turn.
+const mostParts = 8
+
+// tellPrinted sends what a handler has printed. What the engine does not get is sent again with what comes next.
+func (k *claims) tellPrinted(ctx context.Context, c *claim) {
+	for range mostParts {
+		claims := held([]*claim{c}, "")
+		claims[0].Said = c.printed.part()
+		sent := len(claims[0].Lines)
+		if sent == 0 || c.ctx.Err() != nil || !k.tellEngine(ctx, claims) {
+			return
+		}
+		c.printed.arrived(sent)
 	}
-	if _, err := k.worker.beat(ctx, claims, requestTime); err != nil && ctx.Err() == nil {
-		k.worker.cfg.Logger.Debug("the engine was not told how a job gets on", "job", w.ID, "error", err)
+}
+
+func (k *claims) tellEngine(ctx context.Context, claims []wire.HeldClaim) bool {
+	_, err := k.worker.beat(ctx, claims, requestTime)
+	if err != nil && ctx.Err() == nil {
+		k.worker.cfg.Logger.Debug("the engine was not told how a job gets on", "job", claims[0].Job, "error", err)
 	}
+	return err == nil
 }
 
 // beat prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least, also when they get no answer.

@@ -31,7 +31,7 @@ type engine struct {
 	queue      chan wire.ClaimedJob
 	prolonged  chan []wire.HeldClaim
 	notes      chan wire.HeldClaim
-	logs       chan wire.HeldClaim // that say what a job has said so far
+	logs       chan wire.HeldClaim // with what a job has printed
 	completed  chan wire.Report
 	reports    chan int // how many came at once
 	released   chan wire.GiveBack
@@ -138,7 +138,7 @@ func (e *engine) heartbeat(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(e.beat(body))
 	}
 	switch {
-	case len(body.Claims) == 1 && body.Claims[0].Log != "":
+	case len(body.Claims) == 1 && len(body.Claims[0].Lines) > 0:
 		e.logs <- body.Claims[0]
 	case noted:
 		e.notes <- body.Claims[0]

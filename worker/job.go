@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -26,6 +27,9 @@ func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 // Progress says in a few words how far the job of a handler's context is: whoever looks at the task sees the last of them. Jobs of a push
 // worker have nobody to tell.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
+
+// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is given, so that its log tells them apart.
+func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
 
 // Fatal marks an error: trying again is of no use.
 func Fatal(err error) error { return job.Fatal(err) }

@@ -165,21 +165,21 @@ func TestWhatAHandlerSaysIsSentWhileItRuns(t *testing.T) {
 		return nil, nil
 	})
 	run(t, w)
-	logged := func(want string) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			select {
-			case claim := <-e.logs:
-				return claim.Log == want && claim.Job == "1" && claim.Token == "tok-1"
-			default:
-				return false
-			}
-		}, time.Minute, time.Millisecond)
+	told := func(s wire.Said) (texts []string) {
+		for _, l := range s.Lines {
+			texts = append(texts, l.Stream+" "+l.Text)
+		}
+		return texts
 	}
 	lines <- "one\n"
-	logged("one\n")
-	lines <- "two\n"
-	logged("one\ntwo\n")
+	claim := soon(t, e.logs)
+	require.Equal(t, []string{"1", "tok-1", "log one"}, append([]string{claim.Job, claim.Token}, told(claim.Said)...))
+	lines <- "two\nhalf"
+	claim = soon(t, e.logs)
+	require.Equal(t, []string{"log two"}, told(claim.Said))
+	require.EqualValues(t, 1, claim.LinesFrom)
 	close(lines)
-	require.Equal(t, "one\ntwo\n", soon(t, e.completed).Log)
+	done := soon(t, e.completed)
+	require.Equal(t, "log half", told(done.Said)[len(done.Lines)-1])
+	require.True(t, done.Lines[len(done.Lines)-1].Part)
 }

@@ -106,7 +106,7 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 		"a log": {func(_ context.Context, j worker.Job) (any, error) {
 			fmt.Fprint(j.Log, "said ", j.ID, " ", j.Service, " ", string(j.Input), " ", string(j.Params))
 			return true, nil
-		}, wire.Report{Output: json.RawMessage(`true`), Log: `said j s {"n":1} {"p":2}`}},
+		}, wire.Report{Output: json.RawMessage(`true`), Said: wire.Said{Lines: []wire.LogLine{{Stream: "log", Text: `said j s {"n":1} {"p":2}`, Part: true}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -115,7 +115,11 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 			run(t, w)
 			e.queue <- job("j", "s")
 			tt.want.Job, tt.want.Token = "j", "tok-j"
-			require.Equal(t, tt.want, <-e.completed)
+			done := <-e.completed
+			for i := range done.Lines {
+				done.Lines[i].At = wire.Time{}
+			}
+			require.Equal(t, tt.want, done)
 			require.Equal(t, wire.Poll{Services: []string{"s"}, Max: 64, WaitMS: 5000}, <-e.polls)
 		})
 	}

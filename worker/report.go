@@ -83,7 +83,13 @@ func (r *reporter) gather(first *delivery) []*delivery {
 	return batch
 }
 
-func (d *delivery) size() int { return len(d.report.Output) + len(d.report.Log) + len(d.report.Error) }
+func (d *delivery) size() int {
+	size := len(d.report.Output) + len(d.report.Error)
+	for _, l := range d.report.Lines {
+		size += len(l.Text)
+	}
+	return size
+}
 
 // sendAll reports a batch. What is wrong with one report must not keep the others: when they are refused together, each
 // is sent alone.

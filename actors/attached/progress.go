@@ -1,16 +1,14 @@
 package attached
 
 import (
+	"io"
+
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
 )
 
-const (
-	// maxLog is how much is kept of what a job has printed.
-	maxLog = 256 << 10
-	// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever watches.
-	maxNotes = 1000
-)
+// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever watches.
+const maxNotes = 1000
 
 // noted is what a worker calls the state of its job.
 type noted struct {
@@ -24,7 +22,7 @@ func (s *Sessions) progress(ses *session, p *attach.Progress) {
 	if g == nil || g.passage == nil && g.brought == nil {
 		return
 	}
-	g.log = append(g.log, p.GetLog()[:min(len(p.GetLog()), maxLog-len(g.log))]...)
+	s.say(g, p)
 	if p.GetNote() == "" || s.opts.Note == nil {
 		return
 	}
@@ -51,11 +49,22 @@ func (s *Sessions) keepNotes() {
 	}
 }
 
-// keepLog says whether there is something to be read.
-func (s *Sessions) keepLog(g *grant) bool {
-	err := s.opts.Logs.PutLog(s.ctx, g.task, flow.JobID(g.task, g.at), g.log)
-	if err != nil && s.ctx.Err() == nil {
-		s.opts.Logger.Warn("what a worker said at a job was not kept", "task", g.task, "error", err)
+// Log is where what a worker says at a job is kept.
+type Log interface {
+	io.Writer
+	// Close waits for the store, but not for long. It says whether there is something to be read.
+	Close() bool
+	// End is Close without waiting.
+	End() bool
+}
+
+// say keeps what a worker has printed at a job.
+func (s *Sessions) say(g *grant, p *attach.Progress) {
+	if len(p.GetLog()) == 0 || s.opts.Log == nil {
+		return
 	}
-	return err == nil
+	if g.log == nil {
+		g.log = s.opts.Log(g.task, flow.JobID(g.task, g.at))
+	}
+	_, _ = g.log.Write(p.GetLog()) // it never fails
 }

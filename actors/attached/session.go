@@ -39,7 +39,7 @@ type grant struct {
 	sent    bool
 	task    string
 	at      flow.Address
-	log     []byte
+	log     Log      // nil = the worker has said nothing
 	came    *brought // as which it was brought along; nil = it was not
 	doubted bool     // it was withdrawn and asked for again since the worker said something
 	brought *brought // the worker has come with it, and it is not known yet what becomes of it; nil = it is
@@ -132,6 +132,13 @@ func (ses *session) drop(g *grant) (p carry.Passage) {
 	return p
 }
 
+// endLog keeps what the worker has said at a job that it does not end.
+func (g *grant) endLog() {
+	if g.log != nil {
+		g.log.End()
+	}
+}
+
 // reconcile settles with a worker that is back what it still has. What never reached it is sent again, and what it has in
 // vain is canceled.
 func (ses *session) reconcile(hello *attach.Hello) {
@@ -175,6 +182,7 @@ func (ses *session) lose() (then aftermath) {
 		if g.brought != nil {
 			s.settled(g, &then)
 		}
+		g.endLog()
 		if p := ses.drop(g); p != nil {
 			parted := g.sent && s.shut && s.roams() && !ses.leaving
 			then.landings = append(then.landings, landing{p, flow.Report{Lost: true, Unbegun: !g.sent || s.leaving(), Worker: ses.worker}, parted})

@@ -33,8 +33,8 @@ type Options struct {
 	Workers Workers
 	// Note keeps what a worker calls the state of its job. nil = nobody does.
 	Note func(ctx context.Context, task string, n flow.Note) error
-	// Logs keeps what workers say while they are at a job. nil = nobody does.
-	Logs persistence.Logs
+	// Log begins to keep what a worker says while it is at a job. nil = nobody does.
+	Log func(task, job string) Log
 	// Logger; slog.Default().
 	Logger *slog.Logger
 	// Host is what the sessions stand on.

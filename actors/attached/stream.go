@@ -266,12 +266,13 @@ func (ses *session) result(r *attach.Result) (landing, bool) {
 	}
 	p := ses.drop(g)
 	if p == nil {
+		g.endLog()
 		return landing{}, false
 	}
 	l := landing{Passage: p, report: ses.report(r)}
-	if len(g.log) > 0 && ses.all.opts.Logs != nil {
+	if g.log != nil {
 		ses.all.done.Run(func() {
-			l.report.Log = ses.all.keepLog(g)
+			l.report.Log = g.log.Close()
 			l.Land(l.report)
 		})
 		return landing{}, false

@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/job"
-	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Func is a local function. Its result becomes the job's output as JSON.
@@ -25,12 +24,10 @@ type RawFunc = func(ctx context.Context, j job.Job) (json.RawMessage, error)
 
 // Options of a Registry. The zero value is useful.
 type Options struct {
-	// Logs keeps what functions write to the log of their job. nil = nobody does.
-	Logs persistence.Logs
+	// Logs keeps what functions write to the log of their job, while they do. nil = nobody does.
+	Logs *logs.Book
 	// Note is told what functions say of how far they are. nil = nobody is.
 	Note func(ctx context.Context, task string, n flow.Note) error
-	// Logger hears of logs that could not be kept; nil = nobody does.
-	Logger *slog.Logger
 }
 
 // Registry holds the functions of a member by name and carries out their jobs.
@@ -42,9 +39,6 @@ type Registry struct {
 
 // New returns a registry without functions.
 func New(o Options) *Registry {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	return &Registry{opts: o, funcs: map[string]RawFunc{}}
 }
 
@@ -88,11 +82,11 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	if fn == nil {
 		return flow.Report{Error: r.unknown(j.Exec.Func), Fatal: true}
 	}
-	var log job.Log
-	told := jobOf(&j, &log)
+	log := r.opts.Logs.Open(j.Task, j.ID())
+	told := jobOf(&j, log)
 	rep := try(job.With(ctx, told, r.progress(ctx, j.Task, j.Address)), fn, told, j.Exec)
 	rep.Worker, rep.URL = "local-func:"+j.Exec.Func, "local"
-	rep.Log = r.keep(ctx, told, log.String())
+	rep.Log = log.Close()
 	return rep
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/flow"
 	jobs "github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/persistence"
@@ -96,21 +97,26 @@ func TestWhatAFunctionSaysIsReported(t *testing.T) {
 	}
 }
 
-// logs keeps them in memory.
-type logs struct {
+// shelf keeps logs in memory.
+type shelf struct {
 	persistence.Logs
 	kept map[string]string
 }
 
-func (l *logs) PutLog(_ context.Context, task, job string, content []byte) error {
-	l.kept[task+" "+job] += string(content)
+func (l *shelf) AppendLog(_ context.Context, chunks []persistence.LogChunk, _ int) error {
+	for _, c := range chunks {
+		for _, line := range c.Lines {
+			l.kept[c.Task+" "+c.Job] += line.Text
+		}
+	}
 	return nil
 }
 
 func TestAFunctionIsToldOfItsJobAndHeardWhileItIsAtIt(t *testing.T) {
 	var noted []flow.Note
-	kept := &logs{kept: map[string]string{}}
-	r := funcs.New(funcs.Options{Logs: kept, Note: func(_ context.Context, task string, n flow.Note) error {
+	kept := &shelf{kept: map[string]string{}}
+	book := logs.New(logs.Options{Store: kept})
+	r := funcs.New(funcs.Options{Logs: book, Note: func(_ context.Context, task string, n flow.Note) error {
 		require.Equal(t, "t", task)
 		noted = append(noted, n)
 		return nil
@@ -131,6 +137,7 @@ func TestAFunctionIsToldOfItsJobAndHeardWhileItIsAtIt(t *testing.T) {
 	require.Equal(t, jobs.Job{ID: flow.JobID("t", j.Address), Service: "f", Input: json.RawMessage(`1`), Params: json.RawMessage(`{"a":2}`),
 		Task: "t", Flow: "fl", Step: "sub/n", Unit: 3, Units: 9, Attempt: 4}, got)
 	require.Equal(t, []flow.Note{{Address: j.Address, Text: "half of it"}}, noted)
+	require.NoError(t, book.Close(t.Context()))
 	require.Equal(t, map[string]string{"t " + got.ID: "well"}, kept.kept)
 }
 

@@ -3,7 +3,6 @@ package funcs
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/job"
@@ -25,21 +24,4 @@ func (r *Registry) progress(ctx context.Context, task string, at flow.Address) f
 		return nil
 	}
 	return func(text string) { _ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text}) }
-}
-
-// logGrace is how long it may take to keep the log of a job that nobody waits for any longer: it is wanted most.
-const logGrace = 5 * time.Second
-
-// keep stores what was written to the log of a job.
-func (r *Registry) keep(ctx context.Context, j job.Job, content string) bool {
-	if r.opts.Logs == nil || content == "" {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), logGrace)
-	defer cancel()
-	if err := r.opts.Logs.PutLog(ctx, j.Task, j.ID, []byte(content)); err != nil {
-		r.opts.Logger.Warn("a function's log could not be kept", "job", j.ID, "error", err)
-		return false
-	}
-	return true
 }

@@ -3,21 +3,26 @@ package script
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"sync"
 )
 
 const readSize = 4 << 10
 
-// buffer gathers what scripts print. Buffers are used again: most scripts print little.
-type buffer struct{ bytes.Buffer }
+// buffer gathers what a script prints. Buffers are used again: most scripts print little.
+type buffer struct {
+	bytes.Buffer
+	also io.Writer // gets all of it as it comes
+	tail []byte    // the end of what did not fit
+}
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 func takeBuffer() *buffer { return buffers.Get().(*buffer) }
 
 func giveBuffer(b *buffer) {
-	if b.Cap() > 64<<10 { // one script that printed much must not cost memory for ever
+	if b.also, b.tail = nil, nil; b.Cap() > 64<<10 { // one script that printed much must not cost memory for ever
 		return
 	}
 	b.Reset()
@@ -34,6 +39,14 @@ func (b *buffer) free(n int) []byte {
 func (b *buffer) grow(n int) {
 	space := b.AvailableBuffer()
 	b.Write(space[:n])
+}
+
+// last is the end of what was printed.
+func (b *buffer) last() []byte {
+	if len(b.tail) > 0 {
+		return b.tail
+	}
+	return b.Bytes()
 }
 
 // encode makes a result of what was printed: the JSON it is, if asked for, else a text.

@@ -156,9 +156,6 @@ func (p *process) killLast() {
 	p.reaped = true
 }
 
-// leftOut stands in a log for what is not in it.
-const leftOut = "\n[output beyond %d bytes was left out]\n"
-
 // readFrom keeps up to max bytes of what a script prints and reads on to its end, so that it is
 // never held up. It says whether anything was left out.
 func (b *buffer) readFrom(r io.Reader, max int) (cut bool) {
@@ -172,18 +169,16 @@ func (b *buffer) readFrom(r io.Reader, max int) (cut bool) {
 			space = scratch
 		}
 		n, err := r.Read(space)
+		_, _ = b.also.Write(space[:n]) // a log takes everything
 		if kept < max {
 			b.grow(n)
 			kept += n
 		} else if n > 0 {
 			cut = true
+			b.tail = append(b.tail[:0], space[:n]...)
 		}
 		if err != nil { // the end, or the drain time is over
-			break
+			return cut
 		}
 	}
-	if cut {
-		b.WriteString(fmt.Sprintf(leftOut, max))
-	}
-	return cut
 }

@@ -5,14 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/child"
-	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/internal/lines"
 )
 
 // Options of a Carrier. The zero value starts nothing.
@@ -21,21 +20,17 @@ type Options struct {
 	Allow bool
 	// Dir is where scripts run and what their work_dir must be inside of. "" = anywhere.
 	Dir string
-	// Logs keeps what scripts print. nil = nobody does.
-	Logs persistence.Logs
+	// Logs keeps what scripts print, while they do. nil = nobody does.
+	Logs *logs.Book
 	// MaxOutput bounds what a script may print, and its encoded result; 0 = 1 MiB. More fails its attempt.
 	MaxOutput int
 	// Env names what scripts see of this process's environment beside the little that all of them do.
 	Env []string
-	// Logger hears of logs that could not be kept; nil = slog.Default().
-	Logger *slog.Logger
 }
 
 const (
 	defaultMaxOutput = 1 << 20
-	// maxLog bounds what is kept of an attempt's log, however much may be printed.
-	maxLog         = 1 << 20
-	defaultTimeout = 10 * time.Second
+	defaultTimeout   = 10 * time.Second
 )
 
 // Carrier starts scripts.
@@ -48,7 +43,6 @@ type Carrier struct {
 // New returns a carrier whose scripts see what they may of the environment this process has now.
 func New(opts Options) *Carrier {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
-	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	return &Carrier{opts: opts, env: child.Environment(opts.Env), turn: make(chan struct{}, 1)}
 }
 
@@ -60,28 +54,27 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 		return flow.Report{Error: failure(err, ""), Fatal: hopeless}
 	}
 	defer cleanup()
-	log := takeBuffer()
-	defer giveBuffer(log)
-	rep := c.tries(ctx, &job, cmd, log)
+	printed := takeBuffer()
+	defer giveBuffer(printed)
+	log := c.opts.Logs.Open(job.Task, job.ID())
+	printed.also = log.Stream(lines.Stdout)
+	rep := c.tries(ctx, &job, cmd, printed)
 	if rep.Error == "" {
 		rep.Worker, rep.URL = "local-script:"+job.Exec.Script.Cmd, "local"
 	}
-	rep.Log = c.keep(ctx, &job, log.Bytes())
+	rep.Log = log.Close()
 	return rep
 }
 
-// tries leaves in log what the tries printed: all of it, or the last ones if it is too much.
-func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, log *buffer) flow.Report {
+// tries reports on the last one.
+func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, printed *buffer) flow.Report {
 	for try := 1; ; try++ {
-		if log.Len() > c.opts.MaxOutput {
-			log.Reset()
-		}
-		from := log.Len()
-		out, err := c.run(ctx, cmd, log)
+		printed.Reset()
+		out, err := c.run(ctx, cmd, printed)
 		if err == nil {
-			return c.result(log.Bytes()[from:], out.cut, job.Exec.Script.OutputMode == "json")
+			return c.result(printed.Bytes(), out.cut, job.Exec.Script.OutputMode == "json")
 		}
-		last := lastLine(log.Bytes()[from:])
+		last := lastLine(printed.last())
 		if try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			return flow.Report{Error: failure(err, last), TimedOut: out.timedOut}
 		}
@@ -106,23 +99,4 @@ func failure(err error, last string) string {
 		return fmt.Sprintf("failed: %v", err)
 	}
 	return fmt.Sprintf("failed: %v: %s", err, last)
-}
-
-// keep stores an attempt's log. A script that printed nothing has none.
-func (c *Carrier) keep(ctx context.Context, job *flow.Job, content []byte) bool {
-	if c.opts.Logs == nil || len(content) == 0 {
-		return false
-	}
-	id := job.ID()
-	if len(content) > maxLog {
-		content = fmt.Appendf(slices.Clip(content[:maxLog]), leftOut, maxLog)
-	}
-	// The log of a script that was stopped is wanted most.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := c.opts.Logs.PutLog(ctx, job.Task, id, content); err != nil {
-		c.opts.Logger.Warn("a script's log could not be kept", "job", id, "error", err)
-		return false
-	}
-	return true
 }

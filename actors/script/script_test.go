@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -27,24 +28,36 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // that are to be ended would go on for longer.
 const patience = time.Minute
 
-// logs keeps logs in memory.
-type logs struct {
+// shelf keeps logs in memory.
+type shelf struct {
+	persistence.Logs
 	mu   sync.Mutex
 	kept map[string]string
 }
 
-func (l *logs) PutLog(_ context.Context, task, job string, content []byte) error {
+func (l *shelf) AppendLog(_ context.Context, chunks []persistence.LogChunk, _ int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kept == nil {
-		l.kept = map[string]string{}
+	for _, c := range chunks {
+		for _, line := range c.Lines {
+			l.kept[c.Task+" "+c.Job] += line.Text
+		}
 	}
-	l.kept[task+" "+job] = string(content)
 	return nil
 }
 
-func (l *logs) Log(_ context.Context, job string) ([]byte, error) {
-	return nil, persistence.ErrNotFound
+func (l *shelf) read(j flow.Job) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept[j.Task+" "+j.ID()]
+}
+
+// logged has a book that writes to a shelf.
+func logged(t *testing.T) (*logs.Book, *shelf) {
+	l := &shelf{kept: map[string]string{}}
+	book := logs.New(logs.Options{Store: l})
+	t.Cleanup(func() { require.NoError(t, book.Close(context.Background())) })
+	return book, l
 }
 
 func job(s flow.Script) flow.Job {
@@ -149,28 +162,29 @@ func TestScriptsStayInTheirDirectory(t *testing.T) {
 }
 
 func TestTriesAreLoggedTogether(t *testing.T) {
-	l, count := &logs{}, filepath.Join(t.TempDir(), "count")
+	count := filepath.Join(t.TempDir(), "count")
+	book, l := logged(t)
 	j := job(flow.Script{Code: `echo x >> $COUNT; n=$(wc -l < $COUNT); echo try $n; test $n -ge 3`,
 		Env: map[string]string{"COUNT": count}})
 	j.Exec.MaxAttempts = 5
-	rep := carry(t, script.Options{Logs: l}, j)
+	rep := carry(t, script.Options{Logs: book}, j)
 	require.Empty(t, rep.Error)
 	require.Equal(t, `"try 3\n"`, string(rep.Output))
 	require.True(t, rep.Log)
-	require.Equal(t, map[string]string{"t1 " + j.ID(): "try 1\ntry 2\ntry 3\n"}, l.kept)
+	require.Equal(t, "try 1\ntry 2\ntry 3\n", l.read(j))
 }
 
 func TestFailedScriptsAreLoggedToo(t *testing.T) {
-	l := &logs{}
-	rep := carry(t, script.Options{Logs: l}, job(flow.Script{Code: "echo why; exit 1"}))
+	book, l := logged(t)
+	rep := carry(t, script.Options{Logs: book}, job(flow.Script{Code: "echo why; exit 1"}))
 	require.Equal(t, flow.Report{Error: "failed: exit status 1: why", Log: true}, rep)
-	require.Len(t, l.kept, 1)
+	require.Equal(t, "why\n", l.read(job(flow.Script{})))
 }
 
 func TestAScriptThatPrintsNothingHasNoLog(t *testing.T) {
-	l := &logs{}
-	require.False(t, carry(t, script.Options{Logs: l}, job(flow.Script{Cmd: "true"})).Log)
-	require.Empty(t, l.kept)
+	book, l := logged(t)
+	require.False(t, carry(t, script.Options{Logs: book}, job(flow.Script{Cmd: "true"})).Log)
+	require.Empty(t, l.read(job(flow.Script{})))
 }
 
 func TestOutputBeyondTheLimitFailsTheAttempt(t *testing.T) {
@@ -194,18 +208,22 @@ func TestOutputUpToTheLimitIsKept(t *testing.T) {
 	require.Len(t, rep.Output, 3_000_000)
 }
 
-func TestALogIsCutVisibly(t *testing.T) {
-	for name, tt := range map[string]struct{ limit, kept int }{"by what may be printed": {10_000, 10_000}, "by what a log may hold": {3_000_000, 1 << 20}} {
-		t.Run(name, func(t *testing.T) {
-			l := &logs{}
-			require.True(t, carry(t, script.Options{Logs: l, MaxOutput: tt.limit}, job(flow.Script{Code: `yes | head -c 2000000`})).Log)
-			for _, log := range l.kept {
-				note := fmt.Sprintf("\n[output beyond %d bytes was left out]\n", tt.kept)
-				require.True(t, strings.HasSuffix(log, note))
-				require.Len(t, log, tt.kept+len(note))
-			}
-		})
-	}
+func TestALogHasWhatIsTooMuchForAnOutput(t *testing.T) {
+	book, l := logged(t)
+	j := job(flow.Script{Code: `seq 10000; exit 3`})
+	rep := carry(t, script.Options{Logs: book, MaxOutput: 1000}, j)
+	require.Equal(t, flow.Report{Error: "failed: exit status 3: 10000", Log: true}, rep)
+	require.Equal(t, 10000, strings.Count(l.read(j), "\n"))
+}
+
+func TestTheLogOfAScriptIsReadWhileItRuns(t *testing.T) {
+	book, l := logged(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	j, ended := job(flow.Script{Code: `echo half way; exec sleep 1000`, TimeoutMS: 1_000_000}), make(chan flow.Report)
+	go func() { ended <- script.New(script.Options{Allow: true, Logs: book}).Carry(ctx, j) }()
+	require.Eventually(t, func() bool { return l.read(j) == "half way\n" }, patience, time.Millisecond)
+	cancel()
+	require.True(t, (<-ended).Log)
 }
 
 func TestScriptsSeeAStatedEnvironment(t *testing.T) {
@@ -253,9 +271,10 @@ func TestATimeoutEndsTheWholeGroup(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	s := flow.Script{TimeoutMS: 300, Code: `sleep 100 & echo begun; echo $! > $PIDFILE.new; mv $PIDFILE.new $PIDFILE; wait`,
 		Env: map[string]string{"PIDFILE": pid}}
+	book, _ := logged(t)
 	var rep flow.Report
 	for begun := false; !begun; s.TimeoutMS *= 4 { // until there was time enough to begin
-		rep = carry(t, script.Options{Logs: &logs{}}, job(s))
+		rep = carry(t, script.Options{Logs: book}, job(s))
 		require.Contains(t, rep.Error, fmt.Sprintf("failed: timeout after %s", time.Duration(s.TimeoutMS)*time.Millisecond))
 		_, err := os.Stat(pid)
 		begun = err == nil

@@ -22,6 +22,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
@@ -94,6 +95,7 @@ type member struct {
 	store    persistence.Store
 	engine   *actors.Member
 	registry *workers.Registry
+	logs     *logs.Book
 	base     string
 	leave    context.CancelFunc
 	served   chan error
@@ -132,7 +134,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	if err != nil {
 		return nil, err
 	}
-	m := &member{store: store, served: make(chan error, 1), said: said}
+	m := &member{store: store, served: make(chan error, 1), said: said, logs: logs.New(logs.Options{Store: store, Logger: log})}
 	demo := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(demo)
 	m.registry, err = workers.Open(ctx, store, workers.Options{Self: "blackbox", Functions: demo.Names, Logger: log})
@@ -144,7 +146,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		Lease: lease, Workers: m.registry,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
-			flow.ExecScript: script.New(script.Options{Allow: true, Logs: store, Logger: log}),
+			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}),
 		}})
 	if err != nil {
 		return nil, err
@@ -153,7 +155,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 }
 
 func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
-	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logger: log}
+	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Logger: log}
 	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {
@@ -181,7 +183,7 @@ func (m *member) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	m.leave()
-	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(context.WithoutCancel(ctx)), m.store.Close())
+	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(context.WithoutCancel(ctx)), m.logs.Close(ctx), m.store.Close())
 }
 
 // seeding is something that is in a store before its members start.

@@ -98,7 +98,7 @@ func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 		return notFound("queue entry not found")
 	}
 	report := flow.Report{Address: a, Output: q.Result, Error: q.Error, Fatal: q.Fatal, Token: q.Token, Worker: worker, Poller: true}
-	if report.Log, err = api.KeepLog(r.Context(), g.Member, task, a, q.Token, q.Log); err != nil {
+	if report.Log, err = api.KeepLog(r.Context(), g.Member, task, a, q.Token, api.LastLine, api.TextLines(q.Log)); err != nil {
 		return err
 	}
 	if err := g.order(r, task, report); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
@@ -207,14 +206,18 @@ func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 	if !run.Log {
 		return notFound("no log path")
 	}
-	content, err := g.Store.Log(r.Context(), strings.TrimPrefix(id, api.RunPrefix))
-	if api.Missing(err) {
-		return notFound("log file not found")
-	}
+	job, task, _, err := api.JobOf(id, api.RunPrefix)
 	if err != nil {
 		return err
 	}
-	api.WriteJSON(w, http.StatusOK, map[string]string{"content": string(content)})
+	content, err := api.LogText(r.Context(), g.Store, task, job)
+	if err != nil {
+		return err
+	}
+	if content == "" {
+		return notFound("log file not found")
+	}
+	api.WriteJSON(w, http.StatusOK, map[string]string{"content": content})
 	return nil
 }
 

@@ -149,14 +149,14 @@ func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], err
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.Store.Log(ctx, flow.JobID(task, r.Address))
-	if api.Missing(err) {
-		return nil, missing("path.job", "look for runs with log: true", "the job %.300q has no log", in.Job)
-	}
+	content, err := api.LogText(ctx, s.Store, task, flow.JobID(task, r.Address))
 	if err != nil {
 		return nil, err
 	}
-	return &body[wire.Log]{wire.Log{Content: strings.ToValidUTF8(string(content), "\uFFFD")}}, nil
+	if content == "" {
+		return nil, missing("path.job", "look for runs with log: true", "the job %.300q has no log", in.Job)
+	}
+	return &body[wire.Log]{wire.Log{Content: content}}, nil
 }
 
 func toJob(task string, r *flow.NodeRun) wire.Job {

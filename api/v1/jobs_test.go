@@ -76,11 +76,12 @@ func TestWhatAJobPrintsIsKept(t *testing.T) {
 	claimed := s.claim("paint")
 	job := claimed.Job.ID()
 	s.refused(404, "path.job", "GET", "/v1/jobs/"+job+"/log", nil)
-	require.NoError(t, s.store.PutLog(t.Context(), id, job, []byte("first coat\n\xff")))
+	chunk := persistence.LogChunk{Task: id, Job: job, Source: "painter", Number: 1, Lines: []persistence.LogLine{{Stream: "log", Text: "first coat\n"}}}
+	require.NoError(t, s.store.AppendLog(t.Context(), []persistence.LogChunk{chunk}, 1000))
 	require.NoError(t, s.endJob(job, flow.Report{Output: []byte(`1`), Log: true}))
 	s.ended(id, "completed")
 	require.Equal(t, true, items(s.get("/v1/tasks/" + id + "/runs"))[0]["log"])
-	require.Equal(t, obj{"content": "first coat\n\uFFFD"}, s.get("/v1/jobs/"+job+"/log"))
+	require.Equal(t, obj{"content": "first coat\n"}, s.get("/v1/jobs/"+job+"/log"))
 	s.refused(404, "path.job", "GET", "/v1/jobs/none/log", nil)
 }
 

@@ -35,7 +35,7 @@ type completeJobInput struct {
 }
 
 func (s *service) completeJob(ctx context.Context, in *completeJobInput) (*body[wire.Reported], error) {
-	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log})
+	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said})
 }
 
 type failJobInput struct {
@@ -44,7 +44,7 @@ type failJobInput struct {
 }
 
 func (s *service) failJob(ctx context.Context, in *failJobInput) (*body[wire.Reported], error) {
-	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Fatal: in.Body.Fatal, Log: in.Body.Log})
+	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said})
 }
 
 func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*body[wire.Reported], error) {
@@ -136,7 +136,7 @@ func (s *service) keepLogs(ctx context.Context, reports []wire.Report, errs []er
 	}
 	err := s.Reader.Each(ctx, slices.Sorted(maps.Keys(unread)), func(v *persistence.View) error {
 		for _, i := range unread[v.ID] {
-			kept[i], errs[i] = api.KeepLogOf(ctx, s.Store, v, places[i], reports[i].Token, reports[i].Log)
+			kept[i], errs[i] = s.keepLog(ctx, v, places[i], &reports[i])
 		}
 		delete(unread, v.ID)
 		return nil
@@ -149,11 +149,22 @@ func (s *service) keepLogs(ctx context.Context, reports []wire.Report, errs []er
 	return kept
 }
 
+// keepLog stores what a report says of its job.
+func (s *service) keepLog(ctx context.Context, v *persistence.View, at flow.Address, r *wire.Report) (kept bool, err error) {
+	if len(r.Lines) > 0 {
+		kept, err = api.KeepLogOf(ctx, s.Member, v, at, r.Token, r.LinesFrom+int64(len(r.Lines)), api.Lines(&r.Said))
+	}
+	if err == nil && r.Log != "" {
+		kept, err = api.KeepLogOf(ctx, s.Member, v, at, r.Token, api.LastLine, api.TextLines(r.Log))
+	}
+	return kept, err
+}
+
 // withLogs finds the reports with logs, by task, and which attempts they are about.
 func withLogs(reports []wire.Report) (byTask map[string][]int, places []flow.Address) {
 	byTask, places = map[string][]int{}, make([]flow.Address, len(reports))
 	for i := range reports {
-		if reports[i].Log == "" {
+		if reports[i].Log == "" && len(reports[i].Lines) == 0 {
 			continue
 		}
 		if _, task, place, err := api.JobOf(reports[i].Job, api.QueuePrefix); err == nil {

@@ -264,12 +264,12 @@ func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
 // keepSaid keeps what workers have said about jobs that go on.
 func (s *service) keepSaid(ctx context.Context, held []wire.HeldClaim) error {
 	for _, c := range held {
-		if c.Log == "" {
+		if len(c.Lines) == 0 {
 			continue
 		}
 		task, address, err := flow.ParseJobID(c.Job)
 		if err == nil {
-			_, err = api.KeepLog(ctx, s.Member, task, address, c.Token, c.Log)
+			_, err = api.KeepLog(ctx, s.Member, task, address, c.Token, c.LinesFrom+int64(len(c.Lines)), api.Lines(&c.Said))
 		}
 		if err != nil && !api.Missing(err) {
 			return err

@@ -312,14 +312,22 @@ func TestTheLogOfARunningJobIsRead(t *testing.T) {
 	job := s.job("paint")
 	path := "/v1/jobs/" + job["id"].(string) + "/log"
 	s.refused(404, "path.job", "GET", path, nil)
-	for _, said := range []string{"stirring", "stirring, drying"} {
-		claims := held(job)
-		claims[0]["log"] = said
-		s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims})
-		require.Equal(t, said, s.get(path)["content"])
+	say := func(token any, from int, texts ...string) {
+		lines := []obj{}
+		for _, text := range texts {
+			lines = append(lines, obj{"text": text})
+		}
+		s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": job["id"], "token": token, "lines": lines, "lines_from": from}}})
 	}
-	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": job["id"], "token": "of another claim", "log": "stolen"}}})
-	require.Equal(t, "stirring, drying", s.get(path)["content"])
+	say(job["token"], 0, "stirring")
+	require.Equal(t, "stirring\n", s.get(path)["content"])
+	say(job["token"], 0, "stirring")
+	say(job["token"], 0, "stirring", "drying")
+	say("of another claim", 2, "stolen")
+	require.Equal(t, "stirring\ndrying\n", s.get(path)["content"])
+	s.call(200, "POST", "/v1/jobs/"+job["id"].(string)+"/complete", obj{"token": job["token"], "lines": []obj{{"text": "drying", "stream": "stdout"}, {"text": "do", "part": true}, {"text": "ne"}},
+		"lines_from": 1, "log": "bye"})
+	require.Equal(t, "stirring\ndrying\ndone\nbye", s.get(path)["content"])
 }
 
 func TestANoteThatIsTooLongIsRefusedBeforeAnythingIsProlonged(t *testing.T) {

@@ -26,6 +26,14 @@ type Log struct {
 	Content string `json:"content"`
 }
 
+// LogLine is a line that a job has printed.
+type LogLine struct {
+	At     Time   `json:"at,omitzero" doc:"when; absent in what is sent = now"`
+	Stream string `json:"stream,omitempty" enum:"log,stdout,stderr" default:"log" doc:"where it was printed: by a program to stdout or stderr, or else by whoever carries out the job"`
+	Text   string `json:"text" doc:"without the end of the line"`
+	Part   bool   `json:"part,omitempty" doc:"the line goes on with the next one of its stream"`
+}
+
 // Release gives a claimed job back.
 type Release struct {
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim, as the answer of the poll told it"`

@@ -27,7 +27,13 @@ type HeldClaim struct {
 	Job   string `json:"job" maxLength:"4000" doc:"its id"`
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"as it came with the job"`
 	Note  string `json:"note,omitempty" maxLength:"256" doc:"what the worker calls the state of the job, for whoever watches"`
-	Log   string `json:"log,omitempty" maxLength:"262144" doc:"all that it has to say about the job so far; it takes the place of what was sent before"`
+	Said
+}
+
+// Said are lines that a job has printed since the last time.
+type Said struct {
+	Lines     []LogLine `json:"lines,omitempty" maxItems:"10000" doc:"what the job has printed since the last time, in order"`
+	LinesFrom int64     `json:"lines_from,omitempty" minimum:"0" doc:"how many of the claim's lines were sent before; those that are there already are left out, so lines may be sent again"`
 }
 
 // HeartbeatAnswer tells a worker what has changed.
@@ -91,7 +97,8 @@ type JobOutput struct {
 	Worker string          `json:"worker,omitempty" maxLength:"256" doc:"who has carried it out"`
 	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
 	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
-	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that"`
+	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Said
 }
 
 // JobFailure ends a job that did not.
@@ -100,7 +107,8 @@ type JobFailure struct {
 	Token  string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
 	Error  string `json:"error" minLength:"1" doc:"why it failed"`
 	Fatal  bool   `json:"fatal,omitempty" doc:"trying again is of no use"`
-	Log    string `json:"log,omitempty" doc:"what the worker has to say about it beside that"`
+	Log    string `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Said
 }
 
 // Report says how a job ended: well, unless there is an error.
@@ -110,7 +118,8 @@ type Report struct {
 	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
 	Error  string          `json:"error,omitempty" doc:"why it failed"`
 	Fatal  bool            `json:"fatal,omitempty" doc:"with an error: trying again is of no use"`
-	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that"`
+	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Said
 }
 
 // Reports are several at once.

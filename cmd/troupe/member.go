@@ -49,6 +49,7 @@ type memberFlags struct {
 	WorkerTTL    time.Duration  `env:"TROUPE_WORKER_TTL" group:"Limits" help:"How long after its last heartbeat a worker counts as gone (15s)."`
 	WorkerSave   time.Duration  `env:"TROUPE_WORKER_SAVE" group:"Limits" help:"How often heartbeats are written down (5s)."`
 	ResumeGrace  *time.Duration `env:"TROUPE_RESUME_GRACE" group:"Limits" help:"How long the jobs of an attached worker wait for it when its stream breaks (5s); 0 = others get them at once."`
+	MaxLog       int            `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"How much is kept of what an attempt prints, the newest (2000000)."`
 	Retention    time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
 	logFlags
@@ -69,7 +70,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
-		Visibility: f.Visibility, IdleAfter: f.IdleAfter, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
+		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
 		Logger:        f.logger(a),
@@ -106,7 +107,7 @@ func (f *memberFlags) check() error {
 		value int64
 	}{
 		{"max-depth", int64(f.MaxDepth)}, {"max-units", int64(f.MaxUnits)}, {"max-steps", int64(f.MaxSteps)}, {"max-window", int64(f.MaxWindow)},
-		{"max-value", int64(f.MaxValue)}, {"max-shared", int64(f.MaxShared)},
+		{"max-value", int64(f.MaxValue)}, {"max-log", int64(f.MaxLog)}, {"max-shared", int64(f.MaxShared)},
 		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)}, {"max-calls", int64(f.MaxCalls)},
 		{"visibility", int64(f.Visibility)}, {"idle-after", int64(f.IdleAfter)}, {"worker-ttl", int64(f.WorkerTTL)}, {"worker-save", int64(f.WorkerSave)},
 		{"resume-grace", int64(f.graceGiven())},

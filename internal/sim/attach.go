@@ -21,7 +21,7 @@ func (st *stage) attachable(a *actor) {
 	}
 	a.sessions = attached.New(attached.Options{
 		Secret: "of all members", Grace: a.grace, Heartbeat: heartbeat, Patience: st.w.upTo(5*time.Second) + 1,
-		Workers: roll{st, a.h}, Logs: shelf{st, a.h}, Note: a.note, Logger: st.log, Host: a.h.ground(),
+		Workers: roll{st, a.h}, Log: func(string, string) attached.Log { return shelf{st, a.h} }, Note: a.note, Logger: st.log, Host: a.h.ground(),
 	})
 }
 
@@ -130,12 +130,15 @@ type shelf struct {
 	h *host
 }
 
-func (s shelf) PutLog(context.Context, string, string, []byte) error {
-	d := door{w: s.w, h: s.h}
-	if err := d.arrive(); err != nil {
-		return err
-	}
-	return d.back(nil)
-}
+func (shelf) Write(p []byte) (int, error) { return len(p), nil }
 
-func (shelf) Log(context.Context, string) ([]byte, error) { return nil, persistence.ErrNotFound }
+func (shelf) End() bool { return true }
+
+// Close waits for the store, which may be away.
+func (s shelf) Close() bool {
+	d := door{w: s.w, h: s.h}
+	if d.arrive() == nil {
+		_ = d.back(nil)
+	}
+	return true
+}

@@ -99,6 +99,11 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 	})
 }
 
+func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
+	_, err := call(ctx, s, "AppendLog", func() (bool, error) { return true, s.Store.AppendLog(ctx, chunks, keep) })
+	return err
+}
+
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(ctx, s, "QueueRows", func() ([]persistence.QueueRow, error) {
 		return s.Store.QueueRows(ctx, services, afterAt, afterTurn, limit)

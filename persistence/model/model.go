@@ -31,7 +31,7 @@ type store struct {
 	had        [persistence.Shards]string // who owned each last
 	moves      []persistence.Move
 	tasks      map[string]*task
-	logs       map[string]*log
+	logs       map[string][]persistence.LogRow // by task
 	permits    *Permits
 	flows      []persistence.Flow // in order of insertion
 	versions   []persistence.Version
@@ -48,17 +48,12 @@ type task struct {
 	jobs        map[string]persistence.QueueRow
 }
 
-type log struct {
-	task    string
-	content []byte
-}
-
 // New makes an empty model.
 func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string]*log{}, permits: NewPermits()}
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, permits: NewPermits()}
 }
 
 var errClosed = errors.New("the store is closed")

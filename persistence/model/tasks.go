@@ -154,11 +154,7 @@ func (s *store) drop(list []*task) {
 	for _, t := range list {
 		delete(s.tasks, t.ID)
 		s.permits.Drop(t.ID)
-		for job, l := range s.logs {
-			if l.task == t.ID {
-				delete(s.logs, job)
-			}
-		}
+		delete(s.logs, t.ID)
 	}
 }
 

@@ -75,26 +75,3 @@ func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, erro
 	s.workers = slices.DeleteFunc(s.workers, func(w persistence.Worker) bool { return w.LastHeartbeat < silentSince })
 	return before - len(s.workers), nil
 }
-
-func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
-	leave, err := s.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	s.logs[job] = &log{task, append([]byte{}, content...)}
-	return nil
-}
-
-func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	leave, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	l := s.logs[job]
-	if l == nil {
-		return nil, persistence.ErrNotFound
-	}
-	return slices.Clone(l.content), nil
-}

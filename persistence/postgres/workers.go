@@ -43,17 +43,3 @@ func (s *store) DeleteWorker(ctx context.Context, id string) error {
 func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
 	return s.exec(ctx, "delete workers", "DELETE FROM troupe.workers WHERE last_heartbeat < $1", silentSince)
 }
-
-func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
-	_, err := s.exec(ctx, "put a log", "INSERT INTO troupe.task_logs (job, task, content) VALUES ($1, $2, $3) ON CONFLICT (job) DO UPDATE SET content = excluded.content",
-		job, task, some(content))
-	return err
-}
-
-func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	content, err := find(ctx, s, "read a log", listing.ScanValue[[]byte], "SELECT content FROM troupe.task_logs WHERE job = $1", job)
-	if err != nil {
-		return nil, err
-	}
-	return *content, nil
-}

@@ -53,19 +53,3 @@ func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, erro
 	})
 	return int(deleted), err
 }
-
-func (s *store) PutLog(ctx context.Context, task, job string, content []byte) error {
-	return s.write(ctx, "put a log", func(t tx) error {
-		_, err := t.exec("INSERT INTO task_logs (job, task, content) VALUES (?, ?, ?) ON CONFLICT (job) DO UPDATE SET content = excluded.content",
-			job, task, some(content))
-		return err
-	})
-}
-
-func (s *store) Log(ctx context.Context, job string) ([]byte, error) {
-	content, err := first(ctx, &s.readers, "read a log", listing.ScanValue[[]byte], "SELECT content FROM task_logs WHERE job = ?", job)
-	if err != nil {
-		return nil, err
-	}
-	return *content, nil
-}

@@ -54,7 +54,6 @@ var flows = []behavior{
 				"the newest of a flow": func() error { _, err := w.FindVersion(w.ctx(), key, 0); return err },
 				"a version of a flow":  func() error { _, err := w.FindVersion(w.ctx(), key, 1); return err },
 				"a task":               func() error { _, err := w.Task(w.ctx(), key); return err },
-				"a log":                func() error { _, err := w.Log(w.ctx(), key); return err },
 			} {
 				require.ErrorIs(w, find(), persistence.ErrNotFound, what)
 			}

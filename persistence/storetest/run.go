@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"retention", retention, true},
 		{"flows", flows, false},
 		{"workers", workers, true},
+		{"logs", logs, true},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.list {

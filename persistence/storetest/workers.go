@@ -70,15 +70,4 @@ var workers = []behavior{
 		require.Equal(w, 1, n)
 		require.Equal(w, []persistence.Worker{{ID: "b", LastHeartbeat: 5}}, w.workers())
 	}},
-	{"a log is kept by its job and replaced", func(w *world) {
-		for name, content := range odd {
-			require.NoError(w, w.PutLog(w.ctx(), "task", "job", []byte("before")))
-			require.NoError(w, w.PutLog(w.ctx(), "task", "job", content))
-			log, err := w.Log(w.ctx(), "job")
-			require.NoError(w, err)
-			require.Equal(w, content, log, name)
-		}
-		_, err := w.Log(w.ctx(), "x")
-		require.ErrorIs(w, err, persistence.ErrNotFound)
-	}},
 }

@@ -194,3 +194,26 @@ func ScanPermitBefore(row Row, p *persistence.PermitRow) error {
 	p.Priority = -p.Priority
 	return err
 }
+
+// LogColumns are those that ScanLog reads.
+const LogColumns = "l.task, l.n, l.job, l.source, l.number, l.chars_before, l.lines_before, l.chars, l.lines, l.content"
+
+// Log is a chunk, and whether it is the oldest of its attempt.
+type Log struct {
+	persistence.LogRow
+	Oldest bool
+}
+
+// ScanLog reads LogColumns, and whether nothing of the attempt is before.
+func ScanLog(row Row, l *Log) error {
+	return row.Scan(&l.Task, &l.N, &l.Job, &l.Source, &l.Number, &l.Before.Chars, &l.Before.Lines, &l.After.Chars, &l.After.Lines, &l.Content, &l.Oldest)
+}
+
+// LogParts are chunks as they are read.
+func LogParts(list []Log) []persistence.LogPart {
+	parts := make([]persistence.LogPart, len(list))
+	for i := range list {
+		parts[i] = list[i].Part(list[i].Oldest)
+	}
+	return parts
+}

@@ -218,12 +218,21 @@ CREATE TABLE troupe.workers (
 	polled_at      bigint  NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
+-- What attempts print, in chunks.
 CREATE TABLE troupe.task_logs (
-	job     text COLLATE "C" PRIMARY KEY,
-	task    text COLLATE "C" NOT NULL,
-	content bytea NOT NULL
+	task         text COLLATE "C" NOT NULL,
+	n            bigint NOT NULL, -- counts the chunks of the task
+	job          text COLLATE "C" NOT NULL, -- the attempt
+	source       text COLLATE "C" NOT NULL, -- who numbers the lines
+	number       bigint NOT NULL, -- of the last one
+	chars_before bigint NOT NULL, -- of the attempt's log, as the three that follow
+	lines_before bigint NOT NULL,
+	chars        bigint NOT NULL,
+	lines        bigint NOT NULL,
+	content      bytea NOT NULL,
+	PRIMARY KEY (task, n)
 );
-CREATE INDEX task_logs_task ON troupe.task_logs (task);
+CREATE INDEX task_logs_job ON troupe.task_logs (job, n);
 
 -- What is large is compressed by lz4 where the server has it: the server's own method takes several times as long, which
 -- for the rows of a step with many units is longer than all else that the server does.

@@ -171,9 +171,18 @@ CREATE TABLE workers (
 	polled_at      INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+-- What attempts print, in chunks.
 CREATE TABLE task_logs (
-	job     TEXT PRIMARY KEY,
-	task    TEXT NOT NULL,
-	content BLOB NOT NULL
+	task         TEXT    NOT NULL,
+	n            INTEGER NOT NULL, -- counts the chunks of the task
+	job          TEXT    NOT NULL, -- the attempt
+	source       TEXT    NOT NULL, -- who numbers the lines
+	number       INTEGER NOT NULL, -- of the last one
+	chars_before INTEGER NOT NULL, -- of the attempt's log, as the three that follow
+	lines_before INTEGER NOT NULL,
+	chars        INTEGER NOT NULL,
+	lines        INTEGER NOT NULL,
+	content      BLOB    NOT NULL,
+	PRIMARY KEY (task, n)
 ) STRICT;
-CREATE INDEX task_logs_task ON task_logs (task);
+CREATE INDEX task_logs_job ON task_logs (job, n);

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// The chunks of a task are numbered without anybody being passed: who appends to its logs waits for who does so just now. Tasks that are
+// being deleted are taken for gone; no other one is deleted until the chunks are there.
+const (
+	lockLogs = "SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(id, $1) AS lock FROM unnest($2::text[]) t (id) ORDER BY lock) t"
+
+	logTasks = `SELECT t.id, coalesce((SELECT max(n) FROM troupe.task_logs WHERE task = t.id), 0)
+		FROM (SELECT id FROM troupe.tasks WHERE id = ANY($1) ORDER BY id FOR KEY SHARE SKIP LOCKED) t`
+
+	logSources = `SELECT j.job, j.source, l.chars, l.lines,
+			coalesce((SELECT number FROM troupe.task_logs WHERE job = j.job AND source = j.source ORDER BY n DESC LIMIT 1), 0)
+		FROM unnest($1::text[], $2::text[]) j (job, source),
+			LATERAL (SELECT chars, lines FROM troupe.task_logs WHERE job = j.job ORDER BY n DESC LIMIT 1) l`
+
+	addLogs = `INSERT INTO troupe.task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content)
+		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bytea[])`
+
+	cutLog = `DELETE FROM troupe.task_logs WHERE job = $1 AND n < coalesce(
+		(SELECT n FROM troupe.task_logs WHERE job = $1 AND chars_before >= $2 ORDER BY n LIMIT 1),
+		(SELECT n FROM troupe.task_logs WHERE job = $1 ORDER BY n DESC LIMIT 1))`
+)
+
+func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
+	chunks = slices.DeleteFunc(slices.Clone(chunks), func(c persistence.LogChunk) bool {
+		return !flow.IsText(c.Task) || !flow.IsText(c.Job) || !flow.IsText(c.Source) // no such task can be here
+	})
+	if len(chunks) == 0 {
+		return nil
+	}
+	return wrap("append to logs", s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			tails, err := s.logTails(ctx, tx, chunks)
+			if err != nil {
+				return err
+			}
+			return s.addLogs(ctx, tx, tails, chunks, keep)
+		})
+	}))
+}
+
+func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.LogChunk) (*persistence.LogTails, error) {
+	t := &persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{}, Sources: map[persistence.LogSource]int64{}}
+	tasks, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks))
+	for i, c := range chunks {
+		tasks[i], jobs[i], sources[i] = c.Task, c.Job, c.Source
+	}
+	var batch pgx.Batch
+	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
+	batch.Queue(lockLogs, s.schema.lock("logs"), tasks)
+	batch.Queue(logTasks, tasks).Query(func(rows pgx.Rows) error {
+		var task string
+		var last int64
+		_, err := pgx.ForEachRow(rows, []any{&task, &last}, func() error {
+			t.Tasks[task] = last
+			return nil
+		})
+		return err
+	})
+	batch.Queue(logSources, jobs, sources).Query(func(rows pgx.Rows) error {
+		var at persistence.LogSource
+		var size persistence.LogSize
+		var number int64
+		_, err := pgx.ForEachRow(rows, []any{&at.Job, &at.Source, &size.Chars, &size.Lines, &number}, func() error {
+			t.Jobs[at.Job], t.Sources[at] = size, number
+			return nil
+		})
+		return err
+	})
+	return t, tx.SendBatch(ctx, s.schema.all(&batch)).Close()
+}
+
+func (s *store) addLogs(ctx context.Context, tx pgx.Tx, t *persistence.LogTails, chunks []persistence.LogChunk, keep int) error {
+	rows := t.Add(chunks)
+	if len(rows) == 0 {
+		return nil
+	}
+	var batch pgx.Batch
+	batch.Queue(addLogs, logColumns(rows)...)
+	grown := map[string]bool{}
+	for _, r := range rows {
+		grown[r.Job] = true
+	}
+	for _, job := range slices.Sorted(maps.Keys(grown)) {
+		if chars := t.Cut(job, keep); chars > 0 {
+			batch.Queue(cutLog, job, chars)
+		}
+	}
+	return tx.SendBatch(ctx, s.schema.all(&batch)).Close()
+}
+
+func logColumns(rows []persistence.LogRow) []any {
+	of := func(value func(r *persistence.LogRow) int64) []int64 {
+		list := make([]int64, len(rows))
+		for i := range rows {
+			list[i] = value(&rows[i])
+		}
+		return list
+	}
+	texts := func(value func(r *persistence.LogRow) string) []string {
+		list := make([]string, len(rows))
+		for i := range rows {
+			list[i] = value(&rows[i])
+		}
+		return list
+	}
+	contents := make([][]byte, len(rows))
+	for i := range rows {
+		contents[i] = rows[i].Content
+	}
+	return []any{texts(func(r *persistence.LogRow) string { return r.Task }), of(func(r *persistence.LogRow) int64 { return r.N }),
+		texts(func(r *persistence.LogRow) string { return r.Job }), texts(func(r *persistence.LogRow) string { return r.Source }),
+		of(func(r *persistence.LogRow) int64 { return r.Number }),
+		of(func(r *persistence.LogRow) int64 { return r.Before.Chars }), of(func(r *persistence.LogRow) int64 { return r.Before.Lines }),
+		of(func(r *persistence.LogRow) int64 { return r.After.Chars }), of(func(r *persistence.LogRow) int64 { return r.After.Lines }), contents}
+}
+
+func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
+	const oldest = ", NOT EXISTS (SELECT FROM troupe.task_logs p WHERE p.job = l.job AND p.n < l.n) FROM troupe.task_logs l WHERE "
+	where, key := "l.task = $1", f.Task
+	if f.Job != "" {
+		where, key = "l.job = $1", f.Job
+	}
+	if !flow.IsText(key) {
+		return nil, nil
+	}
+	list, err := read(ctx, s, "read a log", listing.ScanLog,
+		"SELECT "+listing.LogColumns+oldest+where+" AND l.n > $2 ORDER BY l.n LIMIT $3", key, f.After, f.Limit)
+	return listing.LogParts(list), err
+}
