@@ -225,12 +225,20 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	codec.Text(c, &v.URL)
 	codec.Text(c, &v.Token)
 	c.Bool(&v.Log)
+	codec.List(c, &v.Deferred, codeExternal)
 	c.Bool(&v.Poller)
 	c.Bool(&v.Direct)
 	c.Bool(&v.Lost)
 	c.Bool(&v.Unbegun)
 	c.Int(&v.Given)
 	codec.Text(c, &v.To)
+}
+
+// codeExternal has what a report knows of work outside.
+func codeExternal(c *codec.Codec, v *flow.External) {
+	codec.Text(c, &v.Service)
+	codec.Text(c, &v.ID)
+	c.Raw(&v.Data)
 }
 
 func codeGranted(c *codec.Codec, v *flow.Granted) {

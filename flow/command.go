@@ -95,8 +95,9 @@ type (
 		Worker, URL string
 		Token       string
 		Log         bool
-		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
-		Direct      bool // it comes from a user: only a direct attempt can be ended so
+		Deferred    []External // what was begun outside and has to end first; of each its Service, ID and Data. With no Output theirs is that of the attempt
+		Poller      bool       // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
+		Direct      bool       // it comes from a user: only a direct attempt can be ended so
 		// Lost says that nobody carries the attempt out any longer: who had begun it is gone. It ends nothing; the attempt
 		// is dispatched again, a bounded number of times. Unbegun says that nobody had begun, so that nothing is lost. Given
 		// is which time of its being given to a carrier this is about: about any other it means nothing, since somebody else

@@ -120,6 +120,8 @@ func (d *decider) handleAttempt(c Command) error {
 		return d.inquire(c)
 	case Bring:
 		return d.bring(c)
+	case ExternalEnded:
+		return d.externalEnded(c)
 	case Granted:
 		d.granted(c)
 	case Evict:

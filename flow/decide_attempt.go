@@ -112,18 +112,21 @@ func (st *Step) event(t EventType) Event {
 	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
-// attempt finds the attempt in flight that a command names, nil when it, or the task, is over, or it waits for a permit: nobody
-// carries it out yet.
+// attempt finds the attempt in flight that a command names, nil when it, or the task, is over, or it waits for a permit or for
+// work outside: nobody carries it out yet, or any longer.
 func (d *decider) attempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
 	}
 	st, u := d.s.attempt(a)
-	if u != nil && u.Live.Permits.Waits() {
+	if u != nil && !u.Live.wanted() {
 		return nil, nil
 	}
 	return st, u
 }
+
+// wanted says whether an attempt in flight is for somebody to carry out: it does not wait for a permit, nor for work outside.
+func (l *Live) wanted() bool { return !l.Permits.Waits() && l.Outside == nil }
 
 // reports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
 // leads to is decided before the next is looked at.
@@ -175,7 +178,7 @@ func (d *decider) report(c Report) error {
 	return d.settled(st, u, c)
 }
 
-// settled ends an attempt whose result may be too large.
+// settled ends an attempt whose result may be too large, unless it says that it waits for work outside from now on.
 func (d *decider) settled(st *Step, u *Unit, c Report) error {
 	if c.Error == "" {
 		if expr.KindOf(c.Output) == expr.KindNull {
@@ -185,7 +188,10 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
-	if c.Error == "" && st.Node.Out != nil {
+	if c.Error == "" && u.Live.Outside == nil && d.waitsOutside(st, u, &c) {
+		return nil
+	}
+	if c.Error == "" && st.Node.Out != nil && u.Live.Outside == nil { // what names work outside says nothing of what that will put out
 		if problems := st.Node.Out.Check(orNull(c.Output)); len(problems) > 0 {
 			c.Error, c.Output = "the output does not fit output_type: "+problems.Below("output"), nil
 		}
@@ -283,7 +289,10 @@ func (d *decider) withdraw(st *Step) {
 }
 
 // withdrawal of an attempt in flight.
-func (st *Step) withdrawal(a Address, u *Unit) Withdraw {
+func (st *Step) withdrawal(a Address, u *Unit) Effect {
+	if x := u.Live.Outside; x != nil {
+		return Recall{Address: a, Indexes: x.left()}
+	}
 	return Withdraw{Address: a, Queue: st.exec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier, Given: u.Live.Given}
 }
 

@@ -35,7 +35,7 @@ func (d *decider) reportDirect(c Report) error {
 	if c.Attempt == 0 {
 		c.Attempt = int(u.Attempt)
 	}
-	if _, u = d.s.attempt(c.Address); u == nil {
+	if _, u = d.s.attempt(c.Address); u == nil || u.Live.Outside != nil {
 		return nil
 	}
 	return d.settled(st, u, c)

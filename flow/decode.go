@@ -103,6 +103,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.text("er", &e.Error, before.Error)
 	d.text("re", &e.Reason, before.Reason)
 	d.int("to", &e.Total)
+	d.int("ix", &e.Index)
 	d.int("ke", &e.Kept)
 	d.number("du", &e.Due)
 	d.text("ca", &e.Carrier, before.Carrier)

@@ -29,6 +29,10 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		return s.appendAgain(effects, e)
 	case AttemptClaimed, AttemptExtended:
 		return appendHeld(effects, e)
+	case AttemptDeferred:
+		return s.appendTrack(effects, e)
+	case ExternalOver:
+		return append(effects, Untrack{e.Address(), e.Index})
 	case AttemptEnded:
 		if st := s.step(e.Address()); st != nil {
 			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
@@ -108,6 +112,7 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	switch {
 	case u.Live.Permits.Waits():
 		return append(effects, Ask{Address: a, Permit: *u.Live.Permits.Next(), AskedAt: u.Live.Permits.AskedAt, Turn: st.turn(s, i)})
+	case u.Live.Outside != nil:
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
 	case st.exec(i).Type != ExecDirect:
@@ -140,7 +145,7 @@ func (st *Step) job(s *State, i int) Job {
 // Job is the attempt in flight at an address as a job; ok is false when it is over.
 func (s *State) Job(a Address) (j Job, ok bool) {
 	st, u := s.attempt(a)
-	if u == nil || s.Status.Ended() || u.Live.Permits.Waits() {
+	if u == nil || s.Status.Ended() || !u.Live.wanted() {
 		return Job{}, false
 	}
 	return st.job(s, a.Unit), true

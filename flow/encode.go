@@ -94,6 +94,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendText(b, "er", e.Error)
 	b = appendText(b, "re", e.Reason)
 	b = appendNumber(b, "to", int64(e.Total))
+	b = appendNumber(b, "ix", int64(e.Index))
 	b = appendNumber(b, "ke", int64(e.Kept))
 	b = appendNumber(b, "du", e.Due)
 	b = appendText(b, "ca", e.Carrier)

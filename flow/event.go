@@ -30,6 +30,8 @@ const (
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
 	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again
 	AttemptPassed   EventType = "attempt_passed"   // attempt; Carrier, another member than before: nobody has begun it, or the Worker that has it came there with it
+	AttemptDeferred EventType = "attempt_deferred" // attempt; Input = the list of jobs outside that it waits for, Output that it will have, Due, Worker, URL, Log: nobody carries it out any longer
+	ExternalOver    EventType = "external_ended"   // attempt; Index of the job outside, Output, Error when it failed
 	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Worker, URL, Log, Due of its retry
 )
 
@@ -55,6 +57,7 @@ type Event struct {
 	Error    string          `json:"er,omitempty"`
 	Reason   string          `json:"re,omitempty"` // of a failure or skip, in one word
 	Total    int             `json:"to,omitempty"`
+	Index    int             `json:"ix,omitempty"` // of a job outside, among those of its attempt
 	Kept     int             `json:"ke,omitempty"` // units whose results of the step's last visit count in this one; 1 for a subflow's scope
 	Due      int64           `json:"du,omitempty"`
 

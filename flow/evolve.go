@@ -347,6 +347,10 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		if u.Live.Brought++; e.Worker == "" {
 			u.Live.Brought = 0
 		}
+	case AttemptDeferred:
+		u.waitOutside(e)
+	case ExternalOver:
+		u.Live.Outside.ended(e)
 	case AttemptEnded:
 		st.land(u, e)
 	}

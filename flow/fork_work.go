@@ -30,7 +30,7 @@ type subWork struct {
 
 func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
 	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.work(), Params: n.Params, Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
-		Each: n.Each.work(), Default: n.Default, Single: n.Single}
+		Each: n.Each.work(), Default: n.Default, Single: n.Single, Deferred: n.Deferred}
 	for _, c := range n.Cases {
 		w.Cases = append(w.Cases, caseWork{c.Action, string(c.Text)})
 	}

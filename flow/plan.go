@@ -87,6 +87,7 @@ type PlanNode struct {
 	Dag       *PlanDag    // nil in graph mode
 	Keys      *Keys       // what its attempts ask for before they begin; nil = nothing
 	Out       *types.Form // what its attempts have to put out; nil = anything
+	Deferred  bool        // an output that names jobs outside means that its attempt waits for them; see deferredIn
 }
 
 // Called is what people call the node.

@@ -159,6 +159,24 @@ func codeLive(c *codec.Codec, l *Live) {
 	c.Int(&l.Brought)
 	c.Bool(&l.Again)
 	codec.Pointer(c, &l.Permits, codePermits)
+	codec.Pointer(c, &l.Outside, codeOutside)
+}
+
+func codeOutside(c *codec.Codec, x *Outside) {
+	codec.List(c, &x.Jobs, codeOutsideJob)
+	c.Int(&x.Left)
+	c.Raw(&x.Output)
+	codec.Text(c, &x.Worker)
+	codec.Text(c, &x.URL)
+	c.Bool(&x.Log)
+	c.Int64(&x.Since)
+}
+
+func codeOutsideJob(c *codec.Codec, j *OutsideJob) {
+	codec.Text(c, &j.Service)
+	codec.Text(c, &j.ID)
+	c.Bool(&j.Ended)
+	c.Raw(&j.Output)
 }
 
 func codePermits(c *codec.Codec, p *Permits) {

@@ -131,6 +131,7 @@ type Live struct {
 	Brought    int      // how many of the last of these times it stayed with its worker, who came to another member
 	Again      bool     // it was returned, so it is known when a member has begun it: the unit is running then
 	Permits    *Permits // that it asks for before it goes on, or has got; nil = none
+	Outside    *Outside // what it waits for, when nobody carries it out any longer; nil = nothing
 }
 
 // NodeState is what a scope of dag mode knows about one of its nodes.

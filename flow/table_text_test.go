@@ -49,6 +49,12 @@ func effectText(e flow.Effect) string {
 		return "spawn " + e.Address.String()
 	case flow.Prune:
 		return "prune " + e.Address.String()
+	case flow.Track:
+		return fmt.Sprintf("track %s %d", e.Address, len(e.Jobs))
+	case flow.Untrack:
+		return fmt.Sprintf("untrack %s %d", e.Address, e.Index)
+	case flow.Recall:
+		return fmt.Sprintf("recall %s %v", e.Address, e.Indexes)
 	case flow.Ended:
 		return "ended " + string(e.Status)
 	}

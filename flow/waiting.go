@@ -9,7 +9,7 @@ import (
 // Wait says what a task is waiting for, in words a person can act on.
 type Wait struct {
 	Address
-	For   string // job, claim, retry, timer, signal, approval, delay, resume, permit
+	For   string // job, claim, outside, retry, timer, signal, approval, delay, resume, permit
 	Text  string
 	Key   string // of a permit
 	Since int64
@@ -104,6 +104,9 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 		return Wait{}, false
 	case u.Live.Permits.Waits():
 		return u.Live.Permits.wait(w.Address), true
+	case u.Live.Outside != nil:
+		w.Until = u.Live.Due
+		return u.Live.Outside.wait(w), true
 	case u.Live.Worker != "":
 		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
 	case st.exec(i).Type == ExecDirect:

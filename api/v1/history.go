@@ -115,7 +115,7 @@ func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
 		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error, Reason: e.Reason,
-		Total: e.Total, Kept: e.Kept, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
+		Total: e.Total, Index: e.Index, Kept: e.Kept, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
 		Until: wire.Millis(e.Until), Note: e.Note, Key: e.Key, By: e.By, Version: e.Version, Params: e.Params, Request: e.Request,
 	}
 }

@@ -225,6 +225,7 @@ type Event struct {
 	Error    string          `json:"error,omitempty"`
 	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
 	Total    int             `json:"total,omitempty" doc:"units that were begun or appended"`
+	Index    int             `json:"index,omitempty" doc:"of a job outside that has ended: its place in the list of those that the attempt waits for"`
 	Kept     int             `json:"kept,omitempty" doc:"of a step that is retried: units of its last visit whose results count, 1 for the scope of a subflow"`
 	Due      Time            `json:"due,omitzero"`
 	Carrier  string          `json:"carrier,omitempty" doc:"incarnation of the member that carries the attempt"`
@@ -266,7 +267,7 @@ type Run struct {
 // Wait says what a task is waiting for, in words a person can act on.
 type Wait struct {
 	Place
-	For    string `json:"for" enum:"job,claim,retry,timer,signal,approval,completion,delay,resume,permit"`
+	For    string `json:"for" enum:"job,claim,outside,retry,timer,signal,approval,completion,delay,resume,permit"`
 	Text   string `json:"text"`
 	Job    string `json:"job,omitempty"`
 	Key    string `json:"key,omitempty" doc:"that it waits for a permit of"`

@@ -66,7 +66,7 @@ func handlerFields(n *define.Node) []idle {
 	asked := n.When != nil && n.When.Cond != nil
 	return []idle{
 		{"service", n.Service != "", nobody}, {"func", n.Func != "", nobody}, {"script", n.Script != nil, nobody},
-		{"retry", n.Retry != nil && !asked, nobody}, {"labels", len(n.Labels) > 0 && !asked, nobody}, {"input_shape", n.InputShape != "", nobody},
+		{"deferred", n.Deferred, nobody}, {"retry", n.Retry != nil && !asked, nobody}, {"labels", len(n.Labels) > 0 && !asked, nobody}, {"input_shape", n.InputShape != "", nobody},
 		{"input", len(n.Input) > 0, nobody}, {"inputs", len(n.Inputs) > 0, nobody}, {"prep", !n.Prep.Empty(), nobody},
 	}
 }
@@ -81,7 +81,7 @@ func branchFields(n *define.Node) []idle {
 	handled := n.Prep.Given() || n.When != nil && n.When.Cond != nil
 	return append(fields, []idle{
 		{"func", n.Func != "", nodes}, {"script", n.Script != nil, nodes},
-		{"on_exhausted", n.Exhausted != "", inside}, {"params", len(n.Params) > 0, inside},
+		{"deferred", n.Deferred, inside}, {"on_exhausted", n.Exhausted != "", inside}, {"params", len(n.Params) > 0, inside},
 		{"retry", n.Retry != nil && !handled, alone}, {"labels", len(n.Labels) > 0 && !handled, alone},
 		{"timeout", !n.Timeout.IsZero() && !handled, alone}, {"timeout_ms", n.TimeoutMS > 0 && !handled, alone},
 	}...)

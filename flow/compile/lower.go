@@ -131,15 +131,17 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 func (l *lowerer) ofKind(n *define.Node, p *flow.PlanNode, base flow.Exec, s *scopeSource) {
 	switch p.Kind {
 	case flow.KindExecutor:
-		p.Single = true
+		p.Single, p.Deferred = true, n.Deferred
 		p.Exec = settled(base)
 	case flow.KindChoice:
 		l.choice(n, p)
 		p.Coerce = s.coerce
 	case flow.KindParallel:
+		p.Deferred = n.Deferred
 		p.Exec = ofUnits(base)
 		p.Each = &flow.Each{Branches: branches(n, base), Window: window(n)}
 	case flow.KindForeach:
+		p.Deferred = n.Deferred
 		p.Exec = settled(base)
 		p.Each = &flow.Each{Items: items(n, base), Window: window(n)}
 	case flow.KindSubflow:

@@ -86,7 +86,7 @@ func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
 
 // worked makes a node one that somebody carries out.
 func (l *dagLowerer) worked(p *flow.PlanNode, n, times *define.Node, key string) {
-	p.Single = true
+	p.Single, p.Deferred = true, n.Deferred
 	p.Exec = l.exec(n, key)
 	l.tries(p, times)
 	l.times(p, times)

@@ -214,9 +214,10 @@ func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
 	l.tries(p, n)
 	switch p.Kind {
 	case flow.KindExecutor:
-		p.Single = true
+		p.Single, p.Deferred = true, n.Deferred
 		p.Exec = l.exec(n, src.key)
 	case flow.KindFanout:
+		p.Deferred = n.Deferred
 		p.Exec = l.exec(n, src.key)
 		l.each(src)
 	case flow.KindSubflow:

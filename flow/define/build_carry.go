@@ -38,6 +38,9 @@ func (n *NodeBuilder) Queue() *NodeBuilder {
 // Direct leaves it to be completed through the API. Of dags.
 func (n *NodeBuilder) Direct() *NodeBuilder { n.n.Route = flow.RouteDirect; return n }
 
+// Deferred has an attempt wait for the jobs of other systems that its output names.
+func (n *NodeBuilder) Deferred() *NodeBuilder { n.n.Deferred = true; return n }
+
 // Labels are what a worker has to have.
 func (n *NodeBuilder) Labels(labels ...string) *NodeBuilder { n.n.Labels = labels; return n }
 

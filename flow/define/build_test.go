@@ -159,6 +159,7 @@ var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder
 	"Node.flow":              func(b *define.Builder, _, _ *define.NodeBuilder) { b.Published("p", "x") },
 	"Node.compensate":        func(_ *define.Builder, n, other *define.NodeBuilder) { n.Compensate(other) },
 	"Node.retry":             func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second) },
+	"Node.deferred":          func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Deferred() },
 	"Node.labels":            func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Labels("x") },
 	"Node.concurrency":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.AtMost(1, "") },
 	"Node.rate":              func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Rate(1, time.Second, "") },

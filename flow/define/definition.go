@@ -83,6 +83,7 @@ type Node struct {
 	Retry      *RetrySpec `json:"retry,omitempty"`      // how often and how far apart units are tried
 	Timeout    Duration   `json:"timeout,omitzero"`     // timeout_ms, another way to write it
 	Labels     []string   `json:"labels,omitempty"`     // that whoever carries out its jobs has to have
+	Deferred   bool       `json:"deferred,omitempty"`   // an output {"deferred": [{"service_type": …, "job_id": …}]} means that the attempt waits for these jobs of other systems
 
 	KeyFields
 	DagNode

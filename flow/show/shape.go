@@ -135,6 +135,7 @@ var nodeAspects = []aspect[shaped]{
 		return ""
 	}},
 	asValue(aspect[shaped]{name: "handler", of: func(s shaped) string { return execText(&s.n.Exec) }}),
+	{name: "reaction to deferred work", of: func(s shaped) string { return said(s.n.Deferred, "wait") }},
 	{name: "list of parts", of: func(s shaped) string { return partsText(s.n.Each) }},
 	asValue(aspect[shaped]{name: "params", of: func(s shaped) string { return compactText(s.n.Params) }}),
 	{name: "name", of: func(s shaped) string { return s.n.Name }},

@@ -57,6 +57,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Edges":    {old: graphOf("{service: s}") + "edges: [{from: a, action: x, to: b}]", new: graphOf("{service: s}") + "edges: [{from: a, action: y, to: b}]"},
 		"Follow":   {old: graphOf("{service: s}"), new: graphOf("{service: s, on_error: follow}")},
 		"Strategy": {old: dagNode("{service: s, each: {count: 2, on_error: collect}}"), new: dagNode("{service: s, each: {count: 2, on_error: continue}}")},
+		"Deferred": {old: graphOf("{service: s}"), new: graphOf("{service: s, deferred: true}")},
 		"Coerce":   {old: graphOf("{kind: choice}"), new: "on_missing: coerce\n" + graphOf("{kind: choice}")},
 		"Default":  {old: graphOf("{kind: choice, default_action: x}"), new: graphOf("{kind: choice, default_action: y}")},
 		"Sub":      {old: graphOf("{kind: subflow, subflow: {start: x, nodes: {x: {service: s}}}}"), new: graphOf("{kind: subflow, subflow: {start: x, nodes: {x: {service: t}}}}")},

@@ -155,6 +155,7 @@ export interface Event extends Place {
   error?: string;
   reason?: string;
   total?: number;
+  index?: number;
   kept?: number;
   due?: string;
   worker?: string;
@@ -189,7 +190,7 @@ export interface Run extends Place {
 
 /** What a task is waiting for, in words a person can act on. */
 export interface Wait extends Place {
-  for: "job" | "claim" | "retry" | "timer" | "signal" | "approval" | "completion" | "delay" | "resume";
+  for: "job" | "claim" | "outside" | "retry" | "timer" | "signal" | "approval" | "completion" | "delay" | "resume";
   text: string;
   job?: string;
   since?: string;

@@ -1,0 +1,73 @@
+package flow
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// customHTTP is the service that an entry without one means which has a url.
+const customHTTP = "custom_http"
+
+// deferredIn are the jobs outside that an output names: {"deferred": [{"service_type": …, "job_id": …, …}], "data": …}. With them comes what
+// the attempt's output will be: data, or without it all of the output. A list in which no entry is an object is a plain output.
+func deferredIn(output json.RawMessage) (jobs []External, result json.RawMessage, err error) {
+	if expr.KindOf(output) != expr.KindObject {
+		return nil, output, nil
+	}
+	list, found := expr.Field(output, "deferred")
+	if !found || expr.KindOf(list) != expr.KindArray {
+		return nil, output, nil
+	}
+	entries, _ := expr.Elements(list)
+	if !anyObject(entries) {
+		return nil, output, nil
+	}
+	for i, entry := range entries {
+		x, err := deferredEntry(i, entry)
+		if err != nil {
+			return nil, nil, err
+		}
+		jobs = append(jobs, x)
+	}
+	if data, found := expr.Field(output, "data"); found {
+		return jobs, data, nil
+	}
+	return jobs, output, nil
+}
+
+func anyObject(entries []json.RawMessage) bool {
+	for _, entry := range entries {
+		if expr.KindOf(entry) == expr.KindObject {
+			return true
+		}
+	}
+	return false
+}
+
+// deferredEntry reads an entry of such a list. All of it is what its tracker has to know.
+func deferredEntry(i int, entry json.RawMessage) (External, error) {
+	if expr.KindOf(entry) != expr.KindObject {
+		return External{}, Errorf(Invalid, "deferred[%d] is %s: each job outside is an object with service_type and job_id", i, expr.KindOf(entry))
+	}
+	x := External{Service: textField(entry, "service_type"), ID: idField(entry, "job_id"), Data: entry}
+	if x.Service == "" && textField(entry, "url") != "" {
+		x.Service = customHTTP
+	}
+	switch {
+	case x.Service == "":
+		return External{}, Errorf(Invalid, "deferred[%d] has no service_type: say which service the job %.80q is with", i, x.ID)
+	case x.ID == "":
+		return External{}, Errorf(Invalid, "deferred[%d] has no job_id: say which job of %.80s it is", i, x.Service)
+	}
+	return x, nil
+}
+
+// idField is a text, or a number as it is written.
+func idField(obj json.RawMessage, key string) string {
+	v, _ := expr.Field(obj, key)
+	if expr.KindOf(v) == expr.KindNumber {
+		return string(v)
+	}
+	return textField(obj, key)
+}

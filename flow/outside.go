@@ -1,0 +1,275 @@
+package flow
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// External is a piece of work outside: a job of another system that an attempt has begun there and waits for.
+type External struct {
+	Task, Job string          // whose it is: the task, and the attempt by its job's id
+	Index     int             // among those of the attempt
+	Service   string          // who knows about it: the name of a tracker
+	ID        string          // what it is called there
+	Data      json.RawMessage // what the tracker has to know of it
+	Memo      json.RawMessage // what the tracker has noted the last time; nil = nothing
+	StartedAt int64           // when the attempt began to wait
+	Polls     int             // how often it was looked at
+	Failures  int             // how often in a row that was in vain …
+	FailingAt int64           // … and since when; 0 = it was not
+}
+
+// ExternalStatus is how work outside is. The zero value is: it goes on.
+type ExternalStatus struct {
+	Ended  bool
+	Output json.RawMessage // of one that went well: JSON, or nil
+	Error  string          // of one that failed
+	// Again is when to ask again, also after an error; 0 = after a second, and then after twice as long, up to ten seconds.
+	Again time.Duration
+	// Memo is kept for the next time, as External.Memo: JSON; nil = what was kept before.
+	Memo json.RawMessage
+}
+
+// Outside is what an attempt waits for that has begun work outside. Nobody carries it out meanwhile.
+type Outside struct {
+	Jobs        []OutsideJob
+	Left        int             // how many have not ended
+	Output      json.RawMessage // of the attempt; nil = what the jobs outside have as theirs
+	Worker, URL string          // who began them
+	Log         bool
+	Since       int64
+}
+
+// OutsideJob is one of them.
+type OutsideJob struct {
+	Service, ID string
+	Ended       bool
+	Output      json.RawMessage
+}
+
+// ExternalEnded says that work outside has ended. Error "" means it went well. Of what nobody waits for nothing changes.
+type ExternalEnded struct {
+	Address
+	Index  int
+	Output json.RawMessage
+	Error  string
+}
+
+func (ExternalEnded) command() {}
+
+type (
+	// Track asks to look after work outside until it has ended, Untrack that it needs no looking after any longer.
+	Track struct {
+		Address
+		Jobs []External
+	}
+	Untrack struct {
+		Address
+		Index int
+	}
+	// Recall says that nobody waits for work outside any longer: whoever carries it out there should stop.
+	Recall struct {
+		Address
+		Indexes []int
+	}
+)
+
+func (Track) effect()   {}
+func (Untrack) effect() {}
+func (Recall) effect()  {}
+
+// MaxExternals bounds how many jobs outside one attempt waits for.
+const MaxExternals = 1000
+
+// externalJSON is how an event has a job outside.
+type externalJSON struct {
+	Service string          `json:"service"`
+	ID      string          `json:"id"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// waitsOutside says whether a report means that its attempt waits for work outside from now on. A list of that in which something is
+// missing makes it a failed one.
+func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
+	jobs, output := c.Deferred, c.Output
+	if len(jobs) == 0 && st.Node.Deferred {
+		var err error
+		if jobs, output, err = deferredIn(c.Output); err != nil {
+			c.Error, c.Output = err.Error(), nil
+			return false
+		}
+	}
+	if len(jobs) == 0 {
+		return false
+	}
+	if err := checkExternals(jobs); err != nil {
+		c.Error, c.Output = err.Error(), nil
+		return false
+	}
+	e := st.event(AttemptDeferred)
+	e.Unit, e.Attempt, e.Output, e.Input = c.Unit, c.Attempt, output, listOfExternals(jobs)
+	e.Worker, e.URL, e.Log = text(cmp.Or(c.Worker, u.Live.Worker), MaxName), text(c.URL, MaxName), c.Log
+	e.Due = u.Live.Due
+	d.emit(e)
+	return true
+}
+
+func checkExternals(jobs []External) error {
+	if len(jobs) > MaxExternals {
+		return Errorf(Limit, "limit: the attempt waits for %d jobs outside, more than the %d there may be", len(jobs), MaxExternals)
+	}
+	for i := range jobs {
+		switch x := &jobs[i]; {
+		case x.Service == "" || len(x.Service) > MaxName || !IsText(x.Service):
+			return Errorf(Invalid, "deferred[%d]: its service is a name of at most %d bytes of UTF-8 text", i, MaxName)
+		case x.ID == "" || len(x.ID) > maxExternalID || !IsText(x.ID):
+			return Errorf(Invalid, "deferred[%d]: its id is UTF-8 text of at most %d bytes", i, maxExternalID)
+		case len(x.Data) > 0 && !expr.Valid(x.Data):
+			return Errorf(Invalid, "deferred[%d]: its data is not valid JSON", i)
+		}
+	}
+	return nil
+}
+
+// maxExternalID is how long the name of a job outside may be: some are paths.
+const maxExternalID = 2048
+
+func listOfExternals(jobs []External) json.RawMessage {
+	list := make([]json.RawMessage, len(jobs))
+	for i, x := range jobs {
+		b := expr.AppendQuote([]byte(`{"service":`), x.Service)
+		b = expr.AppendQuote(append(b, `,"id":`...), x.ID)
+		if len(x.Data) > 0 {
+			b = append(append(b, `,"data":`...), x.Data...)
+		}
+		list[i] = append(b, '}')
+	}
+	return listOf(list)
+}
+
+// externals reads what listOfExternals wrote. An event that does not fit has none.
+func externals(e *Event) []externalJSON {
+	var list []externalJSON
+	if json.Unmarshal(e.Input, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// externalEnded notes the end of work outside. The attempt ends with the last of them, or with the first that failed.
+func (d *decider) externalEnded(c ExternalEnded) error {
+	st, u := d.s.attempt(c.Address)
+	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.waitsFor(c.Index) {
+		return nil
+	}
+	if err := d.limits.checkValue("the output of the work outside", c.Output); err != nil {
+		c.Error, c.Output = err.Error(), nil
+	}
+	x := u.Live.Outside
+	e := st.event(ExternalOver)
+	e.Unit, e.Attempt, e.Index, e.Output, e.Error = c.Unit, c.Attempt, c.Index, c.Output, text(c.Error, maxErrorText)
+	d.emit(e)
+	r := Report{Address: c.Address, Worker: x.Worker, URL: x.URL, Log: x.Log}
+	switch {
+	case c.Error != "":
+		d.recall(u, c.Address)
+		r.Error = c.Error
+	case x.Left > 0:
+		return nil
+	default:
+		r.Output = x.output()
+	}
+	return d.settled(st, u, r)
+}
+
+// waitsFor says whether a job outside is awaited.
+func (x *Outside) waitsFor(index int) bool {
+	return index >= 0 && index < len(x.Jobs) && !x.Jobs[index].Ended
+}
+
+// output is the attempt's: what came with the jobs, else that of the only one, else a list of theirs.
+func (x *Outside) output() json.RawMessage {
+	switch {
+	case len(x.Output) > 0:
+		return x.Output
+	case len(x.Jobs) == 1:
+		return x.Jobs[0].Output
+	}
+	outputs := make([]json.RawMessage, len(x.Jobs))
+	for i := range x.Jobs {
+		outputs[i] = x.Jobs[i].Output
+	}
+	return listOf(outputs)
+}
+
+// recall has the work outside of an attempt end that has not ended by itself.
+func (d *decider) recall(u *Unit, a Address) {
+	if left := u.Live.Outside.left(); len(left) > 0 {
+		d.effects = append(d.effects, Recall{Address: a, Indexes: left})
+	}
+}
+
+func (x *Outside) left() (indexes []int) {
+	for i := range x.Jobs {
+		if !x.Jobs[i].Ended {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// waitOutside has an attempt wait. Nobody carries it out any longer, and no claim for it holds.
+func (u *Unit) waitOutside(e *Event) {
+	x := &Outside{Output: e.Output, Worker: e.Worker, URL: e.URL, Log: e.Log, Since: e.At}
+	for _, job := range externals(e) {
+		x.Jobs = append(x.Jobs, OutsideJob{Service: job.Service, ID: job.ID})
+	}
+	x.Left = len(x.Jobs)
+	u.Status = UnitRunning
+	l := u.Live
+	l.Outside, l.Due, l.StartBy = x, e.Due, 0
+	l.Carrier, l.Worker, l.ClaimedAt, l.Until, l.Note = "", "", 0, 0, ""
+}
+
+// ended notes the end of a job outside.
+func (x *Outside) ended(e *Event) {
+	if x == nil || !x.waitsFor(e.Index) {
+		return
+	}
+	x.Jobs = slices.Clone(x.Jobs) // whoever reads the state may have them
+	x.Jobs[e.Index].Ended, x.Jobs[e.Index].Output = true, e.Output
+	x.Left--
+}
+
+// appendTrack asks to look after the work outside of an event, which nobody carries out any longer here.
+func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
+	st := s.step(e.Address())
+	if st == nil {
+		return effects
+	}
+	list := externals(e)
+	t := Track{Address: e.Address(), Jobs: make([]External, len(list))}
+	for i, x := range list {
+		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i, Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At}
+	}
+	return append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue}, t)
+}
+
+// wait tells what an attempt waits for outside.
+func (x *Outside) wait(w Wait) Wait {
+	w.For, w.Since = WaitsOutside, x.Since
+	first := &x.Jobs[x.left()[0]]
+	w.Text = fmt.Sprintf("%s %s has to end", first.Service, first.ID)
+	if len(x.Jobs) > 1 {
+		w.Text = fmt.Sprintf("%d of %d jobs outside have yet to end, the first is %s %s", x.Left, len(x.Jobs), first.Service, first.ID)
+	}
+	return w
+}
+
+// WaitsOutside is what a Wait is for that work in another system ends.
+const WaitsOutside = "outside"
