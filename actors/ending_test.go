@@ -88,7 +88,7 @@ func TestWhatAMemberThatEndsCallsOffIsNoTrouble(t *testing.T) {
 	}})
 	var log bytes.Buffer
 	th := start(t, actors.Config{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	require.ElementsMatch(t, []string{"Unfinished", "DueWakes", "OpenKeys"}, []string{<-asked, <-asked, <-asked})
+	require.ElementsMatch(t, []string{"Unfinished", "DueWakes", "OpenKeys", "NextExternals"}, []string{<-asked, <-asked, <-asked, <-asked})
 	th.Kill()
 	require.Empty(t, log.String())
 }

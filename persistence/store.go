@@ -45,6 +45,7 @@ type Store interface {
 	Tasks
 	Queue
 	Permits
+	Externals
 	Flows
 	Workers
 	Logs
@@ -101,6 +102,8 @@ type Commit struct {
 	Enqueue []QueueRow
 	Dequeue []string       // job ids; after Enqueue, so a job named in both does not wait
 	Permits *PermitChanges // nil = none
+
+	Externals *ExternalChanges // nil = none
 }
 
 // CheckpointDue says whether a journal of so many bytes since the last snapshot, which had so many, is worth a

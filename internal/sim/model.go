@@ -23,6 +23,7 @@ type model struct {
 	tasks             map[string]*stored
 	queue             map[string]persistence.QueueRow // by job id
 	permits           *permits.Permits
+	externals         *permits.Externals
 	flows             map[string]persistence.Flow
 	versions          map[string]persistence.Version
 	refusal           string // what it says then
@@ -42,7 +43,7 @@ type stored struct {
 }
 
 func newModel(w *world) *model {
-	return &model{w: w, tasks: map[string]*stored{}, queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(),
+	return &model{w: w, tasks: map[string]*stored{}, queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(), externals: permits.NewExternals(),
 		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pick(w.rng, "it cannot be kept", poison+" cannot be kept")}
 }
 
@@ -128,6 +129,7 @@ func (m *model) apply(t *stored, c *persistence.Commit) {
 		delete(m.queue, job)
 	}
 	m.permits.Commit(c.Task, c.Permits)
+	m.externals.Commit(c.Task, c.Externals)
 }
 
 func (m *model) Load(_ context.Context, ids []string) ([]*persistence.Record, error) {

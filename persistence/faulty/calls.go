@@ -85,6 +85,15 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 	return call(ctx, s, "Rule", func() (persistence.Ruling, error) { return s.Store.Rule(ctx, incarnation, q) })
 }
 
+func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
+	return call(ctx, s, "NextExternals", func() ([]persistence.ExternalRow, error) { return s.Store.NextExternals(ctx, shards, limit) })
+}
+
+func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
+	_, err := call(ctx, s, "NoteExternals", func() (bool, error) { return true, s.Store.NoteExternals(ctx, notes) })
+	return err
+}
+
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	return call(ctx, s, "OpenKeys", func() ([]string, error) { return s.Store.OpenKeys(ctx, shards, after, limit) })
 }

@@ -80,6 +80,7 @@ func (s *store) commit(c persistence.Commit) {
 		delete(t.jobs, job)
 	}
 	s.permits.Commit(c.Task, c.Permits)
+	s.externals.Commit(c.Task, c.Externals)
 }
 
 func created(c persistence.Commit) *task {

@@ -33,6 +33,7 @@ type store struct {
 	tasks      map[string]*task
 	logs       map[string][]persistence.LogRow // by task
 	permits    *Permits
+	externals  *Externals
 	flows      []persistence.Flow // in order of insertion
 	versions   []persistence.Version
 	workers    []persistence.Worker
@@ -53,7 +54,7 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, permits: NewPermits()}
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, permits: NewPermits(), externals: NewExternals()}
 }
 
 var errClosed = errors.New("the store is closed")

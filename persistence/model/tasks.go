@@ -154,6 +154,7 @@ func (s *store) drop(list []*task) {
 	for _, t := range list {
 		delete(s.tasks, t.ID)
 		s.permits.Drop(t.ID)
+		s.externals.Drop(t.ID)
 		delete(s.logs, t.ID)
 	}
 }

@@ -90,6 +90,9 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 	if c.Permits != nil {
 		p.addPermits(c)
 	}
+	if c.Externals != nil {
+		p.addExternals(c)
+	}
 }
 
 // addLast adds which row of the task must be its last one.

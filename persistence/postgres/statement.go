@@ -82,6 +82,16 @@ const (
 	release = `releasing AS (
 	DELETE FROM troupe.permits p USING %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
 
+	track = `tracking AS (
+	INSERT INTO troupe.externals (task, job, n, shard, service, id, data, started_at, next_at, recalled)
+	SELECT x.task, x.job, x.n, x.shard, x.service, x.id, x.data, x.started_at, x.next_at, x.recalled FROM %s x%s ON CONFLICT DO NOTHING)`
+
+	untrack = `untracking AS (
+	DELETE FROM troupe.externals e USING %s x WHERE e.task = x.task AND e.job = x.job AND e.n = x.n)`
+
+	recall = `recalling AS (
+	UPDATE troupe.externals e SET recalled = true, next_at = 0, failures = 0 FROM %s x WHERE e.task = x.task AND e.job = x.job AND e.n = x.n)`
+
 	dequeue = `dequeued AS (
 	DELETE FROM troupe.task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
@@ -111,6 +121,9 @@ var kinds = [...]struct{ name, part, repeated string }{
 	holds:    {"troupe.batch_permit_id", hold, ""},
 	releases: {"troupe.batch_permit_id", release, ""},
 	goingOn:  {name: "troupe.batch_version"}, // ids of tasks; another part of the fence
+	tracked:  {"troupe.batch_external", track, ifBegun},
+	untracks: {"troupe.batch_external_id", untrack, ""},
+	recalls:  {"troupe.batch_external_id", recall, ""},
 }
 
 const (
@@ -129,11 +142,14 @@ const (
 	holds
 	releases
 	goingOn
+	tracked
+	untracks
+	recalls
 )
 
 // shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
 // batch needs, because the server gets ready even for what turns out to be empty.
-type shape uint16
+type shape uint32
 
 // repeated is the bit of a batch in which a task that begins may exist already.
 const repeated = len(kinds)
@@ -147,7 +163,7 @@ func (s *store) statement(of shape) *prepared {
 	if p, ok := s.statements.Load(of); ok {
 		return p.(*prepared)
 	}
-	p, _ := s.statements.LoadOrStore(of, &prepared{fmt.Sprintf("commit_%04x", uint16(of)), s.schema.in(of.text())})
+	p, _ := s.statements.LoadOrStore(of, &prepared{fmt.Sprintf("commit_%05x", uint32(of)), s.schema.in(of.text())})
 	return p.(*prepared)
 }
 

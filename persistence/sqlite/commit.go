@@ -58,6 +58,11 @@ func (t tx) commit(c *persistence.Commit) error {
 			return err
 		}
 	}
+	if c.Externals != nil {
+		if err := t.externals(c.Task, c.Externals); err != nil {
+			return err
+		}
+	}
 	return t.queue(c)
 }
 

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"rest", rest, true},
 		{"queue", queue, true},
 		{"permits", permits, true},
+		{"externals", externals, true},
 		{"tasks", tasks, true},
 		{"retention", retention, true},
 		{"flows", flows, false},

@@ -173,6 +173,26 @@ CREATE INDEX permits_given ON troupe.permits (key, given_at) WHERE state IN (1, 
 CREATE INDEX permits_untold ON troupe.permits (key) WHERE state IN (1, 3) OR evicted;
 CREATE INDEX permits_open ON troupe.permits (key, shard) WHERE state <> 2 OR evicted;
 
+-- Work outside that attempts wait for. What has to be looked at next comes first.
+CREATE TABLE troupe.externals (
+	task       text COLLATE "C" NOT NULL,
+	job        text COLLATE "C" NOT NULL, -- that of the attempt
+	n          integer  NOT NULL, -- among those of the attempt
+	shard      smallint NOT NULL, -- of the task
+	service    text     NOT NULL,
+	id         text     NOT NULL, -- what it is called there
+	data       bytea, -- JSON; NULL = none
+	memo       bytea, -- JSON that whoever looked at it last has noted; NULL = nothing
+	started_at bigint   NOT NULL,
+	next_at    bigint   NOT NULL, -- when it is to be looked at
+	polls      integer  NOT NULL DEFAULT 0, -- how often it was
+	failures   integer  NOT NULL DEFAULT 0, -- how often in a row that was in vain
+	failing_at bigint   NOT NULL DEFAULT 0, -- since when; 0 = it was not
+	recalled   boolean  NOT NULL DEFAULT false, -- nobody waits for it any longer
+	PRIMARY KEY (task, job, n)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX externals_next ON troupe.externals (next_at, task, job, n);
+
 -- What is remembered of keys beside that. Whoever decides about a key locks its row.
 CREATE TABLE troupe.permit_keys (
 	key     text COLLATE "C" PRIMARY KEY,
@@ -202,6 +222,9 @@ CREATE TYPE troupe.batch_permit AS (
 	task text, begins boolean, holder text, key text, shard bigint, most bigint, per_ms bigint, when_full text, urgency bigint, fair text,
 	asked_at bigint, turn text);
 CREATE TYPE troupe.batch_permit_id AS (task text, holder text, key text);
+CREATE TYPE troupe.batch_external AS (
+	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean);
+CREATE TYPE troupe.batch_external_id AS (task text, job text, n bigint);
 
 CREATE TABLE troupe.workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,
@@ -245,7 +268,7 @@ BEGIN
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'troupe.tasks'::regclass) AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
 			AND a.attnum > 0 AND NOT a.attisdropped
-			AND c.relname IN ('flow_versions', 'tasks', 'task_events', 'checkpoints', 'task_logs')
+			AND c.relname IN ('flow_versions', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals')
 	LOOP
 		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION lz4', large.table_name, large.column_name);
 	END LOOP;

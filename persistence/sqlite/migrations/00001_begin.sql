@@ -147,6 +147,25 @@ CREATE INDEX permits_hasty ON permits (key) WHERE state = 0 AND when_full = 'ref
 CREATE INDEX permits_untold ON permits (key) WHERE state IN (1, 3) OR evicted;
 CREATE INDEX permits_open ON permits (key) WHERE state <> 2 OR evicted;
 
+-- Work outside that attempts wait for. What has to be looked at next comes first.
+CREATE TABLE externals (
+	task       TEXT    NOT NULL,
+	job        TEXT    NOT NULL, -- that of the attempt
+	n          INTEGER NOT NULL, -- among those of the attempt
+	service    TEXT    NOT NULL,
+	id         TEXT    NOT NULL, -- what it is called there
+	data       BLOB, -- JSON; NULL = none
+	memo       BLOB, -- JSON that whoever looked at it last has noted; NULL = nothing
+	started_at INTEGER NOT NULL,
+	next_at    INTEGER NOT NULL, -- when it is to be looked at
+	polls      INTEGER NOT NULL DEFAULT 0, -- how often it was
+	failures   INTEGER NOT NULL DEFAULT 0, -- how often in a row that was in vain
+	failing_at INTEGER NOT NULL DEFAULT 0, -- since when; 0 = it was not
+	recalled   INTEGER NOT NULL DEFAULT 0, -- nobody waits for it any longer
+	PRIMARY KEY (task, job, n)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX externals_next ON externals (next_at, task, job, n);
+
 -- What is remembered of keys beside that.
 CREATE TABLE permit_keys (
 	key     TEXT PRIMARY KEY,

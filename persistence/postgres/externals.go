@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// addExternals leaves out what one commit tracks and untracks, as addJobs does.
+func (p *parcel) addExternals(c *persistence.Commit) {
+	tracks := map[persistence.ExternalID]bool{}
+	for _, r := range c.Externals.Tracked(c.Task) {
+		tracks[r.Key()] = true
+		p.lists[tracked].external(c, &r)
+	}
+	for _, id := range c.Externals.Untrack {
+		p.lists[untracks].externalID(id)
+	}
+	for _, id := range c.Externals.Recall {
+		if !tracks[id] {
+			p.lists[recalls].externalID(id)
+		}
+	}
+}
+
+func (l *list) external(c *persistence.Commit, r *persistence.ExternalRow) {
+	l.begin(11)
+	l.text(r.Task)
+	l.boolean(c.Create != nil)
+	l.text(r.Job)
+	l.number(int64(r.Index))
+	l.number(int64(persistence.ShardOf(r.Task)))
+	l.text(r.Service)
+	l.text(r.ID)
+	l.bytea(r.Data)
+	l.number(r.StartedAt)
+	l.number(r.NextAt)
+	l.boolean(r.Recalled)
+	l.end()
+}
+
+func (l *list) externalID(id persistence.ExternalID) {
+	l.begin(3)
+	l.text(id.Task)
+	l.text(id.Job)
+	l.number(int64(id.Index))
+	l.end()
+}
+
+func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
+	return read(ctx, s, "list work outside", listing.ScanExternal,
+		"SELECT "+listing.ExternalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", bits(shards), limit)
+}
+
+func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
+	return read(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
+}
+
+// NoteExternals writes all of them by one statement, and deletes those that are gone by another.
+func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
+	var gone, kept noted
+	for i := range notes {
+		if notes[i].Gone {
+			gone.add(&notes[i])
+		} else {
+			kept.add(&notes[i])
+		}
+	}
+	if len(gone.tasks) > 0 {
+		_, err := s.exec(ctx, "forget work outside", `DELETE FROM troupe.externals e USING unnest($1::text[], $2::text[], $3::int[]) AS d (task, job, n)
+			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n`, gone.tasks, gone.jobs, gone.indexes)
+		if err != nil {
+			return err
+		}
+	}
+	if len(kept.tasks) == 0 {
+		return nil
+	}
+	_, err := s.exec(ctx, "note work outside", `UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo
+		FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::int[], $6::int[], $7::bigint[], $8::bytea[], $9::boolean[]) AS d (task, job, n, next_at, polls, failures, failing_at, memo, recalled)
+		WHERE e.task = d.task AND e.job = d.job AND e.n = d.n AND e.recalled = d.recalled`,
+		kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing, kept.memos, kept.recalled)
+	return err
+}
+
+// noted are notes as columns.
+type noted struct {
+	tasks, jobs     []string
+	indexes         []int
+	next, failing   []int64
+	polls, failures []int
+	memos           [][]byte
+	recalled        []bool
+}
+
+func (c *noted) add(n *persistence.ExternalNote) {
+	c.tasks, c.jobs, c.indexes = append(c.tasks, n.Task), append(c.jobs, n.Job), append(c.indexes, n.Index)
+	c.next, c.polls, c.failures, c.failing, c.memos = append(c.next, n.NextAt), append(c.polls, n.Polls), append(c.failures, n.Failures), append(c.failing, n.FailingAt), append(c.memos, n.Memo)
+	c.recalled = append(c.recalled, n.Recalled)
+}

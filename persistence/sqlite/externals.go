@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// externals makes the changes of a commit.
+func (t tx) externals(task string, c *persistence.ExternalChanges) error {
+	for _, r := range c.Tracked(task) {
+		_, err := t.exec(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.Task, r.Job, r.Index, r.Service, r.ID, blob(r.Data), r.StartedAt, r.NextAt, r.Recalled)
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range c.Untrack {
+		if _, err := t.exec(forgetExternal, id.Task, id.Job, id.Index); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.Recall {
+		if _, err := t.exec("UPDATE externals SET recalled = 1, next_at = 0, failures = 0 WHERE task = ? AND job = ? AND n = ?", id.Task, id.Job, id.Index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const forgetExternal = "DELETE FROM externals WHERE task = ? AND job = ? AND n = ?"
+
+// NextExternals looks at no shards in the statement: there is one member, which owns every one.
+func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) (list []persistence.ExternalRow, err error) {
+	for page := limit; ; page *= 2 {
+		rows, err := read(ctx, &s.readers, "list work outside", listing.ScanExternal,
+			"SELECT "+listing.ExternalColumns+" FROM externals ORDER BY next_at, task, job, n LIMIT ?", page)
+		if err != nil {
+			return nil, err
+		}
+		list = list[:0]
+		for i := range rows {
+			if shards.Has(rows[i].Task) && len(list) < limit {
+				list = append(list, rows[i])
+			}
+		}
+		if len(list) == limit || len(rows) < page {
+			return list, nil
+		}
+	}
+}
+
+func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
+	return read(ctx, &s.readers, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
+}
+
+func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
+	return s.write(ctx, "note work outside", func(t tx) error {
+		for i := range notes {
+			if err := t.noteExternal(&notes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t tx) noteExternal(n *persistence.ExternalNote) (err error) {
+	if n.Gone {
+		_, err = t.exec(forgetExternal, n.Task, n.Job, n.Index)
+		return err
+	}
+	_, err = t.exec("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at = ?, memo = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
+		n.NextAt, n.Polls, n.Failures, n.FailingAt, blob(n.Memo), n.Task, n.Job, n.Index, n.Recalled)
+	return err
+}
