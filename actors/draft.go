@@ -129,6 +129,8 @@ func (t *task) addQueue(c *persistence.Commit, effects []flow.Effect) {
 			}
 		case flow.Ask, flow.Held, flow.Release:
 			t.addPermits(c, e)
+		case flow.Track, flow.Untrack, flow.Recall:
+			t.addExternals(c, e)
 		case flow.Over:
 			if e.Queue {
 				c.Dequeue = append(c.Dequeue, flow.JobID(t.id, e.Address))

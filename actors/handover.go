@@ -26,6 +26,7 @@ func (t *tasks) gain(m gain) {
 		t.m.owned.set(shard, now)
 	}
 	t.m.recoverUnfinished(m.shards)
+	t.m.externals.look()
 }
 
 // lose takes nothing more for the tasks of some shards, and puts to rest those in memory.

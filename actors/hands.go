@@ -247,6 +247,8 @@ func (h *hands) do(c actor.Context, e flow.Effect, brief bool) {
 		if !brief {
 			h.spawn(c, e.Address)
 		}
+	case flow.Track, flow.Recall:
+		h.m.externals.look()
 	case flow.Ask:
 		h.m.limiter.stir(e.Key, false)
 	case flow.Release:

@@ -41,6 +41,8 @@ type Config struct {
 	// Relay hands on the jobs for workers that are attached: those of type remote, and those of type http for which it has
 	// somebody. nil = there is none, and jobs of type remote fail.
 	Relay Relay
+	// Trackers look after work outside that attempts wait for, by service. That of a service without one fails.
+	Trackers map[string]Tracker
 	// Concurrency is how many jobs of a type are carried out at once. Default 256.
 	Concurrency map[flow.ExecType]int
 	// Workers that live keep their claims, also without a heartbeat for each. nil = nobody does.
@@ -102,24 +104,25 @@ type Member struct {
 	owned       ownership
 	format      atomic.Int64 // that journals are written in
 
-	tasks    *actor.PID
-	sessions *actor.PID
-	lanes    *lanes
-	timers   *timers
-	loader   *loader
-	hub      *hub
-	lease    *lease
-	metrics  *metrics
-	crew     *crew
-	mill     *mill
-	envoy    *envoy
-	abroad   *abroad
-	limiter  *limiter
-	post     *post
-	parted   parted
-	outages  outages
-	goneMu   sync.Mutex
-	gone     map[string]flow.Departure // other members, by incarnation: when this one was told that they are
+	tasks     *actor.PID
+	sessions  *actor.PID
+	lanes     *lanes
+	timers    *timers
+	loader    *loader
+	hub       *hub
+	lease     *lease
+	metrics   *metrics
+	crew      *crew
+	mill      *mill
+	envoy     *envoy
+	abroad    *abroad
+	limiter   *limiter
+	externals *externals
+	post      *post
+	parted    parted
+	outages   outages
+	goneMu    sync.Mutex
+	gone      map[string]flow.Departure // other members, by incarnation: when this one was told that they are
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -159,6 +162,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.loader = &loader{m: m}
 	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
 	m.limiter = newLimiter(m)
+	m.externals = newExternals(m)
 	m.metrics = newMetrics(m)
 	m.post = &post{m: m, lines: map[string]*postLine{}}
 	m.spawnActors()
@@ -168,6 +172,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 		m.limiter.gain(nil)
 	}
 	m.limiter.sweep()
+	m.externals.look()
 	m.lookForWakes()
 	m.forgetEnded()
 	return m, nil

@@ -17,13 +17,15 @@ type outages struct {
 
 // What is said of them.
 const (
-	notWritten        = "a batch could not be written"
-	notRuled          = "who is given a key could not be decided"
-	keysNotRead       = "the keys that somebody waits for could not be read from the store"
-	unfinishedNotRead = "unfinished tasks could not be read from the store"
-	dueNotRead        = "due tasks could not be read from the store"
-	jobsNotRead       = "queue jobs could not be read from the store"
-	servicesNotRead   = "the services with queue jobs could not be read from the store"
+	notWritten          = "a batch could not be written"
+	notRuled            = "who is given a key could not be decided"
+	keysNotRead         = "the keys that somebody waits for could not be read from the store"
+	unfinishedNotRead   = "unfinished tasks could not be read from the store"
+	dueNotRead          = "due tasks could not be read from the store"
+	externalsNotRead    = "the work outside that is to be looked at could not be read from the store"
+	externalsNotWritten = "how far work outside is could not be written"
+	jobsNotRead         = "queue jobs could not be read from the store"
+	servicesNotRead     = "the services with queue jobs could not be read from the store"
 )
 
 // outage is over when all works that has failed.

@@ -77,6 +77,11 @@ func (t *task) abandon(c actor.Context, cmd *command) {
 			permits, a.err = m.permitsOf(u.record.ID)
 			a.jobs = append(a.jobs, permits...)
 		}
+		if a.err == nil {
+			var recalls []flow.Effect
+			recalls, a.err = m.recallsOf(u.record.ID)
+			a.jobs = append(a.jobs, recalls...)
+		}
 		m.tell(self, a)
 	})
 }

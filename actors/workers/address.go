@@ -3,15 +3,12 @@ package workers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/reach"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -92,50 +89,19 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil { // its name may be known later; guardDial looks at where a call really goes
+	if err != nil { // its name may be known later; the dialer looks at where a call really goes
 		r.opts.Logger.Warn("a worker's host cannot be resolved: until it can, calls will fail", "url", text, "error", err)
 		return nil
 	}
 	for _, addr := range addrs {
-		if r.allowed(addr) {
+		if r.networks().Allowed(addr) {
 			return nil
 		}
 	}
 	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0].Unmap())
 }
 
-// allowed says whether workers may be at an address. One that holds an IPv4 address for a translator or a tunnel
-// to reach is allowed only if that one is in an allowed network as well.
-func (r *Registry) allowed(addr netip.Addr) bool {
-	addr = addr.Unmap().WithZone("")
-	if addr.IsLoopback() {
-		return true
-	}
-	for _, inner := range inside(addr) {
-		if inner.IsLoopback() || !r.inNetwork(inner) {
-			return false
-		}
-	}
-	return r.inNetwork(addr)
-}
-
-func (r *Registry) inNetwork(addr netip.Addr) bool {
-	if addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
-		return false
-	}
-	return slices.ContainsFunc(r.opts.Allow, func(network netip.Prefix) bool { return network.Contains(addr) })
-}
-
-// guardDial refuses to connect anywhere else: a name may resolve differently by the time it is called.
-func guardDial(allowed func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
-	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("connect to %s: %w", address, err)
-		}
-		if !allowed(to.Addr()) {
-			return fmt.Errorf("connect to %s: workers are not allowed there", address)
-		}
-		return nil
-	}
+// networks are those that workers may be in.
+func (r *Registry) networks() reach.Networks {
+	return reach.Networks{Allow: r.opts.Allow, Loopback: true}
 }

@@ -10,20 +10,20 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/actors/internal/reach"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // newClient makes a client that connects to allowed addresses only and keeps enough connections for
 // thousands of short calls a second to one worker.
-func newClient(allowed func(netip.Addr) bool, trust func() *tls.Config) *http.Client {
-	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second, ControlContext: guardDial(allowed)}
+func newClient(networks reach.Networks, trust func() *tls.Config) *http.Client {
+	dialer := networks.Dialer("workers")
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		MaxIdleConnsPerHost:    512,

@@ -126,7 +126,7 @@ type pulse struct {
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
 		byID: map[string]*worker{}, push: map[string][]*worker{}}
-	r.client = newClient(r.allowed, r.opts.TLS)
+	r.client = newClient(r.networks(), r.opts.TLS)
 	known, err := store.ListWorkers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the known workers: %w", err)

@@ -1,0 +1,159 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Tracker looks after work outside that a service carries out: jobs of another system, which tasks wait for. Its methods are called in any
+// goroutine, with a context that ends after 30 s. A panic counts as an error.
+type Tracker interface {
+	// Poll tells how a piece of work is. An error means that this is not known: it is asked again. When that has been in vain for too long is
+	// the tracker's to say: x has how often in a row, and since when.
+	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
+	// Cancel has a piece of work end that nobody waits for any longer. It may be called again when that was in vain, or when its answer was
+	// lost; of what is over already nothing is to be said.
+	Cancel(ctx context.Context, x flow.External) error
+}
+
+// How long a tracker may take, how often it is asked in vain to call off what nobody waits for, and how long it is until an end is told again that
+// a task has not taken.
+const (
+	trackerStays     = 30 * time.Second
+	maxRecalls       = 5
+	externalToldMS   = 1000
+	maxExternalPause = 10_000
+)
+
+// lookAt asks how a piece of work is, or has it called off. It is false when its task is told that it has ended: what comes next waits for that.
+func (x *externals) lookAt(row persistence.ExternalRow) bool {
+	tracker := x.m.cfg.Trackers[row.Service]
+	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Recalled: row.Recalled}
+	switch {
+	case row.Recalled:
+		x.callOff(tracker, row, note)
+		return true
+	case tracker == nil:
+		x.tell(row, note, flow.ExternalEnded{Error: fmt.Sprintf("no tracker for service type %q", row.Service)})
+		return false
+	}
+	status, err := x.poll(tracker, row.External)
+	switch {
+	case x.m.ctx.Err() != nil:
+		return false
+	case err != nil:
+		x.failed(row, note, status.Again, err)
+		return true
+	case status.Ended:
+		x.tell(row, note, flow.ExternalEnded{Output: status.Output, Error: status.Error})
+		return false
+	}
+	if status.Memo != nil {
+		note.Memo = status.Memo
+	}
+	note.NextAt = x.m.now() + pauseOf(row.External, row.Polls)
+	if status.Again > 0 {
+		note.NextAt = x.m.now() + max(status.Again.Milliseconds(), 1)
+	}
+	x.note(note)
+	return true
+}
+
+func (x *externals) poll(tracker Tracker, external flow.External) (status flow.ExternalStatus, err error) {
+	ctx, cancel := x.m.bounded(trackerStays)
+	defer cancel()
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("the tracker of %s panicked: %v", external.Service, reason)
+		}
+	}()
+	status, err = tracker.Poll(ctx, external)
+	if err == nil && (flow.CheckJSON(status.Output) != nil || flow.CheckJSON(status.Memo) != nil) {
+		err = fmt.Errorf("the tracker of %s gave what is not valid JSON", external.Service)
+	}
+	return status, err
+}
+
+// failed notes that it is not known how a piece of work is.
+func (x *externals) failed(row persistence.ExternalRow, note persistence.ExternalNote, again time.Duration, err error) {
+	note.Failures, note.FailingAt = row.Failures+1, row.FailingAt
+	if row.Failures == 0 {
+		note.FailingAt = x.m.now()
+		x.m.log.Warn("work outside could not be looked at: trying on", "task", row.Task, "service", row.Service, "id", row.ID, "error", err)
+	}
+	note.NextAt = x.m.now() + max(pauseOf(row.External, row.Failures), again.Milliseconds())
+	x.note(note)
+}
+
+// pauseOf is how long it is until a piece of work is looked at again that was so often before: a second, and then twice as long each time, up to
+// ten seconds, more or less by a part that is left to chance. It follows from what the work is, so that it is the same whoever asks.
+func pauseOf(x flow.External, times int) int64 {
+	ms := int64(maxExternalPause)
+	if times < 4 {
+		ms = 1000 << times
+	}
+	h := fnv.New64a()
+	h.Write([]byte(x.Job + strconv.Itoa(x.Index) + "/" + strconv.Itoa(times)))
+	return ms*9/10 + int64(h.Sum64()>>11)%(ms/5)
+}
+
+// tell tells a task that a piece of work has ended. With the answer its row is gone, also when nobody waits for it; a task that has not taken it
+// is told again, by whoever has it then.
+func (x *externals) tell(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
+	_, a, err := flow.ParseJobID(row.Job)
+	if err != nil {
+		x.m.log.Error("work outside is of an attempt whose name means nothing", "task", row.Task, "error", err)
+		note.Gone = true
+		x.note(note)
+		x.m.background(x.run)
+		return
+	}
+	end.Address, end.Index = a, row.Index
+	x.m.tell(x.m.tasks, &command{task: row.Task, cmd: end, reply: func(answer answer) {
+		switch {
+		case flow.ErrorKindOf(answer.err) == flow.Moved:
+			x.leave(row.Key())
+		case taken(answer.err):
+			note.Gone = true
+			x.note(note)
+		default:
+			note.Polls, note.NextAt = row.Polls, x.m.now()+externalToldMS
+			x.note(note)
+		}
+		x.m.background(x.run)
+	}})
+}
+
+// callOff has a piece of work end that nobody waits for any longer. That is tried a few times.
+func (x *externals) callOff(tracker Tracker, row persistence.ExternalRow, note persistence.ExternalNote) {
+	var err error
+	if tracker != nil {
+		err = x.cancel(tracker, row.External)
+	}
+	if x.m.ctx.Err() != nil {
+		return
+	}
+	note.Polls, note.Failures, note.NextAt = row.Polls, row.Failures+1, x.m.now()+pauseOf(row.External, row.Failures)
+	note.Gone = err == nil || note.Failures >= maxRecalls
+	if err != nil {
+		x.m.log.Warn("work outside that nobody waits for any longer could not be called off", "task", row.Task, "service", row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
+	}
+	x.note(note)
+}
+
+func (x *externals) cancel(tracker Tracker, external flow.External) (err error) {
+	ctx, cancel := x.m.bounded(trackerStays)
+	defer cancel()
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("the tracker of %s panicked: %v", external.Service, reason)
+		}
+	}()
+	return tracker.Cancel(ctx, external)
+}
