@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -71,6 +72,14 @@ type Config struct {
 	// LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string
 
+	// Trackers look after work outside that tasks wait for, by the name of its service: see deferred in the documentation. There
+	// is one for custom_http already.
+	Trackers map[string]Tracker
+	// PollNetworks are the networks that URLs of custom_http may be in. Default: none, not even loopback. AllowMock allows URLs with
+	// mock://, which mean jobs that are there for tests.
+	PollNetworks []netip.Prefix
+	AllowMock    bool
+
 	// Limits keep one task from harming the others. Zero fields mean flow.DefaultLimits.
 	Limits flow.Limits
 	// Concurrency is how many jobs of a kind this member carries out at once: 256 of each by default.
@@ -109,6 +118,15 @@ func (c *Config) checkScriptDir() error {
 	}
 	return nil
 }
+
+// Tracker looks after work outside that a service carries out: jobs of another system, which tasks wait for.
+type Tracker = actors.Tracker
+
+// External is a piece of such work, ExternalStatus how it is.
+type (
+	External       = flow.External
+	ExternalStatus = flow.ExternalStatus
+)
 
 // ErrTaken means that another member lives on the store.
 var ErrTaken = persistence.ErrTaken

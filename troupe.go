@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -33,6 +34,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/script"
@@ -200,9 +202,19 @@ func (e *Engine) actors() actors.Config {
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 		},
 		Relay:       e.attached,
+		Trackers:    e.trackers(),
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
 	}
+}
+
+// trackers are the program's, and those that come with every member.
+func (e *Engine) trackers() map[string]Tracker {
+	all := map[string]Tracker{
+		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, TLS: e.tls.Client}),
+	}
+	maps.Copy(all, e.cfg.Trackers)
+	return all
 }
 
 // now is the store's time as far as it is known: the registry is open before the member has asked.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ type devCmd struct {
 
 // Help says what is different from serve.
 func (devCmd) Help() string {
-	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, and there are workers with
+	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, deferred jobs may be on this host or be mock:// ones, and there are workers with
 the services of the examples. Called (push): %s.
 Asking (pull): %s.
 Each file becomes the flow that is named like it.`, strings.Join(demo.PushServices(), ", "), strings.Join(demo.PullServices(), ", "))
@@ -38,7 +39,8 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	cfg.AllowScripts = true
+	cfg.AllowScripts, cfg.AllowMock = true, true
+	cfg.PollNetworks = append(cfg.PollNetworks, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	// The member outlives its workers, so that they can finish and say goodbye.

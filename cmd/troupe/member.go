@@ -31,6 +31,8 @@ type memberFlags struct {
 	AllowOrigin   []string       `env:"TROUPE_ALLOW_ORIGIN" group:"Access" help:"Origins of web pages that may call besides those of this host; * = all."`
 	AllowHost     []string       `env:"TROUPE_ALLOW_HOST" group:"Access" help:"Names this member is called by, besides its address; * = all."`
 	WorkerNetwork []netip.Prefix `env:"TROUPE_WORKER_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that push workers may be in, besides this host."`
+	PollNetwork   []netip.Prefix `env:"TROUPE_POLL_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that deferred jobs of custom_http may be asked about in; none otherwise, not even this host."`
+	AllowMock     bool           `env:"TROUPE_ALLOW_MOCK" group:"Access" help:"Let deferred jobs have mock:// URLs, which mean jobs for tests."`
 	AllowScripts  bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
 	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts run in and may not name a work_dir outside of."`
 	ChildEnv      []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
@@ -67,6 +69,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	return troupe.Config{
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
+		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,

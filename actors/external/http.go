@@ -1,0 +1,275 @@
+package external
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors/internal/reach"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// CustomHTTP is the name of the service that HTTP looks after.
+const CustomHTTP = "custom_http"
+
+// Options say what HTTP may do.
+type Options struct {
+	Networks []netip.Prefix // that may be called
+	Mock     bool           // URLs with mock:// mean jobs that are there for tests
+	// Secret gives the value of a secret by its name; nil = there are none.
+	Secret func(name string) (string, error)
+	TLS    func() *tls.Config // nil = the system's authorities are trusted
+}
+
+// HTTP looks after jobs of the service custom_http: each names a URL whose answer tells how it is.
+type HTTP struct {
+	opts   Options
+	client *http.Client
+}
+
+// NewHTTP makes one.
+func NewHTTP(o Options) *HTTP {
+	h := &HTTP{opts: o}
+	dialer := reach.Networks{Allow: o.Networks}.Dialer("jobs outside")
+	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 50, IdleConnTimeout: 30 * time.Second,
+		TLSHandshakeTimeout: 5 * time.Second, MaxResponseHeaderBytes: 64 << 10}
+	if o.TLS != nil {
+		transport.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return (&tls.Dialer{NetDialer: dialer, Config: o.TLS()}).DialContext(ctx, network, addr)
+		}
+	}
+	h.client = &http.Client{Transport: transport, CheckRedirect: sameHost}
+	return h
+}
+
+// maxRedirects bounds how often a call is sent elsewhere.
+const maxRedirects = 5
+
+// errElsewhere fails a job: what is sent along is not for other hosts.
+var errElsewhere = errors.New("the answer is a redirect to another host, which is not followed")
+
+func sameHost(next *http.Request, before []*http.Request) error {
+	switch last := before[len(before)-1].URL; {
+	case next.URL.Host != last.Host || next.URL.Scheme != last.Scheme:
+		return errElsewhere
+	case len(before) > maxRedirects:
+		return errors.New("too many redirects")
+	}
+	return nil
+}
+
+// How often in a row, and for how long, a job may be asked about in vain.
+const (
+	maxFailures = 5
+	maxFailing  = 10 * time.Minute
+)
+
+// Poll asks about a job.
+func (h *HTTP) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
+	j, err := h.read(x)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	if j.mock() {
+		return j.mocked(), nil
+	}
+	status, err := h.ask(ctx, j)
+	var fatal *fatalError
+	switch {
+	case errors.As(err, &fatal):
+		return failed(fatal.Error()), nil
+	case err != nil && lastChance(x):
+		return failed(fmt.Sprintf("given up after %d attempts to look at it: %v", x.Failures+1, err)), nil
+	}
+	return status, err
+}
+
+// lastChance says that a job is asked about for the last time if that is in vain.
+func lastChance(x flow.External) bool {
+	return x.Failures+1 >= maxFailures || x.FailingAt > 0 && time.Since(time.UnixMilli(x.FailingAt)) > maxFailing
+}
+
+func failed(text string) flow.ExternalStatus { return flow.ExternalStatus{Ended: true, Error: text} }
+
+// Cancel has nothing to call: there is no URL for that.
+func (h *HTTP) Cancel(context.Context, flow.External) error { return nil }
+
+// fatalError is one that another try would not mend.
+type fatalError struct{ text string }
+
+func (e *fatalError) Error() string { return e.text }
+
+// maxAnswer is how large an answer may be.
+const maxAnswer = 1 << 20
+
+// ask calls the URL.
+func (h *HTTP) ask(ctx context.Context, j *job) (flow.ExternalStatus, error) {
+	req, err := http.NewRequestWithContext(ctx, j.Method, j.URL, nil)
+	if err != nil {
+		return failed("the url of the job cannot be called"), nil
+	}
+	if err := h.fillHeader(req.Header, j); err != nil {
+		return failed(err.Error()), nil
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return flow.ExternalStatus{}, lasting(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return flow.ExternalStatus{}, plain(err)
+	case len(body) > maxAnswer:
+		return flow.ExternalStatus{}, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	return j.answered(resp, body)
+}
+
+// lasting marks an error that would be the same the next time.
+func lasting(err error) error {
+	switch {
+	case errors.Is(err, errElsewhere):
+		return &fatalError{errElsewhere.Error()}
+	case errors.Is(err, reach.ErrNotAllowed):
+		return &fatalError{fmt.Sprintf("%v; the operator can allow it with --poll-network", plain(err))}
+	}
+	return plain(err)
+}
+
+// plain is an error without the URL, which may have a token in its query.
+func plain(err error) error {
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// fillHeader adds what the job wants sent along.
+func (h *HTTP) fillHeader(to http.Header, j *job) error {
+	to.Set("Accept", "application/json")
+	for name, v := range j.Headers {
+		value, err := h.headerValue(v)
+		if err != nil {
+			return fmt.Errorf("the header %.80q: %w", name, err)
+		}
+		if !token(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return fmt.Errorf("the header %.80q is none that can be sent", name)
+		}
+		to.Set(name, value)
+	}
+	return nil
+}
+
+func token(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	})
+}
+
+// headerValue is a text, or what {"secret": NAME} stands for.
+func (h *HTTP) headerValue(v json.RawMessage) (string, error) {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text, nil
+	}
+	var ref struct {
+		Secret string `json:"secret"`
+	}
+	if json.Unmarshal(v, &ref) != nil || ref.Secret == "" {
+		return "", errors.New(`its value is neither a text nor {"secret": NAME}`)
+	}
+	if h.opts.Secret == nil {
+		return "", fmt.Errorf("this server has no secrets: %.80q is not known", ref.Secret)
+	}
+	return h.opts.Secret(ref.Secret)
+}
+
+// retryAfter is when to ask again, by the header of an answer.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return min(max(time.Duration(seconds)*time.Second, 0), time.Hour)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(time.Until(at), 0), time.Hour)
+	}
+	return 0
+}
+
+// passing says whether a status may be another one the next time.
+func passing(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
+}
+
+// answered reads how a job is from an answer.
+func (j *job) answered(resp *http.Response, body []byte) (flow.ExternalStatus, error) {
+	if !j.success(resp.StatusCode) {
+		text := fmt.Sprintf("HTTP request failed with status %d: %s", resp.StatusCode, errorIn(body))
+		if passing(resp.StatusCode) {
+			return flow.ExternalStatus{Again: retryAfter(resp.Header)}, errors.New(text)
+		}
+		return failed(text), nil
+	}
+	value, err := fieldText(body, j.StatusField)
+	switch {
+	case err != nil:
+		return flow.ExternalStatus{}, err
+	case value == j.SuccessValue:
+		return flow.ExternalStatus{Ended: true}, nil
+	case j.FailureValue != "" && value == j.FailureValue:
+		return failed("Job failed with status: " + value), nil
+	}
+	return flow.ExternalStatus{Again: retryAfter(resp.Header)}, nil
+}
+
+func (j *job) success(status int) bool {
+	if len(j.SuccessCodes) > 0 {
+		return slices.Contains(j.SuccessCodes, status)
+	}
+	return status >= 200 && status < 300
+}
+
+// errorIn is what an answer says of its failure.
+func errorIn(body []byte) string {
+	var answer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Error == nil {
+		return "Unknown error"
+	}
+	var text string
+	if json.Unmarshal(answer.Error, &text) != nil {
+		text = string(answer.Error)
+	}
+	return cmp.Or(text, "Unknown error")
+}
+
+// fieldText is the text that an answer has in a field, which may be within others: a.b.c.
+func fieldText(body []byte, path string) (string, error) {
+	value := json.RawMessage(body)
+	for name := range strings.SplitSeq(path, ".") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(value, &object) != nil {
+			return "", fmt.Errorf("the answer is no JSON object with the field %.80q", path)
+		}
+		value = object[name]
+	}
+	var text string
+	if value == nil || json.Unmarshal(value, &text) != nil {
+		return "", fmt.Errorf("the answer has no text in the field %.80q", path)
+	}
+	return text, nil
+}

@@ -1,0 +1,74 @@
+package external
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// job is what custom_http has to know of one.
+type job struct {
+	URL          string                     `json:"url"`
+	Method       string                     `json:"method"`
+	Headers      map[string]json.RawMessage `json:"headers"`
+	StatusField  string                     `json:"status_field"`
+	SuccessValue string                     `json:"success_value"`
+	FailureValue string                     `json:"failure_value"`
+	SuccessCodes []int                      `json:"success_status_codes"`
+	// How the SDK of Python calls the field and the value of success.
+	CompletionField string `json:"completion_field"`
+	CompletionValue string `json:"completion_value"`
+}
+
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
+
+// read reads what is known of a job. The value of success is `completed` where the field is called as in the SDK.
+func (h *HTTP) read(x flow.External) (*job, error) {
+	j := &job{}
+	if err := json.Unmarshal(x.Data, j); err != nil {
+		return nil, fmt.Errorf("the job %.80q has fields of the wrong type: %w", x.ID, err)
+	}
+	success := "success"
+	if j.CompletionField != "" {
+		success = "completed"
+	}
+	j.StatusField = cmp.Or(j.StatusField, j.CompletionField, "status")
+	j.SuccessValue = cmp.Or(j.SuccessValue, j.CompletionValue, success)
+	j.Method = cmp.Or(strings.ToUpper(j.Method), http.MethodGet)
+	switch {
+	case j.mock() && !h.opts.Mock:
+		return nil, errors.New("mock:// is not allowed on this server; its operator can allow it with --allow-mock")
+	case j.mock():
+		return j, nil
+	case !slices.Contains(methods, j.Method):
+		return nil, fmt.Errorf("unsupported method %.20q: use GET, POST, PUT or DELETE", j.Method)
+	}
+	u, err := url.Parse(j.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("the job %.80q has no url that can be called: want http:// or https://", x.ID)
+	}
+	return j, nil
+}
+
+const mockScheme = "mock://"
+
+// mock says whether a job is there for tests.
+func (j *job) mock() bool { return strings.HasPrefix(j.URL, mockScheme) }
+
+// mocked is how such a job is: its URL tells.
+func (j *job) mocked() flow.ExternalStatus {
+	switch rest := strings.TrimPrefix(j.URL, mockScheme); {
+	case strings.HasPrefix(rest, "success"):
+		return flow.ExternalStatus{Ended: true}
+	case strings.HasPrefix(rest, "failed"):
+		return failed("Mock job failed")
+	}
+	return flow.ExternalStatus{}
+}

@@ -1,0 +1,114 @@
+package troupe_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+)
+
+// defers is a flow whose node names work outside that it waits for.
+const defers = `nodes: {work: {func: begin, deferred: true}}`
+
+// gate is a tracker whose jobs end when it is open.
+type gate struct {
+	open           atomic.Bool
+	polls, cancels atomic.Int64
+	polled         chan struct{} // one at the first poll
+}
+
+func newGate() *gate { return &gate{polled: make(chan struct{}, 1)} }
+
+func (g *gate) Poll(_ context.Context, x troupe.External) (troupe.ExternalStatus, error) {
+	g.polls.Add(1)
+	select {
+	case g.polled <- struct{}{}:
+	default:
+	}
+	return troupe.ExternalStatus{Ended: g.open.Load(), Output: x.Data, Again: time.Millisecond}, nil
+}
+
+func (g *gate) Cancel(context.Context, troupe.External) error {
+	g.cancels.Add(1)
+	return nil
+}
+
+// deferring is an engine with that flow, whose function begins some jobs; begun counts them.
+func deferring(t *testing.T, store string, g *gate, jobs ...map[string]any) (e *troupe.Engine, begun *atomic.Int64) {
+	t.Helper()
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, AllowMock: true, IdleAfter: time.Millisecond, Trackers: map[string]troupe.Tracker{"gate": g}})
+	require.NoError(t, err)
+	begun = &atomic.Int64{}
+	troupe.Handle(e, "begin", func(context.Context, json.RawMessage) (map[string]any, error) {
+		begun.Add(1)
+		return map[string]any{"deferred": jobs, "data": "of the work"}, nil
+	})
+	require.NoError(t, e.Publish(t.Context(), "work", []byte(defers)))
+	return e, begun
+}
+
+var gated = map[string]any{"service_type": "gate", "job_id": "j1"}
+
+func TestATaskCompletesWhenTheJobsOutsideHaveThatItsOutputNames(t *testing.T) {
+	mock := func(id string) map[string]any {
+		return map[string]any{"service_type": "custom_http", "job_id": id, "url": "mock://success/" + id}
+	}
+	e, begun := deferring(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), newGate(), mock("a"), mock("b"))
+	id, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"work": "of the work"}`, string(result.Value), result.Error)
+	require.EqualValues(t, 1, begun.Load())
+	require.NoError(t, e.Close())
+}
+
+func TestWorkOutsideGoesOnWhileTheMemberIsAway(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	first := newGate()
+	e, begun := deferring(t, store, first, gated)
+	id, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	<-first.polled
+	require.NoError(t, e.Close())
+
+	second := newGate()
+	second.open.Store(true)
+	e, again := deferring(t, store, second, gated)
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"work": "of the work"}`, string(result.Value), result.Error)
+	require.Equal(t, []int64{1, 0}, []int64{begun.Load(), again.Load()}, "nobody begins it again")
+	require.NoError(t, e.Close())
+}
+
+func TestWhoCancelsATaskHasTheWorkOutsideCalledOff(t *testing.T) {
+	g := newGate()
+	e, _ := deferring(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), g, gated)
+	id, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	<-g.polled
+	waiting, err := e.Waiting(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, []string{"outside", "gate j1 has to end"}, []string{waiting.Waits[0].For, waiting.Waits[0].Text})
+	require.NoError(t, e.Cancel(t.Context(), id))
+	require.Eventually(t, func() bool { return g.cancels.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, e.Close())
+	require.EqualValues(t, 1, g.cancels.Load())
+}
+
+func TestWorkOutsideOfAnUnknownServiceFails(t *testing.T) {
+	e, _ := deferring(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), newGate(), map[string]any{"service_type": "nobody", "job_id": "j"})
+	id, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.Contains(t, result.Error, `no tracker for service type "nobody"`)
+	require.NoError(t, e.Close())
+}
