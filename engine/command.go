@@ -234,11 +234,18 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	codec.Text(c, &v.To)
 }
 
-// codeExternal has what a report knows of work outside.
 func codeExternal(c *codec.Codec, v *flow.External) {
+	codec.Text(c, &v.Task)
+	codec.Text(c, &v.Job)
+	c.Int(&v.Index)
 	codec.Text(c, &v.Service)
 	codec.Text(c, &v.ID)
 	c.Raw(&v.Data)
+	c.Raw(&v.Memo)
+	c.Int64(&v.StartedAt)
+	c.Int(&v.Polls)
+	c.Int(&v.Failures)
+	c.Int64(&v.FailingAt)
 }
 
 func codeGranted(c *codec.Codec, v *flow.Granted) {
