@@ -123,9 +123,17 @@ func TestWhatAFunctionSaysWhileItWorksIsKept(t *testing.T) {
 	runs, err := e.Runs(t.Context(), id, troupe.Paging{})
 	require.NoError(t, err)
 	require.Equal(t, "half of it", runs.Items[0].Note)
+	for line, err := range e.FollowLogs(t.Context(), id, troupe.LogQuery{Node: "a"}) {
+		require.NoError(t, err)
+		require.Equal(t, []any{"one line", "log", j.ID, 1}, []any{line.Text, line.Stream, line.Job, line.Attempt})
+		break
+	}
 	close(leave)
 	_, err = e.Wait(t.Context(), id)
 	require.NoError(t, err)
+	page, err := e.Logs(t.Context(), id, troupe.LogQuery{})
+	require.NoError(t, err)
+	require.Equal(t, "one line", page.Items[0].Text)
 	log, err := e.Log(t.Context(), j.ID)
 	require.NoError(t, err)
 	require.Equal(t, "one line\n", log)

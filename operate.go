@@ -2,7 +2,9 @@ package troupe
 
 import (
 	"context"
+	"iter"
 
+	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -27,6 +29,28 @@ func (e *Engine) Job(ctx context.Context, id string) (*JobState, error) {
 func (e *Engine) Log(ctx context.Context, job string) (string, error) {
 	log, err := e.client.Log(ctx, job)
 	return log, told(err)
+}
+
+// LogQuery picks lines of a task's logs.
+type LogQuery = client.LogQuery
+
+// LogEntry is a line that one of a task's attempts has printed.
+type LogEntry = wire.LogEntry
+
+// Logs reads a page of what a task's attempts have printed. Its Next is the After of the next one.
+func (e *Engine) Logs(ctx context.Context, task string, q LogQuery) (*Page[LogEntry], error) {
+	return answered(e.client.Logs(ctx, task, q))
+}
+
+// FollowLogs gives what a task's attempts print, as they do, and ends with the task.
+func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.Seq2[LogEntry, error] {
+	return func(yield func(LogEntry, error) bool) {
+		for line, err := range e.client.FollowLogs(ctx, task, q) {
+			if !yield(line, told(err)) {
+				return
+			}
+		}
+	}
 }
 
 // Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.

@@ -22,6 +22,8 @@ var methods = map[string]string{
 
 	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "stream-events": "Watch", "stream-socket": "Watch",
 
+	"list-logs": "Logs", "stream-logs": "FollowLogs",
+
 	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info",
 	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",
 

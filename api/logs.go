@@ -79,28 +79,22 @@ const keptLog = 2_000_000
 // LogText is what there is of an attempt's log, as a text that says how much of it is missing; "" = there is none.
 func LogText(ctx context.Context, store persistence.Logs, task, job string) (string, error) {
 	var text strings.Builder
-	for after := int64(0); ; {
-		parts, err := store.ReadLog(ctx, persistence.LogFilter{Task: task, Job: job, After: after, Limit: logParts})
-		if err != nil {
+	r := LogReader{Store: store, Filter: persistence.LogFilter{Task: task, Job: job}}
+	for more := true; more; {
+		var parts []LogPart
+		var err error
+		if parts, more, err = r.Next(ctx); err != nil {
 			return "", err
 		}
 		for i := range parts {
-			if p := &parts[i]; p.Oldest {
-				text.WriteString(CutNote(p.Before))
-			}
+			text.WriteString(CutNote(parts[i].Missing))
 			for _, l := range parts[i].Lines {
 				text.WriteString(l.Text)
 			}
-			after = parts[i].Number
-		}
-		if len(parts) < logParts {
-			return text.String(), nil
 		}
 	}
+	return text.String(), nil
 }
-
-// logParts is how many chunks of a log are read at once.
-const logParts = 32
 
 // CutNote is what stands in a log for what is not kept of it any more; "" when that is nothing.
 func CutNote(s persistence.LogSize) string {

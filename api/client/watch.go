@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -19,8 +20,13 @@ import (
 // ends with the task. A connection that breaks off or falls silent is replaced by another one, to the next member if there are several, that goes
 // on behind the last event. It ends with an error when the server refuses, or ctx ends.
 func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
-	return func(yield func(wire.Event, error) bool) {
-		w := &watcher{c: c, task: task, after: after, yield: yield}
+	return follow(ctx, c, "watching "+task, taskPath(task, "/stream"), nil, after, func(e *wire.Event) string { return e.ID })
+}
+
+// follow gives what a stream tells, each with an id to go on from.
+func follow[T any](ctx context.Context, c *Client, what, path string, query url.Values, after string, id func(*T) string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		w := &watcher[T]{c: c, path: path, query: query, after: after, id: id, yield: yield}
 		for {
 			turn := w.c.servers.turn()
 			err := w.connect(ctx, turn)
@@ -34,7 +40,8 @@ func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.E
 				w.failures++
 				continue
 			}
-			yield(wire.Event{}, fmt.Errorf("watching %s: %w", task, err))
+			var none T
+			yield(none, fmt.Errorf("%s: %w", what, err))
 			return
 		}
 	}
@@ -46,20 +53,22 @@ func final(err error) bool {
 	return errors.As(err, &refused) && !refused.temporary() && refused.Status < http.StatusInternalServerError
 }
 
-type watcher struct {
+type watcher[T any] struct {
 	c        *Client
-	task     string
+	path     string
+	query    url.Values
 	after    string
+	id       func(*T) string
 	failures int  // connections in a row that brought nothing
 	over     bool // the task has ended, or nobody wants to hear more
-	yield    func(wire.Event, error) bool
+	yield    func(T, error) bool
 }
 
 // errBroken: the stream stopped without the message that ends it.
 var errBroken = errors.New("the stream broke off")
 
 // connect follows one connection to its end.
-func (w *watcher) connect(ctx context.Context, turn int64) error {
+func (w *watcher[T]) connect(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(w.c.opts.Silence, cancel)
@@ -68,7 +77,7 @@ func (w *watcher) connect(ctx context.Context, turn int64) error {
 	if w.after != "" {
 		header.Set("Last-Event-ID", w.after)
 	}
-	resp, err := w.c.send(ctx, turn, call{method: http.MethodGet, path: taskPath(w.task, "/stream"), header: header})
+	resp, err := w.c.send(ctx, turn, call{method: http.MethodGet, path: w.path, query: w.query, header: header})
 	if err != nil {
 		return err
 	}
@@ -85,7 +94,7 @@ func (w *watcher) connect(ctx context.Context, turn int64) error {
 	}
 }
 
-func (w *watcher) heard(kind string, data []byte) error {
+func (w *watcher[T]) heard(kind string, data []byte) error {
 	switch {
 	case kind == "end":
 		w.over = true
@@ -93,11 +102,11 @@ func (w *watcher) heard(kind string, data []byte) error {
 	case kind != "" || len(data) == 0: // a newer server may know other kinds
 		return nil
 	}
-	var e wire.Event
+	var e T
 	if err := json.Unmarshal(data, &e); err != nil {
-		return fmt.Errorf("%w: an event cannot be read: %w", errBroken, err)
+		return fmt.Errorf("%w: a message cannot be read: %w", errBroken, err)
 	}
-	w.after, w.failures = e.ID, 0
+	w.after, w.failures = w.id(&e), 0
 	w.over = !w.yield(e, nil)
 	return nil
 }

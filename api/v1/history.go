@@ -24,7 +24,7 @@ func (s *service) historyRoutes() {
 		summary: "Follow a task's events",
 		text: "Server-sent events: each message is an event, its id the place to go on from (Last-Event-ID). " +
 			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, s.stream)
-	s.describeStream()
+	s.describe("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
 }
 
 // position reads the id of an event, or the number of a row for all of it; "" is the beginning.
@@ -171,12 +171,12 @@ func (s *service) waiting(ctx context.Context, in *struct{ TaskPath }) (*body[wi
 	return &body[wire.Waiting]{answer}, nil
 }
 
-// describeStream says what the framework cannot see in a stream.
-func (s *service) describeStream() {
+// describe says what the framework cannot see in a stream.
+func (s *service) describe(path, text string, message func(huma.Registry) *huma.Schema) {
 	schemas := s.huma.OpenAPI().Components.Schemas
-	end, event := refTo[wire.End](schemas), refTo[wire.Event](schemas)
-	s.huma.OpenAPI().Paths["/v1/tasks/{task}/stream"].Get.Responses["200"] = &huma.Response{
-		Description: "OK; data of each message is an Event, of the message with the type end an End",
-		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{AnyOf: []*huma.Schema{event, end}}}},
+	end := refTo[wire.End](schemas)
+	s.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{
+		Description: text,
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{AnyOf: []*huma.Schema{message(schemas), end}}}},
 	}
 }

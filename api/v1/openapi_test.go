@@ -36,7 +36,7 @@ var routes = []string{
 	"GET /v1/queues",
 	"GET /v1/tasks",
 	"GET /v1/tasks/{task}",
-	"GET /v1/tasks/{task}/events",
+	"GET /v1/tasks/{task}/events", "GET /v1/tasks/{task}/logs", "GET /v1/tasks/{task}/logs/stream",
 	"GET /v1/tasks/{task}/runs",
 	"GET /v1/tasks/{task}/steps",
 	"GET /v1/tasks/{task}/stream",

@@ -34,8 +34,13 @@ type stream struct {
 
 func (s *server) stream(task, query string, headers ...string) *stream {
 	s.Helper()
+	return s.streamOf("/v1/tasks/"+task+"/stream"+query, headers...)
+}
+
+func (s *server) streamOf(path string, headers ...string) *stream {
+	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())
-	req, err := http.NewRequestWithContext(ctx, "GET", s.base+"/v1/tasks/"+task+"/stream"+query, nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", s.base+path, nil)
 	require.NoError(s, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])

@@ -88,6 +88,7 @@ func newService(cfg Config) *service {
 	s.taskRoutes()
 	s.stepRoutes()
 	s.historyRoutes()
+	s.logRoutes()
 	s.socketRoute()
 	s.jobRoutes()
 	s.workerRoutes()

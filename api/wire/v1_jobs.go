@@ -34,6 +34,21 @@ type LogLine struct {
 	Part   bool   `json:"part,omitempty" doc:"the line goes on with the next one of its stream"`
 }
 
+// LogEntry is a line of a task's logs: what one of its attempts has printed.
+type LogEntry struct {
+	ID  string `json:"id" doc:"position among all lines of the task" example:"7.2"`
+	Job string `json:"job" doc:"id of the attempt's job"`
+	Place
+	LogLine
+	Missing *LogMissing `json:"missing,omitempty" doc:"what was before it in the attempt's log and is not kept any more"`
+}
+
+// LogMissing is how much of an attempt's log was cut away: of each the newest is kept.
+type LogMissing struct {
+	Lines int64 `json:"lines"`
+	Chars int64 `json:"chars"`
+}
+
 // Release gives a claimed job back.
 type Release struct {
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim, as the answer of the poll told it"`

@@ -22,6 +22,7 @@ type taskCmd struct {
 	Complete taskCompleteCmd `cmd:"" help:"Complete or fail a unit that nobody carries out (route direct)."`
 	Signal   taskSignalCmd   `cmd:"" help:"Set a key of a task's shared state and wake whoever waits for it."`
 	History  taskHistoryCmd  `cmd:"" help:"Show a task's events, its runs, or what they printed."`
+	Logs     taskLogsCmd     `cmd:"" help:"Show what a task's attempts print, while they do with --follow."`
 }
 
 type taskStartCmd struct {

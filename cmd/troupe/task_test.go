@@ -89,6 +89,12 @@ func TestWhatAScriptPrintsIsShown(t *testing.T) {
 	require.Len(t, logs, 1)
 	require.Equal(t, []any{"talk", "one\ntwo\x1b[2J"}, []any{logs[0].Node, logs[0].Content})
 	require.Equal(t, 2, cmd("task", "history", id, "--logs", "--runs").code)
+
+	require.Equal(t, result{0, "talk#1 unit 0 attempt 1 | one\ntalk#1 unit 0 attempt 1 | two [2J\n", ""}, cmd("task", "logs", id))
+	require.Equal(t, cmd("task", "logs", id), cmd("task", "logs", id, "--follow", "--node", "talk", "--unit", "0", "--attempt", "1", "--stream", "stdout"))
+	require.Empty(t, cmd("task", "logs", id, "--attempt", "2").stdout)
+	require.Equal(t, "one", parse[wire.LogEntry](t, strings.SplitAfter(cmd("task", "logs", id, "-o", "json").stdout, "\n")[0]).Text)
+	require.Equal(t, 1, cmd("task", "logs", "nope").code)
 }
 
 func TestTheSameKeyIsTheSameTask(t *testing.T) {
