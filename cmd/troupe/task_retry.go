@@ -15,7 +15,7 @@ type taskRetryCmd struct {
 	Version string   `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
 	From    string   `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
 	Params  string   `placeholder:"JSON" help:"Params of the new task, a JSON object; without, those of the old one."`
-	Param   []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params of the new task that is another one than the old one's; JSON, or else text. May be repeated."`
+	Param   []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params of the new task that is another one than the old one's, written as for task start. May be repeated."`
 	DryRun  bool     `help:"Show what a new task would keep and do again, and start none."`
 }
 
@@ -59,21 +59,21 @@ func (c *taskRetryCmd) fork(ctx context.Context, server *client.Client, id strin
 			return f, usagef("--version %q is neither a number from 1 on nor newest", c.Version)
 		}
 	}
-	f.Params, err = c.params(ctx, server, id)
+	f.Params, err = c.params(ctx, server, id, f)
 	return f, err
 }
 
 // params of the new task: the old one's with what the flags say.
-func (c *taskRetryCmd) params(ctx context.Context, server *client.Client, id string) (json.RawMessage, error) {
+func (c *taskRetryCmd) params(ctx context.Context, server *client.Client, id string, f wire.Fork) (json.RawMessage, error) {
 	text := json.RawMessage(c.Params)
 	if len(c.Param) == 0 {
 		return text, nil
 	}
+	task, err := server.Task(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	if len(text) == 0 {
-		task, err := server.Task(ctx, id)
-		if err != nil {
-			return nil, err
-		}
 		text = task.Params
 	}
 	var object map[string]json.RawMessage
@@ -84,10 +84,26 @@ func (c *taskRetryCmd) params(ctx context.Context, server *client.Client, id str
 	if err != nil {
 		return nil, err
 	}
+	in, err := declaredBy(ctx, server, task.Flow, versionOf(task, f))()
+	if err != nil {
+		return nil, err
+	}
 	for key, value := range single {
-		object[key] = jsonOrText(value)
+		name, v, err := param(in, key, value)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = v
 	}
 	return json.Marshal(object)
+}
+
+// versionOf is the version that the new task runs; 0 = the newest one.
+func versionOf(old *wire.Task, f wire.Fork) int {
+	if f.Newest || f.Version > 0 {
+		return f.Version
+	}
+	return old.Version
 }
 
 func (c *taskRetryCmd) showFork(a *app, f *wire.Forked) error {

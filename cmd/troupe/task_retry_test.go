@@ -46,3 +46,19 @@ func TestAFailedTaskIsRetriedWithAnotherVersion(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, "the flow has no node nowhere to go on from")
 }
+
+func TestParamsOfARetryAreOfTheTypesThatItsVersionDeclares(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	definition := "inputs: {sku: text, note: any = 0}\nstart: x\nnodes:\n  x: {func: nobody_knows}\n"
+	require.Equal(t, 0, cmd("flow", "apply", write(t, "stock.yaml", definition)).code)
+	id := strings.TrimSpace(cmd("task", "start", "stock", "-p", "sku=1").stdout)
+	require.Equal(t, 1, cmd("task", "watch", id).code)
+	for _, version := range [][]string{nil, {"--version", "1"}, {"--version", "newest"}} {
+		got := cmd(append([]string{"task", "retry", id, "-p", "sku=7", "-p", `note:="8"`}, version...)...)
+		require.Equal(t, 0, got.code, got.stderr)
+		next, _, _ := strings.Cut(got.stdout, " ")
+		require.Contains(t, cmd("task", "show", next).stdout, `{"note":"8","sku":"7"}`, "%v", version)
+	}
+	require.Equal(t, exitUsage, cmd("task", "retry", id, "-p", "sku:=x").code)
+}
