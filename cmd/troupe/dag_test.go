@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/show"
+	"github.com/troupe-engine/troupe/internal/cases"
 )
 
 const workList = `
@@ -114,6 +115,7 @@ func TestAFlowIsRunFromItsFile(t *testing.T) {
 
 func TestTheSchemaIsPrinted(t *testing.T) {
 	require.Equal(t, result{0, string(define.Schema), ""}, call(t, "flow", "schema"))
+	require.Equal(t, result{0, string(cases.Schema), ""}, call(t, "flow", "schema", "--tests"))
 }
 
 func TestAPlanIsShown(t *testing.T) {

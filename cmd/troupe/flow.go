@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/show"
 	"github.com/troupe-engine/troupe/flow/types"
+	"github.com/troupe-engine/troupe/internal/cases"
 )
 
 type flowCmd struct {
@@ -28,7 +29,7 @@ type flowCmd struct {
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
 	Delete   flowDeleteCmd   `cmd:"" help:"Delete flows with their versions and tasks."`
-	Schema   flowSchemaCmd   `cmd:"" help:"Print the JSON Schema of definitions, for editors."`
+	Schema   flowSchemaCmd   `cmd:"" help:"Print the JSON Schema of definitions, or of files of cases, for editors."`
 }
 
 type flowApplyCmd struct {
@@ -206,10 +207,16 @@ func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 	return printJSON(a.stdout, v.Definition)
 }
 
-type flowSchemaCmd struct{}
+type flowSchemaCmd struct {
+	Tests bool `help:"Print that of files of cases (order.test.yaml), which troupe flow test plays."`
+}
 
-func (flowSchemaCmd) Run(a *app) error {
-	_, err := a.stdout.Write(define.Schema)
+func (c flowSchemaCmd) Run(a *app) error {
+	schema := define.Schema
+	if c.Tests {
+		schema = cases.Schema
+	}
+	_, err := a.stdout.Write(schema)
 	return err
 }
 
