@@ -35,3 +35,8 @@ func TestAReleaseSaysWhatItIsAndIsTheSameTwice(t *testing.T) {
 	_, again := release(t)
 	require.Equal(t, sums, again)
 }
+
+func TestAProgramThatDoesNotKnowItsCommitSaysSo(t *testing.T) {
+	got := call(t, "version") // of the test's own program, for which Go notes no commit, as for that of go run
+	require.Equal(t, "troupe devel "+runtime.GOOS+"/"+runtime.GOARCH+" "+runtime.Version()+", built from source, commit unknown\n", got.stdout)
+}

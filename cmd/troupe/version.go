@@ -12,8 +12,11 @@ type versionCmd struct{}
 func (versionCmd) Run(a *app) error {
 	b := troupe.Build()
 	fmt.Fprintf(a.stdout, "troupe %s %s/%s %s", b.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	if b.Commit != "" {
+	switch {
+	case b.Commit != "":
 		fmt.Fprintf(a.stdout, ", commit %s", b.Commit)
+	case b.Version == "devel": // go run and go test do not note it
+		fmt.Fprint(a.stdout, ", built from source, commit unknown")
 	}
 	if b.Date != "" {
 		fmt.Fprintf(a.stdout, " of %s", b.Date)
