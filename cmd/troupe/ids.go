@@ -73,6 +73,57 @@ func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]can
 	return found, nil
 }
 
+// jobMeant is the job that is meant by the beginning of its id. Ids of jobs begin with that of their task.
+func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.Job, error) {
+	job, err := server.Job(ctx, typed)
+	if client.KindOf(err) != "not_found" {
+		return job, err
+	}
+	found, unclear := jobsFrom(ctx, server, typed)
+	if unclear != nil {
+		return nil, unclear
+	}
+	id, unclear := choose("job", typed, found)
+	if unclear != nil {
+		return nil, unclear
+	}
+	if id == typed {
+		return nil, err
+	}
+	return server.Job(ctx, id)
+}
+
+// jobsFrom are jobs of the task that is meant whose ids begin so.
+func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]candidate, error) {
+	task, rest, _ := strings.Cut(typed, ".")
+	id, err := taskID(ctx, server, task)
+	if err != nil {
+		return nil, err
+	}
+	prefix := id
+	if rest != "" {
+		prefix += "." + rest
+	}
+	var found []candidate
+	for run, err := range client.All(func(cursor string) (*wire.Page[wire.Run], error) {
+		return server.Runs(ctx, id, client.Paging{Cursor: cursor, Limit: pageSize})
+	}) {
+		if client.KindOf(err) == "not_found" {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if run.Job != "" && strings.HasPrefix(run.Job, prefix) {
+			found = append(found, candidate{run.Job, placeOf(&run.Place) + ", " + run.State})
+		}
+		if len(found) > mostCandidates {
+			break
+		}
+	}
+	return found, nil
+}
+
 // workerID is the id that is meant by the beginning of one.
 func workerID(ctx context.Context, server *client.Client, typed string) (string, error) {
 	workers, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: mostCandidates + 1}})

@@ -94,6 +94,46 @@ func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
 	require.Equal(t, 0, cmd("task", "cancel", task).code)
 }
 
+func TestAJobIsShownByWhatItsIDBeginsWith(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	path := write(t, "pack.yaml", "start: all\nnodes:\n  all: {kind: foreach, exec_type: queue, service: pack, parallel_mode: concurrent, prep: {input_key: $params.items}}\n")
+	require.Equal(t, 0, cmd("flow", "apply", path).code)
+	task := strings.TrimSpace(cmd("task", "start", "pack", "-p", "items=[\"a\",\"b\"]").stdout)
+	require.Eventually(t, func() bool { return strings.Count(cmd("job", "list").stdout, task) == 4 }, time.Minute, 10*time.Millisecond, "a task and a job in each row")
+
+	got := cmd("job", "show", task[:20])
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "several jobs have an id that begins with "+task[:20]+":\n  "+task+".1.0.1.")
+	require.Contains(t, got.stderr, "all#1 unit 1 attempt 1, running\nhint: type more of it")
+	for _, id := range []string{task[:20] + ".1.1", task + ".1.1", jobOf(t, cmd("job", "list", "-o", "json").stdout, task+".1.1.")} {
+		got := cmd("job", "show", id)
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Regexp(t, `(?s)^Job: +`+task+`\.1\.1\.1\.\S+\nTask: +`+task+`\nWhere: +all#1 unit 1 attempt 1\n.*Service: +pack\nState: +pending\nStarted: .*Input: +"b"\n`, got.stdout)
+	}
+	require.Equal(t, "b", parse[map[string]any](t, cmd("job", "show", task+".1.1", "-o", "json").stdout)["input"])
+	require.Contains(t, call(t, "__complete", "--", "job", "show", "--server", at[1], "").stdout, task+".1.0.1.")
+	for _, id := range []string{"nope", task + ".2", task + ".1.1.1.x"} {
+		got := cmd("job", "show", id)
+		require.Equal(t, exitFailed, got.code)
+		require.Contains(t, got.stderr, `there is no job "`+id+`"`)
+	}
+	require.Equal(t, 0, cmd("task", "cancel", task).code)
+	require.Regexp(t, `(?s)State: +failed\n.*Ended: .*Error: +canceled\n`, cmd("job", "show", task+".1.0").stdout)
+}
+
+// jobOf is the id of a job in a list, by its beginning.
+func jobOf(t *testing.T, list, begin string) string {
+	t.Helper()
+	for _, j := range parse[wire.Page[wire.WaitingJob]](t, list).Items {
+		if strings.HasPrefix(j.ID, begin) {
+			return j.ID
+		}
+	}
+	require.Fail(t, "no such job", begin)
+	return ""
+}
+
 func TestAFlowIsDeletedOnceThatIsConfirmed(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

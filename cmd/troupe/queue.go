@@ -34,6 +34,7 @@ func (c *queueListCmd) Run(ctx context.Context, a *app) error {
 
 type jobCmd struct {
 	List jobListCmd `cmd:"" help:"List the jobs in the queues, the longest waiting first."`
+	Show jobShowCmd `cmd:"" help:"Show a job: whose it is, what it was given, and what became of it."`
 }
 
 type jobListCmd struct {
@@ -54,6 +55,28 @@ func (c *jobListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return printPage(a, c.outputFlag, jobs, jobTable, jobRow)
+}
+
+type jobShowCmd struct {
+	remote
+	Job string `arg:"" complete:"job" help:"Id of the job, or what it begins with: that of a task will do which has no other job."`
+}
+
+func (c *jobShowCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	job, err := jobMeant(ctx, server, c.Job)
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return printJSON(a.stdout, job)
+	}
+	return printFields(a.stdout, "Job", job.ID, "Task", job.Task, "Where", placeOf(&job.Place), "Branch", job.Branch, "Service", job.Service,
+		"State", job.State, "Worker", job.Worker, "Says", job.Note, "Started", moment(job.StartedAt), "Ended", moment(job.EndedAt),
+		"Time", took(job.StartedAt, job.EndedAt), "Error", job.Error, "Input", string(job.Input), "Output", string(job.Output))
 }
 
 var jobTable = table{header: []string{"TASK", "SERVICE", "STATE", "WORKER", "SINCE", "AGE", "JOB"}, spare: []string{"JOB", "SINCE"}}
