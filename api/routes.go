@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,6 +28,7 @@ func Methods(otherwise string, by On) Handler {
 		}
 		h, ok := by[method]
 		if !ok {
+			w.Header().Set("Allow", by.Allowed())
 			return &Refusal{http.StatusMethodNotAllowed, flow.Invalid, otherwise}
 		}
 		return h(w, r)
@@ -77,7 +79,30 @@ func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	s.needToken(http.HandlerFunc(http.NotFound)).ServeHTTP(w, r)
 }
 
-// unknownPath answers what is no route and no page. It is behind the tokens, so nobody learns without one what there is.
-func unknownPath(w http.ResponseWriter, r *http.Request) {
+// everything is the pattern of what is no route and no page.
+const everything = "/"
+
+// unknownPath answers it: 405 when another method would. It is behind the tokens, so nobody learns without one what there is.
+func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
+	if allowed := MethodsOf(s.mux, r, everything); len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		p := problemOf(flow.Invalid, "method", fmt.Sprintf("the route does not know the method %.20s", r.Method), "use "+strings.Join(allowed, " or "))
+		p.Status = http.StatusMethodNotAllowed
+		refuse(w, r, p)
+		return
+	}
 	refuse(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the page for people is /"))
+}
+
+// MethodsOf are those by which a request would have found a route, where it has found none but the one for everything else.
+func MethodsOf(mux *http.ServeMux, r *http.Request, otherwise string) []string {
+	var found []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != otherwise {
+			found = append(found, method)
+		}
+	}
+	return found
 }

@@ -89,7 +89,7 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.Mount("GET /metrics", s.metrics.handler())
 	s.MountOpen("/api/", http.HandlerFunc(s.unknownRoute))
-	s.MountOpen("/", s.needToken(http.HandlerFunc(unknownPath)))
+	s.MountOpen(everything, s.needToken(http.HandlerFunc(s.unknownPath)))
 	for _, path := range pages {
 		s.MountOpen(path, http.HandlerFunc(servePage))
 	}

@@ -226,14 +226,33 @@ func TestUnknownPathsAreProblems(t *testing.T) {
 			require.Contains(t, p.Hint, "/v1/docs", path)
 		}
 	}
-	resp, _ := s.do(t, "POST", "/", "", "Authorization", "Bearer open sesame")
-	require.Equal(t, 404, resp.StatusCode)
-	resp, _ = s.do(t, "GET", "/api/nope", "")
+	resp, _ := s.do(t, "GET", "/api/nope", "")
 	require.Equal(t, 401, resp.StatusCode)
 	for _, path := range []string{"/", "/ui", "/ui/"} {
 		resp, _ := s.do(t, "GET", path, "")
 		require.Equal(t, 200, resp.StatusCode, path)
 		require.Contains(t, resp.Header.Get("Content-Type"), "text/html", path)
+	}
+}
+
+func TestAMethodThatARouteDoesNotKnowIsToldWithThoseItDoes(t *testing.T) {
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
+	for _, path := range []string{"/", "/ui", "/ui/", "/healthz", "/readyz", "/metrics"} {
+		resp, _ := s.do(t, "POST", path, "")
+		require.Equal(t, 401, resp.StatusCode, path)
+		for _, method := range []string{"POST", "PUT", "DELETE"} {
+			resp, body := s.do(t, method, path, "", "Authorization", "Bearer open sesame")
+			require.Equal(t, 405, resp.StatusCode, path)
+			require.Equal(t, "GET", resp.Header.Get("Allow"), path)
+			var p wire.Problem
+			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
+			require.Equal(t, []any{405, "invalid", "method", "the route does not know the method " + method, "use GET"}, []any{p.Status, p.Kind, p.Where, p.What, p.Hint}, path)
+		}
+	}
+	for path, allowed := range map[string]string{"/api/flows": "GET,POST,OPTIONS", "/tasks/cancel": "POST,OPTIONS", "/api/runs/x": "GET,OPTIONS"} {
+		resp, _ := s.do(t, "DELETE", path, "", "Authorization", "Bearer open sesame")
+		require.Equal(t, 405, resp.StatusCode, path)
+		require.Equal(t, allowed, resp.Header.Get("Allow"), path)
 	}
 }
 

@@ -114,7 +114,7 @@ func (s *service) problemResponse() *huma.Response {
 func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 	p := &problem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
 		What: "there is no such route", Where: "path", Hint: "/v1/docs lists all routes"}}
-	if allowed := s.methodsFor(r); len(allowed) > 0 {
+	if allowed := api.MethodsOf(s.mux, r, "/"); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		p.Status, p.Kind = http.StatusMethodNotAllowed, string(flow.Invalid)
 		p.What, p.Where = fmt.Sprintf("the route does not know the method %.20s", r.Method), "method"
@@ -128,16 +128,4 @@ func (p *problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
-}
-
-func (s *service) methodsFor(r *http.Request) []string {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := s.mux.Handler(other); pattern != "/" {
-			allowed = append(allowed, method)
-		}
-	}
-	return allowed
 }
