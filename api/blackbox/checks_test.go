@@ -61,6 +61,7 @@ var checks = []check{
 	{"45 flows like the documented ones end so", documentedFlows},
 	{"46 the command-line client works", commandLine},
 	{"47 clients work without the prefix", withoutPrefix},
+	{"params that a flow does not declare are refused", declaredInputs},
 }
 
 func TestSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, checks) }

@@ -64,6 +64,7 @@ var pgflowChecks = []check{
 	{"15 what a deleted flow had of a key others have at once", pgKeyOfADeletedFlow},
 	{"15 a flow is deleted with its runs while others use them", pgDeletedMeanwhile},
 	{"15 what is refused says what is wrong", pgRefusals},
+	{"inputs that a flow does not declare are refused", pgDeclaredInputs},
 	{"web pages are told what a route takes", pgMethods},
 }
 
