@@ -87,7 +87,9 @@ func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.P
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
 		c.nodeKey(key, nodes.Key(key))
 		if !special[key] {
-			c.node(orEmpty(s.nodes[key]), g.Nodes[key], s, nodes.Key(key))
+			n := orEmpty(s.nodes[key])
+			c.node(n, g.Nodes[key], s, nodes.Key(key))
+			c.ownInput(n.Prep, nodes.Key(key).Key("prep"))
 		}
 	}
 	switch {
@@ -96,22 +98,20 @@ func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.P
 	case s.start != "" && g.Nodes[s.start] == nil:
 		c.Errorf(at.Key("start"), "unknown node %.80q%s", s.start, guessNode(s.start, g.Nodes))
 	}
-	c.edges(g, s.edges, at.Key("edges"))
+	c.edges(g, s.edges, special, at.Key("edges"))
 	c.reached(s, g, at)
 	c.actions(s, g, at)
 	c.sharedKeys(s, g, at)
 }
 
-func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, at *define.Place) {
+func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, special map[string]bool, at *define.Place) {
 	type turn struct{ from, action string }
 	taken := map[turn]bool{}
 	for i, e := range edges {
 		at := at.Index(i)
-		if g.Nodes[e.From] == nil {
-			c.Errorf(at.Key("from"), "unknown node %.80q%s", e.From, guessNode(e.From, g.Nodes))
-		}
-		if e.To != "" && g.Nodes[e.To] == nil {
-			c.Errorf(at.Key("to"), "unknown node %.80q%s", e.To, guessNode(e.To, g.Nodes))
+		c.end(g, e.From, special, at.Key("from"))
+		if e.To != "" {
+			c.end(g, e.To, special, at.Key("to"))
 		}
 		switch t := (turn{e.From, e.Action}); {
 		case e.Action == "":
@@ -122,6 +122,16 @@ func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, at *define.Place
 		default:
 			taken[t] = true
 		}
+	}
+}
+
+// end checks the name of a node that an edge leads from, or to.
+func (c *checker) end(g *flow.PlanScope, key string, special map[string]bool, at *define.Place) {
+	switch {
+	case special[key]:
+		c.Errorf(at, "node %.80q compensates or runs finally: no edge leads there, or on from it", key)
+	case g.Nodes[key] == nil:
+		c.Errorf(at, "unknown node %.80q%s", key, guessNode(key, g.Nodes))
 	}
 }
 
@@ -261,6 +271,28 @@ func (c *checker) ref(text string, flat bool, at *define.Place) {
 	}
 }
 
+// ownInput warns of a prep that asks for the input of its node: it is what makes it.
+func (c *checker) ownInput(p define.Prep, at *define.Place) {
+	ownInputs(p, at, func(text string, at *define.Place) {
+		c.Warnf(at, "%.80q is null here, because prep is what makes the node's input: write $params. or $shared.", text)
+	})
+}
+
+// ownInputs finds where a prep asks for the input of its node.
+func ownInputs(p define.Prep, at *define.Place, found func(text string, at *define.Place)) {
+	one := func(text string, at *define.Place) {
+		if strings.HasPrefix(text, "$input") && !ref(text).Literal() {
+			found(text, at)
+		}
+	}
+	if p.InputMap == nil {
+		one(p.InputKey, at.Key("input_key"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.InputMap)) {
+		one(p.InputMap[key], at.Key("input_map").Key(key))
+	}
+}
+
 // params checks that params are an object.
 func (c *checker) params(raw json.RawMessage, at *define.Place) {
 	if len(raw) == 0 {
@@ -295,13 +327,15 @@ func (c *checker) specials(nodes map[string]*define.Node, finally, prefix string
 	return named
 }
 
-// missed is about the node that a name which is none was probably meant to be: that nothing else leads to it goes without saying.
+// missed is about the node that a name which is none was probably meant to be: that nothing else leads to it goes without saying, and it would have an input.
 func (c *checker) missed(nodes map[string]*define.Node, name string, at *define.Place) {
 	if nodes[name] != nil {
 		return
 	}
 	if meant := near(c, name, nodes); meant != "" {
-		c.Mute(at.Key("nodes").Key(meant))
+		node := at.Key("nodes").Key(meant)
+		c.Mute(node)
+		ownInputs(orEmpty(nodes[meant]).Prep, node.Key("prep"), func(_ string, at *define.Place) { c.Mute(at) })
 	}
 }
 

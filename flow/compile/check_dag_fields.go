@@ -30,8 +30,7 @@ func (c *dagChecker) fields(n *define.Node, kind flow.Kind, at *define.Place) {
 		c.Errorf(at.Key("name"), "%s", err)
 	}
 	refuse(n.Flow != nil && kind != flow.KindBranch, "flow", "only a branch has a flow inside: set kind: branch")
-	refuse(n.Retry != nil && (n.MaxRetries > 0 || n.WaitMS > 0), "retry", "says the same as max_retries and wait_ms: give one of them")
-	refuse(!n.Timeout.IsZero() && n.TimeoutMS > 0, "timeout", "says the same as timeout_ms: give one of them")
+	c.saidTwice(n, at)
 	c.idleOn(n, kind, at)
 	if w := n.When; w != nil && len(w.If) == 0 && len(w.IfNot) == 0 && w.Expr == "" && w.Cond == nil {
 		c.Errorf(at.Key("when"), "says nothing: write if, if_not, expr or cond")

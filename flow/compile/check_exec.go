@@ -195,6 +195,17 @@ func (c *checker) graphRetry(n *define.Node, p *flow.PlanNode, at *define.Place)
 	if p.Kind == flow.KindExecutor {
 		c.retry(n.Retry, flow.ProfileNone, at.Key("retry"))
 	}
+	c.saidTwice(n, at)
+}
+
+// saidTwice refuses two fields of which only one could count.
+func (c *checker) saidTwice(n *define.Node, at *define.Place) {
+	if n.Retry != nil && (n.MaxRetries > 0 || n.WaitMS > 0) {
+		c.Errorf(at.Key("retry"), "says the same as max_retries and wait_ms: give one of them")
+	}
+	if !n.Timeout.IsZero() && n.TimeoutMS > 0 {
+		c.Errorf(at.Key("timeout"), "says the same as timeout_ms: give one of them")
+	}
 }
 
 // window checks how many units are in flight at once.

@@ -91,6 +91,24 @@ func TestWhatWasProbablyNotMeantIsAWarning(t *testing.T) {
 			"start: a\nnodes:\n  a: {kind: wait_event, params: {signal_kye: $shared.x}}\n",
 			[]string{`3:46: warning: nodes.a.params.signal_kye: no wait_event reads this: did you mean signal_key?`},
 		},
+		"an input that is made of itself": {
+			"start: a\nnodes:\n  a: {service: s, compensate: u, prep: {input_map: {n: $input.n}}}\n  u: {service: s, prep: {input_key: $input}}\n",
+			[]string{`3:56: warning: nodes.a.prep.input_map.n: "$input.n" is null here, because prep is what makes the node's input: write $params. or $shared.`},
+		},
+		"an edge to a node that compensates": {
+			"start: a\nnodes:\n  a: {service: s, compensate: b}\n  b: {service: s}\n  c: {service: s}\nedges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]\n",
+			[]string{
+				`6:40: edges[0].to: node "b" compensates or runs finally: no edge leads there, or on from it`,
+				`6:51: edges[1].from: node "b" compensates or runs finally: no edge leads there, or on from it`,
+			},
+		},
+		"what is said twice": {
+			"start: a\nnodes:\n  a: {service: s, max_retries: 3, retry: {max_attempts: 2}, timeout: 1s, timeout_ms: 5}\n",
+			[]string{
+				`3:35: nodes.a.retry: says the same as max_retries and wait_ms: give one of them`,
+				`3:70: nodes.a.timeout: says the same as timeout_ms: give one of them`,
+			},
+		},
 		"misspelled names": {
 			"start: aa1\nfinally: endd\nnodes:\n  a1: {service: s, compensate: undoo}\n  undo: {service: s}\n  end: {service: s}\n",
 			[]string{
