@@ -166,9 +166,11 @@ func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 		}
 		return check(resultOf(s))
 	}
-	if s := rehearse.Run(p); fails(s) != nil {
-		f.t.Fatalf("undisturbed: %v\nwhat happened:\n%s", fails(s), resultOf(s).Text())
+	calm := rehearse.Run(p)
+	if fails(calm) != nil {
+		f.t.Fatalf("undisturbed: %v\nwhat happened:\n%s", fails(calm), resultOf(calm).Text())
 	}
+	p.Lasts = calm.Took
 	first, last := f.span(n)
 	for seed := first; seed <= last; seed++ {
 		s := rehearse.Seed(p, seed)

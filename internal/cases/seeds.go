@@ -49,6 +49,7 @@ func (b *block) play() {
 	began, runs := time.Now(), 0
 	defer func() { b.of.played(runs, time.Since(began)) }()
 	p := b.of.File.Play(b.of.Case)
+	p.Lasts = b.of.Took
 	for seed := b.first; seed <= b.last && b.of.wanted(seed); seed++ {
 		story := rehearse.Seed(p, b.of.salted(seed))
 		runs++

@@ -41,9 +41,13 @@ func (r *player) early(a *Act) time.Duration {
 	return max(a.At-by, 0)
 }
 
-// act does it, perhaps later.
+// act does it, perhaps later. What is done as soon as somebody waits for it is not late: when that one's time will be over is not known yet.
 func (r *player) act(a *Act) {
-	if by, yes := r.strikesTime(FaultLate, a.ID, 0); yes {
+	if r.tooEarly(a) {
+		r.patient = append(r.patient, a)
+		return
+	}
+	if by, yes := r.strikesTime(FaultLate, a.ID, 0, r.anyWhile); yes {
 		r.struck(FaultLate, a.ID, by)
 		r.after(by, func() { r.perform(a) })
 		return

@@ -6,36 +6,44 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// strikesTime says whether something comes later than it would, and by how much.
-func (r *player) strikesTime(kind FaultKind, at string, d time.Duration) (time.Duration, bool) {
+// strikesTime says whether something comes later than it would, and by how much; while draws one without a bound.
+func (r *player) strikesTime(kind FaultKind, at string, d time.Duration, while func() int64) (time.Duration, bool) {
 	if r.chance.quiet() {
 		return 0, false
 	}
-	return r.chance.strikes(kind, at, func() (time.Duration, bool) { return r.lateness(d) })
+	return r.chance.strikes(kind, at, func() (time.Duration, bool) { return r.lateness(d, while) })
 }
 
 // lateness draws by how much something that would come after d is late: a little, so much that it comes just before, with or after something else that is to
-// come, or any while. Unless timeouts may be missed it stays well within the time that is left until the next one.
-func (r *player) lateness(d time.Duration) (time.Duration, bool) {
+// come, or a while. Unless timeouts may be missed it stays well within the time that is left until the next one.
+func (r *player) lateness(d time.Duration, while func() int64) (time.Duration, bool) {
 	rng := r.chance.rng
-	var by time.Duration
-	switch n := rng.IntN(4); {
+	var ms int64
+	switch n := rng.IntN(5); {
 	case n == 0:
-		by = time.Duration(1 + rng.IntN(20))
+		ms = 1 + rng.Int64N(20)
 	case n < 3 && len(r.queue) > 0:
 		other := r.queue[rng.IntN(len(r.queue))].at - r.env.Now
-		by = time.Duration(other) - d/time.Millisecond + time.Duration(rng.IntN(3)-1)
+		ms = other - d.Milliseconds() + rng.Int64N(3) - 1
 	default:
-		by = time.Duration(rng.Int64N(int64(10) << (rng.IntN(24)))) // up to a day or two
+		ms = while()
 	}
-	by *= time.Millisecond
-	if by <= 0 {
-		by = time.Millisecond
-	}
+	by := flow.Milliseconds(max(ms, 1))
 	if r.chance.kinds.Timeouts {
 		return by, true
 	}
 	return by, by < (r.leeway()-d)/4
+}
+
+// anyWhile draws a while, up to a day.
+func (r *player) anyWhile() int64 { return r.chance.rng.Int64N(int64(10) << r.chance.rng.IntN(24)) }
+
+// whileOfStory draws any while, or one up to the end of the undisturbed story and as far behind it: so results come later than all others, too.
+func (r *player) whileOfStory() int64 {
+	if r.Lasts > 0 && r.chance.rng.IntN(2) == 0 {
+		return r.chance.rng.Int64N(2*r.Lasts.Milliseconds() + 1)
+	}
+	return r.anyWhile()
 }
 
 // leeway is how long it is until something is over time: the task, a wait, an attempt.

@@ -141,7 +141,7 @@ func (r *player) report(c *Call, job flow.Job, queue bool, at string, again int)
 		return
 	}
 	d := c.Answer.After
-	if by, yes := r.strikesTime(FaultLate, at, d); yes {
+	if by, yes := r.strikesTime(FaultLate, at, d, r.whileOfStory); yes {
 		d += by
 		r.struck(FaultLate, at, by)
 	}
@@ -167,7 +167,7 @@ func (r *player) report(c *Call, job flow.Job, queue bool, at string, again int)
 		}
 		say()
 	})
-	if by, yes := r.strikesTime(FaultTwice, at, d); yes {
+	if by, yes := r.strikesTime(FaultTwice, at, d, r.whileOfStory); yes {
 		r.struck(FaultTwice, at, by)
 		r.after(d+by, say)
 	}

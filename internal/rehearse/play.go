@@ -15,6 +15,7 @@ type Play struct {
 	Answers func() Answerer  // makes one for each story; nil = everything is answered with its input
 	Acts    []Act            // what happens from outside
 	Until   time.Duration    // the story is left then; 0 = it goes on to its end
+	Lasts   time.Duration    // how long it takes undisturbed: seeds draw what is later than all of that, too
 	Kinds   Kinds            // of misfortunes that a seed may draw
 	MayFail func(*Call) bool // which calls may fail by misfortune; nil = all
 }

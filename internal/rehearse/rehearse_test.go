@@ -221,6 +221,39 @@ func TestAFailureIsShrunkToWhatItTakes(t *testing.T) {
 	require.Fail(t, "the race was found too seldom", "%d times", found)
 }
 
+// TestARaceWithWhatTakesDaysIsFound has one result expected before another one that comes three days later, after some tries.
+func TestARaceWithWhatTakesDaysIsFound(t *testing.T) {
+	p := &rehearse.Play{Kinds: rehearse.Harmless, Plan: flowtest.Plan(t, `
+nodes:
+  a: {service: a}
+  wait: {kind: timer, params: {delay_ms: 259200000}}
+  b: {service: b, depends_on: [wait], retry: {max_attempts: 3, delay: 1s}}
+  c: {service: c, depends_on: [b]}`),
+		Answers: func() rehearse.Answerer {
+			return func(c *rehearse.Call) rehearse.Answer {
+				if c.Step() == "b" && c.Attempt < 3 {
+					return rehearse.Answer{Error: "not yet"}
+				}
+				return rehearse.Answer{Output: json.RawMessage("1")}
+			}
+		}}
+	calm := rehearse.Run(p)
+	require.Equal(t, 72*time.Hour+2*time.Second, calm.Took)
+	p.Lasts = calm.Took
+	found := 0
+	for seed := range uint64(1000) {
+		s := rehearse.Seed(p, seed)
+		ends := map[string]int{}
+		for _, c := range s.Calls {
+			ends[c.Step()] = c.EndedAt
+		}
+		if ends["a"] > ends["c"] {
+			found++
+		}
+	}
+	require.Greater(t, found, 5)
+}
+
 func TestCoverageCountsNodesAndEdges(t *testing.T) {
 	plan := flowtest.Plan(t, `
 start: ask

@@ -96,7 +96,9 @@ func amounts(by time.Duration) (all []time.Duration) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
 		all = append(all, d, 2*d, (by/d)*d, (by/d+1)*d)
 	}
-	all = slices.DeleteFunc(all, func(d time.Duration) bool { return d <= 0 || d >= by && d%time.Second != 0 || d == by || d > 2*by })
+	all = slices.DeleteFunc(all, func(d time.Duration) bool {
+		return d <= 0 || d >= by && (d%time.Second != 0 || by%time.Second == 0) || d > 2*by
+	})
 	slices.SortFunc(all, roundest(by))
 	return slices.Compact(all)
 }
