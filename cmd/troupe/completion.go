@@ -106,20 +106,45 @@ func named(values []string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
-// asking are the flags whose values are asked for, each once, as a pattern of the shells' case; "" = none.
-func asking(places []place) string {
-	var all []string
+// behind is what comes behind a flag: values, or what is asked for.
+type behind struct {
+	pattern string // of the shells' case, for the place and the flag
+	word
+}
+
+// behindFlags are the flags with such values: each once, but for those that mean something else elsewhere.
+func behindFlags(places []place) (all []behind) {
+	kinds := map[string][]string{}
 	for _, p := range places {
 		for _, f := range p.flags {
-			if f.asks && !slices.Contains(all, f.text) {
-				all = append(all, f.text)
-				if f.short != "" {
-					all = append(all, f.short)
-				}
+			if kind := fmt.Sprint(f.asks, f.values); !slices.Contains(kinds[f.text], kind) {
+				kinds[f.text] = append(kinds[f.text], kind)
 			}
 		}
 	}
-	return strings.Join(all, "|")
+	told := map[string]bool{}
+	for _, p := range places {
+		for _, f := range p.flags {
+			pattern := patternOf(f, `*" `)
+			if len(kinds[f.text]) > 1 {
+				pattern = patternOf(f, `"`+p.path+" ")
+			}
+			if (f.asks || len(f.values) > 0) && !told[pattern] {
+				told[pattern] = true
+				all = append(all, behind{pattern, f})
+			}
+		}
+	}
+	return all
+}
+
+// patternOf has the names of a flag behind what the place has to be.
+func patternOf(f word, place string) string {
+	pattern := place + f.text + `"`
+	if f.short != "" {
+		pattern += "|" + place + f.short + `"`
+	}
+	return pattern
 }
 
 func texts(words ...[]word) string {
@@ -139,19 +164,6 @@ func paths(places []place) string {
 	return strings.Join(all, "|")
 }
 
-// valued are the flags that have a closed set of values, each once.
-func valued(places []place) []word {
-	var all []word
-	for _, p := range places {
-		for _, f := range p.flags {
-			if len(f.values) > 0 && !slices.ContainsFunc(all, func(w word) bool { return w.text == f.text }) {
-				all = append(all, f)
-			}
-		}
-	}
-	return all
-}
-
 func writeBash(w io.Writer, places []place) {
 	fmt.Fprintf(w, `_troupe() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words="" IFS=$' \t\n'
@@ -162,12 +174,15 @@ func writeBash(w io.Writer, places []place) {
     esac
   done
   [[ "$prev" == -p || "$prev" == --param ]] && compopt -o nospace 2>/dev/null
-  case "$prev" in
+  case "$at $prev" in
 `, paths(places))
-	for _, f := range valued(places) {
-		fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", f.text, strings.Join(f.values, " "))
+	for _, f := range behindFlags(places) {
+		words := strings.Join(f.values, " ")
+		if f.asks {
+			words = "$(_troupe_values)"
+		}
+		fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", f.pattern, words)
 	}
-	fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"$(_troupe_values)\" -- \"$cur\")); return ;;\n", asking(places))
 	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
 	for _, p := range places {
 		words := texts(p.commands)
@@ -197,12 +212,15 @@ _troupe() {
       %s) at="$next" ;;
     esac
   done
-  case "${words[CURRENT-1]}" in
+  case "$at ${words[CURRENT-1]}" in
 `, paths(places))
-	for _, f := range valued(places) {
-		fmt.Fprintf(w, "    %s) compadd %s; return ;;\n", f.text, strings.Join(f.values, " "))
+	for _, f := range behindFlags(places) {
+		then := "compadd " + strings.Join(f.values, " ") + "; return"
+		if f.asks {
+			then = "asks=flag"
+		}
+		fmt.Fprintf(w, "    %s) %s ;;\n", f.pattern, then)
 	}
-	fmt.Fprintf(w, "    %s) asks=flag ;;\n", asking(places))
 	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
 	for _, p := range places {
 		asks := ""

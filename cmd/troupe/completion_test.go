@@ -90,12 +90,16 @@ func TestValuesAreCompletedByTheServer(t *testing.T) {
 	if err != nil {
 		return // nobody to complete for
 	}
-	cmd := exec.Command(bash, "-c", call(t, "completion", "bash").stdout+`
-COMP_WORDS=("$0" task start "dou"); COMP_CWORD=3; _troupe; echo "${COMPREPLY[*]}"`, binary)
-	cmd.Env = append(os.Environ(), "TROUPE_SERVER="+url)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Equal(t, "double", strings.TrimSpace(string(out)))
+	for typed, want := range map[string]string{
+		"task start dou": "double", "task list --state f": "failed", "worker list --state o": "online offline", "task list -o j": "json", "import pocketflow -o t": "text",
+	} {
+		cmd := exec.Command(bash, append([]string{"-c", call(t, "completion", "bash").stdout + `
+COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; _troupe; echo "${COMPREPLY[*]}"`, binary}, strings.Split(typed, " ")...)...)
+		cmd.Env = append(os.Environ(), "TROUPE_SERVER="+url)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, want, strings.TrimSpace(string(out)), typed)
+	}
 }
 
 func TestHelpIsNoFailure(t *testing.T) {
