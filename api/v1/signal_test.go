@@ -16,7 +16,7 @@ func TestASignalThatNobodyReadsIsTakenWithAWarning(t *testing.T) {
 	signal := func(key string) any {
 		return s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": key, "value": true})["warning"]
 	}
-	require.Equal(t, `nothing in flow pay reads the key "aproved": did you mean "approved"?; it reads amount, amount.net, approved, note`, signal("aproved"))
+	require.Equal(t, `nothing in flow pay reads the key "aproved": it reads amount, amount.net, approved, note (did you mean approved?)`, signal("aproved"))
 	require.Nil(t, signal("amount"))
 	require.Nil(t, signal("note"))
 	require.Nil(t, signal("approved"))

@@ -241,13 +241,14 @@ func (s *service) unheard(ctx context.Context, given *given, key string) string 
 		return ""
 	}
 	warning := fmt.Sprintf("nothing in flow %s reads the key %q", orElse(row.FlowSlug, row.FlowID), key)
-	if near := flow.Nearest(key, heard.Keys); near != "" {
-		warning += fmt.Sprintf(": did you mean %q?", near)
-	}
 	if len(heard.Keys) == 0 {
-		return warning + "; it reads none"
+		return warning + ": it reads none"
 	}
-	return fmt.Sprintf("%s; it reads %.300s", warning, strings.Join(heard.Keys, ", "))
+	warning += fmt.Sprintf(": it reads %.300s", strings.Join(heard.Keys, ", "))
+	if near := flow.Nearest(key, heard.Keys); near != "" {
+		warning += fmt.Sprintf(" (did you mean %s?)", near)
+	}
+	return warning
 }
 
 type getTaskInput struct {
