@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -107,20 +108,45 @@ func (c *dagChecker) when(src *dagSource, at *define.Place) {
 	if w == nil {
 		return
 	}
-	c.pattern(w.If, at.Key("if"))
-	c.pattern(w.IfNot, at.Key("if_not"))
+	c.pattern(src, w.If, "never", at.Key("if"))
+	c.pattern(src, w.IfNot, "always", at.Key("if_not"))
 	if w.Expr != "" {
 		c.condition(src.first().Dag.Expr, at.Key("expr"))
 		c.reads(src, src.first().Dag.Expr, at.Key("expr"))
 	}
 }
 
-// pattern checks what an input has to contain, or must not.
-func (c *dagChecker) pattern(raw json.RawMessage, at *define.Place) {
-	if len(raw) > 0 {
-		_, problems := expr.ParsePattern(raw)
-		c.inside(problems, at)
+// pattern checks what an input has to contain, or must not. Met says when that is so of what no input has.
+func (c *dagChecker) pattern(src *dagSource, raw json.RawMessage, met string, at *define.Place) {
+	if len(raw) == 0 {
+		return
 	}
+	_, problems := expr.ParsePattern(raw)
+	c.inside(problems, at)
+	names, any := src.inputKeys()
+	if any {
+		return
+	}
+	members, _ := expr.Members(raw)
+	for _, m := range members {
+		if !slices.Contains(names, m.Key) {
+			c.Warnf(at.Key(m.Key), "the node sees no %.80q, so this is %s met%s", m.Key, met, guess(m.Key, names))
+		}
+	}
+}
+
+// inputKeys are those of what a condition looks at; any says that they are the task's, or made of its input.
+func (src *dagSource) inputKeys() (names []string, any bool) {
+	switch shape := src.first().Dag.Shape; {
+	case shape == flow.ShapeMerged, shape == flow.ShapeDeps && len(src.sees) == 0:
+		return nil, true
+	case shape != flow.ShapeDeps:
+		names = []string{"run"}
+	}
+	for _, seen := range src.sees {
+		names = append(names, cmp.Or(seen.As, seen.Name))
+	}
+	return names, false
 }
 
 // skipMode checks skip_mode, or the same in pgflow's words.

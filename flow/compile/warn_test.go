@@ -91,6 +91,17 @@ func TestWhatWasProbablyNotMeantIsAWarning(t *testing.T) {
 			"start: a\nnodes:\n  a: {kind: wait_event, params: {signal_kye: $shared.x}}\n",
 			[]string{`3:46: warning: nodes.a.params.signal_kye: no wait_event reads this: did you mean signal_key?`},
 		},
+		"a condition about what the node does not see": {
+			"nodes:\n  check: {service: s}\n  b:\n    service: s\n    depends_on: [check]\n    when: {if: {chek: {n: 1}, check: {n: 1}, run: {}}, if_not: {b: {}}}\n",
+			[]string{
+				`6:17: warning: nodes.b.when.if.chek: the node sees no "chek", so this is never met: did you mean check?`,
+				`6:65: warning: nodes.b.when.if_not.b: the node sees no "b", so this is always met`,
+			},
+		},
+		"a condition about an input of another shape": {
+			"input_shape: deps\nnodes:\n  a: {service: s, when: {if: {any: 1}}}\n  b: {service: s, depends_on: [a], when: {if: {run: {n: 1}}}}\n  c: {service: s, depends_on: [a], input_shape: merged, when: {if: {n: 1}}}\n",
+			[]string{`4:48: warning: nodes.b.when.if.run: the node sees no "run", so this is never met`},
+		},
 		"an input that is made of itself": {
 			"start: a\nnodes:\n  a: {service: s, compensate: u, prep: {input_map: {n: $input.n}}}\n  u: {service: s, prep: {input_key: $input}}\n",
 			[]string{`3:56: warning: nodes.a.prep.input_map.n: "$input.n" is null here, because prep is what makes the node's input: write $params. or $shared.`},
