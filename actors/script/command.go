@@ -8,21 +8,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
 )
 
 // command is a script made ready to be started, as often as it has tries.
 type command struct {
-	path    string
-	argv    []string
-	dir     string
-	env     []string
-	stdin   []byte // nil = none
+	child.Command
 	timeout time.Duration
 }
 
@@ -48,28 +44,29 @@ func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cle
 	if s == nil || (s.Cmd == "" && s.Code == "") {
 		return nil, nil, flow.Errorf(flow.Invalid, "the script has neither cmd nor code")
 	}
-	cmd = &command{timeout: defaultTimeout, env: c.environment(job)}
+	cmd = &command{timeout: defaultTimeout}
+	cmd.Env = c.environment(job)
 	if s.TimeoutMS > 0 {
 		cmd.timeout = flow.Milliseconds(s.TimeoutMS)
 	}
 	if s.StdinMode == "json" {
-		cmd.stdin = carry.Body(job)
+		cmd.Stdin = carry.Body(job)
 	}
-	if cmd.dir, err = c.workDir(s.WorkDir); err != nil {
+	if cmd.Dir, err = c.workDir(s.WorkDir); err != nil {
 		return nil, nil, err
 	}
 	cleanup = func() {}
-	cmd.argv = append([]string{s.Cmd}, s.Args...)
+	cmd.Argv = append([]string{s.Cmd}, s.Args...)
 	if s.Code != "" {
-		err = c.patiently(ctx, func() (err error) {
-			cmd.argv, cleanup, err = codeArgv(s)
+		err = c.patience.Do(ctx, func() (err error) {
+			cmd.Argv, cleanup, err = codeArgv(s)
 			return err
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	if cmd.path, err = find(cmd.argv[0]); err != nil {
+	if cmd.Path, err = find(cmd.Argv[0]); err != nil {
 		cleanup()
 		return nil, nil, err
 	}
@@ -109,51 +106,19 @@ func find(name string) (string, error) {
 
 // workDir is where a script runs: inside Dir, if there is one, wherever links may lead.
 func (c *Carrier) workDir(dir string) (string, error) {
-	if c.opts.Dir == "" {
-		return dir, nil
+	inside, err := child.Inside(c.opts.Dir, dir)
+	if errors.Is(err, child.ErrOutside) {
+		return "", flow.Errorf(flow.Denied, "work_dir %q is outside of the directory scripts may run in", dir)
 	}
-	root, err := filepath.Abs(c.opts.Dir)
-	if err != nil {
-		return "", err
-	}
-	if root, err = filepath.EvalSymlinks(root); err != nil {
-		return "", fmt.Errorf("the directory of scripts: %w", err)
-	}
-	if dir == "" {
-		return root, nil
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(root, dir)
-	}
-	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", fmt.Errorf("work_dir: %w", err)
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
-		return "", flow.Errorf(flow.Denied, "work_dir %q is outside of the directory scripts may run in", dir)
-	}
-	return real, nil
+	return inside, nil
 }
 
 // environment is what scripts see of this process's, with what tells the script which job it has and a script's own laid over it.
 func (c *Carrier) environment(job *flow.Job) []string {
-	own := map[string]string{
-		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
-		"TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(max(job.Units, 1)),
-	}
-	if job.Plan != nil {
-		own["TROUPE_FLOW"] = job.Plan.FlowSlug
-	}
+	own := carry.Variables(job)
 	maps.Copy(own, job.Exec.Script.Env)
-	env := make([]string, 0, len(c.env)+len(own))
-	for _, e := range c.env {
-		name, _, _ := strings.Cut(e, "=")
-		if _, over := own[name]; !over {
-			env = append(env, e)
-		}
-	}
-	for name, value := range own {
-		env = append(env, name+"="+value)
-	}
-	return env
+	return child.Laid(c.env, own)
 }

@@ -35,15 +35,15 @@ const (
 
 // Carrier starts scripts.
 type Carrier struct {
-	opts Options
-	env  []string
-	turn chan struct{} // of those who wait for what a start needs
+	opts     Options
+	env      []string
+	patience child.Patience
 }
 
 // New returns a carrier whose scripts see what they may of the environment this process has now.
 func New(opts Options) *Carrier {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
-	return &Carrier{opts: opts, env: child.Environment(opts.Env), turn: make(chan struct{}, 1)}
+	return &Carrier{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
 }
 
 // Carry runs the job's script until it succeeds or its tries are used up.

@@ -26,3 +26,18 @@ func Environment(listed []string) []string {
 	}
 	return env
 }
+
+// Laid is an environment with variables laid over it.
+func Laid(env []string, over map[string]string) []string {
+	all := make([]string, 0, len(env)+len(over))
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		if _, twice := over[name]; !twice {
+			all = append(all, e)
+		}
+	}
+	for name, value := range over {
+		all = append(all, name+"="+value)
+	}
+	return all
+}

@@ -1,4 +1,4 @@
-package script
+package child
 
 import (
 	"os"
@@ -9,29 +9,31 @@ import (
 // sysProcess is what a process has beside its id on this system.
 type sysProcess struct{ pidfd int } // -1 = the kernel knows none
 
-// attr makes a script the leader of its own process group. That it ends with us is its family's business: the kernel's
+// attr makes a program the leader of its own process group. That it ends with us is its family's business: the kernel's
 // signal for that would come already when the thread that started it ends.
 func (p *sysProcess) attr() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, PidFD: &p.pidfd}
 }
 
-func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
+func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
+
+func (p *Process) askGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 // reap waits for the process twice: first without reaping it, so that its group can be killed while
 // its id is certain to be its own.
-func (p *process) reap() (*os.ProcessState, error) {
+func (p *Process) reap() (*os.ProcessState, error) {
 	if !p.pollExit() {
 		_, _ = exited(idOfProcess, p.Pid, 0)
 	}
 	p.killLast()
-	return p.Wait()
+	return p.Process.Wait()
 }
 
 // pollExit has the runtime's poller wait for the end: a thread for each of hundreds of scripts costs
 // memory, and when they begin at once the time they need to be made. It is false when there is no poller
 // for that.
-func (p *process) pollExit() bool {
+func (p *Process) pollExit() bool {
 	if p.pidfd < 0 {
 		return false
 	}

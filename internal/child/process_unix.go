@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package script
+package child
 
 import (
 	"os"
@@ -10,14 +10,16 @@ import (
 // sysProcess is what a process has beside its id on this system: nothing.
 type sysProcess struct{}
 
-// attr makes a script the leader of its own process group.
+// attr makes a program the leader of its own process group.
 func (*sysProcess) attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func (p *process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
+func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
+
+func (p *Process) askGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 // reap waits for the process and then kills what is left of its group.
-func (p *process) reap() (*os.ProcessState, error) {
-	state, err := p.Wait()
+func (p *Process) reap() (*os.ProcessState, error) {
+	state, err := p.Process.Wait()
 	p.killLast()
 	return state, err
 }

@@ -1,0 +1,19 @@
+package carry
+
+import (
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Variables tell a program which job it has.
+func Variables(job *flow.Job) map[string]string {
+	own := map[string]string{
+		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
+		"TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(max(job.Units, 1)),
+	}
+	if job.Plan != nil {
+		own["TROUPE_FLOW"] = job.Plan.FlowSlug
+	}
+	return own
+}

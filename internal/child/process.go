@@ -1,0 +1,181 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Command is a program to be started.
+type Command struct {
+	Path  string
+	Argv  []string // the program's name, and its arguments
+	Dir   string   // "" = ours
+	Env   []string
+	Stdin []byte // nil = nothing to read
+	Split bool   // what it says of errors has a pipe of its own
+}
+
+// Process is a program that was started, leader of a process group of its own.
+type Process struct {
+	*os.Process
+	sysProcess
+	Stdout *Output
+	Stderr *Output // nil = it is in Stdout
+	in     *os.File
+	feeder sync.WaitGroup // writes the input
+	family Family
+
+	mu     sync.Mutex
+	killed bool
+	reaped bool // its id may belong to somebody else
+}
+
+// drainTime is how long a pipe is read on after its program has ended and its process group is dead, when nothing comes.
+// Only a descendant that left the group, and that nobody has ended yet, could still hold the pipe then.
+const drainTime = 200 * time.Millisecond
+
+// Output is what a program prints.
+type Output struct{ *os.File }
+
+// Read ends when nobody can print any more, or when the program has ended and nothing came for a moment: what it had printed is
+// there, however late we come to read it.
+func (o *Output) Read(b []byte) (int, error) {
+	n, err := o.File.Read(b)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = o.SetReadDeadline(time.Now().Add(drainTime / 10))
+		n, err = o.File.Read(b)
+	}
+	return n, err
+}
+
+// Start starts a program. Whoever does reads all that it prints, waits, and closes.
+func Start(cmd Command) (*Process, error) {
+	var files pipes
+	defer files.giveAway()
+	p := &Process{}
+	in := files.input(&p.in, cmd.Stdin != nil)
+	stdout := files.output(&p.Stdout)
+	stderr := stdout
+	if cmd.Split {
+		stderr = files.output(&p.Stderr)
+	}
+	if files.err != nil {
+		p.Close()
+		return nil, files.err
+	}
+	var err error
+	p.family = New()
+	p.Process, err = os.StartProcess(cmd.Path, cmd.Argv, &os.ProcAttr{
+		Dir: cmd.Dir, Env: append(slices.Clip(cmd.Env), p.family.Variable()), Files: []*os.File{in, stdout, stderr}, Sys: p.attr()})
+	if err != nil {
+		p.family.Leave()
+		p.Close()
+		return nil, err
+	}
+	p.family.Adopt(p.Pid)
+	if p.in != nil {
+		p.feeder.Go(func() { // a program need not read what it is given
+			_, _ = p.in.Write(cmd.Stdin)
+			p.in.Close()
+		})
+	}
+	return p, nil
+}
+
+// pipes are opened for a program. Its own ends of them are closed here once it has them.
+type pipes struct {
+	theirs []*os.File
+	err    error
+}
+
+func (p *pipes) input(ours **os.File, any bool) *os.File {
+	if !any {
+		return p.their(os.Open(os.DevNull))
+	}
+	in, feed, err := os.Pipe()
+	*ours = feed
+	return p.their(in, err)
+}
+
+func (p *pipes) output(ours **Output) *os.File {
+	r, w, err := os.Pipe()
+	if err == nil {
+		*ours = &Output{r}
+	}
+	return p.their(w, err)
+}
+
+func (p *pipes) their(f *os.File, err error) *os.File {
+	if err == nil {
+		p.theirs = append(p.theirs, f)
+	} else if p.err == nil {
+		p.err = err
+	}
+	return f
+}
+
+func (p *pipes) giveAway() {
+	for _, f := range p.theirs {
+		f.Close()
+	}
+}
+
+// Close closes what we have open of the program. It is not ended by that.
+func (p *Process) Close() {
+	for _, o := range []*Output{p.Stdout, p.Stderr} {
+		if o != nil {
+			o.Close()
+		}
+	}
+	if p.in != nil {
+		p.in.Close()
+	}
+	p.feeder.Wait()
+}
+
+// Wait returns when the process has ended and its group was killed, and how it ended. What is left of its family ends soon, or at once
+// if the process was told to end.
+func (p *Process) Wait() (*os.ProcessState, error) {
+	state, err := p.reap()
+	if p.killed {
+		p.family.Kill()
+	} else {
+		p.family.Leave()
+	}
+	for _, o := range []*Output{p.Stdout, p.Stderr} {
+		if o != nil {
+			_ = o.SetReadDeadline(time.Now().Add(drainTime))
+		}
+	}
+	if p.in != nil {
+		p.in.Close()
+	}
+	return state, err
+}
+
+// Kill ends the whole group, unless the process was reaped: then there is no such group any more, or
+// it is somebody else's.
+func (p *Process) Kill() { p.end(p.killGroup) }
+
+// Ask tells the whole group to end, as far as the system knows a way to do so; elsewhere it is killed.
+func (p *Process) Ask() { p.end(p.askGroup) }
+
+func (p *Process) end(how func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		p.killed = true
+		how()
+	}
+}
+
+// killLast kills what is left of the group before the process is reaped.
+func (p *Process) killLast() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killGroup()
+	p.reaped = true
+}

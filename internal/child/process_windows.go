@@ -1,0 +1,26 @@
+package child
+
+import (
+	"os"
+	"syscall"
+)
+
+// sysProcess is what a process has beside its id on this system: nothing.
+type sysProcess struct{}
+
+// attr keeps signals of our console from a program. Windows knows no process groups in the
+// sense meant here: what a program started itself outlives it.
+func (*sysProcess) attr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+func (p *Process) killGroup() { _ = p.Process.Kill() }
+
+// askGroup kills: a program without a console of its own cannot be asked here.
+func (p *Process) askGroup() { p.killGroup() }
+
+func (p *Process) reap() (*os.ProcessState, error) {
+	state, err := p.Process.Wait()
+	p.killLast()
+	return state, err
+}
