@@ -37,6 +37,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
+	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
@@ -47,6 +48,7 @@ import (
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -193,6 +195,8 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
+	started := programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs,
+		Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value}})
 	return actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{
@@ -200,10 +204,12 @@ func (e *Engine) actors() actors.Config {
 			flow.ExecHTTP: e.workers,
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
+			flow.ExecProcess: started,
+			flow.ExecPython:  started,
 		},
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
-		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
+		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
 	}
 }

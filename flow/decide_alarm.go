@@ -116,6 +116,10 @@ func (l *Live) keptBy(s Signs) bool {
 // timeOut ends an attempt that has taken longer than its timeout_ms.
 func (d *decider) timeOut(a Address) {
 	st, _ := d.s.attempt(a)
+	if st.exec(a.Unit).Type.Started() {
+		d.expire(a, ProgramTimeout)
+		return
+	}
 	d.expire(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))
 }
 

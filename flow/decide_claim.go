@@ -105,12 +105,22 @@ func (d *decider) giveBack(c GiveBack) {
 // lost takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
 func (d *decider) lost(a Address, carrier string) {
 	st, u := d.s.attempt(a)
+	if st.exec(a.Unit).Type.Started() {
+		d.programLost(st, u, a)
+		return
+	}
 	if u.Live.Deliveries+1 >= d.limits.Deliveries {
 		d.effects = append(d.effects, st.withdrawal(a, u))
 		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
 		return
 	}
 	d.redispatch(st, a, carrier, u.Live.Deliveries+1)
+}
+
+// programLost ends an attempt whose program has ended with the member that had begun it.
+func (d *decider) programLost(st *Step, u *Unit, a Address) {
+	d.effects = append(d.effects, st.withdrawal(a, u))
+	d.settle(st, u, Report{Address: a, Error: ProgramLost})
 }
 
 // carrierLost is about an attempt that a member carries, or had others carry out.
@@ -185,12 +195,21 @@ func (c *Recover) until(x *Exec, carrier string) int64 {
 func (d *decider) leave(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.brings(st.exec(a.Unit)) && !slices.Contains(c.Parted, a) {
-			d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
+			d.giveUp(st, u, a)
 		}
 	})
 	if !all {
 		d.rest = c
 	}
+}
+
+// giveUp is about what the member has begun and does not finish, because it stops.
+func (d *decider) giveUp(st *Step, u *Unit, a Address) {
+	if st.exec(a.Unit).Type.Started() {
+		d.programLost(st, u, a)
+		return
+	}
+	d.redispatch(st, a, d.env.Member, u.Live.Deliveries)
 }
 
 // takeOver has the member carry what one that is gone carried.

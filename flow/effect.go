@@ -97,7 +97,7 @@ type Job struct {
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Deliveries int    // how often a carrier was lost that had begun it
 	Given      int    // how often it was given to a carrier before
-	Again      bool   // it was returned: a member tells with Begin when it carries it out
+	Again      bool   // a member tells with Begin when it carries it out: it was returned, or is a program
 }
 
 // maxAlong is how many bytes of params, or of what the task was started with, go along with each job. What is larger

@@ -48,7 +48,7 @@ func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
 
 // work is what is carried out, without how it is tried.
 func (x *Exec) work() Exec {
-	return Exec{Type: x.Type, Service: x.Service, Func: x.Func, Script: x.Script, Params: x.Params}
+	return Exec{Type: x.Type, Service: x.Service, Func: x.Func, Script: x.Script, Program: x.Program, Params: x.Params}
 }
 
 func (e *Each) work() *Each {

@@ -99,6 +99,7 @@ type Exec struct {
 	Service      string
 	Func         string
 	Script       *Script
+	Program      *Program
 	Params       json.RawMessage // laid over the step's params; object, or nil
 	ByLoad       bool
 	MaxAttempts  int // inner tries of local_func and local_script; workers tried for http
@@ -115,12 +116,14 @@ type ExecType string
 
 // The ways jobs travel. Any other word is refused by the compiler, so a plan never holds one.
 const (
-	ExecHTTP   ExecType = "http"   // to an attached or push worker
-	ExecRemote ExecType = "remote" // to an attached worker
-	ExecQueue  ExecType = "queue"
-	ExecFunc   ExecType = "local_func"
-	ExecScript ExecType = "local_script"
-	ExecDirect ExecType = "direct" // nobody carries it out: it is finished through the API
+	ExecHTTP    ExecType = "http"   // to an attached or push worker
+	ExecRemote  ExecType = "remote" // to an attached worker
+	ExecQueue   ExecType = "queue"
+	ExecFunc    ExecType = "local_func"
+	ExecScript  ExecType = "local_script"
+	ExecProcess ExecType = "process" // a program that the member starts, by exec
+	ExecPython  ExecType = "python"  // a function in a file or module of Python, by exec
+	ExecDirect  ExecType = "direct"  // nobody carries it out: it is finished through the API
 )
 
 // Attachable says whether attached workers may get the jobs.
@@ -128,6 +131,10 @@ func (x *Exec) Attachable() bool { return x.Type.Attachable() }
 
 // Attachable says whether attached workers may get jobs of this type.
 func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
+
+// Started says that the jobs are programs which the member starts: when one begins is stored, and one that began and is lost
+// with its member has failed.
+func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython }
 
 // Words of route.
 const (

@@ -114,6 +114,10 @@ func (s *sizer) exec(x *Exec) {
 			s.bytes += mapEntry + len(name) + len(value)
 		}
 	}
+	if p := x.Program; p != nil {
+		s.bytes += int(unsafe.Sizeof(*p)) + len(p.Env)*mapEntry
+		s.texts(p.texts()...)
+	}
 }
 
 func (s *sizer) keys(k *Keys) {

@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
+	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
@@ -142,11 +143,12 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	reader := persistence.NewReader(store, flow.Limits{})
+	started := programs.New(programs.Options{Allow: true, Logs: m.logs})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
 		Lease: lease, Workers: m.registry,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
-			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}),
+			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started,
 		}})
 	if err != nil {
 		return nil, err

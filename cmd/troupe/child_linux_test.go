@@ -92,6 +92,30 @@ func TestScriptsEndWithTheirMemberHoweverItEnds(t *testing.T) {
 	}
 }
 
+func TestAProgramLostWithItsMemberIsAFailedAttempt(t *testing.T) {
+	dir, store := t.TempDir(), "sqlite:"+filepath.Join(t.TempDir(), "t.db")
+	serve := func() (*exec.Cmd, string) {
+		cmd, line := start(t, "serve", "--listen", "127.0.0.1:0", "--store", store, "--log-level", "error", "--allow-scripts", "--script-dir", dir)
+		return cmd, urlIn(t, line)
+	}
+	cmd, url := serve()
+	path := write(t, "lost.yaml", "nodes:\n  again: {exec: {type: process, command: \"test $ORK_ATTEMPT = 2 || { "+runaway("pid")+"; }\"}, retry: {max_attempts: 2}}\n"+
+		"  once: {exec: {type: process, command: \""+runaway("other")+"\"}}\n")
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	id := strings.TrimSpace(call(t, "task", "start", "lost", "--server", url).stdout)
+	pids := []int{awaitPid(t, filepath.Join(dir, "pid")), awaitPid(t, filepath.Join(dir, "other"))}
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	for _, pid := range pids {
+		requireEnds(t, pid)
+	}
+	_, url = serve()
+	call(t, "task", "watch", id, "--server", url)
+	runs := call(t, "task", "history", id, "--runs", "--server", url)
+	require.Equal(t, 2, strings.Count(runs.stdout, "engine restarted"), runs.stdout)
+	require.Regexp(t, `again#1 +0 +2 +ok`, runs.stdout)
+}
+
 func TestCommandsEndWithTheirWorkerHoweverItEnds(t *testing.T) {
 	url := startServe(t)
 	file := filepath.Join(t.TempDir(), "pid")

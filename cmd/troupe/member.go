@@ -34,7 +34,7 @@ type memberFlags struct {
 	PollNetwork   []netip.Prefix `env:"TROUPE_POLL_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that deferred jobs of custom_http may be asked about in; none otherwise, not even this host."`
 	AllowMock     bool           `env:"TROUPE_ALLOW_MOCK" group:"Access" help:"Let deferred jobs have mock:// URLs, which mean jobs for tests."`
 	AllowScripts  bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
-	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts run in and may not name a work_dir outside of."`
+	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
 	ChildEnv      []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
 
 	MaxDepth     int            `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
@@ -44,7 +44,7 @@ type memberFlags struct {
 	MaxValue     int            `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
 	MaxShared    int            `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
 	MaxFunctions int            `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
-	MaxScripts   int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once (256)."`
+	MaxScripts   int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once, and as many programs of each kind (256)."`
 	MaxCalls     int            `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
 	Visibility   time.Duration  `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`
 	IdleAfter    time.Duration  `env:"TROUPE_IDLE_AFTER" group:"Limits" help:"How long a task that only waits stays in memory (3s)."`

@@ -106,11 +106,11 @@ func (c *dagChecker) unfold(n *define.Node, at *define.Place) {
 
 func (c *dagChecker) unfoldExec(n *define.Node, at *define.Place) {
 	switch e := n.Exec; {
-	case e == nil:
+	case e == nil || e.Program() != nil:
 	case saysExec(n):
 		c.Errorf(at, "says the same as service, func, script and exec_type: give one of them")
 	case e.Type != "" && e.Type != execService && e.Type != execFunc:
-		c.Errorf(at.Key("type"), "unknown word %.80q: write service or func; for a program write script in the place of exec", e.Type)
+		c.Errorf(at.Key("type"), "unknown word %.80q: write service, func, process or python", e.Type)
 	case e.Service != "" && (e.Func != "" || e.Type == execFunc), e.Func != "" && e.Type == execService:
 		c.Errorf(at, "is a service or a func, not both")
 	}

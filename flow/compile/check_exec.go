@@ -79,6 +79,7 @@ func (c *checker) target(key string, at *define.Place) {
 // exec checks how a node says its jobs are carried out.
 func (c *checker) exec(n *define.Node, at *define.Place) {
 	c.script(n.Script, at.Key("script"))
+	c.program(n, at)
 	c.count(max(n.MaxAttempts, 0), at.Key("max_attempts"))
 	c.milliseconds(n.AttemptDelayMS, at.Key("attempt_delay_ms"))
 	c.milliseconds(n.VisibilityMS, at.Key("visibility_ms"))

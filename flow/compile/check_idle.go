@@ -38,7 +38,7 @@ func (c *checker) idleInGraph(n *define.Node, at *define.Place) {
 		{"run_on", n.RunOn != "", "write an edge for error, or finally"},
 		{"each", n.Each != nil, "write kind: foreach"},
 		{"when", n.When != nil, "write kind: choice"},
-		{"exec", n.Exec != nil, "write service, func or script"},
+		{"exec", n.Exec != nil && n.Exec.Program() == nil, "write service, func or script"},
 		{"delay", !n.Delay.IsZero(), "write params: {delay_ms: …}"},
 		{"signal", n.Signal != nil, "write params"},
 	} {

@@ -11,7 +11,7 @@ import (
 func (l *dagLowerer) exec(n *define.Node, key string) flow.Exec {
 	n, route := l.set.routed(n)
 	e := exec(n, flow.Exec{})
-	if t, ok := routes[route]; ok {
+	if t, ok := routes[route]; ok && e.Program == nil {
 		e.Type = t
 	}
 	if e.Type != flow.ExecDirect {
@@ -29,10 +29,15 @@ func (l *dagLowerer) exec(n *define.Node, key string) flow.Exec {
 }
 
 // idleExec says that nobody is named to carry out the jobs.
-func idleExec(e *flow.Exec) bool { return e.Service == "" && e.Func == "" && e.Script == nil }
+func idleExec(e *flow.Exec) bool {
+	return e.Service == "" && e.Func == "" && e.Script == nil && e.Program == nil
+}
 
 // routed is a node with the exec_type that the defaults give it, and its route.
 func (s *settings) routed(n *define.Node) (*define.Node, string) {
+	if n.Exec.Program() != nil {
+		return n, ""
+	}
 	if n.Route != "" || n.ExecType != "" || n.ExecMode != "" {
 		return n, n.Route
 	}

@@ -16,7 +16,7 @@ const (
 	execFunc    = "func"
 )
 
-// unfolded are nodes in which exec, delay and signal have become the fields that graph mode has, too.
+// unfolded are nodes in which exec, unless it is a program's, delay and signal have become the fields that graph mode has, too.
 func unfolded(nodes map[string]*define.Node) map[string]*define.Node {
 	var all map[string]*define.Node
 	for key, n := range nodes {
@@ -38,12 +38,12 @@ func unfolded(nodes map[string]*define.Node) map[string]*define.Node {
 
 // folded says whether a node is written in the other way.
 func folded(n *define.Node) bool {
-	return n != nil && (n.Exec != nil || !n.Delay.IsZero() || n.Signal != nil)
+	return n != nil && (n.Exec != nil && n.Exec.Program() == nil || !n.Delay.IsZero() || n.Signal != nil)
 }
 
 // unfold lets what is written in the other way, and twice, count as it is written there.
 func unfold(n *define.Node) {
-	if e := n.Exec; e != nil && !saysExec(n) {
+	if e := n.Exec; e != nil && e.Program() == nil && !saysExec(n) {
 		n.Service, n.Func = e.Service, e.Func
 		switch {
 		case e.Type != "" && e.Type != execService && e.Type != execFunc:
@@ -63,7 +63,10 @@ func unfold(n *define.Node) {
 			unfoldParam(n, "timeout_ms", milliText(n.Signal.Timeout.MS))
 		}
 	}
-	n.Exec, n.Delay, n.Signal = nil, define.Duration{}, nil
+	if n.Exec.Program() == nil {
+		n.Exec = nil
+	}
+	n.Delay, n.Signal = define.Duration{}, nil
 }
 
 // signalKeys are the params in which nodes say what they wait for.

@@ -14,7 +14,7 @@ import (
 
 // handled says whether somebody carries out the node itself.
 func handled(n *define.Node) bool {
-	return define.Handler{Service: n.Service, Func: n.Func, Script: n.Script, Route: n.Route}.Given()
+	return n.Exec.Program() != nil || define.Handler{Service: n.Service, Func: n.Func, Script: n.Script, Route: n.Route}.Given()
 }
 
 // input says what a node's handler gets.

@@ -14,6 +14,10 @@ func exec(n *define.Node, defaults flow.Exec) flow.Exec {
 		Type: word(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
 		MaxAttempts: max(n.MaxAttempts, 0), TryDelayMS: n.AttemptDelayMS, VisibilityMS: n.VisibilityMS, Labels: n.Labels,
 	}
+	if p := n.Exec.Program(); p != nil {
+		e.Type, e.Program = flow.ExecType(n.Exec.Type), p
+		return e
+	}
 	e.Type, e.Func = cmp.Or(e.Type, defaults.Type), cmp.Or(e.Func, defaults.Func)
 	if e.Script == nil {
 		e.Script = defaults.Script
@@ -45,7 +49,7 @@ var routes = map[string]flow.ExecType{flow.RoutePush: flow.ExecHTTP, flow.RouteQ
 
 // routed is a node of graph mode whose route, another word for how jobs travel, is its exec_type.
 func routed(n *define.Node) *define.Node {
-	if n.Route != flow.RoutePush && n.Route != flow.RouteQueue {
+	if n.Exec.Program() != nil || n.Route != flow.RoutePush && n.Route != flow.RouteQueue {
 		return n
 	}
 	r := *n

@@ -42,6 +42,7 @@ func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
 		"ExecSpec":   `{"start":"a","nodes":{"a":{"kind":"parallel","parallel_execs":[{"service":"s","func":"f","script":{"code":"x"},%s}]}}}`,
 		"Handler":    `{"mode":"dag","nodes":{"a":{"service":"s","when":{"cond":{"service":"s","func":"f","script":{"code":"x"},%s}}}}}`,
 		"Prep":       `{"mode":"dag","nodes":{"b":{"kind":"branch","flow":{"nodes":{}},"prep":{"service":"s","func":"f","script":{"code":"x"},%s}}}}`,
+		"ExecOf":     `{"mode":"dag","nodes":{"a":{"exec":{"type":"process","command":"c",%s}}}}`,
 		"EachOf":     `{"mode":"dag","nodes":{"a":{"service":"s","each":{"count":1,%s}}}}`,
 		"RetrySpec":  `{"mode":"dag","nodes":{"a":{"service":"s","retry":{%s}}}}`,
 		"KeySpec":    `{"mode":"dag","nodes":{"a":{"service":"s","concurrency":{"limit":1,%s}}}}`,
@@ -49,6 +50,7 @@ func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
 	}
 	also := map[string]string{ // graph mode, or where other fields would decide
 		"Defaults.route":        `{"mode":"dag","defaults":{%s},"nodes":{"a":{"service":"s"}}}`,
+		"ExecOf.type":           `{"mode":"dag","nodes":{"a":{"exec":{"command":"c",%s}}}}`,
 		"Definition.on_error":   `{"start":"a","nodes":{"a":{"service":"s"}},%s}`,
 		"Definition.on_missing": `{"start":"a","nodes":{"a":{"service":"s"}},%s}`,
 		"Node.on_error":         `{"start":"a","nodes":{"a":{"service":"s",%s}}}`,

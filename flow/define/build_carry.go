@@ -23,6 +23,9 @@ func (n *NodeBuilder) Script(s flow.Script) *NodeBuilder {
 	return n
 }
 
+// Exec has the member run a program: of type process or python.
+func (n *NodeBuilder) Exec(e ExecOf) *NodeBuilder { n.n.Exec = &e; return n }
+
 // ExecType says how its jobs travel.
 func (n *NodeBuilder) ExecType(t flow.ExecType) *NodeBuilder { n.n.ExecType = string(t); return n }
 

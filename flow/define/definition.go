@@ -49,6 +49,7 @@ type Node struct {
 	ExecMode string          `json:"exec_mode,omitempty"` // alias of exec_type when that is empty
 	Func     string          `json:"func,omitempty"`      // name of the local function
 	Script   *flow.Script    `json:"script,omitempty"`    // program of a local_script
+	Exec     *ExecOf         `json:"exec,omitempty"`      // who does the work, in one object: a program of the member; in a dag a service or function, too
 	Params   json.RawMessage `json:"params,omitempty"`    // an object that goes along with the input; without it the task's params do
 	Prep     Prep            `json:"prep,omitzero"`       // what the input is made of
 	Post     flow.Post       `json:"post,omitzero"`       // graph: where the output goes and which action it means

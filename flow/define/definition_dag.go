@@ -28,20 +28,12 @@ type DagNode struct {
 	Input  json.RawMessage    `json:"input,omitempty"`  // static fields of a merged input
 	Inputs map[string]Binding `json:"inputs,omitempty"` // the input, field by field
 
-	Exec   *ExecOf   `json:"exec,omitempty"`   // who does the work, another way to write it
 	Delay  Duration  `json:"delay,omitzero"`   // timer: how long; another way to write params.delay_ms
 	Signal *SignalOf `json:"signal,omitempty"` // wait_event, approval: what for; another way to write params
 
 	StartDelay       Duration `json:"start_delay,omitzero"`       // its units wait so long
 	StartTimeout     Duration `json:"start_timeout,omitzero"`     // how long a queued job may wait for a worker
 	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"` // how long a worker may be silent
-}
-
-// ExecOf says who does a node's work in one object, instead of the fields service, func and exec_type.
-type ExecOf struct {
-	Type    string `json:"type,omitempty"`    // service or func; told by the other fields when absent
-	Service string `json:"service,omitempty"` // whose workers carry it out
-	Func    string `json:"func,omitempty"`    // name of the local function
 }
 
 // SignalOf says what a node waits for.

@@ -46,6 +46,9 @@ var words = map[string][]string{
 	"ExecSpec.exec_mode":    {"http", "remote", "queue", "local_func", "local_script", "direct"},
 	"Handler.exec_type":     {"http", "remote", "queue", "local_func", "local_script", "direct"},
 	"Prep.exec_type":        {"http", "remote", "queue", "local_func", "local_script", "direct"},
+	"ExecOf.type":           {"service", "func", "process", "python"},
+	"ExecOf.stdin_mode":     {"none"},
+	"ExecOf.output_mode":    {"marker"},
 	"EachOf.on_error":       {"fail_fast", "collect", "continue"},
 	"RetrySpec.backoff":     {"fixed", "exponential"},
 	"KeySpec.when_full":     {"queue", "refuse", "cancel_running"},
@@ -77,7 +80,7 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "definition_keys.go", "definition_inputs.go", "../plan.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_keys.go", "definition_inputs.go", "../plan.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)
@@ -141,6 +144,10 @@ func (s *schema) describe(t reflect.Type) obj {
 			{"type": "number", "minimum": 0}}}
 	case reflect.TypeFor[Source]():
 		return obj{"description": s.comments["Source"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}, s.ref(reflect.TypeFor[Handler]())}}
+	case reflect.TypeFor[Command]():
+		return obj{"description": s.comments["Command"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": s.ref(reflect.TypeFor[Plain]())}}}
+	case reflect.TypeFor[Plain]():
+		return obj{"description": s.comments["Plain"], "type": []string{"string", "number", "boolean"}}
 	case reflect.TypeFor[Inner]():
 		return obj{"description": s.comments["Inner"], "anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[Definition]())}}
 	}

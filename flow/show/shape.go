@@ -208,9 +208,10 @@ func execText(x *flow.Exec) string {
 		Service string          `json:"service,omitempty"`
 		Func    string          `json:"func,omitempty"`
 		Script  *flow.Script    `json:"script,omitempty"`
+		Program *flow.Program   `json:"exec,omitempty"`
 		Params  json.RawMessage `json:"params,omitempty"`
 		Labels  []string        `json:"labels,omitempty"`
-	}{own.Type, own.Service, own.Func, own.Script, own.Params, own.Labels})
+	}{own.Type, own.Service, own.Func, own.Script, own.Program, own.Params, own.Labels})
 }
 
 // partsText are the units of a parallel, and those of a foreach that are carried out differently.

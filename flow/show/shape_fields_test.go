@@ -99,9 +99,10 @@ var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.Exec](): {
 		"Type": {old: dagNode("{service: s}"), new: dagNode("{service: s, route: queue}")}, "Service": {old: dagNode("{service: s}"), new: dagNode("{service: t}")},
 		"Func": {old: dagNode("{func: f}"), new: dagNode("{func: g}")}, "Script": {old: dagNode("{script: {cmd: a}}"), new: dagNode("{script: {cmd: b}}")},
-		"Params": {old: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 1}}]}"), new: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 2}}]}")},
-		"Labels": {old: dagNode("{service: s, route: queue}"), new: dagNode("{service: s, route: queue, labels: [gpu]}")},
-		"ByLoad": {why: tries}, "MaxAttempts": {why: tries}, "TryDelayMS": {why: tries}, "VisibilityMS": {why: tries}, "HeartbeatMS": {why: tries}, "StartMS": {why: tries}, "FromClaim": {why: follows},
+		"Program": {old: dagNode("{exec: {type: process, command: a}}"), new: dagNode("{exec: {type: process, command: b}}")},
+		"Params":  {old: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 1}}]}"), new: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 2}}]}")},
+		"Labels":  {old: dagNode("{service: s, route: queue}"), new: dagNode("{service: s, route: queue, labels: [gpu]}")},
+		"ByLoad":  {why: tries}, "MaxAttempts": {why: tries}, "TryDelayMS": {why: tries}, "VisibilityMS": {why: tries}, "HeartbeatMS": {why: tries}, "StartMS": {why: tries}, "FromClaim": {why: follows},
 	},
 	reflect.TypeFor[flow.Each](): {
 		"Branches": {old: graphOf("{kind: parallel, parallel_services: [x, y]}"), new: graphOf("{kind: parallel, parallel_services: [x, z]}")},

@@ -237,7 +237,7 @@ func handlerOf(n *flow.PlanNode) string {
 	switch x := &n.Exec; x.Type {
 	case flow.ExecDirect:
 		return flow.RouteDirect
-	case flow.ExecScript:
+	case flow.ExecScript, flow.ExecProcess, flow.ExecPython:
 		return string(x.Type)
 	default:
 		return string(x.Type) + ":" + cmp.Or(x.Service, x.Func)

@@ -53,6 +53,8 @@ var table = []row{
 	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host"}},
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow"}},
+	{"actors/programs", []string{"flow", "flow/expr", "actors/logs", "internal/lines", "internal/program"}},
+	{"internal/program", []string{"flow", "flow/expr", "internal/child"}},
 	{"actors/internal/carry", []string{"flow"}},
 	{"actors/internal/reach", nil},
 	{"api/wire", nil},
@@ -72,7 +74,7 @@ var table = []row{
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster"}},
+	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/program"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},

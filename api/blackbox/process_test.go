@@ -1,0 +1,185 @@
+package blackbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// programChecks are those of Ork's list that are about programs which the member starts.
+var programChecks = []check{
+	{"O01 a program runs", programRuns},
+	{"O02 a program fails", programFails},
+	{"O04 programs run at once", programsAtOnce},
+	{"O11 a program passes at its third attempt", programPassesLater},
+	{"O12 a program fails for good", programFailsForGood},
+	{"O14 a program takes too long", programTakesTooLong},
+	{"O19 programs know their index", programsAreCounted},
+	{"O21 a program for each item", programForEach},
+	{"O33 a canceled program ends at once", cancelProgram},
+	{"O43 a large input arrives", largeInput},
+	{"O46 a program says what went wrong", programSaysWhy},
+	{"O55 what is no text is logged", programPrintsBytes},
+	{"O56 a program sees a stated environment", programEnvironment},
+	{"a program is a node of a graph, too", programInGraph},
+}
+
+func TestProgramsSQLite(t *testing.T)   { runPrograms(t, sqliteStore) }
+func TestProgramsPostgres(t *testing.T) { runPrograms(t, postgresStore) }
+func TestProgramsCluster(t *testing.T)  { runPrograms(t, clusterStore) }
+
+func runPrograms(t *testing.T, kind storeKind) {
+	if runtime.GOOS == "windows" {
+		return // what is started here are lines for a Unix shell
+	}
+	t.Parallel()
+	runChecks(t, kind, programChecks)
+}
+
+// program starts a task of one node that runs a shell line. More are fields of the node.
+func (c *client) program(line, more string, input any) *dag {
+	c.Helper()
+	return c.dag("profile: ork\nnodes:\n  a:\n    exec:\n      type: process\n      command: |\n        "+
+		strings.ReplaceAll(strings.TrimSpace(line), "\n", "\n        ")+"\n"+more, input)
+}
+
+// attempts of a node, in order.
+func (d *dag) attempts(node string) (all []obj) {
+	d.Helper()
+	for _, r := range objects(d, d.get(d.path("/runs"))["items"]) {
+		if r["node"] == node && r["kind"] == "attempt" {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func programRuns(c *client) {
+	d := c.program(`echo noise; echo 'ORK_OUTPUT:{"n":1}'; echo 'x ORK_OUTPUT:2'`, "", obj{})
+	require.Equal(c, obj{"a": obj{"n": 1.0}}, d.ended("completed")["result"])
+	require.Regexp(c, `^process:\d+$`, d.attempts("a")[0]["worker"])
+}
+
+func programFails(c *client) {
+	d := c.program(`echo oops >&2; exit 3`, "", obj{})
+	require.Contains(c, d.ended("failed")["error"], "exit status 3: oops")
+	require.Equal(c, "exit status 3: oops", d.attempts("a")[0]["error"])
+}
+
+// programsAtOnce only end when both run.
+func programsAtOnce(c *client) {
+	dir := c.TempDir()
+	line := func(own, other string) string {
+		return fmt.Sprintf("touch %[1]s/%[2]s; while ! test -e %[1]s/%[3]s; do sleep 0.01; done", dir, own, other)
+	}
+	c.dag(fmt.Sprintf("profile: ork\nnodes:\n  a: {exec: {type: process, command: %q}}\n  b: {exec: {type: process, command: %q}}", line("a", "b"), line("b", "a")),
+		obj{}).ended("completed")
+}
+
+func programPassesLater(c *client) {
+	d := c.program(`test $ORK_ATTEMPT = 3 && echo "ORK_OUTPUT:$ORK_ATTEMPT"`, "    retry: {max_attempts: 3}", obj{})
+	require.Equal(c, obj{"a": 3.0}, d.ended("completed")["result"])
+	require.Len(c, d.attempts("a"), 3)
+}
+
+func programFailsForGood(c *client) {
+	d := c.program(`exit 1`, "    retry: {max_attempts: 3}\n  b: {service: never, depends_on: [a]}", obj{})
+	d.ended("failed")
+	d.steps("a", "failed", "b", "skipped")
+	require.Len(c, d.attempts("a"), 3)
+}
+
+func programTakesTooLong(c *client) {
+	dir := c.TempDir()
+	d := c.program(fmt.Sprintf(`trap 'echo x >> %s/asked; exit' TERM; sleep 3600 & wait`, dir), "    timeout: 0.3\n    retry: {max_attempts: 2}", obj{})
+	require.Contains(c, d.ended("failed")["error"], "execution timeout")
+	all := d.attempts("a")
+	require.Equal(c, []any{"timeout", "timeout"}, values(all, "state"))
+	require.Equal(c, []any{"execution timeout", "execution timeout"}, values(all, "error"))
+	require.Eventually(c, func() bool {
+		asked, _ := os.ReadFile(filepath.Join(dir, "asked"))
+		return string(asked) == "x\nx\n"
+	}, deadline, 10*time.Millisecond, "both were asked to end")
+}
+
+func programsAreCounted(c *client) {
+	d := c.program(`echo "[$ORK_PARALLEL_INDEX, $task_index, $ORK_PARALLEL_COUNT]"`, "    each: {count: 4}", obj{})
+	require.Equal(c, obj{"a": fromJSON(c, `[[0,0,4],[1,1,4],[2,2,4],[3,3,4]]`)}, d.ended("completed")["result"])
+}
+
+func programForEach(c *client) {
+	d := c.dag(`
+profile: ork
+nodes:
+  discover: {exec: {type: process, command: "echo 'ORK_OUTPUT:{\"files\":[\"x\",\"y\"]}'"}}
+  each: {exec: {type: process, command: 'echo "ORK_OUTPUT:$ORK_ITEM_JSON"'}, depends_on: [discover], each: {items: tasks.discover.output.files}}
+  all: {exec: {type: process, command: cat}, depends_on: [each]}`, obj{})
+	require.Equal(c, obj{"all": obj{"each": []any{"x", "y"}}}, d.ended("completed")["result"])
+}
+
+func cancelProgram(c *client) {
+	pipe := makePipe(c)
+	d := c.program(fmt.Sprintf("exec 3>%s; echo begun >&3; sleep 3600 & wait", pipe.path), "  next: {service: never, depends_on: [a]}", obj{})
+	pipe.begun()
+	d.post(d.path("/cancel"), obj{"force": true})
+	d.ended("canceled")
+	pipe.letGo()
+	d.neverRan("next")
+}
+
+func largeInput(c *client) {
+	d := c.program(`
+n=$(tr -d '\n' | wc -c)
+m=$(wc -c < "$ORK_INPUT_FILE")
+echo "ORK_OUTPUT:[$n, $m, \"${ORK_INPUT_JSON-unset}\"]"`, "", obj{"text": strings.Repeat("x", 300_000)})
+	size := float64(300_000 + len(`{"text":""}`))
+	require.Equal(c, obj{"a": []any{size, size, "unset"}}, d.ended("completed")["result"])
+}
+
+func programSaysWhy(c *client) {
+	d := c.program(`echo 'ORK_ERROR:{"message":"m","details":{"k":1}}'; exit 1`, "", obj{})
+	d.ended("failed")
+	require.Equal(c, "m", d.attempts("a")[0]["error"])
+	d = c.program(`echo 'ORK_ERROR:{"message":"m"}'`, "", obj{})
+	d.ended("completed")
+}
+
+func programPrintsBytes(c *client) {
+	d := c.program(`printf 'a\377b\n'; head -c 1000000 /dev/zero | tr '\0' x; echo; echo end`, "", obj{})
+	d.ended("completed")
+	_, _, log := d.send("GET", "/v1/jobs/"+d.attempts("a")[0]["job"].(string)+"/log", nil)
+	require.Contains(c, string(log), "a\uFFFDb")
+	require.Contains(c, string(log), "xxx")
+}
+
+func programEnvironment(c *client) {
+	d := c.program(`env | cut -d= -f1 | LC_ALL=C sort | tr '\n' ' ' > names; printf 'ORK_OUTPUT:"%s"\n' "$(cat names)"; rm names`, "    timeout: 60", obj{})
+	var own []string
+	for _, name := range strings.Fields(d.ended("completed")["result"].(obj)["a"].(string)) {
+		switch {
+		case name == "PATH" || name == "HOME" || name == "LANG" || name == "TZ" || name == "TMPDIR" || name == "USER" || strings.HasPrefix(name, "LC_"):
+		case name == "PWD" || name == "_" || name == "OLDPWD" || name == "SHLVL": // of the shell itself
+		case strings.HasPrefix(name, "TROUPE_"):
+		default:
+			own = append(own, name)
+		}
+	}
+	require.Equal(c, []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME",
+		"attempt", "command", "max_retries", "run_id", "task_name", "timeout_seconds", "workflow_name"}, own)
+}
+
+func programInGraph(c *client) {
+	d := c.dag(`
+start: a
+result: out
+nodes:
+  a: {exec: {type: process, command: cat}, post: {output_key: out}}
+edges: []`, obj{"x": 1})
+	require.Equal(c, obj{"x": 1.0}, d.ended("completed")["result"])
+}

@@ -1,0 +1,88 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// program checks what a node has started.
+func (c *checker) program(n *define.Node, at *define.Place) {
+	e := n.Exec
+	if e.Program() == nil {
+		return
+	}
+	in := at.Key("exec")
+	switch {
+	case saysExec(n):
+		c.Errorf(in, "says the same as service, func, script and exec_type: give one of them")
+	case e.Service != "" || e.Func != "":
+		c.Errorf(in, "is a service, a func or a program: give one of them")
+	case n.Route != "":
+		c.Errorf(at.Key("route"), "is for jobs of workers: the member itself starts the program")
+	}
+	for _, f := range programFields(e) {
+		if f.written {
+			c.Errorf(in.Key(f.name), "%s", f.instead)
+		}
+	}
+	c.programStart(e, in)
+	c.programWords(e, in)
+}
+
+// programFields are those that only one of the types has a use for.
+func programFields(e *define.ExecOf) []idle {
+	if flow.ExecType(e.Type) == flow.ExecPython {
+		const why = "is for a process: name the file or module with the function"
+		return []idle{{"command", !e.Command.IsZero(), why}}
+	}
+	const why = "is for type: python"
+	return []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}
+}
+
+// programStart checks what is started.
+func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
+	args := e.Command.Args
+	switch {
+	case args != nil && (len(args) == 0 || args[0] == ""):
+		c.Errorf(at.Key("command"), "names no program")
+	case flow.ExecType(e.Type) == flow.ExecProcess && e.Command.IsZero() == (e.File == ""):
+		c.Errorf(at, "give it a command or a file: one of them")
+	case flow.ExecType(e.Type) == flow.ExecPython && (e.Module == "") == (e.File == ""):
+		c.Errorf(at, "give it a file or a module: one of them")
+	}
+	for _, text := range append([]string{e.Command.Line, e.File, e.Module, e.Function, e.Python, e.Root}, args...) {
+		if strings.ContainsRune(text, 0) {
+			c.Errorf(at, "holds a NUL character, which no program can be given")
+			return
+		}
+	}
+}
+
+// programWords checks how a program is run.
+func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
+	if e.StdinMode != "" && e.StdinMode != flow.StdinNone {
+		c.Errorf(at.Key("stdin_mode"), "unknown word %.80q: write none, or leave it out", e.StdinMode)
+	}
+	if e.OutputMode != "" && e.OutputMode != flow.OutputMarker {
+		c.Errorf(at.Key("output_mode"), "unknown word %.80q: write marker, or leave it out", e.OutputMode)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			c.Errorf(at.Key("env").Key(name), "is no name of a variable")
+		case strings.ContainsRune(string(e.Env[name]), 0):
+			c.Errorf(at.Key("env").Key(name), "holds a NUL character, which no variable can")
+		}
+	}
+	c.milliseconds(e.Grace.MS, at.Key("grace"))
+	if e.Warm < 0 || e.Warm > maxWarm {
+		c.Errorf(at.Key("warm"), "must be 0 to %d", maxWarm)
+	}
+}
+
+// maxWarm bounds how many interpreters wait for the work of one node.
+const maxWarm = 64

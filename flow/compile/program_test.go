@@ -1,0 +1,65 @@
+package compile_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+)
+
+func TestAProgramIsANodesWorkInBothModes(t *testing.T) {
+	const node = "{exec: {type: process, command: echo hi, root: jobs, env: {A: x, B: 2.50, C: true}, grace: 1500ms, output_mode: marker, stdin_mode: none}}"
+	want := &flow.Program{Command: "echo hi", Root: "jobs", Env: map[string]string{"A": "x", "B": "2.50", "C": "true"}, GraceMS: 1500,
+		OutputMode: flow.OutputMarker, StdinMode: flow.StdinNone}
+	for _, text := range []string{"nodes: {a: " + node + "}", "start: a\nnodes: {a: " + node + "}",
+		"defaults: {route: queue, exec_type: queue}\nnodes: {a: " + node + "}", "nodes: {a: {service: s}, b: {service: s}}\nfinally: a"} {
+		if text[0] == 'n' && text[len(text)-1] == 'a' {
+			text = "nodes: {b: {service: s}, a: " + node + "}\nfinally: a"
+		}
+		plan, problems := compile.Text([]byte(text), flow.Limits{})
+		require.NoError(t, problems.Err(), text)
+		n := plan.Root.Nodes["a"]
+		if n == nil {
+			n = plan.Closing.Nodes["a"]
+		}
+		require.Equal(t, flow.ExecProcess, n.Exec.Type, text)
+		require.Equal(t, want, n.Exec.Program, text)
+	}
+	plan, problems := compile.Text([]byte("nodes: {a: {exec: {type: process, command: [echo, 1, x y]}, each: {count: 3}}}"), flow.Limits{})
+	require.NoError(t, problems.Err())
+	require.Equal(t, []string{"echo", "1", "x y"}, plan.Root.Nodes["a"].Exec.Program.Args)
+}
+
+func TestRulesOfPrograms(t *testing.T) {
+	for exec, want := range map[string]string{
+		"{type: process}":                                      "nodes.a.exec: give it a command or a file: one of them",
+		"{type: process, command: x, file: y}":                 "nodes.a.exec: give it a command or a file: one of them",
+		"{type: process, command: []}":                         "nodes.a.exec.command: names no program",
+		"{type: process, command: {a: 1}}":                     "nodes.a.exec.command: must be a shell line or a list of a program and its arguments, is an object",
+		"{type: process, command: x, module: y}":               "nodes.a.exec.module: is for type: python",
+		"{type: python}":                                       "nodes.a.exec: give it a file or a module: one of them",
+		"{type: python, file: f.py, command: x}":               "nodes.a.exec.command: is for a process: name the file or module with the function",
+		"{type: python, file: f.py, warm: 1000}":               "nodes.a.exec.warm: must be 0 to 64",
+		"{type: process, command: x, service: s}":              "nodes.a.exec: is a service, a func or a program: give one of them",
+		"{type: process, command: x, stdin_mode: json}":        `nodes.a.exec.stdin_mode: unknown word "json": write none, or leave it out`,
+		"{type: process, command: x, output_mode: json}":       `nodes.a.exec.output_mode: unknown word "json": write marker, or leave it out`,
+		"{type: process, command: x, env: {A=B: x}}":           "nodes.a.exec.env.A=B: is no name of a variable",
+		"{type: process, command: x, env: {A: [1]}}":           "nodes.a.exec.env.A: must be a text, a number, true or false, is an array",
+		"{type: process, command: \"x\\0\"}":                   "nodes.a.exec: holds a NUL character, which no program can be given",
+		"{type: process, command: x}, service: s":              "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
+		"{type: process, command: x}, route: queue":            "nodes.a.route: is for jobs of workers: the member itself starts the program",
+		"{type: process, command: x, grace: soon}":             `nodes.a.exec.grace: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
+		"{type: process, command: x}, exec_type: local_script": "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
+	} {
+		for _, start := range []string{"", "start: a\n"} {
+			_, problems := compile.Text([]byte(start+"nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
+			var texts []string
+			for _, p := range problems {
+				texts = append(texts, p.Path+": "+p.Msg)
+			}
+			require.Contains(t, texts, want, "%s%s", start, exec)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package define
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// ExecOf says who does a node's work in one object, instead of the fields service, func and exec_type; and which program, when it
+// is one.
+type ExecOf struct {
+	Type    string `json:"type,omitempty"`    // service, func, process or python; told by the other fields when absent
+	Service string `json:"service,omitempty"` // whose workers carry it out
+	Func    string `json:"func,omitempty"`    // name of the local function
+
+	Command     Command          `json:"command,omitzero"`       // process: a shell line, or a list of a program and its arguments
+	File        string           `json:"file,omitempty"`         // process: file that is started; python: file with the function
+	Module      string           `json:"module,omitempty"`       // python: module with the function, instead of a file
+	Function    string           `json:"function,omitempty"`     // python: name of the function; main when absent
+	Python      string           `json:"python,omitempty"`       // python: interpreter, a name or a path
+	Root        string           `json:"root,omitempty"`         // folder it runs in, inside --script-dir
+	Env         map[string]Plain `json:"env,omitempty"`          // variables of its environment
+	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON
+	OutputMode  string           `json:"output_mode,omitempty"`  // marker: only lines that begin with ORK_OUTPUT: are its output; else all that it prints, too, if that is JSON
+	Grace       Duration         `json:"grace,omitzero"`         // between being asked to end and being killed; 10s when absent
+	Warm        int              `json:"warm,omitempty"`         // python: how many interpreters wait for work
+	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
+}
+
+// Command is a shell line, or a program and its arguments.
+type Command struct {
+	Line string
+	Args []string
+}
+
+// IsZero says that nothing was written.
+func (c Command) IsZero() bool { return c.Line == "" && c.Args == nil }
+
+// MarshalJSON writes it as it is read.
+func (c Command) MarshalJSON() ([]byte, error) {
+	if c.Args != nil {
+		return json.Marshal(c.Args)
+	}
+	return json.Marshal(c.Line)
+}
+
+func (c *Command) decode(from decoder, v value, at *Place) {
+	switch v.kind() {
+	case expr.KindString:
+		c.Line, _ = expr.String(v.raw())
+	case expr.KindArray:
+		c.Args = []string{}
+		for i, e := range v.elements() {
+			var one Plain
+			one.decode(from, e, at.Index(i))
+			c.Args = append(c.Args, string(one))
+		}
+	default:
+		from.add(SeverityError, at, v.position(), "must be a shell line or a list of a program and its arguments, is %s", v.kind())
+	}
+}
+
+// Plain is a text, or a number or boolean as it is written.
+type Plain string
+
+func (p *Plain) decode(from decoder, v value, at *Place) {
+	switch v.kind() {
+	case expr.KindString:
+		text, _ := expr.String(v.raw())
+		*p = Plain(text)
+	case expr.KindNumber, expr.KindBool:
+		*p = Plain(v.raw())
+	default:
+		from.add(SeverityError, at, v.position(), "must be a text, a number, true or false, is %s", v.kind())
+	}
+}
+
+// Program is what the object says is started; nil when it names nothing of the kind.
+func (e *ExecOf) Program() *flow.Program {
+	if e == nil || !flow.ExecType(e.Type).Started() {
+		return nil
+	}
+	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
+		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Warm: e.Warm, Upstream: e.UpstreamEnv}
+	if len(e.Env) > 0 {
+		p.Env = make(map[string]string, len(e.Env))
+		for name, value := range e.Env {
+			p.Env[name] = string(value)
+		}
+	}
+	return p
+}

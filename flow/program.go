@@ -1,0 +1,41 @@
+package flow
+
+// Program is what a process or python node runs on the host of whoever carries out its jobs. It is started inside a folder that
+// the host's operator allows.
+type Program struct {
+	Command    string            `json:"command,omitempty"`      // process: a shell line, or a program
+	Args       []string          `json:"args,omitempty"`         // process: program and arguments, without a shell
+	File       string            `json:"file,omitempty"`         // process: a file that is started; python: the file with the function
+	Module     string            `json:"module,omitempty"`       // python: instead of a file
+	Function   string            `json:"function,omitempty"`     // python: main when absent
+	Python     string            `json:"python,omitempty"`       // python: the interpreter
+	Root       string            `json:"root,omitempty"`         // folder it runs in, inside the allowed one
+	Env        map[string]string `json:"env,omitempty"`          // laid over its environment
+	StdinMode  string            `json:"stdin_mode,omitempty"`   // none: nothing to read
+	OutputMode string            `json:"output_mode,omitempty"`  // marker: only marked lines are output
+	GraceMS    int64             `json:"grace_ms,omitempty"`     // between being asked to end and being killed; 0 = the default
+	Warm       int               `json:"warm,omitempty"`         // python: interpreters that wait for work
+	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
+}
+
+// Words of a program's stdin_mode and output_mode.
+const (
+	StdinNone    = "none"
+	OutputMarker = "marker"
+)
+
+// ProgramLost is what an attempt ends with whose program was lost with the member that had started it. It is not simply started once
+// more: what it has done by then nobody knows, so that is for the node's retries to say.
+const ProgramLost = "engine restarted"
+
+// ProgramTimeout is what an attempt ends with whose program has taken longer than its timeout.
+const ProgramTimeout = "execution timeout"
+
+// texts are those that it is made of.
+func (p *Program) texts() []string {
+	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode}, p.Args...)
+	for name, value := range p.Env {
+		all = append(all, name, value)
+	}
+	return all
+}

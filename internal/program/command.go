@@ -1,0 +1,151 @@
+package program
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
+)
+
+// prepare makes a command of a job. cleanup, which is never nil, removes what it left on the disk. An error of a kind will stay, whoever
+// tries again.
+func (r *Runner) prepare(job *Job) (cmd child.Command, cleanup func(), err error) {
+	cleanup = func() {}
+	p := job.Program
+	if p == nil {
+		return cmd, cleanup, flow.Errorf(flow.Invalid, "the job names no program")
+	}
+	if cmd.Dir, err = r.root(p.Root); err != nil {
+		return cmd, cleanup, err
+	}
+	if cmd.Argv, err = argv(job.Type, p, cmd.Dir); err != nil {
+		return cmd, cleanup, err
+	}
+	if cmd.Path, err = lookup(cmd.Argv[0], cmd.Dir); err != nil {
+		return cmd, cleanup, err
+	}
+	input := line(job.Input)
+	vars, cleanup, err := job.variables(input)
+	if err != nil {
+		return cmd, cleanup, fmt.Errorf("a file for the input: %w", err)
+	}
+	cmd.Env, cmd.Stdin, cmd.Split = child.Laid(r.env, vars), stdin(p, input), true
+	return cmd, cleanup, nil
+}
+
+// root is the folder that a program runs in.
+func (r *Runner) root(folder string) (string, error) {
+	dir, err := child.Inside(r.opts.Dir, folder)
+	switch {
+	case errors.Is(err, child.ErrOutside):
+		return "", flow.Errorf(flow.Denied, "the root %q is outside of the folder that programs may run in (--script-dir)", folder)
+	case err != nil:
+		return "", fmt.Errorf("the root %q: %w", folder, reason(err))
+	}
+	return filepath.Abs(dir)
+}
+
+// argv is the program and its arguments.
+func argv(t flow.ExecType, p *flow.Program, root string) ([]string, error) {
+	switch {
+	case p.File != "":
+		return file(p.File, root)
+	case len(p.Args) > 0:
+		return append([]string{located(p.Args[0], root)}, p.Args[1:]...), nil
+	}
+	return shellLine(p.Command, root)
+}
+
+// shellLine is how a command is started: one with white space, or with anything else that only a shell understands, is a line for the shell.
+func shellLine(command, root string) ([]string, error) {
+	if !strings.ContainsAny(command, " \t\r\n\v\f;|&<>$`(){}\"'*?[#~=") {
+		return []string{located(command, root)}, nil
+	}
+	if runtime.GOOS == "windows" {
+		return nil, flow.Errorf(flow.Invalid, "the command %.80q is a line for a shell, which Windows has none for: write it as a list of a program and its arguments", command)
+	}
+	return []string{shell, "-c", command}, nil
+}
+
+const shell = "/bin/sh"
+
+// located is where a program is meant to be: a bare name in the root, if there is one, else on the search path; any other path from the
+// root.
+func located(name, root string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	path := filepath.Join(root, name)
+	if strings.ContainsRune(name, '/') {
+		return path
+	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return path
+	}
+	return name
+}
+
+// lookup finds a bare name on the search path.
+func lookup(name, root string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("failed to start %s: it is neither in %s nor on the search path", name, root)
+	}
+	return path, nil
+}
+
+// file starts a file below the root: directly, or, when it may not be executed, by whom its first line names, else as a script of the shell.
+func file(name, root string) ([]string, error) {
+	path, err := below(name, root)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&0o111 != 0 || runtime.GOOS == "windows" {
+		return []string{path}, err
+	}
+	return append(interpreter(path), path), nil
+}
+
+// below is a file in the root, or below it.
+func below(name, root string) (string, error) {
+	path, err := child.Inside(root, name)
+	switch {
+	case errors.Is(err, child.ErrOutside):
+		return "", flow.Errorf(flow.Denied, "the file %q is outside of its root", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("there is no file %q in %s", name, root)
+	}
+	return path, err
+}
+
+// interpreter is what the first line of a script names.
+func interpreter(path string) []string {
+	file, err := os.Open(path)
+	if err != nil {
+		return []string{shell}
+	}
+	defer file.Close()
+	first, _ := bufio.NewReader(io.LimitReader(file, 4096)).ReadString('\n') // as much as there is
+	named, ok := strings.CutPrefix(strings.TrimSpace(first), "#!")
+	program, argument, _ := strings.Cut(strings.TrimSpace(named), " ")
+	switch argument = strings.TrimSpace(argument); {
+	case !ok || program == "":
+		return []string{shell}
+	case argument == "":
+		return []string{program}
+	}
+	return []string{program, argument}
+}

@@ -1,0 +1,98 @@
+package program
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Facts are what a program is told of its job, beside its input.
+type Facts struct {
+	Run, Flow, Step string // the task, its flow and the node
+	Unit, Units     int
+	Many            bool // it is one of several units
+	Attempt         int
+	Task, Execution string // what tells the unit, and the attempt, from all others
+	Retries         int
+	TimeoutMS       int64
+	Upstream        json.RawMessage   // what its dependencies have given
+	Own             map[string]string // further variables
+}
+
+// maxVariable is how large an input may be to be found in a variable: a kernel takes no more than 128 KiB for one.
+const maxVariable = 96 << 10
+
+// variables are what the program finds in its environment; cleanup removes the file of a large input.
+func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), err error) {
+	f := &j.Facts
+	vars = f.names()
+	if text := j.Program.Command; text != "" {
+		vars["command"] = text
+	}
+	if item, ok := expr.Field(input, "item"); ok && f.Many && len(item) <= maxVariable {
+		vars["ORK_ITEM_JSON"] = string(item)
+	}
+	if j.Program.Upstream && len(f.Upstream) > 0 && len(f.Upstream) <= maxVariable {
+		vars["ORK_UPSTREAM_JSON"] = string(f.Upstream)
+	}
+	cleanup = func() {}
+	if len(input) <= maxVariable {
+		vars["ORK_INPUT_JSON"] = string(input)
+	} else if vars["ORK_INPUT_FILE"], cleanup, err = inputFile(input); err != nil {
+		return nil, cleanup, err
+	}
+	maps.Copy(vars, f.Own)
+	maps.Copy(vars, j.Program.Env)
+	return vars, cleanup, nil
+}
+
+// names say which job it is.
+func (f *Facts) names() map[string]string {
+	attempt := strconv.Itoa(f.Attempt)
+	vars := map[string]string{
+		"ORK_ATTEMPT": attempt, "ORK_TASK_ID": f.Task, "ORK_TASK_NAME": f.Step, "ORK_WORKFLOW_NAME": f.Flow, "ORK_RUN_ID": f.Run, "EXECUTION_ID": f.Execution,
+		"attempt": attempt, "task_name": f.Step, "workflow_name": f.Flow, "run_id": f.Run, "max_retries": strconv.Itoa(f.Retries),
+	}
+	if f.TimeoutMS > 0 {
+		vars["timeout_seconds"] = strconv.FormatFloat(float64(f.TimeoutMS)/1000, 'f', -1, 64)
+	}
+	if f.Many {
+		index := strconv.Itoa(f.Unit)
+		vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = index, index, strconv.Itoa(f.Units)
+	}
+	return vars
+}
+
+// inputFile holds an input that is too large for a variable. Nobody else can read it.
+func inputFile(input []byte) (path string, cleanup func(), err error) {
+	file, err := os.CreateTemp("", "troupe-input-*.json")
+	if err != nil {
+		return "", func() {}, err
+	}
+	cleanup = func() { os.Remove(file.Name()) }
+	_, err = file.Write(input)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	return file.Name(), cleanup, err
+}
+
+// line is an input in one line, as programs find it.
+func line(input json.RawMessage) []byte {
+	if compact := expr.Compact(input); len(compact) > 0 {
+		return compact
+	}
+	return []byte("null")
+}
+
+// stdin is what a program has to read.
+func stdin(p *flow.Program, input []byte) []byte {
+	if p.StdinMode == flow.StdinNone {
+		return nil
+	}
+	return append(append(make([]byte, 0, len(input)+1), input...), '\n')
+}

@@ -1,0 +1,170 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
+)
+
+// Options of a Runner.
+type Options struct {
+	// Dir is the folder that everything is started in, or below. "" = anywhere.
+	Dir string
+	// Env names what programs see of this process's environment beside the little that all of them do.
+	Env []string
+	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
+	MaxOutput int
+}
+
+const (
+	defaultMaxOutput = 1 << 20
+	defaultGrace     = 10 * time.Second
+)
+
+// Runner starts programs.
+type Runner struct {
+	opts     Options
+	env      []string
+	patience child.Patience
+}
+
+// New returns a runner whose programs see what they may of the environment this process has now.
+func New(opts Options) *Runner {
+	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
+	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
+}
+
+// Job is a program that is to run once.
+type Job struct {
+	Type    flow.ExecType
+	Program *flow.Program
+	Input   json.RawMessage
+	Facts   Facts
+	// What it prints goes there, too, as it comes.
+	Stdout, Stderr io.Writer
+}
+
+// Result is what has become of a job. Without an Error it went well.
+type Result struct {
+	Output  json.RawMessage
+	Error   string
+	Details json.RawMessage // what the program itself says of its error
+	Fatal   bool            // trying again is of no use
+	PID     int             // 0 = it was never started
+}
+
+// Run starts the program and returns when it has ended, with all that it had started.
+func (r *Runner) Run(ctx context.Context, job Job) Result {
+	cmd, cleanup, err := r.prepare(&job)
+	defer cleanup()
+	if err != nil {
+		return Result{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
+	}
+	heard := newHearing(r.opts.MaxOutput, job.Program.OutputMode != flow.OutputMarker)
+	pid, err := r.run(ctx, cmd, grace(job.Program), job.tee(heard))
+	res := heard.result(err)
+	res.PID = pid
+	return res
+}
+
+func grace(p *flow.Program) time.Duration {
+	if p.GraceMS > 0 {
+		return flow.Milliseconds(p.GraceMS)
+	}
+	return defaultGrace
+}
+
+// ears are who listens to a program.
+type ears struct{ stdout, stderr io.Writer }
+
+func (j *Job) tee(h *hearing) ears {
+	return ears{tee(h.stdout(), j.Stdout), tee(h.stderr(), j.Stderr)}
+}
+
+func tee(first, second io.Writer) io.Writer {
+	if second == nil {
+		return first
+	}
+	return io.MultiWriter(first, second)
+}
+
+// run returns when the program, its process group and its family have ended and everything was read. One that nobody waits for any
+// longer is asked to end, and killed after a grace.
+func (r *Runner) run(ctx context.Context, cmd child.Command, grace time.Duration, to ears) (pid int, err error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	var p *child.Process
+	err = r.patience.Do(ctx, func() (err error) {
+		p, err = child.Start(cmd)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("failed to start %s: %w", cmd.Path, reason(err))
+	}
+	defer p.Close()
+	defer context.AfterFunc(ctx, func() {
+		p.Ask()
+		time.AfterFunc(grace, p.Kill)
+	})()
+	var reading sync.WaitGroup
+	reading.Go(func() { drain(to.stderr, p.Stderr) })
+	reading.Go(func() { drain(to.stdout, p.Stdout) })
+	state, err := p.Wait()
+	reading.Wait()
+	switch {
+	case err != nil:
+		return p.Pid, err
+	case !state.Success() && ctx.Err() != nil:
+		return p.Pid, context.Cause(ctx)
+	case !state.Success():
+		return p.Pid, exitError(state.String())
+	}
+	return p.Pid, nil
+}
+
+// exitError is how a program ended by itself.
+type exitError string
+
+func (e exitError) Error() string { return string(e) }
+
+// reason is an error of starting without the words of the system call.
+func reason(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+const readSize = 32 << 10
+
+var chunks = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// drain reads to the end.
+func drain(to io.Writer, from io.Reader) {
+	b := chunks.Get().(*[readSize]byte)
+	defer chunks.Put(b)
+	for {
+		n, err := from.Read(b[:])
+		_, _ = to.Write(b[:n]) // what is only listened to never fails
+		if err != nil {
+			return
+		}
+	}
+}
+
+func tooLarge(most int) string {
+	return "the output has more than " + strconv.Itoa(most) +
+		" bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference"
+}
