@@ -28,6 +28,8 @@ var programChecks = []check{
 	{"O55 what is no text is logged", programPrintsBytes},
 	{"O56 a program sees a stated environment", programEnvironment},
 	{"a program is a node of a graph, too", programInGraph},
+	{"O41 functions of Python follow one another", pythonRuns},
+	{"O43 a function of Python gets a large input", pythonLargeInput},
 }
 
 func TestProgramsSQLite(t *testing.T)   { runPrograms(t, sqliteStore) }
@@ -172,6 +174,45 @@ func programEnvironment(c *client) {
 	}
 	require.Equal(c, []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME",
 		"attempt", "command", "max_retries", "run_id", "task_name", "timeout_seconds", "workflow_name"}, own)
+}
+
+func pythonRuns(c *client) {
+	dir := c.TempDir()
+	require.NoError(c, os.WriteFile(filepath.Join(dir, "tasks.py"), []byte(`
+from dataclasses import dataclass
+from typing import List
+from ork import Context, TaskError
+
+@dataclass
+class File:
+    name: str
+    size: int = 1
+
+def discover(count: int = 2): return {"files": [File(name=str(i)) for i in range(count)]}
+async def read(item: File, ctx: Context):
+    ctx.log.info("reading %s", item.name)
+    return {"index": ctx.parallel_index, "size": item.size + int(item.name)}
+def total(read: List[dict]): return sum(r["size"] for r in read)
+def fail():
+    if True: raise TaskError("no luck", {"k": 1})
+`), 0o600))
+	d := c.dag(fmt.Sprintf(`
+profile: ork
+nodes:
+  discover: {exec: {type: python, file: tasks.py, function: discover, root: %[1]q}}
+  read: {exec: {type: python, module: tasks, function: read, root: %[1]q}, depends_on: [discover], each: {items: tasks.discover.output.files}}
+  total: {exec: {type: python, file: tasks.py, function: total, root: %[1]q}, depends_on: [read]}`, dir), obj{"count": 3})
+	require.Equal(c, obj{"total": 6.0}, d.ended("completed")["result"])
+	d = c.dag(fmt.Sprintf("nodes: {a: {exec: {type: python, file: tasks.py, function: fail, root: %q}}}", dir), obj{})
+	d.ended("failed")
+	require.Equal(c, "no luck", d.attempts("a")[0]["error"])
+}
+
+func pythonLargeInput(c *client) {
+	dir := c.TempDir()
+	require.NoError(c, os.WriteFile(filepath.Join(dir, "f.py"), []byte("def main(text): return len(text)"), 0o600))
+	d := c.dag(fmt.Sprintf("profile: ork\nnodes: {a: {exec: {type: python, file: f.py, root: %q}}}", dir), obj{"text": strings.Repeat("x", 300_000)})
+	require.Equal(c, obj{"a": 300_000.0}, d.ended("completed")["result"])
 }
 
 func programInGraph(c *client) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,13 @@ func (r *Runner) prepare(job *Job) (cmd child.Command, cleanup func(), err error
 	if cmd.Dir, err = r.root(p.Root); err != nil {
 		return cmd, cleanup, err
 	}
-	if cmd.Argv, err = argv(job.Type, p, cmd.Dir); err != nil {
+	var more map[string]string
+	if job.Type == flow.ExecPython {
+		cmd.Argv, more, err = r.python(job, cmd.Dir)
+	} else {
+		cmd.Argv, err = argv(p, cmd.Dir)
+	}
+	if err != nil {
 		return cmd, cleanup, err
 	}
 	if cmd.Path, err = lookup(cmd.Argv[0], cmd.Dir); err != nil {
@@ -38,6 +45,7 @@ func (r *Runner) prepare(job *Job) (cmd child.Command, cleanup func(), err error
 	if err != nil {
 		return cmd, cleanup, fmt.Errorf("a file for the input: %w", err)
 	}
+	maps.Copy(vars, more)
 	cmd.Env, cmd.Stdin, cmd.Split = child.Laid(r.env, vars), stdin(p, input), true
 	return cmd, cleanup, nil
 }
@@ -55,7 +63,7 @@ func (r *Runner) root(folder string) (string, error) {
 }
 
 // argv is the program and its arguments.
-func argv(t flow.ExecType, p *flow.Program, root string) ([]string, error) {
+func argv(p *flow.Program, root string) ([]string, error) {
 	switch {
 	case p.File != "":
 		return file(p.File, root)

@@ -36,6 +36,7 @@ type Runner struct {
 	opts     Options
 	env      []string
 	patience child.Patience
+	pythons  sync.Map // the interpreter itself of a root where a version manager says which
 }
 
 // New returns a runner whose programs see what they may of the environment this process has now.

@@ -1,0 +1,127 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// python is how a function is called: by our runner, with the interpreter that the program names, that the root has, or that there is.
+func (r *Runner) python(job *Job, root string) (argv []string, vars map[string]string, err error) {
+	dir, err := unpacked()
+	if err != nil {
+		return nil, nil, fmt.Errorf("unpacking the runner of Python: %w", err)
+	}
+	p := job.Program
+	vars = map[string]string{"PYTHONUNBUFFERED": "1", "ORK_TASK_FUNCTION": p.Function}
+	if p.Function == "" {
+		vars["ORK_TASK_FUNCTION"] = "main"
+	}
+	path := []string{root}
+	if p.File != "" {
+		file, err := below(p.File, root)
+		if err != nil {
+			return nil, nil, err
+		}
+		vars["ORK_TASK_FILE"] = file
+		path = append(path, filepath.Dir(file))
+	} else {
+		vars["ORK_TASK_MODULE"] = p.Module
+	}
+	vars["PYTHONPATH"] = pythonPath(path, p.Env["PYTHONPATH"], r.env)
+	argv, more, err := interpreterOf(p, root, job.Stdout)
+	maps.Copy(vars, more)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(r.itself(argv, root), "-u", filepath.Join(dir, "run_task.py")), vars, nil
+}
+
+// pythonPath is where modules are looked for: in the root, beside the file, and where they would be looked for anyway.
+func pythonPath(path []string, own string, env []string) string {
+	if own == "" {
+		for _, entry := range env {
+			if inherited, ok := strings.CutPrefix(entry, "PYTHONPATH="); ok {
+				own = inherited
+			}
+		}
+	}
+	if own != "" {
+		path = append(path, own)
+	}
+	return strings.Join(path, string(os.PathListSeparator))
+}
+
+// interpreterOf finds the interpreter. What it has to say goes to the log.
+func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, vars map[string]string, err error) {
+	if p.Python != "" {
+		return []string{located(p.Python, root)}, nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(root, "pyproject.toml")); err == nil {
+		uv, err := exec.LookPath("uv")
+		if err == nil {
+			return []string{uv, "run", "python3"}, uvCache(p), nil
+		}
+		if log != nil {
+			fmt.Fprintln(log, "uv, which the root's pyproject.toml is for, is not on the search path: the interpreter that there is runs instead")
+		}
+	}
+	own := filepath.Join(root, ".venv", "bin", "python3")
+	if runtime.GOOS == "windows" {
+		own = filepath.Join(root, ".venv", "Scripts", "python.exe")
+	}
+	if _, err := os.Stat(own); err == nil {
+		return []string{own}, nil, nil
+	}
+	for _, name := range []string{"python3", "python"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return []string{path}, nil, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("there is no python3 on the search path")
+}
+
+// shims is the folder of a version manager, whose programs look for the one that is meant each time they are called.
+const shims = "shims"
+
+// itself is the interpreter that a version manager's program would start in a root: asking it each time takes longer than many tasks.
+func (r *Runner) itself(argv []string, root string) []string {
+	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shims {
+		return argv
+	}
+	if known, ok := r.pythons.Load(root); ok {
+		return []string{known.(string)}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ask := exec.CommandContext(ctx, argv[0], "-c", "import sys; print(sys.executable)")
+	ask.Dir, ask.Env = root, r.env
+	told, err := ask.Output()
+	path := strings.TrimSpace(string(told))
+	if err != nil || !filepath.IsAbs(path) {
+		return argv
+	}
+	r.pythons.Store(root, path)
+	return []string{path}
+}
+
+// uvCache gives uv a folder of its own where it has none.
+func uvCache(p *flow.Program) map[string]string {
+	if p.Env["UV_CACHE_DIR"] != "" {
+		return nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	return map[string]string{"UV_CACHE_DIR": filepath.Join(cache, "uv")}
+}

@@ -1,0 +1,324 @@
+"""Calls a function of a file or module with a job's input and prints what it returns. Python 3.8 or newer, standard library only."""
+
+import asyncio
+import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
+import importlib
+import importlib.util
+import inspect
+import io
+import json
+import os
+import pathlib
+import sys
+import traceback
+import typing
+import uuid
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Out(io.TextIOWrapper):
+    """Standard output that knows whether a line has begun."""
+
+    begun = False
+
+    def write(self, text):
+        if text:
+            self.begun = not text.endswith("\n")
+        return super().write(text)
+
+
+def say(mark, value):
+    """Prints a line that is meant for who started us."""
+    text = json.dumps(value, allow_nan=False)
+    if getattr(sys.stdout, "begun", False):
+        sys.stdout.write("\n")
+    sys.stdout.write(mark + text + "\n")
+    sys.stdout.flush()
+
+
+def read_input():
+    path = os.environ.get("ORK_INPUT_FILE")
+    if path:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    return json.loads(os.environ.get("ORK_INPUT_JSON") or "null")
+
+
+def load():
+    """The function that is to be called."""
+    path, name = os.environ.get("ORK_TASK_FILE"), os.environ.get("ORK_TASK_MODULE")
+    if path:
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        stem = pathlib.Path(path).stem
+        name = stem if stem.isidentifier() and stem not in sys.modules else "ork_task_file"
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None:
+            raise ImportError("%s is no file of Python" % path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    else:
+        module = importlib.import_module(name)
+    wanted = os.environ.get("ORK_TASK_FUNCTION") or "main"
+    function = getattr(module, wanted, None)
+    if not callable(function):
+        there = sorted(n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__)
+        raise AttributeError("there is no function %r in %s; there are: %s" % (wanted, path or name, ", ".join(there) or "none"))
+    return function
+
+
+# --- arguments
+
+
+def hints_of(function):
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # an annotation may name what is not there
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def is_context(parameter, hint):
+    if isinstance(hint, type):
+        return hint.__name__ == "Context" and hint.__module__.split(".")[0] in ("ork", "ork_sdk")
+    if isinstance(hint, str):
+        return hint.split(".")[-1] == "Context"
+    return hint is None and parameter.name == "ctx"
+
+
+def context():
+    from ork import Context
+
+    return Context.current()
+
+
+def arguments(function, value):
+    """How the function is called with an input: positional and named arguments."""
+    hints = hints_of(function)
+    named, rest, args, kwargs = [], False, [], {}
+    parameters = [p for p in inspect.signature(function).parameters.values()]
+    for p in parameters:
+        if p.kind is p.VAR_KEYWORD:
+            rest = True
+        elif p.kind is not p.VAR_POSITIONAL and not is_context(p, hints.get(p.name)):
+            named.append(p)
+    given = bind(named, rest, value)
+    for p in parameters:
+        if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+            continue
+        hint = hints.get(p.name)
+        if is_context(p, hint):
+            argument = context()
+        elif p.name in given:
+            argument = convert(given.pop(p.name), hint)
+        else:
+            if p.kind is p.POSITIONAL_ONLY and p.default is not p.empty:
+                args.append(p.default)
+            continue
+        if p.kind is p.POSITIONAL_ONLY:
+            args.append(argument)
+        else:
+            kwargs[p.name] = argument
+    if rest:
+        kwargs.update(given)
+    return args, kwargs
+
+
+def bind(parameters, rest, value):
+    """Which parameter gets what of an input."""
+    if not isinstance(value, dict):
+        if not parameters or value is None and parameters[0].default is not inspect.Parameter.empty:
+            return {}
+        return {parameters[0].name: value}
+    names = [p.name for p in parameters]
+    if rest:
+        return dict(value)
+    if len(names) == 1 and names[0] not in value:
+        if not value and parameters[0].default is not inspect.Parameter.empty:
+            return {}
+        return {names[0]: value}
+    return {name: value[name] for name in names if name in value}
+
+
+def convert(value, hint):
+    """A value as its annotation wants it; one that is not known how to make stays as it is."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Union or type(hint).__name__ == "UnionType":
+        return convert_any(value, inside)
+    if origin is not None and type(origin).__name__ == "_SpecialForm" or type(hint).__name__ == "_AnnotatedAlias":
+        return convert(value, inside[0]) if inside and type(hint).__name__ == "_AnnotatedAlias" else value
+    if value is None:
+        return None
+    if origin in (list, set, frozenset, collections.abc.Sequence, collections.abc.Iterable) and isinstance(value, list):
+        items = [convert(v, inside[0]) for v in value] if inside else value
+        return origin(items) if origin in (set, frozenset) else items
+    if origin is tuple and isinstance(value, list):
+        if len(inside) == 2 and inside[1] is Ellipsis:
+            return tuple(convert(v, inside[0]) for v in value)
+        return tuple(convert(v, t) for v, t in zip(value, inside)) if len(inside) == len(value) else tuple(value)
+    if origin in (dict, collections.abc.Mapping) and isinstance(value, dict):
+        return {k: convert(v, inside[1]) for k, v in value.items()} if len(inside) == 2 else value
+    return convert_to(value, hint) if isinstance(hint, type) else value
+
+
+def convert_any(value, hints):
+    if value is None and type(None) in hints:
+        return None
+    for hint in hints:
+        if hint is type(None):
+            continue
+        try:
+            made = convert(value, hint)
+        except Exception:
+            continue
+        if made is not value or isinstance(hint, type) and isinstance(value, hint):
+            return made
+    return value
+
+
+def convert_to(value, hint):
+    """A value as an object of a class."""
+    if isinstance(value, hint):
+        return value
+    if hasattr(hint, "model_validate"):
+        return hint.model_validate(value)
+    if hasattr(hint, "parse_obj"):
+        return hint.parse_obj(value)
+    if dataclasses.is_dataclass(hint) and isinstance(value, dict):
+        hints = hints_of(hint)
+        return hint(**{f.name: convert(value[f.name], hints.get(f.name)) for f in dataclasses.fields(hint) if f.init and f.name in value})
+    if issubclass(hint, enum.Enum):
+        return hint[value] if isinstance(value, str) and value in hint.__members__ and value not in [m.value for m in hint] else hint(value)
+    if isinstance(value, str) and hint in (datetime.datetime, datetime.date, datetime.time):
+        return hint.fromisoformat(value[:-1] + "+00:00" if value.endswith("Z") else value)
+    if hint is decimal.Decimal and isinstance(value, (int, float, str)):
+        return decimal.Decimal(str(value))
+    if isinstance(value, str) and (hint is uuid.UUID or issubclass(hint, pathlib.PurePath)):
+        return hint(value)
+    if isinstance(value, list) and hint in (set, frozenset, tuple):
+        return hint(value)
+    return value
+
+
+# --- results
+
+
+def plain(value):
+    """A result as JSON knows it."""
+    if value is None or isinstance(value, (bool, str)) and not isinstance(value, enum.Enum):
+        return value
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if isinstance(value, (int, float)):
+        return value
+    if deferrable(value):
+        return deferred(value)
+    for method in ("model_dump", "dict"):
+        if not isinstance(value, type) and callable(getattr(value, method, None)):
+            return plain(getattr(value, method)())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, collections.abc.Mapping):
+        return {key(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        items = [plain(v) for v in value]
+        try:
+            return sorted(items)
+        except TypeError:
+            return items
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, (decimal.Decimal, uuid.UUID, pathlib.PurePath)):
+        return str(value)
+    if type(value).__module__.split(".")[0] == "numpy" and hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise TypeError("a result of type %s is no JSON" % type(value).__name__)
+
+
+def key(value):
+    if value is None or isinstance(value, (bool, int, float)) and not isinstance(value, enum.Enum):
+        return json.dumps(value, allow_nan=False)
+    return str(plain(value))
+
+
+def deferrable(value):
+    return not isinstance(value, type) and callable(getattr(value, "service_type", None)) and callable(getattr(value, "to_dict", None))
+
+
+def deferred(value):
+    fields = dict(value.to_dict())
+    fields.setdefault("service_type", value.service_type())
+    if callable(getattr(value, "tracking_id", None)):
+        fields.setdefault("job_id", value.tracking_id())
+    return plain(fields)
+
+
+def output(result):
+    """What is printed: work that goes on elsewhere is told as that."""
+    if deferrable(result):
+        return {"deferred": [deferred(result)]}
+    if isinstance(result, (list, tuple)) and result and all(deferrable(r) for r in result):
+        return {"deferred": [deferred(r) for r in result]}
+    return plain(result)
+
+
+# --- running
+
+
+def prepare():
+    """Our own modules come last on the path: an installed one wins."""
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
+    sys.path.append(HERE)
+
+
+def run():
+    sys.stdout = Out(open(1, "wb", 0, closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True)
+    function = load()
+    args, kwargs = arguments(function, read_input())
+    result = function(*args, **kwargs)
+    if inspect.isawaitable(result):
+        result = asyncio.run(awaited(result))
+    if result is not None:
+        try:
+            say("ORK_OUTPUT:", output(result))
+        except ValueError as error:
+            raise ValueError("the result is no JSON: %s" % error) from None
+
+
+async def awaited(result):
+    return await result
+
+
+def main():
+    prepare()
+    try:
+        run()
+    except Exception as error:
+        traceback.print_exc()
+        if type(error).__name__ == "TaskError" and hasattr(error, "message"):
+            say("ORK_ERROR:", {"message": str(error.message), "details": details(error)})
+        sys.stderr.flush()
+        sys.exit(1)
+
+
+def details(error):
+    try:
+        told = plain(getattr(error, "details", None))
+        json.dumps(told, allow_nan=False)
+        return told
+    except (TypeError, ValueError):
+        return repr(error.details)
+
+
+if __name__ == "__main__":
+    main()

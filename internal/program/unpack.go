@@ -1,0 +1,101 @@
+package program
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// runtimeFiles are the runner and the packages that tasks may use.
+//
+//go:embed all:runtime
+var runtimeFiles embed.FS
+
+// unpacked is the folder where they are, once in each process. What is there from another time is looked at first.
+var unpacked = sync.OnceValues(func() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		if base, err = os.MkdirTemp("", "troupe-python-"); err != nil {
+			return "", err
+		}
+	}
+	dir := filepath.Join(base, "troupe", "python-"+runtimeHash())
+	if intact(dir) {
+		return dir, nil
+	}
+	return dir, unpack(dir)
+})
+
+// eachFile calls f with every file and its path.
+func eachFile(f func(path string, content []byte) error) error {
+	return fs.WalkDir(runtimeFiles, "runtime", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := runtimeFiles.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel("runtime", filepath.FromSlash(path))
+		if err != nil {
+			return err
+		}
+		return f(rel, content)
+	})
+}
+
+func runtimeHash() string {
+	h := sha256.New()
+	_ = eachFile(func(path string, content []byte) error { // what is embedded can be read
+		fmt.Fprintf(h, "%s %d\n", filepath.ToSlash(path), len(content))
+		h.Write(content)
+		return nil
+	})
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// intact says whether a folder holds every file as it is meant to be.
+func intact(dir string) bool {
+	return eachFile(func(path string, content []byte) error {
+		there, err := os.ReadFile(filepath.Join(dir, path))
+		if err == nil && !bytes.Equal(there, content) {
+			err = errors.New("another text")
+		}
+		return err
+	}) == nil
+}
+
+// unpack makes the folder beside its place and moves it there, so that nobody finds half of it.
+func unpack(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	beside, err := os.MkdirTemp(filepath.Dir(dir), "python-new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(beside)
+	err = eachFile(func(path string, content []byte) error {
+		path = filepath.Join(beside, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(path, content, 0o600)
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil { // it was not as it is meant to be
+		return err
+	}
+	if err := os.Rename(beside, dir); err != nil && !intact(dir) { // unless somebody else just did the same
+		return err
+	}
+	return nil
+}
