@@ -44,6 +44,7 @@ import (
 	"github.com/troupe-engine/troupe/api/attach"
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/graph"
+	"github.com/troupe-engine/troupe/api/ork"
 	"github.com/troupe-engine/troupe/api/pgflow"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
@@ -322,7 +323,7 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 	}
 	from, streams := e.from(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
-		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), typed, streams},
+		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.cfg.ScriptDir), typed, streams},
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
 		Apart: e.company.routes(),
 	})

@@ -5,22 +5,36 @@ import (
 	"net/http"
 )
 
-// claim is what a dialect says of a path that another one owns: which requests are for it.
+// claim is what a dialect says of a path that another one owns: which requests are for it, by their body or by what they are about.
 type claim struct {
 	is    func(*Body) bool
+	about func(*http.Request) bool
 	serve http.Handler
 }
 
 // Claim has requests to a path that another dialect owns be served by this one when their body says so.
 func (s *Server) Claim(path string, is func(*Body) bool, serve http.Handler) {
-	s.claims[path] = append(s.claims[path], claim{is, serve})
+	s.claims[path] = append(s.claims[path], claim{is: is, serve: serve})
+}
+
+// ClaimWhere has requests to a path that another dialect owns be served by this one when they are about something of its own.
+func (s *Server) ClaimWhere(path string, about func(*http.Request) bool, serve http.Handler) {
+	s.claims[path] = append(s.claims[path], claim{about: about, serve: serve})
 }
 
 // Shared serves a path of the dialect that owns it: all requests that no other dialect has claimed.
 func (s *Server) Shared(path string, owner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		claims := s.claims[path]
-		if r.Method != http.MethodPost || len(claims) == 0 {
+		bodies := 0
+		for _, c := range s.claims[path] {
+			if c.is != nil {
+				bodies++
+			} else if c.about(r) {
+				c.serve.ServeHTTP(w, r)
+				return
+			}
+		}
+		if r.Method != http.MethodPost || bodies == 0 {
 			owner.ServeHTTP(w, r)
 			return
 		}
@@ -30,8 +44,8 @@ func (s *Server) Shared(path string, owner http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
-		for _, c := range claims {
-			if c.is(b) {
+		for _, c := range s.claims[path] {
+			if c.is != nil && c.is(b) {
 				c.serve.ServeHTTP(w, r)
 				return
 			}

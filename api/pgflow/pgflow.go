@@ -64,7 +64,7 @@ func (p *pgflow) table() map[string]api.On {
 // Mount serves every route, and claims what is for this dialect on paths that the graph dialect owns.
 func (p *pgflow) Mount(s *api.Server) {
 	for path, route := range p.table() {
-		s.MountCompatible(path, route.Allowed(), p.answered(api.Methods(notAllowed, route)))
+		s.MountCompatible(path, route.Allowed(), s.Shared(path, p.answered(api.Methods(notAllowed, route))))
 	}
 	s.TakesDefinitions("/flows/{slug}/ensure", "/api/flows/{slug}/ensure")
 	inList := func(b *api.Body) bool { return b.Has("max") || b.Has("flow") || b.Has("labels") }

@@ -36,6 +36,7 @@ type flowApplyCmd struct {
 	remote
 	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
 	strictFlag
+	rootFlag
 	Slug string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 }
 
@@ -63,21 +64,21 @@ func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client,
 	if problems := noFlow(file); problems != nil {
 		return c.refused(a, file, problems)
 	}
-	slug := c.Slug
-	if slug == "" && file != "-" {
-		slug = slugOf(file)
-	}
-	text, err := a.read(file)
-	if err != nil {
+	r, err := c.read(a, file)
+	switch {
+	case err != nil:
 		return err
+	case r.text == nil:
+		return c.refused(a, file, r.problems)
 	}
-	published, err := server.Publish(ctx, slug, text, c.options()...)
+	slug := orElse(c.Slug, r.slug(file))
+	published, err := server.Publish(ctx, slug, r.text, c.options()...)
 	problems := problemsOf(err)
 	switch {
 	case problems != nil:
 		return c.refused(a, file, problems)
 	case err == nil:
-		return c.show(a, file, published)
+		return c.show(a, file, r, published)
 	case slug == "" && refusedAt(err) == "query.slug":
 		return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
 	}
@@ -101,12 +102,12 @@ func (c *flowApplyCmd) refused(a *app, file string, problems []wire.DefinitionPr
 	return errFailed
 }
 
-func (c *flowApplyCmd) show(a *app, file string, p *wire.Published) error {
+func (c *flowApplyCmd) show(a *app, file string, r written, p *wire.Published) error {
 	if c.json() {
 		return printLine(a.stdout, p)
 	}
-	printProblems(a.stderr, file, p.Warnings)
-	fmt.Fprintln(a.stdout, publication(p))
+	printProblems(a.stderr, file, append(r.problems, p.Warnings...))
+	fmt.Fprintln(a.stdout, publication(p)+r.kind())
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 type flowRunCmd struct {
 	remote
 	inputFlags
+	rootFlag
 	File string `arg:"" help:"Definition in YAML or JSON; - is stdin. It becomes the flow that is named like its file, unless --slug says another name."`
 	Slug string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 }
@@ -21,22 +22,23 @@ func (flowRunCmd) Help() string {
 }
 
 func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
-	slug := c.Slug
-	switch {
-	case slug == "" && c.File == "-":
-		return usagef("--slug is missing: stdin has no name")
-	case slug == "":
-		slug = slugOf(c.File)
-	}
 	if problems := noFlow(c.File); problems != nil {
 		printProblems(a.stderr, c.File, problems)
 		return errFailed
 	}
-	text, err := a.read(c.File)
+	r, err := c.read(a, c.File)
 	if err != nil {
 		return err
 	}
-	start, err := c.start(a, slug, declaredIn(text))
+	slug := orElse(c.Slug, r.slug(c.File))
+	switch {
+	case r.text == nil:
+		printProblems(a.stderr, c.File, r.problems)
+		return errFailed
+	case slug == "":
+		return usagef("--slug is missing: stdin has no name")
+	}
+	start, err := c.start(a, slug, declaredIn(r.text))
 	if err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	published, err := server.Publish(ctx, slug, text)
+	published, err := server.Publish(ctx, slug, r.text)
 	if problems := problemsOf(err); problems != nil {
 		printProblems(a.stderr, c.File, problems)
 		return errFailed
@@ -52,7 +54,7 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return about{c.File, err}
 	}
-	printProblems(a.stderr, c.File, published.Warnings)
+	printProblems(a.stderr, c.File, append(r.problems, published.Warnings...))
 	start.Version = published.Version.Number
 	started, err := server.Start(ctx, start)
 	if err != nil {

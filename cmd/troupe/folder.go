@@ -116,12 +116,20 @@ func (f *folder) publishFile(ctx context.Context, path string) (told string, ok 
 	if err != nil {
 		return err.Error() + "\n", false
 	}
-	published, err := f.publish(ctx, slugOf(path), text)
+	r, err := rootFlag{}.translate(path, text)
 	var b strings.Builder
+	if err == nil && r.text == nil {
+		printProblems(&b, path, r.problems)
+		return b.String(), false
+	}
+	var published *wire.Published
+	if err == nil {
+		published, err = f.publish(ctx, r.slug(path), r.text)
+	}
 	switch problems := problemsOf(err); {
 	case err == nil:
-		printProblems(&b, path, published.Warnings)
-		fmt.Fprintf(&b, "%s: %s\n", path, publication(published))
+		printProblems(&b, path, append(r.problems, published.Warnings...))
+		fmt.Fprintf(&b, "%s: %s%s\n", path, publication(published), r.kind())
 	case problems != nil:
 		printProblems(&b, path, problems)
 	default:

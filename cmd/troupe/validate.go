@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/ork"
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
@@ -79,7 +80,7 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 		if !v.Valid {
 			failed = errFailed
 		}
-		if err := c.show(a, s.file, v); err != nil {
+		if err := c.show(a, s, v); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,15 @@ func (c *flowValidateCmd) checker(sources []source) (func(context.Context, sourc
 		return nil, err
 	}
 	return func(ctx context.Context, s source) (*wire.Validation, error) {
-		return server.Validate(ctx, s.text, c.options()...)
+		r, err := rootFlag{}.translate(s.file, s.text)
+		if err != nil || r.text == nil {
+			return &wire.Validation{Problems: r.problems}, err
+		}
+		v, err := server.Validate(ctx, r.text, c.options()...)
+		if err == nil {
+			v.Problems = append(r.problems, v.Problems...)
+		}
+		return v, err
 	}, nil
 }
 
@@ -107,14 +116,13 @@ func (c *flowValidateCmd) here(s source, sources []source) *wire.Validation {
 	if c.Strict {
 		problems = problems.Strict()
 	}
-	v := &wire.Validation{Valid: problems.Err() == nil, Problems: []wire.DefinitionProblem{}}
-	for _, p := range problems {
-		v.Problems = append(v.Problems, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
-	}
-	return v
+	return &wire.Validation{Valid: problems.Err() == nil, Problems: toWire(problems)}
 }
 
 func checkHere(s source, sources []source) define.Problems {
+	if ork.Is(s.text) {
+		return checkOrk(s.text)
+	}
 	d, err := define.Parse(s.text)
 	if d == nil {
 		var problems define.Problems
@@ -194,13 +202,17 @@ func definitionsIn(dir string) (files []string, err error) {
 	return files, nil
 }
 
-func (c *flowValidateCmd) show(a *app, file string, v *wire.Validation) error {
+func (c *flowValidateCmd) show(a *app, s source, v *wire.Validation) error {
+	file, kind := s.file, ""
+	if ork.Is(s.text) {
+		kind = " (a workflow of Ork)"
+	}
 	if c.json() {
 		return printLine(a.stdout, checked{file, v})
 	}
 	printProblems(a.stdout, file, v.Problems)
 	if v.Valid {
-		fmt.Fprintf(a.stdout, "%s: valid\n", file)
+		fmt.Fprintf(a.stdout, "%s: valid%s\n", file, kind)
 	}
 	return nil
 }

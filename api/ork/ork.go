@@ -1,0 +1,190 @@
+// Package ork serves the dialect of Ork's clients: workflows, their runs and the tasks of runs. Its words are workflow (flow), snapshot
+// (version), run (task), task (step, or each unit of one that has several), success and cancelled; ids are UUIDs.
+//
+// What it promises: a workflow is published under its own name, in Ork's YAML or JSON, and everything in answers bears the names that were
+// written; a run is shown by the version that it runs; errors are JSON. Reading order: ork.go, workflows.go, runs.go, tasks.go.
+package ork
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// dialect is thin handlers that decode, call and encode.
+type dialect struct {
+	api.Member
+	root string // that the roots of workflows have to be inside
+}
+
+// New serves the dialect from a member. The roots of workflows have to be inside of a folder.
+func New(m api.Member, root string) api.Family { return &dialect{m.OrDefault(), root} }
+
+const notAllowed = "method not allowed"
+
+func (d *dialect) table() map[string]api.On {
+	post := func(h api.Handler) api.On { return api.On{"POST": h} }
+	get := func(h api.Handler) api.On { return api.On{"GET": h} }
+	return map[string]api.On{
+		"/workflows":             {"GET": d.listWorkflows, "POST": d.createWorkflow},
+		"/workflows/{name}":      {"GET": d.getWorkflow, "DELETE": d.deleteWorkflow},
+		"/workflows/{name}/runs": post(d.startNamed),
+		"/runs":                  {"GET": d.listRuns, "POST": d.start},
+		"/runs/{run}/tasks":      get(d.listTasks),
+		"/runs/{run}/retry":      post(d.retry),
+		"/tasks/{task}/pause":    post(d.pauseTask),
+		"/tasks/{task}/resume":   post(d.resumeTask),
+	}
+}
+
+// claimed are routes on paths that another dialect owns: they are for this one when the run is.
+func (d *dialect) claimed() map[string]api.On {
+	post := func(h api.Handler) api.On { return api.On{"POST": h} }
+	return map[string]api.On{
+		"/runs/{run}":        {"GET": d.getRun},
+		"/runs/{run}/pause":  post(d.pause),
+		"/runs/{run}/resume": post(d.resume),
+		"/runs/{run}/cancel": post(d.cancel),
+	}
+}
+
+// Mount serves every route.
+func (d *dialect) Mount(s *api.Server) {
+	for path, route := range d.table() {
+		s.MountCompatible(path, route.Allowed(), d.answered(api.Methods(notAllowed, route)))
+	}
+	for path, route := range d.claimed() {
+		s.ClaimWhere(path, d.ours, d.answered(api.Methods(notAllowed, route)))
+	}
+	s.TakesDefinitions("/workflows", "/api/workflows")
+}
+
+// ours says whether a request is about a run of a workflow of Ork.
+func (d *dialect) ours(r *http.Request) bool {
+	row, err := d.Store.Task(r.Context(), runID(r))
+	if err != nil {
+		return false
+	}
+	plan, err := d.Reader.Plan(r.Context(), row.VersionID)
+	return err == nil && plan.Profile == flow.ProfileOrk
+}
+
+// refusal is what an error looks like.
+type refusal struct {
+	Error    string                   `json:"error"`
+	Message  string                   `json:"message"`
+	Path     string                   `json:"path,omitempty"`
+	Problems []wire.DefinitionProblem `json:"problems,omitempty"`
+}
+
+// answered has errors answered in this dialect. What is too much is a bad request here.
+func (d *dialect) answered(h api.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := h(w, r)
+		if err == nil {
+			return
+		}
+		api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) {
+			said := refusal{Error: string(v.Kind), Message: v.Text()}
+			var problems define.Problems
+			if errors.As(err, &problems) {
+				said.name(problems)
+			}
+			if v.Status == http.StatusUnprocessableEntity {
+				v.Status = http.StatusBadRequest
+			}
+			api.WriteJSON(w, v.Status, said)
+		})
+	})
+}
+
+// name tells problems one by one, and of the first one its place.
+func (s *refusal) name(problems define.Problems) {
+	for _, p := range problems {
+		if s.Path == "" && p.Severity == define.SeverityError {
+			s.Path = p.Path
+		}
+		s.Problems = append(s.Problems, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+	}
+}
+
+// decode reads a body, which must be a JSON object; none is an empty one.
+func decode(r *http.Request, v any) error {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	return decodeText(text, v)
+}
+
+func decodeText(text []byte, v any) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(text, v); {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return flow.Errorf(flow.Invalid, "%s is a %s, which it cannot be", wrong.Field, wrong.Value)
+	case err != nil:
+		return flow.Errorf(flow.Invalid, "the body must be a JSON object: %v", err)
+	}
+	return nil
+}
+
+// page is a part of a list.
+type page[T any] struct {
+	Items   []T  `json:"items"`
+	Total   int  `json:"total"`
+	Limit   int  `json:"limit"`
+	Offset  int  `json:"offset"`
+	HasMore bool `json:"has_more"`
+}
+
+func pageOf[T any](items []T, total, limit, offset int) page[T] {
+	if items == nil {
+		items = []T{}
+	}
+	return page[T]{items, total, limit, offset, offset+len(items) < total}
+}
+
+// maxPage is how much of a list is told at once.
+const maxPage = 200
+
+// paging reads which part of a list is asked for.
+func paging(r *http.Request, usual int) (limit, offset int, err error) {
+	limit, offset = usual, 0
+	for name, to := range map[string]*int{"limit": &limit, "offset": &offset} {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			continue
+		}
+		if *to, err = strconv.Atoi(text); err != nil || *to < 0 {
+			return 0, 0, flow.Errorf(flow.Invalid, "%s must be a whole number of at least 0, is %.40q", name, text)
+		}
+	}
+	return min(max(limit, 1), maxPage), offset, nil
+}
+
+// at is a time, null when there is none.
+func at(ms int64) *wire.Time {
+	if ms == 0 {
+		return nil
+	}
+	t := wire.Millis(ms)
+	return &t
+}
+
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

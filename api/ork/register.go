@@ -1,0 +1,133 @@
+package ork
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// What registering a workflow comes to.
+const (
+	created   = "created"
+	replaced  = "replaced"
+	unchanged = "unchanged"
+)
+
+// register publishes a workflow under its name. The same one from another folder is the same version, as long as that one's folder
+// is there.
+func (d *dialect) register(ctx context.Context, p *publication, root string) (*registered, error) {
+	w, problems := d.translate(p.text, root)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	answer := &registered{Name: w.Name, Outcome: created}
+	f, err := d.Store.FlowBySlug(ctx, w.Name)
+	switch {
+	case api.Missing(err):
+	case err != nil:
+		return nil, err
+	case p.Replace != nil && !*p.Replace:
+		return nil, flow.Errorf(flow.Conflict, "Workflow already exists; pass replace=true to update tasks.")
+	default:
+		answer.Outcome = replaced
+		if w, problems, err = d.sameElsewhere(ctx, f, p.text, w, problems); err != nil {
+			return nil, err
+		}
+	}
+	v, isNew, err := persistence.Publish(ctx, d.Store, persistence.Publication{Slug: w.Name, Definition: w.Definition,
+		Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, CheckSlug: ork.CheckName})
+	var refused define.Problems
+	switch {
+	case errors.As(err, &refused):
+		return nil, w.InItsWords(refused)
+	case err != nil:
+		return nil, err
+	case !isNew:
+		answer.Outcome = unchanged
+	}
+	answer.ID, answer.SnapshotID, answer.Version = trimID(v.FlowID), trimID(v.ID), v.Number
+	for _, p := range problems {
+		answer.Warnings = append(answer.Warnings, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+	}
+	return answer, nil
+}
+
+func (d *dialect) translate(text []byte, root string) (*ork.Workflow, define.Problems) {
+	return ork.Translate(text, ork.Options{Root: root, Exists: func(path string) bool { return fileIn(path, root) }})
+}
+
+func fileIn(path, root string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(root, path)
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// sameElsewhere is the workflow with the root of its newest version, if that makes it the same.
+func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, w *ork.Workflow, problems define.Problems) (*ork.Workflow, define.Problems, error) {
+	v, err := d.Store.FindVersion(ctx, f.ID, 0)
+	if api.Missing(err) {
+		return w, problems, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	root, has := rootIn(v.Definition)
+	if info, err := os.Stat(root); !has || err != nil || !info.IsDir() {
+		return w, problems, nil
+	}
+	if old, also := d.translate(text, root); old != nil && string(old.Definition) == string(v.Definition) {
+		return old, also, nil
+	}
+	return w, problems, nil
+}
+
+// rootIn is the root that a definition was translated with.
+func rootIn(definition []byte) (string, bool) {
+	nodes, _ := expr.Field(definition, "nodes")
+	members, _ := expr.Members(nodes)
+	for _, m := range members {
+		exec, _ := expr.Field(m.Value, "exec")
+		raw, _ := expr.Field(exec, "root")
+		return expr.String(raw)
+	}
+	return "", false
+}
+
+// rootOf is the folder of a workflow, which has to be inside the server's.
+func (d *dialect) rootOf(path string) (string, error) {
+	if d.root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
+		return path, nil
+	}
+	base, err := filepath.Abs(d.root)
+	if err != nil {
+		return "", err
+	}
+	if path == "" {
+		return base, nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		base, err = filepath.EvalSymlinks(base)
+	}
+	if err != nil {
+		return "", flow.Errorf(flow.Invalid, "root: there is no folder %.140q on this server", path)
+	}
+	if inside, err := filepath.Rel(base, real); err != nil || inside == ".." || strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
+		return "", flow.Errorf(flow.Invalid, "root: the folder %.140q is outside of the server's --script-dir", path)
+	}
+	return real, nil
+}

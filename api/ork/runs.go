@@ -1,0 +1,299 @@
+package ork
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// run is a run in a list.
+type run struct {
+	ID         string     `json:"id"`
+	Workflow   string     `json:"workflow"`
+	Status     string     `json:"status"`
+	Triggered  string     `json:"triggered_by"`
+	CreatedAt  *wire.Time `json:"created_at"`
+	StartedAt  *wire.Time `json:"started_at"`
+	FinishedAt *wire.Time `json:"finished_at"`
+}
+
+// whole is a run as it is read by itself.
+type whole struct {
+	run
+	Error      *string         `json:"error"`
+	Input      json.RawMessage `json:"input"`
+	SnapshotID string          `json:"snapshot_id"`
+}
+
+// States of runs and of tasks.
+const (
+	pending    = "pending"
+	dispatched = "dispatched"
+	running    = "running"
+	paused     = "paused"
+	success    = "success"
+	failed     = "failed"
+	skipped    = "skipped"
+	cancelled  = "cancelled"
+)
+
+// statusOf is the state of a run, by what its row or its journal says of it.
+func statusOf(status flow.TaskStatus, isPaused, isCanceled bool) string {
+	switch {
+	case isCanceled, status == flow.TaskCanceling, status == flow.TaskCanceled:
+		return cancelled
+	case status == flow.TaskCompleted:
+		return success
+	case status == flow.TaskFailed:
+		return failed
+	case isPaused:
+		return paused
+	case status == flow.TaskPending:
+		return pending
+	}
+	return running
+}
+
+func statusIn(s *flow.State) string { return statusOf(s.Status, s.Paused(), s.CancelAt != 0) }
+
+// What started a run, and the label that tells it.
+const (
+	triggerLabel = "triggered_by"
+	byHand       = "manual"
+	byPage       = "ui"
+)
+
+func runOf(row *persistence.TaskRow) run {
+	r := run{ID: row.ID, Workflow: row.FlowSlug, Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
+		CreatedAt: at(row.CreatedAt), StartedAt: at(row.CreatedAt), FinishedAt: at(row.EndedAt)}
+	if r.Workflow == "" {
+		r.Workflow = row.FlowName
+	}
+	if r.Triggered == "" {
+		r.Triggered = byHand
+	}
+	return r
+}
+
+// start begins a run of the workflow that the body names.
+func (d *dialect) start(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Workflow string `json:"workflow"`
+		request
+	}
+	if err := decode(r, &q); err != nil {
+		return err
+	}
+	return d.begin(w, r, q.Workflow, q.request, byPage, http.StatusOK)
+}
+
+// startNamed begins a run of the workflow that the path names.
+func (d *dialect) startNamed(w http.ResponseWriter, r *http.Request) error {
+	var q request
+	if err := decode(r, &q); err != nil {
+		return err
+	}
+	return d.begin(w, r, r.PathValue("name"), q, byHand, http.StatusCreated)
+}
+
+// request is what a run is started with.
+type request struct {
+	Input json.RawMessage `json:"input"`
+	RunID string          `json:"run_id"`
+	Key   string          `json:"idempotency_key"`
+}
+
+// id of the run: the one that was sent, or made of the key; else another one each time.
+func (q *request) id(flowID string) (string, error) {
+	switch {
+	case q.RunID != "" && q.Key != "":
+		return "", flow.Errorf(flow.Invalid, "send either run_id or idempotency_key")
+	case q.RunID != "":
+		id, err := uuid.Parse(q.RunID)
+		if err != nil {
+			return "", flow.Errorf(flow.Invalid, "run_id %.60q is no UUID", q.RunID)
+		}
+		return id.String(), nil
+	case q.Key != "":
+		return newRunID(flowID + "\n" + q.Key), nil
+	}
+	return newRunID(""), nil
+}
+
+// begun is a run that has been started.
+type begun struct {
+	RunID  string `json:"run_id"`
+	Status string `json:"status"`
+}
+
+func (d *dialect) begin(w http.ResponseWriter, r *http.Request, name string, q request, by string, status int) error {
+	f, err := d.flow(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	v, err := d.Store.FindVersion(r.Context(), f.ID, 0)
+	if err != nil {
+		return err
+	}
+	id, err := q.id(f.ID)
+	if err != nil {
+		return err
+	}
+	var input bytes.Buffer
+	if len(q.Input) > 0 && string(q.Input) != "null" {
+		if err := json.Compact(&input, q.Input); err != nil {
+			return flow.Errorf(flow.Invalid, "input: %v", err)
+		}
+	}
+	started, err := d.Engine.StartTask(r.Context(), engine.NewTask{VersionID: v.ID, Newest: true, ID: id, Params: input.Bytes(),
+		Labels: map[string]string{triggerLabel: by}})
+	if err != nil {
+		return err
+	}
+	answer := begun{started.Task, pending}
+	if !started.Created {
+		view, err := d.view(r.Context(), started.Task)
+		if err != nil {
+			return err
+		}
+		answer.Status = statusIn(view.State)
+	}
+	api.WriteJSON(w, status, answer)
+	return nil
+}
+
+func (d *dialect) view(ctx context.Context, run string) (*persistence.View, error) {
+	v, err := d.Reader.View(ctx, run)
+	return v, noRun(run, err)
+}
+
+func noRun(id string, err error) error {
+	if api.Missing(err) {
+		if err := checkRunID(id); err != nil {
+			return err
+		}
+		return flow.Errorf(flow.NotFound, "there is no run %.140q", id)
+	}
+	return err
+}
+
+// filter reads which runs are asked for.
+func filter(r *http.Request) (f persistence.TaskFilter, err error) {
+	q := r.URL.Query()
+	f.FlowSlug = q.Get("workflow")
+	yes, no := true, false
+	switch word := q.Get("status"); word {
+	case "":
+	case paused:
+		f.Statuses, f.Paused = api.Unfinished, &yes
+	default:
+		status := api.StateOf(word)
+		switch status {
+		case "":
+			return f, flow.Errorf(flow.Invalid, "status %.40q is none: write pending, running, paused, success, failed or cancelled", word)
+		case flow.TaskCanceled, flow.TaskCanceling:
+			f.Statuses = []string{string(flow.TaskCanceled), string(flow.TaskCanceling)}
+		case flow.TaskRunning, flow.TaskPending:
+			f.Statuses, f.Paused = []string{string(status)}, &no
+		default:
+			f.Statuses = []string{string(status)}
+		}
+	}
+	return f, nil
+}
+
+func (d *dialect) listRuns(w http.ResponseWriter, r *http.Request) error {
+	limit, offset, err := paging(r, 50)
+	if err != nil {
+		return err
+	}
+	f, err := filter(r)
+	if err != nil {
+		return err
+	}
+	total, err := d.Store.CountTasks(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	f.Limit, f.Offset = limit, offset
+	rows, err := d.Store.ListTasks(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	var items []run
+	for i := range rows {
+		items = append(items, runOf(&rows[i]))
+	}
+	api.WriteJSON(w, http.StatusOK, pageOf(items, total, limit, offset))
+	return nil
+}
+
+func (d *dialect) getRun(w http.ResponseWriter, r *http.Request) error {
+	id := runID(r)
+	row, err := d.Store.Task(r.Context(), id)
+	if err != nil {
+		return noRun(id, err)
+	}
+	h, err := d.Reader.History(r.Context(), id)
+	if err != nil {
+		return noRun(id, err)
+	}
+	tasks := tasksOf(h)
+	answer := struct {
+		Run      whole  `json:"run"`
+		Tasks    []task `json:"tasks"`
+		Workflow shape  `json:"workflow"`
+	}{wholeOf(row, h, tasks), tasks, d.shapeOf(row, h.State.Plan)}
+	api.WriteJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+// shapeOf is the workflow as the run has it.
+func (d *dialect) shapeOf(row *persistence.TaskRow, p *flow.Plan) shape {
+	return shape{workflow: workflow{ID: trimID(row.FlowID), Name: row.FlowSlug, Executor: "dag", Project: here, Region: here},
+		SnapshotID: trimID(row.VersionID), Version: row.VersionNumber, Tasks: tasksIn(p)}
+}
+
+// wholeOf tells of a run what its journal says.
+func wholeOf(row *persistence.TaskRow, h *flow.History, tasks []task) whole {
+	s := h.State
+	w := whole{run: runOf(row), Input: api.OrNull(s.Params), SnapshotID: trimID(row.VersionID)}
+	w.Status, w.CreatedAt, w.StartedAt, w.FinishedAt = statusIn(s), at(s.CreatedAt), at(s.CreatedAt), at(s.EndedAt)
+	if w.Status == failed {
+		w.Error = textOrNull(s.Error)
+		if first := firstFailure(tasks); first != nil {
+			w.Error = textOrNull(first.Name + ": " + *first.Error)
+		}
+	}
+	return w
+}
+
+// firstFailure is the task that finally failed before all others.
+func firstFailure(tasks []task) (first *task) {
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Status == failed && t.Error != nil && (first == nil || t.ended < first.ended) {
+			first = t
+		}
+	}
+	return first
+}
+
+func (d *dialect) listTasks(w http.ResponseWriter, r *http.Request) error {
+	id := runID(r)
+	h, err := d.Reader.History(r.Context(), id)
+	if err != nil {
+		return noRun(id, err)
+	}
+	api.WriteJSON(w, http.StatusOK, map[string][]task{"items": tasksOf(h)})
+	return nil
+}

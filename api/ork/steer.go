@@ -1,0 +1,159 @@
+package ork
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func (d *dialect) pause(w http.ResponseWriter, r *http.Request) error {
+	return d.steer(w, r, flow.Pause{}, paused)
+}
+
+func (d *dialect) resume(w http.ResponseWriter, r *http.Request) error {
+	return d.steer(w, r, flow.Resume{}, "")
+}
+
+// steer gives a command to a run. That it is as wanted already is no reason to refuse.
+func (d *dialect) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, wanted string) error {
+	id := runID(r)
+	_, refused := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: cmd})
+	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {
+		return noRun(id, refused)
+	}
+	v, err := d.view(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if refused != nil && statusIn(v.State) != wanted {
+		return refused
+	}
+	api.WriteJSON(w, http.StatusOK, begun{id, statusIn(v.State)})
+	return nil
+}
+
+// cancel lets what is under way go on, unless that is forced to an end, too.
+func (d *dialect) cancel(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Force bool `json:"force"`
+	}
+	if err := decode(r, &q); err != nil {
+		return err
+	}
+	id := runID(r)
+	out, err := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: flow.Cancel{Gently: !q.Force}})
+	if err != nil {
+		return noRun(id, err)
+	}
+	v, err := d.view(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if status := statusIn(v.State); len(out.Events) == 0 && status != cancelled {
+		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
+	}
+	api.WriteJSON(w, http.StatusOK, begun{id, statusIn(v.State)})
+	return nil
+}
+
+// retry has a run go on where it failed: with all tasks that failed, or with one of them and what depends on it.
+func (d *dialect) retry(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Task string `json:"task"`
+	}
+	if err := decode(r, &q); err != nil {
+		return err
+	}
+	id := runID(r)
+	before, err := d.Reader.History(r.Context(), id)
+	if err != nil {
+		return noRun(id, err)
+	}
+	cmd, err := retryOf(before.State, q.Task)
+	if err != nil {
+		return err
+	}
+	if _, err := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: cmd}); err != nil {
+		return noRun(id, err)
+	}
+	v, err := d.view(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	api.WriteJSON(w, http.StatusOK, map[string]any{"run_id": id, "reset": resetSince(before.State, v.State)})
+	return nil
+}
+
+// resetSince are the tasks that are not what they were any more.
+func resetSince(before, after *flow.State) []string {
+	reset := []string{}
+	for i, n := range after.Root.Plan.Dag.List {
+		was, is := &before.Root.Nodes[i], &after.Root.Nodes[i]
+		if was.Status != is.Status || was.EndedAt != is.EndedAt {
+			reset = append(reset, n.Called())
+		}
+	}
+	return reset
+}
+
+func retryOf(s *flow.State, name string) (flow.RetryTask, error) {
+	if name == "" {
+		return flow.RetryTask{}, nil
+	}
+	for _, n := range s.Root.Plan.Dag.List {
+		if n.Called() == name {
+			return flow.RetryTask{Node: n.Key}, nil
+		}
+	}
+	return flow.RetryTask{}, flow.Errorf(flow.NotFound, "the run has no task %.140q", name)
+}
+
+func (d *dialect) pauseTask(w http.ResponseWriter, r *http.Request) error {
+	return d.hold(w, r, func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
+}
+
+func (d *dialect) resumeTask(w http.ResponseWriter, r *http.Request) error {
+	return d.hold(w, r, func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
+}
+
+// hold keeps a pending task from starting, or lets it start.
+func (d *dialect) hold(w http.ResponseWriter, r *http.Request, command func(flow.Address) flow.Command) error {
+	id := r.PathValue("task")
+	run, node, unit, err := parseTaskID(id)
+	if err != nil {
+		return err
+	}
+	t, err := d.task(r.Context(), run, node, unit)
+	if err != nil {
+		return err
+	}
+	if _, err := d.Engine.Do(r.Context(), engine.Order{Task: run, Command: command(flow.Address{Node: t.key})}); err != nil {
+		return err
+	}
+	if t, err = d.task(r.Context(), run, node, unit); err != nil {
+		return err
+	}
+	api.WriteJSON(w, http.StatusOK, map[string]string{"id": t.ID, "run_id": run, "status": t.Status})
+	return nil
+}
+
+// task is one of a run.
+func (d *dialect) task(ctx context.Context, run string, node, unit int) (*task, error) {
+	none := flow.Errorf(flow.NotFound, "there is no task %d.%d of the run %.60q", node, unit, run)
+	h, err := d.Reader.History(ctx, run)
+	if api.Missing(err) {
+		return nil, none
+	} else if err != nil {
+		return nil, err
+	}
+	all := tasksOf(h)
+	i := slices.IndexFunc(all, func(t task) bool { return t.node == node && t.unit == unit })
+	if i < 0 {
+		return nil, none
+	}
+	return &all[i], nil
+}

@@ -1,0 +1,173 @@
+package ork
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// task is a task of a run: a step, or each unit of one that has several.
+type task struct {
+	ID            string          `json:"id"`
+	Name          string          `json:"name"`
+	Status        string          `json:"status"`
+	Executor      string          `json:"executor"`
+	DependsOn     []string        `json:"depends_on"`
+	DispatchedAt  *wire.Time      `json:"dispatched_at"`
+	StartedAt     *wire.Time      `json:"started_at"`
+	FinishedAt    *wire.Time      `json:"finished_at"`
+	Output        json.RawMessage `json:"output"`
+	Error         *string         `json:"error"`
+	ErrorDetails  json.RawMessage `json:"error_details"`
+	Attempt       int             `json:"attempt"`
+	MaxRetries    int             `json:"max_retries"`
+	ParallelIndex *int            `json:"parallel_index"`
+	ParallelCount *int            `json:"parallel_count"`
+	RetryAt       *wire.Time      `json:"retry_at"`
+	Execution     *string         `json:"execution_name"`
+	Reason        *string         `json:"reason"`
+	Params        json.RawMessage `json:"params"`
+
+	key   string // of its node
+	node  int    // its index in the plan
+	unit  int
+	base  int // attempts of earlier visits
+	visit int
+	ended int64
+}
+
+// teller puts the tasks of a run together.
+type teller struct {
+	h     *flow.History
+	steps [][]task // by node
+}
+
+// tasksOf are the tasks of a run, in the order of its file; those of one step in order of their indexes.
+func tasksOf(h *flow.History) []task {
+	if h.State.Root == nil || h.State.Root.Plan.Dag == nil {
+		return []task{}
+	}
+	t := &teller{h: h, steps: make([][]task, len(h.State.Root.Nodes))}
+	for i := range t.steps {
+		t.begin(i)
+	}
+	for i := range h.Runs {
+		t.add(&h.Runs[i])
+	}
+	all := []task{}
+	for i := range t.steps {
+		if t.plan(i).Dag.For >= 0 {
+			continue // it was made for another one
+		}
+		for j := range t.steps[i] {
+			t.close(i, &t.steps[i][j])
+		}
+		all = append(all, t.steps[i]...)
+	}
+	return all
+}
+
+func (t *teller) plan(node int) *flow.PlanNode { return t.h.State.Root.Plan.Dag.List[node] }
+
+// begin makes the tasks of a step as they are before anything has happened to them. One that has no units, or not yet, is one task.
+func (t *teller) begin(node int) {
+	plan, view := t.plan(node), t.h.State.NodeView(node)
+	count := view.Units.Total
+	if plan.Kind == flow.KindFanout && count == 0 && plan.Dag.Items == nil {
+		count = plan.Dag.Repeats
+	}
+	if plan.Kind != flow.KindFanout || count == 0 {
+		if plan.Kind == flow.KindFanout && view.Status == flow.StepCreated {
+			return // how many there will be is not known yet
+		}
+		t.steps[node] = []task{t.newTask(node, 0)}
+		return
+	}
+	for i := range count {
+		one := t.newTask(node, i)
+		one.ParallelIndex, one.ParallelCount = &i, &count
+		if r := plan.Dag.Repeats; plan.Dag.Items != nil && r > 0 { // so many for each item
+			index := i % r
+			one.ParallelIndex, one.ParallelCount = &index, &r
+		}
+		t.steps[node] = append(t.steps[node], one)
+	}
+}
+
+func (t *teller) newTask(node, unit int) task {
+	plan, sc := t.plan(node), t.h.State.Root.Plan
+	one := task{ID: taskID(t.h.State.Task, node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
+		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
+	if replicated(t.h.State.Plan) != nil {
+		one.Name = plan.Key + "_" + strconv.Itoa(unit)
+	}
+	return one
+}
+
+var null = json.RawMessage("null")
+
+// add tells of one more attempt. They come in order.
+func (t *teller) add(r *flow.NodeRun) {
+	if r.Kind != flow.RunAttempt || r.Scope != "" || r.Node == nil || r.Node.Dag == nil {
+		return
+	}
+	units := t.steps[r.Node.Dag.Index]
+	if r.Unit >= len(units) {
+		return
+	}
+	one := &units[r.Unit]
+	if r.Visit != one.visit {
+		one.visit, one.base = r.Visit, one.Attempt
+	}
+	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
+	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(r.StartedAt), at(r.EndedAt), at(r.RetryAt)
+	one.Execution, one.ended = textOrNull(r.Worker), r.EndedAt
+	switch {
+	case r.EndedAt == 0:
+		one.Status = running
+	case r.Status == flow.AttemptOK:
+		one.Status, one.Output, one.Error = success, api.OrNull(r.Output), nil
+	case r.Status == flow.AttemptCanceled:
+		one.Status = cancelled
+	case r.RetryAt != 0:
+		one.Status, one.DispatchedAt, one.StartedAt, one.FinishedAt = pending, nil, nil, nil
+	default:
+		one.Status = failed
+	}
+	if r.Status == flow.AttemptError || r.Status == flow.AttemptTimeout {
+		one.Error = textOrNull(errorText(r.Error))
+	}
+}
+
+// errorText is an error in Ork's words.
+func errorText(text string) string {
+	if strings.HasPrefix(text, "timeout: no result within ") {
+		return "execution timeout"
+	}
+	return text
+}
+
+// close adds what is known of the step as a whole, and of the run.
+func (t *teller) close(node int, one *task) {
+	s := t.h.State
+	n := &s.Root.Nodes[node]
+	switch {
+	case n.Status == flow.StepSkipped:
+		one.Status, one.FinishedAt, one.Reason = skipped, at(n.EndedAt), textOrNull(n.Reason)
+	case n.Status == flow.StepFailed && one.Attempt == 0:
+		one.Status, one.FinishedAt, one.ended, one.Error, one.Reason = failed, at(n.EndedAt), n.EndedAt, textOrNull(n.Error), textOrNull(n.Reason)
+	case n.Status == flow.StepCompleted && one.Attempt == 0:
+		one.Status, one.FinishedAt, one.Output = success, at(n.EndedAt), api.OrNull(n.Output)
+	case one.Status == pending && n.Held && n.Status == "" && !s.Status.Ended() && s.CancelAt == 0:
+		one.Status = paused
+	case n.Ended() || one.Status != pending && one.Status != running:
+	case one.Status == pending && s.CancelAt != 0, s.Status == flow.TaskFailed, s.Status == flow.TaskCompleted:
+		one.Status, one.RetryAt, one.FinishedAt = skipped, nil, at(s.EndedAt)
+	case s.Status == flow.TaskCanceled:
+		one.Status, one.RetryAt, one.FinishedAt = cancelled, nil, at(s.EndedAt)
+	}
+}

@@ -1,0 +1,271 @@
+package ork
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// workflow is an entry of the list of workflows.
+type workflow struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Description *string    `json:"description"`
+	Executor    string     `json:"executor"`
+	Project     string     `json:"project"`
+	Region      string     `json:"region"`
+	Schedule    *string    `json:"schedule"`
+	Enabled     bool       `json:"schedule_enabled"`
+	Next        *wire.Time `json:"next_scheduled_at"`
+}
+
+// shape is a workflow with its tasks.
+type shape struct {
+	workflow
+	SnapshotID string   `json:"snapshot_id"`
+	Version    int      `json:"version"`
+	Tasks      []taskOf `json:"tasks"`
+}
+
+// taskOf is a task of a workflow.
+type taskOf struct {
+	Name      string   `json:"name"`
+	DependsOn []string `json:"depends_on"`
+	Executor  string   `json:"executor"`
+}
+
+// here stands for project and region, which a server of ours has none of.
+const here = "local"
+
+func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
+	limit, offset, err := paging(r, 100)
+	if err != nil {
+		return err
+	}
+	all, _, err := d.Store.ListFlows(r.Context(), 0, 0)
+	if err != nil {
+		return err
+	}
+	search := strings.ToLower(r.URL.Query().Get("search"))
+	all = slices.DeleteFunc(all, func(f persistence.Flow) bool {
+		return f.Slug == "" || !strings.Contains(strings.ToLower(f.Slug), search)
+	})
+	slices.SortFunc(all, func(a, b persistence.Flow) int { return strings.Compare(a.Slug, b.Slug) })
+	total := len(all)
+	all = all[min(offset, total):min(offset+limit, total)]
+	items := []workflow{}
+	for i := range all {
+		item, _, err := d.describe(r.Context(), &all[i])
+		if err != nil && !api.Missing(err) { // one without a version has nothing to tell
+			return err
+		}
+		items = append(items, item.workflow)
+	}
+	api.WriteJSON(w, http.StatusOK, pageOf(items, total, limit, offset))
+	return nil
+}
+
+// describe tells of a flow by its newest version.
+func (d *dialect) describe(ctx context.Context, f *persistence.Flow) (*shape, *persistence.Version, error) {
+	s := &shape{workflow: workflow{ID: trimID(f.ID), Name: f.Slug, Description: textOrNull(f.Description),
+		Executor: "dag", Project: here, Region: here}, Tasks: []taskOf{}}
+	v, err := d.Store.FindVersion(ctx, f.ID, 0)
+	if err != nil {
+		return s, nil, err
+	}
+	plan, err := d.Reader.Plan(ctx, v.ID)
+	if err != nil {
+		return s, nil, err
+	}
+	s.SnapshotID, s.Version, s.Tasks = trimID(v.ID), v.Number, tasksIn(plan)
+	if n := replicated(plan); n != nil {
+		s.Executor = executorOf(n)
+	}
+	return s, v, nil
+}
+
+// replicated is the one node of a workflow that is no graph, nil for another one.
+func replicated(p *flow.Plan) *flow.PlanNode {
+	if p.Profile != flow.ProfileOrk || p.Root.Dag == nil || len(p.Root.Dag.List) != 1 {
+		return nil
+	}
+	n := p.Root.Dag.List[0]
+	if n.Key == ork.Replicated && n.Kind == flow.KindFanout && n.Dag.Repeats > 0 && n.TimeoutMS == 0 && n.Exec.Program != nil && n.Exec.Program.Env["job_name"] != "" {
+		return n
+	}
+	return nil
+}
+
+// tasksIn are the tasks of a plan. Of a graph they are told in no order that means anything, so they are left out.
+func tasksIn(p *flow.Plan) []taskOf {
+	list := []taskOf{}
+	if p.Root.Dag == nil {
+		return list
+	}
+	if n := replicated(p); n != nil {
+		for i := range n.Dag.Repeats {
+			list = append(list, taskOf{n.Key + "_" + strconv.Itoa(i), []string{}, executorOf(n)})
+		}
+		return list
+	}
+	for _, n := range p.Root.Dag.List {
+		if n.Dag.For < 0 {
+			list = append(list, taskOf{n.Called(), dependsOn(p.Root, n), executorOf(n)})
+		}
+	}
+	return list
+}
+
+// dependsOn are the tasks that one waits for.
+func dependsOn(sc *flow.PlanScope, n *flow.PlanNode) []string {
+	names := []string{}
+	for _, dep := range n.Dag.Deps {
+		names = append(names, sc.Dag.List[dep].Called())
+	}
+	return names
+}
+
+// executorOf is what Ork calls who carries a task out.
+func executorOf(n *flow.PlanNode) string {
+	switch n.Exec.Type {
+	case flow.ExecProcess:
+		return "process"
+	case flow.ExecPython:
+		return "python"
+	case "":
+		return string(n.Kind)
+	}
+	return cmp.Or(n.Exec.Service, n.Exec.Func, string(n.Exec.Type))
+}
+
+func (d *dialect) getWorkflow(w http.ResponseWriter, r *http.Request) error {
+	f, err := d.flow(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	s, _, err := d.describe(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	api.WriteJSON(w, http.StatusOK, s)
+	return nil
+}
+
+func (d *dialect) flow(ctx context.Context, name string) (*persistence.Flow, error) {
+	f, err := d.Store.FlowBySlug(ctx, name)
+	if api.Missing(err) {
+		return nil, flow.Errorf(flow.NotFound, "there is no workflow %.140q", name)
+	}
+	return f, err
+}
+
+// deleteWorkflow deletes a workflow with its runs. One that is running is in the way, unless that is forced.
+func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
+	f, err := d.flow(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	if force, _ := strconv.ParseBool(r.URL.Query().Get("force")); !force {
+		active, err := d.Store.CountTasks(r.Context(), persistence.TaskFilter{FlowID: f.ID, Statuses: api.Unfinished})
+		if err != nil {
+			return err
+		}
+		if active > 0 {
+			return flow.Errorf(flow.Conflict, "%d runs of the workflow are active: wait for them, cancel them, or delete it with ?force=true", active)
+		}
+	}
+	if _, err := api.DeleteFlow(r.Context(), d.Engine, d.Store, f.ID); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// publication is what somebody wants to register: {yaml, root, replace}, or the workflow itself.
+type publication struct {
+	YAML    string `json:"yaml"`
+	Project string `json:"project"`
+	Region  string `json:"region"`
+	Root    string `json:"root"`
+	Replace *bool  `json:"replace"`
+	text    []byte
+}
+
+func readPublication(r *http.Request) (*publication, error) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	p := &publication{text: text}
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return p, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := decodeText(text, &fields); err != nil {
+		return nil, err
+	}
+	if err := decodeText(text, p); err != nil {
+		return nil, err
+	}
+	p.text = []byte(p.YAML)
+	if fields["yaml"] == nil {
+		p.text = without(text, "root", "replace")
+	}
+	return p, nil
+}
+
+// without is a JSON object without some of its fields.
+func without(text []byte, fields ...string) []byte {
+	members, _ := expr.Members(text)
+	b := []byte{'{'}
+	for _, m := range members {
+		if slices.Contains(fields, m.Key) {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, expr.Quote(m.Key)...), ':'), m.Value...)
+	}
+	return append(b, '}')
+}
+
+// registered says what became of a workflow.
+type registered struct {
+	Name       string                   `json:"name"`
+	ID         string                   `json:"id"`
+	SnapshotID string                   `json:"snapshot_id"`
+	Version    int                      `json:"version"`
+	Outcome    string                   `json:"outcome"` // created, replaced or unchanged
+	Warnings   []wire.DefinitionProblem `json:"warnings,omitempty"`
+}
+
+func (d *dialect) createWorkflow(w http.ResponseWriter, r *http.Request) error {
+	p, err := readPublication(r)
+	if err != nil {
+		return err
+	}
+	root, err := d.rootOf(p.Root)
+	if err != nil {
+		return err
+	}
+	answer, err := d.register(r.Context(), p, root)
+	if err != nil {
+		return err
+	}
+	api.WriteJSON(w, http.StatusOK, answer)
+	return nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/ork"
+)
+
+// rootFlag is for what reads files of Ork.
+type rootFlag struct {
+	Root string `placeholder:"DIR" help:"Of a workflow file of Ork: the folder, as the server knows it, in which its tasks run and their files are; by default that of the workflow file. It has to be inside the server's --script-dir."`
+}
+
+// written is a definition in our form: the text itself, or what a workflow file of Ork becomes.
+type written struct {
+	text     []byte
+	workflow *ork.Workflow // nil = it was none
+	problems []wire.DefinitionProblem
+}
+
+// translate reads a file that may be one of Ork. One that is, and is wrong, has no text.
+func (f rootFlag) translate(file string, text []byte) (written, error) {
+	if !ork.Is(text) {
+		return written{text: text}, nil
+	}
+	root := f.Root
+	if root == "" && file != "-" {
+		folder, err := filepath.Abs(filepath.Dir(file))
+		if err != nil {
+			return written{}, err
+		}
+		root = folder
+	}
+	w, problems := ork.Translate(text, ork.Options{Root: root})
+	if w == nil || w.Definition == nil {
+		return written{workflow: w, problems: toWire(problems)}, nil
+	}
+	return written{w.Definition, w, toWire(problems)}, nil
+}
+
+// checkOrk tells everything that is wrong with a workflow file of Ork.
+func checkOrk(text []byte) define.Problems {
+	w, problems := ork.Translate(text, ork.Options{})
+	if w == nil || w.Definition == nil {
+		return problems
+	}
+	d, err := define.ParseJSON(w.Definition)
+	if err != nil {
+		panic(fmt.Sprintf("a translation can be read: %v", err)) // a bug of ours
+	}
+	return append(problems, w.InItsWords(compile.Check(d, flow.Limits{}))...)
+}
+
+// slug is what a file is published as: one of Ork by its own name.
+func (r *written) slug(file string) string {
+	switch {
+	case r.workflow != nil && r.workflow.Name != "":
+		return slugOf(r.workflow.Name + ".yaml")
+	case file == "-":
+		return ""
+	}
+	return slugOf(file)
+}
+
+func toWire(problems define.Problems) []wire.DefinitionProblem {
+	list := []wire.DefinitionProblem{}
+	for _, p := range problems {
+		list = append(list, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+	}
+	return list
+}
+
+// kind says of a file that it was one of Ork.
+func (r *written) kind() string {
+	if r.workflow == nil {
+		return ""
+	}
+	return " (translated from a workflow of Ork)"
+}
+
+// read reads a definition, in our form or in Ork's.
+func (f rootFlag) read(a *app, file string) (written, error) {
+	text, err := a.read(file)
+	if err != nil {
+		return written{}, err
+	}
+	return f.translate(file, text)
+}
