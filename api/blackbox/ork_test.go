@@ -7,6 +7,7 @@ import (
 // orkChecks are the numbered lines of Ork's compatibility list, and what belongs to them.
 var orkChecks = []check{
 	{"O1 a task goes from pending to success", orkOne},
+	{"O1 every transition is told in order", orkTransitions},
 	{"O2 an exit status fails a task", orkExit},
 	{"O3 a chain runs in order", orkChain},
 	{"O4 what is independent runs at the same time, O5 a join waits for both", orkJoin},
@@ -21,6 +22,7 @@ var orkChecks = []check{
 	{"O23 no items, O24 what is no list, O25 one of three that fails", orkForeachEnds},
 	{"O26 inputs are merged", orkMerged},
 	{"O27 inputs are bound", orkBound},
+	{"O28 logs grow, and are followed", orkLogs},
 	{"O32 a cancel lets go on what runs", orkCancel},
 	{"O33 a cancel may be forced", orkCancelForced},
 	{"O34 a failed run is retried", orkRetry},

@@ -23,10 +23,15 @@ import (
 type dialect struct {
 	api.Member
 	root string // that the roots of workflows have to be inside
+	feed *feed
 }
 
 // New serves the dialect from a member. The roots of workflows have to be inside of a folder.
-func New(m api.Member, root string) api.Family { return &dialect{m.OrDefault(), root} }
+func New(m api.Member, root string) api.Family {
+	d := &dialect{Member: m.OrDefault(), root: root}
+	d.feed = &feed{d: d, listeners: map[*listener]bool{}}
+	return d
+}
 
 const notAllowed = "method not allowed"
 
@@ -34,14 +39,15 @@ func (d *dialect) table() map[string]api.On {
 	post := func(h api.Handler) api.On { return api.On{"POST": h} }
 	get := func(h api.Handler) api.On { return api.On{"GET": h} }
 	return map[string]api.On{
-		"/workflows":             {"GET": d.listWorkflows, "POST": d.createWorkflow},
-		"/workflows/{name}":      {"GET": d.getWorkflow, "DELETE": d.deleteWorkflow},
-		"/workflows/{name}/runs": post(d.startNamed),
-		"/runs":                  {"GET": d.listRuns, "POST": d.start},
-		"/runs/{run}/tasks":      get(d.listTasks),
-		"/runs/{run}/retry":      post(d.retry),
-		"/tasks/{task}/pause":    post(d.pauseTask),
-		"/tasks/{task}/resume":   post(d.resumeTask),
+		"/workflows":                    {"GET": d.listWorkflows, "POST": d.createWorkflow},
+		"/workflows/{name}":             {"GET": d.getWorkflow, "DELETE": d.deleteWorkflow},
+		"/workflows/{name}/runs":        post(d.startNamed),
+		"/runs":                         {"GET": d.listRuns, "POST": d.start},
+		"/runs/{run}/tasks":             get(d.listTasks),
+		"/runs/{run}/retry":             post(d.retry),
+		"/runs/{run}/tasks/{name}/logs": get(d.logs),
+		"/tasks/{task}/pause":           post(d.pauseTask),
+		"/tasks/{task}/resume":          post(d.resumeTask),
 	}
 }
 
@@ -64,6 +70,8 @@ func (d *dialect) Mount(s *api.Server) {
 	for path, route := range d.claimed() {
 		s.ClaimWhere(path, d.ours, d.answered(api.Methods(notAllowed, route)))
 	}
+	s.MountStream("GET /ws", http.HandlerFunc(d.feed.serve))
+	s.MountStream("GET /api/ws", http.HandlerFunc(d.feed.serve))
 	s.TakesDefinitions("/workflows", "/api/workflows")
 }
 

@@ -38,6 +38,8 @@ type task struct {
 	base  int // attempts of earlier visits
 	visit int
 	ended int64
+
+	attempts []flow.Address
 }
 
 // teller puts the tasks of a run together.
@@ -123,6 +125,7 @@ func (t *teller) add(r *flow.NodeRun) {
 	if r.Visit != one.visit {
 		one.visit, one.base = r.Visit, one.Attempt
 	}
+	one.attempts = append(one.attempts, r.Address)
 	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
 	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(r.StartedAt), at(r.EndedAt), at(r.RetryAt)
 	one.Execution, one.ended = textOrNull(r.Worker), r.EndedAt

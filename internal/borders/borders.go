@@ -63,7 +63,7 @@ var table = []row{
 	{"api/stream", []string{"engine", "persistence", "flow"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
-	{"api/ork", []string{"api", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "api/wire"}},
+	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "api/wire"}},
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/types", "api/wire"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
@@ -115,7 +115,7 @@ var libraries = []struct {
 	{"github.com/bufbuild/protocompile", []string{"internal/protogen"}},
 	{"github.com/hashicorp/memberlist", []string{"cluster"}},
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
-	{"github.com/coder/websocket", []string{"api/v1", "api/client"}},
+	{"github.com/coder/websocket", []string{"api/ork", "api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
 	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1"}},
 	{"github.com/jackc/pgx/v5", []string{".", "persistence/postgres", "internal/...", "cmd/bench"}},

@@ -1,0 +1,110 @@
+package blackbox
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+func orkLogs(c *client) {
+	f := c.orkIn(c.TempDir())
+	f.file("slow.sh", "#!/bin/sh", "echo noise", "echo 'ORK_OUTPUT:{bad'", "echo 'ORK_OUTPUT:1'", "echo oops >&2", waits("go"), "echo 'ORK_OUTPUT:2'")
+	f.register("a: {executor: process, file: slow.sh}", sh("many", "echo I am $ORK_PARALLEL_INDEX", "parallel: 2"))
+	r := f.start(nil)
+	log := func(query string) string {
+		status, header, text := c.send("GET", "/runs/"+r.id+"/tasks/"+query, nil)
+		require.Equal(c, 200, status, "%s", text)
+		require.Equal(c, "text/plain; charset=utf-8", header.Get("Content-Type"))
+		return string(text)
+	}
+	r.until("it has printed", func() bool { return strings.Contains(log("a/logs"), "stderr: oops\n") })
+	require.NotContains(c, log("a/logs"), "ORK_OUTPUT:2")
+	r.touch("go")
+	followed := log("a/logs?follow=true")
+	r.ends("success")
+	require.Equal(c, 2.0, r.task("a")["output"], "the last line that is good")
+	require.Contains(c, followed, "stdout: noise\n")
+	require.Contains(c, followed, "stdout: ORK_OUTPUT:{bad\n")
+	require.True(c, strings.HasSuffix(followed, "stdout: ORK_OUTPUT:2\n"), followed)
+	require.Equal(c, followed, log("a/logs?attempt=1"))
+	require.Equal(c, "stdout: I am 1\n", log("many/logs?index=1"))
+	status, _ := c.call("GET", "/runs/"+r.id+"/tasks/none/logs", nil)
+	require.Equal(c, 404, status)
+	status, _ = c.call("GET", "/runs/"+r.id+"/tasks/a/logs?attempt=2", nil)
+	require.Equal(c, 404, status)
+}
+
+// orkFeed is a WebSocket on which every transition of every run is told.
+type orkFeed struct {
+	*client
+	conn *websocket.Conn
+}
+
+func (c *client) feed() *orkFeed {
+	c.Helper()
+	conn, _, err := websocket.Dial(c.Context(), strings.Replace(c.url(), "http", "ws", 1)+c.prefix+"/ws", nil)
+	require.NoError(c, err)
+	c.Cleanup(func() { _ = conn.CloseNow() })
+	return &orkFeed{c, conn}
+}
+
+// of reads until a run has ended, and returns what was told of it: states of the run as run:state, of its tasks as NAME:state.
+func (f *orkFeed) of(r *orkRun, end string) (told []string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), deadline)
+	defer cancel()
+	for {
+		_, data, err := f.conn.Read(ctx)
+		require.NoError(f, err, "%v", told)
+		var m struct {
+			Type   string `json:"type"`
+			Run    string `json:"run_id"`
+			Task   string `json:"task_id"`
+			Status string `json:"status"`
+		}
+		require.NoError(f, json.Unmarshal(data, &m))
+		switch {
+		case m.Run != r.id:
+		case m.Type == "run_updated":
+			told = append(told, "run:"+m.Status)
+			if m.Status == end {
+				return told
+			}
+		default:
+			told = append(told, r.nameOf(m.Task)+":"+m.Status)
+		}
+	}
+}
+
+func (r *orkRun) nameOf(id string) string {
+	r.Helper()
+	for _, t := range objects(r, r.read()["tasks"]) {
+		if t["id"] == id {
+			return t["name"].(string)
+		}
+	}
+	return id
+}
+
+func orkTransitions(c *client) {
+	f := c.ork(sh("a", "sleep 0.1"), sh("b", "[ $ORK_ATTEMPT = 2 ]", "depends_on: [a]", "retries: 1"), sh("c", "exit 1", "depends_on: [b]"), sh("d", "ls", "depends_on: [c]"))
+	feed := c.feed()
+	r := f.start(nil)
+	require.Equal(c, []string{"run:pending", "run:running", "a:pending", "b:pending", "c:pending", "d:pending", "a:dispatched", "a:running", "a:success",
+		"b:dispatched", "b:running", "b:pending", "b:dispatched", "b:running", "b:success", "c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, feed.of(r, "failed"))
+	status, _ := r.ask("/retry", obj{"task": "c"})
+	require.Equal(c, 200, status)
+	require.Equal(c, []string{"run:running", "c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, withoutPending(feed.of(r, "failed")))
+}
+
+func withoutPending(told []string) (rest []string) {
+	for _, t := range told {
+		if !strings.HasSuffix(t, ":pending") {
+			rest = append(rest, t)
+		}
+	}
+	return rest
+}

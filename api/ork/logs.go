@@ -1,0 +1,154 @@
+package ork
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// logs tells what a task has printed, each line with the stream that it came from; with follow, what it prints, until it has ended.
+func (d *dialect) logs(w http.ResponseWriter, r *http.Request) error {
+	l, err := d.logOf(r)
+	if err != nil {
+		return err
+	}
+	l.store = d.Store
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if follow, _ := strconv.ParseBool(r.URL.Query().Get("follow")); !follow {
+		return l.write(r.Context(), w)
+	}
+	ctx, leave := stream.Stay(w, r)
+	defer leave()
+	return l.follow(ctx, w, http.NewResponseController(w), func(ctx context.Context) (bool, error) { return d.logOver(ctx, r) })
+}
+
+// taskLog is what is read of the logs of a run.
+type taskLog struct {
+	store persistence.Logs
+	run   string
+	is    func(flow.Address) bool
+	after int64
+}
+
+// logOf reads which log is asked for.
+func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
+	t, attempt, err := d.logged(r.Context(), r)
+	if err != nil {
+		return nil, err
+	}
+	run, key, unit := runID(r), t.key, t.unit
+	return &taskLog{run: run, is: func(a flow.Address) bool {
+		return a.Scope == "" && a.Node == key && a.Unit == unit && (attempt == 0 || slices.Contains(t.attempts, a) && t.attempts[min(attempt, len(t.attempts))-1] == a)
+	}}, nil
+}
+
+// logged is the task that a request names, and which of its attempts; 0 = all.
+func (d *dialect) logged(ctx context.Context, r *http.Request) (*task, int, error) {
+	id, name := runID(r), r.PathValue("name")
+	h, err := d.Reader.History(ctx, id)
+	if err != nil {
+		return nil, 0, noRun(id, err)
+	}
+	numbers := map[string]int{}
+	for _, field := range []string{"index", "attempt"} {
+		text := cmp.Or(r.URL.Query().Get(field), "0")
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return nil, 0, flow.Errorf(flow.Invalid, "%s must be a whole number of at least 0, is %.40q", field, text)
+		}
+		numbers[field] = n
+	}
+	for _, t := range tasksOf(h) {
+		if t.Name != name || t.ParallelIndex != nil && t.unit != numbers["index"] && replicated(h.State.Plan) == nil {
+			continue
+		}
+		if numbers["attempt"] > max(t.Attempt, 1) {
+			return nil, 0, flow.Errorf(flow.NotFound, "task %.140q has had %d attempts", name, t.Attempt)
+		}
+		return &t, numbers["attempt"], nil
+	}
+	return nil, 0, flow.Errorf(flow.NotFound, "run %.140q has no task %.140q with the index %d", id, name, numbers["index"])
+}
+
+// logParts is how many chunks of a log are read at once.
+const logParts = 32
+
+// write tells what there is behind what was told before.
+func (l *taskLog) write(ctx context.Context, w io.Writer) error {
+	for {
+		parts, err := l.store.ReadLog(ctx, persistence.LogFilter{Task: l.run, After: l.after, Limit: logParts})
+		if err != nil {
+			return err
+		}
+		for i := range parts {
+			l.after = parts[i].Number
+			if _, a, err := flow.ParseJobID(parts[i].Job); err != nil || !l.is(a) {
+				continue
+			}
+			if err := writePart(w, &parts[i]); err != nil {
+				return stream.ErrGone
+			}
+		}
+		if len(parts) < logParts {
+			return nil
+		}
+	}
+}
+
+func writePart(w io.Writer, p *persistence.LogPart) error {
+	var b strings.Builder
+	if p.Oldest {
+		b.WriteString(api.CutNote(p.Before))
+	}
+	for _, line := range p.Lines {
+		b.WriteString(line.Stream + ": " + line.Text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// logPause is how often a log that is followed is looked at.
+const logPause = 150 * time.Millisecond
+
+// follow tells what comes until it is over. What was printed last may be stored a moment later than the end.
+func (l *taskLog) follow(ctx context.Context, w io.Writer, c *http.ResponseController, over func(context.Context) (bool, error)) error {
+	tick := time.NewTicker(logPause)
+	defer tick.Stop()
+	for last := false; ; {
+		ended, err := over(ctx)
+		if err == nil {
+			err = l.write(ctx, w)
+		}
+		if err == nil {
+			err = c.Flush()
+		}
+		if err != nil || last && ended {
+			return nil // the answer has begun: there is nobody to tell
+		}
+		last = ended
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// logOver says whether nothing more will be printed, unless the run is retried.
+func (d *dialect) logOver(ctx context.Context, r *http.Request) (bool, error) {
+	t, attempt, err := d.logged(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	return t.Status != pending && t.Status != paused && t.Status != running || attempt > 0 && attempt < t.Attempt, nil
+}

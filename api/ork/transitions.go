@@ -1,0 +1,223 @@
+package ork
+
+import (
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// runUpdated and taskUpdated are what listeners hear.
+type runUpdated struct {
+	Type   string `json:"type"`
+	RunID  string `json:"run_id"`
+	Status string `json:"status"`
+}
+
+type taskUpdated struct {
+	Type   string `json:"type"`
+	RunID  string `json:"run_id"`
+	TaskID string `json:"task_id"`
+	Status string `json:"status"`
+}
+
+// unit is a task of a run: the node, by its index, and which of its units.
+type unit struct{ node, index int }
+
+// transitions tells what the events of a run mean to its state and to those of its tasks.
+type transitions struct {
+	run      string
+	plan     *flow.Plan
+	seq      int64 // of the last row that was told
+	now      string
+	status   map[unit]string
+	tell     func(any)
+	followed bool
+	updated  int64
+}
+
+// resume takes over how far a run is.
+func (t *transitions) resume(h *flow.History) {
+	t.now = statusIn(h.State)
+	for _, one := range tasksOf(h) {
+		t.status[unit{one.node, one.unit}] = one.Status
+	}
+}
+
+func (t *transitions) row(r engine.Row) error {
+	events, err := flow.DecodeEvents(r.Events)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		if e := &events[i]; e.Scope == "" {
+			t.event(e)
+		}
+	}
+	t.seq = r.Seq
+	return nil
+}
+
+func (t *transitions) event(e *flow.Event) {
+	switch e.Type {
+	case flow.TaskCreated:
+		t.is(pending)
+		t.is(running)
+		t.expected()
+	case flow.TaskRetried:
+		t.is(running)
+		t.again(e.Node)
+	case flow.TaskPaused:
+		t.is(paused)
+	case flow.TaskResumed:
+		t.is(running)
+	case flow.CancelAsked:
+		t.is(cancelled)
+		t.all(skipped, pending, paused)
+	case flow.TaskEnded:
+		t.ended(flow.TaskStatus(e.Status))
+	default:
+		if n := t.node(e.Node); n != nil {
+			t.step(e, n)
+		}
+	}
+}
+
+// node is one that a task of the run stands for.
+func (t *transitions) node(key string) *flow.PlanNode {
+	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil && n.Dag.For < 0 {
+		return n
+	}
+	return nil
+}
+
+func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
+	u := unit{n.Dag.Index, e.Unit}
+	switch e.Type {
+	case flow.StepEntered:
+		for i := range max(e.Total, 1) {
+			if at := (unit{u.node, i}); t.status[at] == "" {
+				t.becomes(at, pending)
+			}
+		}
+	case flow.AttemptsStarted:
+		for i := range e.Total {
+			t.becomes(unit{u.node, e.Unit + i}, dispatched)
+			if here := n.Exec.Type; here != flow.ExecQueue && here != flow.ExecDirect { // who carries it out begins at once
+				t.becomes(unit{u.node, e.Unit + i}, running)
+			}
+		}
+	case flow.AttemptClaimed, flow.AttemptBegun:
+		t.becomes(u, running)
+	case flow.AttemptEnded:
+		t.becomes(u, endOf(e))
+	case flow.StepHeld:
+		t.becomes(u, paused)
+	case flow.StepReleased:
+		t.becomes(u, pending)
+	case flow.StepEnded:
+		t.stepEnded(u, flow.StepStatus(e.Status))
+	}
+}
+
+// endOf is the state of a task after the end of an attempt.
+func endOf(e *flow.Event) string {
+	switch {
+	case flow.AttemptStatus(e.Status) == flow.AttemptOK:
+		return success
+	case flow.AttemptStatus(e.Status) == flow.AttemptCanceled:
+		return cancelled
+	case e.Due != 0:
+		return pending
+	}
+	return failed
+}
+
+// stepEnded tells of tasks that had nobody to carry them out.
+func (t *transitions) stepEnded(u unit, status flow.StepStatus) {
+	word := map[flow.StepStatus]string{flow.StepSkipped: skipped, flow.StepFailed: failed, flow.StepCompleted: success}[status]
+	known := false
+	for at, is := range t.status {
+		if at.node == u.node {
+			known = true
+			if is == pending || is == paused {
+				t.becomes(at, word)
+			}
+		}
+	}
+	if !known {
+		t.becomes(unit{u.node, 0}, word)
+	}
+}
+
+// expected tells of the tasks that there will be whatever happens.
+func (t *transitions) expected() {
+	if t.plan.Root.Dag == nil {
+		return
+	}
+	for _, n := range t.plan.Root.Dag.List {
+		count := 1
+		if n.Kind == flow.KindFanout {
+			if count = n.Dag.Repeats; n.Dag.Items != nil {
+				count = 0
+			}
+		}
+		for i := range count {
+			if n.Dag.For < 0 {
+				t.becomes(unit{n.Dag.Index, i}, pending)
+			}
+		}
+	}
+}
+
+// again tells of the tasks that are tried again: all that did not succeed, or one with what depends on it.
+func (t *transitions) again(key string) {
+	chosen := map[int]bool{}
+	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil {
+		for todo := []int{n.Dag.Index}; len(todo) > 0; todo = todo[1:] {
+			if !chosen[todo[0]] {
+				chosen[todo[0]] = true
+				todo = append(todo, t.plan.Root.Dag.List[todo[0]].Dag.Dependents...)
+			}
+		}
+	}
+	for at, is := range t.status {
+		if is != success && (key == "" || chosen[at.node]) {
+			t.becomes(at, pending)
+		}
+	}
+}
+
+// all has tasks that are in some states be in another one.
+func (t *transitions) all(word string, of ...string) {
+	for at, is := range t.status {
+		for _, one := range of {
+			if is == one {
+				t.becomes(at, word)
+			}
+		}
+	}
+}
+
+func (t *transitions) ended(status flow.TaskStatus) {
+	if status == flow.TaskCanceled {
+		t.all(cancelled, pending, paused, dispatched, running)
+	} else {
+		t.all(skipped, pending, paused, dispatched, running)
+	}
+	t.is(statusOf(status, false, false))
+}
+
+// is tells the run's state if it is another one.
+func (t *transitions) is(status string) {
+	if t.now != status {
+		t.now = status
+		t.tell(runUpdated{"run_updated", t.run, status})
+	}
+}
+
+// becomes tells the state of a task if it is another one.
+func (t *transitions) becomes(u unit, status string) {
+	if t.status[u] != status {
+		t.status[u] = status
+		t.tell(taskUpdated{"task_updated", t.run, taskID(t.run, u.node, u.index), status})
+	}
+}
