@@ -175,6 +175,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.externals.look()
 	m.lookForWakes()
 	m.forgetEnded()
+	m.forgetDeliveries()
 	return m, nil
 }
 

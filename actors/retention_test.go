@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAnEndedTaskIsDeletedSoonAfterAShortRetention(t *testing.T) {
@@ -21,4 +23,22 @@ func TestAnEndedTaskIsDeletedSoonAfterAShortRetention(t *testing.T) {
 		_, err := th.store.Task(t.Context(), id)
 		return errors.Is(err, persistence.ErrNotFound)
 	}, patience/2, 10*time.Millisecond)
+}
+
+func TestDeliveriesWhoseTimeIsOverAreForgotten(t *testing.T) {
+	store := model.New(model.Options{})
+	old := persistence.Delivery{Hook: "h", ID: "a", Until: 1}
+	_, err := store.BeginDelivery(t.Context(), old)
+	require.NoError(t, err)
+	lasting := persistence.Delivery{Hook: "h", ID: "b", Until: time.Now().Add(time.Hour).UnixMilli()}
+	_, err = store.BeginDelivery(t.Context(), lasting)
+	require.NoError(t, err)
+	start(t, actors.Config{Store: store})
+	require.Eventually(t, func() bool {
+		known, err := store.BeginDelivery(t.Context(), persistence.Delivery{Hook: "h", ID: "a", Until: 2})
+		return err == nil && known == nil
+	}, patience/2, 10*time.Millisecond)
+	known, err := store.BeginDelivery(t.Context(), lasting)
+	require.NoError(t, err)
+	require.NotNil(t, known)
 }

@@ -49,6 +49,7 @@ type Store interface {
 	Flows
 	Workers
 	Logs
+	Hooks
 
 	// Ping says whether the store can be reached.
 	Ping(ctx context.Context) error

@@ -187,6 +187,8 @@ func (m *model) DueWakes(_ context.Context, shards persistence.ShardSet, before 
 
 func (m *model) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }
 
+func (m *model) ForgetDeliveries(context.Context, int64, int) (int, error) { return 0, nil }
+
 func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return m.queued(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool {
 		return services == nil || slices.Contains(services, q.Service)

@@ -37,6 +37,8 @@ type store struct {
 	flows      []persistence.Flow // in order of insertion
 	versions   []persistence.Version
 	workers    []persistence.Worker
+	hooks      map[string]persistence.Hook
+	deliveries map[[2]string]persistence.Delivery // by hook and id
 }
 
 type task struct {
@@ -54,7 +56,8 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, permits: NewPermits(), externals: NewExternals()}
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, permits: NewPermits(), externals: NewExternals(),
+		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}}
 }
 
 var errClosed = errors.New("the store is closed")

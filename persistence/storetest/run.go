@@ -46,6 +46,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"flows", flows, false},
 		{"workers", workers, true},
 		{"logs", logs, true},
+		{"hooks", hooks, false},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.list {

@@ -257,6 +257,29 @@ CREATE TABLE troupe.task_logs (
 );
 CREATE INDEX task_logs_job ON troupe.task_logs (job, n);
 
+-- What starts tasks, or signals them, when somebody outside delivers a message.
+CREATE TABLE troupe.hooks (
+	name       text COLLATE "C" PRIMARY KEY,
+	settings   bytea   NOT NULL, -- JSON
+	secrets    bytea   NOT NULL, -- JSON list, the newest first
+	disabled   boolean NOT NULL,
+	revision   bigint  NOT NULL,
+	created_at bigint  NOT NULL,
+	updated_at bigint  NOT NULL
+);
+
+CREATE TABLE troupe.deliveries (
+	hook   text COLLATE "C" NOT NULL,
+	id     text COLLATE "C" NOT NULL,
+	digest text   NOT NULL, -- of the body
+	task   text   NOT NULL,
+	answer bytea,           -- NULL = it has not been carried out, as far as is known
+	at     bigint NOT NULL,
+	until  bigint NOT NULL, -- it is remembered until then
+	PRIMARY KEY (hook, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX deliveries_until ON troupe.deliveries (until);
+
 -- What is large is compressed by lz4 where the server has it: the server's own method takes several times as long, which
 -- for the rows of a step with many units is longer than all else that the server does.
 DO $$
@@ -268,7 +291,7 @@ BEGIN
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'troupe.tasks'::regclass) AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
 			AND a.attnum > 0 AND NOT a.attisdropped
-			AND c.relname IN ('flow_versions', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals')
+			AND c.relname IN ('flow_versions', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals', 'hooks', 'deliveries')
 	LOOP
 		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION lz4', large.table_name, large.column_name);
 	END LOOP;

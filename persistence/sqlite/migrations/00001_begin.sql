@@ -205,3 +205,26 @@ CREATE TABLE task_logs (
 	PRIMARY KEY (task, n)
 ) STRICT;
 CREATE INDEX task_logs_job ON task_logs (job, n);
+
+-- What starts tasks, or signals them, when somebody outside delivers a message.
+CREATE TABLE hooks (
+	name       TEXT PRIMARY KEY,
+	settings   BLOB    NOT NULL, -- JSON
+	secrets    BLOB    NOT NULL, -- JSON list, the newest first
+	disabled   INTEGER NOT NULL,
+	revision   INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE deliveries (
+	hook   TEXT    NOT NULL,
+	id     TEXT    NOT NULL,
+	digest TEXT    NOT NULL, -- of the body
+	task   TEXT    NOT NULL,
+	answer BLOB,             -- NULL = it has not been carried out, as far as is known
+	at     INTEGER NOT NULL,
+	until  INTEGER NOT NULL, -- it is remembered until then
+	PRIMARY KEY (hook, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_until ON deliveries (until);
