@@ -29,6 +29,7 @@ var table = []row{
 	{"flow/codec", nil},
 	{"flow/types", []string{"flow/expr"}},
 	{"flow", []string{"flow/expr", "flow/types", "flow/codec"}},
+	{"flow/hook", []string{"flow", "flow/expr"}},
 	{"flow/define", []string{"flow", "flow/expr", "flow/types"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
@@ -64,7 +65,7 @@ var table = []row{
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "api/wire"}},
-	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/types", "api/wire"}},
+	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/hook", "flow/types", "api/wire", "internal/bounded"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},

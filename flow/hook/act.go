@@ -1,0 +1,165 @@
+package hook
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Delivery is what has come to a hook, and was signed.
+type Delivery struct {
+	Hook, ID string
+	Headers  map[string][]string // names in lower case
+	Query    map[string][]string
+	Body     json.RawMessage // as Body reads it
+}
+
+// Act is what a delivery comes to.
+type Act struct {
+	Ignored bool // it is passed over
+
+	Key    string // of the start
+	Params json.RawMessage
+	Labels map[string]string
+
+	Task  string // that is signaled; "" = the one with Key
+	Value json.RawMessage
+}
+
+// StartKey is the key of a start that belongs to one delivery alone.
+func StartKey(hook, delivery string) string { return "hook/" + hook + "/" + delivery }
+
+// maxKey bounds the key of a start, and the id of a task.
+const maxKey = 500
+
+// Decide says what a delivery comes to. What is wrong with it is a flow.Error.
+func (h *Hook) Decide(d *Delivery) (a Act, err error) {
+	e := &evaluation{vars: d.vars(), allowed: expr.NewAllowance()}
+	if h.when != nil {
+		if is, err := h.when.On(e.allowed).Bool(e.vars); err != nil {
+			return a, wrong("when", err)
+		} else if !is {
+			return Act{Ignored: true}, nil
+		}
+	}
+	a.Key = StartKey(d.Hook, d.ID)
+	if h.key != nil {
+		if a.Key, err = e.text("key", h.key); err != nil {
+			return a, err
+		}
+	}
+	if h.Signal != "" {
+		return h.signal(a, e, d)
+	}
+	return h.start(a, e, d)
+}
+
+func (h *Hook) signal(a Act, e *evaluation, d *Delivery) (_ Act, err error) {
+	if h.task != nil {
+		if a.Task, err = e.text("task", h.task); err != nil {
+			return a, err
+		}
+	}
+	a.Value, err = e.value("value", h.value, d)
+	return a, err
+}
+
+func (h *Hook) start(a Act, e *evaluation, d *Delivery) (_ Act, err error) {
+	for _, name := range slices.Sorted(maps.Keys(h.labels)) {
+		text, err := e.text("labels."+name, h.labels[name])
+		if err != nil {
+			return a, err
+		}
+		if a.Labels == nil {
+			a.Labels = map[string]string{}
+		}
+		a.Labels[name] = text
+	}
+	a.Params, err = e.value("params", h.params, d)
+	return a, err
+}
+
+// evaluation is one delivery that is looked at.
+type evaluation struct {
+	vars    expr.Vars
+	allowed *expr.Allowance
+}
+
+func (e *evaluation) eval(c *expr.CEL) (json.RawMessage, error) { return c.On(e.allowed).Eval(e.vars) }
+
+// value is that of a template, or the body.
+func (e *evaluation) value(where string, t *template, d *Delivery) (json.RawMessage, error) {
+	if t == nil {
+		return d.Body, nil
+	}
+	v, err := t.appendTo(nil, e)
+	if err != nil {
+		return nil, wrong(where, err)
+	}
+	return v, nil
+}
+
+// text is the value of an expression that names something: a text, a number or a boolean.
+func (e *evaluation) text(where string, c *expr.CEL) (string, error) {
+	v, err := e.eval(c)
+	if err != nil {
+		return "", wrong(where, err)
+	}
+	text, ok := expr.String(v)
+	switch kind := expr.KindOf(v); {
+	case kind == expr.KindNumber || kind == expr.KindBool:
+		text = string(v)
+	case !ok:
+		return "", flow.Errorf(flow.Invalid, "%s: it gives %s, not a text", where, kind)
+	}
+	if text == "" || len(text) > maxKey || !flow.IsText(text) {
+		return "", flow.Errorf(flow.Invalid, "%s: it gives a text that is empty, longer than %d bytes, or holds the character U+0000", where, maxKey)
+	}
+	return text, nil
+}
+
+func wrong(where string, err error) error {
+	return flow.Errorf(flow.Invalid, "%s: %v", where, err)
+}
+
+// vars are what expressions see of a delivery.
+func (d *Delivery) vars() expr.Vars {
+	return func(name string) (expr.Source, bool) {
+		switch name {
+		case "body":
+			return expr.Raw(d.Body), true
+		case "headers":
+			return expr.Raw(object(d.Headers, hidden)), true
+		case "query":
+			return expr.Raw(object(d.Query, nil)), true
+		case "delivery":
+			return expr.Raw(expr.Quote(d.ID)), true
+		case "hook":
+			return expr.Raw(expr.Quote(d.Hook)), true
+		}
+		return expr.Source{}, false
+	}
+}
+
+// hidden are headers that are nobody's business but the server's.
+var hidden = []string{"authorization", "proxy-authorization", "cookie"}
+
+// object is texts by name. Of several by one name there are commas between, as headers mean them.
+func object(texts map[string][]string, without []string) json.RawMessage {
+	b := []byte{'{'}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if slices.Contains(without, name) {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(expr.AppendQuote(b, name), ':')
+		b = expr.AppendQuote(b, strings.Join(texts[name], ", "))
+	}
+	return append(b, '}')
+}

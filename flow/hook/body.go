@@ -1,0 +1,58 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Body reads a body as a value: JSON as it is, a form as an object of texts, any other text as a text. Nothing is null. What is said to be a
+// form and is a JSON object or list is what it is: curl says that of all that it sends. A form whose only field is payload, which holds
+// JSON, is that JSON, as GitHub and others send it.
+func Body(contentType string, body []byte) (json.RawMessage, error) {
+	kind, _, _ := mime.ParseMediaType(contentType) // one that cannot be read says nothing
+	trimmed := bytes.TrimSpace(body)
+	switch {
+	case len(trimmed) == 0:
+		return json.RawMessage("null"), nil
+	case kind == "application/x-www-form-urlencoded" && trimmed[0] != '{' && trimmed[0] != '[':
+		return form(string(body))
+	case strings.HasPrefix(kind, "text/") || kind == "application/xml":
+		return text(body)
+	}
+	if err := flow.CheckJSON(trimmed); err != nil {
+		return nil, flow.Errorf(flow.Invalid, "body: it %v; its Content-Type says what it is: application/json, application/x-www-form-urlencoded or text/plain", err)
+	}
+	return expr.Compact(trimmed), nil
+}
+
+func text(body []byte) (json.RawMessage, error) {
+	if !utf8.Valid(body) {
+		return nil, flow.Errorf(flow.Invalid, "body: it is no text in UTF-8")
+	}
+	return expr.Quote(string(body)), nil
+}
+
+// form is an object: a text for each field, or a list where one comes several times.
+func form(body string) (json.RawMessage, error) {
+	values, err := url.ParseQuery(body)
+	if err != nil {
+		return nil, flow.Errorf(flow.Invalid, "body: it is no form: %v", err)
+	}
+	if payload := values["payload"]; len(values) == 1 && len(payload) == 1 && expr.Valid([]byte(payload[0])) {
+		return expr.Compact(json.RawMessage(payload[0])), nil
+	}
+	fields := make(map[string]any, len(values))
+	for name, list := range values {
+		if fields[name] = list; len(list) == 1 {
+			fields[name] = list[0]
+		}
+	}
+	return json.Marshal(fields)
+}

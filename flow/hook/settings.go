@@ -1,0 +1,184 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Settings say what becomes of the deliveries to a hook. With Signal they signal a task, else they start one.
+type Settings struct {
+	Scheme  string            `json:"scheme,omitempty"`  // how deliveries are signed; "" = Standard
+	Header  string            `json:"header,omitempty"`  // of the signature, where another one than the scheme's has it
+	When    string            `json:"when,omitempty"`    // expression: which deliveries are not passed over; "" = all
+	Flow    string            `json:"flow,omitempty"`    // slug or id
+	Version int               `json:"version,omitempty"` // 0 = the newest
+	Key     string            `json:"key,omitempty"`     // expression: the key of the start; "" = each delivery starts a task of its own
+	Params  json.RawMessage   `json:"params,omitempty"`  // template; nil = the body
+	Labels  map[string]string `json:"labels,omitempty"`  // expressions by name
+	Signal  string            `json:"signal,omitempty"`  // key of the shared state
+	Task    string            `json:"task,omitempty"`    // expression: id of the task that is signaled; "" = the one of Flow with Key
+	Value   json.RawMessage   `json:"value,omitempty"`   // template; nil = the body
+}
+
+// JSON is how settings are kept: expressions as they were written.
+func (s Settings) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// Problem is something wrong with settings.
+type Problem struct{ Where, What string }
+
+// Problems are all that is wrong, as an error.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	texts := make([]string, len(p))
+	for i := range p {
+		texts[i] = p[i].Where + ": " + p[i].What
+	}
+	return strings.Join(texts, "; ")
+}
+
+// As makes it a flow.Error of the kind Invalid for those who ask with errors.As.
+func (p Problems) As(target any) bool {
+	to, ok := target.(**flow.Error)
+	if ok {
+		*to = flow.Errorf(flow.Invalid, "%s", p.Error())
+	}
+	return ok
+}
+
+// Vars are the names that expressions may use.
+var Vars = []string{"body", "headers", "query", "delivery", "hook"}
+
+// Hook is what settings mean.
+type Hook struct {
+	Settings
+	when, key, task *expr.CEL // nil = not said
+	labels          map[string]*expr.CEL
+	params, value   *template // nil = the body
+}
+
+// Compile checks settings. The error is Problems.
+func Compile(s Settings) (*Hook, error) {
+	c := &compiler{language: expr.NewLanguage(Vars...)}
+	h := &Hook{Settings: s, labels: map[string]*expr.CEL{}}
+	c.shape(&s)
+	h.when, h.key, h.task = c.optional("when", s.When), c.optional("key", s.Key), c.optional("task", s.Task)
+	if h.when != nil && !h.when.MayBeBool() {
+		c.problem("when", "it gives %s, not true or false", h.when.Type())
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		h.labels[name] = c.expression("labels."+name, s.Labels[name])
+	}
+	h.params, h.value = c.template("params", s.Params), c.template("value", s.Value)
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return h, nil
+}
+
+// compiler finds everything that is wrong.
+type compiler struct {
+	language *expr.Language
+	count    int // of expressions
+	problems Problems
+}
+
+func (c *compiler) problem(where, format string, args ...any) {
+	c.problems = append(c.problems, Problem{where, fmt.Sprintf(format, args...)})
+}
+
+// maxExpressions bounds those of one hook.
+const maxExpressions = 200
+
+// shape looks at which settings go together.
+func (c *compiler) shape(s *Settings) {
+	if s.Scheme != "" && !slices.Contains(Schemes, s.Scheme) {
+		c.problem("scheme", "there is no scheme %.40q: it is one of %s", s.Scheme, strings.Join(Schemes, ", "))
+	}
+	if s.Header != "" && (s.Scheme == "" || s.Scheme == Standard) {
+		c.problem("header", "only the schemes %s and %s may have their signature in another header", GitHub, Stripe)
+	}
+	if s.Version < 0 {
+		c.problem("version", "it is a number from 1 on, or 0 for the newest")
+	}
+	if s.Signal == "" {
+		c.starts(s)
+	} else {
+		c.signals(s)
+	}
+}
+
+// starts looks at the settings of a hook that starts tasks.
+func (c *compiler) starts(s *Settings) {
+	if s.Flow == "" {
+		c.problem("flow", "say which flow is started, or, with signal, what a task is told")
+	}
+	if s.Task != "" {
+		c.problem("task", "only a signal has a task: say with signal which key it sets")
+	}
+	if len(s.Value) > 0 {
+		c.problem("value", "only a signal has a value: what a flow is started with is params")
+	}
+}
+
+// signals looks at the settings of a hook that signals tasks.
+func (c *compiler) signals(s *Settings) {
+	if (s.Task == "") == (s.Flow == "" || s.Key == "") {
+		c.problem("task", "say which task is signaled: by its id with task, or by flow and the key of its start")
+	}
+	if s.Task != "" && (s.Flow != "" || s.Key != "") {
+		c.problem("task", "either task, or flow and key say which task is meant")
+	}
+	if len(s.Params) > 0 {
+		c.problem("params", "a signal has no params: what it sets its key to is value")
+	}
+	if len(s.Labels) > 0 {
+		c.problem("labels", "a signal has no labels")
+	}
+	if s.Version > 0 {
+		c.problem("version", "a signal has no version")
+	}
+}
+
+func (c *compiler) optional(where, source string) *expr.CEL {
+	if source == "" {
+		return nil
+	}
+	return c.expression(where, source)
+}
+
+func (c *compiler) expression(where, source string) *expr.CEL {
+	if c.count++; c.count > maxExpressions {
+		if c.count == maxExpressions+1 {
+			c.problem(where, "there are more than %d expressions", maxExpressions)
+		}
+		return nil
+	}
+	compiled, err := c.language.Compile(source)
+	if err == nil {
+		return compiled
+	}
+	var faults expr.Faults
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			c.problem(where, "%v", expr.Faults{f})
+		}
+		return nil
+	}
+	c.problem(where, "%v", err)
+	return nil
+}
