@@ -27,6 +27,8 @@ var methods = map[string]string{
 	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info",
 	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",
 
+	"list-hooks": "Hooks", "get-hook": "Hook", "set-hook": "SetHook", "delete-hook": "DeleteHook", "deliver": "Deliver",
+
 	"claim-job": ofWorkers, "complete-job": ofWorkers, "fail-job": ofWorkers, "job-params": ofWorkers, "release-job": ofWorkers,
 	"forget-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers, "poll-jobs": ofWorkers, "release-jobs": ofWorkers,
 	"report-jobs": ofWorkers,

@@ -48,8 +48,11 @@ type admission struct {
 	definitions     *http.ServeMux // the paths that take definitions of flows
 }
 
-func newAdmission(bodyTime time.Duration) *admission {
-	return &admission{large: semaphore.NewWeighted(largeMemory), small: semaphore.NewWeighted(smallMemory),
+// outsideMemory is what the large requests of those may take who have no token: they keep nobody waiting who has one.
+const outsideMemory = 64 << 20
+
+func newAdmission(bodyTime time.Duration, large int64) *admission {
+	return &admission{large: semaphore.NewWeighted(large), small: semaphore.NewWeighted(smallMemory),
 		atWork: semaphore.NewWeighted(largeAtWork()), reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause, definitions: http.NewServeMux()}
 }
 

@@ -60,6 +60,7 @@ type Store interface {
 	persistence.Tasks
 	persistence.Queue
 	persistence.Logs
+	persistence.Hooks
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
 	Ping(ctx context.Context) error
 }

@@ -60,6 +60,7 @@ type Server struct {
 	guard   *guard
 	refused *refusals
 	turns   *admission
+	outside *admission
 	metrics *metrics
 	ready   readiness
 	mux     *http.ServeMux
@@ -74,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 	cfg = cfg.orDefault()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
-		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout),
+		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout, largeMemory), outside: newAdmission(cfg.ReadTimeout, outsideMemory),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
@@ -180,6 +181,12 @@ func (s *Server) known(next http.Handler) http.Handler {
 // NeedToken lets in who has a token, and of them as many at once as there is memory for what they send.
 func (s *Server) NeedToken(next http.Handler) http.Handler {
 	return s.needToken(s.turns.admitted(next, s.cfg.MaxBody))
+}
+
+// FromOutside lets in who has no token and has to prove himself otherwise, with a body of so many bytes at most; of those as many at once as
+// there is memory for what they send, which nobody else has a part in.
+func (s *Server) FromOutside(next http.Handler, most int64) http.Handler {
+	return s.outside.admitted(next, min(most, s.cfg.MaxBody))
 }
 
 func (s *Server) needToken(next http.Handler) http.Handler {

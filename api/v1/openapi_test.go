@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write openapi.json anew")
 var routes = []string{
 	"DELETE /v1/cluster/members/{member}/drain",
 	"DELETE /v1/flows/{flow}",
+	"DELETE /v1/hooks/{hook}",
 	"DELETE /v1/workers/{worker}",
 	"GET /v1/cluster/members",
 	"GET /v1/cluster/shards",
@@ -28,6 +29,8 @@ var routes = []string{
 	"GET /v1/flows/{flow}",
 	"GET /v1/flows/{flow}/versions",
 	"GET /v1/flows/{flow}/versions/{version}",
+	"GET /v1/hooks",
+	"GET /v1/hooks/{hook}",
 	"GET /v1/info",
 	"GET /v1/jobs",
 	"GET /v1/jobs/{job}",
@@ -47,6 +50,7 @@ var routes = []string{
 	"GET /v1/ws",
 	"POST /v1/cluster/members/{member}/drain",
 	"POST /v1/flows",
+	"POST /v1/hooks/{hook}",
 	"POST /v1/jobs/{job}/claim",
 	"POST /v1/jobs/{job}/complete",
 	"POST /v1/jobs/{job}/fail",
@@ -66,6 +70,7 @@ var routes = []string{
 	"POST /v1/workers/{worker}/release",
 	"POST /v1/workers/{worker}/reports",
 	"PUT /v1/flows/{flow}",
+	"PUT /v1/hooks/{hook}",
 	"PUT /v1/workers/{worker}",
 }
 

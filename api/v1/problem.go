@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/hook"
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
@@ -80,6 +81,11 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		p.Hint = "mend what problems lists"
 		p.Problems = toProblems(problems)
 	}
+	var settings hook.Problems
+	if errors.As(err, &settings) {
+		p.Where, p.What, p.Hint = "body."+settings[0].Where, settings[0].What, "docs/hooks.md tells what a hook may say"
+		p.Faults = hookFaults(settings)
+	}
 	if v.Log && ctx.Err() == nil { // or else the client has gone
 		s.Logger.Error("a request failed", "error", err, "request", p.Request)
 	}
@@ -94,6 +100,17 @@ func toFaults(problems types.Problems) []wire.Fault {
 	faults := make([]wire.Fault, len(problems))
 	for i, p := range problems {
 		faults[i] = wire.Fault{What: p.Msg, Where: p.Where()}
+	}
+	return faults
+}
+
+// hookFaults are the settings that cannot be, when there are several.
+func hookFaults(problems hook.Problems) (faults []wire.Fault) {
+	if len(problems) == 1 {
+		return nil
+	}
+	for _, p := range problems {
+		faults = append(faults, wire.Fault{What: p.What, Where: "body." + p.Where})
 	}
 	return faults
 }

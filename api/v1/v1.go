@@ -25,6 +25,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/bounded"
 )
 
 // Config says what is served. Zero fields have useful defaults.
@@ -64,6 +65,7 @@ type service struct {
 	values userValues
 
 	lookups *semaphore.Weighted // of subscriptions
+	told    bounded.Once        // why deliveries were refused
 }
 
 // Routes are everything below /v1/.
@@ -93,6 +95,7 @@ func newService(cfg Config) *service {
 	s.jobRoutes()
 	s.workerRoutes()
 	s.reportRoutes()
+	s.hookRoutes()
 	s.memberRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())
@@ -102,9 +105,10 @@ func newService(cfg Config) *service {
 }
 
 // Mount lets web pages read the answers. The description needs no token: a browser cannot send one before it has a page, an
-// editor never does.
+// editor never does. Deliveries to hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
 	shell.MountOpen("/v1/", api.ForPages(shell.NeedToken(s)))
+	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s, maxDelivery))
 	shell.TakesDefinitions("/v1/validate", "/v1/flows", "/v1/flows/")
 	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
 		shell.MountOpen(page, api.ForPages(s))
@@ -128,7 +132,7 @@ func describe(values userValues) huma.Config {
 		{URL: "/", Description: "the member that this description was asked for"},
 		{URL: "http://127.0.0.1:8070", Description: "a member that was started without settings"},
 	}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "member"}, {Name: "cluster"}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())

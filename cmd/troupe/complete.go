@@ -153,6 +153,10 @@ var completions = map[string]func(ctx context.Context, server *client.Client, ty
 		return each(jobs, err, func(j *wire.WaitingJob) candidate { return candidate{j.ID, j.Service + " " + j.State} })
 	},
 	"service": services,
+	"hook": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+		hooks, err := server.Hooks(ctx, client.Paging{Limit: pageSize})
+		return each(hooks, err, func(h *wire.Hook) candidate { return candidate{h.Name, doesHook(h)} })
+	},
 	"member": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
 		cluster, err := server.Members(ctx)
 		if err != nil {

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// Hooks lists hooks, in order of name.
+func (c *Client) Hooks(ctx context.Context, p Paging) (*wire.Page[wire.Hook], error) {
+	return get[wire.Page[wire.Hook]](ctx, c, "/v1/hooks", p.query())
+}
+
+// Hook reads a hook, without its secret.
+func (c *Client) Hook(ctx context.Context, name string) (*wire.Hook, error) {
+	return get[wire.Hook](ctx, c, "/v1/hooks/"+url.PathEscape(name), nil)
+}
+
+// SetHook makes a hook, or changes one. It is not sent again by itself: a secret that is made is told once.
+func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wire.HookSet, error) {
+	body, err := encode(h)
+	if err != nil {
+		return nil, err
+	}
+	return do[wire.HookSet](ctx, c, call{method: http.MethodPut, path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
+}
+
+// DeleteHook deletes a hook, and tells what it was.
+func (c *Client) DeleteHook(ctx context.Context, name string) (*wire.Hook, error) {
+	return do[wire.Hook](ctx, c, call{method: http.MethodDelete, path: "/v1/hooks/" + url.PathEscape(name)})
+}
+
+// Delivery is what is sent to a hook.
+type Delivery struct {
+	ID   string    // deliveries with the same one are the same delivery; "" = another one each time
+	At   time.Time // when it is signed; zero = now
+	Kind string    // Content-Type of the body; "" = application/json
+	Body []byte
+}
+
+// Deliver sends something to a hook, signed with its secret in the form of Standard Webhooks. No token is needed.
+func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (*wire.Delivered, error) {
+	if d.ID == "" {
+		d.ID = "msg_" + rand.Text()
+	}
+	if d.At.IsZero() {
+		d.At = time.Now()
+	}
+	if d.Kind == "" {
+		d.Kind = "application/json"
+	}
+	return do[wire.Delivered](ctx, c, call{method: http.MethodPost, path: "/v1/hooks/" + url.PathEscape(hook), header: d.sign(secret),
+		body: d.Body, kind: d.Kind, again: true})
+}
+
+// sign makes the headers of Standard Webhooks.
+func (d *Delivery) sign(secret string) http.Header {
+	key := []byte(secret)
+	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+			key = decoded
+		}
+	}
+	at := strconv.FormatInt(d.At.Unix(), 10)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(d.ID + "." + at + ".")) // it never fails
+	mac.Write(d.Body)
+	h := http.Header{}
+	h.Set("Webhook-Id", d.ID)
+	h.Set("Webhook-Timestamp", at)
+	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return h
+}

@@ -1,0 +1,255 @@
+package v1
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/hook"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Deliveries need no token: their signature says that they may. So nothing is read from a body before that was checked, and whoever cannot sign
+// learns nothing, not even which hooks there are.
+
+const deliveryPath = "/v1/hooks/{hook}"
+
+// maxDelivery is how many bytes a delivery may have: who sends it is not known while it is read.
+const maxDelivery = 1 << 20
+
+func (s *service) deliveryRoute() {
+	s.mux.HandleFunc("POST "+deliveryPath, s.deliver)
+	schemas := s.huma.OpenAPI().Components.Schemas
+	s.huma.OpenAPI().AddOperation(&huma.Operation{
+		OperationID: "deliver", Method: http.MethodPost, Path: deliveryPath, Tags: []string{"hooks"}, Security: []map[string][]string{{}},
+		Summary: "Deliver something to a hook",
+		Description: "Starts a task, or signals one, as the hook says. No token is needed: a delivery is signed by HMAC-SHA256 with the hook's secret, " +
+			"in the form of Standard Webhooks (the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`), of GitHub or of Stripe, as the hook says. " +
+			"One that is more than five minutes old is refused. A repeated one is answered as the first one was, and nothing is done again. " +
+			"What is not signed rightly, and what is sent to a hook that is not there, is refused in the same way (401).",
+		Parameters: []*huma.Param{{Name: "hook", In: "path", Required: true, Description: "name of the hook", Schema: &huma.Schema{Type: huma.TypeString}}},
+		RequestBody: &huma.RequestBody{Description: "JSON, a form or a text, of 1 MiB at most", Content: map[string]*huma.MediaType{
+			"application/json": {Schema: &huma.Schema{Description: "any JSON"}}}},
+		Responses: map[string]*huma.Response{"default": s.problemResponse(),
+			"200": {Description: "OK", Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](schemas)}}},
+			"201": {Description: "Created: a task was started", Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](schemas)}}}},
+	})
+}
+
+// deliver answers a delivery.
+func (s *service) deliver(w http.ResponseWriter, r *http.Request) {
+	done, err := s.delivered(w, r)
+	if err != nil {
+		p := s.problem(r.Context(), err)
+		api.SayWhen(w.Header(), p.Status)
+		p.write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(statusOf(done.Created))
+	_ = json.NewEncoder(w).Encode(done) // who has gone needs no answer
+}
+
+func (s *service) delivered(w http.ResponseWriter, r *http.Request) (*wire.Delivered, error) {
+	sent := r.Context().Value(exchangeKey{}).(exchange).r // with its Content-Type
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
+	if err != nil {
+		return nil, unread(err)
+	}
+	h, signed, err := s.signedFor(sent, r.PathValue("hook"), text)
+	if err != nil {
+		return nil, err
+	}
+	value, err := hook.Body(sent.Header.Get("Content-Type"), text)
+	if err != nil {
+		return nil, err
+	}
+	d := &hook.Delivery{Hook: h.Name, ID: signed.ID(text), Headers: lowered(sent.Header), Query: sent.URL.Query(), Body: value}
+	compiled, err := s.compiled(h)
+	if err != nil {
+		return nil, err
+	}
+	act, err := compiled.Decide(d)
+	if err != nil {
+		return nil, at("hook", err)
+	}
+	done := &wire.Delivered{Hook: h.Name, Delivery: d.ID, Ignored: act.Ignored}
+	if act.Ignored {
+		return done, nil
+	}
+	now := s.Engine.Now()
+	sum := sha256.Sum256(text)
+	return s.once(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name, ID: d.ID, Digest: hex.EncodeToString(sum[:]),
+		At: now.UnixMilli(), Until: signed.Until(now).UnixMilli()})
+}
+
+// unread says why a body could not be read.
+func unread(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return invalid("body", "send the whole body", "the body broke off")
+}
+
+func lowered(header http.Header) map[string][]string {
+	names := make(map[string][]string, len(header))
+	for name, values := range header {
+		names[strings.ToLower(name)] = values
+	}
+	return names
+}
+
+// signedFor finds the hook that a delivery is signed for. Everybody who has no valid secret hears the same.
+func (s *service) signedFor(r *http.Request, name string, text []byte) (*persistence.Hook, *hook.Signed, error) {
+	h, err := s.Store.Hook(r.Context(), name)
+	if err != nil && !api.Missing(err) {
+		return nil, nil, err
+	}
+	if h == nil {
+		var nobody *hook.Signed
+		nobody.By("", text) // as long as a known one takes
+		return nil, nil, s.unsigned(r, "a delivery to a hook that is not there")
+	}
+	var settings hook.Settings
+	if err := json.Unmarshal(h.Settings, &settings); err != nil {
+		return nil, nil, err
+	}
+	now := s.Engine.Now()
+	signed, err := hook.Read(settings.Scheme, strings.ToLower(settings.Header), r.Header.Values)
+	right := false
+	for _, secret := range h.Secrets {
+		if secret.Until == 0 || secret.Until > now.UnixMilli() {
+			right = signed.By(secret.Text, text) || right
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, nil, s.unsigned(r, "a delivery to the hook "+h.Name+" is not signed: "+err.Error())
+	case !right:
+		return nil, nil, s.unsigned(r, "a delivery to the hook "+h.Name+" has a wrong signature")
+	case signed.Late(now) != "":
+		why := "the delivery has come at the wrong time: " + signed.Late(now)
+		s.refused(r, "hook "+h.Name+": "+why)
+		return nil, nil, &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}
+	case h.Disabled:
+		return nil, nil, flow.Errorf(flow.Denied, "the hook %s is disabled", h.Name)
+	}
+	return h, signed, nil
+}
+
+// unsigned refuses whoever may be anybody, and tells the log why.
+func (s *service) unsigned(r *http.Request, why string) error {
+	s.refused(r, why)
+	return &located{where: "path.hook", hint: "check the name of the hook, its secret, and how the delivery is signed",
+		err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "there is no such hook, or the delivery is not signed with its secret"}}
+}
+
+// refused tells the log, once for each host and reason. No text of whoever sends is in a reason.
+func (s *service) refused(r *http.Request, why string) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	if s.told.First(host + " " + why) {
+		s.Logger.Info("deliveries are refused; others of this host for the same reason are not logged", "host", host, "why", why)
+	}
+}
+
+func (s *service) compiled(h *persistence.Hook) (*hook.Hook, error) {
+	var settings hook.Settings
+	if err := json.Unmarshal(h.Settings, &settings); err != nil {
+		return nil, err
+	}
+	return hook.Compile(settings)
+}
+
+// once carries out a delivery unless that was done before.
+func (s *service) once(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
+	known, err := s.Store.BeginDelivery(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil && known.Digest != d.Digest {
+		return nil, flow.Errorf(flow.Conflict, "a delivery with the id %s and another body has come before", d.ID)
+	}
+	if known != nil && known.Answer != nil {
+		if err := json.Unmarshal(known.Answer, done); err != nil {
+			return nil, err
+		}
+		done.Created, done.Repeated = false, true
+		return done, nil
+	}
+	if h.Signal != "" {
+		err = s.signalBy(ctx, h, act, done)
+	} else {
+		err = s.startBy(ctx, h, act, done)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(done)
+	if err == nil {
+		err = s.Store.EndDelivery(ctx, d.Hook, d.ID, text)
+	}
+	if err != nil { // it was carried out: when it comes again, the task knows it
+		s.Logger.Warn("what a delivery came to could not be noted", "hook", d.Hook, "delivery", d.ID, "error", err)
+	}
+	return done, nil
+}
+
+// startBy starts the task of a delivery.
+func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
+	if err := CheckLabels(act.Labels); err != nil {
+		return err
+	}
+	f, err := s.flowBy(ctx, "hook.flow", h.Flow)
+	if err != nil {
+		return err
+	}
+	v, err := s.version(ctx, "hook.version", f, h.Version)
+	if err != nil {
+		return err
+	}
+	n := engine.NewTask{VersionID: v.ID, Newest: h.Version == 0, Params: act.Params, Labels: act.Labels, Key: act.Key}
+	task, err := s.Engine.StartTask(ctx, n)
+	if flow.ErrorKindOf(err) == flow.Conflict && act.Key == hook.StartKey(done.Hook, done.Delivery) {
+		// It was begun by this very delivery, before the hook was changed.
+		done.Task, err = n.TaskID(f.ID)
+		return err
+	}
+	done.Task, done.Created = task.Task, task.Created
+	return at("hook.params", err)
+}
+
+// signalBy signals the task that a delivery is about.
+func (s *service) signalBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
+	task := act.Task
+	if task == "" {
+		f, err := s.flowBy(ctx, "hook.flow", h.Flow)
+		if err != nil {
+			return err
+		}
+		n := engine.NewTask{Key: act.Key}
+		if task, err = n.TaskID(f.ID); err != nil {
+			return err
+		}
+	}
+	sum := sha256.Sum256([]byte(done.Hook + "/" + done.Delivery))
+	_, err := s.Engine.Do(ctx, engine.Order{Task: task, Request: "hook-" + hex.EncodeToString(sum[:16]),
+		Command: flow.Signal{Key: h.Signal, Value: act.Value, By: "hook " + done.Hook, Alive: true}})
+	done.Task = task
+	return at("hook.signal", err)
+}

@@ -1,0 +1,192 @@
+package v1
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/hook"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// How hooks are managed. What is delivered to them is in deliver.go.
+
+func (s *service) hookRoutes() {
+	serve(s, operation{id: "list-hooks", method: http.MethodGet, path: "/v1/hooks", tag: "hooks",
+		summary: "List hooks, in order of name"}, s.listHooks)
+	serve(s, operation{id: "get-hook", method: http.MethodGet, path: "/v1/hooks/{hook}", tag: "hooks",
+		summary: "Read a hook, without its secret"}, s.getHook)
+	serve(s, operation{id: "set-hook", method: http.MethodPut, path: "/v1/hooks/{hook}", tag: "hooks", created: true,
+		summary: "Make a hook, or change it",
+		text:    "All its settings are replaced, but for the secret, which stays unless another one is sent or asked for. The one before stays valid for keep_ms. A secret is never answered, but for one that is made, in the answer that tells of it."}, s.setHook)
+	serve(s, operation{id: "delete-hook", method: http.MethodDelete, path: "/v1/hooks/{hook}", tag: "hooks",
+		summary: "Delete a hook, and tell what it was"}, s.deleteHook)
+	s.deliveryRoute()
+}
+
+// HookPath names a hook.
+type HookPath struct {
+	Hook string `path:"hook" minLength:"1" maxLength:"64" doc:"name of the hook: up to 64 of a-z, 0-9, '.', '_' and '-'"`
+}
+
+var hookName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+func (s *service) hookBy(ctx context.Context, name string) (*persistence.Hook, error) {
+	h, err := s.Store.Hook(ctx, name)
+	if api.Missing(err) {
+		return nil, missing("path.hook", "GET /v1/hooks lists them", "there is no hook %.80q", name)
+	}
+	return h, err
+}
+
+func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Hook]], error) {
+	at, _, err := in.position()
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := s.Store.ListHooks(ctx, at.name, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	hooks, more := cut(hooks, in.Limit)
+	page := wire.Page[wire.Hook]{Items: make([]wire.Hook, len(hooks))}
+	for i := range hooks {
+		if page.Items[i], err = s.toHook(&hooks[i]); err != nil {
+			return nil, err
+		}
+	}
+	if more {
+		page.Next = cursor{0, hooks[len(hooks)-1].Name}.String()
+	}
+	return &body[wire.Page[wire.Hook]]{page}, nil
+}
+
+func (s *service) getHook(ctx context.Context, in *HookPath) (*body[wire.Hook], error) {
+	h, err := s.hookBy(ctx, in.Hook)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.toHook(h)
+	return &body[wire.Hook]{shown}, err
+}
+
+func (s *service) deleteHook(ctx context.Context, in *HookPath) (*body[wire.Hook], error) {
+	h, err := s.hookBy(ctx, in.Hook)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.DeleteHook(ctx, in.Hook); err != nil && !api.Missing(err) {
+		return nil, err
+	}
+	shown, err := s.toHook(h)
+	return &body[wire.Hook]{shown}, err
+}
+
+type setHookInput struct {
+	HookPath
+	Body wire.SetHook
+}
+
+func (s *service) setHook(ctx context.Context, in *setHookInput) (*answer[wire.HookSet], error) {
+	if !hookName.MatchString(in.Hook) {
+		return nil, invalid("path.hook", "a name begins with a letter or digit and has up to 64 of a-z, 0-9, '.', '_' and '-'", "%.80q is no name for a hook", in.Hook)
+	}
+	settings, err := s.checkHook(ctx, &in.Body)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.Store.Hook(ctx, in.Hook)
+	if err != nil && !api.Missing(err) {
+		return nil, err
+	}
+	now := s.Engine.Now().UnixMilli()
+	if before == nil {
+		before = &persistence.Hook{Name: in.Hook, CreatedAt: now}
+	}
+	if in.Body.Revision > 0 && in.Body.Revision != before.Revision {
+		return nil, overtaken()
+	}
+	h := *before
+	h.Settings, h.Disabled, h.Revision, h.UpdatedAt = settings, in.Body.Disabled, before.Revision+1, now
+	made := ""
+	if h.Secrets, made, err = secretsOf(before.Secrets, &in.Body, now); err != nil {
+		return nil, err
+	}
+	if err := s.Store.PutHook(ctx, h); errors.Is(err, persistence.ErrStale) {
+		return nil, overtaken()
+	} else if err != nil {
+		return nil, err
+	}
+	shown, err := s.toHook(&h)
+	return &answer[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
+}
+
+func overtaken() error {
+	return &located{where: "body.revision", hint: "read the hook again, and send what is to change",
+		err: flow.Errorf(flow.Conflict, "somebody else has changed the hook")}
+}
+
+// checkHook refuses settings that no delivery could be carried out with.
+func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, error) {
+	settings := hook.Settings(in.HookSettings)
+	if _, err := hook.Compile(settings); err != nil {
+		return nil, err
+	}
+	if in.Flow != "" {
+		f, err := s.flowBy(ctx, "body.flow", in.Flow)
+		if err != nil {
+			return nil, err
+		}
+		if in.Signal == "" {
+			if _, err := s.version(ctx, "body.version", f, in.Version); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if in.Secret != "" && (in.NewSecret || !printable(in.Secret) || strings.ContainsAny(in.Secret, " \t")) {
+		return nil, invalid("body.secret", "send one secret of printable characters without blanks, or have one made", "the secret cannot be used")
+	}
+	return settings.JSON()
+}
+
+// secretsOf are the secrets of a hook from now on, and the one that was made for it, if one was. No more than two are valid.
+func secretsOf(before []persistence.HookSecret, in *wire.SetHook, now int64) (after []persistence.HookSecret, made string, err error) {
+	text := in.Secret
+	if in.NewSecret || text == "" && len(before) == 0 {
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // it never fails
+		made = "whsec_" + base64.StdEncoding.EncodeToString(key)
+		text = made
+	}
+	if text == "" || len(before) > 0 && before[0].Text == text {
+		return before, "", nil
+	}
+	after = []persistence.HookSecret{{Text: text}}
+	if in.KeepMS > 0 && len(before) > 0 {
+		after = append(after, persistence.HookSecret{Text: before[0].Text, Until: now + in.KeepMS})
+	}
+	return after, made, nil
+}
+
+func (s *service) toHook(h *persistence.Hook) (wire.Hook, error) {
+	var settings hook.Settings
+	if err := json.Unmarshal(h.Settings, &settings); err != nil {
+		return wire.Hook{}, err
+	}
+	shown := wire.Hook{Name: h.Name, HookSettings: wire.HookSettings(settings), Disabled: h.Disabled, Path: "/v1/hooks/" + h.Name,
+		Revision: h.Revision, CreatedAt: wire.Millis(h.CreatedAt), UpdatedAt: wire.Millis(h.UpdatedAt)}
+	for _, secret := range h.Secrets {
+		if secret.Until > s.Engine.Now().UnixMilli() {
+			shown.OldSecretUntil = wire.Millis(secret.Until)
+		}
+	}
+	return shown, nil
+}
