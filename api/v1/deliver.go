@@ -77,7 +77,7 @@ func (s *service) delivered(w http.ResponseWriter, r *http.Request) (*wire.Deliv
 		return nil, err
 	}
 	d := &hook.Delivery{Hook: h.Name, ID: signed.ID(text), Headers: lowered(sent.Header), Query: sent.URL.Query(), Body: value}
-	compiled, err := s.compiled(h)
+	compiled, err := s.hooks.of(h)
 	if err != nil {
 		return nil, err
 	}
@@ -166,14 +166,6 @@ func (s *service) refused(r *http.Request, why string) {
 	if s.told.First(host + " " + why) {
 		s.Logger.Info("deliveries are refused; others of this host for the same reason are not logged", "host", host, "why", why)
 	}
-}
-
-func (s *service) compiled(h *persistence.Hook) (*hook.Hook, error) {
-	var settings hook.Settings
-	if err := json.Unmarshal(h.Settings, &settings); err != nil {
-		return nil, err
-	}
-	return hook.Compile(settings)
 }
 
 // once carries out a delivery unless that was done before.

@@ -137,24 +137,39 @@ func overtaken() error {
 // checkHook refuses settings that no delivery could be carried out with.
 func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, error) {
 	settings := hook.Settings(in.HookSettings)
-	if _, err := hook.Compile(settings); err != nil {
+	compiled, err := hook.Compile(settings)
+	if err != nil {
 		return nil, err
 	}
 	if in.Flow != "" {
-		f, err := s.flowBy(ctx, "body.flow", in.Flow)
-		if err != nil {
+		if err := s.checkHookFlow(ctx, compiled); err != nil {
 			return nil, err
-		}
-		if in.Signal == "" {
-			if _, err := s.version(ctx, "body.version", f, in.Version); err != nil {
-				return nil, err
-			}
 		}
 	}
 	if in.Secret != "" && (in.NewSecret || !printable(in.Secret) || strings.ContainsAny(in.Secret, " \t")) {
 		return nil, invalid("body.secret", "send one secret of printable characters without blanks, or have one made", "the secret cannot be used")
 	}
 	return settings.JSON()
+}
+
+// checkHookFlow looks whether the flow is there, and takes what the hook starts it with.
+func (s *service) checkHookFlow(ctx context.Context, h *hook.Hook) error {
+	f, err := s.flowBy(ctx, "body.flow", h.Flow)
+	if err != nil || h.Signal != "" {
+		return err
+	}
+	v, err := s.version(ctx, "body.version", f, h.Version)
+	if err != nil {
+		return err
+	}
+	plan, err := s.Reader.Plan(ctx, v.ID)
+	if err != nil {
+		return err
+	}
+	if problems := h.Fits(plan.Root.Inputs); len(problems) > 0 {
+		return problems
+	}
+	return nil
 }
 
 // secretsOf are the secrets of a hook from now on, and the one that was made for it, if one was. No more than two are valid.

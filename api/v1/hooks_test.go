@@ -1,10 +1,12 @@
 package v1_test
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // secret is what deliveries of tests are signed with.
@@ -286,6 +290,12 @@ func TestAHookIsCheckedWhenItIsSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { s.refused(tt.status, tt.where, "PUT", "/v1/hooks/h", tt.settings) })
 	}
+	declares := s.publish(`{"start":"x","inputs":{"order":"int","note":"optional text"},"nodes":{"x":{"kind":"choice","default_action":"done"}}}`)
+	s.refused(400, "body.params.ordr", "PUT", "/v1/hooks/h", obj{"flow": declares, "params": obj{"ordr": "body.id"}})
+	s.refused(400, "body.params", "PUT", "/v1/hooks/h", obj{"flow": declares, "params": obj{"note": "body.note"}})
+	fits := s.hook(obj{"flow": declares, "params": obj{"order": "body.id"}})
+	s.refused(422, "hook.params", "POST", fits, `{"id":"text"}`, standard(key, "a", time.Now(), `{"id":"text"}`)...)
+	s.deliver(201, fits, "b", `{"id":7}`)
 	s.refused(400, "path.hook", "PUT", "/v1/hooks/UPPER", obj{"flow": flow})
 	faults := s.refused(400, "body.when", "PUT", "/v1/hooks/h", obj{"flow": flow, "when": "1 +", "key": "2 +"})["faults"]
 	require.Len(t, faults, 2)
@@ -303,4 +313,35 @@ func TestADeliveryThatIsTooLargeIsRefused(t *testing.T) {
 	large := `"` + strings.Repeat("x", 1<<20) + `"`
 	require.Equal(t, 413, s.send("POST", path, large, standard(key, "a", time.Now(), large)...).status)
 	require.Equal(t, 413, s.send("POST", "/v1/hooks/unknown", large).status)
+}
+
+// forgetful is a store that fails to note what deliveries came to, as when a member is killed before it does.
+type forgetful struct{ persistence.Store }
+
+func (forgetful) EndDelivery(context.Context, string, string, []byte) error {
+	return errors.New("killed")
+}
+
+func TestADeliveryWhoseEndWasNotNotedHasNoSecondEffect(t *testing.T) {
+	for _, postgres := range []bool{false, true} {
+		s := start(t, func(set *settings) {
+			set.postgres, set.wrap = postgres, func(s persistence.Store) persistence.Store { return forgetful{s} }
+		})
+		flow := s.publish(waits)
+		starts := s.hook(obj{"flow": flow, "params": obj{"n": "body.n"}})
+		first := s.deliver(201, starts, "a", `{"n":1}`)
+		again := s.deliver(200, starts, "a", `{"n":1}`)
+		require.Equal(t, first["task"], again["task"])
+		s.call(200, "PUT", starts, obj{"flow": flow, "params": obj{"m": "body.n"}})
+		again = s.deliver(200, starts, "a", `{"n":1}`)
+		require.Equal(t, first["task"], again["task"], "the hook was changed meanwhile")
+		require.Len(t, items(s.get("/v1/tasks?flow="+flow)), 1)
+
+		id := first["task"].(string)
+		signals := s.hook(obj{"signal": "counted", "task": "body.task"})
+		for range 3 {
+			s.deliver(200, signals, "b", `{"task":"`+id+`"}`)
+		}
+		require.Equal(t, 1, strings.Count(string(s.send("GET", "/v1/tasks/"+id+"/events?limit=500", nil).body), `"counted"`))
+	}
 }

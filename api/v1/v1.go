@@ -66,6 +66,7 @@ type service struct {
 
 	lookups *semaphore.Weighted // of subscriptions
 	told    bounded.Once        // why deliveries were refused
+	hooks   compiledHooks
 }
 
 // Routes are everything below /v1/.

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,4 +77,38 @@ func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 	require.Contains(t, wrong.stderr, "body.task")
 	unknown := call(t, "hook", "set", "paid", write(t, "unknown.yaml", "signl: paid\n"), "--server", url)
 	require.Contains(t, unknown.stderr, `unknown field "signl"`)
+}
+
+// What docs/hooks.md tells people to type is typed.
+func TestTheDeliveriesOfTheDocumentationAreTaken(t *testing.T) {
+	url := startServe(t)
+	require.Zero(t, call(t, "flow", "apply", write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"), "--server", url).code)
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "hooks.md"))
+	require.NoError(t, err)
+	deliver := func(shell []string, block, secret string) string {
+		cmd := exec.Command(shell[0], append(shell[1:], block)...)
+		cmd.Env = append(os.Environ(), "SECRET="+secret, "TROUPE_SERVER="+url)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", block, out)
+		return string(out)
+	}
+	block := func(language, has string) string {
+		for _, found := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(found[1], has) {
+				return found[1]
+			}
+		}
+		require.Fail(t, "there is no such block", "%s with %s", language, has)
+		return ""
+	}
+	require.Zero(t, call(t, "hook", "set", "orders", "--flow", "order", "--secret-file", write(t, "secret", "a-secret-of-the-operator"), "--server", url).code)
+	require.Contains(t, deliver([]string{"bash", "-euo", "pipefail", "-c"}, block("sh", "openssl"), "a-secret-of-the-operator"), `"created":true`)
+	made := told[wire.HookSet](t, "hook", "set", "orders", "--new-secret", "--server", url)
+	deliver([]string{"python3", "-c"}, block("python", "hmac"), made.Secret)
+	tasks := told[wire.Page[wire.TaskSummary]](t, "task", "list", "--flow", "order", "--server", url)
+	require.Len(t, tasks.Items, 2)
+	for i, file := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		got := call(t, "hook", "set", "documented-"+strconv.Itoa(i), write(t, "hook.yaml", file[1]), "--server", url)
+		require.Zero(t, got.code, "%s\n%s", file[1], got.stderr)
+	}
 }

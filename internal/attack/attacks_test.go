@@ -3,7 +3,7 @@ package attack
 import "slices"
 
 // attacks in the order in which they are carried out.
-var attacks = slices.Concat(onValues, onDecisions, onPolls, onMemory, onLists, onDefinitions, onConnections, onWorkers)
+var attacks = slices.Concat(onValues, onDecisions, onPolls, onMemory, onLists, onDefinitions, onConnections, onWorkers, onHooks)
 
 // waits parks its tasks until somebody signals them.
 const waits = yaml(`

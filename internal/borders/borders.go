@@ -29,7 +29,7 @@ var table = []row{
 	{"flow/codec", nil},
 	{"flow/types", []string{"flow/expr"}},
 	{"flow", []string{"flow/expr", "flow/types", "flow/codec"}},
-	{"flow/hook", []string{"flow", "flow/expr"}},
+	{"flow/hook", []string{"flow", "flow/expr", "flow/types"}},
 	{"flow/define", []string{"flow", "flow/expr", "flow/types"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values

@@ -1,0 +1,28 @@
+package hook
+
+import (
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
+)
+
+// Fits says what is wrong with the names of params, compared with what the flow declares that it takes. What their values are is
+// known when a delivery has come.
+func (h *Hook) Fits(in *types.Inputs) (problems Problems) {
+	if in == nil || h.params == nil || h.params.kind != expr.KindObject {
+		return nil
+	}
+	for _, f := range h.params.fields {
+		if wrong := in.Reaches([]string{f.key}); wrong != "" {
+			problems = append(problems, Problem{"params." + f.key, wrong})
+		}
+	}
+	for _, input := range in.List() {
+		named := slices.ContainsFunc(h.params.fields, func(f field) bool { return f.key == input.Name })
+		if input.Required && !named {
+			problems = append(problems, Problem{"params", "the flow needs the input " + input.Name})
+		}
+	}
+	return problems
+}
