@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +20,9 @@ func Lines(s *wire.Said) []persistence.LogLine {
 	now := time.Now().UnixMilli()
 	list := make([]persistence.LogLine, len(s.Lines))
 	for i, l := range s.Lines {
-		list[i] = persistence.LogLine{At: now, Stream: l.Stream, Text: l.Text}
+		list[i] = persistence.LogLine{At: now, Stream: lines.StreamNamed(l.Stream), Text: l.Text}
 		if !l.At.IsZero() {
 			list[i].At = l.At.UnixMilli()
-		}
-		if !slices.Contains(lines.Streams[:], l.Stream) {
-			list[i].Stream = lines.Log
 		}
 		if !l.Part {
 			list[i].Text += "\n"

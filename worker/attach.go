@@ -329,7 +329,7 @@ func (a *attachment) finish(number uint64, r *attach.Result) {
 	j := a.held[number]
 	j.log.Close()
 	for j.log.Waits() {
-		a.say(&attach.Progress{Number: number, Log: j.takePrinted()})
+		a.say(&attach.Progress{Number: number, Lines: j.takePrinted()})
 	}
 	delete(a.held, number)
 	a.finished[number] = r

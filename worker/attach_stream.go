@@ -227,7 +227,7 @@ func (a *attachment) next(told *bool, beat bool) *attach.FromWorker {
 		return alone || bytes < min(batchBytes, a.most/2)
 	}
 	n := 0
-	for ; n < len(a.progress) && fits(len(a.progress[n].GetLog())); n++ {
+	for ; n < len(a.progress) && fits(saidBytes(a.progress[n].GetLines())); n++ {
 		m.Progress = append(m.Progress, a.progress[n])
 	}
 	a.progress = rest(a.progress, n)

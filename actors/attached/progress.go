@@ -1,10 +1,13 @@
 package attached
 
 import (
+	"cmp"
 	"io"
+	"time"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/lines"
 )
 
 // maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever watches.
@@ -52,6 +55,8 @@ func (s *Sessions) keepNotes() {
 // Log is where what a worker says at a job is kept.
 type Log interface {
 	io.Writer
+	// Add takes lines that the worker has told apart.
+	Add([]lines.Line)
 	// Close waits for the store, but not for long. It says whether there is something to be read.
 	Close() bool
 	// End is Close without waiting.
@@ -60,11 +65,23 @@ type Log interface {
 
 // say keeps what a worker has printed at a job.
 func (s *Sessions) say(g *grant, p *attach.Progress) {
-	if len(p.GetLog()) == 0 || s.opts.Log == nil {
+	if len(p.GetLog()) == 0 && len(p.GetLines()) == 0 || s.opts.Log == nil {
 		return
 	}
 	if g.log == nil {
 		g.log = s.opts.Log(g.task, flow.JobID(g.task, g.at))
 	}
 	_, _ = g.log.Write(p.GetLog()) // it never fails
+	g.log.Add(linesOf(p.GetLines()))
+}
+
+func linesOf(said []*attach.Line) []lines.Line {
+	now, list := time.Now().UnixMilli(), make([]lines.Line, len(said))
+	for i, l := range said {
+		list[i] = lines.Line{At: cmp.Or(l.GetAtMs(), now), Stream: lines.StreamNamed(l.GetStream()), Text: l.GetText()}
+		if !l.GetPart() {
+			list[i].Text += "\n"
+		}
+	}
+	return list
 }

@@ -217,6 +217,30 @@ func TestWhatAJobSaysIsKept(t *testing.T) {
 	require.Equal(t, "first line\nsecond line\n", log.Content)
 }
 
+func TestWhatAJobPrintsIsFollowedByStreamWhileItGoesOn(t *testing.T) {
+	s := open(t, troupe.Config{})
+	leave := make(chan struct{})
+	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+		fmt.Fprintln(worker.Stream(job.Log, "stdout"), "one")
+		fmt.Fprintln(worker.Stream(job.Log, "stderr"), "two")
+		fmt.Fprint(job.Log, "half")
+		<-leave
+		return double(ctx, job)
+	}})
+	s.listed(1)
+	s.publish("one", one)
+	c, err := client.New(s.url, client.Options{})
+	require.NoError(t, err)
+	var told []string
+	for l, err := range c.FollowLogs(t.Context(), s.start("one", map[string]any{"n": 1}), client.LogQuery{}) {
+		require.NoError(t, err)
+		if told = append(told, l.Stream+" "+l.Text); len(told) == 2 {
+			close(leave)
+		}
+	}
+	require.Equal(t, []string{"stdout one", "stderr two", "log half"}, told)
+}
+
 func TestAWorkerAttachesOverTLS(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)

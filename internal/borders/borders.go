@@ -51,7 +51,7 @@ var table = []row{
 	{"actors/funcs", []string{"job", "flow", "actors/logs"}},
 	{"actors/logs", []string{"persistence", "internal/lines"}},
 	{"actors/script", []string{"flow", "actors/logs", "internal/child", "internal/lines"}},
-	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host"}},
+	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines"}},
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow"}},
 	{"actors/programs", []string{"flow", "flow/expr", "actors/logs", "internal/lines", "internal/program"}},

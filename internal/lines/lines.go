@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,11 @@ const (
 	// perLine is what a line costs beside its text.
 	perLine = 64
 )
+
+// StreamNamed is the stream of a name: Log, if there is no such.
+func StreamNamed(name string) string { return Streams[codeOf(name)] }
+
+func codeOf(name string) int { return max(slices.Index(Streams[:], name), 0) }
 
 // Line is what was printed at once: a line with its end, or a part of a long one. It is UTF-8.
 type Line struct {
@@ -83,12 +89,7 @@ type Buffer struct {
 
 // Stream is where to write what comes from one. One that is not known is taken for Log.
 func (b *Buffer) Stream(name string) io.Writer {
-	for i, known := range Streams {
-		if name == known {
-			return stream{b, i}
-		}
-	}
-	return stream{b, 0}
+	return stream{b, codeOf(name)}
 }
 
 // Write takes what is said without a stream.

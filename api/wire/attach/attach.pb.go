@@ -430,8 +430,10 @@ type Progress struct {
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// note is what the worker calls the state that the job is in, such as "running"; "" = nothing new.
 	Note string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
-	// log is what the job has printed since the last time. 256 KiB of a job are kept.
-	Log           []byte `protobuf:"bytes,3,opt,name=log,proto3" json:"log,omitempty"`
+	// log is what the job has printed since the last time, as text; a line may come in several parts.
+	Log []byte `protobuf:"bytes,3,opt,name=log,proto3" json:"log,omitempty"`
+	// lines are the same for workers that tell lines apart: they have either.
+	Lines         []*Line `protobuf:"bytes,4,rep,name=lines,proto3" json:"lines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -487,6 +489,86 @@ func (x *Progress) GetLog() []byte {
 	return nil
 }
 
+func (x *Progress) GetLines() []*Line {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// Line is a line that a job has printed.
+type Line struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// at_ms is when, in Unix milliseconds; 0 = now.
+	AtMs int64 `protobuf:"varint,1,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	// stream is where: "stdout", "stderr" or "log"; "" = "log".
+	Stream string `protobuf:"bytes,2,opt,name=stream,proto3" json:"stream,omitempty"`
+	// text has no end of line.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// part says that the line goes on with the next one of its stream.
+	Part          bool `protobuf:"varint,4,opt,name=part,proto3" json:"part,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Line) Reset() {
+	*x = Line{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Line) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Line) ProtoMessage() {}
+
+func (x *Line) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Line.ProtoReflect.Descriptor instead.
+func (*Line) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Line) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *Line) GetStream() string {
+	if x != nil {
+		return x.Stream
+	}
+	return ""
+}
+
+func (x *Line) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Line) GetPart() bool {
+	if x != nil {
+		return x.Part
+	}
+	return false
+}
+
 // ToWorker is what a member says. A message has any of these parts; one without any is a sign of life.
 type ToWorker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -507,7 +589,7 @@ type ToWorker struct {
 
 func (x *ToWorker) Reset() {
 	*x = ToWorker{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +601,7 @@ func (x *ToWorker) String() string {
 func (*ToWorker) ProtoMessage() {}
 
 func (x *ToWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[5]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +614,7 @@ func (x *ToWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToWorker.ProtoReflect.Descriptor instead.
 func (*ToWorker) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{5}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ToWorker) GetWelcome() *Welcome {
@@ -593,7 +675,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +687,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[6]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +700,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{6}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Welcome) GetProtocol() uint32 {
@@ -695,7 +777,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[7]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +789,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[7]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +802,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{7}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Job) GetNumber() uint64 {
@@ -844,11 +926,17 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x19.troupe.attach.v1.OutcomeR\aoutcome\x12\x16\n" +
 	"\x06output\x18\x03 \x01(\fR\x06output\x12\x14\n" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
-	"\x05fatal\x18\x05 \x01(\bR\x05fatal\"H\n" +
+	"\x05fatal\x18\x05 \x01(\bR\x05fatal\"v\n" +
 	"\bProgress\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04note\x18\x02 \x01(\tR\x04note\x12\x10\n" +
-	"\x03log\x18\x03 \x01(\fR\x03log\"\xc4\x01\n" +
+	"\x03log\x18\x03 \x01(\fR\x03log\x12,\n" +
+	"\x05lines\x18\x04 \x03(\v2\x16.troupe.attach.v1.LineR\x05lines\"[\n" +
+	"\x04Line\x12\x13\n" +
+	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x16\n" +
+	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\bR\x04part\"\xc4\x01\n" +
 	"\bToWorker\x123\n" +
 	"\awelcome\x18\x01 \x01(\v2\x19.troupe.attach.v1.WelcomeR\awelcome\x12)\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x15.troupe.attach.v1.JobR\x04jobs\x12\"\n" +
@@ -901,7 +989,7 @@ func file_api_wire_attach_attach_proto_rawDescGZIP() []byte {
 }
 
 var file_api_wire_attach_attach_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_api_wire_attach_attach_proto_goTypes = []any{
 	(Outcome)(0),       // 0: troupe.attach.v1.Outcome
 	(*FromWorker)(nil), // 1: troupe.attach.v1.FromWorker
@@ -909,9 +997,10 @@ var file_api_wire_attach_attach_proto_goTypes = []any{
 	(*Brought)(nil),    // 3: troupe.attach.v1.Brought
 	(*Result)(nil),     // 4: troupe.attach.v1.Result
 	(*Progress)(nil),   // 5: troupe.attach.v1.Progress
-	(*ToWorker)(nil),   // 6: troupe.attach.v1.ToWorker
-	(*Welcome)(nil),    // 7: troupe.attach.v1.Welcome
-	(*Job)(nil),        // 8: troupe.attach.v1.Job
+	(*Line)(nil),       // 6: troupe.attach.v1.Line
+	(*ToWorker)(nil),   // 7: troupe.attach.v1.ToWorker
+	(*Welcome)(nil),    // 8: troupe.attach.v1.Welcome
+	(*Job)(nil),        // 9: troupe.attach.v1.Job
 }
 var file_api_wire_attach_attach_proto_depIdxs = []int32{
 	2, // 0: troupe.attach.v1.FromWorker.hello:type_name -> troupe.attach.v1.Hello
@@ -919,15 +1008,16 @@ var file_api_wire_attach_attach_proto_depIdxs = []int32{
 	5, // 2: troupe.attach.v1.FromWorker.progress:type_name -> troupe.attach.v1.Progress
 	3, // 3: troupe.attach.v1.Hello.brought:type_name -> troupe.attach.v1.Brought
 	0, // 4: troupe.attach.v1.Result.outcome:type_name -> troupe.attach.v1.Outcome
-	7, // 5: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
-	8, // 6: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
-	1, // 7: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
-	6, // 8: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
-	8, // [8:9] is the sub-list for method output_type
-	7, // [7:8] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	6, // 5: troupe.attach.v1.Progress.lines:type_name -> troupe.attach.v1.Line
+	8, // 6: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
+	9, // 7: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
+	1, // 8: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
+	7, // 9: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
+	9, // [9:10] is the sub-list for method output_type
+	8, // [8:9] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_api_wire_attach_attach_proto_init() }
@@ -941,7 +1031,7 @@ func file_api_wire_attach_attach_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_wire_attach_attach_proto_rawDesc), len(file_api_wire_attach_attach_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

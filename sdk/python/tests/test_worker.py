@@ -15,7 +15,7 @@ import unittest
 from typing import Any, Callable, List
 
 from tests.member import PATIENCE, Member, Relay, refused
-from troupe_engine import Client, Fatal, Job, JobCanceled, Worker
+from troupe_engine import Client, Fatal, Job, JobCanceled, ProblemError, Worker
 
 # Each test has a flow and a service of its own, with this name.
 ONE = "start: a\nnodes:\n  a: {{exec_type: queue, service: {0}, prep: {{input_key: $params.it}}, post: {{output_key: out}}{1}}}\nresult: out\n"
@@ -143,6 +143,34 @@ result: total
         self.assertEqual(("error", "no luck"), (failed["state"], failed["error"]))
         log = self.client.log(failed["job"])
         self.assertTrue(log.startswith("trying 7\nTraceback "), log)
+
+    def test_what_a_handler_logs_is_read_while_it_goes_on(self) -> None:
+        self.publish("")
+        told: "queue.Queue[Job]" = queue.Queue()
+        leave = threading.Event()
+
+        def handler(job: Job) -> str:
+            job.log("half", "way")
+            told.put(job)
+            leave.wait(PATIENCE)
+            job.log("done")
+            return "fine"
+
+        self.work(handler)
+        task = self.start(7)
+        job = told.get(timeout=PATIENCE)
+        try:
+            self.until(lambda: self.logged(job) == "half way\n")
+        finally:
+            leave.set()
+        self.assertEqual("fine", self.ended(task)["result"])
+        self.assertEqual("half way\ndone\n", self.logged(job))
+
+    def logged(self, job: Job) -> str:
+        try:
+            return self.client.log(job.id)
+        except ProblemError:  # nothing has come yet
+            return ""
 
     def test_what_has_no_message_is_named(self) -> None:
         self.publish(", on_error: fail")

@@ -14,6 +14,7 @@ from .job import Job
 MOST_CLAIMS = 500  # that one request is about
 SHORTEST_BEAT = 0.02  # seconds
 NOTE_PAUSE = 0.25  # seconds between two notes of a job
+LOG_PAUSE = 0.5  # seconds between two looks at what jobs have logged
 PARTING_TIME = 2.0  # seconds for what is said at the end
 LONGEST_BEAT = 30.0  # seconds that a heartbeat may take, unless a claim would run out meanwhile
 
@@ -31,18 +32,20 @@ class Claim:
         self.note: Optional[str] = None  # what is to be told
         self.note_at = 0.0
         self.told_at = -NOTE_PAUSE
+        self.log_at = time.monotonic() + LOG_PAUSE  # when to look for what it has logged
         self.begun = False  # its handler is called
         self.canceled = False
         self.interrupt: Optional[Callable[[], None]] = None  # has the handler stop
 
-    def held(self, with_note: bool = True) -> Dict[str, str]:
-        held = {"job": self.job.id, "token": self.token}
+    def held(self, with_note: bool = True) -> Dict[str, Any]:
+        held: Dict[str, Any] = {"job": self.job.id, "token": self.token}
         if with_note and self.note is not None:
             held["note"] = self.note
         return held
 
     def due(self) -> float:
-        return self.beat_at if self.note is None else min(self.beat_at, self.note_at)
+        due = min(self.beat_at, self.log_at)
+        return due if self.note is None else min(due, self.note_at)
 
 
 class Claims:
@@ -139,20 +142,26 @@ class Claims:
             return None
         return max(min(c.due() for c in self._held.values()) - time.monotonic(), 0.0)
 
-    def _take_due(self) -> List[Tuple[Claim, Dict[str, str]]]:
+    def _take_due(self) -> List[Tuple[Claim, Dict[str, Any]]]:
         """What is to be said now. Who is nearly due is taken along."""
         now, due = time.monotonic(), []
         for claim in self._held.values():
             noted = claim.note is not None and claim.note_at <= now
-            if not noted and claim.beat_at > now + claim.every / 4:
+            logged = claim.log_at <= now and claim.begun and claim.job._log.waits()
+            if claim.log_at <= now:
+                claim.log_at = now + LOG_PAUSE
+            if not noted and not logged and claim.beat_at > now + claim.every / 4:
                 continue
-            due.append((claim, claim.held(with_note=noted)))
+            held = claim.held(with_note=noted)
+            if logged:
+                held.update(claim.job._log.part())
+            due.append((claim, held))
             claim.beat_at = now + claim.every
             if noted:
                 claim.note, claim.told_at = None, now
         return due
 
-    def _beat(self, due: List[Tuple[Claim, Dict[str, str]]]) -> None:
+    def _beat(self, due: List[Tuple[Claim, Dict[str, Any]]]) -> None:
         """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least."""
         body = encode({"load": len(self), "claims": [held for _, held in due]})
         patience = min(LONGEST_BEAT, *(claim.patience for claim, _ in due))
@@ -164,6 +173,8 @@ class Claims:
                 self._logger.warning("the claims of %d jobs could not be prolonged: %s", len(due), e)
             return
         for claim, held in due:
+            if "lines" in held:
+                claim.job._log.arrived()
             if held["job"] in canceled:
                 self.cancel(claim)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import traceback
+from datetime import datetime, timezone
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Union
 
 from .errors import Fatal, JobCanceled
 
-MOST_LOG = 256 << 10  # bytes of what a job logs
+MOST_LOG = 256 << 10  # bytes of what a job logs that wait to be sent
+MOST_LINES = 1000  # of a log that are sent at once
 MOST_NOTE = 256  # bytes of a note
 
 Handler = Callable[["Job"], Union[Any, Awaitable[Any]]]
@@ -42,8 +44,8 @@ class Job:
             self._noted(cut(text.replace("\x00", "\ufffd"), MOST_NOTE))
 
     def log(self, *values: object) -> None:
-        """Keeps a line with the job, up to 256 KiB of them."""
-        self._log.write(" ".join(str(v) for v in values) + "\n")
+        """Keeps a line with the job, to be read while it goes on. It waits for nobody: what comes faster than it is sent is counted and told."""
+        self._log.write(" ".join(str(v) for v in values))
 
     @property
     def canceled(self) -> bool:
@@ -61,24 +63,64 @@ class Job:
 
 
 class _Log:
+    """What a job has logged and the member does not have yet."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: List[str] = []
+        self._lines: List[Dict[str, Any]] = []
+        self._sent = 0  # of them, perhaps in vain
+        self._from = 0  # how many were before them
         self._room = MOST_LOG
+        self._lost = 0  # lines that did not fit since the last one that did
 
     def write(self, text: str) -> None:
+        at = _now()
         with self._lock:
-            text = cut(text, self._room)
-            self._room -= len(text.encode("utf-8"))
-            self._kept.append(text)
+            for line in cut(text.replace("\x00", "\ufffd"), MOST_LOG).split("\n"):
+                size = len(line.encode("utf-8")) + 64
+                if size > self._room:
+                    self._lost += 1
+                    continue
+                self._tell_lost(at)
+                self._room -= size
+                self._lines.append({"text": line, "at": at})
 
-    def text(self) -> str:
+    def _tell_lost(self, at: str) -> None:
+        if self._lost:
+            self._lines.append({"text": f"… {self._lost} lines lost here", "at": at})
+            self._lost = 0
+
+    def waits(self) -> bool:
         with self._lock:
-            return "".join(self._kept)
+            return bool(self._lines)
+
+    def part(self) -> Dict[str, Any]:
+        """What is to be sent next: the same as before, until that has arrived."""
+        with self._lock:
+            self._sent = self._sent or min(len(self._lines), MOST_LINES)
+            return {"lines": self._lines[: self._sent], "lines_from": self._from}
+
+    def arrived(self) -> None:
+        """The member has the part."""
+        with self._lock:
+            for line in self._lines[: self._sent]:
+                self._room += len(line["text"].encode("utf-8")) + 64
+            del self._lines[: self._sent]
+            self._from, self._sent = self._from + self._sent, 0
+
+    def rest(self) -> Dict[str, Any]:
+        """All that the member may not have when the handler has returned."""
+        with self._lock:
+            self._tell_lost(_now())
+            return {"lines": list(self._lines), "lines_from": self._from} if self._lines else {}
 
 
-def log_of(job: Job) -> str:
-    return job._log.text()
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def log_of(job: Job) -> Dict[str, Any]:
+    return job._log.rest()
 
 
 def cut(text: str, most: int) -> str:
@@ -90,7 +132,7 @@ def failure_of(job: Job, error: BaseException) -> Dict[str, Any]:
     """What is reported of a job whose handler raised. Where it did so is kept in the job's log."""
     fatal = isinstance(error, Fatal)
     if not fatal:
-        job._log.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        job._log.write("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip("\n"))
     # The text of a KeyError is only the key.
     text = repr(error) if isinstance(error, KeyError) else str(error)
     return {"error": cut(text, MOST_LOG) or type(error).__name__, "fatal": fatal}

@@ -35,6 +35,7 @@ export interface AttachedWorkerOptions {
 const protocol = 1;
 const welcomeTime = 10_000; // that a member has to answer the hello
 const silences = 3; // heartbeats that may be missed
+const logPause = 500; // between two looks at what jobs have logged
 const partingTime = 2_000; // for what is said at the end
 const minStay = 1_000; // that a stream has to have lasted for the worker to go on elsewhere without a pause
 const minPatience = 500; // that a member has at least to answer the hello of a worker with jobs
@@ -216,6 +217,9 @@ export class AttachedWorker {
     const watch = setInterval(() => {
       if (performance.now() - line.heardAt > silences * line.heartbeatMs) line.ending.abort(new Error(`${address} is silent`));
     }, 100);
+    const printing = setInterval(() => {
+      if (line.welcomed) for (const [number, held] of this.#held) this.#print(number, held);
+    }, logPause);
     try {
       for await (const message of client.attach(this.#say(line), { signal: line.ending.signal, headers })) {
         line.heardAt = performance.now();
@@ -227,6 +231,7 @@ export class AttachedWorker {
       }
     } finally {
       clearInterval(watch);
+      clearInterval(printing);
       line.out.close();
       sessions.abort();
     }
@@ -307,9 +312,18 @@ export class AttachedWorker {
       result = { outcome: Outcome.FAILED, ...failureOf(held.job, e) };
     }
     if (held.canceled) result = { outcome: Outcome.CANCELED };
-    const log = held.job.logged();
-    if (log !== "" && this.#held.get(number) === held) this.#line?.out.log(number, Buffer.from(log));
+    this.#print(number, held);
     this.#deliver(number, held, result);
+  }
+
+  /** Sends what a job has logged. */
+  #print(number: bigint, held: Held): void {
+    const line = this.#line;
+    if (line === undefined || this.#held.get(number) !== held) return;
+    while (held.job.printed.waits) {
+      line.out.log(number, held.job.printed.part().lines);
+      held.job.printed.arrived();
+    }
   }
 
   #completed(output: unknown): Result {

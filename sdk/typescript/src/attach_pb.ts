@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file api/wire/attach/attach.proto.
  */
 export const file_api_wire_attach_attach: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxIp4BCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgiuQEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodCI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwicgoGUmVzdWx0Eg4KBm51bWJlchgBIAEoBBIqCgdvdXRjb21lGAIgASgOMhkudHJvdXBlLmF0dGFjaC52MS5PdXRjb21lEg4KBm91dHB1dBgDIAEoDBINCgVlcnJvchgEIAEoCRINCgVmYXRhbBgFIAEoCCI1CghQcm9ncmVzcxIOCgZudW1iZXIYASABKAQSDAoEbm90ZRgCIAEoCRILCgNsb2cYAyABKAwilAEKCFRvV29ya2VyEioKB3dlbGNvbWUYASABKAsyGS50cm91cGUuYXR0YWNoLnYxLldlbGNvbWUSIwoEam9icxgCIAMoCzIVLnRyb3VwZS5hdHRhY2gudjEuSm9iEhQKDGFja25vd2xlZGdlZBgDIAMoBBIQCghjYW5jZWxlZBgEIAMoBBIPCgdsZWF2aW5nGAUgASgIInkKB1dlbGNvbWUSEAoIcHJvdG9jb2wYASABKA0SDwoHc2Vzc2lvbhgCIAEoCRIPCgdyZXN1bWVkGAMgASgIEhQKDGhlYXJ0YmVhdF9tcxgEIAEoDRIQCghncmFjZV9tcxgFIAEoDRISCgptb3N0X2J5dGVzGAYgASgEIs0BCgNKb2ISDgoGbnVtYmVyGAEgASgEEgoKAmlkGAIgASgJEg8KB3NlcnZpY2UYAyABKAkSDQoFaW5wdXQYBCABKAwSDgoGcGFyYW1zGAUgASgMEgwKBHRhc2sYBiABKAkSDAoEZmxvdxgHIAEoCRIMCgRzdGVwGAggASgJEgwKBHVuaXQYCSABKA0SDQoFdW5pdHMYCiABKA0SDwoHYXR0ZW1wdBgLIAEoDRIOCgZ0aWNrZXQYDSABKAwSEgoKdGltZW91dF9tcxgMIAEoAyp5CgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NPTVBMRVRFRBABEhIKDk9VVENPTUVfRkFJTEVEEAISFAoQT1VUQ09NRV9SRVRVUk5FRBADEhQKEE9VVENPTUVfQ0FOQ0VMRUQQBDJRCgdXb3JrZXJzEkYKBkF0dGFjaBIcLnRyb3VwZS5hdHRhY2gudjEuRnJvbVdvcmtlchoaLnRyb3VwZS5hdHRhY2gudjEuVG9Xb3JrZXIoATABQjFaL2dpdGh1Yi5jb20vdHJvdXBlLWVuZ2luZS90cm91cGUvYXBpL3dpcmUvYXR0YWNoYgZwcm90bzM");
+  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxIp4BCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgiuQEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodCI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwicgoGUmVzdWx0Eg4KBm51bWJlchgBIAEoBBIqCgdvdXRjb21lGAIgASgOMhkudHJvdXBlLmF0dGFjaC52MS5PdXRjb21lEg4KBm91dHB1dBgDIAEoDBINCgVlcnJvchgEIAEoCRINCgVmYXRhbBgFIAEoCCJcCghQcm9ncmVzcxIOCgZudW1iZXIYASABKAQSDAoEbm90ZRgCIAEoCRILCgNsb2cYAyABKAwSJQoFbGluZXMYBCADKAsyFi50cm91cGUuYXR0YWNoLnYxLkxpbmUiQQoETGluZRINCgVhdF9tcxgBIAEoAxIOCgZzdHJlYW0YAiABKAkSDAoEdGV4dBgDIAEoCRIMCgRwYXJ0GAQgASgIIpQBCghUb1dvcmtlchIqCgd3ZWxjb21lGAEgASgLMhkudHJvdXBlLmF0dGFjaC52MS5XZWxjb21lEiMKBGpvYnMYAiADKAsyFS50cm91cGUuYXR0YWNoLnYxLkpvYhIUCgxhY2tub3dsZWRnZWQYAyADKAQSEAoIY2FuY2VsZWQYBCADKAQSDwoHbGVhdmluZxgFIAEoCCJ5CgdXZWxjb21lEhAKCHByb3RvY29sGAEgASgNEg8KB3Nlc3Npb24YAiABKAkSDwoHcmVzdW1lZBgDIAEoCBIUCgxoZWFydGJlYXRfbXMYBCABKA0SEAoIZ3JhY2VfbXMYBSABKA0SEgoKbW9zdF9ieXRlcxgGIAEoBCLNAQoDSm9iEg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEg0KBWlucHV0GAQgASgMEg4KBnBhcmFtcxgFIAEoDBIMCgR0YXNrGAYgASgJEgwKBGZsb3cYByABKAkSDAoEc3RlcBgIIAEoCRIMCgR1bml0GAkgASgNEg0KBXVuaXRzGAogASgNEg8KB2F0dGVtcHQYCyABKA0SDgoGdGlja2V0GA0gASgMEhIKCnRpbWVvdXRfbXMYDCABKAMqeQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRT1VUQ09NRV9DT01QTEVURUQQARISCg5PVVRDT01FX0ZBSUxFRBACEhQKEE9VVENPTUVfUkVUVVJORUQQAxIUChBPVVRDT01FX0NBTkNFTEVEEAQyUQoHV29ya2VycxJGCgZBdHRhY2gSHC50cm91cGUuYXR0YWNoLnYxLkZyb21Xb3JrZXIaGi50cm91cGUuYXR0YWNoLnYxLlRvV29ya2VyKAEwAUIxWi9naXRodWIuY29tL3Ryb3VwZS1lbmdpbmUvdHJvdXBlL2FwaS93aXJlL2F0dGFjaGIGcHJvdG8z");
 
 /**
  * FromWorker is what a worker says. A message has any of these parts; one without any is a sign of life, to be sent
@@ -240,11 +240,18 @@ export type Progress = Message<"troupe.attach.v1.Progress"> & {
   note: string;
 
   /**
-   * log is what the job has printed since the last time. 256 KiB of a job are kept.
+   * log is what the job has printed since the last time, as text; a line may come in several parts.
    *
    * @generated from field: bytes log = 3;
    */
   log: Uint8Array;
+
+  /**
+   * lines are the same for workers that tell lines apart: they have either.
+   *
+   * @generated from field: repeated troupe.attach.v1.Line lines = 4;
+   */
+  lines: Line[];
 };
 
 /**
@@ -253,6 +260,48 @@ export type Progress = Message<"troupe.attach.v1.Progress"> & {
  */
 export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
   messageDesc(file_api_wire_attach_attach, 4);
+
+/**
+ * Line is a line that a job has printed.
+ *
+ * @generated from message troupe.attach.v1.Line
+ */
+export type Line = Message<"troupe.attach.v1.Line"> & {
+  /**
+   * at_ms is when, in Unix milliseconds; 0 = now.
+   *
+   * @generated from field: int64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * stream is where: "stdout", "stderr" or "log"; "" = "log".
+   *
+   * @generated from field: string stream = 2;
+   */
+  stream: string;
+
+  /**
+   * text has no end of line.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * part says that the line goes on with the next one of its stream.
+   *
+   * @generated from field: bool part = 4;
+   */
+  part: boolean;
+};
+
+/**
+ * Describes the message troupe.attach.v1.Line.
+ * Use `create(LineSchema)` to create a new message.
+ */
+export const LineSchema: GenMessage<Line> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 5);
 
 /**
  * ToWorker is what a member says. A message has any of these parts; one without any is a sign of life.
@@ -302,7 +351,7 @@ export type ToWorker = Message<"troupe.attach.v1.ToWorker"> & {
  * Use `create(ToWorkerSchema)` to create a new message.
  */
 export const ToWorkerSchema: GenMessage<ToWorker> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 5);
+  messageDesc(file_api_wire_attach_attach, 6);
 
 /**
  * Welcome begins a session, or goes on with one.
@@ -360,7 +409,7 @@ export type Welcome = Message<"troupe.attach.v1.Welcome"> & {
  * Use `create(WelcomeSchema)` to create a new message.
  */
 export const WelcomeSchema: GenMessage<Welcome> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 6);
+  messageDesc(file_api_wire_attach_attach, 7);
 
 /**
  * Job is something to be carried out.
@@ -458,7 +507,7 @@ export type Job = Message<"troupe.attach.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 7);
+  messageDesc(file_api_wire_attach_attach, 8);
 
 /**
  * Outcome is how a job ended.

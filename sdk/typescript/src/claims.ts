@@ -3,12 +3,14 @@
 import { Job, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
 import { Change } from "./pauses.js";
+import type { LogLine } from "./printed.js";
 import { encode } from "./raw.js";
 import type { Transport } from "./transport.js";
 
 const mostClaims = 500; // that one request is about
 const shortestBeat = 20;
 const notePause = 250; // between two notes of a job
+const logPause = 500; // between two looks at what jobs have logged
 const defaultLease = 60_000;
 const longestBeat = 30_000; // that a heartbeat may take, unless a claim would run out meanwhile
 
@@ -19,6 +21,8 @@ interface Held {
   job: string;
   token: string;
   note?: string;
+  lines?: LogLine[];
+  lines_from?: number;
 }
 
 /** A job that this worker holds until it is reported, given back or canceled. */
@@ -32,6 +36,7 @@ export class Claim {
   note: string | undefined; // what is to be told
   noteAt = 0;
   toldAt = -Infinity;
+  logAt = performance.now() + logPause; // when to look for what the job has logged
   begun = false; // its handler is called
   canceled = false;
 
@@ -56,7 +61,7 @@ export class Claim {
   }
 
   get due(): number {
-    return this.note === undefined ? this.beatAt : Math.min(this.beatAt, this.noteAt);
+    return Math.min(this.beatAt, this.logAt, this.note === undefined ? Infinity : this.noteAt);
   }
 }
 
@@ -137,8 +142,10 @@ export class Claims {
     const due: [Claim, Held][] = [];
     for (const claim of this.#held.values()) {
       const noted = claim.note !== undefined && claim.noteAt <= now;
-      if (!noted && claim.beatAt > now + claim.everyMs / 4) continue;
-      due.push([claim, claim.held(noted ? claim.note : undefined)]);
+      const logged = claim.logAt <= now && claim.begun && claim.job.printed.waits;
+      if (claim.logAt <= now) claim.logAt = now + logPause;
+      if (!noted && !logged && claim.beatAt > now + claim.everyMs / 4) continue;
+      due.push([claim, { ...claim.held(noted ? claim.note : undefined), ...(logged ? claim.job.printed.part() : {}) }]);
       claim.beatAt = now + claim.everyMs;
       if (noted) [claim.note, claim.toldAt] = [undefined, now];
     }
@@ -152,7 +159,10 @@ export class Claims {
     try {
       const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body, timeoutMs, signal: this.#closing.signal });
       const canceled = new Set(answer.canceled);
-      for (const [claim, held] of due) if (canceled.has(held.job)) claim.cancel();
+      for (const [claim, held] of due) {
+        if (held.lines !== undefined) claim.job.printed.arrived();
+        if (canceled.has(held.job)) claim.cancel();
+      }
     } catch (e) {
       if (!this.#closing.signal.aborted) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged:`, e);
     }

@@ -3,9 +3,10 @@
 import { format } from "node:util";
 
 import { FatalError, JobCanceledError } from "./errors.js";
+import { Printed } from "./printed.js";
 import { membersOf } from "./raw.js";
 
-const mostLog = 256 << 10; // bytes of what a job logs
+const mostLog = 256 << 10; // bytes of what a job logs that wait to be sent
 const mostNote = 256; // bytes of a note
 
 /** A job as a member tells it. */
@@ -58,8 +59,8 @@ export class Job<I = any> {
   readonly #canceling = new AbortController();
   readonly #noted: (text: string) => void;
   #paramsText: string | undefined;
-  #log = "";
-  #room = mostLog;
+  /** @internal What it has logged and the member does not have yet. */
+  readonly printed = new Printed(mostLog);
 
   /** @internal */
   constructor(told: ToldJob, text: () => string, noted: (text: string) => void) {
@@ -96,16 +97,9 @@ export class Job<I = any> {
     this.#noted(cut(text.replaceAll("\0", "\ufffd"), mostNote));
   }
 
-  /** Keeps a line with the job, up to 256 KiB of them, written as console.log does. */
+  /** Keeps a line with the job, written as console.log does, to be read while it goes on. What comes faster than it is sent is counted and told. */
   log(...values: unknown[]): void {
-    const line = cut(`${format(...values)}\n`, this.#room);
-    this.#room -= Buffer.byteLength(line);
-    this.#log += line;
-  }
-
-  /** @internal */
-  logged(): string {
-    return this.#log;
+    this.printed.add(cut(format(...values), mostLog));
   }
 
   /** @internal Params that did not come along. */

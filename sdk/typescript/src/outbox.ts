@@ -2,8 +2,9 @@
 
 import { create } from "@bufbuild/protobuf";
 
-import { FromWorkerSchema, type FromWorker, type Outcome } from "./attach_pb.js";
+import { FromWorkerSchema, LineSchema, type FromWorker, type Line, type Outcome } from "./attach_pb.js";
 import { Change } from "./pauses.js";
+import type { LogLine } from "./printed.js";
 
 const mostResults = 200; // in one message, unless one alone has more bytes
 const resultBytes = 256 << 10;
@@ -20,7 +21,7 @@ export interface Result {
 export class Outbox {
   readonly #results: { number: bigint; result: Result }[] = [];
   readonly #notes = new Map<bigint, string>(); // of those in quick succession the last one
-  readonly #logs: { number: bigint; log: Uint8Array }[] = [];
+  readonly #logs: { number: bigint; lines: Line[] }[] = [];
   readonly #changed = new Change();
   #notedAt = -Infinity;
   #leaving = false;
@@ -36,9 +37,10 @@ export class Outbox {
     this.#changed.notify();
   }
 
-  /** What a job has printed; it comes before its result. */
-  log(number: bigint, log: Uint8Array): void {
-    this.#logs.push({ number, log });
+  /** What a job has logged; it comes before its result. */
+  log(number: bigint, lines: LogLine[]): void {
+    this.#logs.push({ number, lines: lines.map(({ text, at }) => create(LineSchema, { text, atMs: BigInt(Date.parse(at)) })) });
+    this.#changed.notify();
   }
 
   /** Says that the worker ends. */
@@ -75,7 +77,7 @@ export class Outbox {
   }
 
   #take(): FromWorker | undefined {
-    const progress: { number: bigint; note?: string; log?: Uint8Array }[] = this.#logs.splice(0);
+    const progress: { number: bigint; note?: string; lines?: Line[] }[] = this.#logs.splice(0);
     if (performance.now() - this.#notedAt >= notePause && this.#notes.size > 0) {
       for (const [number, note] of this.#notes) progress.push({ number, note });
       this.#notes.clear();

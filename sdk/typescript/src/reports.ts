@@ -27,19 +27,19 @@ interface Reported {
 
 /** The report of what a handler returned. */
 export function outputReport({ job, token }: Claim, output: unknown): Omit<Delivery, "done"> {
-  const log = job.logged();
+  const said = job.printed.rest();
   try {
-    return { job: job.id, token, failed: false, body: encode({ job: job.id, token, output: output ?? null, log }) };
+    return { job: job.id, token, failed: false, body: encode({ job: job.id, token, output: output ?? null, ...said }) };
   } catch (e) {
     const error = `the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`;
-    return { job: job.id, token, failed: true, body: encode({ job: job.id, token, error, fatal: true, log }) };
+    return { job: job.id, token, failed: true, body: encode({ job: job.id, token, error, fatal: true, ...said }) };
   }
 }
 
 /** The report of what a handler threw. */
 export function failureReport({ job, token }: Claim, error: unknown): Omit<Delivery, "done"> {
   const failure = failureOf(job, error);
-  return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, log: job.logged() }) };
+  return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, ...job.printed.rest() }) };
 }
 
 /** Delivers reports until the member has answered or it is closed. */

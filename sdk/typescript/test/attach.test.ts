@@ -88,6 +88,25 @@ describe("an attached worker", () => {
     assert.ok(most <= 5, `${most} at once`);
   });
 
+  test("what a handler logs is read while it goes on", async () => {
+    await publish("");
+    let leave = () => {};
+    let id = "";
+    work(async (job) => {
+      job.log("half", "way");
+      id = job.id;
+      await new Promise<void>((resolve) => (leave = resolve));
+      job.log("done");
+      return "fine";
+    });
+    const task = await start(7);
+    const logged = () => client.log(id).catch(() => "");
+    await until(async () => (await logged()) === "half way\n");
+    leave();
+    assert.equal(await result(task), "fine");
+    await until(async () => (await logged()) === "half way\ndone\n");
+  });
+
   test("tells errors, notes and what is logged", async () => {
     await publish(", max_retries: 1");
     work(async (job) => {
