@@ -33,8 +33,19 @@ func TestDefinitionsInTheReferenceHaveNoProblems(t *testing.T) {
 	require.GreaterOrEqual(t, len(kinds), 8, "there is an example of every kind")
 }
 
+// pages are those of fields that the reference leads to and does not repeat.
+func pages(t *testing.T) (text string) {
+	for _, page := range []string{"docs/executors.md", "docs/deferred.md"} {
+		require.Contains(t, reference(t), "../../"+page)
+		b, err := os.ReadFile("../../" + page)
+		require.NoError(t, err)
+		text += string(b)
+	}
+	return text
+}
+
 func TestTheReferenceNamesEveryField(t *testing.T) {
-	text := reference(t)
+	text := reference(t) + pages(t)
 	known := map[reflect.Type]bool{}
 	var look func(of reflect.Type)
 	look = func(of reflect.Type) {
