@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -72,6 +73,8 @@ type Config struct {
 	// LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string
 
+	// Starters begin the jobs of nodes with exec_type outside, by the name of their service.
+	Starters map[string]Starter
 	// Trackers look after work outside that tasks wait for, by the name of its service: see deferred in the documentation. There
 	// is one for custom_http already.
 	Trackers map[string]Tracker
@@ -121,6 +124,9 @@ func (c *Config) checkScriptDir() error {
 
 // Tracker looks after work outside that a service carries out: jobs of another system, which tasks wait for.
 type Tracker = actors.Tracker
+
+// Starter begins jobs in another system.
+type Starter = external.Starter
 
 // External is a piece of such work, ExternalStatus how it is.
 type (

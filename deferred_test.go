@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // defers is a flow whose node names work outside that it waits for.
@@ -110,5 +111,37 @@ func TestWorkOutsideOfAnUnknownServiceFails(t *testing.T) {
 	result, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
 	require.Contains(t, result.Error, `no tracker for service type "nobody"`)
+	require.NoError(t, e.Close())
+}
+
+// elsewhere begins jobs by their ids.
+type elsewhere struct{ begun chan string }
+
+func (s elsewhere) Start(_ context.Context, job flow.Job, _ bool) flow.Report {
+	s.begun <- job.ID()
+	return flow.Report{Deferred: []troupe.External{{Service: "gate", ID: "of " + job.ID(), Data: job.Input}}}
+}
+
+func TestAStarterBeginsWorkOutsideWhoseOutputIsThatOfTheAttempt(t *testing.T) {
+	g, s := newGate(), elsewhere{make(chan string, 2)}
+	g.open.Store(true)
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"),
+		Trackers: map[string]troupe.Tracker{"gate": g}, Starters: map[string]troupe.Starter{"elsewhere": s}})
+	require.NoError(t, err)
+	require.NoError(t, e.Publish(t.Context(), "work", []byte(`nodes: {work: {exec_type: outside, service: elsewhere}, other: {exec_type: outside, service: nowhere}}`)))
+	id, err := e.Start(t.Context(), "work", map[string]any{"n": 1})
+	require.NoError(t, err)
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.Contains(t, result.Error, `nobody on this member begins jobs of "nowhere": it knows elsewhere`)
+	require.Contains(t, <-s.begun, id)
+	require.Empty(t, s.begun, "it is begun once")
+	runs, err := e.Runs(t.Context(), id, troupe.Paging{})
+	require.NoError(t, err)
+	for _, run := range runs.Items {
+		if run.Node == "work" {
+			require.JSONEq(t, `{"run": {"n": 1}}`, string(run.Output))
+		}
+	}
 	require.NoError(t, e.Close())
 }

@@ -201,8 +201,9 @@ func (e *Engine) actors() actors.Config {
 	return actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{
-			flow.ExecFunc: e.functions,
-			flow.ExecHTTP: e.workers,
+			flow.ExecFunc:    e.functions,
+			flow.ExecHTTP:    e.workers,
+			flow.ExecOutside: external.Starters(e.cfg.Starters),
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess: started,

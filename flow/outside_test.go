@@ -152,6 +152,18 @@ func TestJobsOutsideAreTrackedWithAllThatIsKnownOfThem(t *testing.T) {
 	require.JSONEq(t, `{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`, string(tb.state.Root.Shared["out"]), "without data all of it is the output")
 }
 
+func TestInTheProfileOfOrkEveryAttemptMayWaitAndOnlyATimeoutThatIsWrittenGoesOn(t *testing.T) {
+	for definition, due := range map[string]bool{
+		"profile: ork\nnodes: {a: {service: svc, exec_type: local_func, func: f}}":               false,
+		"profile: ork\nnodes: {a: {service: svc, exec_type: local_func, func: f, timeout: 10s}}": true,
+	} {
+		tb := defers(t, definition)
+		require.NotZero(t, tb.state.Live(first()).Due)
+		tb.must(t, flow.Report{Address: first(), Output: json.RawMessage(twoJobs)})
+		require.Equal(t, due, tb.state.Live(first()).Due > 0)
+	}
+}
+
 func TestWithoutAnOutputTheAttemptHasThatOfItsJobsOutside(t *testing.T) {
 	for n, want := range map[int]string{1: `"o0"`, 2: `["o0", "o1"]`} {
 		tb := defers(t, strings.ReplaceAll(deferring, "deferred: true, ", ""))

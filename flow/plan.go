@@ -88,6 +88,7 @@ type PlanNode struct {
 	Keys      *Keys       // what its attempts ask for before they begin; nil = nothing
 	Out       *types.Form // what its attempts have to put out; nil = anything
 	Deferred  bool        // an output that names jobs outside means that its attempt waits for them; see deferredIn
+	Patient   bool        // its timeout does not go on while an attempt waits for them
 }
 
 // Called is what people call the node.
@@ -123,6 +124,7 @@ const (
 	ExecScript  ExecType = "local_script"
 	ExecProcess ExecType = "process" // a program that the member starts, by exec
 	ExecPython  ExecType = "python"  // a function in a file or module of Python, by exec
+	ExecOutside ExecType = "outside" // begun in another system, which the member knows how to do by the name of the service
 	ExecDirect  ExecType = "direct"  // nobody carries it out: it is finished through the API
 )
 

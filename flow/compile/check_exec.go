@@ -113,7 +113,7 @@ func (c *checker) overlay(s *define.ExecSpec, at *define.Place) {
 
 func (c *checker) execType(t flow.ExecType, at *define.Place) {
 	if !knownExec(t) {
-		c.Errorf(at.Key("exec_type"), "unsupported exec %.80q: write http, remote, queue, local_func or local_script", t)
+		c.Errorf(at.Key("exec_type"), "unsupported exec %.80q: write http, remote, queue, local_func, local_script or outside", t)
 	}
 }
 
@@ -134,6 +134,8 @@ func (c *checker) settled(e *flow.Exec, at *define.Place, certain bool) {
 		c.Errorf(at.Key("script"), "is missing: give it a cmd or code")
 	case e.Type == flow.ExecQueue && e.Service == "":
 		c.Errorf(at.Key("service"), "is missing: say whose queue the job waits in")
+	case e.Type == flow.ExecOutside && e.Service == "":
+		c.Errorf(at.Key("service"), "is missing: say which system the job is begun in")
 	case (e.Type == flow.ExecHTTP || e.Type == flow.ExecRemote) && e.Service == "":
 		c.Warnf(at.Key("service"), "is missing: no worker can be found for this")
 	}

@@ -183,6 +183,8 @@ func (l *dagLowerer) wire() {
 type settings struct {
 	shape flow.Shape
 	def   define.Defaults
+
+	unsaid bool // the timeout there is the profile's
 }
 
 func settingsOf(d *define.Definition, profile flow.Profile) settings {
@@ -200,7 +202,7 @@ func settingsOf(d *define.Definition, profile flow.Profile) settings {
 	if profile == flow.ProfilePgflow {
 		s.def.Retry = retryOr(s.def.Retry, &define.RetrySpec{MaxAttempts: 3, Delay: define.Duration{MS: 5_000}, Backoff: define.BackoffExponential})
 	}
-	if s.def.Timeout.IsZero() {
+	if s.unsaid = s.def.Timeout.IsZero(); s.unsaid {
 		switch profile {
 		case flow.ProfilePgflow:
 			s.def.Timeout = define.Duration{MS: 60_000}

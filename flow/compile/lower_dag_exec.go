@@ -77,7 +77,7 @@ func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
 	p.TimeoutMS = orDuration(n.Timeout, n.TimeoutMS)
 	given := n.TimeoutMS > 0 || n.NoTimeout() || !n.Timeout.IsZero()
 	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent && p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
-		p.TimeoutMS = l.set.def.Timeout.MS
+		p.TimeoutMS, p.Patient = l.set.def.Timeout.MS, l.set.unsaid
 	}
 	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 {
 		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt
@@ -89,9 +89,12 @@ func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
 	}
 }
 
+// defers says whether an output may name work outside that is waited for: in Ork's profile any may.
+func (l *dagLowerer) defers(n *define.Node) bool { return n.Deferred || l.profile == flow.ProfileOrk }
+
 // worked makes a node one that somebody carries out.
 func (l *dagLowerer) worked(p *flow.PlanNode, n, times *define.Node, key string) {
-	p.Single, p.Deferred = true, n.Deferred
+	p.Single, p.Deferred = true, l.defers(n)
 	p.Exec = l.exec(n, key)
 	l.tries(p, times)
 	l.times(p, times)

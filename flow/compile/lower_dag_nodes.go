@@ -214,10 +214,10 @@ func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
 	l.tries(p, n)
 	switch p.Kind {
 	case flow.KindExecutor:
-		p.Single, p.Deferred = true, n.Deferred
+		p.Single, p.Deferred = true, l.defers(n)
 		p.Exec = l.exec(n, src.key)
 	case flow.KindFanout:
-		p.Deferred = n.Deferred
+		p.Deferred = l.defers(n)
 		p.Exec = l.exec(n, src.key)
 		l.each(src)
 	case flow.KindSubflow:

@@ -38,7 +38,7 @@ func word(execType, execMode string) flow.ExecType { return flow.ExecType(cmp.Or
 
 func knownExec(t flow.ExecType) bool {
 	switch t {
-	case "", flow.ExecHTTP, flow.ExecRemote, flow.ExecQueue, flow.ExecFunc, flow.ExecScript, flow.ExecDirect:
+	case "", flow.ExecHTTP, flow.ExecRemote, flow.ExecQueue, flow.ExecFunc, flow.ExecScript, flow.ExecOutside, flow.ExecDirect:
 		return true
 	}
 	return false

@@ -392,7 +392,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`2:56: defaults.retry.backoff: unknown word "linear": write fixed or exponential`,
 			`2:72: defaults.retry.jitter: must be between 0 and 1, is 2`,
 			`2:85: defaults.timeout: a number has no unit here: write for example 30s or 250ms`,
-			`2:99: defaults.exec_type: unsupported exec "ftp": write http, remote, queue, local_func or local_script`,
+			`2:99: defaults.exec_type: unsupported exec "ftp": write http, remote, queue, local_func, local_script or outside`,
 			`2:111: defaults.route: unknown word "pigeon": write push, queue or direct`,
 			`2:130: defaults.skip_mode: unknown word "hop": write propagate, optional or fail`,
 		}},

@@ -45,7 +45,7 @@ type Edge struct {
 type Node struct {
 	Kind     string          `json:"kind,omitempty"`      // what the node does; executor when absent
 	Service  string          `json:"service,omitempty"`   // whose workers carry it out
-	ExecType string          `json:"exec_type,omitempty"` // how its jobs travel: http to an attached or push worker, remote to an attached one, queue to whoever polls, local_func and local_script on the member
+	ExecType string          `json:"exec_type,omitempty"` // how its jobs travel: http to an attached or push worker, remote to an attached one, queue to whoever polls, local_func and local_script on the member, outside to another system
 	ExecMode string          `json:"exec_mode,omitempty"` // alias of exec_type when that is empty
 	Func     string          `json:"func,omitempty"`      // name of the local function
 	Script   *flow.Script    `json:"script,omitempty"`    // program of a local_script
@@ -113,7 +113,7 @@ type ChoiceCase struct {
 // ExecSpec overrides how one branch, item or child of a node is carried out.
 type ExecSpec struct {
 	Service  string          `json:"service,omitempty"`   // whose workers carry it out
-	ExecType string          `json:"exec_type,omitempty"` // how its jobs travel: http to an attached or push worker, remote to an attached one, queue to whoever polls, local_func and local_script on the member
+	ExecType string          `json:"exec_type,omitempty"` // how its jobs travel: http to an attached or push worker, remote to an attached one, queue to whoever polls, local_func and local_script on the member, outside to another system
 	ExecMode string          `json:"exec_mode,omitempty"` // alias of exec_type when that is empty
 	Func     string          `json:"func,omitempty"`      // name of the local function
 	Params   json.RawMessage `json:"params,omitempty"`    // an object laid over the node's params

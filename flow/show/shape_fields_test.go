@@ -52,7 +52,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.PlanNode](): {
 		"Key": {why: "nodes are told apart by it"}, "Kind": {old: dagNode("{service: s}"), new: dagNode("{kind: timer}")},
 		"Exec": {why: "below"}, "Prep": {why: "below"}, "Post": {why: "below"}, "Each": {why: "below"}, "Cases": {why: "below"}, "Dag": {why: "below"},
-		"Retry": {why: tries}, "TimeoutMS": {why: tries}, "Keys": {why: tries}, "Single": {why: follows},
+		"Retry": {why: tries}, "TimeoutMS": {why: tries}, "Keys": {why: tries}, "Single": {why: follows}, "Patient": {why: follows},
 		"Params":   {old: graphOf("{service: s}"), new: graphOf("{service: s, params: {x: 1}}")},
 		"Edges":    {old: graphOf("{service: s}") + "edges: [{from: a, action: x, to: b}]", new: graphOf("{service: s}") + "edges: [{from: a, action: y, to: b}]"},
 		"Follow":   {old: graphOf("{service: s}"), new: graphOf("{service: s, on_error: follow}")},

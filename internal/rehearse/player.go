@@ -129,6 +129,10 @@ func (r *player) owe(effects []flow.Effect) {
 			r.after(0, func() { r.take(e.Job) })
 		case flow.Ask: // one task alone gets whatever it asks for
 			r.after(0, func() { _ = r.do(flow.Granted{Address: e.Address, Key: e.Key}) })
+		case flow.Track: // what is begun outside ends well there
+			for i := range e.Jobs {
+				r.after(0, func() { _ = r.do(flow.ExternalEnded{Address: e.Address, Index: i}) })
+			}
 		case flow.Alarm:
 			r.alarm(e)
 		}

@@ -1,0 +1,39 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Starter begins jobs in another system: those of nodes with exec_type outside, by the name of their service.
+type Starter interface {
+	// Start begins a job there. Its report ends the attempt, or names in Deferred what it waits for, which the tracker of that service looks
+	// after; with no Output theirs is that of the attempt. Should the member go before the report is stored, the job is begun once more, on this member or another
+	// one: lost says that an earlier time may have begun it. It is to be looked for then, by the job's ID, before another one is begun. When ctx
+	// ends meanwhile nobody may wait for it any longer; whether that is so, the next one to be asked finds out.
+	Start(ctx context.Context, job flow.Job, lost bool) flow.Report
+}
+
+// Starters carry out jobs of type outside.
+type Starters map[string]Starter
+
+// Carry has a job begun.
+func (s Starters) Carry(ctx context.Context, job flow.Job) flow.Report {
+	starter := s[job.Exec.Service]
+	if starter == nil {
+		return flow.Report{Fatal: true, Error: fmt.Sprintf("nobody on this member begins jobs of %q: %s", job.Exec.Service, s.known())}
+	}
+	return starter.Start(ctx, job, job.Given > 0 || job.Again)
+}
+
+func (s Starters) known() string {
+	if len(s) == 0 {
+		return "it was started without any starter"
+	}
+	return "it knows " + strings.Join(slices.Sorted(maps.Keys(s)), ", ")
+}
