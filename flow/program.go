@@ -24,6 +24,9 @@ const (
 	OutputMarker = "marker"
 )
 
+// ProgramParam is the param in which workers find the program that they are to start.
+const ProgramParam = "exec"
+
 // ProgramLost is what an attempt ends with whose program was lost with the member that had started it. It is not simply started once
 // more: what it has done by then nobody knows, so that is for the node's retries to say.
 const ProgramLost = "engine restarted"

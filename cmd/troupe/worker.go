@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/internal/child"
+	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
 )
@@ -30,6 +30,8 @@ type workerRunCmd struct {
 	Attach      bool          `help:"The same as --mode attach."`
 	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push, attach) or async-transform (pull), if there is no --exec."`
 	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
+	Process     bool          `help:"Start the programs that nodes name in exec: {type: process|python, service: …}, for the services given, by default process."`
+	ScriptDir   string        `env:"TROUPE_SCRIPT_DIR" type:"existingdir" help:"Folder that these programs run in; they may not name a root outside of it."`
 	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
 	ChildEnv    []string      `env:"TROUPE_CHILD_ENV" placeholder:"NAME" help:"Variables that commands see of this worker's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
 	StopGrace   time.Duration `env:"TROUPE_WORKER_STOP_GRACE" default:"5s" help:"How long a command whose job is canceled may take to end when it has got SIGTERM (${default}). What is left of it then gets SIGKILL."`
@@ -72,6 +74,14 @@ func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 // handlers registers what the worker can do, and names it.
 func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 	switch {
+	case c.Process && len(c.Exec) > 0:
+		return "", usagef("--process and --exec: give one of them")
+	case c.Process:
+		handler := programHandler(program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv}))
+		for _, service := range c.programServices() {
+			w.Handle(service, handler)
+		}
+		return strings.Join(c.programServices(), ", "), nil
 	case len(c.Exec) > 0:
 		names, env := c.Services, child.Environment(c.ChildEnv)
 		for _, e := range c.Exec {
@@ -94,6 +104,13 @@ func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 	}
 }
 
+func (c *workerRunCmd) programServices() []string {
+	if len(c.Services) > 0 {
+		return c.Services
+	}
+	return []string{programService}
+}
+
 func listed(names, otherwise []string) string {
 	if len(names) == 0 {
 		names = otherwise
@@ -102,8 +119,10 @@ func listed(names, otherwise []string) string {
 }
 
 // commandEnv tells a command which job it has.
-func commandEnv(env []string, job worker.Job) []string {
-	return append(slices.Clip(env), "TROUPE_SERVICE="+job.Service, "TROUPE_JOB="+job.ID,
-		"TROUPE_TASK="+job.Task, "TROUPE_FLOW="+job.Flow, "TROUPE_NODE="+job.Step, "TROUPE_ATTEMPT="+strconv.Itoa(job.Attempt),
-		"TROUPE_UNIT="+strconv.Itoa(job.Unit), "TROUPE_UNITS="+strconv.Itoa(job.Units))
+func commandEnv(env []string, job worker.Job) []string { return child.Laid(env, jobVariables(job)) }
+
+// jobVariables say which job it is.
+func jobVariables(job worker.Job) map[string]string {
+	return map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
+		"TROUPE_ATTEMPT": strconv.Itoa(job.Attempt), "TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(job.Units)}
 }

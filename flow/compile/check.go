@@ -139,6 +139,10 @@ func (c *checker) end(g *flow.PlanScope, key string, special map[string]bool, at
 func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *define.Place) {
 	c.kind(n, at)
 	c.params(n.Params, at.Key("params"))
+	if !local(n) {
+		c.program(n, at)
+		n = served(n)
+	}
 	c.prep(n.Prep, s.flat(), at.Key("prep"))
 	c.milliseconds(n.TimeoutMS, at.Key("timeout_ms"))
 	c.onError(n.OnError, at)

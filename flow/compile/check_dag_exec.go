@@ -78,7 +78,7 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 
 // unfold checks exec, delay and signal, which are other ways to write fields that graph mode has, too.
 func (c *dagChecker) unfold(n *define.Node, at *define.Place) {
-	c.unfoldExec(n, at.Key("exec"))
+	c.unfoldExec(n, at)
 	key := signalKeys[flow.Kind(n.Kind)]
 	delay, signal := at.Key("delay"), at.Key("signal")
 	if !n.Delay.IsZero() {
@@ -106,13 +106,15 @@ func (c *dagChecker) unfold(n *define.Node, at *define.Place) {
 
 func (c *dagChecker) unfoldExec(n *define.Node, at *define.Place) {
 	switch e := n.Exec; {
+	case e.Program() != nil && !local(n):
+		c.program(n, at)
 	case e == nil || e.Program() != nil:
 	case saysExec(n):
-		c.Errorf(at, "says the same as service, func, script and exec_type: give one of them")
+		c.Errorf(at.Key("exec"), "says the same as service, func, script and exec_type: give one of them")
 	case e.Type != "" && e.Type != execService && e.Type != execFunc:
-		c.Errorf(at.Key("type"), "unknown word %.80q: write service, func, process or python", e.Type)
+		c.Errorf(at.Key("exec").Key("type"), "unknown word %.80q: write service, func, process or python", e.Type)
 	case e.Service != "" && (e.Func != "" || e.Type == execFunc), e.Func != "" && e.Type == execService:
-		c.Errorf(at, "is a service or a func, not both")
+		c.Errorf(at.Key("exec"), "is a service or a func, not both")
 	}
 }
 

@@ -1,13 +1,33 @@
 package compile
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
 )
+
+// local says whether a node is a program that the member itself starts.
+func local(n *define.Node) bool { return n.Exec.Program() != nil && n.Exec.Service == "" }
+
+// served is a node whose program is for workers: one of their service, with the program among its params.
+func served(n *define.Node) *define.Node {
+	p := n.Exec.Program()
+	if p == nil || local(n) {
+		return n
+	}
+	along, _ := json.Marshal(map[string]any{flow.ProgramParam: struct { // texts and numbers are always marshaled
+		Type string `json:"type"`
+		*flow.Program
+	}{n.Exec.Type, p}})
+	own := *n
+	own.Service, own.Exec, own.Params = n.Exec.Service, nil, expr.Merge(params(n.Params), along)
+	return &own
+}
 
 // program checks what a node has started.
 func (c *checker) program(n *define.Node, at *define.Place) {
@@ -17,12 +37,12 @@ func (c *checker) program(n *define.Node, at *define.Place) {
 	}
 	in := at.Key("exec")
 	switch {
-	case saysExec(n):
+	case n.Service != "" || n.Func != "" || n.Script != nil || local(n) && saysExec(n):
 		c.Errorf(in, "says the same as service, func, script and exec_type: give one of them")
-	case e.Service != "" || e.Func != "":
-		c.Errorf(in, "is a service, a func or a program: give one of them")
-	case n.Route != "":
-		c.Errorf(at.Key("route"), "is for jobs of workers: the member itself starts the program")
+	case e.Func != "":
+		c.Errorf(in, "is a func or a program: give one of them")
+	case local(n) && n.Route != "":
+		c.Errorf(at.Key("route"), "is for jobs of workers, and the member itself starts the program: name the service of its workers in exec")
 	}
 	for _, f := range programFields(e) {
 		if f.written {

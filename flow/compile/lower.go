@@ -101,6 +101,7 @@ func addEdge(g *flow.PlanScope, e define.Edge) {
 // node lowers one node of any kind. Spec is what the node that holds the scope says of it, or nil.
 func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *scopeSource) *flow.PlanNode {
 	kind, _ := graphKind(n)
+	n = served(n)
 	p := &flow.PlanNode{
 		Key: key, Kind: kind, Params: params(n.Params), Prep: prep(n.Prep), Post: n.Post,
 		TimeoutMS: orDuration(n.Timeout, n.TimeoutMS),

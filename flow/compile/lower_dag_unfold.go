@@ -38,11 +38,12 @@ func unfolded(nodes map[string]*define.Node) map[string]*define.Node {
 
 // folded says whether a node is written in the other way.
 func folded(n *define.Node) bool {
-	return n != nil && (n.Exec != nil && n.Exec.Program() == nil || !n.Delay.IsZero() || n.Signal != nil)
+	return n != nil && (n.Exec != nil && !local(n) || !n.Delay.IsZero() || n.Signal != nil)
 }
 
 // unfold lets what is written in the other way, and twice, count as it is written there.
 func unfold(n *define.Node) {
+	*n = *served(n)
 	if e := n.Exec; e != nil && e.Program() == nil && !saysExec(n) {
 		n.Service, n.Func = e.Service, e.Func
 		switch {

@@ -42,14 +42,15 @@ func TestRulesOfPrograms(t *testing.T) {
 		"{type: python}":                                       "nodes.a.exec: give it a file or a module: one of them",
 		"{type: python, file: f.py, command: x}":               "nodes.a.exec.command: is for a process: name the file or module with the function",
 		"{type: python, file: f.py, warm: 1000}":               "nodes.a.exec.warm: must be 0 to 64",
-		"{type: process, command: x, service: s}":              "nodes.a.exec: is a service, a func or a program: give one of them",
+		"{type: process, command: x, func: f}":                 "nodes.a.exec: is a func or a program: give one of them",
+		"{type: process, service: s}":                          "nodes.a.exec: give it a command or a file: one of them",
 		"{type: process, command: x, stdin_mode: json}":        `nodes.a.exec.stdin_mode: unknown word "json": write none, or leave it out`,
 		"{type: process, command: x, output_mode: json}":       `nodes.a.exec.output_mode: unknown word "json": write marker, or leave it out`,
 		"{type: process, command: x, env: {A=B: x}}":           "nodes.a.exec.env.A=B: is no name of a variable",
 		"{type: process, command: x, env: {A: [1]}}":           "nodes.a.exec.env.A: must be a text, a number, true or false, is an array",
 		"{type: process, command: \"x\\0\"}":                   "nodes.a.exec: holds a NUL character, which no program can be given",
 		"{type: process, command: x}, service: s":              "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
-		"{type: process, command: x}, route: queue":            "nodes.a.route: is for jobs of workers: the member itself starts the program",
+		"{type: process, command: x}, route: queue":            "nodes.a.route: is for jobs of workers, and the member itself starts the program: name the service of its workers in exec",
 		"{type: process, command: x, grace: soon}":             `nodes.a.exec.grace: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
 		"{type: process, command: x}, exec_type: local_script": "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
 	} {
@@ -61,5 +62,21 @@ func TestRulesOfPrograms(t *testing.T) {
 			}
 			require.Contains(t, texts, want, "%s%s", start, exec)
 		}
+	}
+}
+
+func TestAProgramOfAWorkerTravelsInParams(t *testing.T) {
+	const node = "{exec: {type: process, service: s, command: echo hi, env: {A: 1}}, route: queue, params: {x: 1}}"
+	for _, text := range []string{"nodes: {a: " + node + "}", "start: a\nnodes: {a: " + node + "}", "nodes: {a: " + node + ", b: {service: s}}\nfinally: a"} {
+		plan, problems := compile.Text([]byte(text), flow.Limits{})
+		require.Empty(t, problems, text)
+		n := plan.Root.Nodes["a"]
+		if n == nil {
+			n = plan.Closing.Nodes["a"]
+		}
+		require.Equal(t, flow.ExecQueue, n.Exec.Type, text)
+		require.Equal(t, "s", n.Exec.Service)
+		require.Nil(t, n.Exec.Program)
+		require.JSONEq(t, `{"x":1,"exec":{"type":"process","command":"echo hi","env":{"A":"1"}}}`, string(n.Params), text)
 	}
 }

@@ -77,7 +77,7 @@ var table = []row{
 	{"sdk", nil}, // tests only
 	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/program"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/cases", "internal/rehearse"}},
+	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},

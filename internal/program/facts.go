@@ -17,7 +17,7 @@ type Facts struct {
 	Many            bool // it is one of several units
 	Attempt         int
 	Task, Execution string // what tells the unit, and the attempt, from all others
-	Retries         int
+	Retries         int    // -1 = nobody knows
 	TimeoutMS       int64
 	Upstream        json.RawMessage   // what its dependencies have given
 	Own             map[string]string // further variables
@@ -55,7 +55,10 @@ func (f *Facts) names() map[string]string {
 	attempt := strconv.Itoa(f.Attempt)
 	vars := map[string]string{
 		"ORK_ATTEMPT": attempt, "ORK_TASK_ID": f.Task, "ORK_TASK_NAME": f.Step, "ORK_WORKFLOW_NAME": f.Flow, "ORK_RUN_ID": f.Run, "EXECUTION_ID": f.Execution,
-		"attempt": attempt, "task_name": f.Step, "workflow_name": f.Flow, "run_id": f.Run, "max_retries": strconv.Itoa(f.Retries),
+		"attempt": attempt, "task_name": f.Step, "workflow_name": f.Flow, "run_id": f.Run,
+	}
+	if f.Retries >= 0 {
+		vars["max_retries"] = strconv.Itoa(f.Retries)
 	}
 	if f.TimeoutMS > 0 {
 		vars["timeout_seconds"] = strconv.FormatFloat(float64(f.TimeoutMS)/1000, 'f', -1, 64)
