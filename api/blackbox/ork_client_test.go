@@ -134,3 +134,11 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''"
 
 // gives is a shell line that makes a value the output.
 func gives(json string) string { return "echo 'ORK_OUTPUT:" + json + "'" }
+
+// written is the text of a file in the folder of a run.
+func (r *orkRun) written(name string) string {
+	r.Helper()
+	text, err := os.ReadFile(filepath.Join(r.root, name))
+	require.NoError(r, err)
+	return string(text)
+}

@@ -44,8 +44,13 @@ func (d *dialect) register(ctx context.Context, p *publication, root string) (*r
 			return nil, err
 		}
 	}
-	v, isNew, err := persistence.Publish(ctx, d.Store, persistence.Publication{Slug: w.Name, Definition: w.Definition,
-		Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, CheckSlug: ork.CheckName})
+	publish := persistence.Publication{Slug: w.Name, Definition: w.Definition, Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, CheckSlug: ork.CheckName}
+	_, also, err := persistence.Prepare(ctx, d.Store, publish)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, w.InItsWords(also)...)
+	v, isNew, err := persistence.Publish(ctx, d.Store, publish)
 	var refused define.Problems
 	switch {
 	case errors.As(err, &refused):

@@ -47,7 +47,7 @@ func (r *reader) definition(p part) json.RawMessage {
 	o.say("name", r.name)
 	o.say("description", p.text("description"))
 	o.say("profile", "ork")
-	for _, same := range []string{"on_error", "input_shape"} {
+	for _, same := range []string{"on_error", "input_shape", "schedule"} {
 		if v, has := p.get(same); has {
 			o.put(same, v)
 		}
@@ -125,9 +125,7 @@ func (t *task) env() json.RawMessage {
 		o.say("task_name", t.name)
 		o.say("ORK_TASK_NAME", t.name)
 	}
-	env, _ := t.below("env")
-	members, _ := expr.Members(env.raw)
-	for _, m := range members {
+	for _, m := range t.variables {
 		o.put(m.Key, m.Value)
 	}
 	return o.text()

@@ -31,6 +31,7 @@ type task struct {
 	concurrency     *int
 	inType, outType *typ
 	unchecked       bool // what it puts out is not compared with its type
+	variables       []expr.Member
 }
 
 func (t *task) names() []string {
@@ -96,12 +97,33 @@ func (t *task) read() {
 		t.Errorf(t.at.Key("on_failure"), "unknown word %.80q: write skip or run", word)
 	}
 	t.readTypes()
+	t.readEnv()
 	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
 		t.static, _ = t.want("input", expr.KindObject)
 	}
 	for _, name := range []string{"resources", "secrets", "config", "config_file", "worker"} {
 		if _, has := t.get(name); has {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
+		}
+	}
+}
+
+// readEnv reads variables: texts, numbers and truths; Ork leaves out what is anything else.
+func (t *task) readEnv() {
+	env, _ := t.below("env")
+	members, _ := expr.Members(env.raw)
+	for _, m := range members {
+		at := env.at.Key(m.Key)
+		text, _ := expr.String(m.Value)
+		switch kind := expr.KindOf(m.Value); {
+		case kind == expr.KindObject:
+			t.Errorf(at, "secrets are not handed to tasks by this server: have the task read it, or the server's environment hold it (--child-env)")
+		case kind == expr.KindString && strings.Contains(text, "{{"):
+			t.Errorf(at, "templates are not filled in by this server: the task finds what others put out in its input")
+		case kind == expr.KindString, kind == expr.KindNumber, kind == expr.KindBool:
+			t.variables = append(t.variables, m)
+		default:
+			t.Warnf(at, "is %s, which no variable can be: it is left out", kind)
 		}
 	}
 }

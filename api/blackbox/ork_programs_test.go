@@ -1,0 +1,51 @@
+package blackbox
+
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+)
+
+func orkPython(c *client) {
+	f := c.orkIn(c.TempDir())
+	f.file("tasks/etl.py", "from dataclasses import dataclass", "@dataclass", "class Row:", "    id: int", "    name: str",
+		"def extract(limit: int = 2):", "    return [{'id': i, 'name': f'n{i}'} for i in range(limit)]",
+		"async def load(rows: list, tag: str):", "    return {'count': len(rows), 'tag': tag}")
+	f.register("extract: {executor: python, file: tasks/etl.py, function: extract, output_type: [{id: int, name: str}]}",
+		"load: {executor: python, file: tasks/etl.py, function: load, depends_on: [extract], input_type: {rows: [{id: int, name: str}], tag: str}, "+
+			"inputs: {rows: {ref: tasks.extract.output}, tag: {const: x}}}")
+	r := f.start(nil).ends("success")
+	require.Equal(c, []any{obj{"id": 0.0, "name": "n0"}, obj{"id": 1.0, "name": "n1"}}, r.task("extract")["output"])
+	require.Equal(c, obj{"count": 2.0, "tag": "x"}, r.task("load")["output"])
+	require.Equal(c, "python", r.task("load")["executor"])
+}
+
+func orkBytes(c *client) {
+	r := c.ork(sh("a", `printf '\377\376 odd\n'; yes 0123456789012345678901234567890123456789 | head -c 1000000; echo; `+gives(`7`))).start(nil).ends("success")
+	require.Equal(c, 7.0, r.task("a")["output"])
+	_, _, text := c.send("GET", "/runs/"+r.id+"/tasks/a/logs", nil)
+	require.True(c, strings.HasPrefix(string(text), "stdout: \ufffd"), "%.80q", text)
+	require.Contains(c, string(text), " odd\n")
+}
+
+func orkEnvironment(c *client) {
+	r := c.ork(sh("a", `env | cut -d= -f1 | sort > names; printf 'ORK_OUTPUT:"%s %s %s %s"' "$MINE" "$ORK_WORKFLOW_NAME" "$ORK_RUN_ID" "$task_index"`, "env: {MINE: 5}", "retries: 2")).start(obj{"x": 1}).ends("success")
+	require.Equal(c, "5 "+r.name+" "+r.id+" 0", r.task("a")["output"])
+	names := strings.Fields(r.written("names"))
+	for _, name := range []string{"ORK_INPUT_JSON", "ORK_ATTEMPT", "ORK_TASK_NAME", "task_name", "workflow_name", "run_id", "max_retries", "timeout_seconds"} {
+		require.Contains(c, names, name)
+	}
+	for _, name := range names {
+		require.False(c, name == "ORK_UPSTREAM_JSON" || strings.HasPrefix(name, "TROUPE_TOKEN") || strings.HasPrefix(name, "TROUPE_STORE"), name)
+	}
+}
+
+func orkRefusesWhatItCannotDo(c *client) {
+	for text, more := range map[string]string{"templates are not filled in": `env: {A: "{{ b.x }}"}`, "secrets are not handed": "env: {A: {secret: s}}",
+		"is not carried out by this server": "resources: {cpu: 1}"} {
+		f := c.orkIn(c.TempDir())
+		status, answer := f.tryRegister(sh("a", "ls", more))
+		require.Equal(c, 400, status, text)
+		require.Contains(c, answer["message"], text)
+	}
+}
