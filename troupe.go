@@ -208,10 +208,11 @@ func (e *Engine) actors() actors.Config {
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess: started,
 			flow.ExecPython:  started,
+			flow.ExecWorker:  e.workers.Executor(),
 		},
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
-		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls},
+		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
 	}
 }

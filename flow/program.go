@@ -16,6 +16,8 @@ type Program struct {
 	GraceMS    int64             `json:"grace_ms,omitempty"`     // between being asked to end and being killed; 0 = the default
 	Warm       int               `json:"warm,omitempty"`         // python: interpreters that wait for work
 	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
+	URL        string            `json:"url,omitempty"`          // worker: where it is
+	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
 }
 
 // Words of a program's stdin_mode and output_mode.
@@ -27,6 +29,9 @@ const (
 // ProgramParam is the param in which workers find the program that they are to start.
 const ProgramParam = "exec"
 
+// Executors are what an Ork worker may be asked to run something as.
+var Executors = []string{"process", "python", "library"}
+
 // ProgramLost is what an attempt ends with whose program was lost with the member that had started it. It is not simply started once
 // more: what it has done by then nobody knows, so that is for the node's retries to say.
 const ProgramLost = "engine restarted"
@@ -36,7 +41,7 @@ const ProgramTimeout = "execution timeout"
 
 // texts are those that it is made of.
 func (p *Program) texts() []string {
-	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode}, p.Args...)
+	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor}, p.Args...)
 	for name, value := range p.Env {
 		all = append(all, name, value)
 	}

@@ -55,12 +55,17 @@ func (c *checker) program(n *define.Node, at *define.Place) {
 
 // programFields are those that only one of the types has a use for.
 func programFields(e *define.ExecOf) []idle {
-	if flow.ExecType(e.Type) == flow.ExecPython {
+	const elsewhere = "is for type: worker"
+	other := []idle{{"url", e.URL != "", elsewhere}, {"executor", e.Executor != "", elsewhere}}
+	switch flow.ExecType(e.Type) {
+	case flow.ExecWorker:
+		return workerFields(e)
+	case flow.ExecPython:
 		const why = "is for a process: name the file or module with the function"
-		return []idle{{"command", !e.Command.IsZero(), why}}
+		return append(other, idle{"command", !e.Command.IsZero(), why})
 	}
 	const why = "is for type: python"
-	return []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}
+	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
 }
 
 // programStart checks what is started.
@@ -69,12 +74,14 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 	switch {
 	case args != nil && (len(args) == 0 || args[0] == ""):
 		c.Errorf(at.Key("command"), "names no program")
+	case flow.ExecType(e.Type) == flow.ExecWorker:
+		c.orkWorker(e, at)
 	case flow.ExecType(e.Type) == flow.ExecProcess && e.Command.IsZero() == (e.File == ""):
 		c.Errorf(at, "give it a command or a file: one of them")
 	case flow.ExecType(e.Type) == flow.ExecPython && (e.Module == "") == (e.File == ""):
 		c.Errorf(at, "give it a file or a module: one of them")
 	}
-	for _, text := range append([]string{e.Command.Line, e.File, e.Module, e.Function, e.Python, e.Root}, args...) {
+	for _, text := range append([]string{e.Command.Line, e.File, e.Module, e.Function, e.Python, e.Root, e.URL}, args...) {
 		if strings.ContainsRune(text, 0) {
 			c.Errorf(at, "holds a NUL character, which no program can be given")
 			return

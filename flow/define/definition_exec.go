@@ -3,6 +3,7 @@ package define
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -11,7 +12,7 @@ import (
 // ExecOf says who does a node's work in one object, instead of the fields service, func and exec_type; and which program, when it
 // is one.
 type ExecOf struct {
-	Type    string `json:"type,omitempty"`    // service, func, process or python; told by the other fields when absent
+	Type    string `json:"type,omitempty"`    // service, func, process, python or worker; told by the other fields when absent
 	Service string `json:"service,omitempty"` // whose workers carry it out
 	Func    string `json:"func,omitempty"`    // name of the local function
 
@@ -27,6 +28,8 @@ type ExecOf struct {
 	Grace       Duration         `json:"grace,omitzero"`         // between being asked to end and being killed; 10s when absent
 	Warm        int              `json:"warm,omitempty"`         // python: how many interpreters wait for work
 	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
+	URL         string           `json:"url,omitempty"`          // worker: where an Ork worker is, such as http://127.0.0.1:8081
+	Executor    string           `json:"executor,omitempty"`     // worker: as what it runs it, process, python or library; told by the other fields when absent
 }
 
 // Command is a shell line, or a program and its arguments.
@@ -79,11 +82,11 @@ func (p *Plain) decode(from decoder, v value, at *Place) {
 
 // Program is what the object says is started; nil when it names nothing of the kind.
 func (e *ExecOf) Program() *flow.Program {
-	if e == nil || !flow.ExecType(e.Type).Started() {
+	if e == nil || !flow.ExecType(e.Type).Programmed() {
 		return nil
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Warm: e.Warm, Upstream: e.UpstreamEnv}
+		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Warm: e.Warm, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor()}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {
@@ -91,4 +94,15 @@ func (e *ExecOf) Program() *flow.Program {
 		}
 	}
 	return p
+}
+
+// executor is as what an Ork worker runs it: what it says, or what can only be meant.
+func (e *ExecOf) executor() string {
+	switch {
+	case flow.ExecType(e.Type) != flow.ExecWorker || e.Executor != "":
+		return e.Executor
+	case e.Module != "" || e.Function != "" || e.Python != "" || strings.HasSuffix(e.File, ".py"):
+		return "python"
+	}
+	return "process"
 }

@@ -237,6 +237,8 @@ func handlerOf(n *flow.PlanNode) string {
 	switch x := &n.Exec; x.Type {
 	case flow.ExecDirect:
 		return flow.RouteDirect
+	case flow.ExecWorker:
+		return string(x.Type) + ":" + x.Program.URL
 	case flow.ExecScript, flow.ExecProcess, flow.ExecPython:
 		return string(x.Type)
 	default:

@@ -1,0 +1,172 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Executor has Ork workers run programs. Which one is said by the job, so it need not be registered; where it may be is said by
+// the networks that workers are allowed in.
+func (r *Registry) Executor() *Executor { return &Executor{r} }
+
+// Executor calls Ork workers.
+type Executor struct{ registry *Registry }
+
+// execution is what an Ork worker is asked for.
+type execution struct {
+	TaskID   string         `json:"task_id"`
+	TaskName string         `json:"task_name"`
+	Executor string         `json:"executor_type"`
+	Params   map[string]any `json:"params"`
+}
+
+// executed is what it answers.
+type executed struct {
+	Status   string          `json:"status"`
+	Output   json.RawMessage `json:"output"`
+	Error    string          `json:"error"`
+	Deferred json.RawMessage `json:"deferred"`
+}
+
+// Carry asks the job's worker once. How long that may take is said by the job.
+func (x *Executor) Carry(ctx context.Context, job flow.Job) flow.Report {
+	p := job.Exec.Program
+	rep := flow.Report{URL: p.URL, Worker: "worker"}
+	if job.TimeoutMS > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, flow.Milliseconds(job.TimeoutMS))
+		defer cancel()
+	}
+	status, body, err := x.post(ctx, &job)
+	switch {
+	case ctx.Err() != nil:
+		failed := failure(ctx, "")
+		rep.Error, rep.TimedOut = failed.Error, failed.TimedOut
+	case err != nil:
+		rep.Error = fmt.Sprintf("the worker %s gives no answer: %v", p.URL, reason(err))
+	default:
+		readExecuted(&rep, status, body)
+	}
+	return rep
+}
+
+// reason is an error of a call without its method and address.
+func reason(err error) error {
+	var called *url.Error
+	if errors.As(err, &called) {
+		return called.Err
+	}
+	return err
+}
+
+// post sends the job, and reads the answer.
+func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body []byte, err error) {
+	p := job.Exec.Program
+	text, err := json.Marshal(execution{TaskID: job.ID(), TaskName: job.Step(), Executor: p.Executor, Params: paramsOf(job)})
+	if err != nil {
+		return "", nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(p.URL, "/")+"/execute", bytes.NewReader(text))
+	if err != nil {
+		return "", nil, err
+	}
+	req.Header = header(job)
+	resp, err := x.registry.client.Do(req)
+	if err != nil {
+		return "", nil, err
+	}
+	defer resp.Body.Close()
+	most := int64(x.registry.opts.MaxAnswer)
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return "", body, err
+	}
+	return resp.Status, body, err
+}
+
+// paramsOf are what the worker runs, and with what.
+func paramsOf(job *flow.Job) map[string]any {
+	p := job.Exec.Program
+	params := map[string]any{"task_input": orNull(input(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": job.Step(), "task_index": job.Unit}
+	for name, text := range map[string]string{"command": p.Command, "task_file": p.File, "task_module": p.Module, "task_function": p.Function, "python_path": p.Python} {
+		if text != "" {
+			params[name] = text
+		}
+	}
+	if p.Executor == "library" && p.File != "" {
+		params["library_path"] = p.File
+	}
+	if p.Args != nil {
+		params["command"] = p.Args
+	}
+	if len(p.Env) > 0 {
+		params["env"] = p.Env
+	}
+	if job.TimeoutMS > 0 {
+		params["timeout_seconds"] = float64(job.TimeoutMS) / 1000
+	}
+	if job.Plan != nil && job.Plan.FlowSlug != "" {
+		params["workflow_name"] = job.Plan.FlowSlug
+	}
+	return params
+}
+
+// input is the node's, or where that is null, as it is of a graph's node without prep, its params.
+func input(job *flow.Job) json.RawMessage {
+	if text := bytes.TrimSpace(job.Input); len(text) > 0 && string(text) != "null" || len(job.Params) == 0 {
+		return job.Input
+	}
+	return job.Params
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}
+
+// readExecuted fills in what a worker said. status is that of HTTP, unless it is 200.
+func readExecuted(rep *flow.Report, status string, body []byte) {
+	var answer executed
+	err := json.Unmarshal(body, &answer)
+	switch {
+	case answer.Status == "failed" && answer.Error != "":
+		rep.Error = answer.Error
+	case status != "":
+		rep.Error = "the worker answered " + status + said(body)
+	case err != nil:
+		rep.Error = "the worker answered without a JSON object" + said(body)
+	case answer.Status == "failed":
+		rep.Error = "the worker says that it failed, and not why"
+	case answer.Status != "success":
+		rep.Error = fmt.Sprintf("the worker answered with the status %.80q, which is neither success nor failed", answer.Status)
+	case len(answer.Deferred) > 0 && string(answer.Deferred) != "null":
+		rep.Output = slices.Concat([]byte(`{"deferred":`), answer.Deferred, []byte(`}`)) // as a program says it
+	default:
+		rep.Output = orNull(answer.Output)
+	}
+}
+
+// said is the beginning of what a worker answered.
+func said(body []byte) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), 500)]), string(utf8.RuneError)))
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}

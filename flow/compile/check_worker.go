@@ -1,0 +1,40 @@
+package compile
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// workerFields are those that an Ork worker cannot be told.
+func workerFields(e *define.ExecOf) []idle {
+	const why = "is up to the worker, which cannot be told"
+	return []idle{{"root", e.Root != "", why}, {"stdin_mode", e.StdinMode != "", why}, {"output_mode", e.OutputMode != "", why}, {"grace", !e.Grace.IsZero(), why},
+		{"warm", e.Warm != 0, why}, {"upstream_env", e.UpstreamEnv, why},
+		{"service", e.Service != "", "is not what an Ork worker is found by: its url is"}}
+}
+
+// orkWorker checks what an Ork worker is asked for.
+func (c *checker) orkWorker(e *define.ExecOf, at *define.Place) {
+	switch u, err := url.Parse(e.URL); {
+	case e.URL == "":
+		c.Errorf(at.Key("url"), "is missing: say where the worker is, such as http://127.0.0.1:8081")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		c.Errorf(at.Key("url"), "must be http://host:port without user, query or fragment")
+	}
+	if e.Executor != "" && !slices.Contains(flow.Executors, e.Executor) {
+		c.Errorf(at.Key("executor"), "unknown word %.80q: write %s", e.Executor, strings.Join(flow.Executors, ", "))
+	}
+	given := 0
+	for _, is := range []bool{!e.Command.IsZero(), e.File != "", e.Module != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		c.Errorf(at, "give it a command, a file or a module: one of them")
+	}
+}
