@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/programs"
@@ -129,6 +131,9 @@ const (
 	patientLease = time.Hour
 )
 
+// thisHost is where the systems of the checks are whose jobs members ask about.
+var thisHost = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
 func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration) (*member, error) {
 	said := &complaints{}
 	log := slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -147,6 +152,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	started := programs.New(programs.Options{Allow: true, Logs: m.logs})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
 		Lease: lease, Workers: m.registry,
+		Trackers: map[string]actors.Tracker{external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
 			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started,
