@@ -22,9 +22,10 @@ type gate struct {
 	open           atomic.Bool
 	polls, cancels atomic.Int64
 	polled         chan struct{} // one at the first poll
+	again          time.Duration // when it wants to be asked again
 }
 
-func newGate() *gate { return &gate{polled: make(chan struct{}, 1)} }
+func newGate() *gate { return &gate{polled: make(chan struct{}, 1), again: time.Millisecond} }
 
 func (g *gate) Poll(_ context.Context, x troupe.External) (troupe.ExternalStatus, error) {
 	g.polls.Add(1)
@@ -32,7 +33,7 @@ func (g *gate) Poll(_ context.Context, x troupe.External) (troupe.ExternalStatus
 	case g.polled <- struct{}{}:
 	default:
 	}
-	return troupe.ExternalStatus{Ended: g.open.Load(), Output: x.Data, Again: time.Millisecond}, nil
+	return troupe.ExternalStatus{Ended: g.open.Load(), Output: x.Data, Again: g.again}, nil
 }
 
 func (g *gate) Cancel(context.Context, troupe.External) error {

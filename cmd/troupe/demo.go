@@ -41,7 +41,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	m, err := startMember(ctx, troupe.Config{
-		Store: "sqlite:" + filepath.Join(dir, "demo.db"), Listen: c.Listen, AllowScripts: true, ScriptDir: dir,
+		Store: "sqlite:" + filepath.Join(dir, "demo.db"), Listen: c.Listen, AllowScripts: true, ScriptDir: dir, AllowMock: true,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {

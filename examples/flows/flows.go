@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Files are the flows, 01-… to 24-….
+// Files are the flows, 01-… to 25-….
 //
 //go:embed *.yaml
 var Files embed.FS

@@ -28,7 +28,7 @@ import (
 func examples(t *testing.T) []string {
 	files, err := fs.Glob(flows.Files, "*")
 	require.NoError(t, err)
-	require.Len(t, files, 24)
+	require.Len(t, files, 25)
 	return files
 }
 
@@ -70,7 +70,7 @@ func TestExamplesEndAsExpected(t *testing.T) {
 			})
 		}
 	})
-	require.Len(t, seen, 24, "every example is expected to end somehow")
+	require.Len(t, seen, 25, "every example is expected to end somehow")
 }
 
 func check(t *testing.T, server *client.Client, want *flows.Expectation) {
@@ -101,7 +101,7 @@ func slug(file string) string { return file[:len(file)-len(filepath.Ext(file))] 
 
 // open serves a member on a database of its own.
 func open(t *testing.T) (engine *troupe.Engine, address string) {
-	engine, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "examples.db"), AllowScripts: true})
+	engine, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "examples.db"), AllowScripts: true, AllowMock: true})
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

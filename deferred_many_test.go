@@ -1,0 +1,63 @@
+package troupe_test
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+)
+
+// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: a thousand, or ten thousand on a machine that
+// has nothing else to do.
+func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) {
+	many, err := strconv.Atoi(cmp.Or(os.Getenv("TROUPE_DEFERRED"), "1000"))
+	require.NoError(t, err)
+	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+	closed := newGate()
+	closed.again = time.Minute
+	e, begun := deferring(t, store, closed, gated)
+	ids := make([]string, many)
+	var starting sync.WaitGroup
+	for from := range 20 {
+		starting.Go(func() {
+			for i := from; i < many; i += 20 {
+				id, err := e.Start(t.Context(), "work", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[i] = id
+			}
+		})
+	}
+	starting.Wait()
+	asked, err := e.Member(t.Context())
+	require.NoError(t, err)
+	member := asked.(*actors.Member)
+	require.Eventually(t, func() bool { return begun.Load() == int64(many) && member.Stats().Actors["task"] == 0 }, 5*time.Minute, 10*time.Millisecond)
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	require.Less(t, memory.HeapAlloc, uint64(200<<20))
+	t.Logf("%d tasks wait, %d MB", many, memory.HeapAlloc>>20)
+	require.NoError(t, e.Close())
+
+	open := newGate()
+	open.open.Store(true)
+	e, again := deferring(t, store, open, gated)
+	for _, id := range ids {
+		result, err := e.Wait(t.Context(), id)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"work": "of the work"}`, string(result.Value), result.Error)
+	}
+	require.Zero(t, again.Load())
+	require.NoError(t, e.Close())
+}
