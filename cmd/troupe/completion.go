@@ -62,7 +62,7 @@ func places(app *kong.Application) []place {
 			}
 		}
 		for _, positional := range n.Positional {
-			for _, value := range positional.EnumSlice() {
+			for _, value := range named(positional.EnumSlice()) {
 				p.commands = append(p.commands, word{text: value})
 			}
 		}
@@ -93,8 +93,7 @@ func withDefault(n *kong.Node) *kong.Node {
 }
 
 func flagWord(f *kong.Flag) word {
-	help := strings.NewReplacer("\n", " ", "'", "").Replace(f.Help)
-	w := word{text: "--" + f.Name, help: help, values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+	w := word{text: "--" + f.Name, help: strings.ReplaceAll(f.Help, "\n", " "), values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
 	if f.Short != 0 {
 		w.short = "-" + string(f.Short)
 	}
@@ -206,7 +205,7 @@ func writeZsh(w io.Writer, places []place) {
 _troupe() {
   local at="" next word asks=""
   local -a commands flags values
-  for word in "${words[@]:1:CURRENT-2}"; do
+  for word in "${(@)words[2,CURRENT-1]}"; do
     next="${at:+$at }$word"
     case "$next" in
       %s) at="$next" ;;
@@ -249,10 +248,17 @@ if [[ "$funcstack[1]" == "_troupe" ]]; then _troupe "$@"; else compdef _troupe t
 func described(words []word) string {
 	var all []string
 	for _, w := range words {
-		all = append(all, "'"+w.text+":"+strings.NewReplacer("'", "", ":", "\\:").Replace(w.help)+"'")
+		text := w.text
+		if w.help != "" {
+			text += ":" + w.help
+		}
+		all = append(all, quoted(text))
 	}
 	return strings.Join(all, " ")
 }
+
+// quoted is a text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func writeFish(w io.Writer, places []place) {
 	fmt.Fprintf(w, `function __troupe_at
@@ -270,7 +276,7 @@ end
 `, strings.ReplaceAll(paths(places), "|", " "))
 	for _, p := range places {
 		for _, c := range p.commands {
-			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a %s -d '%s'\n", p.path, c.text, strings.ReplaceAll(c.help, "'", ""))
+			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a %s -d %s\n", p.path, c.text, quoted(c.help))
 		}
 		if p.asks {
 			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a '(__troupe_values)'\n", p.path)
@@ -285,7 +291,11 @@ end
 			case f.takesValue:
 				value = " -r"
 			}
-			fmt.Fprintf(w, "complete -c troupe -n '__troupe_at %q' -l %s%s -d '%s'\n", p.path, strings.TrimPrefix(f.text, "--"), value, f.help)
+			short := ""
+			if f.short != "" {
+				short = " -s " + strings.TrimPrefix(f.short, "-")
+			}
+			fmt.Fprintf(w, "complete -c troupe -n '__troupe_at %q' -l %s%s%s -d %s\n", p.path, strings.TrimPrefix(f.text, "--"), short, value, quoted(f.help))
 		}
 	}
 }

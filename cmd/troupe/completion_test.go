@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,26 +25,61 @@ func TestCompletionKnowsEveryCommand(t *testing.T) {
 	}
 }
 
-func TestBashCompletes(t *testing.T) {
-	bash, err := exec.LookPath("bash")
+// asks has a shell complete a line with the script that comes before, and print what it proposes.
+var asks = map[string]string{
+	"bash": `
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _troupe; printf '%s\n' "${COMPREPLY[@]}"`,
+	// What the system of completion would do with what it is given: proposals are words in front of a colon.
+	"zsh": `
+compadd() { local v; for v; do [[ "$v" == "$PREFIX"* ]] && print -r -- "$v"; done }
+_describe() { compadd "${(@)${(@P)2}%%:*}"; }
+_files() { print files; }
+words=("$@"); CURRENT=$#; PREFIX="${words[-1]}"; _troupe; true`,
+	"fish": `
+complete -C "$argv" | string replace -r '\t.*' ''; true`,
+}
+
+// completed is what a shell proposes for a line, in order of the alphabet; nil when it is not on this machine.
+func completed(t *testing.T, shell, line string, env ...string) []string {
+	path, err := exec.LookPath(shell)
 	if err != nil {
-		return // nobody to complete for
+		return nil
 	}
-	script := call(t, "completion", "bash").stdout
+	script := call(t, "completion", shell).stdout + asks[shell]
+	words := append([]string{shell}, strings.Split(line, " ")...)
+	var args []string
+	switch shell {
+	case "bash":
+		args = append([]string{"-c", script}, words...)
+	case "zsh":
+		args = append([]string{"-f", "-c", "compdef() { :; }\n" + script}, words...)
+	case "fish":
+		args = []string{"--no-config", "-c", script, line}
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), append(env, "HOME="+t.TempDir(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	proposed := strings.Fields(string(out))
+	slices.Sort(proposed)
+	return proposed
+}
+
+func TestShellsComplete(t *testing.T) {
 	for line, want := range map[string]string{
 		"troupe fl":                      "flow",
 		"troupe task st":                 "start",
 		"troupe task list --st":          "--state",
-		"troupe task list --output ":     "table json",
+		"troupe task list --output ":     "json table",
 		"troupe --help task watch --tok": "--token",
 		"troupe completion z":            "zsh",
+		"troupe completion ":             "bash fish zsh",
 	} {
-		words := strings.Split(line, " ")
-		cmd := exec.Command(bash, append([]string{"-c", script + `
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _troupe; echo "${COMPREPLY[*]}"`, "bash"}, words...)...)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(out))
-		require.Equal(t, want, strings.TrimSpace(string(out)), line)
+		for shell := range asks {
+			if got := completed(t, shell, line); got != nil {
+				require.Equal(t, strings.Fields(want), got, "%s: %s", shell, line)
+			}
+		}
 	}
 }
 
@@ -86,19 +122,14 @@ func TestValuesAreCompletedByTheServer(t *testing.T) {
 	}
 	require.Equal(t, result{}, call(t, "__complete", "--", "task", "show", "--server", "http://127.0.0.1:1", ""), "nobody is there to be asked")
 
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		return // nobody to complete for
-	}
 	for typed, want := range map[string]string{
-		"task start dou": "double", "task list --state f": "failed", "worker list --state o": "online offline", "task list -o j": "json", "import pocketflow -o t": "text",
+		"task start dou": "double", "task list --state f": "failed", "worker list --state o": "offline online", "task list -o j": "json", "import pocketflow -o t": "text",
 	} {
-		cmd := exec.Command(bash, append([]string{"-c", call(t, "completion", "bash").stdout + `
-COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; _troupe; echo "${COMPREPLY[*]}"`, binary}, strings.Split(typed, " ")...)...)
-		cmd.Env = append(os.Environ(), "TROUPE_SERVER="+url)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(out))
-		require.Equal(t, want, strings.TrimSpace(string(out)), typed)
+		for shell := range asks {
+			if got := completed(t, shell, "troupe "+typed, "TROUPE_SERVER="+url); got != nil {
+				require.Equal(t, strings.Fields(want), got, "%s: %s", shell, typed)
+			}
+		}
 	}
 }
 
