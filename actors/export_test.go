@@ -1,5 +1,21 @@
 package actors
 
+import "github.com/troupe-engine/troupe/flow"
+
+// Shared are the jobs that a step's actor is sent, if a message is that.
+func Shared(message any) (jobs []flow.Job) {
+	m, _ := message.(share)
+	for _, e := range m.effects {
+		switch e := e.(type) {
+		case flow.Dispatch:
+			jobs = append(jobs, e.Job)
+		case owed:
+			jobs = append(jobs, Shared(share{effects: e.effects})...)
+		}
+	}
+	return jobs
+}
+
 // Bringing is how many orders a member has yet to bring to others.
 func (m *Member) Bringing() (n int) {
 	m.envoy.mu.Lock()

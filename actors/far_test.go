@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,9 +20,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// heartbeat of those who attach. Whoever is silent for three times as long is gone.
+const heartbeat = time.Second
+
 // withSessions is a member that workers may attach to.
 func withSessions(t *testing.T, grace time.Duration) (actors.Config, *attached.Sessions) {
-	s := attached.New(attached.Options{Grace: grace, Heartbeat: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	s := attached.New(attached.Options{Grace: grace, Heartbeat: heartbeat, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	return actors.Config{Relay: s}, s
 }
@@ -62,40 +64,64 @@ func (h *hand) repeated() (ids []string) {
 	return ids
 }
 
-// handLine is one of its streams.
+// stream is what a worker says on one of its streams, with a sign of life now and then.
+type stream struct {
+	to     chan *attach.FromWorker
+	over   context.Context
+	cut    context.CancelFunc
+	done   chan struct{} // closed when the member has noticed
+	silent bool          // it gives no sign of life by itself
+}
+
+func newStream() *stream {
+	l := &stream{to: make(chan *attach.FromWorker, 1000), done: make(chan struct{})}
+	l.over, l.cut = context.WithCancel(context.Background())
+	return l
+}
+
+// serve has a member serve a worker whose stream this is.
+func (l *stream) serve(t *testing.T, s *attached.Sessions, worker attached.Stream) {
+	go func() {
+		defer close(l.done)
+		if err := s.Serve(context.Background(), worker); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		l.cut()
+		<-l.done
+	})
+}
+
+func (l *stream) Receive() (*attach.FromWorker, error) {
+	var sign <-chan time.Time
+	if !l.silent {
+		sign = time.After(heartbeat / 2)
+	}
+	select {
+	case m := <-l.to:
+		return m, nil
+	case <-sign:
+		return &attach.FromWorker{}, nil
+	case <-l.over.Done():
+		return nil, errors.New("hung up")
+	}
+}
+
+func (l *stream) HangUp() { l.cut() }
+
+// handLine is one of a hand's streams.
 type handLine struct {
+	*stream
 	hand *hand
-	to   chan *attach.FromWorker
-	over context.Context
-	cut  context.CancelFunc
-	done chan struct{} // closed when the member has noticed
 }
 
 // attach has it attach to a member.
 func (h *hand) attach(s *attached.Sessions, credits uint32) *handLine {
-	l := &handLine{hand: h, to: make(chan *attach.FromWorker, 1000), done: make(chan struct{})}
-	l.over, l.cut = context.WithCancel(context.Background())
+	l := &handLine{newStream(), h}
 	l.to <- &attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "hand", Services: []string{"s"}, Credits: credits}}
-	go func() {
-		defer close(l.done)
-		if err := s.Serve(context.Background(), l); err != nil {
-			h.t.Error(err)
-		}
-	}()
-	h.t.Cleanup(func() {
-		l.cut()
-		<-l.done
-	})
+	l.serve(h.t, s, l)
 	return l
-}
-
-func (l *handLine) Receive() (*attach.FromWorker, error) {
-	select {
-	case m := <-l.to:
-		return m, nil
-	case <-l.over.Done():
-		return nil, errors.New("hung up")
-	}
 }
 
 func (l *handLine) Send(m *attach.ToWorker) error {
@@ -125,8 +151,6 @@ func (l *handLine) say(r *attach.Result) {
 	case <-l.over.Done():
 	}
 }
-
-func (l *handLine) HangUp() { l.cut() }
 
 // three are members that share all tasks. Workers attach to any.
 func three(t *testing.T, c *circuit, grace time.Duration) (members []*theatre, sessions []*attached.Sessions) {
@@ -284,12 +308,18 @@ func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) 
 	c := newCircuit(nil)
 	var members []*theatre
 	var sessions []*attached.Sessions
-	var shares atomic.Int64
+	var mu sync.Mutex
+	crashes := map[string]int{} // by task; after a few more its step would fail
 	for range 3 {
 		cfg, s := withSessions(t, time.Hour)
 		cfg.Host.Probe = func(_ string, message any) {
-			if fmt.Sprintf("%T", message) == "actors.share" && shares.Add(1)%3 == 0 {
-				panic("a step crashes")
+			mu.Lock()
+			defer mu.Unlock()
+			for _, job := range actors.Shared(message) {
+				if job.Given > 0 && crashes[job.Task] < 2 {
+					crashes[job.Task]++
+					panic("a step crashes")
+				}
 			}
 		}
 		members, sessions = append(members, c.join(t, cfg)), append(sessions, s)
@@ -300,10 +330,14 @@ func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) 
 	h := newHand(t).freed()
 	h.attach(sessions[2], 10)
 	awaitOffer(t, sessions...)
-	for _, id := range c.beginAll(t, members[:2], members[0].publish(t, remoteJobs), 20) {
+	ids := c.beginAll(t, members[:2], members[0].publish(t, remoteJobs), 20)
+	for _, id := range ids {
 		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 	}
 	require.Empty(t, h.repeated())
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, crashes, len(ids), "each of them crashed")
 }
 
 func TestAJobThatIsGivenAgainWhileItWaitsReportsAboutTheLastTime(t *testing.T) {

@@ -1,8 +1,6 @@
 package actors_test
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -32,10 +30,7 @@ type roamer struct {
 // roamLine is one stream of a roamer.
 type roamLine struct {
 	*roamer
-	to      chan *attach.FromWorker
-	over    context.Context
-	hangUp  context.CancelFunc
-	done    chan struct{}
+	*stream
 	welcome chan *attach.Welcome
 }
 
@@ -46,8 +41,8 @@ func newRoamer(t *testing.T) *roamer {
 // come attaches the worker with all it has; the stream before is over.
 func (r *roamer) come(s *attached.Sessions) *attach.Welcome {
 	r.part()
-	l := &roamLine{roamer: r, to: make(chan *attach.FromWorker, 1000), done: make(chan struct{}), welcome: make(chan *attach.Welcome, 1)}
-	l.over, l.hangUp = context.WithCancel(context.Background())
+	l := &roamLine{r, newStream(), make(chan *attach.Welcome, 1)}
+	l.silent = true // until it is told to say something
 	r.mu.Lock()
 	hello := &attach.Hello{Protocol: 1, Worker: "roamer", Services: []string{"s"}, Credits: 100, Session: r.session}
 	for n, j := range r.jobs {
@@ -64,16 +59,7 @@ func (r *roamer) come(s *attached.Sessions) *attach.Welcome {
 	}
 	r.line = l
 	r.mu.Unlock()
-	go func() {
-		defer close(l.done)
-		if err := s.Serve(context.Background(), l); err != nil {
-			r.t.Error(err)
-		}
-	}()
-	r.t.Cleanup(func() {
-		l.hangUp()
-		<-l.done
-	})
+	l.serve(r.t, s, l)
 	w := <-l.welcome
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,17 +73,8 @@ func (r *roamer) part() {
 	l := r.line
 	r.mu.Unlock()
 	if l != nil {
-		l.hangUp()
+		l.cut()
 		<-l.done
-	}
-}
-
-func (l *roamLine) Receive() (*attach.FromWorker, error) {
-	select {
-	case m := <-l.to:
-		return m, nil
-	case <-l.over.Done():
-		return nil, errors.New("hung up")
 	}
 }
 
@@ -127,8 +104,6 @@ func (l *roamLine) Send(m *attach.ToWorker) error {
 	}
 	return nil
 }
-
-func (l *roamLine) HangUp() { l.hangUp() }
 
 // finish a job, whether or not there is somebody to tell. The lock is held.
 func (r *roamer) finish(number uint64, how attach.Outcome) {
