@@ -40,6 +40,17 @@ func (c *taskResumeCmd) Run(ctx context.Context, a *app) error {
 
 // each gives a command to every task and shows what they are like then.
 func (c *tasksArg) each(ctx context.Context, a *app, command func(*client.Client, string) (*wire.TaskSummary, error)) error {
+	return c.eachID(ctx, func(server *client.Client, id string) error {
+		task, err := command(server, id)
+		if err != nil {
+			return err
+		}
+		return c.showSummary(a, task)
+	})
+}
+
+// eachID does something about every task, until something fails.
+func (c *tasksArg) eachID(ctx context.Context, do func(server *client.Client, id string) error) error {
 	server, err := c.client()
 	if err != nil {
 		return err
@@ -49,11 +60,7 @@ func (c *tasksArg) each(ctx context.Context, a *app, command func(*client.Client
 		if err != nil {
 			return err
 		}
-		task, err := command(server, id)
-		if err != nil {
-			return err
-		}
-		if err := c.showSummary(a, task); err != nil {
+		if err := do(server, id); err != nil {
 			return err
 		}
 	}

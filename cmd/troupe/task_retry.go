@@ -23,15 +23,7 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 	if c.Version == "" && c.From == "" && c.Params == "" && len(c.Param) == 0 && !c.DryRun {
 		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
 	}
-	server, err := c.client()
-	if err != nil {
-		return err
-	}
-	for _, typed := range c.Tasks {
-		id, err := taskID(ctx, server, typed)
-		if err != nil {
-			return err
-		}
+	return c.eachID(ctx, func(server *client.Client, id string) error {
 		fork, err := c.fork(ctx, server, id)
 		if err != nil {
 			return err
@@ -40,11 +32,8 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		if err := c.showFork(a, forked); err != nil {
-			return err
-		}
-	}
-	return nil
+		return c.showFork(a, forked)
+	})
 }
 
 // fork is what is asked for a task.

@@ -2,6 +2,7 @@ package types
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -182,7 +183,7 @@ func someOf(names []string) string {
 // dependent applies what is said for the case that a field is there.
 func (k *check) dependent(n *node, v json.RawMessage, there map[string]int, at *trail, had *seen) bool {
 	fits := true
-	for _, name := range sortedKeys(n.needs) {
+	for _, name := range slices.Sorted(maps.Keys(n.needs)) {
 		if _, ok := there[name]; !ok {
 			continue
 		}
@@ -192,7 +193,7 @@ func (k *check) dependent(n *node, v json.RawMessage, there map[string]int, at *
 			}
 		}
 	}
-	for _, name := range sortedKeys(n.implies) {
+	for _, name := range slices.Sorted(maps.Keys(n.implies)) {
 		if _, ok := there[name]; ok {
 			fits = k.value(n.implies[name], v, at, had) && fits
 		}
@@ -221,13 +222,4 @@ func (k *check) rest(n *node, v json.RawMessage, at *trail, had *seen) bool {
 		}
 	}
 	return fits
-}
-
-func sortedKeys[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -3,6 +3,7 @@ package cases
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,20 +97,20 @@ func (k *checker) expectation(e *Expectation) {
 	if e.ResultHas != nil {
 		k.differ("result_has", e.ResultHas.At, "result", e.ResultHas.Value, s.Result(), true)
 	}
-	for _, key := range keysOf(e.Shared) {
+	for _, key := range slices.Sorted(maps.Keys(e.Shared)) {
 		want := e.Shared[key]
 		k.differ("shared", want.At, "shared."+key, want.Value, orNull(s.Root.Shared[key]), false)
 	}
 	if e.Steps != nil {
 		k.steps(e.Steps)
 	}
-	for _, node := range keysOf(e.Nodes) {
+	for _, node := range slices.Sorted(maps.Keys(e.Nodes)) {
 		want := e.Nodes[node]
 		if got := k.node(node); got != want.Value {
 			k.fail("nodes", want.At, "node %s: expected %s, but it is %s", node, want.Value, got)
 		}
 	}
-	for _, name := range keysOf(e.Calls) {
+	for _, name := range slices.Sorted(maps.Keys(e.Calls)) {
 		k.calls(name, e.Calls[name])
 	}
 	if e.Took != nil {

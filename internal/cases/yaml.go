@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,7 +145,7 @@ func (r *reader) fields(n *yaml.Node, what string, known map[string]func(*yaml.N
 			read(p.value)
 			continue
 		}
-		r.unknown(p.key, "field of "+what, p.key.Value, keysOf(known))
+		r.unknown(p.key, "field of "+what, p.key.Value, slices.Sorted(maps.Keys(known)))
 	}
 }
 
@@ -261,13 +262,4 @@ func (r *reader) scalar(n *yaml.Node) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return expr.Quote(n.Value)
-}
-
-func keysOf[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
