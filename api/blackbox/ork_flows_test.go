@@ -195,4 +195,8 @@ func orkBesideOthers(c *client) {
 	answer := c.get("/runs/" + r.id)
 	require.Equal(c, "started", answer["run"].(obj)["status"])
 	require.NotContains(c, answer, "workflow")
+	task := c.start(obj{"start": "a", "nodes": obj{"a": obj{"kind": "approval", "params": obj{"approval_key": "$shared.ok"}}}}, obj{})
+	status, _ := c.call("POST", "/runs/"+task+"/retry", obj{"task": "a"})
+	require.Equal(c, 409, status)
+	require.Empty(c, c.get("/runs/" + task + "/tasks")["items"])
 }

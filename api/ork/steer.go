@@ -101,7 +101,10 @@ func resetSince(before, after *flow.State) []string {
 }
 
 func retryOf(s *flow.State, name string) (flow.RetryTask, error) {
-	if name == "" {
+	switch {
+	case s.Root.Plan.Dag == nil:
+		return flow.RetryTask{}, flow.Errorf(flow.Conflict, "the run is one of a flow in graph mode: POST /v1/tasks/%s/retry retries it", s.Task)
+	case name == "":
 		return flow.RetryTask{}, nil
 	}
 	for _, n := range s.Root.Plan.Dag.List {
