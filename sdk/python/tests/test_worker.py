@@ -165,6 +165,10 @@ result: total
             leave.set()
         self.assertEqual("fine", self.ended(task)["result"])
         self.assertEqual("half way\ndone\n", self.logged(job))
+        for follow in (False, True):
+            lines = list(self.client.logs(task, node=job.step, unit=0, attempt=1, follow=follow))
+            self.assertEqual(["half way", "done"], [line["text"] for line in lines])
+        self.assertEqual([], list(self.client.logs(task, stream="stdout")))
 
     def logged(self, job: Job) -> str:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ._transport import Backoff, Stream, Transport, segment
 from .errors import ProblemError, UnreachableError
@@ -12,7 +12,12 @@ from .types import Event
 
 
 def watch(transport: Transport, task: str, after: str, silence: float) -> Iterator[Event]:
-    """Gives the events of a task until it ends: none twice, and none left out, however often the connection breaks off."""
+    """Gives the events of a task until it ends."""
+    return follow(transport, f"/tasks/{segment(task)}/stream", after, silence)
+
+
+def follow(transport: Transport, path: str, after: str, silence: float) -> Iterator[Any]:
+    """Gives what a stream tells until it ends: nothing twice, and nothing left out, however often the connection breaks off."""
     backoff = Backoff()
     while True:
         stream: Optional[Stream] = None
@@ -21,16 +26,16 @@ def watch(transport: Transport, task: str, after: str, silence: float) -> Iterat
             headers: Dict[str, str] = {"Accept": "text/event-stream"}
             if after:
                 headers["Last-Event-ID"] = after
-            stream = transport.stream(f"/tasks/{segment(task)}/stream", headers, silence)
+            stream = transport.stream(path, headers, silence)
             while True:
                 kind, data = _message(stream)
                 if kind == "end":
                     return
                 if kind or not data:  # a newer member may know other kinds
                     continue
-                event: Event = json.loads(data)
-                after, backoff = event["id"], Backoff()
-                yield event
+                told = json.loads(data)
+                after, backoff = told["id"], Backoff()
+                yield told
         except ProblemError as e:
             if not e.temporary and e.status < 500:
                 raise

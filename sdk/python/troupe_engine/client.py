@@ -21,6 +21,7 @@ from .types import (
     JobInfo,
     Published,
     QueueInfo,
+    LogEntry,
     Run,
     Started,
     Step,
@@ -197,6 +198,16 @@ class Client:
     def runs(self, task: str) -> Iterator[Run]:
         """A task's attempts and steps, in order of their beginning."""
         return self._pages(_path(task, "/runs"))
+
+    def logs(self, task: str, *, node: str = "", unit: Optional[int] = None, attempt: int = 0, stream: str = "", after: str = "",
+             follow: bool = False) -> Iterator[LogEntry]:
+        """What a task's attempts have printed, from behind a line on: of one node, unit, attempt or stream, or of all. With follow it goes on
+        with what they print from now on, until the task has ended."""
+        query = _some(node=node, attempt=attempt, stream=stream) + ([("unit", str(unit))] if unit is not None else [])
+        if not follow:
+            return self._pages(_path(task, "/logs"), query + _some(after=after), cursor="after")
+        path = _path(task, "/logs/stream") + ("?" + urllib.parse.urlencode(query) if query else "")
+        return _watch.follow(self._transport, path, after, self._silence)
 
     def waiting(self, task: str) -> Waiting:
         """Why a task is waiting."""

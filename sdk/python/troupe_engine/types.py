@@ -194,6 +194,21 @@ class _Run(Place):
     started_at: str
 
 
+class _LogEntry(Place):
+    id: str
+    job: str
+    at: str
+    stream: str  # log, stdout or stderr
+    text: str
+
+
+class LogEntry(_LogEntry, total=False):
+    """A line that an attempt has printed."""
+
+    part: bool  # the line goes on with the next one of its stream
+    missing: Dict[str, int]  # lines and chars of the attempt's log before it that are not kept any more
+
+
 class Run(_Run, total=False):
     """An attempt of a unit, or the end of a step without one."""
 

@@ -7,10 +7,10 @@ import { Backoff, sleep } from "./pauses.js";
 import { encode, itemsOf, RawJson, remember, textOf } from "./raw.js";
 import { Transport, type Request, type Servers } from "./transport.js";
 import type {
-  Completed, Event, Flow, Forked, Info, JobInfo, Published, QueueInfo, Run, Started, Step, StepState, Task, TaskState, TaskSummary, Unit, UnitState,
+  Completed, Event, Flow, Forked, Info, JobInfo, LogEntry, Published, QueueInfo, Run, Started, Step, StepState, Task, TaskState, TaskSummary, Unit, UnitState,
   Validation, Version, Waiting, WaitingJob, WorkerInfo,
 } from "./types.js";
-import { watch } from "./watch.js";
+import { follow, watch } from "./watch.js";
 
 export interface ClientOptions {
   servers?: Servers;
@@ -78,6 +78,16 @@ type Query = [string, string][];
 
 /** What one request waits for at most; proxies cut off what takes much longer. */
 const longestWait = 25_000;
+
+/** Which lines of a task's logs are wanted. What is absent does not matter. */
+export interface LogQuery {
+  node?: string;
+  unit?: number;
+  attempt?: number;
+  stream?: "log" | "stdout" | "stderr";
+  after?: string;
+  follow?: boolean;
+}
 
 /**
  * Speaks to the members at some addresses.
@@ -240,6 +250,18 @@ export class Client {
   /** A task's attempts and steps, in order of their beginning. */
   runs(task: string): AsyncGenerator<Run, void, void> {
     return this.#pages(pathOf(task, "/runs"));
+  }
+
+  /**
+   * What a task's attempts have printed, from behind a line on: of one node, unit, attempt or stream, or of all. With follow it goes on with what
+   * they print from now on, until the task has ended.
+   */
+  logs(task: string, query: Abortable & LogQuery = {}): AsyncGenerator<LogEntry, void, void> {
+    const { node, unit, attempt, stream, after } = query;
+    const picked: Query = [...some({ node, attempt, stream }), ...(unit === undefined ? [] : [["unit", String(unit)] as [string, string]])];
+    if (query.follow !== true) return this.#pages(pathOf(task, "/logs"), [...picked, ...some({ after })], "after");
+    const path = pathOf(task, "/logs/stream") + (picked.length > 0 ? `?${new URLSearchParams(picked as [string, string][]).toString()}` : "");
+    return follow<LogEntry>(this.#transport, path, after ?? "", this.#silenceMs, query.signal);
   }
 
   /** Why a task is waiting. */

@@ -169,6 +169,19 @@ export interface Event extends Place {
   request?: string;
 }
 
+/** A line that an attempt has printed. */
+export interface LogEntry extends Place {
+  id: string;
+  job: string;
+  at: string;
+  stream: "log" | "stdout" | "stderr";
+  text: string;
+  /** The line goes on with the next one of its stream. */
+  part?: boolean;
+  /** What was before it in the attempt's log and is not kept any more. */
+  missing?: { lines: number; chars: number };
+}
+
 /** An attempt of a unit, or the end of a step without one. */
 export interface Run extends Place {
   job?: string;

@@ -11,18 +11,23 @@ interface Message {
   data: string;
 }
 
-/** Gives the events of a task until it ends: none twice, and none left out, however often the connection breaks off. */
-export async function* watch(transport: Transport, task: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Event, void, void> {
+/** Gives the events of a task until it ends. */
+export function watch(transport: Transport, task: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Event, void, void> {
+  return follow<Event>(transport, `/tasks/${encodeURIComponent(task)}/stream`, after, silenceMs, signal);
+}
+
+/** Gives what a stream tells until it ends: nothing twice, and nothing left out, however often the connection breaks off. */
+export async function* follow<T extends { id: string }>(transport: Transport, path: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<T, void, void> {
   let backoff = new Backoff();
   for (;;) {
     try {
-      for await (const message of messages(transport, task, after, silenceMs, signal)) {
+      for await (const message of messages(transport, path, after, silenceMs, signal)) {
         if (message.kind === "end") return;
         if (message.kind !== "" || message.data === "") continue; // a newer member may know other kinds
-        const event = remember(JSON.parse(message.data) as Event, () => message.data);
-        after = event.id;
+        const told = remember(JSON.parse(message.data) as T, () => message.data);
+        after = told.id;
         backoff = new Backoff();
-        yield event;
+        yield told;
       }
     } catch (e) {
       signal?.throwIfAborted();
@@ -34,7 +39,7 @@ export async function* watch(transport: Transport, task: string, after: string, 
 }
 
 /** Reads the messages of one connection. It never ends by itself, but by an error. */
-async function* messages(transport: Transport, task: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Message, void, void> {
+async function* messages(transport: Transport, path: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Message, void, void> {
   const ending = new AbortController();
   const end = (): void => ending.abort(signal?.reason);
   signal?.addEventListener("abort", end);
@@ -42,7 +47,7 @@ async function* messages(transport: Transport, task: string, after: string, sile
   try {
     signal?.throwIfAborted();
     const headers: Record<string, string> = { Accept: "text/event-stream", ...(after ? { "Last-Event-ID": after } : {}) };
-    const body = await transport.stream(`/tasks/${encodeURIComponent(task)}/stream`, headers, ending.signal);
+    const body = await transport.stream(path, headers, ending.signal);
     let message: Message = { kind: "", data: "" };
     for await (const line of lines(body, ending.signal, () => silent.refresh())) {
       if (line === "") {

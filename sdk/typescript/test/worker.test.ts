@@ -133,6 +133,10 @@ result: total
     leave();
     assert.equal(await result(task), "fine");
     await until(async () => (await logged()) === "half way\ndone\n");
+    for (const follow of [false, true]) {
+      assert.deepEqual((await all(client.logs(task, { unit: 0, attempt: 1, follow }))).map((l) => l.text), ["half way", "done"]);
+    }
+    assert.deepEqual(await all(client.logs(task, { stream: "stdout" })), []);
   });
 
   test("a handler that throws fails the attempt with its message", async () => {
