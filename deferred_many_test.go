@@ -22,7 +22,7 @@ func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) 
 	require.NoError(t, err)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 	closed := newGate()
-	closed.again = time.Minute
+	closed.again = time.Second
 	e, begun := deferring(t, store, closed, gated)
 	ids := make([]string, many)
 	var starting sync.WaitGroup
