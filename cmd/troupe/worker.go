@@ -41,10 +41,14 @@ type workerRunCmd struct {
 	Secret      string        `env:"TROUPE_WORKER_SECRET" help:"What callers of a push worker must know; the member is told. Made up when empty."`
 	Delay       time.Duration `hidden:"" help:"What every demo job of a pull worker takes."`
 	WithStdin   bool          `hidden:"" help:"End when stdin ends, so that a worker never outlives who started it."`
+	orkFlags
 	logFlags
 }
 
 func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
+	if c.OrkListen != "" {
+		return c.serveOrk(ctx, a)
+	}
 	if c.Attach {
 		c.Mode = "attach"
 	}
