@@ -65,6 +65,14 @@ func (g *gauge) mosts() map[string]int {
 	return g.most
 }
 
+// atMost says that of no key there were ever more under way at once.
+func (g *gauge) atMost(t *testing.T, limit int) {
+	t.Helper()
+	for key, most := range g.mosts() {
+		require.LessOrEqual(t, most, limit, key)
+	}
+}
+
 func gauged(g *gauge) actors.Config {
 	return actors.Config{Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: g}}
 }
@@ -90,9 +98,7 @@ func TestNoMoreThanItsLimitOfAKeyAreUnderWay(t *testing.T) {
 			for _, id := range ids {
 				require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 			}
-			for key, most := range g.mosts() {
-				require.LessOrEqual(t, most, 2, key)
-			}
+			g.atMost(t, 2)
 			require.Len(t, g.order, 60)
 			require.Empty(t, openKeys(t, th.store))
 		})
@@ -114,9 +120,7 @@ nodes:
   each: {kind: foreach, func: f, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}, concurrency: {key: $item, limit: 2}}
 `), `{"list":[1,2,1,2,1,2,1,2,1,1,1,1,3]}`)
 	require.JSONEq(t, `{"out":[1,2,1,2,1,2,1,2,1,1,1,1,3]}`, string(view.State.Root.SharedJSON()))
-	for key, most := range g.mosts() {
-		require.LessOrEqual(t, most, 2, key)
-	}
+	g.atMost(t, 2)
 }
 
 func TestTasksWaitForTheKeyOfTheirFlowAndRestMeanwhile(t *testing.T) {

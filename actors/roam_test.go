@@ -50,9 +50,7 @@ func TestAWorkersJobsGoOnWhenTheStreamBreaksAndItsMemberLives(t *testing.T) {
 	w.has(len(ids))
 	for moves, at := range []int{1, 2, 1, 0, 2} {
 		w.come(r.sessions[at])
-		for _, id := range ids {
-			require.Eventually(t, func() bool { return r.moves(t, id) == moves+1 }, patience, time.Millisecond)
-		}
+		r.moved(t, ids, moves+1)
 		w.come(r.sessions[at]) // here its session is known
 	}
 	w.finishAll()
@@ -105,9 +103,7 @@ func TestAWithdrawalThatComesLateTakesNoJobFromAWorkerThatCameBack(t *testing.T)
 	ids := r.holds(t, w, remoteJob)
 	for moves, at := range []int{1, 0} {
 		w.come(r.sessions[at])
-		for _, id := range ids {
-			require.Eventually(t, func() bool { return r.moves(t, id) == moves+1 }, patience, time.Millisecond)
-		}
+		r.moved(t, ids, moves+1)
 	}
 	var late engine.Errands
 	for _, id := range ids {
@@ -123,9 +119,7 @@ func TestAWorkerThatLeftUnseenIsNotFetchedBackAgainAndAgain(t *testing.T) {
 	r, w := newRealm(t, time.Hour), newRoamer(t)
 	ids := r.holds(t, w, remoteJob)
 	w.come(r.sessions[1])
-	for _, id := range ids {
-		require.Eventually(t, func() bool { return r.moves(t, id) == 1 }, patience, time.Millisecond)
-	}
+	r.moved(t, ids, 1)
 	w.slip()
 	w.come(r.sessions[2])
 	for _, id := range ids {

@@ -246,6 +246,14 @@ func (r *realm) holds(t *testing.T, w *roamer, job string) (tasks []string) {
 	return tasks
 }
 
+// moved waits until the jobs of tasks have gone to where the worker is so many times.
+func (r *realm) moved(t *testing.T, ids []string, times int) {
+	t.Helper()
+	for _, id := range ids {
+		require.Eventually(t, func() bool { return r.moves(t, id) == times }, patience, time.Millisecond)
+	}
+}
+
 // handOver moves all tasks of a member.
 func (r *realm) handOver(t *testing.T, from, to int) {
 	for shard := range persistence.Shards {
