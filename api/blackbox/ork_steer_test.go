@@ -115,3 +115,16 @@ func orkPauseTask(c *client) {
 	require.Equal(c, 200, task("b", "resume"))
 	r.ends("success")
 }
+
+func orkKill(shared *client) {
+	p := startProcess(shared.T, shared.kind)
+	c := newClient(shared.T, p.server)
+	f := c.ork(sh("done", "echo x >> done"), sh("a", `echo $ORK_ATTEMPT >> tries; [ $ORK_ATTEMPT = 2 ] || `+waits("never"), "retries: 1", "depends_on: [done]"), sh("b", "ls", "depends_on: [a]"))
+	r := f.start(nil)
+	r.until("a runs", func() bool { text, _ := os.ReadFile(filepath.Join(r.root, "tries")); return len(text) > 0 })
+	p.restart(shared.T)
+	r.ends("success")
+	require.Equal(c, "1\n2\n", r.written("tries"), "no attempt is carried out twice")
+	require.Equal(c, "x\n", r.written("done"))
+	require.Equal(c, []any{1.0, 2.0}, []any{r.task("done")["attempt"], r.task("a")["attempt"]})
+}

@@ -31,6 +31,7 @@ var orkChecks = []check{
 	{"16 a pending task is paused", orkPauseTask},
 	{"O36 a run keeps its version", orkVersions},
 	{"O37 what is wrong is refused", orkRefused},
+	{"O38 a run survives a kill of the engine", orkKill},
 	{"O42 a workflow may be one job several times", orkReplicated},
 	{"O43 an input may be large", orkLargeInput},
 	{"O44 names are kept", orkNames},
