@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -169,8 +170,9 @@ func orkIdempotent(c *client) {
 	require.Equal(c, first, second)
 	status, _ := start(obj{"idempotency_key": "k", "input": obj{"x": 1}})
 	require.Equal(c, 409, status)
-	own := "6fa459ea-ee8a-3ca4-894e-db77e160355e"
-	_ = own
+	own := uuid.NewString()
+	_, id := start(obj{"run_id": own})
+	require.Equal(c, own, id)
 	status, _ = start(obj{"run_id": "mine"})
 	require.Equal(c, 400, status)
 }
