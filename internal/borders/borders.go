@@ -30,13 +30,14 @@ var table = []row{
 	{"flow/types", []string{"flow/expr"}},
 	{"flow", []string{"flow/expr", "flow/types", "flow/codec"}},
 	{"flow/hook", []string{"flow", "flow/expr", "flow/types"}},
-	{"flow/define", []string{"flow", "flow/expr", "flow/types"}},
-	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
+	{"flow/schedule", nil},
+	{"flow/define", []string{"flow", "flow/expr", "flow/schedule", "flow/types"}},
+	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
 	{"flow/pocketflow", []string{"flow", "flow/expr"}},
 	{"flow/ork", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
-	{"persistence", []string{"flow", "flow/define", "flow/compile", "internal/lines"}},
-	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow"}},
+	{"persistence", []string{"flow", "flow/define", "flow/compile", "flow/schedule", "internal/lines"}},
+	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow", "flow/schedule"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
 	{"persistence/sqlite", []string{"persistence", "flow"}},
 	{"persistence/pocketflow", []string{"persistence", "persistence/sqlite", "flow", "flow/define", "flow/pocketflow"}}, // it reads a file of SQLite
@@ -51,6 +52,7 @@ var table = []row{
 	{"actors/funcs", []string{"job", "flow", "actors/logs"}},
 	{"actors/logs", []string{"persistence", "internal/lines"}},
 	{"actors/script", []string{"flow", "actors/logs", "internal/child", "internal/lines"}},
+	{"actors/schedule", []string{"engine", "persistence", "flow", "flow/schedule", "internal/host"}},
 	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines"}},
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow"}},
@@ -65,7 +67,7 @@ var table = []row{
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "api/wire"}},
-	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/hook", "flow/types", "api/wire", "internal/bounded"}},
+	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/hook", "flow/schedule", "flow/types", "api/wire", "internal/bounded"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},
@@ -75,7 +77,7 @@ var table = []row{
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/program"}},
+	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/program"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
@@ -103,7 +105,7 @@ var table = []row{
 	{"troupetest", []string{"job", "flow", "flow/define", "internal/cases", "internal/rehearse"}},
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
 	{"internal/schedulerdb", nil},
-	{"internal/sim", []string{"engine", "actors", "actors/attached", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr"}},
+	{"internal/sim", []string{"engine", "actors", "actors/attached", "actors/schedule", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr", "flow/schedule"}},
 }
 
 // libraries that shape a design stay behind the package that was built to know them. A library is

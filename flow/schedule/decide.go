@@ -1,0 +1,154 @@
+package schedule
+
+import (
+	"slices"
+)
+
+// State is what was decided about a schedule so far.
+type State struct {
+	After  int64   `json:"after"`            // slots up to here were decided about
+	Starts []Start `json:"starts,omitempty"` // slots whose tasks are to begin; whether they have is not known
+	Queued int64   `json:"queued,omitempty"` // the slot that waits for the end of what runs; 0 = none
+
+	LastSlot int64  `json:"last_slot,omitempty"` // the last one whose task has begun …
+	LastTask string `json:"last_task,omitempty"` // … and that
+	Error    string `json:"error,omitempty"`     // why the task of the last slot has not begun; "" = it has
+	Begun    int64  `json:"begun,omitempty"`     // how many slots had their task
+	Skipped  int64  `json:"skipped,omitempty"`   // how many were passed over by catchup or overlap; of very many missed ones not all are counted
+}
+
+// Start is a slot whose task is to begin.
+type Start struct {
+	Slot   int64    `json:"slot"`
+	Cancel []string `json:"cancel,omitempty"` // tasks that are canceled before
+}
+
+// Looks is when somebody has to look at a schedule: as soon as there is something to be done, else when its next slot fires. 0 = never.
+func (r *Rule) Looks(id string, s State) int64 {
+	switch {
+	case len(s.Starts) > 0:
+		return s.Starts[0].Slot
+	case s.Queued != 0:
+		return s.Queued
+	}
+	next, ok := r.Next(s.After)
+	if !ok {
+		return 0
+	}
+	return r.Fires(id, next)
+}
+
+// Decide says what becomes of the slots that are due, while some tasks of the schedule have not ended. What was decided before is to have begun (State.Starts).
+func (r *Rule) Decide(id string, s State, now int64, running []string) State {
+	due, passed := r.due(id, s.After, now)
+	s.Starts = nil
+	if s.Queued != 0 && len(running) == 0 {
+		s.Starts = []Start{{Slot: s.Queued}}
+		s.Queued = 0
+	}
+	if len(due) == 0 {
+		return s
+	}
+	s.After = due[len(due)-1]
+	taken := r.caughtUp(due, now)
+	s.Skipped += int64(passed + len(due) - len(taken))
+	for _, slot := range taken {
+		r.place(&s, slot, running)
+	}
+	return s
+}
+
+// place finds a place for a slot, beside what runs and what begins.
+func (r *Rule) place(s *State, slot int64, running []string) {
+	busy := len(running) > 0 || len(s.Starts) > 0 || s.Queued != 0
+	switch {
+	case !busy || r.spec.Overlap == OverlapAllow:
+		s.Starts = append(s.Starts, Start{Slot: slot})
+	case r.spec.Overlap == OverlapCancel:
+		s.Skipped += int64(len(s.Starts)) // they would be canceled at once
+		s.Starts = []Start{{Slot: slot, Cancel: slices.Clone(running)}}
+	case r.spec.Overlap == OverlapQueue && s.Queued == 0:
+		s.Queued = slot
+	default:
+		s.Skipped++
+	}
+}
+
+// caughtUp are those of the due slots that fire.
+func (r *Rule) caughtUp(due []int64, now int64) []int64 {
+	last := due[len(due)-1]
+	switch {
+	case r.spec.CatchUp == CatchUpAll:
+		return due
+	case r.spec.CatchUp == CatchUpNone && now-last > MaxLate.Milliseconds()+r.spec.JitterMS:
+		return nil
+	}
+	return []int64{last}
+}
+
+// due are the slots behind a time that fire by now, the last MaxCatchUp of them, and how many more it has seen. A slot that fires later holds up those behind it.
+func (r *Rule) due(id string, after, now int64) (due []int64, passed int) {
+	sure := now - r.spec.JitterMS // up to here all fire
+	if last, ok := r.latest(after, sure); ok {
+		if r.spec.CatchUp == CatchUpAll {
+			due, passed = r.lastOf(after, last)
+		} else {
+			due, passed = []int64{last}, r.between(after, last)
+		}
+		after = last
+	}
+	for len(due) < 2*MaxCatchUp {
+		slot, ok := r.Next(after)
+		if !ok || slot > now || r.Fires(id, slot) > now {
+			break
+		}
+		due = append(due, slot)
+		after = slot
+	}
+	if over := len(due) - MaxCatchUp; over > 0 {
+		due, passed = due[over:], passed+over
+	}
+	return due, passed
+}
+
+// between counts the slots behind a time and before a slot, up to MaxCatchUp.
+func (r *Rule) between(after, last int64) int {
+	slots, _ := r.Slots(after+1, last, MaxCatchUp)
+	return len(slots)
+}
+
+// lastOf are the last MaxCatchUp slots behind a time up to a slot. It looks for them in ever longer times before that.
+func (r *Rule) lastOf(after, last int64) (slots []int64, passed int) {
+	for span := MaxCatchUp * MinEvery.Milliseconds(); ; span *= 2 {
+		from := max(after+1, last-span)
+		slots, passed = slots[:0], 0
+		for at := from - 1; at < last; {
+			at, _ = r.Next(at)
+			if len(slots) == 2*MaxCatchUp {
+				slots = append(slots[:0], slots[MaxCatchUp:]...)
+				passed += MaxCatchUp
+			}
+			slots = append(slots, at)
+		}
+		if over := len(slots) - MaxCatchUp; over >= 0 || from == after+1 {
+			over = max(over, 0)
+			return slots[over:], passed + over
+		}
+	}
+}
+
+// Began is the state when the first of its starts has begun as a task.
+func (s State) Began(task string) State {
+	s.LastSlot, s.LastTask, s.Error = s.Starts[0].Slot, task, ""
+	s.Begun++
+	s.Starts = s.Starts[1:]
+	return s
+}
+
+// Failed is the state when the first of its starts can never begin.
+func (s State) Failed(why string) State {
+	s.Error = why
+	s.Skipped++
+	s.Starts = s.Starts[1:]
+	return s
+}

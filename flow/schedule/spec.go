@@ -1,0 +1,175 @@
+package schedule
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CatchUp says what becomes of slots that nobody looked at in time.
+type CatchUp string
+
+// Words of catchup.
+const (
+	CatchUpOne  CatchUp = "one"  // the last one of them fires, the others do not
+	CatchUpNone CatchUp = "none" // none fires
+	CatchUpAll  CatchUp = "all"  // each fires, the last MaxCatchUp of them
+)
+
+// Overlap says what becomes of a slot while a task of the schedule still runs.
+type Overlap string
+
+// Words of overlap.
+const (
+	OverlapAllow  Overlap = "allow"          // it fires
+	OverlapSkip   Overlap = "skip"           // it does not
+	OverlapQueue  Overlap = "queue"          // it waits for the end of those that run; one waits, others are skipped
+	OverlapCancel Overlap = "cancel_running" // those that run are canceled
+)
+
+const (
+	// MaxCatchUp is how many missed slots fire at most.
+	MaxCatchUp = 1000
+	// MaxLate is how late a slot may be without having been missed.
+	MaxLate = 10 * time.Second
+	// MaxJitter is the longest jitter.
+	MaxJitter = time.Hour
+	// MinEvery is the shortest time between slots.
+	MinEvery = time.Second
+)
+
+// Spec says when a schedule fires, and what becomes of slots that cannot fire at once. Nothing said about catchup is one, about overlap
+// allow, about the time zone UTC.
+type Spec struct {
+	Cron     string  `json:"cron,omitempty"`     // five fields, six with seconds, or a word such as @daily
+	EveryMS  int64   `json:"every_ms,omitempty"` // in place of it: a slot each such time, counted from StartAt or the beginning of 1970
+	Timezone string  `json:"timezone,omitempty"` // of the cron expression
+	CatchUp  CatchUp `json:"catchup,omitempty"`
+	Overlap  Overlap `json:"overlap,omitempty"`
+	JitterMS int64   `json:"jitter_ms,omitempty"` // how much later than its slot a task may begin
+	StartAt  int64   `json:"start_at,omitempty"`  // no slot is before it; 0 = none
+	EndAt    int64   `json:"end_at,omitempty"`    // all slots are before it; 0 = none
+}
+
+// OrDefault says what was left unsaid.
+func (s Spec) OrDefault() Spec {
+	if s.CatchUp == "" {
+		s.CatchUp = CatchUpOne
+	}
+	if s.Overlap == "" {
+		s.Overlap = OverlapAllow
+	}
+	if every, ok := strings.CutPrefix(s.Cron, "@every "); ok && s.EveryMS == 0 {
+		if d, err := time.ParseDuration(strings.TrimSpace(every)); err == nil {
+			s.Cron, s.EveryMS = "", d.Milliseconds()
+		}
+	}
+	return s
+}
+
+// SameTimes says whether two have the same slots, firing at the same times.
+func (s Spec) SameTimes(other Spec) bool {
+	s.CatchUp, s.Overlap, other.CatchUp, other.Overlap = "", "", "", ""
+	return s == other
+}
+
+// Fault is what is wrong with a field of a Spec.
+type Fault struct{ Field, Msg string }
+
+func (f *Fault) Error() string { return f.Field + ": " + f.Msg }
+
+func faulty(field, format string, args ...any) *Fault {
+	return &Fault{field, fmt.Sprintf(format, args...)}
+}
+
+// Read makes a rule of a spec. What is wrong with it is told as a *Fault.
+func Read(s Spec) (*Rule, error) {
+	s = s.OrDefault()
+	r := &Rule{spec: s}
+	var err error
+	if r.zone, err = Zone(s.Timezone); err != nil {
+		return nil, faulty("timezone", "%v", err)
+	}
+	switch {
+	case s.Cron != "" && s.EveryMS != 0:
+		return nil, faulty("every", "cron says already when it fires: leave one of them out")
+	case s.Cron != "":
+		if r.cron, err = parseCron(s.Cron); err != nil {
+			return nil, faulty("cron", "%v", err)
+		}
+	case s.EveryMS == 0:
+		return nil, faulty("cron", "nothing says when it fires: write cron, such as 30 2 * * *, or every, such as 15m")
+	case s.EveryMS < MinEvery.Milliseconds():
+		return nil, faulty("every", "is shorter than %s", MinEvery)
+	}
+	if err := s.checkRest(); err != nil {
+		return nil, err
+	}
+	if r.cron != nil {
+		if _, ok := r.cron.after(time.Unix(0, 0).UTC()); !ok {
+			return nil, faulty("cron", "%.80q names a day that never comes", s.Cron)
+		}
+	}
+	return r, nil
+}
+
+func (s *Spec) checkRest() error {
+	switch s.CatchUp {
+	case CatchUpOne, CatchUpNone, CatchUpAll:
+	default:
+		return faulty("catchup", "unknown word %.40q: write one, none or all", s.CatchUp)
+	}
+	switch s.Overlap {
+	case OverlapAllow, OverlapSkip, OverlapQueue, OverlapCancel:
+	default:
+		return faulty("overlap", "unknown word %.40q: write allow, skip, queue or cancel_running", s.Overlap)
+	}
+	switch {
+	case s.JitterMS < 0 || s.JitterMS > MaxJitter.Milliseconds():
+		return faulty("jitter", "is to be no more than %s", MaxJitter)
+	case s.StartAt < 0 || s.EndAt < 0:
+		return faulty("start", "is before 1970")
+	case s.EndAt != 0 && s.EndAt <= s.StartAt:
+		return faulty("end", "is not behind start")
+	}
+	return nil
+}
+
+// Warning is what may not be what was meant, "" when nothing is: other programs with a field for seconds count weekdays from 1 = Sunday.
+func (r *Rule) Warning() string {
+	if r.cron == nil || !r.cron.numbered {
+		return ""
+	}
+	return fmt.Sprintf("weekdays count from 0 = Sunday, as in crontab: this one means %s; names such as mon say it for everybody", r.cron.meant())
+}
+
+// Key is what a task is started with for a slot, so that there is one of them.
+func Key(id string, slot int64) string { return "schedule/" + id + "/" + strconv.FormatInt(slot, 10) }
+
+// Labels that tell what started a task.
+const (
+	LabelBy   = "triggered_by"
+	LabelName = "schedule"
+	LabelSlot = "slot"
+)
+
+// What LabelBy says.
+const (
+	BySchedule = "schedule"
+	ByBackfill = "backfill"
+	ByHand     = "manual"
+)
+
+// Labels are those of a task that a schedule started, for a slot or, when it is 0, for none.
+func Labels(name, by string, slot int64, more map[string]string) map[string]string {
+	labels := map[string]string{}
+	for key, text := range more {
+		labels[key] = text
+	}
+	labels[LabelBy], labels[LabelName] = by, name
+	if slot != 0 {
+		labels[LabelSlot] = time.UnixMilli(slot).UTC().Format(time.RFC3339)
+	}
+	return labels
+}
