@@ -30,7 +30,7 @@ const (
 // NewestStore is a store with a memory; see Newest.
 type NewestStore struct {
 	Store
-	// Changed hears of each flow that was published to, or deleted, here, before whoever did that is answered. It has other members
+	// Changed hears of each flow that was published to, or deleted, or whose schedules changed, here, before whoever did that is answered. It has other members
 	// Forget it. nil = there are none.
 	Changed func(ctx context.Context, flow string)
 
@@ -113,6 +113,12 @@ func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int
 	n.Forget(id)
 	n.changed(ctx, id)
 	return tasks, err
+}
+
+func (n *NewestStore) PutSchedule(ctx context.Context, s Schedule) error {
+	err := n.Store.PutSchedule(ctx, s)
+	n.changed(ctx, s.FlowID)
+	return err
 }
 
 // forget forgets the newest version of a flow.

@@ -47,6 +47,7 @@ type Store interface {
 	Permits
 	Externals
 	Flows
+	Schedules
 	Workers
 	Logs
 	Hooks
@@ -286,7 +287,7 @@ type Flows interface {
 	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first, without their definitions
 	// DeleteFlow deletes up to limit tasks of a flow with everything of theirs, whatever they are doing, and
 	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions; no
-	// task of it begins after that. ErrHeld when it has waited too long for transactions in which tasks of it begin.
+	// task of it begins after that. Its schedules go first. ErrHeld when it has waited too long for transactions in which tasks of it begin.
 	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)
 }
 

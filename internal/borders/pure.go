@@ -12,11 +12,7 @@ import (
 
 // pure are the packages that only decide. Equal inputs must give equal outputs there, or journals
 // cannot be folded again and failures cannot be replayed.
-<<<<<<< HEAD
-var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/show", "flow/pocketflow", "flow/ork", "flow/hook"}
-=======
-var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/schedule", "flow/show", "flow/pocketflow", "flow/ork"}
->>>>>>> af1413b (flow/schedule: decide when tasks begin by the clock)
+var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/schedule", "flow/show", "flow/pocketflow", "flow/ork", "flow/hook"}
 
 // world is what such a package cannot import: with any of it comes input that is not in a command,
 // or work that goes on beside the caller.

@@ -98,6 +98,15 @@ func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after
 	return call(ctx, s, "OpenKeys", func() ([]string, error) { return s.Store.OpenKeys(ctx, shards, after, limit) })
 }
 
+func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
+	return call(ctx, s, "DueSchedules", func() ([]persistence.Schedule, error) { return s.Store.DueSchedules(ctx, shards, by, limit) })
+}
+
+func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
+	_, err := call(ctx, s, "PutSchedule", func() (bool, error) { return true, s.Store.PutSchedule(ctx, sc) })
+	return err
+}
+
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 	return call(ctx, s, "QueueServices", func() ([]string, error) { return s.Store.QueueServices(ctx) })
 }

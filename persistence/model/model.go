@@ -39,6 +39,7 @@ type store struct {
 	workers    []persistence.Worker
 	hooks      map[string]persistence.Hook
 	deliveries map[[2]string]persistence.Delivery // by hook and id
+	schedules  Schedules
 }
 
 type task struct {

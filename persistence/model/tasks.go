@@ -171,6 +171,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 			list = append(list, t)
 		}
 	}
+	s.schedules.Drop(func(sc *persistence.Schedule) bool { return sc.FlowID == id })
 	all := len(list)
 	list = first(list, limit)
 	s.drop(list)

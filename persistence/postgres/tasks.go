@@ -98,6 +98,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 		versions AS (DELETE FROM troupe.flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
 		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	batch.Queue("DELETE FROM troupe.schedules WHERE flow_id = $1", id) // also one that was put while the flow was waited for
 	batch.Queue("UPDATE troupe.cluster SET era = era + 1")
 	err = s.inOne(ctx, s.pool, &batch)
 	if e := new(pgconn.PgError); held && errors.As(err, &e) && e.Code == lockNotAvailable {

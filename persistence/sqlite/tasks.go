@@ -81,6 +81,9 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
 	deleted := 0
 	err := s.write(ctx, "delete a flow", func(t tx) error {
+		if _, err := t.exec("DELETE FROM schedules WHERE flow_id = ?", id); err != nil {
+			return err
+		}
 		for deleted < limit {
 			var task string
 			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? LIMIT 1) RETURNING id", []any{id}, &task)

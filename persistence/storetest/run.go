@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"tasks", tasks, true},
 		{"retention", retention, true},
 		{"flows", flows, false},
+		{"schedules", schedules, true},
 		{"workers", workers, true},
 		{"logs", logs, true},
 		{"hooks", hooks, false},

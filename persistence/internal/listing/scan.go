@@ -61,6 +61,21 @@ func ScanWorker(row Row, w *persistence.Worker) error {
 	return readLabels(labels, &w.Labels)
 }
 
+// ScheduleColumns are those that ScanSchedule reads.
+const ScheduleColumns = "id, name, flow_id, revision, due_at, body"
+
+// ScanSchedule reads ScheduleColumns.
+func ScanSchedule(row Row, s *persistence.Schedule) error {
+	var body []byte
+	if err := row.Scan(&s.ID, &s.Name, &s.FlowID, &s.Revision, &s.Due, &body); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, s); err != nil {
+		return fmt.Errorf("the schedule %s: %w", s.Name, err)
+	}
+	return nil
+}
+
 // readLabels reads what ListOfLabels has made.
 func readLabels(text []byte, labels *[]string) error {
 	if text == nil {

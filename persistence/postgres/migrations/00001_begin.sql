@@ -226,6 +226,19 @@ CREATE TYPE troupe.batch_external AS (
 	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean);
 CREATE TYPE troupe.batch_external_id AS (task text, job text, n bigint);
 
+-- When tasks are begun by the clock. What is decided about the next slots is in the body.
+CREATE TABLE troupe.schedules (
+	id       text COLLATE "C" PRIMARY KEY,
+	name     text COLLATE "C" NOT NULL UNIQUE,
+	flow_id  text COLLATE "C" NOT NULL,
+	shard    smallint NOT NULL, -- of the id
+	revision bigint   NOT NULL, -- grows with each change
+	due_at   bigint   NOT NULL, -- when somebody has to look at it; 0 = never
+	body     bytea    NOT NULL  -- JSON
+) WITH (fillfactor = 50);
+CREATE INDEX schedules_due ON troupe.schedules (due_at) WHERE due_at > 0;
+CREATE INDEX schedules_of_flow ON troupe.schedules (flow_id, name);
+
 CREATE TABLE troupe.workers (
 	n              bigint GENERATED ALWAYS AS IDENTITY,
 	id             text COLLATE "C" PRIMARY KEY,

@@ -175,6 +175,18 @@ CREATE TABLE permit_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX permit_keys_idle ON permit_keys (idle_at);
 
+-- When tasks are begun by the clock. What is decided about the next slots is in the body.
+CREATE TABLE schedules (
+	id       TEXT PRIMARY KEY,
+	name     TEXT    NOT NULL UNIQUE,
+	flow_id  TEXT    NOT NULL,
+	revision INTEGER NOT NULL, -- grows with each change
+	due_at   INTEGER NOT NULL, -- when somebody has to look at it; 0 = never
+	body     BLOB    NOT NULL  -- JSON
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedules_due ON schedules (due_at) WHERE due_at > 0;
+CREATE INDEX schedules_of_flow ON schedules (flow_id, name);
+
 CREATE TABLE workers (
 	n              INTEGER PRIMARY KEY,
 	id             TEXT    NOT NULL UNIQUE,

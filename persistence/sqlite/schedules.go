@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+const scheduleQuery = "SELECT " + listing.ScheduleColumns + " FROM schedules "
+
+func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
+	body, err := json.Marshal(sc)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, "put a schedule", func(t tx) error {
+		var flow string
+		if err := t.one("SELECT id FROM flows WHERE id = ?", []any{sc.FlowID}, &flow); isNone(err) {
+			return persistence.ErrNotFound
+		} else if err != nil {
+			return err
+		}
+		if sc.Revision == 0 {
+			_, err := t.exec("INSERT INTO schedules (id, name, flow_id, revision, due_at, body) VALUES (?, ?, ?, 1, ?, ?)", sc.ID, sc.Name, sc.FlowID, sc.Due, body)
+			return duplicate(err)
+		}
+		n, err := t.exec("UPDATE schedules SET flow_id = ?, revision = revision + 1, due_at = ?, body = ? WHERE id = ? AND revision = ?",
+			sc.FlowID, sc.Due, body, sc.ID, sc.Revision)
+		if err == nil && n == 0 {
+			return persistence.ErrStale
+		}
+		return err
+	})
+}
+
+func (s *store) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
+	return first(ctx, &s.readers, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = ?", name)
+}
+
+func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
+	limit := f.Limit
+	if limit == 0 {
+		limit = -1
+	}
+	return read(ctx, &s.readers, "list schedules", listing.ScanSchedule,
+		scheduleQuery+"WHERE (?1 = '' OR flow_id = ?1) AND name > ?2 ORDER BY name LIMIT ?3", f.FlowID, f.After, limit)
+}
+
+// DueSchedules looks at the shards of what was read: the only member asks for all of them otherwise, so no column says which.
+func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
+	some := limit
+	if shards != nil {
+		some = -1
+	}
+	list, err := read(ctx, &s.readers, "list due schedules", listing.ScanSchedule, scheduleQuery+"WHERE due_at > 0 AND due_at <= ? ORDER BY due_at, id LIMIT ?", by, some)
+	list = slices.DeleteFunc(list, func(sc persistence.Schedule) bool { return !shards.Has(sc.ID) })
+	return list[:min(limit, len(list))], err
+}
+
+func (s *store) DeleteSchedule(ctx context.Context, id string) error {
+	return s.write(ctx, "delete a schedule", func(t tx) error {
+		_, err := t.exec("DELETE FROM schedules WHERE id = ?", id)
+		return err
+	})
+}
