@@ -16,7 +16,7 @@ import (
 // What the methods of an Engine refuse is one of these errors, for errors.Is; the text says what is wrong and names it. A definition that cannot
 // be published is refused with Problems, for errors.As.
 var (
-	ErrNotFound = errors.New("troupe: there is no such thing") // no such flow, version, task, step, job, worker or member
+	ErrNotFound = errors.New("troupe: there is no such thing") // no such flow, version, task, step, job, worker, schedule or member
 	ErrEnded    = errors.New("troupe: the task has ended")     // and cannot do any more what it was asked for
 	ErrConflict = errors.New("troupe: not in this state")      // ErrEnded among others, and a key that was used for something else
 	ErrInvalid  = errors.New("troupe: it cannot be so")        // asked again it will be refused again

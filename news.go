@@ -15,9 +15,10 @@ import (
 // workerNews is how long a worker waits for members that cannot be reached, unless another one has just waited in vain. They learn of it from the store.
 const workerNews = time.Second
 
-// flowChanged has the other members know of a flow that was published to, or deleted. Those that cannot be told know when
+// flowChanged has the other members know of a flow that was published to, or deleted, or whose schedules have changed. Those that cannot be told know when
 // what they remember is too old, which is waited for.
 func (e *Engine) flowChanged(ctx context.Context, flow string) {
+	e.lookAtSchedules()
 	others := e.others.Load()
 	if others == nil {
 		return
@@ -61,6 +62,9 @@ func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again
 func (e *Engine) heard(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
 		e.newest.Forget(flow)
+	}
+	if len(news.Flows) > 0 {
+		e.lookAtSchedules()
 	}
 	for _, w := range news.Workers {
 		registry.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,

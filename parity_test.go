@@ -17,6 +17,9 @@ var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
 	"list-versions": "Versions", "get-version": "Version", "delete-flow": "DeleteFlow", "get-worker": "Worker",
 
+	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
+	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
+
 	"start-task": "Start", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"retry-task": "Retry", "fork-task": "Fork", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
 

@@ -38,6 +38,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/programs"
+	"github.com/troupe-engine/troupe/actors/schedule"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
@@ -66,6 +67,7 @@ type Engine struct {
 	attached  *attached.Sessions
 	company   *company // nil where the store has room for one member only
 	others    atomic.Pointer[cluster.Others]
+	schedules atomic.Pointer[schedule.Runner]
 	tls       *api.Certificates
 	client    *client.Client // of the member in this process
 	begins    begins
@@ -153,6 +155,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		if e.member, err = actors.Start(ctx, cfg); err == nil {
 			e.ask(e.member)
 			e.tellStart()
+			e.keepTime()
 		}
 		return err
 	}
@@ -168,7 +171,20 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	}
 	e.ask(e.company.router)
 	e.tellStart("cluster", e.cfg.Cluster, "url", e.company.url, "gossip", e.company.gossip.Address())
+	e.keepTime()
 	return e.company.join(e.member, e.store)
+}
+
+// keepTime has tasks begin by the clock from now on.
+func (e *Engine) keepTime() {
+	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store, Engine: *e.asked.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
+}
+
+// lookAtSchedules says that some have changed, or the shards of the member.
+func (e *Engine) lookAtSchedules() {
+	if r := e.schedules.Load(); r != nil {
+		r.Look()
+	}
 }
 
 // tellStart says who begins to work, and where everything is kept.
@@ -212,6 +228,7 @@ func (e *Engine) actors() actors.Config {
 		},
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
+		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
 	}
@@ -385,6 +402,9 @@ func (e *Engine) leave() error {
 // stop ends what was started.
 func (e *Engine) stop(ctx context.Context) error {
 	var errs []error
+	if r := e.schedules.Swap(nil); r != nil {
+		r.Stop()
+	}
 	if e.member != nil {
 		errs = append(errs, e.member.Stop(ctx))
 	}

@@ -33,6 +33,8 @@ type Config struct {
 	Others Others
 	// Heard is called with what another member tells that is remembered outside of the actors; nil = nothing is.
 	Heard func(engine.News)
+	// Gained is called when the member owns more shards; it must not block. nil = nobody wants to know.
+	Gained func()
 	// Changed is called when a renewal of the lease tells that members, or owners of shards, have changed. It must not block.
 	Changed func(persistence.Pulse)
 	Limits  flow.Limits

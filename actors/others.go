@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Others reaches what the other members of a cluster own and carry. Its methods are called by actors: but for Do and Carry,
@@ -50,7 +51,13 @@ func (m *Member) Gain(shards []int) {
 	m.tell(m.tasks, gain{shards})
 	m.background(func() { m.wakeDue(shards) })
 	m.limiter.gain(shards)
+	if m.cfg.Gained != nil {
+		m.cfg.Gained()
+	}
 }
+
+// Shards are those that the member owns, nil = all; a hint, since they may change at any time.
+func (m *Member) Shards() persistence.ShardSet { return m.owned.shards() }
 
 // Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest as soon as what they
 // have decided is stored. What this member carries for them goes on, and reports to whoever has them then. When it is

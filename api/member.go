@@ -57,6 +57,7 @@ func BodyLimit(l flow.Limits) int64 {
 // Store is what they read and keep without asking the engine.
 type Store interface {
 	persistence.Flows
+	persistence.Schedules
 	persistence.Tasks
 	persistence.Queue
 	persistence.Logs

@@ -164,7 +164,7 @@ type Keys struct {
 
 // News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note, if it is asked to.
 type News struct {
-	Flows   []string // ids of those that were published to, or deleted
+	Flows   []string // ids of those that were published to, or deleted, or whose schedules changed
 	Workers []Worker // that registered or went
 	Beats   []Beat
 }

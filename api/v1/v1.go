@@ -88,6 +88,7 @@ func newService(cfg Config) *service {
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
+	s.scheduleRoutes()
 	s.taskRoutes()
 	s.stepRoutes()
 	s.historyRoutes()
@@ -133,7 +134,7 @@ func describe(values userValues) huma.Config {
 		{URL: "/", Description: "the member that this description was asked for"},
 		{URL: "http://127.0.0.1:8070", Description: "a member that was started without settings"},
 	}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())

@@ -152,6 +152,10 @@ var completions = map[string]func(ctx context.Context, server *client.Client, ty
 		jobs, err := server.Jobs(ctx, client.Paging{Limit: pageSize})
 		return each(jobs, err, func(j *wire.WaitingJob) candidate { return candidate{j.ID, j.Service + " " + j.State} })
 	},
+	"schedule": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+		list, err := server.Schedules(ctx, "", client.Paging{Limit: pageSize})
+		return each(list, err, func(s *wire.Schedule) candidate { return candidate{s.Name, s.Flow + " " + whenOf(s)} })
+	},
 	"service": services,
 	"hook": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
 		hooks, err := server.Hooks(ctx, client.Paging{Limit: pageSize})

@@ -43,6 +43,7 @@ type cli struct {
 	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Hook       hookCmd       `cmd:"" help:"Have others start and signal tasks by signed deliveries over HTTP."`
+	Schedule   scheduleCmd   `cmd:"" help:"Have tasks begin by the clock."`
 	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
 	Import     importCmd     `cmd:"" help:"Take over what another engine has stored."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`

@@ -1,0 +1,136 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/schedule"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// unfinished are the states of tasks that a slot may have to wait for.
+var unfinished = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
+
+// mostRunning is how many tasks of a schedule are looked at that have not ended.
+const mostRunning = 1000
+
+// seeTo does what has to be done about a schedule: it decides, writes that down, and begins tasks. What cannot be done for the moment is tried again.
+func (r *Runner) seeTo(s *persistence.Schedule) {
+	ctx, cancel := r.host.Within(r.ctx, callTime)
+	defer cancel()
+	waits, err := r.advance(ctx, s)
+	switch {
+	case errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrNotFound):
+		r.resume(s.ID) // somebody has changed it, or it is gone: what there is now is read next
+	case err != nil:
+		r.leaveAlone(s.ID)
+		if r.ctx.Err() == nil {
+			r.opts.Logger.Warn("the tasks of a schedule could not be begun: trying on", "schedule", s.Name, "error", err)
+		}
+	case waits:
+		r.leaveAlone(s.ID)
+	default:
+		r.resume(s.ID)
+	}
+}
+
+// advance takes a schedule one decision further. waits says that there is nothing to be decided before a task has ended.
+func (r *Runner) advance(ctx context.Context, s *persistence.Schedule) (waits bool, err error) {
+	rule, err := schedule.Read(s.Spec)
+	if err != nil {
+		return false, fmt.Errorf("reading when it fires: %w", err)
+	}
+	if len(s.State.Starts) == 0 {
+		running, err := r.runningOf(ctx, s)
+		if err != nil {
+			return false, err
+		}
+		next := rule.Decide(s.ID, s.State, r.now(), running)
+		if reflect.DeepEqual(next, s.State) {
+			return true, nil
+		}
+		s.State = next
+		if err := r.put(ctx, rule, s); err != nil {
+			return false, err
+		}
+	}
+	if len(s.State.Starts) == 0 {
+		return false, nil
+	}
+	err = r.begin(ctx, s)
+	return false, errors.Join(err, r.put(ctx, rule, s))
+}
+
+// put writes what was decided, or done.
+func (r *Runner) put(ctx context.Context, rule *schedule.Rule, s *persistence.Schedule) error {
+	s.Due = rule.Looks(s.ID, s.State)
+	if err := r.opts.Store.PutSchedule(ctx, *s); err != nil {
+		return err
+	}
+	s.Revision++
+	return nil
+}
+
+// runningOf are the tasks of a schedule that have not ended, where that makes a difference.
+func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks []string, err error) {
+	if s.Spec.OrDefault().Overlap == schedule.OverlapAllow && s.State.Queued == 0 {
+		return nil, nil
+	}
+	rows, err := r.opts.Store.ListTasks(ctx, persistence.TaskFilter{
+		FlowID: s.FlowID, Labels: map[string]string{schedule.LabelName: s.Name}, Statuses: unfinished, Limit: mostRunning,
+	})
+	for _, row := range rows {
+		tasks = append(tasks, row.ID)
+	}
+	return tasks, err
+}
+
+// begin begins the tasks that were decided about, up to the first that cannot begin for the moment.
+func (r *Runner) begin(ctx context.Context, s *persistence.Schedule) error {
+	for len(s.State.Starts) > 0 {
+		task, err := r.start(ctx, s, s.State.Starts[0])
+		switch {
+		case err == nil:
+			s.State = s.State.Began(task)
+		case final(err):
+			r.opts.Logger.Warn("the task of a slot cannot begin", "schedule", s.Name, "slot", s.State.Starts[0].Slot, "error", err)
+			s.State = s.State.Failed(err.Error())
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// final says that asking again would be answered the same.
+func final(err error) bool {
+	switch flow.ErrorKindOf(err) {
+	case flow.Invalid, flow.NotFound, flow.Limit, flow.Denied:
+		return true
+	}
+	return errors.Is(err, persistence.ErrNotFound)
+}
+
+// start begins the task of a slot; one that was begun before is the same. That it was begun with other params, before somebody changed them, is no matter.
+func (r *Runner) start(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
+	for _, task := range start.Cancel {
+		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task, Command: flow.Cancel{}}); err != nil && !final(err) && flow.ErrorKindOf(err) != flow.Conflict {
+			return "", fmt.Errorf("canceling task %s: %w", task, err)
+		}
+	}
+	v, err := r.opts.Store.FindVersion(ctx, s.FlowID, 0)
+	if err != nil {
+		return "", fmt.Errorf("looking for the newest version of its flow: %w", err)
+	}
+	n := engine.NewTask{VersionID: v.ID, Newest: true, Params: s.Params, Key: schedule.Key(s.ID, start.Slot),
+		Labels: schedule.Labels(s.Name, schedule.BySchedule, start.Slot, s.Labels)}
+	started, err := r.opts.Engine.StartTask(ctx, n)
+	if flow.ErrorKindOf(err) == flow.Conflict {
+		return n.TaskID(s.FlowID)
+	}
+	return started.Task, err
+}

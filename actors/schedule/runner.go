@@ -1,0 +1,236 @@
+// Package schedule begins tasks by the clock: it looks after the schedules of the shards that its member owns.
+//
+// What becomes of a slot is decided by package flow/schedule, and written before anything is done about it: whoever wrote the next
+// revision of the schedule decided. Then tasks begin with a key made of schedule and slot, and that they have is written, too. So whoever comes
+// next, after a crash anywhere in between, begins the same slots again and is answered with the same tasks, and nobody begins another one.
+//
+// There is one timer, for the schedule that has to be looked at next. Changes made on this member and on others are told (Look); since word
+// may get lost, and shards come without any, the store is asked every few seconds at least. Time is the store's.
+package schedule
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/internal/host"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Store is what a runner asks of a store.
+type Store interface {
+	persistence.Schedules
+	FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error)
+	ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error)
+}
+
+// Options say what a runner works with.
+type Options struct {
+	Store  Store
+	Engine engine.Engine
+	Shards func() persistence.ShardSet // that the member owns; nil = all
+	Host   host.Host
+	Logger *slog.Logger // nil = nobody hears
+}
+
+const (
+	lookEvery = 5 * time.Second // at least
+	atOnce    = 10_000          // schedules that are read
+	lanes     = 16              // that are seen to side by side
+	// tryAgain is the first pause after something could not be done for the moment, and before it is looked again whether a task has ended that a slot
+	// waits for; each further one is twice as long, up to lookEvery.
+	tryAgain = 500 * time.Millisecond
+	// callTime bounds what is asked of the store or a member for one schedule.
+	callTime = 30 * time.Second
+)
+
+// Runner looks after schedules. All methods are safe for concurrent use.
+type Runner struct {
+	opts Options
+	host *host.Host
+	work host.Group
+	ctx  context.Context
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	asked   bool // somebody wants it to look
+	running bool
+	closed  bool
+	disarm  func() bool
+	pauses  map[string]pause // schedules that are left alone for a while, by id
+}
+
+// pause is until when a schedule is left alone.
+type pause struct {
+	until int64
+	last  time.Duration
+}
+
+// Start begins to look after schedules.
+func Start(o Options) *Runner {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Runner{opts: o, pauses: map[string]pause{}}
+	r.host = &r.opts.Host
+	r.work.Host = r.host
+	r.ctx, r.end = context.WithCancel(context.Background())
+	r.Look()
+	return r
+}
+
+// Stop ends it, and waits for what is under way.
+func (r *Runner) Stop() {
+	r.mu.Lock()
+	r.closed = true
+	if r.disarm != nil {
+		r.disarm()
+	}
+	r.mu.Unlock()
+	r.end()
+	r.work.Wait()
+}
+
+// Look says that schedules, or the shards of the member, have changed. It does not block.
+func (r *Runner) Look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = true
+	if r.running || r.closed {
+		return
+	}
+	r.running = true
+	r.work.Run(r.run)
+}
+
+// run looks as long as somebody wants it to, and sets the timer.
+func (r *Runner) run() {
+	for r.take() {
+		r.arm(r.round())
+	}
+}
+
+func (r *Runner) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.asked || r.closed {
+		r.running = false
+		return false
+	}
+	r.asked = false
+	return true
+}
+
+func (r *Runner) arm(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.disarm != nil {
+		r.disarm()
+	}
+	if !r.closed {
+		r.disarm = r.host.AfterFunc(max(after, 0), r.Look)
+	}
+}
+
+func (r *Runner) now() int64 { return r.opts.Engine.Now().UnixMilli() }
+
+// round sees to all that is due, and tells when the next one is.
+func (r *Runner) round() time.Duration {
+	for {
+		now := r.now()
+		soon, err := r.read(now + lookEvery.Milliseconds())
+		if err != nil {
+			return tryAgain
+		}
+		var due []persistence.Schedule
+		next := now + lookEvery.Milliseconds()
+		for _, s := range soon {
+			if at := max(s.Due, r.pausedUntil(s.ID)); at > now {
+				next = min(next, at)
+			} else {
+				due = append(due, s)
+			}
+		}
+		if len(due) == 0 || r.ctx.Err() != nil {
+			return time.Duration(next-now) * time.Millisecond
+		}
+		r.seeToAll(due)
+	}
+}
+
+// read lists what has to be looked at soon.
+func (r *Runner) read(by int64) ([]persistence.Schedule, error) {
+	shards := r.opts.Shards()
+	if shards != nil && len(shards) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := r.host.Within(r.ctx, callTime)
+	defer cancel()
+	soon, err := r.opts.Store.DueSchedules(ctx, shards, by, atOnce)
+	if err != nil && r.ctx.Err() == nil {
+		r.opts.Logger.Warn("schedules could not be read", "error", err)
+	}
+	r.forgetPauses(soon)
+	return soon, err
+}
+
+// seeToAll sees to some schedules side by side.
+func (r *Runner) seeToAll(due []persistence.Schedule) {
+	side := host.Group{Host: r.host}
+	var mu sync.Mutex
+	next := func() (s persistence.Schedule, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(due) == 0 || r.ctx.Err() != nil {
+			return s, false
+		}
+		s, due = due[0], due[1:]
+		return s, true
+	}
+	for range min(lanes, len(due)) {
+		side.Run(func() {
+			for s, ok := next(); ok; s, ok = next() {
+				r.seeTo(&s)
+			}
+		})
+	}
+	side.Wait()
+}
+
+func (r *Runner) pausedUntil(id string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pauses[id].until
+}
+
+// leaveAlone has nobody look at a schedule for a while.
+func (r *Runner) leaveAlone(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := min(max(tryAgain, 2*r.pauses[id].last), lookEvery)
+	r.pauses[id] = pause{r.now() + last.Milliseconds(), last}
+}
+
+func (r *Runner) resume(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pauses, id)
+}
+
+// forgetPauses forgets those of schedules that are not due any longer, or another member's.
+func (r *Runner) forgetPauses(soon []persistence.Schedule) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.pauses) == 0 {
+		return
+	}
+	kept := map[string]pause{}
+	for _, s := range soon {
+		if p, ok := r.pauses[s.ID]; ok {
+			kept[s.ID] = p
+		}
+	}
+	r.pauses = kept
+}

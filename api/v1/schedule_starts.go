@@ -1,0 +1,130 @@
+package v1
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/schedule"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Tasks that somebody has a schedule start, beside its slots.
+
+type triggerInput struct {
+	SchedulePath
+	IdempotencyKey string        `header:"Idempotency-Key" maxLength:"200" doc:"the same key for the same flow is the same task"`
+	Body           *wire.Trigger `required:"false"`
+}
+
+func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*startAnswer, error) {
+	var asked wire.Trigger
+	if in.Body != nil {
+		asked = *in.Body
+	}
+	params, err := paramsOf(&wire.Start{Params: asked.Params})
+	if err != nil {
+		return nil, err
+	}
+	found, n, err := s.startOf(ctx, in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	if params != nil {
+		n.Params = params
+	}
+	n.Key = orElse(asked.IdempotencyKey, in.IdempotencyKey)
+	n.Labels = schedule.Labels(found.Name, schedule.ByHand, 0, found.Labels)
+	started, err := s.Engine.StartTask(ctx, n)
+	if err != nil {
+		return nil, startProblem(err, "body.params", found.FlowID)
+	}
+	return &startAnswer{statusOf(started.Created), wire.Started{ID: started.Task, Created: started.Created}}, nil
+}
+
+// startOf is a start of the newest version of a schedule's flow.
+func (s *service) startOf(ctx context.Context, name string) (*persistence.Schedule, engine.NewTask, error) {
+	found, err := s.scheduleBy(ctx, name)
+	if err != nil {
+		return nil, engine.NewTask{}, err
+	}
+	v, err := s.Store.FindVersion(ctx, found.FlowID, 0)
+	if api.Missing(err) {
+		err = missing("path.schedule", "publish one", "the flow of schedule %s has no published version", name)
+	}
+	if err != nil {
+		return nil, engine.NewTask{}, err
+	}
+	return found, engine.NewTask{VersionID: v.ID, Newest: true, Params: found.Params}, nil
+}
+
+type backfillInput struct {
+	SchedulePath
+	Body wire.Backfill
+}
+
+func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*body[wire.Backfilled], error) {
+	found, n, err := s.startOf(ctx, in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := s.passed(found, &in.Body)
+	if err != nil {
+		return nil, err
+	}
+	done := wire.Backfilled{Items: []wire.BackfilledSlot{}}
+	for _, slot := range slots {
+		n.Key, n.Labels = schedule.Key(found.ID, slot), schedule.Labels(found.Name, schedule.ByBackfill, slot, found.Labels)
+		item, err := s.fill(ctx, found.FlowID, slot, n, in.Body.DryRun)
+		if err != nil {
+			return nil, err
+		}
+		if item.Created {
+			done.Created++
+		}
+		done.Items = append(done.Items, item)
+	}
+	return &body[wire.Backfilled]{done}, nil
+}
+
+// passed are the slots that are meant.
+func (s *service) passed(found *persistence.Schedule, b *wire.Backfill) ([]int64, error) {
+	rule, err := schedule.Read(found.Spec)
+	if err != nil {
+		return nil, scheduleProblem(err)
+	}
+	from, to := b.From.UnixMilli(), min(b.To.UnixMilli(), s.Engine.Now().UnixMilli()+1)
+	if !b.From.Before(b.To.Time) {
+		return nil, invalid("body.to", "send a time behind from", "the range ends before it begins")
+	}
+	slots, more := rule.Slots(max(from, 0), to, mostSlots)
+	if more {
+		return nil, &located{where: "body.to", hint: "send a shorter range, and the next one then",
+			err: flow.Errorf(flow.Limit, "the range has more than %d slots", mostSlots)}
+	}
+	return slots, nil
+}
+
+// fill starts the task of a slot, or in a dry run tells of it. That a slot had one, with whatever params, is no conflict.
+func (s *service) fill(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
+	item.Slot = wire.Millis(slot)
+	if item.Task, err = n.TaskID(flowID); err != nil {
+		return item, err
+	}
+	if dry {
+		_, err = s.Store.Task(ctx, item.Task)
+		item.Created = api.Missing(err)
+		if item.Created {
+			err = nil
+		}
+		return item, err
+	}
+	started, err := s.Engine.StartTask(ctx, n)
+	if flow.ErrorKindOf(err) == flow.Conflict {
+		return item, nil
+	}
+	item.Created = started.Created
+	return item, err
+}

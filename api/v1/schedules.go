@@ -1,0 +1,295 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/schedule"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) scheduleRoutes() {
+	serve(s, operation{id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: "schedules",
+		summary: "List schedules, by name"}, s.listSchedules)
+	serve(s, operation{id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: "schedules",
+		summary: "Read a schedule"}, s.getSchedule)
+	serve(s, operation{id: "set-schedule", method: http.MethodPut, path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
+		summary: "Make a schedule, or change it",
+		text:    "Each slot has one task, whatever happens to members meanwhile. One that fires at other times from now on catches up with nothing that was before. One that a definition has made is changed until the next version of its flow is published."}, s.setSchedule)
+	serve(s, operation{id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: "schedules",
+		summary: "Delete a schedule", text: "Its tasks stay as they are."}, s.deleteSchedule)
+	serve(s, operation{id: "enable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/enable", tag: "schedules",
+		summary: "Have a schedule fire", text: "What was due while it did not is not caught up."}, s.enableSchedule)
+	serve(s, operation{id: "disable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/disable", tag: "schedules",
+		summary: "Have a schedule fire no longer", text: "Its tasks go on."}, s.disableSchedule)
+	serve(s, operation{id: "next-slots", method: http.MethodGet, path: "/v1/schedules/{schedule}/next", tag: "schedules",
+		summary: "Tell the next slots of a schedule", text: "Also of one that does not fire for the moment; with what becomes of times that do not exist or come twice."}, s.nextSlots)
+	serve(s, operation{id: "preview-schedule", method: http.MethodPost, path: "/v1/schedules-preview", tag: "schedules",
+		summary: "Tell the slots that a schedule would have", text: "Nothing is kept."}, s.previewSchedule)
+	serve(s, operation{id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
+		summary: "Start a task of a schedule now", text: "Whatever its slots and policies say, also when it does not fire for the moment. Its slots stay as they are."}, s.triggerSchedule)
+	serve(s, operation{id: "backfill-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
+		summary: "Start tasks for slots that have passed", text: "A slot that has had its task gets no other one. All begin at once, whatever overlap says; a flow with concurrency holds them back. The request may be sent again."}, s.backfillSchedule)
+}
+
+// SchedulePath names a schedule.
+type SchedulePath struct {
+	Schedule string `path:"schedule" maxLength:"128" doc:"name of the schedule" example:"nightly"`
+}
+
+func (s *service) scheduleBy(ctx context.Context, name string) (*persistence.Schedule, error) {
+	found, err := s.Store.Schedule(ctx, name)
+	return found, noSchedule(name, err)
+}
+
+func noSchedule(name string, err error) error {
+	if api.Missing(err) {
+		return missing("path.schedule", "GET /v1/schedules lists them", "there is no schedule %.140q", name)
+	}
+	return err
+}
+
+type listSchedulesInput struct {
+	Paging
+	Flow string `query:"flow" maxLength:"128" doc:"slug of the flow, or its id"`
+}
+
+func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*body[wire.Page[wire.Schedule]], error) {
+	at, _, err := in.position()
+	if err != nil {
+		return nil, err
+	}
+	filter := persistence.ScheduleFilter{After: at.name, Limit: in.Limit + 1}
+	if in.Flow != "" {
+		f, err := s.flowBy(ctx, "query.flow", in.Flow)
+		if err != nil {
+			return nil, err
+		}
+		filter.FlowID = f.ID
+	}
+	list, err := s.Store.ListSchedules(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	list, more := cut(list, in.Limit)
+	page := wire.Page[wire.Schedule]{Items: make([]wire.Schedule, len(list))}
+	for i := range list {
+		if page.Items[i], err = s.toSchedule(ctx, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	if more {
+		page.Next = cursor{name: list[len(list)-1].Name}.String()
+	}
+	return &body[wire.Page[wire.Schedule]]{page}, nil
+}
+
+func (s *service) getSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
+	found, err := s.scheduleBy(ctx, in.Schedule)
+	return s.scheduleAnswer(ctx, found, err)
+}
+
+func (s *service) scheduleAnswer(ctx context.Context, found *persistence.Schedule, err error) (*body[wire.Schedule], error) {
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.toSchedule(ctx, found)
+	return &body[wire.Schedule]{shown}, err
+}
+
+type setScheduleInput struct {
+	SchedulePath
+	Body wire.ScheduleSpec
+}
+
+func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*answer[wire.SetSchedule], error) {
+	spec, err := toSpec(&in.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckLabels(in.Body.Labels); err != nil {
+		return nil, err
+	}
+	params, err := paramsOf(&wire.Start{Params: in.Body.Params})
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.startable(ctx, f, params); err != nil {
+		return nil, err
+	}
+	set, created, err := persistence.SetSchedule(ctx, s.Store, persistence.ScheduleChange{Name: in.Schedule, FlowID: f.ID, Spec: spec, Params: params,
+		Labels: in.Body.Labels, Enabled: in.Body.Enabled, Now: s.Engine.Now().UnixMilli()})
+	if err != nil {
+		return nil, scheduleProblem(err)
+	}
+	shown := wire.SetSchedule{Created: created}
+	if rule, err := schedule.Read(set.Spec); err == nil {
+		shown.Warning = rule.Warning()
+	}
+	shown.Schedule, err = s.toSchedule(ctx, set)
+	return &answer[wire.SetSchedule]{statusOf(created), shown}, err
+}
+
+// startable refuses params that no task of the flow's newest version could be started with.
+func (s *service) startable(ctx context.Context, f *persistence.Flow, params []byte) error {
+	v, err := s.version(ctx, "body.flow", f, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.fits(ctx, flow.Start{Version: v.ID, Params: params}); err != nil {
+		return startProblem(err, "body.params", nameOf(f))
+	}
+	return nil
+}
+
+// scheduleProblem says which part of a schedule is wrong.
+func scheduleProblem(err error) error {
+	var fault *schedule.Fault
+	switch {
+	case errors.As(err, &fault):
+		return &located{where: "body." + fault.Field, err: flow.Errorf(flow.Invalid, "%s", fault.Msg)}
+	case flow.ErrorKindOf(err) == flow.Invalid:
+		return at("path.schedule", err)
+	case api.Missing(err):
+		return missing("body.flow", "publish it first, or look for its name at /v1/flows", "the flow of the schedule is not there any more")
+	}
+	return err
+}
+
+func (s *service) deleteSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
+	found, err := s.scheduleBy(ctx, in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.DeleteSchedule(ctx, found.ID); err != nil {
+		return nil, err
+	}
+	return s.scheduleAnswer(ctx, found, nil)
+}
+
+func (s *service) enableSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
+	return s.enable(ctx, in.Schedule, true)
+}
+
+func (s *service) disableSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
+	return s.enable(ctx, in.Schedule, false)
+}
+
+func (s *service) enable(ctx context.Context, name string, enabled bool) (*body[wire.Schedule], error) {
+	changed, err := persistence.EnableSchedule(ctx, s.Store, name, enabled, s.Engine.Now().UnixMilli())
+	return s.scheduleAnswer(ctx, changed, noSchedule(name, err))
+}
+
+// mostSlots is how many are told at once.
+const mostSlots = 1000
+
+// Count says how many slots are told, and from when on.
+type Count struct {
+	Count int       `query:"count" minimum:"1" maximum:"1000" default:"10" doc:"how many at most"`
+	From  time.Time `query:"from" doc:"slots then or later; absent = from now on"`
+}
+
+type nextSlotsInput struct {
+	SchedulePath
+	Count
+}
+
+func (s *service) nextSlots(ctx context.Context, in *nextSlotsInput) (*body[wire.Slots], error) {
+	found, err := s.scheduleBy(ctx, in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	return s.preview(found.Spec, &in.Count)
+}
+
+type previewInput struct {
+	Count
+	Body wire.ScheduleSpec
+}
+
+func (s *service) previewSchedule(_ context.Context, in *previewInput) (*body[wire.Slots], error) {
+	spec, err := toSpec(&in.Body)
+	if err != nil {
+		return nil, err
+	}
+	return s.preview(spec, &in.Count)
+}
+
+func (s *service) preview(spec schedule.Spec, in *Count) (*body[wire.Slots], error) {
+	rule, err := schedule.Read(spec)
+	if err != nil {
+		return nil, scheduleProblem(err)
+	}
+	from := in.From.UnixMilli()
+	if in.From.IsZero() {
+		from = s.Engine.Now().UnixMilli()
+	}
+	slots := wire.Slots{Items: []wire.Slot{}}
+	for _, t := range rule.Preview(from-1, in.Count) {
+		slots.Items = append(slots.Items, wire.Slot{Slot: wire.Millis(t.Slot), Local: t.Local, Notes: t.Notes})
+	}
+	return &body[wire.Slots]{slots}, nil
+}
+
+func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire.Schedule, error) {
+	f, err := s.Store.Flow(ctx, p.FlowID)
+	if api.Missing(err) { // it is being deleted
+		f, err = &persistence.Flow{ID: p.FlowID}, nil
+	}
+	if err != nil {
+		return wire.Schedule{}, err
+	}
+	spec, state := p.Spec.OrDefault(), p.State
+	return wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron, Every: lasting(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
+		CatchUp: string(spec.CatchUp), Overlap: string(spec.Overlap), Jitter: lasting(spec.JitterMS), Start: wire.Millis(spec.StartAt), End: wire.Millis(spec.EndAt),
+		Params: p.Params, Labels: p.Labels, Version: p.Version, Next: wire.Millis(p.NextSlot()), Waiting: wire.Millis(state.Queued),
+		LastSlot: wire.Millis(state.LastSlot), LastTask: state.LastTask, Error: state.Error, Begun: state.Begun, Skipped: state.Skipped,
+		CreatedAt: wire.Millis(p.CreatedAt), UpdatedAt: wire.Millis(p.UpdatedAt)}, nil
+}
+
+func toSpec(w *wire.ScheduleSpec) (s schedule.Spec, err error) {
+	s = schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
+	if s.EveryMS, err = millis("body.every", w.Every); err != nil {
+		return s, err
+	}
+	if s.JitterMS, err = millis("body.jitter", w.Jitter); err != nil {
+		return s, err
+	}
+	if !w.Start.IsZero() {
+		s.StartAt = w.Start.UnixMilli()
+	}
+	if !w.End.IsZero() {
+		s.EndAt = w.End.UnixMilli()
+	}
+	return s, nil
+}
+
+// millis reads a duration.
+func millis(where, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, invalid(where, "write for example 30s, 15m or 1h30m", "%.40q is no duration", text)
+	}
+	return d.Milliseconds(), nil
+}
+
+// lasting is a duration as text; "" for none.
+func lasting(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
