@@ -118,8 +118,9 @@ func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 
 // Publish compiles a definition and makes it the newest version of the flow with its slug, which is
 // created when there is none. The same definition again is the same version: created is false. A
-// definition that does not compile is refused with all its problems (flow.Problems).
-func Publish(ctx context.Context, store Flows, p Publication) (v *Version, created bool, err error) {
+// definition that does not compile is refused with all its problems (flow.Problems). Its schedule, which has the slug as its name, is set; one that
+// an earlier version has made and this one does not have is deleted.
+func Publish(ctx context.Context, store Library, p Publication) (v *Version, created bool, err error) {
 	if p.CheckSlug == nil {
 		p.CheckSlug = CheckSlug
 	}
@@ -133,8 +134,14 @@ func Publish(ctx context.Context, store Flows, p Publication) (v *Version, creat
 	case ready == nil:
 		return nil, false, problems
 	}
+	if err := p.mayBeScheduled(ctx, store, ready.Definition); err != nil {
+		return nil, false, err
+	}
 	for range publishTries {
 		v, created, err = p.keep(ctx, store, ready)
+		if err == nil {
+			err = p.schedule(ctx, store, v, ready.Definition)
+		}
 		if !errors.Is(err, ErrNotFound) {
 			break
 		}

@@ -93,7 +93,27 @@ func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *S
 	return set, created, err
 }
 
+// errScheduled: this version of the flow, or a later one, has said already when it fires.
+var errScheduled = errors.New("persistence: the schedule is that of this version, or of a later one")
+
+// fits says whether the change may be made of what there is.
+func (c *ScheduleChange) fits(s *Schedule) error {
+	switch {
+	case s.Revision == 0:
+	case c.version == 0 && s.Version != 0 && s.FlowID != c.FlowID:
+		return flow.Errorf(flow.Conflict, "the schedule %s is made by the definition of its flow, so it cannot be another flow's: choose another name", s.Name)
+	case c.version != 0 && (s.Version == 0 || s.FlowID != c.FlowID):
+		return flow.Errorf(flow.Conflict, "the schedule %s was set by hand, or is another flow's: delete it, or leave it out of the definition", s.Name)
+	case c.version != 0 && s.Version >= c.version:
+		return errScheduled
+	}
+	return nil
+}
+
 func (c *ScheduleChange) apply(s *Schedule) error {
+	if err := c.fits(s); err != nil {
+		return err
+	}
 	if s.Revision == 0 {
 		*s = Schedule{ID: "schedule-" + uuid.Must(uuid.NewV7()).String(), Name: c.Name, FlowID: c.FlowID, Enabled: true, CreatedAt: c.Now}
 	}

@@ -49,6 +49,7 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 	c.seconds = profileOf(d) != flow.ProfileNone
 	c.duration(d.Timeout, at.Key("timeout"))
 	c.flowKeys(d, at)
+	c.schedule(d.Schedule, at.Key("schedule"))
 	c.target(d.Result, at.Key("result"))
 	c.name(d.Name, at.Key("name"))
 	if len(d.Description) > flow.MaxDescription {
@@ -223,6 +224,7 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 		c.Mute(at.Key("nodes").Key(d.Finally)) // that nothing leads to it
 	}
 	c.noFlowKeys(d, at)
+	c.noSchedule(d, at)
 	c.inputsInside(d, at)
 	if ModeOf(d) == flow.ModeDag {
 		c.profile(d, at)

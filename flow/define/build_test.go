@@ -127,6 +127,7 @@ var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder
 	"Definition.input_shape": func(b *define.Builder, _, _ *define.NodeBuilder) { b.Shape(flow.ShapeDeps) },
 	"Definition.inputs":      func(b *define.Builder, _, _ *define.NodeBuilder) { b.Input("x", "int") },
 	"Definition.defaults":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.Defaults(define.Defaults{ExecType: "queue"}) },
+	"Definition.schedule":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.Schedule(define.Schedule{Cron: "@daily"}) },
 	"Definition.concurrency": func(b *define.Builder, _, _ *define.NodeBuilder) { b.AtMost(1, "") },
 	"Definition.rate":        func(b *define.Builder, _, _ *define.NodeBuilder) { b.Rate(1, time.Second, "") },
 	"Definition.priority":    func(b *define.Builder, _, _ *define.NodeBuilder) { b.Priority(1) },

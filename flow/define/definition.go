@@ -24,6 +24,7 @@ type Definition struct {
 	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged
 	Inputs      Inputs           `json:"inputs,omitzero"`       // what a task is started with: names and types, or a JSON Schema; nothing = any params
 	Defaults    Defaults         `json:"defaults,omitzero"`     // dag: of its nodes
+	Schedule    *Schedule        `json:"schedule,omitempty"`    // when its tasks begin by the clock: a cron expression, or an object
 
 	KeyFields
 

@@ -50,6 +50,8 @@ var words = map[string][]string{
 	"ExecOf.stdin_mode":     {"none"},
 	"ExecOf.output_mode":    {"marker"},
 	"EachOf.on_error":       {"fail_fast", "collect", "continue"},
+	"Schedule.catchup":      {"one", "none", "all"},
+	"Schedule.overlap":      {"allow", "skip", "queue", "cancel_running"},
 	"RetrySpec.backoff":     {"fixed", "exponential"},
 	"KeySpec.when_full":     {"queue", "refuse", "cancel_running"},
 	"Defaults.exec_type":    {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
@@ -80,7 +82,7 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_keys.go", "definition_inputs.go", "../plan.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_keys.go", "definition_inputs.go", "definition_schedule.go", "../plan.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)
@@ -168,6 +170,9 @@ func (s *schema) describe(t reflect.Type) obj {
 		"additionalProperties": false, "patternProperties": obj{`^[.$_]|^x-`: true}}
 	if t == reflect.TypeFor[Definition]() {
 		d["required"] = []string{"nodes"}
+	}
+	if t == reflect.TypeFor[Schedule]() {
+		return obj{"description": s.comments["Schedule"], "anyOf": []obj{{"type": "string", "minLength": 1, "examples": []string{"30 2 * * 1-5", "@daily"}}, d}}
 	}
 	return d
 }

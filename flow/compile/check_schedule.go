@@ -1,0 +1,40 @@
+package compile
+
+import (
+	"errors"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/schedule"
+)
+
+// schedule checks when tasks of the flow begin by the clock, and whether they can with their params.
+func (c *checker) schedule(s *define.Schedule, at *define.Place) {
+	if s == nil {
+		return
+	}
+	c.duration(s.Every, at.Key("every"))
+	c.duration(s.Jitter, at.Key("jitter"))
+	spec, err := s.Spec()
+	var rule *schedule.Rule
+	if err == nil {
+		rule, err = schedule.Read(spec)
+	}
+	var fault *schedule.Fault
+	switch {
+	case errors.As(err, &fault):
+		c.Errorf(at.Key(fault.Field), "%s", fault.Msg)
+	case rule.Warning() != "":
+		c.Warnf(at.Key("cron"), "%s", rule.Warning())
+	}
+	if _, err := (flow.Start{Params: s.Params}).Fit(c.plan, c.limits); err != nil {
+		c.Errorf(at.Key("params"), "no task could be started with them: %v", err)
+	}
+}
+
+// noSchedule warns of one of a flow that is inside another one: nobody starts tasks of it. One that was published by itself has its own tasks.
+func (c *checker) noSchedule(d *define.Definition, at *define.Place) {
+	if d.Schedule != nil && d.Embedded == "" {
+		c.Warnf(at.Key("schedule"), "has no effect: only the whole flow is started by the clock")
+	}
+}

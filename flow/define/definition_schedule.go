@@ -1,0 +1,54 @@
+package define
+
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/schedule"
+)
+
+// Schedule says when tasks of the flow begin by the clock: a text is its cron.
+type Schedule struct {
+	Cron     string          `json:"cron,omitempty"`     // minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds a sixth field in front; or a word such as @daily
+	Every    Duration        `json:"every,omitzero"`     // in place of cron: a slot each such time
+	Timezone string          `json:"timezone,omitempty"` // of cron, such as Europe/Berlin; "" = UTC
+	Enabled  *bool           `json:"enabled,omitempty"`  // false: it does not fire; absent = as it was, a new one fires
+	CatchUp  string          `json:"catchup,omitempty"`  // what becomes of slots that nobody looked at in time: the last one of them fires (one, the default), none, or all
+	Overlap  string          `json:"overlap,omitempty"`  // what becomes of a slot while a task of the schedule runs: it fires (allow, the default), it is skipped, one waits (queue), or what runs is canceled
+	Params   json.RawMessage `json:"params,omitempty"`   // what its tasks are started with
+	Jitter   Duration        `json:"jitter,omitzero"`    // how much later than its slot a task may begin
+	Start    string          `json:"start,omitempty"`    // no slot is before it, such as 2026-01-31T00:00:00Z
+	End      string          `json:"end,omitempty"`      // all slots are before it
+}
+
+func (s *Schedule) decode(from decoder, v value, at *Place) {
+	if v.kind() == expr.KindString {
+		s.Cron, _ = expr.String(v.raw())
+		return
+	}
+	from.object(v, reflect.ValueOf(s).Elem(), at)
+}
+
+// Spec is what it comes to. What is wrong with it is told as a *schedule.Fault.
+func (s *Schedule) Spec() (spec schedule.Spec, err error) {
+	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
+	for field, from := range map[string]struct {
+		text string
+		to   *int64
+	}{"start": {s.Start, &spec.StartAt}, "end": {s.End, &spec.EndAt}} {
+		if from.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, from.text)
+		if err != nil {
+			return spec, &schedule.Fault{Field: field, Msg: "is no time: write one such as 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00"}
+		}
+		*from.to = at.UnixMilli()
+	}
+	return spec, nil
+}
+
+// Schedule has tasks begin by the clock.
+func (b *Builder) Schedule(s Schedule) *Builder { b.d.Schedule = &s; return b }

@@ -1,0 +1,68 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// Library is what flows are published to.
+type Library interface {
+	Flows
+	Schedules
+}
+
+// mayBeScheduled refuses a definition whose schedule would take the place of one that somebody set by hand, or of another flow's.
+func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *define.Definition) error {
+	if d.Schedule == nil {
+		return nil
+	}
+	if err := CheckScheduleName(p.Slug); err != nil {
+		return err
+	}
+	found, err := store.Schedule(ctx, p.Slug)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for the schedule of %s: %w", p.Slug, err)
+	case found.Version == 0:
+		return flow.Errorf(flow.Conflict, "the definition has a schedule, and there is one named %s that was set by hand: delete that, or leave it out of the definition", p.Slug)
+	}
+	return nil
+}
+
+// schedule has the flow's schedule be what the definition of a version says, unless a later one says something else. One that was set by hand stays.
+func (p *Publication) schedule(ctx context.Context, store Library, v *Version, d *define.Definition) error {
+	if d.Schedule == nil {
+		return p.unschedule(ctx, store, v)
+	}
+	spec, err := d.Schedule.Spec()
+	if err == nil {
+		_, _, err = SetSchedule(ctx, store, ScheduleChange{Name: p.Slug, FlowID: v.FlowID, Spec: spec, Params: d.Schedule.Params, Enabled: d.Schedule.Enabled, Now: p.Now, version: v.Number})
+	}
+	if err != nil && !errors.Is(err, errScheduled) {
+		return fmt.Errorf("setting the schedule of %s: %w", p.Slug, err)
+	}
+	return nil
+}
+
+// unschedule deletes what an earlier version has made.
+func (p *Publication) unschedule(ctx context.Context, store Library, v *Version) error {
+	made, err := store.Schedule(ctx, p.Slug)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err == nil && (made.FlowID != v.FlowID || made.Version == 0 || made.Version >= v.Number):
+		return nil
+	case err == nil:
+		err = store.DeleteSchedule(ctx, made.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("deleting the schedule of %s: %w", p.Slug, err)
+	}
+	return nil
+}
