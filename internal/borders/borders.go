@@ -83,6 +83,7 @@ var table = []row{
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
+	{"examples/nightly", []string{".", "api/wire"}},
 	{"examples/order", []string{".", "flow/define"}},
 	{"examples/flows", []string{"api/client", "api/wire", "flow/define"}},
 	{"examples/worker", []string{"worker"}},

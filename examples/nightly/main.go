@@ -1,0 +1,103 @@
+// Command nightly is a program that writes a report each night: its flow says when. It shows what a schedule does without waiting for a night: when it
+// fires next, around the night in which clocks are put forward, and the reports of three nights that have passed.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// report adds up what was sold and sends it. Each night there is one task of it, whatever happens to the program meanwhile.
+const report = `
+name: report
+start: add_up
+result: sent
+schedule:
+  cron: 30 2 * * *
+  timezone: Europe/Berlin
+  catchup: one        # after a weekend that the program was off there is one report
+  overlap: skip       # none while the one before is being written
+  params: {shop: Berlin}
+nodes:
+  add_up:
+    exec_type: local_func
+    func: add_up
+    prep: {input_key: $params.shop}
+    post: {output_key: sum}
+  send:
+    exec_type: local_func
+    func: send
+    max_retries: 3
+    prep: {input_key: $shared.sum}
+    post: {output_key: sent}
+edges:
+  - {from: add_up, action: default, to: send}
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, "sqlite:nightly.db"); err != nil {
+		fmt.Fprintln(os.Stderr, "nightly:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, store string) (err error) {
+	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := engine.Close(); err == nil {
+			err = e
+		}
+	}()
+	troupe.Handle(engine, "add_up", func(_ context.Context, shop string) (string, error) { return "all that was sold in " + shop, nil })
+	troupe.Handle(engine, "send", func(_ context.Context, sum string) (string, error) { return "sent: " + sum, nil })
+	if err := engine.Publish(ctx, "report", []byte(report)); err != nil {
+		return err
+	}
+	if err := preview(ctx, engine); err != nil {
+		return err
+	}
+	return backfill(ctx, engine)
+}
+
+// preview tells when it fires around the night in which there is no 02:30.
+func preview(ctx context.Context, engine *troupe.Engine) error {
+	slots, err := engine.NextSlots(ctx, "report", 2, time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		return err
+	}
+	for _, slot := range slots {
+		fmt.Println("fires at", slot.Local)
+		for _, note := range slot.Notes {
+			fmt.Println("  because", note)
+		}
+	}
+	return nil
+}
+
+// backfill has the reports of three nights written, those that are there already not again.
+func backfill(ctx context.Context, engine *troupe.Engine) error {
+	night := func(day int) wire.Time { return wire.Time{Time: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)} }
+	filled, err := engine.BackfillSchedule(ctx, "report", troupe.Backfill{From: night(1), To: night(4)})
+	if err != nil {
+		return err
+	}
+	for _, item := range filled.Items {
+		result, err := engine.Wait(ctx, item.Task)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s, begun just now: %t, %s: %s\n", item.Slot.Format(time.DateOnly), item.Created, result.Status, result.Value)
+	}
+	return nil
+}
