@@ -40,7 +40,7 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.Equal(t, "nightly: disabled\n", cmd("schedule", "disable", "nightly").stdout)
 	require.Regexp(t, `(?m)disabled`, cmd("schedule", "list", "--flow", "double").stdout)
 	require.Regexp(t, `^nightly: next at`, cmd("schedule", "enable", "nightly").stdout)
-	require.Equal(t, "nightly\tdouble 30 2 * * mon-fri\n", cmd("__complete", "--", "schedule", "show", "n").stdout)
+	require.Equal(t, "nightly\tdouble 30 2 * * mon-fri\n", call(t, append(append([]string{"__complete"}, at...), "--", "schedule", "show", "n")...).stdout)
 	require.Equal(t, "nightly: deleted\n", cmd("schedule", "delete", "nightly").stdout)
 	require.Equal(t, 1, cmd("schedule", "show", "nightly").code)
 }
