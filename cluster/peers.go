@@ -15,6 +15,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/internal/packets"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -47,7 +48,7 @@ type Peers struct {
 // does. Close ends it.
 func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	p := &Peers{Now: time.Now, id: id, log: log, told: map[string]bool{}, lines: map[string]*line{}}
-	p.client = &http.Client{Transport: peerTransport(trust), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }

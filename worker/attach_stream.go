@@ -15,6 +15,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/internal/packets"
 )
 
 // line is how streams to members are opened.
@@ -35,7 +36,7 @@ func newLine(cfg *Config) (*line, error) {
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP2(true)
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	return &line{token: cfg.Token, client: &http.Client{Transport: wholeMessages{transport}}}, nil
+	return &line{token: cfg.Token, client: &http.Client{Transport: packets.Whole{Transport: transport}}}, nil
 }
 
 func (l *line) close() { l.client.CloseIdleConnections() }

@@ -48,7 +48,7 @@ var table = []row{
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow", "internal/bounded"}},
-	{"cluster", []string{"engine", "persistence", "flow", "flow/codec", "internal/host"}},
+	{"cluster", []string{"engine", "persistence", "flow", "flow/codec", "internal/host", "internal/packets"}},
 	{"actors/funcs", []string{"job", "flow", "actors/logs"}},
 	{"actors/logs", []string{"persistence", "internal/lines"}},
 	{"actors/script", []string{"flow", "actors/logs", "internal/child", "internal/lines"}},
@@ -74,7 +74,7 @@ var table = []row{
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire", "internal/lines"}},
 	{"job", nil},
-	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines"}},
+	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines", "internal/packets"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
 	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/program"}},
@@ -92,6 +92,7 @@ var table = []row{
 	{"internal/host", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
+	{"internal/packets", nil},
 	{"internal/ports", nil},
 	{"internal/bounded", nil},
 	{"internal/lines", nil},

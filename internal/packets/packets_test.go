@@ -1,4 +1,4 @@
-package worker
+package packets
 
 import (
 	"encoding/binary"

@@ -1,4 +1,9 @@
-package worker
+// Package packets has each message of a stream leave in one packet.
+//
+// Connect writes the head of a message apart from the rest, and Go's HTTP/2 sends what a request's body has at each read:
+// two packets for a message, and two wake-ups of the other side. What this package promises: a body's bytes stay the same
+// and in their order, and no read waits for more than the message that it began.
+package packets
 
 import (
 	"encoding/binary"
@@ -9,20 +14,20 @@ import (
 // headBytes is how long the head of a message is: a byte of flags, and the length of what follows.
 const headBytes = 5
 
-// wholeMessages has each message leave in one packet. The head of a message is written apart from the rest, and HTTP/2 sends what a
-// request's body has at each read: two packets for a message, and two wake-ups of the member.
-type wholeMessages struct{ transport *http.Transport }
+// Whole is a transport of requests whose bodies are messages of Connect's protocol for streams.
+type Whole struct{ Transport *http.Transport }
 
 // CloseIdleConnections is what the client calls.
-func (w wholeMessages) CloseIdleConnections() { w.transport.CloseIdleConnections() }
+func (w Whole) CloseIdleConnections() { w.Transport.CloseIdleConnections() }
 
-func (w wholeMessages) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request.
+func (w Whole) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		whole := *r
 		whole.Body = &messages{ReadCloser: r.Body}
 		r = &whole
 	}
-	return w.transport.RoundTrip(r)
+	return w.Transport.RoundTrip(r)
 }
 
 // messages is a body that reads heads together with what follows.
