@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // What waits to be sent to one member at most, and what is sent at once unless a single item has more.
@@ -12,11 +13,19 @@ const (
 	frameBytes = 1 << 20
 )
 
+// A frame that follows another one within gatherTime waits for the rest of that time, so that more goes with it: what a frame costs both
+// sides is more than what an item costs. What holds gatherBytes goes at once, and so does what comes alone.
+const (
+	gatherTime  = time.Millisecond
+	gatherBytes = 32 << 10
+)
+
 // outbox is what waits to be sent, in order.
 type outbox struct {
 	mu      sync.Mutex
 	items   frame
 	bytes   int
+	sent    time.Time     // when the last frame was taken
 	filled  chan struct{} // holds a token when there is something
 	emptied chan struct{} // holds a token when something has been taken
 }
@@ -68,9 +77,29 @@ func (o *outbox) next(ctx context.Context) (frame, bool) {
 			return nil, false
 		case <-o.filled:
 		}
+		o.gather(ctx)
 		if f := o.take(); len(f) > 0 {
 			return f, true
 		}
+	}
+}
+
+// gather waits for more to go with what there is.
+func (o *outbox) gather(ctx context.Context) {
+	o.mu.Lock()
+	wait := gatherTime - time.Since(o.sent)
+	if o.bytes >= gatherBytes {
+		wait = 0
+	}
+	o.mu.Unlock()
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -90,6 +119,7 @@ func (o *outbox) take() frame {
 		o.items = nil
 	}
 	o.bytes -= size
+	o.sent = time.Now()
 	token(o.emptied)
 	return f
 }
