@@ -84,6 +84,11 @@ func (w *orkWorker) run(ctx context.Context, asked *orkExecution) (json.RawMessa
 	return res.Output, nil
 }
 
+// orkRefusal is a text that clients of Ork's workers know.
+type orkRefusal string
+
+func (r orkRefusal) Error() string { return string(r) }
+
 // program is what is run, and as what. The texts of what is not are those of Ork's workers.
 func (e *orkExecution) program() (kind flow.ExecType, p *flow.Program, err error) {
 	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.variables()}
@@ -93,14 +98,14 @@ func (e *orkExecution) program() (kind flow.ExecType, p *flow.Program, err error
 	case "python":
 		kind = flow.ExecPython
 	case "cloudrun", "cloud_run":
-		return "", nil, errors.New("CloudRun executor not supported in worker")
+		return "", nil, orkRefusal("CloudRun executor not supported in worker")
 	case "library":
 		if e.Params.Library == "" {
-			return "", nil, errors.New("Missing library_path in task parameters")
+			return "", nil, orkRefusal("Missing library_path in task parameters")
 		}
 		return "", nil, errors.New("this worker loads no libraries: give it a process or Python")
 	default:
-		return "", nil, fmt.Errorf("Unsupported executor type: %.80s", e.Executor)
+		return "", nil, orkRefusal(fmt.Sprintf("Unsupported executor type: %.80s", e.Executor))
 	}
 	if kind == flow.ExecProcess && p.File == "" && e.setCommand(p) != nil {
 		return "", nil, errors.New("the task has neither a command nor a task_file")
