@@ -14,7 +14,6 @@ type Program struct {
 	StdinMode  string            `json:"stdin_mode,omitempty"`   // none: nothing to read
 	OutputMode string            `json:"output_mode,omitempty"`  // marker: only marked lines are output
 	GraceMS    int64             `json:"grace_ms,omitempty"`     // between being asked to end and being killed; 0 = the default
-	Warm       int               `json:"warm,omitempty"`         // python: interpreters that wait for work
 	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
 	URL        string            `json:"url,omitempty"`          // worker: where it is
 	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it

@@ -65,7 +65,7 @@ func programFields(e *define.ExecOf) []idle {
 		return append(other, idle{"command", !e.Command.IsZero(), why})
 	}
 	const why = "is for type: python"
-	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
+	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}}...)
 }
 
 // programStart checks what is started.
@@ -106,10 +106,4 @@ func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 		}
 	}
 	c.milliseconds(e.Grace.MS, at.Key("grace"))
-	if e.Warm < 0 || e.Warm > maxWarm {
-		c.Errorf(at.Key("warm"), "must be 0 to %d", maxWarm)
-	}
 }
-
-// maxWarm bounds how many interpreters wait for the work of one node.
-const maxWarm = 64

@@ -41,7 +41,6 @@ func TestRulesOfPrograms(t *testing.T) {
 		"{type: process, command: x, module: y}":               "nodes.a.exec.module: is for type: python",
 		"{type: python}":                                       "nodes.a.exec: give it a file or a module: one of them",
 		"{type: python, file: f.py, command: x}":               "nodes.a.exec.command: is for a process: name the file or module with the function",
-		"{type: python, file: f.py, warm: 1000}":               "nodes.a.exec.warm: must be 0 to 64",
 		"{type: process, command: x, func: f}":                 "nodes.a.exec: is a func or a program: give one of them",
 		"{type: process, service: s}":                          "nodes.a.exec: give it a command or a file: one of them",
 		"{type: process, command: x, stdin_mode: json}":        `nodes.a.exec.stdin_mode: unknown word "json": write none, or leave it out`,

@@ -26,7 +26,6 @@ type ExecOf struct {
 	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON
 	OutputMode  string           `json:"output_mode,omitempty"`  // marker: only lines that begin with ORK_OUTPUT: are its output; else all that it prints, too, if that is JSON
 	Grace       Duration         `json:"grace,omitzero"`         // between being asked to end and being killed; 10s when absent
-	Warm        int              `json:"warm,omitempty"`         // python: how many interpreters wait for work
 	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
 	URL         string           `json:"url,omitempty"`          // worker: where an Ork worker is, such as http://127.0.0.1:8081
 	Executor    string           `json:"executor,omitempty"`     // worker: as what it runs it, process, python or library; told by the other fields when absent
@@ -86,7 +85,7 @@ func (e *ExecOf) Program() *flow.Program {
 		return nil
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Warm: e.Warm, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor()}
+		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor()}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {
