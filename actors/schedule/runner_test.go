@@ -163,11 +163,12 @@ func TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 0))
 				var mu sync.Mutex
-				unlucky := func() bool {
+				draw := func(n int) int {
 					mu.Lock()
 					defer mu.Unlock()
-					return rng.IntN(4) == 0
+					return rng.IntN(n)
 				}
+				unlucky := func() bool { return draw(4) == 0 }
 				s := newStage(t)
 				s.set(schedule.Spec{Cron: "* * * * *", CatchUp: schedule.CatchUpAll})
 				begin := time.Now().Truncate(time.Minute)
@@ -181,8 +182,8 @@ func TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled(t *testing.T) {
 				options.Engine = &lossyEngine{s, unlucky}
 				runners := []*Runner{Start(options), Start(options)}
 				for range 100 {
-					time.Sleep(time.Duration(rng.IntN(90_000)) * time.Millisecond)
-					i := rng.IntN(len(runners))
+					time.Sleep(time.Duration(draw(90_000)) * time.Millisecond)
+					i := draw(len(runners))
 					runners[i].Stop()
 					runners[i] = Start(options)
 				}
