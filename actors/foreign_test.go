@@ -193,7 +193,7 @@ func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 			store.pages.Store(0)
 			store.services.Store(0)
 			require.Empty(t, b.poll(t, time.Minute, 1, "x"))
-			require.Zero(t, store.loads.Load())
+			require.LessOrEqual(t, store.loads.Load(), int64(1), "what was asked before may still have been on its way")
 			require.Zero(t, store.commits.Load())
 			require.LessOrEqual(t, store.pages.Load(), int64(5*14))
 			require.LessOrEqual(t, store.services.Load(), int64(14))
