@@ -225,6 +225,7 @@ func TestAStrangerIsRefusedAndLoggedOnce(t *testing.T) {
 			a := gossip(t, "a", tt.ours, log.into)
 			b := gossip(t, "b", tt.ours, seeds(a))
 			untilPeers(t, a, "b")
+			untilPeers(t, b, "a")
 			attempts := make(chan struct{})
 			stranger := gossip(t, "stranger", tt.theirs, theirLog.into, seeds(a), func(c *GossipConfig) {
 				c.retry = time.Millisecond
