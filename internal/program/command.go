@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 
 // prepare makes a command of a job. cleanup, which is never nil, removes what it left on the disk. An error of a kind will stay, whoever
 // tries again.
-func (r *Runner) prepare(job *Job) (cmd child.Command, cleanup func(), err error) {
+func (r *Runner) prepare(ctx context.Context, job *Job) (cmd child.Command, cleanup func(), err error) {
 	cleanup = func() {}
 	p := job.Program
 	if p == nil {
@@ -30,7 +31,7 @@ func (r *Runner) prepare(job *Job) (cmd child.Command, cleanup func(), err error
 	}
 	var more map[string]string
 	if job.Type == flow.ExecPython {
-		cmd.Argv, more, err = r.python(job, cmd.Dir)
+		cmd.Argv, more, err = r.python(ctx, job, cmd.Dir)
 	} else {
 		cmd.Argv, err = argv(p, cmd.Dir)
 	}

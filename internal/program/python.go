@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,10 +14,11 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
 )
 
 // python is how a function is called: by our runner, with the interpreter that the program names, that the root has, or that there is.
-func (r *Runner) python(job *Job, root string) (argv []string, vars map[string]string, err error) {
+func (r *Runner) python(ctx context.Context, job *Job, root string) (argv []string, vars map[string]string, err error) {
 	dir, err := unpacked()
 	if err != nil {
 		return nil, nil, fmt.Errorf("unpacking the runner of Python: %w", err)
@@ -43,7 +45,7 @@ func (r *Runner) python(job *Job, root string) (argv []string, vars map[string]s
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(r.itself(argv, root), "-u", filepath.Join(dir, "run_task.py")), vars, nil
+	return append(r.itself(ctx, argv, root), "-u", filepath.Join(dir, "run_task.py")), vars, nil
 }
 
 // pythonPath is where modules are looked for: in the root, beside the file, and where they would be looked for anyway.
@@ -93,20 +95,21 @@ func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, 
 // shims is the folder of a version manager, whose programs look for the one that is meant each time they are called.
 const shims = "shims"
 
-// itself is the interpreter that a version manager's program would start in a root: asking it each time takes longer than many tasks.
-func (r *Runner) itself(argv []string, root string) []string {
+// itself is the interpreter that a version manager's program would start in a root: asking it each time takes longer than many tasks. It is asked
+// like any other program, so it ends with whom it is asked for.
+func (r *Runner) itself(ctx context.Context, argv []string, root string) []string {
 	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shims {
 		return argv
 	}
 	if known, ok := r.pythons.Load(root); ok {
 		return []string{known.(string)}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	ask := exec.CommandContext(ctx, argv[0], "-c", "import sys; print(sys.executable)")
-	ask.Dir, ask.Env = root, r.env
-	told, err := ask.Output()
-	path := strings.TrimSpace(string(told))
+	var told bytes.Buffer
+	ask := child.Command{Path: argv[0], Argv: []string{argv[0], "-c", "import sys; print(sys.executable)"}, Dir: root, Env: r.env, Split: true}
+	_, err := r.run(ctx, ask, 0, ears{&told, io.Discard})
+	path := strings.TrimSpace(told.String())
 	if err != nil || !filepath.IsAbs(path) {
 		return argv
 	}

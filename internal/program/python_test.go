@@ -1,12 +1,14 @@
 package program_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,4 +174,28 @@ func TestPythonRunsByUV(t *testing.T) {
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
 	res := runIn(t, dir, program.Job{Type: flow.ExecPython, Program: &flow.Program{File: "f.py"}})
 	require.Equal(t, `"run python3 -u cache"`, string(res.Output), res.Error)
+}
+
+// A version manager may take long to say which interpreter it would start.
+func TestAskingForTheInterpreterEndsWithItsTask(t *testing.T) {
+	dir, shims := taskFolder(t), filepath.Join(t.TempDir(), "shims")
+	write(t, filepath.Join(shims, "python3"), "#!/bin/sh\necho $$ > asked\nsleep 1000\n", 0o755)
+	t.Setenv("PATH", shims+string(os.PathListSeparator)+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan program.Result)
+	go func() {
+		done <- program.New(program.Options{Dir: dir}).Run(ctx, program.Job{Type: flow.ExecPython, Program: &flow.Program{File: "tasks.py", Root: "in"}})
+	}()
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(dir, "in/asked"))
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	cancel()
+	select {
+	case res := <-done:
+		require.Equal(t, context.Canceled.Error(), res.Error)
+	case <-time.After(30 * time.Second):
+		t.Fatal("it goes on asking")
+	}
 }
