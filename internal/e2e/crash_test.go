@@ -96,6 +96,7 @@ func TestCrash(t *testing.T) {
 		f := errands.Audit(t, s.store, ended.byTask)
 		require.Zero(t, f.Redeliveries)
 		require.NotZero(t, f.Seen(t, s.diary()), "nobody has come to the limit of a key")
+		require.Zero(t, s.world.Kept(t, f).Lost)
 	})
 	t.Run("a killed member on SQLite", func(t *testing.T) {
 		t.Parallel()
@@ -150,6 +151,7 @@ func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) en
 	e := ended{outcomes: make([]errands.Outcome, len(tasks)), byTask: map[string]errands.Outcome{}}
 	var mu sync.Mutex
 	var people sync.WaitGroup
+	require.NoError(s.t, s.world.StartClocks(ctx, s.client))
 	for wave := range waves {
 		for i := wave * len(tasks) / waves; i < (wave+1)*len(tasks)/waves; i++ {
 			people.Go(func() {
@@ -165,6 +167,7 @@ func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) en
 	impatient := time.AfterFunc(patience, cancel)
 	people.Wait()
 	impatient.Stop()
+	require.NoError(s.t, s.world.StopClocks(s.t.Context(), s.client, patience))
 	return e
 }
 
@@ -174,7 +177,7 @@ func (s *stage) finish(p *plan, e ended) errands.Figures {
 	s.leave()
 	f := errands.Audit(s.t, s.store, e.byTask)
 	full := f.Seen(s.t, s.diary())
-	s.t.Logf("keys were full %d times", full)
+	s.t.Logf("keys were full %d times; around the members: %+v", full, s.world.Kept(s.t, f))
 	require.NotEmpty(s.t, p.want, "there was no undisturbed run")
 	for i := range p.tasks {
 		assert.Equal(s.t, p.want[i], e.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)

@@ -3,7 +3,9 @@
 //
 // What it checks after every run: each task that was acknowledged exists, and none twice; each ended in
 // the state and with the shared values of an undisturbed run; its journal has no gap and applied no
-// attempt and no request twice; nothing is left in the queue.
+// attempt and no request twice; nothing is left in the queue. Programs that members started, jobs outside and tasks that begin by the clock keep
+// records of their own (errands.World): no attempt's program began twice, none is left a second after its member has ended, no job
+// outside was begun again that an attempt waited for, and each slot of a schedule has one task.
 //
 // Strangers to a cluster, who lack a key, a secret, a token or a certificate, are refused, logged once, and change nothing.
 //

@@ -30,6 +30,7 @@ type stage struct {
 	workers map[string]*process.Process
 	urls    map[string]string // of push workers; a successor has the same one
 	client  *errands.Client
+	world   *errands.World
 
 	workerTTL  time.Duration // how long workers may be silent
 	visibility time.Duration // how long pollers may be silent about a job
@@ -51,6 +52,7 @@ func newStage(t *testing.T, store string) *stage {
 	s.base = "http://" + s.address
 	s.client = errands.NewClient(s.base)
 	t.Cleanup(s.clear)
+	s.world = errands.NewWorld(t, dir, "127.0.0.1")
 	return s
 }
 
@@ -86,13 +88,14 @@ func (s *stage) launch() { s.member = s.serve("member", s.address) }
 
 // serve starts a member at an address.
 func (s *stage) serve(name, address string) *process.Process {
-	cmd := exec.Command(s.program, "serve", "--store", s.store, "--listen", address, "--name", name, "--allow-scripts",
+	cmd := exec.Command(s.program, "serve", "--store", s.store, "--listen", address, "--name", name, "--poll-network", "127.0.0.0/8",
 		"--idle-after", "400ms", "--worker-save", "500ms",
 		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String(), "--resume-grace", s.grace.String())
-	cmd.Dir = s.dir // scripts run here
+	watch := s.world.Prepare(cmd, name)
 	p, err := process.Start(s.dir, name, cmd)
 	require.NoError(s.t, err)
 	s.t.Cleanup(p.Kill)
+	watch(p.Done())
 	return p
 }
 
@@ -160,7 +163,7 @@ func (s *stage) hire(name string) {
 
 // hireFor starts a worker for some of our services.
 func (s *stage) hireFor(name string, spec errands.Worker) {
-	spec.ID, spec.Server, spec.URL, spec.Diary = name, s.base, s.url(name), s.diary()
+	spec.ID, spec.Server, spec.URL, spec.Diary, spec.Outside = name, s.base, s.url(name), s.diary(), s.world.Outside.Address
 	cmd, err := spec.Command()
 	require.NoError(s.t, err)
 	s.employ(name, cmd)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/schedule"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -22,9 +23,11 @@ type Figures struct {
 	Tasks, Attempts, Redeliveries int
 	Dags                          int // of the tasks, those in dag mode
 	holds                         []*hold
+	attempts                      map[string]*attempt            // by job
+	slots                         map[string]map[string][]string // tasks that began by the clock, by schedule and slot
 }
 
-// Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and their
+// Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and those of schedules, and their
 // journals keep the promises.
 func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	ctx := t.Context()
@@ -34,37 +37,85 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 
 	rows, err := store.ListTasks(ctx, persistence.TaskFilter{Limit: 1 << 20})
 	require.NoError(t, err)
+	f := Figures{Tasks: len(rows), attempts: map[string]*attempt{}, slots: map[string]map[string][]string{}}
 	var ids []string
-	for _, row := range rows {
-		ids = append(ids, row.ID)
+	for i := range rows {
+		if !f.slot(&rows[i]) {
+			ids = append(ids, rows[i].ID)
+		}
 	}
 	slices.Sort(ids)
 	require.Equal(t, slices.Sorted(maps.Keys(want)), ids, "the tasks in the store are those that were acknowledged")
 
-	f := Figures{Tasks: len(ids)}
 	reader := persistence.NewReader(store, flow.Limits{})
-	for _, row := range rows {
-		l := ledger{task: row.ID, attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
-		story := l.read(ctx, t, store)
-		view, err := reader.View(ctx, row.ID)
-		require.NoError(t, err)
-		got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(), view.State.Root.Plan.Mode() == flow.ModeDag, view.State.Result())
-		ok := assert.Equal(t, want[row.ID], got, "task %s as its journal has it", row.ID)
-		ok = assert.Equal(t, got.State, row.Status, "task %s in listings", row.ID) && ok
-		ok = assert.Empty(t, l.problems, "task %s", row.ID) && ok
-		if !ok {
-			t.Logf("the journal of task %s:\n%s", row.ID, story)
-		}
-		if view.State.Root.Plan.Mode() == flow.ModeDag {
-			f.Dags++
-		}
-		f.Attempts += len(l.attempts)
-		f.Redeliveries += l.redeliveries
-		f.holds = append(f.holds, l.holds...)
-		permits, err := store.PermitsOf(ctx, row.ID)
-		require.NoError(t, err)
-		assert.Empty(t, permits, "task %s has ended, and has keys", row.ID)
+	for i := range rows {
+		end, acknowledged := want[rows[i].ID]
+		f.audit(t, store, reader, &rows[i], func(got Outcome) Outcome {
+			if acknowledged {
+				return end
+			}
+			return Outcome{"completed", "", got.Shared}
+		})
 	}
+	nothingLeft(t, store)
+	return f
+}
+
+// slot notes which slot a task has begun for. It is false for one that somebody started.
+func (f *Figures) slot(row *persistence.TaskRow) bool {
+	name := row.Labels[schedule.LabelName]
+	if name == "" {
+		return false
+	}
+	if f.slots[name] == nil {
+		f.slots[name] = map[string][]string{}
+	}
+	slot := row.Labels[schedule.LabelSlot]
+	f.slots[name][slot] = append(f.slots[name][slot], row.ID)
+	return true
+}
+
+// audit goes through one task.
+func (f *Figures) audit(t *testing.T, store persistence.Store, reader *persistence.Reader, row *persistence.TaskRow, want func(got Outcome) Outcome) {
+	ctx := t.Context()
+	l := ledger{task: row.ID, attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
+	story := l.read(ctx, t, store)
+	view, err := reader.View(ctx, row.ID)
+	require.NoError(t, err)
+	plan := view.State.Root.Plan
+	got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(), plan.Mode() == flow.ModeDag, view.State.Result())
+	ok := assert.Equal(t, want(got), got, "task %s as its journal has it", row.ID)
+	ok = assert.Equal(t, got.State, row.Status, "task %s in listings", row.ID) && ok
+	ok = assert.Empty(t, l.problems, "task %s", row.ID) && ok
+	if !ok {
+		t.Logf("the journal of task %s:\n%s", row.ID, story)
+	}
+	if plan.Mode() == flow.ModeDag {
+		f.Dags++
+	}
+	for at, a := range l.attempts {
+		a.tries = triesOfProgram(view.State.Plan, at)
+		f.attempts[flow.JobID(row.ID, at)] = a
+	}
+	f.Attempts += len(l.attempts)
+	f.Redeliveries += l.redeliveries
+	f.holds = append(f.holds, l.holds...)
+	permits, err := store.PermitsOf(ctx, row.ID)
+	require.NoError(t, err)
+	assert.Empty(t, permits, "task %s has ended, and has keys", row.ID)
+}
+
+// triesOfProgram is how often a node's program may be tried; 0 = it has none.
+func triesOfProgram(plan *flow.Plan, at flow.Address) int {
+	if scope := plan.ScopeOf(at.Scope); scope != nil && scope.Nodes[at.Node] != nil && scope.Nodes[at.Node].Exec.Type.Started() {
+		return scope.Nodes[at.Node].Retry.Max + 1
+	}
+	return 0
+}
+
+// nothingLeft holds a store to having no jobs and no tasks under way.
+func nothingLeft(t *testing.T, store persistence.Store) {
+	ctx := t.Context()
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)
 	require.NoError(t, err)
 	assert.Empty(t, left, "jobs are left in the queue")
@@ -74,7 +125,6 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	unfinished, err := store.Unfinished(ctx, nil, "", 100)
 	require.NoError(t, err)
 	assert.Empty(t, unfinished)
-	return f
 }
 
 // ledger follows one journal, from the facts alone: folding passes over what does not fit.
@@ -90,7 +140,11 @@ type ledger struct {
 
 type attempt struct {
 	claimed, ended bool
-	deliveries     int // in vain
+	deliveries     int    // in vain
+	ok             bool   // it has ended well
+	err            string // else
+	deferred       int64  // since when it waits for work outside; 0 = it does not
+	tries          int    // how many there may be of its program; 0 = it is none
 }
 
 func (l *ledger) problem(format string, args ...any) {
@@ -140,7 +194,7 @@ func (l *ledger) event(e *flow.Event) {
 		l.granted(e)
 	case flow.AttemptsStarted:
 		l.started(e)
-	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptPassed, flow.AttemptEnded:
+	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptPassed, flow.AttemptDeferred, flow.AttemptEnded:
 		l.moved(e)
 	}
 }
@@ -185,8 +239,13 @@ func (l *ledger) moved(e *flow.Event) {
 			l.redeliveries++
 		}
 		a.deliveries = e.Total
+	case flow.AttemptDeferred:
+		if a.deferred > 0 {
+			l.problem("attempt %s waits for work outside for the second time", e.Address())
+		}
+		a.deferred = e.At
 	case flow.AttemptEnded:
-		a.ended = true
+		a.ended, a.ok, a.err = true, e.Status == string(flow.AttemptOK), e.Error
 		l.letsGo(flow.JobID(l.task, e.Address()))
 	}
 }

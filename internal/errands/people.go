@@ -34,14 +34,14 @@ type act struct {
 // Outcome is how a task ended.
 type Outcome struct{ State, Error, Shared string }
 
-// flows are the files in the folder flows. An errand's index picks its flow, so that few errands have them all.
+// flows are the files in the folder flows that errands are about. An errand's index picks its flow, so that few errands have them all.
 var flows = []string{"approval", "attached", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
-	"mixed", "nested", "paused", "places", "regret", "retries", "rooms", "saga", "silence", "timers"}
+	"mixed", "nested", "outside", "paused", "places", "programs", "python", "regret", "retries", "rooms", "saga", "silence", "timers"}
 
 //go:embed flows
 var definitions embed.FS
 
-// PublishAll publishes the flows of all errands, and held, whose job some workers never finish.
+// PublishAll publishes the flows of all errands, those that begin by the clock, and held, whose job some workers never finish.
 func PublishAll(ctx context.Context, c *Client) error {
 	files, err := definitions.ReadDir("flows")
 	if err != nil {
@@ -69,6 +69,9 @@ func Draw(seed uint64, n int) []Errand {
 			items[k] = rng.IntN(100)
 		}
 		name, key, number := flows[i%len(flows)], fmt.Sprintf("errand-%d", i), rng.IntN(100)
+		if name == "python" && !hasPython() {
+			name = "programs"
+		}
 		list[i] = Errand{
 			Key: key, Flow: name, Params: map[string]any{"n": number, "list": items, "group": number % 3, "errand": key},
 			delay: soon(rng), acts: drawActs(rng, name), twice: rng.IntN(4) == 0,

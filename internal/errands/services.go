@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ type Worker struct {
 	Services   []string
 	Hang       bool   // it never finishes a job
 	Diary      string // file in which each execution is noted
+	Outside    string // address of another system, for the services begin and begin-later
 }
 
 // workerEnv holds a Worker as JSON.
@@ -98,9 +100,9 @@ func takes(service string, n float64) time.Duration {
 
 // PushServices, AttachedServices, which are some of those and one of their own, and PullServices are what the workers of the flows offer.
 var (
-	PushServices     = []string{"choose", "double", "flaky", "increase", "odd", "slow"}
-	AttachedServices = []string{"double", "slow", "stay"}
-	PullServices     = []string{"later", "later-flaky", "tardy"}
+	PushServices     = []string{"begin", "choose", "double", "flaky", "increase", "odd", "slow"}
+	AttachedServices = []string{"begin", "double", "slow", "stay"}
+	PullServices     = []string{"begin-later", "later", "later-flaky", "tardy"}
 )
 
 // work is such a process's main function.
@@ -128,6 +130,9 @@ func work(text string) int {
 			if spec.Hang {
 				<-ctx.Done()
 				return nil, ctx.Err()
+			}
+			if strings.HasPrefix(service, "begin") {
+				return beginOutside(ctx, spec.Outside, job)
 			}
 			return serve(ctx, service, job)
 		})

@@ -32,6 +32,7 @@ type company struct {
 	server  *pgtest.Server
 	members []*member
 	client  *errands.Client
+	world   *errands.World
 }
 
 // database is where the members of a company keep everything.
@@ -52,6 +53,7 @@ func newCompany(t *testing.T, members int) *company {
 	c.hosts, err = newHosts(members, c.server.Port())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.hosts.close()) })
+	c.world = errands.NewWorld(t, c.dir, c.site(0).workers)
 	c.openStore()
 	var bases []string
 	for i := range members {
@@ -124,7 +126,7 @@ func (c *company) employ(name string, first int) {
 	require.NoError(c.t, err)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(c.t, err)
-	spec := errands.Worker{ID: name, Server: c.bases(first), URL: "http://" + net.JoinHostPort(c.site(0).workers, port), Diary: c.path("diary")}
+	spec := errands.Worker{ID: name, Server: c.bases(first), URL: "http://" + net.JoinHostPort(c.site(0).workers, port), Diary: c.path("diary"), Outside: c.world.Outside.Address}
 	var cmd *exec.Cmd
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "push":

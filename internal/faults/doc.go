@@ -8,7 +8,8 @@
 // kinds but two of those that have a test of their own here (killed, frozen, cut off from the others, restarted in turn).
 //
 // What is checked: every task ends as in an undisturbed run on one member, within a minute after the last fault; each journal has
-// no gap and applied no attempt and no request twice; nothing is left in the queue. Beside it: after a SIGKILL the tasks of that
+// no gap and applied no attempt and no request twice; nothing is left in the queue; programs that members started, jobs outside and slots of
+// schedules are what their own records say (errands.World). Beside it: after a SIGKILL the tasks of that
 // member move again; members that leave and come back are not noticed (no caller sees an error, no job runs twice); a member that
 // only the others do not reach keeps its shards; what a frozen member had on its way is refused when it was fenced. What comes of all that is told
 // at the end, a figure a line, and held to bounds where TROUPE_FAULTS is given.

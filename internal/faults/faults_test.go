@@ -73,6 +73,7 @@ func (p *plan) outlast(t *testing.T, members int) {
 		f := c.finish(want)
 		require.Zero(t, f.Redeliveries)
 		require.NotZero(t, f.Seen(t, c.path("diary")), "nobody has come to the limit of a key")
+		require.Zero(t, c.world.Kept(t, f).Lost)
 	})
 	require.False(t, t.Failed())
 	t.Run("faults", func(t *testing.T) {
@@ -83,10 +84,11 @@ func (p *plan) outlast(t *testing.T, members int) {
 		got = c.storm(p.tasks, faults)
 		f := c.finish(got)
 		f.Seen(t, c.path("diary"))
+		found := c.world.Kept(t, f)
 		for i := range p.tasks {
 			assert.Equal(t, want.outcomes[i], got.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
 		}
-		c.tell(p.seed, len(faults), begun, f)
+		c.tell(p.seed, len(faults), begun, f, found)
 	})
 }
 
@@ -105,6 +107,7 @@ func (c *company) storm(tasks []errands.Errand, faults []fault) ended {
 	var mu sync.Mutex
 	var people sync.WaitGroup
 	waves := max(1, len(faults))
+	require.NoError(c.t, c.world.StartClocks(ctx, c.client))
 	for wave := range waves {
 		for i := wave * len(tasks) / waves; i < (wave+1)*len(tasks)/waves; i++ {
 			people.Go(func() {
@@ -125,6 +128,7 @@ func (c *company) storm(tasks []errands.Errand, faults []fault) ended {
 	impatient := time.AfterFunc(patience, cancel)
 	people.Wait()
 	impatient.Stop()
+	assert.NoError(c.t, c.world.StopClocks(c.t.Context(), c.client, patience))
 	return e
 }
 
@@ -136,7 +140,7 @@ func (c *company) finish(e ended) errands.Figures {
 }
 
 // tell is a run's result in figures. Everything was there: tasks of both modes, and jobs of each kind of workers.
-func (c *company) tell(seed uint64, faults int, begun time.Time, f errands.Figures) {
+func (c *company) tell(seed uint64, faults int, begun time.Time, f errands.Figures, found errands.Findings) {
 	jobs, more := map[string]int{}, 0
 	diary, err := errands.ReadDiary(c.path("diary"))
 	require.NoError(c.t, err)
@@ -150,5 +154,6 @@ func (c *company) tell(seed uint64, faults int, begun time.Time, f errands.Figur
 	require.Len(c.t, jobs, 3, "push, pull, attached")
 	c.figure(map[string]any{"figure": "faults in a row: every task ended as in an undisturbed run, no attempt was applied twice", "seed": seed, "faults": faults,
 		"tasks": f.Tasks, "of_these_dags": f.Dags, "attempts": f.Attempts, "redeliveries": f.Redeliveries, "jobs_of_workers": jobs, "begun_again": more,
+		"programs_lost": found.Lost, "orphans_gone_after_ms": found.Orphans.Milliseconds(), "jobs_outside": found.Outside, "adopted": found.Adopted, "slots": found.Slots,
 		"requests_sent_again": c.client.Again.Load(), "seconds": int(time.Since(begun).Seconds())})
 }

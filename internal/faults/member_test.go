@@ -34,11 +34,12 @@ func (m *member) start() error {
 
 func (m *member) launch() error {
 	cmd := exec.Command(binary, append([]string{"serve"}, m.flags()...)...)
-	cmd.Dir = m.dir // scripts run here
+	watch := m.world.Prepare(cmd, m.name)
 	p, err := m.hosts.start(m.i, m.dir, m.name, cmd)
 	if err != nil {
 		return err
 	}
+	watch(p.Done())
 	m.process = p
 	go m.watch(p)
 	return nil
@@ -48,16 +49,16 @@ func (m *member) launch() error {
 func (m *member) flags() []string {
 	site := m.site()
 	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database, m.name), "--listen", site.listen(),
-		"--name", m.name, "--allow-scripts", "--idle-after", "400ms", "--worker-save", "500ms", "--visibility", "5s"}
+		"--name", m.name, "--idle-after", "400ms", "--worker-save", "500ms", "--visibility", "5s"}
 	flags = append(flags, "--cluster", "company", "--gossip", site.gossips(), "--advertise", site.url(),
 		"--gossip-key-file", m.path("gossip.key"), "--cluster-secret-file", m.path("secret"))
 	if m.i > 0 { // the first one finds the others in the store
 		flags = append(flags, "--join", m.hosts.site(0).seed())
 	}
-	if !site.loopback {
-		flags = append(flags, "--insecure", "--allow-host", "*", "--worker-network", "10.213.0.0/16")
+	if site.loopback {
+		return append(flags, "--poll-network", "127.0.0.0/8")
 	}
-	return flags
+	return append(flags, "--insecure", "--allow-host", "*", "--worker-network", "10.213.0.0/16", "--poll-network", "10.213.0.0/16")
 }
 
 // watch starts it again when it has ended, unless we wanted that.

@@ -1,0 +1,107 @@
+package errands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// clock is a schedule that begins tasks while errands are done.
+type clock struct {
+	name string
+	step time.Duration
+	spec wire.ScheduleSpec
+}
+
+// theClocks have a slot at each multiple of their steps.
+var theClocks = []clock{
+	{"tick", time.Second, wire.ScheduleSpec{Flow: "tick", Every: "1s"}},
+	{"toll", 3 * time.Second, wire.ScheduleSpec{Flow: "toll", Cron: "*/3 * * * * *"}},
+}
+
+// Clocks are schedules with a task for each slot, those included that nobody looked at in time.
+type Clocks struct{ from, until time.Time }
+
+// startClocks sets them. They begin soon.
+func startClocks(ctx context.Context, c *Client) (*Clocks, error) {
+	k := &Clocks{from: time.Now().Add(4 * time.Second).Truncate(3 * time.Second)}
+	for _, clock := range theClocks {
+		spec, on := clock.spec, true
+		spec.Enabled, spec.CatchUp, spec.Overlap, spec.Start = &on, "all", "allow", wire.Time{Time: k.from}
+		spec.Params = json.RawMessage(`{"n": 21}`)
+		if err := c.Insist(ctx, Request{Method: "PUT", Path: "/v1/schedules/" + clock.name, Body: spec}, &wire.SetSchedule{}); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// stop waits until each slot up to now has had its task, and all those have ended.
+func (k *Clocks) stop(ctx context.Context, c *Client) error {
+	k.until = time.Now()
+	for _, clock := range theClocks {
+		path := "/v1/schedules/" + clock.name
+		err := await(ctx, func() (bool, error) {
+			var s wire.Schedule
+			err := c.Insist(ctx, Request{Method: "GET", Path: path}, &s)
+			return s.LastSlot.Add(clock.step).After(k.until), err
+		})
+		if err != nil {
+			return fmt.Errorf("the slots of schedule %s up to %v: %w", clock.name, k.until, err)
+		}
+		if err := c.Insist(ctx, Request{Method: "POST", Path: path + "/disable"}, &wire.Schedule{}); err != nil {
+			return err
+		}
+		if err := await(ctx, func() (bool, error) { return c.quiet(ctx, clock.name) }); err != nil {
+			return fmt.Errorf("the tasks of schedule %s: %w", clock.name, err)
+		}
+	}
+	return nil
+}
+
+// quiet says whether all tasks of a schedule have ended. One that was about to begin when it was disabled has begun meanwhile.
+func (c *Client) quiet(ctx context.Context, schedule string) (bool, error) {
+	pause(ctx, 500*time.Millisecond)
+	var running wire.Page[wire.TaskSummary]
+	path := "/v1/tasks?label=schedule:" + schedule + "&state=pending&state=running&state=canceling"
+	err := c.Insist(ctx, Request{Method: "GET", Path: path}, &running)
+	return len(running.Items) == 0, err
+}
+
+// await asks again and again.
+func await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		pause(ctx, againPause)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// kept holds the tasks of schedules to their slots: each one of the run has one task, and none has two. It tells how many there were.
+func (k *Clocks) kept(t *testing.T, f Figures) (slots int) {
+	t.Helper()
+	for _, clock := range theClocks {
+		tasks := f.slots[clock.name]
+		for slot := k.from; !slot.After(k.until); slot = slot.Add(clock.step) {
+			slots++
+			assert.Len(t, tasks[slot.UTC().Format(time.RFC3339)], 1, "tasks of schedule %s for its slot %v", clock.name, slot)
+		}
+		for slot, ids := range tasks {
+			assert.Len(t, ids, 1, "tasks of schedule %s for %s", clock.name, slot)
+			at, err := time.Parse(time.RFC3339, slot)
+			assert.NoError(t, err)
+			assert.False(t, at.Before(k.from) || at.Sub(k.from)%clock.step != 0, "schedule %s has no slot %s", clock.name, slot)
+		}
+	}
+	return slots
+}

@@ -1,0 +1,90 @@
+package errands
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// What members start for flows. Each attempt notes when it begins and ends in programsLog, in the folder it runs in.
+//
+//go:embed programs
+var programs embed.FS
+
+const programsLog = "programs.log"
+
+// putPrograms puts them where members run.
+func putPrograms(dir string) error {
+	files, err := fs.Sub(programs, "programs")
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(dir, files)
+}
+
+// hasPython says whether functions of Python can be started here.
+func hasPython() bool {
+	_, err := exec.LookPath("python3")
+	return err == nil
+}
+
+// notes are how often each attempt noted something in a folder's programsLog.
+func notes(dir string) (began, ended map[string]int, err error) {
+	began, ended = map[string]int{}, map[string]int{}
+	text, err := os.ReadFile(filepath.Join(dir, programsLog))
+	if errors.Is(err, os.ErrNotExist) {
+		return began, ended, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		switch job, what, _ := strings.Cut(strings.TrimSpace(line), " "); what {
+		case begins:
+			began[job]++
+		case ends:
+			ended[job]++
+		default:
+			return nil, nil, fmt.Errorf("line %q of %s", line, programsLog)
+		}
+	}
+	return began, ended, err
+}
+
+// keptPrograms holds what programs noted to what journals say: no attempt began twice, or without being stored before; what ended well
+// did end; what was lost with a member was tried again while its retries permitted that, and not more often. It tells how many were lost.
+func (f Figures) keptPrograms(t *testing.T, dir string) (lost int) {
+	t.Helper()
+	began, ended, err := notes(dir)
+	require.NoError(t, err)
+	for job, times := range began {
+		a := f.attempts[job]
+		assert.NotNil(t, a, "a program of %s has begun, which no journal has", job)
+		assert.Equal(t, 1, times, "programs that have begun for %s", job)
+	}
+	for job, a := range f.attempts {
+		if a.tries == 0 {
+			continue
+		}
+		if a.ok {
+			assert.Equal(t, 1, ended[job], "times that the program of %s, which went well, has ended", job)
+		}
+		task, at, err := flow.ParseJobID(job)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, at.Attempt, a.tries, "tries of %s", job)
+		if a.err == flow.ProgramLost {
+			lost++
+			at.Attempt++
+			assert.True(t, at.Attempt > a.tries || f.attempts[flow.JobID(task, at)] != nil, "%s was lost with its member, and is not tried again", job)
+		}
+	}
+	return lost
+}

@@ -1,0 +1,74 @@
+package errands
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// World is what there is around members: programs in the folder that they run in, another system, and clocks.
+type World struct {
+	Outside *Outside
+	dir     string // that members and workers run in
+	lives   lives
+	clocks  *Clocks
+}
+
+// NewWorld is one for members that run in a folder, and reach the host of the test at an address. It ends with the test.
+func NewWorld(t *testing.T, dir, host string) *World {
+	require.NoError(t, putPrograms(dir))
+	outside, err := newOutside(host)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = outside.server.Close() // nobody asks any more
+	})
+	return &World{Outside: outside, dir: dir}
+}
+
+// Prepare prepares the start of a member. Once that has been started, whoever did calls watch with what tells its end.
+func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan struct{})) {
+	cmd.Dir = w.dir // programs run here
+	cmd.Args = append(cmd.Args, "--allow-scripts", "--child-env", lifeVariable+","+outsideVariable)
+	life := mark(name)
+	cmd.Env = append(cmd.Environ(), life, outsideVariable+"="+w.Outside.Address)
+	return func(done <-chan struct{}) { w.lives.watch(life, done) }
+}
+
+// StartClocks begins what goes by the clock.
+func (w *World) StartClocks(ctx context.Context, c *Client) (err error) {
+	w.clocks, err = startClocks(ctx, c)
+	return err
+}
+
+// StopClocks waits until all that has begun by the clock has ended.
+func (w *World) StopClocks(ctx context.Context, c *Client, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return w.clocks.stop(ctx, c)
+}
+
+// Findings are what came of a run around its members.
+type Findings struct {
+	Lost    int           // attempts whose program was lost with its member
+	Orphans time.Duration // how long something was left of a member that had ended
+	Outside int           // jobs that were begun outside …
+	Adopted int           // … and how often one was found that had been begun already
+	Slots   int           // of schedules
+}
+
+// Kept holds the world to what journals say, when all members have ended.
+func (w *World) Kept(t *testing.T, f Figures) (found Findings) {
+	t.Helper()
+	w.lives.watches.Wait()
+	assert.Empty(t, w.lives.left, "programs that members have left behind")
+	found.Orphans, found.Lost = w.lives.longest, f.keptPrograms(t, w.dir)
+	found.Outside, found.Adopted = w.Outside.kept(t, f)
+	if w.clocks != nil {
+		found.Slots = w.clocks.kept(t, f)
+	}
+	return found
+}
