@@ -73,11 +73,6 @@ type Config struct {
 	// LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string
 
-	// SecretEnv names variables of this process's environment, and SecretDir is a folder with files, that are secrets for flows: a program is
-	// given one by its name. Any other is refused when a flow is published. Their values are in no event, log or answer.
-	SecretEnv []string
-	SecretDir string
-
 	// Starters begin the jobs of nodes with exec_type outside, by the name of their service.
 	Starters map[string]Starter
 	// Trackers look after work outside that tasks wait for, by the name of its service: see deferred in the documentation. There

@@ -68,8 +68,8 @@ func (a Address) Step() string {
 
 // JobID names an attempt across tasks, in characters that are safe in a URL's path and query.
 func JobID(task string, a Address) string {
-	var room, names [160]byte // most are shorter
-	b := append(room[:0], task...)
+	var b []byte
+	b = append(b, task...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Visit), 10)
 	b = append(b, '.')
@@ -77,8 +77,7 @@ func JobID(task string, a Address) string {
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Attempt), 10)
 	b = append(b, '.')
-	place := append(append(append(names[:0], a.Scope...), '\n'), a.Node...)
-	b = base64.RawURLEncoding.AppendEncode(b, place)
+	b = base64.RawURLEncoding.AppendEncode(b, []byte(a.Scope+"\n"+a.Node))
 	return string(b)
 }
 

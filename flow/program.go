@@ -17,17 +17,7 @@ type Program struct {
 	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
 	URL        string            `json:"url,omitempty"`          // worker: where it is
 	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
-	Secrets    map[string]Secret `json:"secrets,omitempty"`      // of its environment, by the variable: whoever starts it knows their values
 }
-
-// Secret is one that a program is given: as the value of its variable, or in a file that the variable names.
-type Secret struct {
-	Secret string `json:"secret"`         // what it is called where it is kept
-	File   string `json:"file,omitempty"` // path of the file; "" = the variable has the value itself
-}
-
-// SecretForm is what names of secrets look like: none is a path.
-const SecretForm = `[A-Za-z0-9_][A-Za-z0-9._-]{0,127}`
 
 // Words of a program's stdin_mode and output_mode.
 const (
@@ -53,9 +43,6 @@ func (p *Program) texts() []string {
 	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor}, p.Args...)
 	for name, value := range p.Env {
 		all = append(all, name, value)
-	}
-	for name, secret := range p.Secrets {
-		all = append(all, name, secret.Secret, secret.File)
 	}
 	return all
 }

@@ -24,7 +24,6 @@ type pgflow struct {
 	store  api.Store
 	reader api.Reader
 	limits flow.Limits
-	secret func(name string) error // refuses one that programs are not given
 
 	runs     Runs
 	services flowServices
@@ -35,7 +34,7 @@ type pgflow struct {
 
 // New serves the dialect from a member.
 func New(m api.Member) api.Family {
-	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits, secret: m.Secret,
+	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits,
 		runs:     Runs{m.Engine, m.Store, m.Reader},
 		services: flowServices{byFlow: map[string]knownServices{}}, seed: maphash.MakeSeed()}
 }

@@ -2,7 +2,6 @@ package define
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -30,30 +29,6 @@ type ExecOf struct {
 	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
 	URL         string           `json:"url,omitempty"`          // worker: where an Ork worker is, such as http://127.0.0.1:8081
 	Executor    string           `json:"executor,omitempty"`     // worker: as what it runs it, process, python or library; told by the other fields when absent
-
-	Secrets map[string]SecretOf `json:"secrets,omitempty"` // variables of its environment that have secrets: the name of one, or {secret, file} for a file whose path the variable has
-}
-
-// SecretOf is a secret of a variable: its name, or its name and where a file with it is wanted.
-type SecretOf flow.Secret
-
-// MarshalJSON writes it as it is read.
-func (s SecretOf) MarshalJSON() ([]byte, error) {
-	if s.File == "" {
-		return json.Marshal(s.Secret)
-	}
-	return json.Marshal(flow.Secret(s))
-}
-
-func (s *SecretOf) decode(from decoder, v value, at *Place) {
-	switch v.kind() {
-	case expr.KindString:
-		s.Secret, _ = expr.String(v.raw())
-	case expr.KindObject:
-		from.object(v, reflect.ValueOf((*flow.Secret)(s)).Elem(), at)
-	default:
-		from.add(SeverityError, at, v.position(), "must be the name of a secret, or {secret: …, file: …}, is %s", v.kind())
-	}
 }
 
 // Command is a shell line, or a program and its arguments.
@@ -115,12 +90,6 @@ func (e *ExecOf) Program() *flow.Program {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {
 			p.Env[name] = string(value)
-		}
-	}
-	if len(e.Secrets) > 0 {
-		p.Secrets = make(map[string]flow.Secret, len(e.Secrets))
-		for name, secret := range e.Secrets {
-			p.Secrets[name] = flow.Secret(secret)
 		}
 	}
 	return p

@@ -2,7 +2,6 @@ package ork
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow/define"
@@ -15,8 +14,6 @@ type Workflow struct {
 	Schedule   json.RawMessage // a cron expression or an object, as it was written; nil = none
 	Tasks      []Task          // in the order written
 	Definition json.RawMessage // of our own; nil if there is an error
-
-	text *define.Reporter // knows its places
 }
 
 // Task is a task of a workflow.
@@ -58,7 +55,6 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 		return nil, r.All()
 	}
 	w := r.workflow(part{r, nil, raw})
-	w.text = reporter
 	problems := r.All()
 	if problems.Err() != nil {
 		w.Definition = nil
@@ -66,15 +62,12 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	return w, problems
 }
 
-// InItsWords tells problems of the definition as problems of the workflow: with the names of its tasks, and with positions in its own text
-// where that says the same as the definition.
+// InItsWords tells problems of the definition as problems of the workflow: with the names of its tasks, and without positions, which
+// are none in its text.
 func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 	named := make(define.Problems, len(problems))
 	for i, p := range problems {
 		p.Line, p.Column = 0, 0
-		if head, _, _ := strings.Cut(p.Path, "."); slices.Contains(same, head) {
-			p.Line, p.Column = w.text.Position((*define.Place)(nil).Inside(p.Path))
-		}
 		if inside, ok := strings.CutPrefix(p.Path, "nodes."); ok {
 			key, rest, nested := strings.Cut(inside, ".")
 			p.Path = "tasks." + w.called(key)
