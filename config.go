@@ -73,10 +73,15 @@ type Config struct {
 	// LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string
 
+	// ObjectStore is the URL of where workers that know nothing else of a member find what they have to do, and say how it is, in files: file:///FOLDER,
+	// or one of a scheme that Buckets opens. All members of a cluster have the same. "" = none.
+	ObjectStore string
+	// Buckets open object stores by the scheme of their URL. Those of file are opened anyway.
+	Buckets map[string]OpenBucket
 	// Starters begin the jobs of nodes with exec_type outside, by the name of their service.
 	Starters map[string]Starter
 	// Trackers look after work outside that tasks wait for, by the name of its service: see deferred in the documentation. There
-	// is one for custom_http already.
+	// are those for custom_http and object_store already, and a starter for the latter.
 	Trackers map[string]Tracker
 	// PollNetworks are the networks that URLs of custom_http may be in. Default: none, not even loopback. AllowMock allows URLs with
 	// mock://, which mean jobs that are there for tests.

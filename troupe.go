@@ -68,6 +68,7 @@ type Engine struct {
 	company   *company // nil where the store has room for one member only
 	others    atomic.Pointer[cluster.Others]
 	schedules atomic.Pointer[schedule.Runner]
+	objects   *external.Objects
 	tls       *api.Certificates
 	client    *client.Client // of the member in this process
 	begins    begins
@@ -99,6 +100,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	bucket, err := cfg.openObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
 	store, err := OpenStore(ctx, cfg.Store, cfg.Schema)
 	if err != nil {
 		return nil, err
@@ -109,6 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
 	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e.objects = e.newObjects(bucket)
 	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
 	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note})
 	newest.Changed = e.flowChanged
@@ -212,14 +218,14 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
-	started := programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs,
+	started := programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
 		Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value}})
 	return actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc:    e.functions,
 			flow.ExecHTTP:    e.workers,
-			flow.ExecOutside: external.Starters(e.cfg.Starters),
+			flow.ExecOutside: e.starters(),
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess: started,
@@ -237,6 +243,7 @@ func (e *Engine) actors() actors.Config {
 // trackers are the program's, and those that come with every member.
 func (e *Engine) trackers() map[string]Tracker {
 	all := map[string]Tracker{
+		flow.ObjectStore:    e.objects,
 		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, TLS: e.tls.Client}),
 	}
 	maps.Copy(all, e.cfg.Trackers)

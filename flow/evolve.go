@@ -290,7 +290,7 @@ func (st *Step) launch(u *Unit, i int, e *Event) {
 	u.Status = UnitDispatched
 	u.Live.StartedAt, u.Live.Due = e.At, e.Due
 	x := st.exec(i)
-	if x.StartMS > 0 {
+	if x.StartMS > 0 && !x.ByFiles() {
 		u.Live.StartBy = e.At + x.StartMS
 	}
 	if x.Type != ExecQueue && x.Type != ExecDirect {

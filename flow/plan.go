@@ -106,8 +106,8 @@ type Exec struct {
 	MaxAttempts  int // inner tries of local_func and local_script; workers tried for http
 	TryDelayMS   int64
 	VisibilityMS int64 // 0 = the engine's default
-	HeartbeatMS  int64 // how long the holder of a claim may be silent before its attempt has failed; 0 = any time
-	StartMS      int64 // how long the job may wait for somebody to claim it; 0 = any time
+	HeartbeatMS  int64 // how long the holder of a claim may be silent before its attempt has failed; 0 = any time, or as long as files may be silent
+	StartMS      int64 // how long the job may wait for somebody to claim it, or to write files about it; 0 = any time, or as usual with files
 	FromClaim    bool  // an attempt's timeout counts from its claim
 	Labels       []string
 }

@@ -17,6 +17,7 @@ type Program struct {
 	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
 	URL        string            `json:"url,omitempty"`          // worker: where it is
 	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
+	Report     string            `json:"report,omitempty"`       // object_store: files say how it is and what came of it, not its exit
 }
 
 // Words of a program's stdin_mode and output_mode.
@@ -24,6 +25,17 @@ const (
 	StdinNone    = "none"
 	OutputMarker = "marker"
 )
+
+// Words of a program's report. ObjectStore is also the service of jobs outside whose workers nobody here starts.
+const (
+	ReportExit  = "exit"
+	ObjectStore = "object_store"
+)
+
+// ByFiles says that whoever carries out the jobs tells by files in an object store how they are.
+func (x *Exec) ByFiles() bool {
+	return x.Type == ExecOutside && x.Service == ObjectStore || x.Program != nil && x.Program.Report == ObjectStore
+}
 
 // ProgramParam is the param in which workers find the program that they are to start.
 const ProgramParam = "exec"
@@ -40,7 +52,7 @@ const ProgramTimeout = "execution timeout"
 
 // texts are those that it is made of.
 func (p *Program) texts() []string {
-	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor}, p.Args...)
+	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor, p.Report}, p.Args...)
 	for name, value := range p.Env {
 		all = append(all, name, value)
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
+	stored "github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
@@ -149,14 +150,19 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	reader := persistence.NewReader(store, flow.Limits{})
-	started := programs.New(programs.Options{Allow: true, Logs: m.logs})
+	bucket, err := stored.OpenDir(os.Getenv(objectsPlace))
+	if err != nil {
+		return nil, err
+	}
+	files := external.NewObjects(external.ObjectsOptions{Bucket: bucket})
+	started := programs.New(programs.Options{Allow: true, Logs: m.logs, Files: files})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
 		Lease: lease, Workers: m.registry,
-		Trackers: map[string]actors.Tracker{external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
+		Trackers: map[string]actors.Tracker{flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
 			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started,
-			flow.ExecWorker: m.registry.Executor(),
+			flow.ExecWorker: m.registry.Executor(), flow.ExecOutside: external.Starters{flow.ObjectStore: files},
 		}})
 	if err != nil {
 		return nil, err
@@ -266,11 +272,28 @@ const (
 	servePlace = "BLACKBOX_PLACE"
 )
 
+// objectsPlace is the variable that names the folder with the files of workers that know nothing else. All servers have the same: runs have ids
+// of their own.
+const objectsPlace = "BLACKBOX_OBJECTS"
+
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(serveKind); kind != "" {
 		os.Exit(serveUntilKilled(storeKind(kind), os.Getenv(servePlace)))
 	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(withObjects(func() int { return pgtest.Main(m) }))
+}
+
+func withObjects(run func() int) int {
+	folder, err := os.MkdirTemp("", "blackbox-objects-")
+	if err == nil {
+		err = os.Setenv(objectsPlace, folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder) // what is left is in the folder for temporary files
+	return run()
 }
 
 func serveUntilKilled(kind storeKind, place string) int {

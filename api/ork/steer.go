@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/ork"
 )
 
 func (d *dialect) pause(w http.ResponseWriter, r *http.Request) error {
@@ -126,7 +127,7 @@ func (d *dialect) resumeTask(w http.ResponseWriter, r *http.Request) error {
 // hold keeps a pending task from starting, or lets it start.
 func (d *dialect) hold(w http.ResponseWriter, r *http.Request, command func(flow.Address) flow.Command) error {
 	id := r.PathValue("task")
-	run, node, unit, err := parseTaskID(id)
+	run, node, unit, err := ork.ParseTaskID(id)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/ork"
 )
 
 // task is a task of a run: a step, or each unit of one that has several.
@@ -102,7 +103,7 @@ func (t *teller) begin(node int) {
 
 func (t *teller) newTask(node, unit int) task {
 	plan, sc := t.plan(node), t.h.State.Root.Plan
-	one := task{ID: taskID(t.h.State.Task, node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
+	one := task{ID: ork.TaskID(t.h.State.Task, node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
 		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
 	if replicated(t.h.State.Plan) != nil {
 		one.Name = plan.Key + "_" + strconv.Itoa(unit)

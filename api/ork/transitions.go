@@ -3,6 +3,7 @@ package ork
 import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/ork"
 )
 
 // runUpdated and taskUpdated are what listeners hear.
@@ -218,6 +219,6 @@ func (t *transitions) is(status string) {
 func (t *transitions) becomes(u unit, status string) {
 	if t.status[u] != status {
 		t.status[u] = status
-		t.tell(taskUpdated{"task_updated", t.run, taskID(t.run, u.node, u.index), status})
+		t.tell(taskUpdated{"task_updated", t.run, ork.TaskID(t.run, u.node, u.index), status})
 	}
 }

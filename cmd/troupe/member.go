@@ -33,6 +33,7 @@ type memberFlags struct {
 	WorkerNetwork []netip.Prefix `env:"TROUPE_WORKER_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that push workers may be in, besides this host."`
 	PollNetwork   []netip.Prefix `env:"TROUPE_POLL_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that deferred jobs of custom_http may be asked about in; none otherwise, not even this host."`
 	AllowMock     bool           `env:"TROUPE_ALLOW_MOCK" group:"Access" help:"Let deferred jobs have mock:// URLs, which mean jobs for tests."`
+	ObjectStore   string         `env:"TROUPE_OBJECT_STORE,ORK_OBJECT_STORE" placeholder:"URL" group:"Access" help:"Where workers that report by files (exec: {report: object_store}) find what they have to do: file:///FOLDER."`
 	AllowScripts  bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
 	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
 	ChildEnv      []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
@@ -69,7 +70,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	return troupe.Config{
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
-		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock,
+		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,

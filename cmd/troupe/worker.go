@@ -42,12 +42,16 @@ type workerRunCmd struct {
 	Delay       time.Duration `hidden:"" help:"What every demo job of a pull worker takes."`
 	WithStdin   bool          `hidden:"" help:"End when stdin ends, so that a worker never outlives who started it."`
 	orkFlags
+	specFlags
 	logFlags
 }
 
 func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 	if c.OrkListen != "" {
 		return c.serveOrk(ctx, a)
+	}
+	if c.Spec != "" {
+		return c.carryOut(ctx, a)
 	}
 	if c.Attach {
 		c.Mode = "attach"

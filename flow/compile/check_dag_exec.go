@@ -39,8 +39,8 @@ func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 func (c *dagChecker) claimTimes(e *flow.Exec, n *define.Node, at *define.Place) {
 	c.duration(n.StartTimeout, at.Key("start_timeout"))
 	c.duration(n.HeartbeatTimeout, at.Key("heartbeat_timeout"))
-	if e.Type != flow.ExecQueue && (e.StartMS > 0 || e.HeartbeatMS > 0) {
-		c.Errorf(at, "start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue")
+	if e.Type != flow.ExecQueue && !e.ByFiles() && (e.StartMS > 0 || e.HeartbeatMS > 0) {
+		c.Errorf(at, "start_timeout and heartbeat_timeout are for jobs that wait in a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}")
 	}
 }
 

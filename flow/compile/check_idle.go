@@ -56,8 +56,8 @@ func (c *checker) idleInGraph(n *define.Node, at *define.Place) {
 		{"input", len(n.Input) > 0, "write prep"},
 		{"inputs", len(n.Inputs) > 0, "write prep"},
 		{"start_delay", !n.StartDelay.IsZero(), "write a node of kind timer"},
-		{"start_timeout", !n.StartTimeout.IsZero(), "write timeout"},
-		{"heartbeat_timeout", !n.HeartbeatTimeout.IsZero(), "write visibility_ms"},
+		{"start_timeout", !n.StartTimeout.IsZero() && !byFiles(n), "write timeout"},
+		{"heartbeat_timeout", !n.HeartbeatTimeout.IsZero() && !byFiles(n), "write visibility_ms"},
 	} {
 		if f.written {
 			c.Warnf(at.Key(f.name), "has no effect in a graph: %s", f.instead)

@@ -105,5 +105,11 @@ func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 			c.Errorf(at.Key("env").Key(name), "holds a NUL character, which no variable can")
 		}
 	}
+	if e.Report != "" && e.Report != flow.ReportExit && e.Report != flow.ObjectStore {
+		c.Errorf(at.Key("report"), "unknown word %.80q: write %s or %s", e.Report, flow.ReportExit, flow.ObjectStore)
+	}
+	if e.Report == flow.ObjectStore && e.Service != "" {
+		c.Errorf(at.Key("report"), "is for programs that the member itself starts: leave out service, or report")
+	}
 	c.milliseconds(e.Grace.MS, at.Key("grace"))
 }

@@ -14,6 +14,9 @@ func exec(n *define.Node, defaults flow.Exec) flow.Exec {
 		Type: word(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
 		MaxAttempts: max(n.MaxAttempts, 0), TryDelayMS: n.AttemptDelayMS, VisibilityMS: n.VisibilityMS, Labels: n.Labels,
 	}
+	if byFiles(n) {
+		e.StartMS, e.HeartbeatMS = n.StartTimeout.MS, n.HeartbeatTimeout.MS
+	}
 	if p := n.Exec.Program(); p != nil {
 		e.Type, e.Program = flow.ExecType(n.Exec.Type), p
 		return e
@@ -23,6 +26,12 @@ func exec(n *define.Node, defaults flow.Exec) flow.Exec {
 		e.Script = defaults.Script
 	}
 	return e
+}
+
+// byFiles says whether a node's workers tell by files how they are.
+func byFiles(n *define.Node) bool {
+	e := flow.Exec{Type: word(n.ExecType, n.ExecMode), Service: n.Service, Program: n.Exec.Program()}
+	return e.ByFiles()
 }
 
 // orNone is a script that has something to run; an empty one counts as none.

@@ -32,26 +32,44 @@ func TestAProgramIsANodesWorkInBothModes(t *testing.T) {
 	require.Equal(t, []string{"echo", "1", "x y"}, plan.Root.Nodes["a"].Exec.Program.Args)
 }
 
+func TestWorkersThatReportByFilesHaveTimes(t *testing.T) {
+	for _, start := range []string{"", "start: a\n"} {
+		for _, who := range []string{"exec: {type: process, command: x, report: object_store}", "exec_type: outside, service: object_store"} {
+			plan, problems := compile.Text([]byte(start+"nodes: {a: {"+who+", start_timeout: 2s, heartbeat_timeout: 3s}}"), flow.Limits{})
+			require.Empty(t, problems, start+who)
+			x := plan.Root.Nodes["a"].Exec
+			require.Equal(t, []any{true, int64(2000), int64(3000)}, []any{x.ByFiles(), x.StartMS, x.HeartbeatMS})
+		}
+	}
+	plan, problems := compile.Text([]byte("nodes: {a: {exec: {type: process, command: x, report: exit}}}"), flow.Limits{})
+	require.NoError(t, problems.Err())
+	require.False(t, plan.Root.Nodes["a"].Exec.ByFiles())
+	_, problems = compile.Text([]byte("nodes: {a: {exec: {type: process, command: x}, start_timeout: 2s}}"), flow.Limits{})
+	require.ErrorContains(t, problems.Err(), "report: object_store")
+}
+
 func TestRulesOfPrograms(t *testing.T) {
 	for exec, want := range map[string]string{
-		"{type: process}":                                      "nodes.a.exec: give it a command or a file: one of them",
-		"{type: process, command: x, file: y}":                 "nodes.a.exec: give it a command or a file: one of them",
-		"{type: process, command: []}":                         "nodes.a.exec.command: names no program",
-		"{type: process, command: {a: 1}}":                     "nodes.a.exec.command: must be a shell line or a list of a program and its arguments, is an object",
-		"{type: process, command: x, module: y}":               "nodes.a.exec.module: is for type: python",
-		"{type: python}":                                       "nodes.a.exec: give it a file or a module: one of them",
-		"{type: python, file: f.py, command: x}":               "nodes.a.exec.command: is for a process: name the file or module with the function",
-		"{type: process, command: x, func: f}":                 "nodes.a.exec: is a func or a program: give one of them",
-		"{type: process, service: s}":                          "nodes.a.exec: give it a command or a file: one of them",
-		"{type: process, command: x, stdin_mode: json}":        `nodes.a.exec.stdin_mode: unknown word "json": write none, or leave it out`,
-		"{type: process, command: x, output_mode: json}":       `nodes.a.exec.output_mode: unknown word "json": write marker, or leave it out`,
-		"{type: process, command: x, env: {A=B: x}}":           "nodes.a.exec.env.A=B: is no name of a variable",
-		"{type: process, command: x, env: {A: [1]}}":           "nodes.a.exec.env.A: must be a text, a number, true or false, is an array",
-		"{type: process, command: \"x\\0\"}":                   "nodes.a.exec: holds a NUL character, which no program can be given",
-		"{type: process, command: x}, service: s":              "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
-		"{type: process, command: x}, route: queue":            "nodes.a.route: is for jobs of workers, and the member itself starts the program: name the service of its workers in exec",
-		"{type: process, command: x, grace: soon}":             `nodes.a.exec.grace: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
-		"{type: process, command: x}, exec_type: local_script": "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
+		"{type: process}":                                               "nodes.a.exec: give it a command or a file: one of them",
+		"{type: process, command: x, file: y}":                          "nodes.a.exec: give it a command or a file: one of them",
+		"{type: process, command: []}":                                  "nodes.a.exec.command: names no program",
+		"{type: process, command: {a: 1}}":                              "nodes.a.exec.command: must be a shell line or a list of a program and its arguments, is an object",
+		"{type: process, command: x, module: y}":                        "nodes.a.exec.module: is for type: python",
+		"{type: python}":                                                "nodes.a.exec: give it a file or a module: one of them",
+		"{type: python, file: f.py, command: x}":                        "nodes.a.exec.command: is for a process: name the file or module with the function",
+		"{type: process, command: x, func: f}":                          "nodes.a.exec: is a func or a program: give one of them",
+		"{type: process, service: s}":                                   "nodes.a.exec: give it a command or a file: one of them",
+		"{type: process, command: x, stdin_mode: json}":                 `nodes.a.exec.stdin_mode: unknown word "json": write none, or leave it out`,
+		"{type: process, command: x, output_mode: json}":                `nodes.a.exec.output_mode: unknown word "json": write marker, or leave it out`,
+		"{type: process, command: x, report: files}":                    `nodes.a.exec.report: unknown word "files": write exit or object_store`,
+		"{type: process, command: x, service: s, report: object_store}": "nodes.a.exec.report: is for programs that the member itself starts: leave out service, or report",
+		"{type: process, command: x, env: {A=B: x}}":                    "nodes.a.exec.env.A=B: is no name of a variable",
+		"{type: process, command: x, env: {A: [1]}}":                    "nodes.a.exec.env.A: must be a text, a number, true or false, is an array",
+		"{type: process, command: \"x\\0\"}":                            "nodes.a.exec: holds a NUL character, which no program can be given",
+		"{type: process, command: x}, service: s":                       "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
+		"{type: process, command: x}, route: queue":                     "nodes.a.route: is for jobs of workers, and the member itself starts the program: name the service of its workers in exec",
+		"{type: process, command: x, grace: soon}":                      `nodes.a.exec.grace: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
+		"{type: process, command: x}, exec_type: local_script":          "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
 	} {
 		for _, start := range []string{"", "start: a\n"} {
 			_, problems := compile.Text([]byte(start+"nodes: {a: {exec: "+exec+"}}"), flow.Limits{})

@@ -212,7 +212,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:1: warning: start_delay: unknown field, ignored`,
 		}},
 		{`nodes: {a: {service: s, start_timeout: 3s}}`, []string{
-			`1:9: nodes.a: start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue`,
+			`1:9: nodes.a: start_timeout and heartbeat_timeout are for jobs that wait in a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
 		}},
 		{`nodes: {x: {service: s}, B: {kind: branch, flow: {nodes: {a: {service: s, depends_on: [x]}}}}}`, []string{
 			`1:88: nodes.B.flow.nodes.a.depends_on[0]: unknown node "x"`,
@@ -332,7 +332,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`4:44: nodes.a.route: says otherwise than exec_type: give one of them`,
 			`5:44: nodes.b.prep: the input is said by inputs already: give one of them`,
 			`6:59: warning: nodes.c.input_shape: has no effect: the input is said by inputs or prep`,
-			`7:3: nodes.d: start_timeout and heartbeat_timeout are for jobs that wait in a queue: set route: queue`,
+			`7:3: nodes.d: start_timeout and heartbeat_timeout are for jobs that wait in a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
 			`8:52: nodes.e.when.cond.route: a direct node has no handler: leave out its service, func or script, or choose another route`,
 		}},
 		{"nodes:\n  B: {kind: branch, service: s, on_exhausted: skip, params: {a: 1}, input: {a: 1}, inputs: {x: {const: 1}}, retry: {max_attempts: 2},\n" +

@@ -32,8 +32,8 @@ type DagNode struct {
 	Signal *SignalOf `json:"signal,omitempty"` // wait_event, approval: what for; another way to write params
 
 	StartDelay       Duration `json:"start_delay,omitzero"`       // its units wait so long
-	StartTimeout     Duration `json:"start_timeout,omitzero"`     // how long a queued job may wait for a worker
-	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"` // how long a worker may be silent
+	StartTimeout     Duration `json:"start_timeout,omitzero"`     // how long a queued job may wait for a worker, or one of exec.report: object_store
+	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"` // how long a worker may be silent, of a queue or of exec.report: object_store
 }
 
 // SignalOf says what a node waits for.

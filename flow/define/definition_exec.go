@@ -29,6 +29,7 @@ type ExecOf struct {
 	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
 	URL         string           `json:"url,omitempty"`          // worker: where an Ork worker is, such as http://127.0.0.1:8081
 	Executor    string           `json:"executor,omitempty"`     // worker: as what it runs it, process, python or library; told by the other fields when absent
+	Report      string           `json:"report,omitempty"`       // who says how it is: exit, its output and exit; object_store, files beside the one that TASK_SPEC_PATH names. exit when absent
 }
 
 // Command is a shell line, or a program and its arguments.
@@ -85,7 +86,7 @@ func (e *ExecOf) Program() *flow.Program {
 		return nil
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor()}
+		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report()}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {
@@ -93,6 +94,14 @@ func (e *ExecOf) Program() *flow.Program {
 		}
 	}
 	return p
+}
+
+// report is who says how it is, if not its exit.
+func (e *ExecOf) report() string {
+	if e.Report == flow.ReportExit {
+		return ""
+	}
+	return e.Report
 }
 
 // executor is as what an Ork worker runs it: what it says, or what can only be meant.

@@ -49,6 +49,7 @@ var words = map[string][]string{
 	"ExecOf.type":           {"service", "func", "process", "python"},
 	"ExecOf.stdin_mode":     {"none"},
 	"ExecOf.output_mode":    {"marker"},
+	"ExecOf.report":         {"exit", "object_store"},
 	"EachOf.on_error":       {"fail_fast", "collect", "continue"},
 	"Schedule.catchup":      {"one", "none", "all"},
 	"Schedule.overlap":      {"allow", "skip", "queue", "cancel_running"},

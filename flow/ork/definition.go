@@ -86,6 +86,12 @@ func (t *task) node() json.RawMessage {
 	if s := or(t.timeout, t.defaults.timeout); s != nil {
 		o.put("timeout", seconds(*s))
 	}
+	if t.start != nil {
+		o.put("start_timeout", seconds(*t.start))
+	}
+	if t.silence != nil {
+		o.put("heartbeat_timeout", seconds(*t.silence))
+	}
 	if retry := t.tries(); retry != nil {
 		o.put("retry", retry)
 	}
@@ -113,6 +119,7 @@ func (t *task) exec() json.RawMessage {
 	o.say("module", t.module)
 	o.say("function", t.function)
 	o.say("root", t.Root)
+	o.say("report", t.report)
 	o.put("env", t.env())
 	return o.text()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -32,6 +33,8 @@ type task struct {
 	inType, outType *typ
 	unchecked       bool // what it puts out is not compared with its type
 	variables       []expr.Member
+	report          string   // who says how it is; "" = its exit
+	start, silence  *float64 // how long its worker may take to begin, and be silent, in seconds
 }
 
 func (t *task) names() []string {
@@ -44,7 +47,7 @@ func (t *task) names() []string {
 
 var taskFields = []string{"executor", "file", "command", "module", "function", "job", "image", "config_file", "config", "worker", "input", "inputs",
 	"input_type", "output_type", "output", "validate_output", "depends_on", "on_failure", "timeout", "retries", "retry_delay", "retry", "parallel",
-	"foreach", "concurrency", "resources", "env", "secrets"}
+	"foreach", "concurrency", "resources", "env", "secrets", "exec", "start_timeout", "heartbeat_timeout"}
 
 func (r *reader) readTasks(p part) {
 	all, has := p.below("tasks")
@@ -98,6 +101,7 @@ func (t *task) read() {
 	}
 	t.readTypes()
 	t.readEnv()
+	t.readReport()
 	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
 		t.static, _ = t.want("input", expr.KindObject)
 	}
@@ -105,6 +109,23 @@ func (t *task) read() {
 		if _, has := t.get(name); has {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
 		}
+	}
+}
+
+// readReport reads who says how the task is, and for how long nobody may.
+func (t *task) readReport() {
+	p, has := t.below("exec")
+	if has {
+		p.known("report")
+	}
+	t.report, t.start, t.silence = p.text("report"), t.seconds("start_timeout"), t.seconds("heartbeat_timeout")
+	switch t.report {
+	case "", flow.ReportExit, flow.ObjectStore:
+	default:
+		t.Errorf(p.at.Key("report"), "unknown word %.80q: write %s or %s", t.report, flow.ReportExit, flow.ObjectStore)
+	}
+	if t.report != flow.ObjectStore && (t.start != nil || t.silence != nil) {
+		t.Errorf(t.at, "start_timeout and heartbeat_timeout are for tasks with exec: {report: %s}", flow.ObjectStore)
 	}
 }
 

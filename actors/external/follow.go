@@ -1,0 +1,48 @@
+package external
+
+import (
+	"context"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// How long who has ended may be without a word in the files, how often these are looked at meanwhile, and after an error.
+const (
+	lastWords  = 5 * time.Second
+	soon       = 100 * time.Millisecond
+	afterError = time.Second
+)
+
+// Follow looks how an attempt is until it has ended, of a worker that is started here: when exited is closed it has a few seconds for its last words.
+// said = the end was told by the worker itself.
+func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{}) (status flow.ExternalStatus, said bool) {
+	var last <-chan time.Time
+	for final := false; ; {
+		var err error
+		status, said, err = o.look(ctx, &x)
+		switch {
+		case status.Ended:
+			return status, said
+		case final:
+			return failed("exited without a status"), false
+		case err != nil:
+			x.Failures++
+			status.Again = afterError
+		default:
+			x.Failures, x.Memo = 0, status.Memo
+		}
+		if last != nil {
+			status.Again = soon
+		}
+		select {
+		case <-ctx.Done():
+			return failed(context.Cause(ctx).Error()), false
+		case <-exited:
+			exited, last = nil, time.After(lastWords)
+		case <-last:
+			final = true
+		case <-time.After(status.Again):
+		}
+	}
+}

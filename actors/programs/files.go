@@ -1,0 +1,82 @@
+package programs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/program"
+)
+
+// Files are how programs report that do so by an object store.
+type Files interface {
+	// Dispatch writes what a job has to do, and tells where.
+	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
+	// Follow tells the end of a job. When exited is closed its program has ended. said = the program has told it itself.
+	Follow(ctx context.Context, x flow.External, exited <-chan struct{}) (status flow.ExternalStatus, said bool)
+	// Cancel says in a file that nobody waits for the job any longer.
+	Cancel(ctx context.Context, x flow.External) error
+}
+
+// specVariable tells a program where it finds what it has to do.
+const specVariable = "TASK_SPEC_PATH"
+
+// mayStay is how long a program may go on that has said that it has ended.
+const mayStay = 5 * time.Second
+
+// reported runs a program whose files say what has become of it.
+func (c *Carrier) reported(ctx context.Context, job *flow.Job, p program.Job) program.Result {
+	if c.opts.Files == nil {
+		return program.Result{Error: "this server has no object store", Fatal: true}
+	}
+	address, x, err := c.opts.Files.Dispatch(ctx, job)
+	if err != nil {
+		return program.Result{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
+	}
+	p.Facts.Own[specVariable] = address
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	over, told, exited := make(chan program.Result, 1), make(chan word, 1), make(chan struct{})
+	go func() { over <- c.runner.Run(running, p) }() // ends with the program
+	go func() { told <- follow(following, c.opts.Files, x, exited) }()
+	var res program.Result
+	var w word
+	select {
+	case res = <-over:
+		if res.PID == 0 {
+			return res
+		}
+		close(exited)
+		w = <-told
+	case w = <-told:
+		if !w.said {
+			end(errors.New(w.Error))
+		}
+		res = finish(over, end)
+	}
+	if !w.said {
+		_ = c.opts.Files.Cancel(context.WithoutCancel(ctx), x) // for what it may have started elsewhere
+	}
+	return program.Result{Output: w.Output, Error: w.Error, PID: res.PID}
+}
+
+// word is what files said of an end.
+type word struct {
+	flow.ExternalStatus
+	said bool
+}
+
+func follow(ctx context.Context, files Files, x flow.External, exited <-chan struct{}) (w word) {
+	w.ExternalStatus, w.said = files.Follow(ctx, x, exited)
+	return w
+}
+
+// finish waits for the end of a program that has little left to do.
+func finish(over <-chan program.Result, end context.CancelCauseFunc) program.Result {
+	timer := time.AfterFunc(mayStay, func() { end(errors.New("it has said that it has ended, and goes on")) })
+	defer timer.Stop()
+	return <-over
+}

@@ -1,0 +1,175 @@
+// Package bucketest is the contract of buckets as a suite: every implementation runs it.
+package bucketest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/objects"
+)
+
+// Run holds buckets to the contract. Each that is opened is empty.
+func Run(t *testing.T, open func(t *testing.T) objects.Bucket) {
+	for name, check := range map[string]func(*testing.T, objects.Bucket){
+		"what was written is read":                      written,
+		"what is not there is not":                      missing,
+		"a new one takes the place of the old one":      replaced,
+		"what is to be new is not written over another": once,
+		"of many who create one, one does":              race,
+		"only so much is read":                          bounded,
+		"a list has what is below a prefix":             listed,
+		"a deleted prefix is gone with all below":       deleted,
+		"nobody reads a half":                           whole,
+		"whose time is over does nothing":               late,
+		"an address tells objects apart":                addresses,
+	} {
+		t.Run(name, func(t *testing.T) { check(t, open(t)) })
+	}
+}
+
+const plenty = 1 << 20
+
+func put(t *testing.T, b objects.Bucket, key, value string) {
+	require.NoError(t, b.Put(t.Context(), key, []byte(value)))
+}
+
+func reads(t *testing.T, b objects.Bucket, key, want string) {
+	got, err := b.Get(t.Context(), key, plenty)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got))
+}
+
+func written(t *testing.T, b objects.Bucket) {
+	put(t, b, "a/b/c.json", "1")
+	put(t, b, "a/empty", "")
+	reads(t, b, "a/b/c.json", "1")
+	reads(t, b, "a/empty", "")
+}
+
+func missing(t *testing.T, b objects.Bucket) {
+	for _, key := range []string{"a", "a/b", "runs/x/y"} {
+		_, err := b.Get(t.Context(), key, plenty)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	list, err := b.List(t.Context(), "runs/")
+	require.NoError(t, err)
+	require.Empty(t, list)
+	require.NoError(t, b.Delete(t.Context(), "runs/x/"))
+}
+
+func replaced(t *testing.T, b objects.Bucket) {
+	put(t, b, "a/b", "long text")
+	put(t, b, "a/b", "x")
+	reads(t, b, "a/b", "x")
+}
+
+func once(t *testing.T, b objects.Bucket) {
+	require.NoError(t, b.Create(t.Context(), "a/b", []byte("first")))
+	require.ErrorIs(t, b.Create(t.Context(), "a/b", []byte("second")), fs.ErrExist)
+	reads(t, b, "a/b", "first")
+}
+
+func race(t *testing.T, b objects.Bucket) {
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		all.Go(func() { errs[i] = b.Create(t.Context(), "a/b", fmt.Append(nil, i)) })
+	}
+	all.Wait()
+	first := slices.Index(errs, nil)
+	require.GreaterOrEqual(t, first, 0)
+	reads(t, b, "a/b", fmt.Sprint(first))
+	for i, err := range errs {
+		if i != first {
+			require.ErrorIs(t, err, fs.ErrExist)
+		}
+	}
+}
+
+func bounded(t *testing.T, b objects.Bucket) {
+	put(t, b, "a", "0123456789")
+	for most, want := range map[int]string{3: "0123", 9: "0123456789", 10: "0123456789"} {
+		got, err := b.Get(t.Context(), "a", most)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+}
+
+func listed(t *testing.T, b objects.Bucket) {
+	keys := []string{"runs/r/1/spec.json", "runs/r/1/status.json", "runs/r/2/spec.json"}
+	for _, key := range append(keys, "runs/rr/1/spec.json", "other") {
+		put(t, b, key, key)
+	}
+	list, err := b.List(t.Context(), "runs/r/")
+	require.NoError(t, err)
+	got, before := []string{}, map[string]string{}
+	for _, o := range list {
+		got, before[o.Key] = append(got, o.Key), o.Version
+	}
+	slices.Sort(got)
+	require.Equal(t, keys, got)
+	put(t, b, keys[0], "another")
+	list, err = b.List(t.Context(), "runs/r/")
+	require.NoError(t, err)
+	for _, o := range list {
+		changed := o.Version == "" || o.Version != before[o.Key]
+		require.True(t, changed || o.Key != keys[0], "a version changes with every write")
+	}
+}
+
+func deleted(t *testing.T, b objects.Bucket) {
+	put(t, b, "runs/r/1/spec.json", "1")
+	put(t, b, "runs/r/2/deep/er", "1")
+	put(t, b, "runs/rr/1", "stays")
+	require.NoError(t, b.Delete(t.Context(), "runs/r/"))
+	list, err := b.List(t.Context(), "runs/")
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	reads(t, b, "runs/rr/1", "stays")
+}
+
+func whole(t *testing.T, b objects.Bucket) {
+	texts := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 200_000)}
+	put(t, b, "a", texts[0])
+	over := make(chan error, 1)
+	go func() { // ends with its last write
+		var err error
+		for i := 0; i < 30 && err == nil; i++ {
+			err = b.Put(context.WithoutCancel(t.Context()), "a", []byte(texts[i%2]))
+		}
+		over <- err
+	}()
+	for {
+		got, err := b.Get(t.Context(), "a", plenty)
+		require.NoError(t, err)
+		require.Contains(t, texts, string(got))
+		select {
+		case err := <-over:
+			require.NoError(t, err)
+			return
+		default:
+		}
+	}
+}
+
+func late(t *testing.T, b objects.Bucket) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, b.Put(ctx, "a", nil), context.Canceled)
+	_, err := b.Get(ctx, "a", 1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = b.Get(t.Context(), "a", 1)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func addresses(t *testing.T, b objects.Bucket) {
+	require.NotEqual(t, b.Address("runs/a/spec.json"), b.Address("runs/b/spec.json"))
+	require.Contains(t, b.Address("runs/a/spec.json"), "spec.json")
+}

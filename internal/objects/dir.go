@@ -1,0 +1,152 @@
+package objects
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Dir is a bucket in a folder of this host. Nothing outside of it is read or written, also where a worker has left a link.
+type Dir struct{ path string }
+
+// OpenDir opens one. A folder that is not there is made, for this user alone: whoever wants others to write into it makes it.
+func OpenDir(folder string) (*Dir, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("the folder of the object store: %w", err)
+	}
+	d := &Dir{folder}
+	root, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	return d, root.Close()
+}
+
+func (d *Dir) open() (*os.Root, error) {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("the folder of the object store: %w", err)
+	}
+	return root, nil
+}
+
+// in does something in the folder.
+func (d *Dir) in(ctx context.Context, do func(*os.Root) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	root, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return do(root)
+}
+
+// Get reads a file. What else has that name, such as a link, is none.
+func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err error) {
+	err = d.in(ctx, func(root *os.Root) error {
+		if info, err := root.Lstat(key); err != nil || !info.Mode().IsRegular() {
+			return cmp.Or(err, fs.ErrNotExist)
+		}
+		file, err := root.Open(key)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		value, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
+		return err
+	})
+	return value, err
+}
+
+// Put writes a file under another name first.
+func (d *Dir) Put(ctx context.Context, key string, value []byte) error {
+	return d.write(ctx, key, value, (*os.Root).Rename)
+}
+
+// Create does the same, and leaves a file alone that is there.
+func (d *Dir) Create(ctx context.Context, key string, value []byte) error {
+	return d.write(ctx, key, value, (*os.Root).Link)
+}
+
+func (d *Dir) write(ctx context.Context, key string, value []byte, into func(root *os.Root, from, to string) error) error {
+	return d.in(ctx, func(root *os.Root) error {
+		folder := path.Dir(key)
+		if err := root.MkdirAll(folder, 0o777); err != nil { // less as the process is told to
+			return err
+		}
+		draft := path.Join(folder, draftPrefix+rand.Text())
+		defer root.Remove(draft) // after a rename it is not there any more
+		if err := writeFile(root, draft, value); err != nil {
+			return err
+		}
+		if err := into(root, draft, key); err != nil {
+			return err
+		}
+		return syncFolder(root, folder)
+	})
+}
+
+// draftPrefix begins the names of files that are not whole yet.
+const draftPrefix = ".draft-"
+
+func writeFile(root *os.Root, name string, value []byte) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(value)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// syncFolder has a new name outlast a loss of power. On Windows folders cannot be synced.
+func syncFolder(root *os.Root, folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	file, err := root.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// List walks through the folder of a prefix. How a file changes cannot be told for sure by its times, so each has to be read.
+func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error) {
+	err = d.in(ctx, func(root *os.Root) error {
+		return fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case entry.Type().IsRegular() && !strings.HasPrefix(entry.Name(), draftPrefix):
+				list = append(list, Object{Key: key})
+			}
+			return ctx.Err()
+		})
+	})
+	return list, err
+}
+
+// Delete removes the folder of a prefix.
+func (d *Dir) Delete(ctx context.Context, prefix string) error {
+	return d.in(ctx, func(root *os.Root) error { return root.RemoveAll(path.Clean(prefix)) })
+}
+
+// Address is the path of a file.
+func (d *Dir) Address(key string) string { return filepath.Join(d.path, filepath.FromSlash(key)) }

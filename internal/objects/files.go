@@ -1,0 +1,136 @@
+package objects
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The files in the folder of an attempt.
+const (
+	SpecFile   = "spec.json"   // what is to be done, written before anybody is asked to
+	StatusFile = "status.json" // how it is, written by the worker
+	OutputFile = "output.json" // what came of it, written by the worker before it says that it went well
+	CancelFile = "cancel.json" // nobody waits for it any longer
+)
+
+// Words of a status.
+const (
+	Running = "running"
+	Success = "success"
+	Failed  = "failed"
+)
+
+// Spec is what an attempt has to do.
+type Spec struct {
+	Task           string          `json:"task_id"`
+	Run            string          `json:"run_id"`
+	TaskName       string          `json:"task_name"`
+	Workflow       string          `json:"workflow_name"`
+	Execution      string          `json:"execution_id"`
+	Executor       string          `json:"executor"`
+	Command        any             `json:"command,omitempty"` // a text, or a list of texts
+	File           string          `json:"file,omitempty"`
+	Module         string          `json:"module,omitempty"`
+	Function       string          `json:"function,omitempty"`
+	Params         json.RawMessage `json:"params,omitempty"`
+	Input          json.RawMessage `json:"input"`
+	Upstream       json.RawMessage `json:"upstream,omitempty"`
+	TimeoutSeconds float64         `json:"timeout_seconds,omitempty"`
+	ParallelIndex  *int            `json:"parallel_index,omitempty"`
+	ParallelCount  *int            `json:"parallel_count,omitempty"`
+	Attempt        int             `json:"attempt"`
+	CreatedAt      time.Time       `json:"created_at"`
+}
+
+// Status is what a worker says of an attempt.
+type Status struct {
+	Status     string     `json:"status"`
+	Attempt    int        `json:"attempt"`
+	StartedAt  time.Time  `json:"started_at"`
+	Heartbeat  time.Time  `json:"heartbeat"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	Error      string     `json:"error,omitempty"`
+}
+
+// Folder is where the files of an attempt are.
+func Folder(run, task string, visit, attempt int) string {
+	name := strconv.Itoa(attempt)
+	if visit > 1 { // attempts are counted anew then
+		name = strconv.Itoa(visit) + "." + name
+	}
+	return RunFolder(run) + task + "/" + name + "/"
+}
+
+// RunFolder is where those of a run are.
+func RunFolder(run string) string { return "runs/" + run + "/" }
+
+// Forget deletes all files of a run.
+func Forget(ctx context.Context, b Bucket, run string) error {
+	if !named(run) {
+		return nil // nothing was ever written for it
+	}
+	return b.Delete(ctx, RunFolder(run))
+}
+
+// named says whether a name may be that of a folder.
+func named(text string) bool {
+	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\\\x00")
+}
+
+// WriteSpec writes what is to be done. One that is there already stays: it is the same attempt's.
+func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
+	if !named(spec.Run) || !named(spec.Task) {
+		return fmt.Errorf("the ids %q and %q cannot be names of folders", spec.Run, spec.Task)
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	if err := b.Create(ctx, folder+SpecFile, text); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// said is a status as somebody's program may write it.
+type said struct {
+	Status      string          `json:"status"`
+	Attempt     json.RawMessage `json:"attempt"`
+	Heartbeat   json.RawMessage `json:"heartbeat"`
+	HeartbeatAt json.RawMessage `json:"heartbeat_at"`
+	Error       json.RawMessage `json:"error"`
+}
+
+// read is false for what makes no sense, and for what is of another attempt.
+func (s *said) read(text []byte, attempt int) bool {
+	if json.Unmarshal(text, s) != nil {
+		return false
+	}
+	switch s.Status {
+	case Running, Success, Failed:
+	default:
+		return false
+	}
+	given := strings.Trim(string(s.Attempt), `"`)
+	return given == "" || given == "null" || given == strconv.Itoa(attempt)
+}
+
+// beat is what changes as long as the worker lives.
+func (s *said) beat() string {
+	return cmp.Or(string(s.Heartbeat), string(s.HeartbeatAt), "-")
+}
+
+func (s *said) failure() string {
+	var text string
+	if json.Unmarshal(s.Error, &text) != nil {
+		text = string(s.Error)
+	}
+	return cmp.Or(strings.TrimSpace(text), "the worker has failed and does not say why")
+}

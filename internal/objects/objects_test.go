@@ -1,0 +1,203 @@
+package objects_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/objects"
+	"github.com/troupe-engine/troupe/internal/objects/bucketest"
+)
+
+func TestAFolderIsABucket(t *testing.T) {
+	bucketest.Run(t, func(t *testing.T) objects.Bucket {
+		b, err := objects.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir())+"/objects", nil)
+		require.NoError(t, err)
+		return b
+	})
+}
+
+func TestWhatIsNoBucketIsRefused(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                    "no URL such as file:///",
+		"/var/lib":            "no URL such as file:///",
+		"file://var/lib":      "three slashes",
+		"file:///":            "names no folder",
+		"gs://b?secret=x":     "nobody here knows gs: URLs",
+		"s3://key:secret@b/x": "nobody here knows s3: URLs",
+	} {
+		_, err := objects.Open(t.Context(), url, nil)
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func TestNothingOutsideOfTheFolderIsReadOrWritten(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), []byte("secret"), 0o600))
+	b, err := objects.OpenDir(filepath.Join(dir, "objects"))
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(filepath.Join(dir, "other"), filepath.Join(dir, "objects", "link")))
+	_, err = b.Get(t.Context(), "link", 100)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = b.Get(t.Context(), "../other", 100)
+	require.Error(t, err)
+	require.Error(t, b.Put(t.Context(), "../third", nil))
+	require.Error(t, b.Delete(t.Context(), "../other/"))
+	require.FileExists(t, filepath.Join(dir, "other"))
+}
+
+// looked is an attempt that is looked at, at times that the test says.
+type looked struct {
+	*testing.T
+	objects.Attempt
+	dir  string
+	b    *objects.Dir
+	seen objects.Seen
+}
+
+func newLooked(t *testing.T) *looked {
+	dir := t.TempDir()
+	b, err := objects.OpenDir(dir)
+	require.NoError(t, err)
+	l := &looked{T: t, dir: dir, b: b, Attempt: objects.Attempt{Run: "r", Folder: objects.Folder("r", "t", 1, 2), Attempt: 2, StartMS: 300_000, HeartbeatMS: 60_000, Since: 1000}}
+	require.NoError(t, objects.WriteSpec(t.Context(), b, l.Folder, &objects.Spec{Run: "r", Task: "t"}))
+	return l
+}
+
+// says has the worker write a file.
+func (l *looked) says(file, text string) {
+	require.NoError(l, os.WriteFile(filepath.Join(l.dir, filepath.FromSlash(l.Folder), file), []byte(text), 0o600))
+}
+
+// at looks so many seconds after the dispatch.
+func (l *looked) at(seconds int64) objects.Verdict {
+	v, err := l.Look(l.Context(), l.b, objects.Direct{Bucket: l.b}, l.seen, 1000+seconds*1000, 100)
+	require.NoError(l, err)
+	l.seen = v.Seen
+	return v
+}
+
+func (l *looked) goesOn(seconds int64, again time.Duration) {
+	l.Helper()
+	v := l.at(seconds)
+	require.False(l, v.Ended, v.Error)
+	require.Equal(l, again, v.Again)
+}
+
+func TestAWorkerThatNeverBeginsIsWaitedForSoLong(t *testing.T) {
+	l := newLooked(t)
+	l.goesOn(0, 2*time.Second)
+	l.goesOn(59, 2*time.Second)
+	l.goesOn(60, 5*time.Second)
+	l.goesOn(298, 2*time.Second)
+	require.Equal(t, objects.Verdict{Ended: true, Error: "job never started"}, l.at(300))
+}
+
+func TestAHeartbeatThatChangesIsALife(t *testing.T) {
+	l := newLooked(t)
+	l.says("status.json", `{"status": "running", "heartbeat": "a"}`)
+	l.goesOn(200, 5*time.Second)
+	l.goesOn(230, 5*time.Second)
+	l.goesOn(231, 10*time.Second)
+	l.goesOn(255, 5*time.Second)
+	l.says("status.json", `{"status": "running", "heartbeat": "b"}`)
+	l.goesOn(259, 5*time.Second)
+	l.says("status.json", `{"status": "running", "heartbeat_at": 7}`)
+	l.goesOn(318, 5*time.Second)
+	l.goesOn(377, time.Second)
+	require.Equal(t, objects.Verdict{Ended: true, Error: "heartbeat timeout"}, l.at(378))
+}
+
+func TestTheClockOfAWorkerDoesNotMatter(t *testing.T) {
+	l := newLooked(t)
+	for i, heartbeat := range []string{"1999-01-01T00:00:00Z", "2199-01-01T00:00:00Z", "1999-01-01T00:00:00Z"} {
+		l.says("status.json", `{"status": "running", "heartbeat": "`+heartbeat+`"}`)
+		require.False(t, l.at(int64(50*i)).Ended)
+	}
+}
+
+func TestWhatAStatusMeans(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status, output string
+		want           objects.Verdict
+	}{
+		"success with an output":          {`{"status": "success", "attempt": 2}`, `{"n": 1}`, objects.Verdict{Ended: true, Said: true, Output: []byte(`{"n": 1}`)}},
+		"success without one":             {`{"status": "success"}`, "", objects.Verdict{Ended: true, Said: true}},
+		"an output that is too large":     {`{"status": "success"}`, `"` + strings.Repeat("x", 100) + `"`, objects.Verdict{Ended: true, Said: true, Error: "output.json has more than 100 bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference"}},
+		"an output that is no JSON":       {`{"status": "success"}`, `{`, objects.Verdict{Ended: true, Said: true, Error: "output.json is no JSON"}},
+		"failure":                         {`{"status": "failed", "error": "no luck", "attempt": "2"}`, "", objects.Verdict{Ended: true, Said: true, Error: "no luck"}},
+		"failure with an object":          {`{"status": "failed", "error": {"code": 7}}`, "", objects.Verdict{Ended: true, Said: true, Error: `{"code": 7}`}},
+		"failure without a word":          {`{"status": "failed"}`, "", objects.Verdict{Ended: true, Said: true, Error: "the worker has failed and does not say why"}},
+		"a half of one changes nothing":   {`{"status": "succ`, "", objects.Verdict{}},
+		"nor one of another attempt":      {`{"status": "success", "attempt": 1}`, "", objects.Verdict{}},
+		"nor another word":                {`{"status": "done"}`, "", objects.Verdict{}},
+		"nor one that is far too large":   {`{"status": "failed", "error": "` + strings.Repeat("x", 1<<20) + `"}`, "", objects.Verdict{}},
+		"nor a word that is of no status": {`7`, "", objects.Verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLooked(t)
+			l.says("status.json", tt.status)
+			if tt.output != "" {
+				l.says("output.json", tt.output)
+			}
+			v := l.at(1)
+			v.Again, v.Seen = 0, objects.Seen{}
+			require.Equal(t, tt.want, v)
+		})
+	}
+}
+
+func TestSilenceThatCouldNotBeHeardIsNone(t *testing.T) {
+	l := newLooked(t)
+	l.says("status.json", `{"status": "running", "heartbeat": "a"}`)
+	l.goesOn(1, 2*time.Second)
+	l.seen.ChangedAt = 1000 + 500_000 // it could not be looked at until then
+	l.goesOn(510, 5*time.Second)
+	require.True(t, l.at(560).Ended)
+}
+
+func TestASpecIsWrittenOnce(t *testing.T) {
+	l := newLooked(t)
+	require.NoError(t, objects.WriteSpec(t.Context(), l.b, l.Folder, &objects.Spec{Run: "r", Task: "t", TaskName: "another"}))
+	text, err := l.b.Get(t.Context(), l.Folder+"spec.json", 10_000)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "another")
+	require.Error(t, objects.WriteSpec(t.Context(), l.b, "x/", &objects.Spec{Run: "../r", Task: "t"}))
+}
+
+func TestEachAttemptHasAFolderOfItsOwn(t *testing.T) {
+	require.Equal(t, "runs/r/t/1/", objects.Folder("r", "t", 1, 1))
+	require.Equal(t, "runs/r/t/2/", objects.Folder("r", "t", 1, 2))
+	require.Equal(t, "runs/r/t/2.1/", objects.Folder("r", "t", 2, 1))
+}
+
+func TestNobodyLooksIntoFoldersOfOthers(t *testing.T) {
+	good := objects.Attempt{Run: "r", Folder: "runs/r/t/1/", StartMS: 1, HeartbeatMS: 1}
+	require.True(t, good.Sound("r"))
+	require.False(t, good.Sound("s"))
+	for _, folder := range []string{"", "runs/s/t/1/", "runs/r/../s/1/", "runs/r/t/", "runs/r/t/1", "runs/r/t/1/2/", "runs/r//1/", "runs/r/t/../"} {
+		bad := good
+		bad.Folder = folder
+		require.False(t, bad.Sound("r"), folder)
+	}
+}
+
+func TestARunIsForgottenWithAllItsFiles(t *testing.T) {
+	l := newLooked(t)
+	require.NoError(t, objects.Forget(t.Context(), l.b, "r"))
+	require.NoDirExists(t, filepath.Join(l.dir, "runs", "r"))
+	require.DirExists(t, filepath.Join(l.dir, "runs"))
+	for _, name := range []string{"", ".", "..", "a/b"} {
+		require.NoError(t, objects.Forget(t.Context(), l.b, name))
+	}
+	require.DirExists(t, filepath.Join(l.dir, "runs"))
+	_, err := l.b.Get(t.Context(), l.Folder+"spec.json", 1)
+	require.True(t, errors.Is(err, fs.ErrNotExist))
+}

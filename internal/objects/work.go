@@ -1,0 +1,96 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Heartbeat is how often a worker says that it lives.
+const Heartbeat = 10 * time.Second
+
+// Job is an attempt in the hands of a worker.
+type Job struct {
+	Spec   Spec
+	bucket Bucket
+	folder string
+	status Status
+}
+
+// maxSpec bounds what a worker reads.
+const maxSpec = 256 << 20
+
+// Take reads what an attempt has to do; the folder ends with a slash, or is "" for the bucket itself.
+func Take(ctx context.Context, b Bucket, folder string) (*Job, error) {
+	text, err := b.Get(ctx, folder+SpecFile, maxSpec)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{bucket: b, folder: folder}
+	if err := json.Unmarshal(text, &j.Spec); err != nil {
+		return nil, fmt.Errorf("%s makes no sense: %w", SpecFile, err)
+	}
+	return j, nil
+}
+
+// ErrCalledOff ends the context of work that nobody waits for any longer.
+var ErrCalledOff = errors.New("nobody waits for it any longer")
+
+// Do has work done, says meanwhile that it goes on, and then what came of it. The error is that of the work, or of saying so.
+func (j *Job) Do(ctx context.Context, every time.Duration, work func(context.Context) (json.RawMessage, error)) error {
+	now := time.Now().UTC()
+	j.status = Status{Status: Running, Attempt: j.Spec.Attempt, StartedAt: now, Heartbeat: now}
+	if err := j.say(ctx); err != nil {
+		return err
+	}
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var beating sync.WaitGroup
+	beating.Go(func() { j.beat(working, every, stop) })
+	output, failure := work(working)
+	stop(nil)
+	beating.Wait()
+	ctx = context.WithoutCancel(ctx) // also of one that is stopped the end is told
+	if failure == nil && len(output) > 0 {
+		failure = j.bucket.Put(ctx, j.folder+OutputFile, output)
+	}
+	now = time.Now().UTC()
+	j.status.Heartbeat, j.status.FinishedAt, j.status.Status = now, &now, Success
+	if failure != nil {
+		j.status.Status, j.status.Error = Failed, failure.Error()
+	}
+	return errors.Join(failure, j.say(ctx))
+}
+
+func (j *Job) say(ctx context.Context) error {
+	text, err := json.Marshal(j.status)
+	if err != nil {
+		return err
+	}
+	if err := j.bucket.Put(ctx, j.folder+StatusFile, text); err != nil {
+		return fmt.Errorf("%s could not be written: %w", StatusFile, err)
+	}
+	return nil
+}
+
+// beat says again and again that the work goes on, and looks whether anybody waits for it.
+func (j *Job) beat(ctx context.Context, every time.Duration, stop context.CancelCauseFunc) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if _, err := j.bucket.Get(ctx, j.folder+CancelFile, 0); err == nil {
+			stop(ErrCalledOff)
+			return
+		}
+		j.status.Heartbeat = time.Now().UTC()
+		_ = j.say(ctx) // the next one may do better, and nobody believes a worker that is silent for long
+	}
+}
