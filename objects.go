@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Bucket keeps the files by which workers report that know nothing else of a member.
@@ -24,6 +25,40 @@ func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
 		return nil, nil
 	}
 	return objects.Open(ctx, c.ObjectStore, c.Buckets)
+}
+
+// withFiles is a store that deletes the files of tasks in a bucket with them.
+type withFiles struct {
+	persistence.Store
+	bucket objects.Bucket
+}
+
+// DeleteEnded deletes the files first: should it be cut short then, the tasks are still there, and deleted the next time.
+func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	ends, err := s.EndedBefore(ctx, before, limit)
+	if err != nil || len(ends) == 0 {
+		return 0, err
+	}
+	for _, end := range ends {
+		if err := objects.Forget(ctx, s.bucket, end.ID); err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.DeleteEnded(ctx, ends[len(ends)-1].EndedAt+1, len(ends))
+}
+
+// DeleteFlow does the same with the tasks of a flow.
+func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	tasks, err := s.ListTasks(ctx, persistence.TaskFilter{FlowID: id, Limit: limit})
+	if err != nil {
+		return 0, err
+	}
+	for i := range tasks {
+		if err := objects.Forget(ctx, s.bucket, tasks[i].ID); err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.DeleteFlow(ctx, id, limit)
 }
 
 // starters are the program's, and those that come with every member.

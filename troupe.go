@@ -111,6 +111,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.checkCluster(store.Locked()); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	if bucket != nil {
+		store = withFiles{store, bucket}
+	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
 	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}

@@ -186,8 +186,16 @@ type Tasks interface {
 	CountByStatus(ctx context.Context) (map[string]int, error)
 	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
 	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
+	// EndedBefore lists the tasks that DeleteEnded would delete, in the same order.
+	EndedBefore(ctx context.Context, before int64, limit int) ([]TaskEnd, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
 	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
+}
+
+// TaskEnd is when a task ended.
+type TaskEnd struct {
+	ID      string
+	EndedAt int64
 }
 
 // ShardTasks are the tasks of a shard that have not ended.
@@ -285,7 +293,7 @@ type Flows interface {
 	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
 	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first, without their definitions
-	// DeleteFlow deletes up to limit tasks of a flow with everything of theirs, whatever they are doing, and
+	// DeleteFlow deletes up to limit tasks of a flow, the newest first, with everything of theirs, whatever they are doing, and
 	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions; no
 	// task of it begins after that. Its schedules go first. ErrHeld when it has waited too long for transactions in which tasks of it begin.
 	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)

@@ -123,19 +123,6 @@ func (o *Objects) Cancel(ctx context.Context, x flow.External) error {
 	return o.opts.Bucket.Put(ctx, a.Folder+objects.CancelFile, []byte("{}"))
 }
 
-// Forget deletes the files of tasks.
-func (o *Objects) Forget(ctx context.Context, tasks []string) error {
-	if o.opts.Bucket == nil {
-		return nil
-	}
-	for _, task := range tasks {
-		if err := objects.Forget(ctx, o.opts.Bucket, task); err != nil {
-			return fmt.Errorf("the files of task %s: %w", task, err)
-		}
-	}
-	return nil
-}
-
 // specOf is what a job has to do.
 func specOf(job *flow.Job, now int64) *objects.Spec {
 	s := &objects.Spec{Run: job.Task, Task: carry.UnitID(job), Execution: job.ID(), TaskName: job.Step(), Executor: string(job.Exec.Type), Attempt: job.Attempt,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"testing"
 	"time"
 
@@ -155,13 +154,4 @@ func TestWithoutAnObjectStoreNobodyWaits(t *testing.T) {
 	rep := o.Start(t.Context(), flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecOutside}}, false)
 	require.True(t, rep.Fatal)
 	require.Contains(t, rep.Error, "--object-store")
-	require.NoError(t, o.Forget(t.Context(), []string{"t"}))
-}
-
-func TestFilesOfATaskAreForgotten(t *testing.T) {
-	d := newDesk(t)
-	x := d.begin(0)
-	require.NoError(t, d.Forget(t.Context(), []string{"t", "unknown", "a/b"}))
-	_, err := d.Get(t.Context(), x.ID+"spec.json", 10)
-	require.ErrorIs(t, err, fs.ErrNotExist)
 }

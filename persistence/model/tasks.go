@@ -132,22 +132,38 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 	return counts, nil
 }
 
+func (s *store) EndedBefore(ctx context.Context, before int64, limit int) (ends []persistence.TaskEnd, err error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	for _, t := range s.ended(before, limit) {
+		ends = append(ends, persistence.TaskEnd{ID: t.ID, EndedAt: t.EndedAt})
+	}
+	return ends, nil
+}
+
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	var list []*task
+	list := s.ended(before, limit)
+	s.drop(list)
+	return len(list), nil
+}
+
+// ended are the tasks that ended first, before a time.
+func (s *store) ended(before int64, limit int) (list []*task) {
 	for _, t := range s.tasks {
 		if t.EndedAt > 0 && t.EndedAt < before {
 			list = append(list, t)
 		}
 	}
 	slices.SortFunc(list, func(a, b *task) int { return cmp.Or(cmp.Compare(a.EndedAt, b.EndedAt), cmp.Compare(a.ID, b.ID)) })
-	list = first(list, limit)
-	s.drop(list)
-	return len(list), nil
+	return first(list, limit)
 }
 
 func (s *store) drop(list []*task) {
@@ -172,6 +188,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 		}
 	}
 	s.schedules.Drop(func(sc *persistence.Schedule) bool { return sc.FlowID == id })
+	slices.SortFunc(list, func(a, b *task) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
 	all := len(list)
 	list = first(list, limit)
 	s.drop(list)

@@ -68,11 +68,16 @@ const deleteGone = `
 		queue AS (DELETE FROM troupe.task_queue WHERE task IN (SELECT id FROM gone)),
 		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 
+func (s *store) EndedBefore(ctx context.Context, before int64, limit int) ([]persistence.TaskEnd, error) {
+	return read(ctx, s, "list ended tasks", listing.ScanTaskEnd,
+		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1 ORDER BY ended_at, id LIMIT $2", before, limit)
+}
+
 // DeleteEnded leaves rows alone that somebody else is just deleting.
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	n, err := first(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
-				ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
+				ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
 		SELECT count(*) FROM gone`, before, limit)
 	if err != nil {
 		return 0, err
@@ -94,7 +99,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 	batch.Queue(lockVersions, id, s.schema.lock(publishing))
 	batch.Queue("UPDATE troupe.members SET era = (SELECT era + 1 FROM troupe.cluster) WHERE fenced_at = 0")
 	batch.Queue(`WITH gone AS MATERIALIZED (
-			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE flow_id = $1 LIMIT $2) RETURNING id),`+deleteGone+`,
+			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE flow_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING id),`+deleteGone+`,
 		versions AS (DELETE FROM troupe.flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
 		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })

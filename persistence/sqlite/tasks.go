@@ -55,12 +55,17 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 	return counts, err
 }
 
+func (s *store) EndedBefore(ctx context.Context, before int64, limit int) ([]persistence.TaskEnd, error) {
+	return read(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
+		"SELECT id, ended_at FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, n LIMIT ?", before, limit)
+}
+
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	deleted := 0
 	err := s.write(ctx, "delete ended tasks", func(t tx) error {
 		for deleted < limit {
 			var id string
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT 1) RETURNING id",
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, n LIMIT 1) RETURNING id",
 				[]any{before}, &id)
 			if isNone(err) {
 				return nil
@@ -86,7 +91,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 		}
 		for deleted < limit {
 			var task string
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? LIMIT 1) RETURNING id", []any{id}, &task)
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT 1) RETURNING id", []any{id}, &task)
 			if isNone(err) {
 				break
 			}

@@ -157,6 +157,7 @@ var retention = []behavior{
 	{"tasks that ended long ago are deleted, the oldest first", func(w *world) {
 		w.must(created("a"), created("b"), created("c"), created("d"), created("e"))
 		w.must(ended("a", 30), ended("b", 10), ended("c", 20), ended("d", 40))
+		require.Equal(w, []persistence.TaskEnd{{ID: "b", EndedAt: 10}, {ID: "c", EndedAt: 20}}, got[persistence.TaskEnd](w)(w.EndedBefore(w.ctx(), 40, 2)))
 		n, err := w.DeleteEnded(w.ctx(), 40, 2)
 		require.NoError(w, err)
 		require.Equal(w, 2, n)

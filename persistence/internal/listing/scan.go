@@ -132,6 +132,9 @@ type StatusCount struct {
 // ScanStatusCount reads a status and a number.
 func ScanStatusCount(row Row, c *StatusCount) error { return row.Scan(&c.Status, &c.Count) }
 
+// ScanTaskEnd reads an id and a time.
+func ScanTaskEnd(row Row, e *persistence.TaskEnd) error { return row.Scan(&e.ID, &e.EndedAt) }
+
 // ShardCount is what tasks a shard has.
 type ShardCount struct {
 	Shard int
