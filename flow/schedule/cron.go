@@ -146,16 +146,22 @@ func (c *cron) after(wall time.Time) (time.Time, bool) {
 		case !c.on(wall):
 			wall = time.Date(wall.Year(), wall.Month(), wall.Day()+1, 0, 0, 0, 0, time.UTC)
 		case c.hour&(1<<wall.Hour()) == 0:
-			wall = wall.Truncate(time.Hour).Add(time.Hour)
+			wall = onTo(c.hour, wall.Hour(), 24, wall.Truncate(time.Hour), time.Hour)
 		case c.minute&(1<<wall.Minute()) == 0:
-			wall = wall.Truncate(time.Minute).Add(time.Minute)
+			wall = onTo(c.minute, wall.Minute(), 60, wall.Truncate(time.Minute), time.Minute)
 		case c.second&(1<<wall.Second()) == 0:
-			wall = wall.Add(time.Second)
+			wall = onTo(c.second, wall.Second(), 60, wall, time.Second)
 		default:
 			return wall, true
 		}
 	}
 	return time.Time{}, false
+}
+
+// onTo goes from a number that does not fit to the next one that does, or to the first one after the last.
+func onTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
+	next := min(number+bits.TrailingZeros64(set>>number), all)
+	return wall.Add(time.Duration(next-number) * unit)
 }
 
 // on says whether a day fits. When both the day of the month and the weekday are restricted one of them has to, as in crontab.

@@ -26,26 +26,28 @@ func at(t testing.TB, text string) int64 {
 // four zones: put forward and back by an hour, north of the equator; by half an hour, south of it; and never.
 var four = []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"}
 
-// shown goes through a year in steps of five minutes: a slot is the first one at which the wall clock shows a time that is meant. It knows nothing of zones but what
-// the clock shows.
-func shown(zone *time.Location, year int, meant func(wall time.Time) bool) (slots []int64) {
-	seen := map[string]bool{}
+// wallClock is what the clock of a zone shows at a time.
+type wallClock struct {
+	at   int64
+	wall time.Time
+}
+
+// shown goes through a year in steps of five minutes, and keeps when the wall clock shows each time first. It knows nothing of zones but what the clock shows.
+func shown(zone *time.Location, year int) (faces []wallClock) {
+	seen := map[[4]int]bool{}
 	from, to := time.Date(year, 1, 1, 0, 0, 0, 0, zone), time.Date(year+1, 1, 1, 0, 0, 0, 0, zone)
 	for at := from; at.Before(to); at = at.Add(5 * time.Minute) {
 		wall := at.In(zone)
-		if !meant(wall) {
-			continue
-		}
-		if face := wall.Format("01-02 15:04"); !seen[face] {
+		if face := [4]int{int(wall.Month()), wall.Day(), wall.Hour(), wall.Minute()}; !seen[face] {
 			seen[face] = true
-			slots = append(slots, at.UnixMilli())
+			faces = append(faces, wallClock{at.UnixMilli(), wall})
 		}
 	}
-	return slots
+	return faces
 }
 
 func TestOverAYearASlotIsWhatTheWallClockShowsFirst(t *testing.T) {
-	for expression, meant := range map[string]func(time.Time) bool{
+	expressions := map[string]func(time.Time) bool{
 		"30 2 * * *":     func(w time.Time) bool { return w.Hour() == 2 && w.Minute() == 30 },
 		"45 1 * * *":     func(w time.Time) bool { return w.Hour() == 1 && w.Minute() == 45 },
 		"*/15 * * * *":   func(w time.Time) bool { return w.Minute()%15 == 0 },
@@ -56,15 +58,22 @@ func TestOverAYearASlotIsWhatTheWallClockShowsFirst(t *testing.T) {
 		"0 20 1,2 2 2-3,5": func(w time.Time) bool {
 			return w.Minute() == 0 && w.Hour() == 20 && w.Month() == 2 && (w.Day() <= 2 || w.Weekday() == 2 || w.Weekday() == 3 || w.Weekday() == 5)
 		},
-	} {
-		for _, name := range four {
-			zone, err := Zone(name)
-			require.NoError(t, err)
-			want := shown(zone, 2026, meant)
+	}
+	for _, name := range four {
+		zone, err := Zone(name)
+		require.NoError(t, err)
+		faces := shown(zone, 2026)
+		for expression, meant := range expressions {
+			var want []int64
+			for _, face := range faces {
+				if meant(face.wall) {
+					want = append(want, face.at)
+				}
+			}
 			r := rule(t, Spec{Cron: expression, Timezone: name})
 			got, more := r.Slots(time.Date(2026, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), time.Date(2027, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), 100_000)
 			require.False(t, more)
-			require.Equal(t, want, got, "%s in %s", expression, name)
+			require.True(t, slices.Equal(want, got), "%s in %s", expression, name)
 			require.NotEmpty(t, got)
 		}
 	}
