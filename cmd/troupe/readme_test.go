@@ -119,6 +119,23 @@ func TestEveryCommandOfTheQuickStartWorks(t *testing.T) {
 	require.Contains(t, said[len(said)-1], "event: end")
 }
 
+func TestEveryDialectIsSpokenAsTheReadmeSays(t *testing.T) {
+	n := newNewcomer(t)
+	for _, block := range shellBlocks(t, "Quick start") {
+		if block == "go install ./cmd/troupe\n" || block == "troupe dev\n" {
+			n.types(block)
+		}
+	}
+	blocks := shellBlocks(t, "Three dialects")
+	require.Len(t, blocks, 3)
+	require.Regexp(t, `(?m)task completed$`, n.types(blocks[0]))
+	require.Contains(t, n.types(blocks[1]), `"output":{"numbers":[2,4,6],"text":"HELLO"}`)
+	said := n.types(blocks[2])
+	require.Regexp(t, `(?m)^clean_up +completed`, said)
+	require.Regexp(t, `(?m)^add_up +completed +1 +3 `, said)
+	require.Contains(t, said, `"status":"pending"`)
+}
+
 func TestWordsThatAnOperatorLooksForAreFound(t *testing.T) {
 	text := readme(t)
 	for _, page := range []string{"docs/operating.md", "deploy/README.md"} {
