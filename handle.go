@@ -30,6 +30,9 @@ func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
 // Fatal marks an error: trying again is of no use.
 func Fatal(err error) error { return job.Fatal(err) }
 
+// Detailed gives an error details beside its text, any JSON, which are kept with the attempt.
+func Detailed(err error, details any) error { return job.Detailed(err, details) }
+
 // Handle registers a function of this program: nodes with `func: name` call it. Its input is that of the node, or, where that is null, the node's
 // params; its output is the node's, and post.action_key says which field of it is the action, if one is (package job tells more). An input that does
 // not fit is a fatal error of the step. JobFrom tells fn which job it has.

@@ -219,6 +219,7 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	codeAddress(c, &v.Address)
 	c.Raw(&v.Output)
 	codec.Text(c, &v.Error)
+	c.Raw(&v.Details)
 	c.Bool(&v.Fatal)
 	c.Bool(&v.TimedOut)
 	codec.Text(c, &v.Worker)

@@ -90,7 +90,8 @@ type (
 		Address
 		Output      json.RawMessage
 		Error       string
-		Fatal       bool // trying again is of no use
+		Details     json.RawMessage // what is told of the error beside its text: any JSON, kept with the attempt
+		Fatal       bool            // trying again is of no use
 		TimedOut    bool
 		Worker, URL string
 		Token       string

@@ -2,6 +2,8 @@ package flow
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -216,6 +218,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 		e.Status, e.Output = string(AttemptOK), c.Output
 	default:
 		e.Status, e.Error = string(AttemptError), text(c.Error, maxErrorText)
+		e.Details, e.Error = d.limits.detailsOf(&c, e.Error)
 		if c.TimedOut {
 			e.Status = string(AttemptTimeout)
 		}
@@ -226,6 +229,19 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	d.effects = u.Live.Permits.appendReleases(d.effects, e.Address())
 	d.emit(e)
 	d.landed(st)
+}
+
+// detailsOf are those of a report, with the text of its error, which says so where they cannot be kept.
+func (l Limits) detailsOf(c *Report, said string) (json.RawMessage, string) {
+	switch {
+	case expr.KindOf(c.Details) == expr.KindNull:
+		return nil, said
+	case len(c.Details) > maxDetails:
+		return nil, fmt.Sprintf("%s (its details have %d bytes, more than the %d that are kept)", said, len(c.Details), maxDetails)
+	case CheckJSON(c.Details) != nil || expr.Deeper(c.Details, l.Levels):
+		return nil, said + " (its details are no JSON that can be kept)"
+	}
+	return expr.Compact(c.Details), said
 }
 
 // retries of a unit. The branches and items of graph mode have none, nor has what nobody carries out.

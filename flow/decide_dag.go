@@ -345,11 +345,11 @@ func (dagMode) endSingle(d *decider, st *Step) {
 	sc, n, u := st.scope, st.Node, &st.Units[0]
 	switch {
 	case u.Status == UnitFailed && n.Kind == KindCond:
-		d.failNode(sc, n, ReasonCondition, cmp.Or(*u.Error, "failed"))
+		d.failNode(sc, n, ReasonCondition, cmp.Or(u.Error.Text, "failed"))
 	case u.Status == UnitFailed && n.Kind == KindPrep:
-		d.failNode(sc, n, ReasonPreprocessing, cmp.Or(*u.Error, "failed"))
+		d.failNode(sc, n, ReasonPreprocessing, cmp.Or(u.Error.Text, "failed"))
 	case u.Status == UnitFailed:
-		d.finishDag(st, ending{failed: cmp.Or(*u.Error, "failed"), reason: st.failure()})
+		d.finishDag(st, ending{failed: cmp.Or(u.Error.Text, "failed"), reason: st.failure()})
 	case n.Kind == KindCond:
 		d.endCond(st, u.Output)
 	default:

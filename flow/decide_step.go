@@ -327,7 +327,7 @@ func (st *Step) errorsJSON() string {
 			b = append(b, ',')
 		}
 		b = append(expr.AppendQuote(b, st.UnitName(i)), ':')
-		b = expr.AppendQuote(b, *u.Error)
+		b = expr.AppendQuote(b, u.Error.Text)
 		if len(b) > maxErrorText {
 			b = append(b, `,"…":"more errors"`...)
 			break

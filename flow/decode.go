@@ -101,6 +101,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.text("ir", &e.InputRef, before.InputRef)
 	d.value("ou", &e.Output)
 	d.text("er", &e.Error, before.Error)
+	d.value("de", &e.Details)
 	d.text("re", &e.Reason, before.Reason)
 	d.int("to", &e.Total)
 	d.int("ix", &e.Index)

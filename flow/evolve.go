@@ -366,12 +366,10 @@ func (st *Step) land(u *Unit, e *Event) {
 		st.Done++
 		st.size += len(e.Output)
 	case e.Due > 0:
-		text := e.Error
-		u.Status, u.Error, u.RetryAt = UnitPending, &text, e.Due
+		u.Status, u.Error, u.RetryAt = UnitPending, &Failure{e.Error, e.Details}, e.Due
 		st.retryLater(e.Unit, e.Due)
 	default:
-		text := e.Error
-		u.Status, u.Error = UnitFailed, &text
+		u.Status, u.Error = UnitFailed, &Failure{e.Error, e.Details}
 		st.Done++
 		st.Failures++
 		st.TimedOut = e.Status == string(AttemptTimeout)

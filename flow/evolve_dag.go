@@ -91,6 +91,7 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 	sc.unready(node.Dag.Index)
 	st := n.Step
 	n.Status, n.Visit, n.Reason, n.Error, n.EndedAt = StepStatus(e.Status), e.Visit, e.Reason, e.Error, e.At
+	n.Details = st.details()
 	switch n.Status {
 	case StepSkipped:
 		n.Mode = SkipMode(e.Action)
@@ -114,6 +115,14 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 	s.Steps++
 	sc.dag.left--
 	sc.release(node)
+}
+
+// details of why a step has failed, which is that its one unit has.
+func (st *Step) details() json.RawMessage {
+	if st == nil || !st.Node.Single || len(st.Units) != 1 || st.Units[0].Error == nil {
+		return nil
+	}
+	return st.Units[0].Error.Details
 }
 
 // failAt notes that a node has failed its scope. What failed inside of it is named by its path.

@@ -80,6 +80,7 @@ const (
 	MaxName        = 256
 	MaxLabels      = 1000
 	maxErrorText   = 64 << 10
+	maxDetails     = 64 << 10 // of an error
 	MaxDescription = 16 << 10
 )
 

@@ -87,7 +87,7 @@ func (d *decider) enterAgain(st *Step, e *Event) {
 func (graphMode) endSingle(d *decider, st *Step) {
 	u := &st.Units[0]
 	if u.Status == UnitFailed {
-		d.finish(st, ending{failed: cmp.Or(*u.Error, "failed")})
+		d.finish(st, ending{failed: cmp.Or(u.Error.Text, "failed")})
 		return
 	}
 	d.finish(st, ending{post: true, action: st.Node.Post.action(u.Output)})

@@ -73,7 +73,7 @@ func TestTheFirstJobOutsideThatFailsFailsTheAttemptAndCallsOffTheOthers(t *testi
 	d := tb.must(t, outsideEnded(0, ``, "it broke"))
 	require.Contains(t, d.Effects, flow.Recall{Address: first(), Indexes: []int{1}})
 	require.Contains(t, d.Effects, flow.Untrack{Address: first(), Index: 0})
-	require.Equal(t, "it broke", *tb.state.Active()[0].Units[0].Error)
+	require.Equal(t, "it broke", tb.state.Active()[0].Units[0].Error.Text)
 	require.Nil(t, tb.must(t, outsideEnded(1, ``, "")).Events, "nobody waits for it any longer")
 	require.Equal(t, flow.TaskRunning, tb.state.Status, "it is tried again")
 }
@@ -90,7 +90,7 @@ func TestATimeoutAndACancelCallOffWhatIsOutside(t *testing.T) {
 	tb.env.Now = due
 	d = tb.must(t, flow.Ring{Alarm: flow.Alarm{At: due, Address: first(), Kind: flow.AlarmAttempt}})
 	require.Contains(t, d.Effects, flow.Recall{Address: first(), Indexes: []int{0, 1}})
-	require.Contains(t, *tb.state.Active()[0].Units[0].Error, "timeout")
+	require.Contains(t, tb.state.Active()[0].Units[0].Error.Text, "timeout")
 }
 
 func TestACancelThatIsGentleWaitsForWhatIsOutside(t *testing.T) {
@@ -129,7 +129,7 @@ func TestWhatAnOutputMeansThatMayNameJobsOutside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tb := deferred(t, tt.output)
 			if tt.err != "" {
-				require.Contains(t, *tb.state.Active()[0].Units[0].Error, tt.err)
+				require.Contains(t, tb.state.Active()[0].Units[0].Error.Text, tt.err)
 				return
 			}
 			require.JSONEq(t, tt.out, string(tb.state.Root.Shared["out"]))

@@ -27,7 +27,8 @@ type NodeRun struct {
 	Input     json.RawMessage
 	Output    json.RawMessage
 	Error     string
-	Reason    string // of a failure or skip, in dag mode
+	Details   json.RawMessage // of the error, as its carrier has told them
+	Reason    string          // of a failure or skip, in dag mode
 	Action    string
 	Worker    string
 	URL       string
@@ -111,7 +112,7 @@ func (h *History) note(e *Event) {
 		r.Worker, r.Note, r.ClaimedAt, r.Lost = "", "", 0, e.Total
 	case AttemptEnded:
 		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At
-		r.Worker, r.URL, r.Log, r.RetryAt = e.Worker, e.URL, e.Log, e.Due
+		r.Worker, r.URL, r.Log, r.RetryAt, r.Details = e.Worker, e.URL, e.Log, e.Due, e.Details
 		delete(h.live, e.Address())
 		h.page.told(r)
 	}

@@ -137,11 +137,16 @@ func codeUnit(c *codec.Codec, u *Unit) {
 		c.Raw(&u.Output)
 	}
 	if has&unitError != 0 {
-		codec.Pointer(c, &u.Error, codec.Text[string])
+		codec.Pointer(c, &u.Error, codeFailure)
 	}
 	if has&unitLive != 0 {
 		codec.Pointer(c, &u.Live, codeLive)
 	}
+}
+
+func codeFailure(c *codec.Codec, f *Failure) {
+	codec.Text(c, &f.Text)
+	c.Raw(&f.Details)
 }
 
 func codeLive(c *codec.Codec, l *Live) {
@@ -210,6 +215,7 @@ func codeNode(c *codec.Codec, n *NodeState) {
 	codec.Text(c, &n.Reason)
 	codec.Text(c, &n.Mode)
 	codec.Text(c, &n.Error)
+	c.Raw(&n.Details)
 	c.Raw(&n.Output)
 	c.Int(&n.Total)
 	c.Int(&n.Initial)

@@ -111,8 +111,14 @@ type Unit struct {
 	Attempt int32
 	RetryAt int64           // of a failed attempt that is to be tried again
 	Output  json.RawMessage // when completed
-	Error   *string         // of the last failed attempt
+	Error   *Failure        // of the last failed attempt
 	Live    *Live           // while an attempt is in flight
+}
+
+// Failure is why an attempt has failed.
+type Failure struct {
+	Text    string
+	Details json.RawMessage // what its carrier has told beside that
 }
 
 // Live is what is known about an attempt in flight.
@@ -144,6 +150,7 @@ type NodeState struct {
 	Reason    string   // why it failed or was skipped
 	Mode      SkipMode // of a skip
 	Error     string
+	Details   json.RawMessage // of the error, as the last attempt has told them
 	Output    json.RawMessage
 	Total     int // units, once it has ended
 	Initial   int // those it began with

@@ -66,7 +66,7 @@ func (p *StepPage) add(v StepView, at Place) {
 		return
 	}
 	p.Steps, p.last = append(p.Steps, v), at
-	p.size += len(v.Output)
+	p.size += len(v.Output) + len(v.Details)
 }
 
 func (p *StepPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
@@ -122,6 +122,8 @@ func (p *StepPage) ended(st *Step, e *Event) {
 	delete(p.active, e.stepAddress())
 	v := &p.Steps[i]
 	v.Status, v.Action, v.Error, v.Reason, v.EndedAt, v.Units, v.Due, v.Wait = StepStatus(e.Status), e.Action, e.Error, e.Reason, e.At, st.count(), 0, nil
+	v.Details = st.details()
+	p.size += len(v.Details)
 	if v.Status == StepCompleted {
 		v.Output = st.result(e)
 		p.size += len(v.Output)

@@ -16,6 +16,7 @@ type StepView struct {
 	Mode     SkipMode
 	Action   string
 	Error    string
+	Details  json.RawMessage // of the error
 	Output   json.RawMessage
 	For      string   // the node it was made for when the flow was compiled
 	Held     bool     // somebody does not want it to begin
@@ -52,7 +53,7 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 		return s.viewOf(n.Step)
 	}
 	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: n.Visit}, Node: node, Status: n.Status, Reason: n.Reason, Mode: n.Mode,
-		Error: n.Error, Output: n.Output, Held: n.Held && n.Status == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
+		Error: n.Error, Details: n.Details, Output: n.Output, Held: n.Held && n.Status == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
 		Units: UnitCount{Total: n.Total, Initial: n.Initial, Done: n.Total - n.Left + n.Failures, Failed: n.Failures}}
 	switch v.Status {
 	case "":

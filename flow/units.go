@@ -15,7 +15,8 @@ type UnitView struct {
 	Input    json.RawMessage
 	Output   json.RawMessage
 	Error    string
-	Worker   string // that holds it
+	Details  json.RawMessage // of the error
+	Worker   string          // that holds it
 	Note     string
 	RetryAt  int64
 	Due      int64
@@ -80,7 +81,7 @@ func (l *UnitList) At(i int) UnitView {
 	v := UnitView{Index: i, Name: st.UnitName(i), Status: u.Status, Attempt: int(u.Attempt), Input: st.unitInput(i), Output: u.Output, RetryAt: u.RetryAt,
 		Appended: st.Node.Kind == KindFanout && i >= st.Initial}
 	if u.Error != nil {
-		v.Error = *u.Error
+		v.Error, v.Details = u.Error.Text, u.Error.Details
 	}
 	if over := l.State.Status.Ended() || l.State.step(st.Address()) != st; over && !u.Status.Ended() {
 		v.Status, v.RetryAt = UnitCanceled, 0

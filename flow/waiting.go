@@ -99,7 +99,7 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	w.Unit, w.Attempt = i, int(u.Attempt)
 	switch {
 	case u.RetryAt > 0:
-		w.For, w.Text, w.Until = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is tried again", u.Attempt, *u.Error), u.RetryAt
+		w.For, w.Text, w.Until = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is tried again", u.Attempt, u.Error.Text), u.RetryAt
 	case u.Live == nil:
 		return Wait{}, false
 	case u.Live.Permits.Waits():

@@ -17,6 +17,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -131,6 +132,40 @@ func (e *fatalError) Unwrap() error { return e.error }
 
 // Fatal is how the error is recognized, whoever made it.
 func (e *fatalError) Fatal() bool { return true }
+
+// Detailed gives an error details beside its text: any JSON, which is kept with the attempt. What cannot be JSON is told as a text.
+func Detailed(err error, details any) error {
+	raw, ok := details.(json.RawMessage)
+	if err == nil || details == nil || ok && len(raw) == 0 {
+		return err
+	}
+	if !ok || !json.Valid(raw) {
+		var failed error
+		if raw, failed = json.Marshal(details); failed != nil {
+			raw, _ = json.Marshal(fmt.Sprintf("%+v", details)) // a text is always marshaled
+		}
+	}
+	return &detailedError{err, raw}
+}
+
+type detailedError struct {
+	error
+	details json.RawMessage
+}
+
+func (e *detailedError) Unwrap() error { return e.error }
+
+// Details is how they are found, whoever made the error.
+func (e *detailedError) Details() json.RawMessage { return e.details }
+
+// DetailsOf are those of an error of any package that has such a method; nil = none.
+func DetailsOf(err error) json.RawMessage {
+	var d interface{ Details() json.RawMessage }
+	if errors.As(err, &d) {
+		return d.Details()
+	}
+	return nil
+}
 
 // IsFatal recognizes the errors of any package whose method says that trying again is of no use.
 func IsFatal(err error) bool {

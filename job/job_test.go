@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -131,4 +132,18 @@ func TestAFatalErrorIsKnownWhoeverWrapsIt(t *testing.T) {
 	require.NoError(t, job.Fatal(nil))
 	require.False(t, job.IsFatal(errors.New("x")))
 	require.True(t, job.IsFatal(errors.Join(errors.New("y"), job.Fatal(errors.New("x")))))
+}
+
+func TestDetailsAreFoundWhereverTheErrorWasWrapped(t *testing.T) {
+	broke := errors.New("it broke")
+	require.NoError(t, job.Detailed(nil, 1))
+	require.Equal(t, broke, job.Detailed(broke, nil))
+	require.Nil(t, job.DetailsOf(broke))
+	err := job.Fatal(fmt.Errorf("while trying: %w", job.Detailed(broke, map[string]int{"k": 1})))
+	require.Equal(t, `{"k":1}`, string(job.DetailsOf(err)))
+	require.True(t, job.IsFatal(err))
+	require.ErrorIs(t, err, broke)
+	require.Equal(t, `[1]`, string(job.DetailsOf(job.Detailed(broke, json.RawMessage(`[1]`)))))
+	require.True(t, json.Valid(job.DetailsOf(job.Detailed(broke, json.RawMessage(`{`)))), "what is no JSON is told as a text")
+	require.True(t, json.Valid(job.DetailsOf(job.Detailed(broke, make(chan int)))))
 }

@@ -290,7 +290,7 @@ func (a *attachment) handle(j *attached, result *attach.Result) {
 	switch {
 	case j.ctx.Err() != nil:
 	case answer.Error != "":
-		result.Outcome, result.Error, result.Fatal = attach.Outcome_OUTCOME_FAILED, answer.Error, answer.Fatal
+		result.Outcome, result.Error, result.Details, result.Fatal = attach.Outcome_OUTCOME_FAILED, answer.Error, answer.Details, answer.Fatal
 	default:
 		result.Outcome, result.Output = attach.Outcome_OUTCOME_COMPLETED, answer.Result
 	}
@@ -318,7 +318,7 @@ func (a *attachment) fit(r *attach.Result) {
 	a.mu.Lock()
 	most := a.most
 	a.mu.Unlock()
-	if size := len(r.GetOutput()) + len(r.GetError()); most > 0 && size > most-around {
+	if size := len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()); most > 0 && size > most-around {
 		*r = attach.Result{Number: r.GetNumber(), Outcome: attach.Outcome_OUTCOME_FAILED, Fatal: true,
 			Error: fmt.Sprintf("the result was refused: it has %d bytes, more than the engine takes", size)}
 	}

@@ -34,6 +34,9 @@ func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name)
 // Fatal marks an error: trying again is of no use.
 func Fatal(err error) error { return job.Fatal(err) }
 
+// Detailed gives an error details beside its text, any JSON, which are kept with the attempt.
+func Detailed(err error, details any) error { return job.Detailed(err, details) }
+
 // call runs a handler and makes an answer of what comes out of it, whatever that is.
 // progress passes on what it says of itself; nil = nobody hears it.
 func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(text string)) (answer wire.ExecAnswer) {
@@ -55,7 +58,7 @@ func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(text 
 }
 
 func failure(err error) wire.ExecAnswer {
-	answer := wire.ExecAnswer{Error: err.Error(), Fatal: job.IsFatal(err)}
+	answer := wire.ExecAnswer{Error: err.Error(), Details: job.DetailsOf(err), Fatal: job.IsFatal(err)}
 	if answer.Error == "" { // it would mean success
 		answer.Error = "failed"
 	}

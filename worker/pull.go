@@ -117,7 +117,7 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return
 	}
-	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Fatal: answer.Fatal, Said: c.printed.rest()})
+	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Said: c.printed.rest()})
 }
 
 // complete delivers a result until the engine has answered or ctx ends.
@@ -130,7 +130,7 @@ func (w *Worker) complete(ctx context.Context, done wire.Report) {
 			return
 		case hopeless(err) && done.Error == "" && unfit(err):
 			// Unless told so, the engine would have the same done again in vain.
-			done.Output, done.Error, done.Fatal, done.Said = nil, "the result was refused: "+err.Error(), true, wire.Said{}
+			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil, "the result was refused: "+err.Error(), nil, true, wire.Said{}
 			continue
 		case hopeless(err):
 			w.cfg.Logger.Warn("a result was refused", "job", done.Job, "error", err)

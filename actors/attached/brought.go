@@ -51,7 +51,9 @@ func (g *grant) keep(r *attach.Result) {
 	}
 }
 
-func bytesOf(r *attach.Result) int { return len(r.GetOutput()) + len(r.GetError()) }
+func bytesOf(r *attach.Result) int {
+	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails())
+}
 
 // unbring ends that a job is one that was brought along.
 func (g *grant) unbring() {

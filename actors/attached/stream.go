@@ -291,7 +291,7 @@ func (ses *session) report(r *attach.Result) flow.Report {
 	case attach.Outcome_OUTCOME_CANCELED:
 		report.Lost = true
 	default:
-		report.Error, report.Fatal = r.GetError(), r.GetFatal()
+		report.Error, report.Details, report.Fatal = r.GetError(), r.GetDetails(), r.GetFatal()
 		if report.Error == "" {
 			report.Error = "failed"
 		}

@@ -97,7 +97,7 @@ func try(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.
 		if err == nil {
 			return flow.Report{Output: out}
 		}
-		rep.Error, rep.Fatal = text(err), job.IsFatal(err)
+		rep.Error, rep.Details, rep.Fatal = text(err), job.DetailsOf(err), job.IsFatal(err)
 		if rep.Fatal || n >= exec.MaxAttempts || !carry.Pause(ctx, exec.TryDelayMS) {
 			return rep
 		}

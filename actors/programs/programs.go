@@ -48,7 +48,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	} else {
 		res = c.runner.Run(ctx, p)
 	}
-	rep := flow.Report{Output: res.Output, Error: res.Error, Fatal: res.Fatal, URL: "local", Log: log.Close()}
+	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Fatal: res.Fatal, URL: "local", Log: log.Close()}
 	if res.PID > 0 {
 		rep.Worker = string(job.Exec.Type) + ":" + strconv.Itoa(res.PID)
 	}

@@ -115,9 +115,10 @@ func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, e
 // readAnswer fills in what a worker said. It counts whatever its HTTP status is.
 func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 	var answer struct {
-		Result json.RawMessage `json:"result"`
-		Error  string          `json:"error"`
-		Fatal  bool            `json:"fatal"`
+		Result  json.RawMessage `json:"result"`
+		Error   string          `json:"error"`
+		Details json.RawMessage `json:"details"`
+		Fatal   bool            `json:"fatal"`
 	}
 	redirect := resp.StatusCode >= 300 && resp.StatusCode < 400
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); redirect || len(trimmed) == 0 || trimmed[0] != '{' {
@@ -128,7 +129,7 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 	}
 	switch {
 	case answer.Error != "":
-		rep.Error, rep.Fatal = answer.Error, answer.Fatal
+		rep.Error, rep.Details, rep.Fatal = answer.Error, answer.Details, answer.Fatal
 	case resp.StatusCode >= 400:
 		rep.Error = "the worker answered " + resp.Status + " without an error text"
 	default:

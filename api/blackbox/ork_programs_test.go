@@ -20,6 +20,16 @@ func orkPython(c *client) {
 	require.Equal(c, "python", r.task("load")["executor"])
 }
 
+func orkSaysWhy(c *client) {
+	const says = `echo 'ORK_ERROR:{"message":"m","details":{"k":[1,null]}}'; `
+	r := c.ork(sh("a", says+"exit 1")).start(nil).ends("failed")
+	require.Equal(c, []any{"m", obj{"k": []any{1.0, nil}}}, []any{r.task("a")["error"], r.task("a")["error_details"]})
+	r = c.ork(sh("a", says+gives(`1`)), sh("again", says+"test $ORK_ATTEMPT = 2", "retries: 1", "depends_on: [a]")).start(nil).ends("success")
+	for _, task := range []string{"a", "again"} {
+		require.Equal(c, []any{nil, nil}, []any{r.task(task)["error"], r.task(task)["error_details"]}, task)
+	}
+}
+
 func orkBytes(c *client) {
 	r := c.ork(sh("a", `printf '\377\376 odd\n'; yes 0123456789012345678901234567890123456789 | head -c 1000000; echo; `+gives(`7`))).start(nil).ends("success")
 	require.Equal(c, 7.0, r.task("a")["output"])

@@ -37,6 +37,7 @@ var orkChecks = []check{
 	{"O44 names are kept", orkNames},
 	{"O45 an item's source is a dependency", orkImplicit},
 	{"O54 an alias makes another version, a folder none", orkAlias},
+	{"O46 a task says what went wrong", orkSaysWhy},
 	{"O47 functions of Python are tasks", orkPython},
 	{"O55 what a task prints may be any bytes", orkBytes},
 	{"O56 a task sees a stated environment", orkEnvironment},

@@ -147,9 +147,14 @@ echo "ORK_OUTPUT:[$n, $m, \"${ORK_INPUT_JSON-unset}\"]"`, "", obj{"text": string
 func programSaysWhy(c *client) {
 	d := c.program(`echo 'ORK_ERROR:{"message":"m","details":{"k":1}}'; exit 1`, "", obj{})
 	d.ended("failed")
-	require.Equal(c, "m", d.attempts("a")[0]["error"])
-	d = c.program(`echo 'ORK_ERROR:{"message":"m"}'`, "", obj{})
+	a := d.attempts("a")[0]
+	require.Equal(c, []any{"m", obj{"k": 1.0}}, []any{a["error"], a["details"]})
+	for _, told := range []obj{d.get("/v1/jobs/" + a["job"].(string)), d.step("a"), d.units("a")[0]} {
+		require.Equal(c, []any{"m", obj{"k": 1.0}}, []any{told["error"], told["details"]})
+	}
+	d = c.program(`echo 'ORK_ERROR:{"message":"m","details":{"k":1}}'`, "", obj{})
 	d.ended("completed")
+	require.NotContains(c, d.attempts("a")[0], "details")
 }
 
 func programPrintsBytes(c *client) {

@@ -88,7 +88,7 @@ func unitsProgress(st *flow.Step) rtUnits {
 		case flow.UnitCompleted:
 			p.Done[st.UnitName(i)] = api.OrNull(u.Output)
 		case flow.UnitFailed:
-			p.Errs[st.UnitName(i)] = plainly(*u.Error)
+			p.Errs[st.UnitName(i)] = plainly(u.Error.Text)
 		}
 	}
 	if st.Node.Kind == flow.KindForeach {

@@ -134,7 +134,7 @@ func (t *teller) add(r *flow.NodeRun) {
 	case r.EndedAt == 0:
 		one.Status = running
 	case r.Status == flow.AttemptOK:
-		one.Status, one.Output, one.Error = success, api.OrNull(r.Output), nil
+		one.Status, one.Output, one.Error, one.ErrorDetails = success, api.OrNull(r.Output), nil, null
 	case r.Status == flow.AttemptCanceled:
 		one.Status = cancelled
 	case r.RetryAt != 0:
@@ -143,7 +143,7 @@ func (t *teller) add(r *flow.NodeRun) {
 		one.Status = failed
 	}
 	if r.Status == flow.AttemptError || r.Status == flow.AttemptTimeout {
-		one.Error = textOrNull(errorText(r.Error))
+		one.Error, one.ErrorDetails = textOrNull(errorText(r.Error)), api.OrNull(r.Details)
 	}
 }
 

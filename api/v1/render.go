@@ -64,7 +64,7 @@ func activeSteps(task string, s *flow.State) []wire.Step {
 func toStep(task string, v *flow.StepView) wire.Step {
 	step := wire.Step{
 		Scope: v.Scope, Node: v.Node.Key, Kind: string(v.Node.Kind), Visit: v.Visit, State: string(v.Status), Reason: v.Reason, SkipMode: string(v.Mode),
-		Action: v.Action, For: v.For, WaitsFor: v.WaitsFor, Waits: v.Waits, Output: v.Output, Error: v.Error,
+		Action: v.Action, For: v.For, WaitsFor: v.WaitsFor, Waits: v.Waits, Output: v.Output, Error: v.Error, Details: v.Details,
 		EnteredAt: wire.Millis(v.StartedAt), EndedAt: wire.Millis(v.EndedAt), Due: wire.Millis(v.Due),
 		Units: wire.Units{Total: v.Units.Total, InFlight: v.Units.Flying, Retrying: v.Units.Retrying, Done: v.Units.Done, Failed: v.Units.Failed},
 	}
@@ -94,7 +94,7 @@ func toCounts(counts map[flow.StepStatus]int) *wire.StepCounts {
 
 func toUnit(u *flow.UnitView) wire.Unit {
 	return wire.Unit{Unit: u.Index, Name: u.Name, State: u.Status.String(), Attempt: u.Attempt, Appended: u.Appended, Input: u.Input, Output: u.Output,
-		Error: u.Error, Worker: u.Worker, Note: u.Note, RetryAt: wire.Millis(u.RetryAt), Due: wire.Millis(u.Due)}
+		Error: u.Error, Details: u.Details, Worker: u.Worker, Note: u.Note, RetryAt: wire.Millis(u.RetryAt), Due: wire.Millis(u.Due)}
 }
 
 func toWait(task string, w *flow.Wait) wire.Wait {

@@ -86,7 +86,7 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 			break
 		}
 		page.Items = append(page.Items, toUnit(&u))
-		size += len(u.Input) + len(u.Output)
+		size += len(u.Input) + len(u.Output) + len(u.Details)
 	}
 	return &body[wire.Page[wire.Unit]]{page}, nil
 }

@@ -16,6 +16,7 @@ type Job struct {
 	Input   json.RawMessage `json:"input,omitempty"`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Error   string          `json:"error,omitempty"`
+	Details json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
 
 	StartedAt Time `json:"started_at" doc:"when the attempt began"`
 	EndedAt   Time `json:"ended_at,omitzero"`

@@ -113,6 +113,7 @@ type Step struct {
 	Units     Units           `json:"units"`
 	Output    json.RawMessage `json:"output,omitempty" doc:"of a completed one; absent in lists of what is under way"`
 	Error     string          `json:"error,omitempty"`
+	Details   json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
 	EnteredAt Time            `json:"entered_at,omitzero"`
 	EndedAt   Time            `json:"ended_at,omitzero"`
 	Due       Time            `json:"due,omitzero" doc:"when its clock runs out"`
@@ -148,6 +149,7 @@ type Unit struct {
 	Input    json.RawMessage `json:"input,omitempty"`
 	Output   json.RawMessage `json:"output,omitempty"`
 	Error    string          `json:"error,omitempty" doc:"of its last attempt"`
+	Details  json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
 	Worker   string          `json:"worker,omitempty" doc:"that holds it"`
 	Note     string          `json:"note,omitempty"`
 	RetryAt  Time            `json:"retry_at,omitzero"`
@@ -223,6 +225,7 @@ type Event struct {
 	InputRef string          `json:"input_ref,omitempty" doc:"the input is what this reference meant then"`
 	Output   json.RawMessage `json:"output,omitempty" doc:"of a signal: its value"`
 	Error    string          `json:"error,omitempty"`
+	Details  json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
 	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
 	Total    int             `json:"total,omitempty" doc:"units that were begun or appended"`
 	Index    int             `json:"index,omitempty" doc:"of a job outside that has ended: its place in the list of those that the attempt waits for"`
@@ -251,11 +254,12 @@ type Run struct {
 	Queue  bool   `json:"queue,omitempty" doc:"its job travels by the queue"`
 	Note   string `json:"note,omitempty" doc:"what its worker calls its state"`
 
-	Input  json.RawMessage `json:"input,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  string          `json:"error,omitempty"`
-	Reason string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
-	Action string          `json:"action,omitempty" doc:"of a skipped one: its skip mode"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Details json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
+	Reason  string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
+	Action  string          `json:"action,omitempty" doc:"of a skipped one: its skip mode"`
 
 	Worker    string `json:"worker,omitempty"`
 	URL       string `json:"url,omitempty"`

@@ -103,22 +103,24 @@ type JobOutput struct {
 
 // JobFailure ends a job that did not.
 type JobFailure struct {
-	Worker string `json:"worker,omitempty" maxLength:"256" doc:"who has tried it"`
-	Token  string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
-	Error  string `json:"error" minLength:"1" doc:"why it failed"`
-	Fatal  bool   `json:"fatal,omitempty" doc:"trying again is of no use"`
-	Log    string `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Worker  string          `json:"worker,omitempty" maxLength:"256" doc:"who has tried it"`
+	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
+	Error   string          `json:"error" minLength:"1" doc:"why it failed"`
+	Details json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON, kept with the attempt"`
+	Fatal   bool            `json:"fatal,omitempty" doc:"trying again is of no use"`
+	Log     string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
 	Said
 }
 
 // Report says how a job ended: well, unless there is an error.
 type Report struct {
-	Job    string          `json:"job" maxLength:"4000" doc:"its id"`
-	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
-	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
-	Error  string          `json:"error,omitempty" doc:"why it failed"`
-	Fatal  bool            `json:"fatal,omitempty" doc:"with an error: trying again is of no use"`
-	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Job     string          `json:"job" maxLength:"4000" doc:"its id"`
+	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
+	Output  json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
+	Error   string          `json:"error,omitempty" doc:"why it failed"`
+	Details json.RawMessage `json:"details,omitempty" doc:"with an error: any JSON, kept with the attempt"`
+	Fatal   bool            `json:"fatal,omitempty" doc:"with an error: trying again is of no use"`
+	Log     string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
 	Said
 }
 

@@ -33,7 +33,8 @@ const (
 
 // ExecAnswer is a push worker's answer, whatever its HTTP status.
 type ExecAnswer struct {
-	Result json.RawMessage `json:"result"`
-	Error  string          `json:"error,omitempty"`
-	Fatal  bool            `json:"fatal,omitempty"` // with an error: trying again is of no use
+	Result  json.RawMessage `json:"result"`
+	Error   string          `json:"error,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"` // of the error: any JSON
+	Fatal   bool            `json:"fatal,omitempty"`   // with an error: trying again is of no use
 }

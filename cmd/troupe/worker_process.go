@@ -26,13 +26,14 @@ func programHandler(r *program.Runner) worker.Handler {
 			Facts: program.Facts{Run: j.Task, Flow: j.Flow, Step: j.Step, Unit: j.Unit, Units: j.Units, Many: j.Units > 1, Attempt: j.Attempt, Retries: -1,
 				Task: j.Key(), Execution: j.ID, Own: jobVariables(j)},
 			Stdout: job.Stream(j.Log, lines.Stdout), Stderr: job.Stream(j.Log, lines.Stderr)})
-		switch {
-		case res.Error == "":
+		if res.Error == "" {
 			return res.Output, nil
-		case res.Fatal:
-			return nil, worker.Fatal(errors.New(res.Error))
 		}
-		return nil, errors.New(res.Error)
+		err = worker.Detailed(errors.New(res.Error), res.Details)
+		if res.Fatal {
+			err = worker.Fatal(err)
+		}
+		return nil, err
 	}
 }
 

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +22,7 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 		path := write(t, "far-"+mode+".yaml", "profile: ork\ndefaults: {route: "+route+"}\nnodes:\n"+
 			"  shell: {exec: {type: process, service: "+mode+", root: in, command: 'read -r x; echo \"ORK_OUTPUT:[$ORK_INPUT_JSON, $x, $ORK_ATTEMPT]\"; pwd >&2'}}\n"+
 			"  python: {exec: {type: python, service: "+mode+", root: in, file: f.py}}\n"+
+			"  why: {exec: {type: process, service: "+mode+", command: 'echo ''ORK_ERROR:{\"message\":\"m\",\"details\":{\"k\":1}}''; exit 1'}}\n"+
 			"  out: {exec: {type: process, service: "+mode+", root: .., command: pwd}, depends_on: [shell, python]}\n")
 		require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode, "--process", "--services", mode, "--script-dir", dir)
@@ -28,6 +31,20 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 		runs := call(t, "task", "history", id, "--runs", "--server", url).stdout
 		require.Regexp(t, `\[{"n":1}, ?{"n":1}, ?1\]`, runs)
 		require.Regexp(t, `\[2, ?"python"\]`, runs)
+		require.JSONEq(t, `{"k":1}`, string(detailsOf(t, url, id, "why")), mode)
 		require.Contains(t, runs, "is outside of the folder that programs may ru")
 	}
+}
+
+// detailsOf are those of the error of a node's last attempt.
+func detailsOf(t *testing.T, url, id, node string) json.RawMessage {
+	var steps struct {
+		Items []struct{ Details json.RawMessage }
+	}
+	answer, err := http.Get(url + "/v1/tasks/" + id + "/steps?step=" + node)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&steps))
+	require.Len(t, steps.Items, 1)
+	return steps.Items[0].Details
 }

@@ -353,7 +353,9 @@ type Result struct {
 	// error says why a job has failed.
 	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// fatal says that trying again is of no use.
-	Fatal         bool `protobuf:"varint,5,opt,name=fatal,proto3" json:"fatal,omitempty"`
+	Fatal bool `protobuf:"varint,5,opt,name=fatal,proto3" json:"fatal,omitempty"`
+	// details of the error, JSON, are kept with the attempt; empty = none.
+	Details       []byte `protobuf:"bytes,6,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -421,6 +423,13 @@ func (x *Result) GetFatal() bool {
 		return x.Fatal
 	}
 	return false
+}
+
+func (x *Result) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
 }
 
 // Progress tells of a job that goes on.
@@ -920,13 +929,14 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\aBrought\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x99\x01\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xb3\x01\n" +
 	"\x06Result\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x123\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x19.troupe.attach.v1.OutcomeR\aoutcome\x12\x16\n" +
 	"\x06output\x18\x03 \x01(\fR\x06output\x12\x14\n" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
-	"\x05fatal\x18\x05 \x01(\bR\x05fatal\"v\n" +
+	"\x05fatal\x18\x05 \x01(\bR\x05fatal\x12\x18\n" +
+	"\adetails\x18\x06 \x01(\fR\adetails\"v\n" +
 	"\bProgress\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04note\x18\x02 \x01(\tR\x04note\x12\x10\n" +
