@@ -73,6 +73,11 @@ type Config struct {
 	// LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string
 
+	// SecretEnv names variables of this process's environment, and SecretDir is a folder with files, that are secrets for flows: a program is
+	// given one by its name. Any other is refused when a flow is published. Their values are in no event, log or answer.
+	SecretEnv []string
+	SecretDir string
+
 	// ObjectStore is the URL of where workers that know nothing else of a member find what they have to do, and say how it is, in files: file:///FOLDER,
 	// or one of a scheme that Buckets opens. All members of a cluster have the same. "" = none.
 	ObjectStore string

@@ -51,6 +51,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/internal/secrets"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -60,6 +61,7 @@ type Engine struct {
 	store     persistence.Store
 	newest    *persistence.NewestStore // the same
 	reader    *persistence.Reader
+	secrets   *secrets.Store
 	functions *funcs.Registry
 	handled   sync.Map // names of functions that the program has registered
 	logs      *logs.Book
@@ -96,6 +98,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.checkScriptDir(); err != nil {
 		return nil, err
 	}
+	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir})
+	if err != nil {
+		return nil, err
+	}
 	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: cfg.TLSCert, Key: cfg.TLSKey, ClientCA: cfg.TLSClientCA, CA: cfg.CA}, cfg.Logger)
 	if err != nil {
 		return nil, err
@@ -116,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: newest, newest: newest, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e := &Engine{cfg: cfg, store: newest, newest: newest, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
 	e.objects = e.newObjects(bucket)
 	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
 	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note})
@@ -222,7 +228,7 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
 	started := programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
-		Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value}})
+		Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets}})
 	return actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{

@@ -60,6 +60,9 @@ func (b *basket) moveAway() {
 	b.drain(b.decideAll, false)
 }
 
+// moved says whether that has been done.
+func (b *basket) moved() bool { return b.owner.Load() == nil }
+
 func (b *basket) decideAll(landed []*flight) { b.decide(reportsOf(landed[0].key.task, landed)) }
 
 // gather tells an actor that there is something in its basket.
@@ -109,7 +112,7 @@ func (b *basket) land(f *flight) {
 	b.flying--
 	switch {
 	case f.report == nil:
-	case b.closed || b.owner.Load() == nil:
+	case b.closed || b.moved():
 		b.decide(reportsOf(f.key.task, []*flight{f}))
 		return
 	default:

@@ -1,6 +1,10 @@
 package actors
 
-import "github.com/troupe-engine/troupe/flow"
+import (
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+)
 
 // Shared are the jobs that a step's actor is sent, if a message is that.
 func Shared(message any) (jobs []flow.Job) {
@@ -31,4 +35,12 @@ func (m *Member) Departed() int {
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
 	return len(m.gone)
+}
+
+// Waiting says whether a job of a task waits to be given to another member.
+func (m *Member) Waiting(carrier, task string) bool {
+	m.post.mu.Lock()
+	defer m.post.mu.Unlock()
+	line := m.post.lines[carrier]
+	return line != nil && slices.ContainsFunc(line.waiting, func(l letter) bool { return l.Job.Task == task })
 }

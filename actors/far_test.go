@@ -245,6 +245,44 @@ func TestNoJobIsDoneTwiceWhenTasksMoveWhileTheirWorkerStays(t *testing.T) {
 	}
 }
 
+// What a member was about to give away when it lost a task is void, also if it has the task again by the time it could.
+func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *testing.T) {
+	c := newCircuit(nil)
+	members, sessions := three(t, c, time.Hour)
+	a, b := members[0], members[2]
+	h := newHand(t).freed()
+	h.attach(sessions[2], 20)
+	awaitOffer(t, sessions...)
+	version := a.publish(t, remoteJob)
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open)
+	asked := make(chan struct{}, 100)
+	c.lines[a].drop = func() bool {
+		asked <- struct{}{}
+		<-gate
+		return false
+	}
+	first := c.beginAll(t, []*theatre{a}, version, 1)[0]
+	<-asked // a is on its way with the first one's job: others wait
+	ids := c.beginAll(t, []*theatre{a}, version, 5)
+	for _, id := range ids {
+		if persistence.ShardOf(id) == persistence.ShardOf(first) {
+			continue
+		}
+		require.Eventually(t, func() bool { return a.Waiting(b.Incarnation(), id) }, patience, time.Millisecond)
+		c.move(t, b, shardOf(id)...)
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+		c.move(t, a, shardOf(id)...)
+	}
+	open()
+	last := c.beginAll(t, []*theatre{a}, version, 1)[0]
+	for _, id := range []string{first, last} {
+		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	}
+	require.Empty(t, h.repeated())
+}
+
 func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *circuit, []*theatre){
 		"in order": func(t *testing.T, c *circuit, members []*theatre) {

@@ -86,5 +86,5 @@ func (s *sessions) unwanted(m unwanted) {
 // abroad says whether what a job reports is brought to another member, as far as this one knows.
 func (f *flight) abroad() bool {
 	b := f.basket.Load()
-	return b != nil && b.owner.Load() == nil
+	return b != nil && b.moved()
 }

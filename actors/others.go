@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -19,7 +20,7 @@ type Others interface {
 	// Owner names the incarnation that owns a task as far as is known here; "" = nobody, for the moment.
 	Owner(task string) string
 	// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error that is its business
-	// from now on. It may be repeated.
+	// from now on; with one it is not, as far as that can be known. It may be repeated.
 	Carry(ctx context.Context, carrier string, errands engine.Errands) error
 	// Credits tells all others for which jobs workers are attached to this member. It may get lost.
 	Credits(c *engine.Credits)
@@ -124,14 +125,18 @@ func (m *Member) alive() []string {
 func (m *Member) lives(incarnation string) bool { return slices.Contains(m.alive(), incarnation) }
 
 // Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of them it reports to whoever
-// has the tasks, also that it does not carry out one after all.
+// has the tasks, also that it does not carry out one after all. After an error it does nothing with them: the tasks may move, and be done with
+// the jobs, before it would come to them.
 func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	if err := m.here(); err != nil && !m.stopping.Load() {
 		return err
 	}
-	heard := make(chan struct{}, 1)
-	m.tell(m.sessions, carryOn{slices.Clone(errands), func() { heard <- struct{}{} }})
+	heard, turn := make(chan struct{}, 1), &atomic.Bool{}
+	m.tell(m.sessions, carryOn{slices.Clone(errands), turn, func() { heard <- struct{}{} }})
 	_, err := answerOf(ctx, m, heard, nil)
+	if err != nil && !turn.CompareAndSwap(false, true) {
+		return nil // they were taken meanwhile
+	}
 	return err
 }
 

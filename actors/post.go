@@ -19,7 +19,19 @@ type post struct {
 	lines map[string]*postLine // by carrier, while somebody is on his way there
 }
 
-type postLine struct{ away, waiting engine.Errands }
+type postLine struct{ away, waiting []letter }
+
+// letter is an errand of an actor, whose basket is here.
+type letter struct {
+	engine.Errand
+	basket *basket
+}
+
+// void says whether a job is not to be given any more: its step is over, or its task has moved. A task that has been elsewhere and is back
+// has another basket: what the job has come to meanwhile this letter does not know.
+func (l *letter) void(m *Member) bool {
+	return !l.Withdrawn && (!m.owned.owns(l.Job.Task) || l.basket.moved() || l.basket.void())
+}
 
 // What is given at once, and how long the carrier may take to answer.
 const (
@@ -28,7 +40,7 @@ const (
 	postStays      = 2 * time.Second
 )
 
-func (p *post) send(carrier string, e engine.Errand) {
+func (p *post) send(carrier string, e engine.Errand, b *basket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := p.lines[carrier]
@@ -37,7 +49,7 @@ func (p *post) send(carrier string, e engine.Errand) {
 		p.lines[carrier] = line
 		p.m.background(func() { p.run(carrier) })
 	}
-	line.waiting = append(line.waiting, e)
+	line.waiting = append(line.waiting, letter{e, b})
 }
 
 // run brings what there is for a carrier until there is no more. What it gives to one that is gone is taken over.
@@ -45,7 +57,7 @@ func (p *post) run(carrier string) {
 	try := 0
 	for lot := p.take(carrier); len(lot) > 0; lot = p.take(carrier) {
 		ctx, cancel := p.m.bounded(postStays)
-		err := p.m.cfg.Others.Carry(ctx, carrier, lot)
+		err := p.m.cfg.Others.Carry(ctx, carrier, errandsOf(lot))
 		cancel()
 		switch {
 		case err == nil:
@@ -66,18 +78,18 @@ func (p *post) run(carrier string) {
 }
 
 // take is what is brought at once. When there is nothing, nobody is on his way there any longer.
-func (p *post) take(carrier string) engine.Errands {
+func (p *post) take(carrier string) []letter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line, bytes := p.lines[carrier], 0
 	line.away = nil
 	for len(line.waiting) > 0 && len(line.away) < maxErrands && bytes < maxErrandBytes {
-		e := line.waiting[0]
-		line.waiting[0] = engine.Errand{}
+		l := line.waiting[0]
+		line.waiting[0] = letter{}
 		line.waiting = line.waiting[1:]
-		if e.Withdrawn || p.m.owned.owns(e.Job.Task) {
-			line.away = append(line.away, e)
-			bytes += len(e.Job.Input) + len(e.Job.Params)
+		if !l.void(p.m) {
+			line.away = append(line.away, l)
+			bytes += len(l.Job.Input) + len(l.Job.Params)
 		}
 	}
 	if len(line.away) == 0 {
@@ -86,8 +98,16 @@ func (p *post) take(carrier string) engine.Errands {
 	return line.away
 }
 
+func errandsOf(lot []letter) engine.Errands {
+	all := make(engine.Errands, len(lot))
+	for i := range lot {
+		all[i] = lot[i].Errand
+	}
+	return all
+}
+
 // back keeps what was brought in vain.
-func (p *post) back(carrier string, lot engine.Errands) {
+func (p *post) back(carrier string, lot []letter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := p.lines[carrier]
@@ -99,7 +119,7 @@ func (p *post) busyWith(shards persistence.ShardSet) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, line := range p.lines {
-		if slices.ContainsFunc(line.away, func(e engine.Errand) bool { return shards.Has(e.Job.Task) }) {
+		if slices.ContainsFunc(line.away, func(l letter) bool { return shards.Has(l.Job.Task) }) {
 			return true
 		}
 	}

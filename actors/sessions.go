@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -27,9 +28,10 @@ type (
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{ done func() }
-	// carryOn has jobs of other members' tasks carried out, or let go of.
+	// carryOn has jobs of other members' tasks carried out, or let go of, unless whoever brought them has given up by then.
 	carryOn struct {
 		errands engine.Errands
+		turn    *atomic.Bool // who sets it first: the actor that takes them, or whoever gives up
 		heard   func()
 	}
 )
@@ -142,7 +144,7 @@ func (s *sessions) run(c actor.Context, m errand) {
 			switch {
 			case void:
 			case s.elsewhere(e.Job.Carrier):
-				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job))
+				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job), m.basket)
 			default:
 				if f := s.dispatch(c, e, m.basket); f != nil {
 					flights = append(flights, f)
@@ -156,7 +158,7 @@ func (s *sessions) run(c actor.Context, m errand) {
 			s.lineUp(flights, m.basket) // it may be one of them
 			flights = nil
 			if s.elsewhere(e.Carrier) {
-				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true})
+				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true}, m.basket)
 				continue
 			}
 			s.withdraw(jobKey{m.task, e.Address}, e.Given)
@@ -173,6 +175,9 @@ func (s *sessions) elsewhere(carrier string) bool {
 // carryOn takes jobs of other members' tasks. One that is known goes on as it is, and so does the report of one that is over. What
 // is to be carried out of a task that has moved here its actor asks for.
 func (s *sessions) carryOn(m carryOn) {
+	if !m.turn.CompareAndSwap(false, true) {
+		return
+	}
 	var flights []*flight
 	for i := range m.errands {
 		e := &m.errands[i]

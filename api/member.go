@@ -24,10 +24,11 @@ type Member struct {
 		Add(persistence.LogChunk) bool
 	}
 
-	Limits    flow.Limits   // of definitions
-	WorkerTTL time.Duration // how old a live worker's last sign of life may be; 15 s
-	MaxBody   int64         // bytes of one request; what BodyLimit says
-	Logger    *slog.Logger  // hears what went wrong inside, never what was sent
+	Limits    flow.Limits             // of definitions
+	Secret    func(name string) error // refuses a secret that programs are not given; nil = nobody knows
+	WorkerTTL time.Duration           // how old a live worker's last sign of life may be; 15 s
+	MaxBody   int64                   // bytes of one request; what BodyLimit says
+	Logger    *slog.Logger            // hears what went wrong inside, never what was sent
 }
 
 // Check says what is missing.

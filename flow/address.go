@@ -68,8 +68,8 @@ func (a Address) Step() string {
 
 // JobID names an attempt across tasks, in characters that are safe in a URL's path and query.
 func JobID(task string, a Address) string {
-	var b []byte
-	b = append(b, task...)
+	var room, names [160]byte // most are shorter
+	b := append(room[:0], task...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Visit), 10)
 	b = append(b, '.')
@@ -77,7 +77,8 @@ func JobID(task string, a Address) string {
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Attempt), 10)
 	b = append(b, '.')
-	b = base64.RawURLEncoding.AppendEncode(b, []byte(a.Scope+"\n"+a.Node))
+	place := append(append(append(names[:0], a.Scope...), '\n'), a.Node...)
+	b = base64.RawURLEncoding.AppendEncode(b, place)
 	return string(b)
 }
 

@@ -115,7 +115,7 @@ func (s *sizer) exec(x *Exec) {
 		}
 	}
 	if p := x.Program; p != nil {
-		s.bytes += int(unsafe.Sizeof(*p)) + len(p.Env)*mapEntry
+		s.bytes += int(unsafe.Sizeof(*p)) + (len(p.Env)+len(p.Secrets))*mapEntry
 		s.texts(p.texts()...)
 	}
 }

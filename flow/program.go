@@ -18,7 +18,17 @@ type Program struct {
 	URL        string            `json:"url,omitempty"`          // worker: where it is
 	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
 	Report     string            `json:"report,omitempty"`       // object_store: files say how it is and what came of it, not its exit
+	Secrets    map[string]Secret `json:"secrets,omitempty"`      // of its environment, by the variable: whoever starts it knows their values
 }
+
+// Secret is one that a program is given: as the value of its variable, or in a file that the variable names.
+type Secret struct {
+	Secret string `json:"secret"`         // what it is called where it is kept
+	File   string `json:"file,omitempty"` // path of the file; "" = the variable has the value itself
+}
+
+// SecretForm is what names of secrets look like: none is a path.
+const SecretForm = `[A-Za-z0-9_][A-Za-z0-9._-]{0,127}`
 
 // Words of a program's stdin_mode and output_mode.
 const (
@@ -55,6 +65,9 @@ func (p *Program) texts() []string {
 	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor, p.Report}, p.Args...)
 	for name, value := range p.Env {
 		all = append(all, name, value)
+	}
+	for name, secret := range p.Secrets {
+		all = append(all, name, secret.Secret, secret.File)
 	}
 	return all
 }

@@ -36,6 +36,8 @@ type Publication struct {
 	Now                     int64
 	Limits                  flow.Limits
 	Strict                  bool // a warning keeps the definition from being used, too
+	// Secret refuses the name of a secret that programs of the member are not given; nil = nobody knows.
+	Secret func(name string) error
 	// CheckSlug says whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
 	// Unsaid is what the definition means where it says nothing.
@@ -77,7 +79,7 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	if compile.ModeOf(d) == flow.ModeGraph {
 		text = p.Unsaid.Write(d, text)
 	}
-	plan, problems := compile.Definition(d, p.Limits)
+	plan, problems := compile.Site{Secret: p.Secret}.Definition(d, p.Limits)
 	if p.Strict {
 		problems = problems.Strict()
 	}

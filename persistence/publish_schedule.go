@@ -20,9 +20,6 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 	if d.Schedule == nil {
 		return nil
 	}
-	if err := CheckScheduleName(p.Slug); err != nil {
-		return err
-	}
 	found, err := store.Schedule(ctx, p.Slug)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -42,7 +39,7 @@ func (p *Publication) schedule(ctx context.Context, store Library, v *Version, d
 	}
 	spec, err := d.Schedule.Spec()
 	if err == nil {
-		_, _, err = SetSchedule(ctx, store, ScheduleChange{Name: p.Slug, FlowID: v.FlowID, Spec: spec, Params: d.Schedule.Params, Enabled: d.Schedule.Enabled, Now: p.Now, version: v.Number})
+		_, _, err = SetSchedule(ctx, store, ScheduleChange{Name: p.Slug, FlowID: v.FlowID, Spec: spec, Params: d.Schedule.Params, Enabled: d.Schedule.Enabled, Now: p.Now, Version: v.Number, defined: true})
 	}
 	if err != nil && !errors.Is(err, errScheduled) {
 		return fmt.Errorf("setting the schedule of %s: %w", p.Slug, err)

@@ -70,7 +70,10 @@ type ScheduleChange struct {
 	Labels       map[string]string
 	Enabled      *bool // nil = as it was; a new one is enabled
 	Now          int64
-	version      int
+	// Version is the number of the flow's newest version where the schedule is the flow's own: it has the slug as its name, whatever that is, and later
+	// versions say anew when it fires. 0 = somebody sets it by hand.
+	Version int
+	defined bool // that version's definition says it
 }
 
 // scheduleTries is how often a change is tried while others change the same schedule.
@@ -79,8 +82,10 @@ const scheduleTries = 20
 // SetSchedule makes a schedule, or changes all of it but what it has decided. One that fires at other times, or for another flow, begins anew: no slot
 // before now is caught up. A fault of the spec is a *schedule.Fault.
 func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *Schedule, created bool, err error) {
-	if err := CheckScheduleName(c.Name); err != nil {
-		return nil, false, err
+	if c.Version == 0 {
+		if err := CheckScheduleName(c.Name); err != nil {
+			return nil, false, err
+		}
 	}
 	c.Spec = c.Spec.OrDefault()
 	if _, err := schedule.Read(c.Spec); err != nil {
@@ -100,11 +105,11 @@ var errScheduled = errors.New("persistence: the schedule is that of this version
 func (c *ScheduleChange) fits(s *Schedule) error {
 	switch {
 	case s.Revision == 0:
-	case c.version == 0 && s.Version != 0 && s.FlowID != c.FlowID:
+	case c.Version == 0 && s.Version != 0 && s.FlowID != c.FlowID:
 		return flow.Errorf(flow.Conflict, "the schedule %s is made by the definition of its flow, so it cannot be another flow's: choose another name", s.Name)
-	case c.version != 0 && (s.Version == 0 || s.FlowID != c.FlowID):
+	case c.Version != 0 && (s.Version == 0 || s.FlowID != c.FlowID):
 		return flow.Errorf(flow.Conflict, "the schedule %s was set by hand, or is another flow's: delete it, or leave it out of the definition", s.Name)
-	case c.version != 0 && s.Version >= c.version:
+	case c.defined && s.Version >= c.Version:
 		return errScheduled
 	}
 	return nil
@@ -121,9 +126,7 @@ func (c *ScheduleChange) apply(s *Schedule) error {
 		s.restart(c.Now)
 	}
 	s.FlowID, s.Spec, s.Params, s.Labels, s.UpdatedAt = c.FlowID, c.Spec, c.Params, c.Labels, c.Now
-	if c.version != 0 {
-		s.Version = c.version
-	}
+	s.Version = max(s.Version, c.Version)
 	if c.Enabled != nil {
 		s.enable(*c.Enabled, c.Now)
 	}

@@ -82,8 +82,9 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	if fn == nil {
 		return flow.Report{Error: r.unknown(j.Exec.Func), Fatal: true}
 	}
-	log := r.opts.Logs.Open(j.Task, j.ID())
-	told := jobOf(&j, log)
+	told := jobOf(&j)
+	log := r.opts.Logs.Open(j.Task, told.ID)
+	told.Log = log
 	rep := try(job.With(ctx, told, r.progress(ctx, j.Task, j.Address)), fn, told, j.Exec)
 	rep.Worker, rep.URL = "local-func:"+j.Exec.Func, "local"
 	rep.Log = log.Close()

@@ -2,16 +2,15 @@ package funcs
 
 import (
 	"context"
-	"io"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/job"
 )
 
-// jobOf is what a function is told of its job: what a worker would be told.
-func jobOf(j *flow.Job, log io.Writer) job.Job {
+// jobOf is what a function is told of its job, but for where its log is: what a worker would be told.
+func jobOf(j *flow.Job) job.Job {
 	told := job.Job{ID: j.ID(), Service: j.Exec.Func, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
-		Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt, Log: log}
+		Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt}
 	if j.Plan != nil {
 		told.Flow = j.Plan.FlowSlug
 	}

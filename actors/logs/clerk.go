@@ -98,7 +98,7 @@ func (s *batch) gather(b *Book, list []*Writer) []*Writer {
 			if size >= batchBytes {
 				return list
 			}
-			taken := w.lines.Take(chunkBytes)
+			taken := w.lines().Take(chunkBytes)
 			if len(taken) == 0 {
 				break
 			}
@@ -127,7 +127,7 @@ func (b *Book) settle(w *Writer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w.waiting.Store(false) // from now on whoever writes puts it in line, if we do not
-	if !w.lines.Waits() {
+	if !w.lines().Waits() {
 		w.tell()
 		return
 	}
@@ -177,7 +177,7 @@ func (b *Book) apart(chunks []persistence.LogChunk, of []*Writer, err error) {
 		}
 		return
 	}
-	of[0].lines.Lose(len(chunks[0].Lines))
+	of[0].lines().Lose(len(chunks[0].Lines))
 	b.opts.Logger.Warn("the store refuses what a job has printed", "job", chunks[0].Job, "error", err)
 }
 

@@ -84,11 +84,7 @@ func (b *Book) Close(ctx context.Context) error {
 }
 
 // Open begins the log of an attempt that somebody was given to carry out, once more if it was given before.
-func (b *Book) Open(task, job string) *Writer {
-	w := &Writer{book: b, task: task, job: job}
-	w.begin()
-	return w
-}
+func (b *Book) Open(task, job string) *Writer { return &Writer{book: b, task: task, job: job} }
 
 // mostPart is how many bytes of a part are taken.
 const mostPart = 4 << 20
@@ -96,9 +92,7 @@ const mostPart = 4 << 20
 // Add stores a part of an attempt's log that whoever carries it out, elsewhere, has split into lines and numbered. It waits for a second at
 // most until the part can be read, and says whether there is something.
 func (b *Book) Add(p persistence.LogChunk) bool {
-	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines))}
-	w.lines.Max = mostPart
-	w.begin()
+	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines)), most: mostPart}
 	w.Add(p.Lines)
 	return w.Close()
 }
@@ -110,16 +104,20 @@ type Writer struct {
 	source    string // "" = none was needed yet
 	number    int64  // of the last line that was taken
 	round     int    // chunks that were taken in this round; as the two before, the clerk's
-	lines     lines.Buffer
+	most      int    // bytes that may wait; 0 = as many as a buffer holds
+	begun     atomic.Pointer[lines.Buffer]
 	waiting   atomic.Bool   // it is, or is about to be, in the line of the dirty
 	stored    chan struct{} // closed when nothing is left to be stored; nil = nobody waits for that
 	told      bool          // it is closed
 }
 
-func (w *Writer) begin() {
-	if w.book != nil {
-		w.lines.Room, w.lines.Grown = w.book.room, w.grown
+// lines begins with the first thing that is written: most jobs write nothing.
+func (w *Writer) lines() *lines.Buffer {
+	if begun := w.begun.Load(); begun != nil {
+		return begun
 	}
+	w.begun.CompareAndSwap(nil, &lines.Buffer{Max: w.most, Room: w.book.room, Grown: w.grown})
+	return w.begun.Load()
 }
 
 // Stream is where to write what comes from one of the streams of package lines. Writing never blocks and never fails.
@@ -127,7 +125,7 @@ func (w *Writer) Stream(name string) io.Writer {
 	if w.book == nil {
 		return io.Discard
 	}
-	return w.lines.Stream(name)
+	return w.lines().Stream(name)
 }
 
 // Write takes what is said without a stream.
@@ -135,24 +133,20 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.book == nil {
 		return len(p), nil
 	}
-	return w.lines.Write(p)
+	return w.lines().Write(p)
 }
 
 // Add takes lines that were split elsewhere.
 func (w *Writer) Add(list []lines.Line) {
 	if w.book != nil {
-		w.lines.Add(list)
+		w.lines().Add(list)
 	}
 }
 
 // Close ends the log, and says whether there is something to be read. It waits for a second at most until it can be, and not at all for a
 // store that is away.
 func (w *Writer) Close() bool {
-	if w.book == nil {
-		return false
-	}
-	w.lines.Close()
-	if !w.lines.Any() {
+	if !w.End() {
 		return false
 	}
 	stored := w.book.expect(w)
@@ -171,11 +165,12 @@ func (w *Writer) Close() bool {
 
 // End is Close for who cannot wait.
 func (w *Writer) End() bool {
-	if w.book == nil {
+	begun := w.begun.Load()
+	if begun == nil {
 		return false
 	}
-	w.lines.Close()
-	return w.lines.Any()
+	begun.Close()
+	return begun.Any()
 }
 
 // grown is told of each write that added lines.

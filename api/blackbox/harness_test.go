@@ -26,6 +26,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/actors/programs"
+	"github.com/troupe-engine/troupe/actors/schedule"
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
@@ -101,6 +102,7 @@ type member struct {
 	engine   *actors.Member
 	registry *workers.Registry
 	logs     *logs.Book
+	timed    *schedule.Runner
 	base     string
 	leave    context.CancelFunc
 	served   chan error
@@ -138,10 +140,11 @@ var thisHost = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration) (*member, error) {
 	said := &complaints{}
 	log := slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	store, err := kind.open(ctx, place)
+	opened, err := kind.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
+	store := persistence.Newest(opened, time.Now)
 	m := &member{store: store, served: make(chan error, 1), said: said, logs: logs.New(logs.Options{Store: store, Logger: log})}
 	demo := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(demo)
@@ -158,7 +161,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	started := programs.New(programs.Options{Allow: true, Logs: m.logs, Files: files})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
 		Lease: lease, Workers: m.registry,
-		Trackers: map[string]actors.Tracker{flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
+		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
 			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started,
@@ -167,6 +170,8 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	if err != nil {
 		return nil, err
 	}
+	m.timed = schedule.Start(schedule.Options{Store: opened, Engine: m.engine, Shards: m.engine.Shards, Logger: log})
+	store.Changed = func(context.Context, string) { m.timed.Look() }
 	return m, m.serve(reader, log)
 }
 
@@ -199,6 +204,7 @@ func (m *member) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	m.leave()
+	m.timed.Stop()
 	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(context.WithoutCancel(ctx)), m.logs.Close(ctx), m.store.Close())
 }
 

@@ -14,7 +14,7 @@ import (
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with what it left
 // unsaid. The slug is that of the flow it is a version of, "" if that has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]byte, error) {
-	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Parse: define.ParseJSON, Unsaid: define.PocketFlow}
+	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Parse: define.ParseJSON, Unsaid: define.PocketFlow}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())

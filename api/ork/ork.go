@@ -41,6 +41,7 @@ func (d *dialect) table() map[string]api.On {
 	return map[string]api.On{
 		"/workflows":                    {"GET": d.listWorkflows, "POST": d.createWorkflow},
 		"/workflows/{name}":             {"GET": d.getWorkflow, "DELETE": d.deleteWorkflow},
+		"/workflows/{name}/schedule":    {"PATCH": d.patchSchedule},
 		"/workflows/{name}/runs":        post(d.startNamed),
 		"/runs":                         {"GET": d.listRuns, "POST": d.start},
 		"/runs/{run}/tasks":             get(d.listTasks),

@@ -21,15 +21,13 @@ import (
 
 // workflow is an entry of the list of workflows.
 type workflow struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Description *string    `json:"description"`
-	Executor    string     `json:"executor"`
-	Project     string     `json:"project"`
-	Region      string     `json:"region"`
-	Schedule    *string    `json:"schedule"`
-	Enabled     bool       `json:"schedule_enabled"`
-	Next        *wire.Time `json:"next_scheduled_at"`
+	ID          string  `json:"id"`
+	Name        string  `json:"name"`
+	Description *string `json:"description"`
+	Executor    string  `json:"executor"`
+	Project     string  `json:"project"`
+	Region      string  `json:"region"`
+	timed
 }
 
 // shape is a workflow with its tasks.
@@ -82,6 +80,11 @@ func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
 func (d *dialect) describe(ctx context.Context, f *persistence.Flow) (*shape, *persistence.Version, error) {
 	s := &shape{workflow: workflow{ID: trimID(f.ID), Name: f.Slug, Description: textOrNull(f.Description),
 		Executor: "dag", Project: here, Region: here}, Tasks: []taskOf{}}
+	fires, err := d.scheduleOf(ctx, f)
+	if err != nil {
+		return s, nil, err
+	}
+	s.timed = timedBy(fires)
 	v, err := d.Store.FindVersion(ctx, f.ID, 0)
 	if err != nil {
 		return s, nil, err

@@ -99,7 +99,7 @@ const ensureTries = 20
 
 func (p *pgflow) ensureOnce(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
 	publication := persistence.Publication{Slug: slug, Definition: sent.text, Parse: sent.parse,
-		Now: p.engine.Now().UnixMilli(), Limits: p.limits, CheckSlug: checkFlowSlug}
+		Now: p.engine.Now().UnixMilli(), Limits: p.limits, Secret: p.secret, CheckSlug: checkFlowSlug}
 	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
 	switch {
 	case err != nil:

@@ -24,6 +24,7 @@ type pgflow struct {
 	store  api.Store
 	reader api.Reader
 	limits flow.Limits
+	secret func(name string) error // refuses one that programs are not given
 
 	runs     Runs
 	services flowServices
@@ -34,7 +35,7 @@ type pgflow struct {
 
 // New serves the dialect from a member.
 func New(m api.Member) api.Family {
-	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits,
+	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits, secret: m.Secret,
 		runs:     Runs{m.Engine, m.Store, m.Reader},
 		services: flowServices{byFlow: map[string]knownServices{}}, seed: maphash.MakeSeed()}
 }

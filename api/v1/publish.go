@@ -80,7 +80,7 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 		return nil, at(where, err)
 	}
 	v, created, err := persistence.Publish(ctx, s.Store, persistence.Publication{
-		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits, Strict: d.strict,
+		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits, Secret: s.Secret, Strict: d.strict,
 	})
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 
 // compile tells all that is wrong with a definition, as publishing it would.
 func (s *service) compile(ctx context.Context, d *definition) (define.Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Strict: d.strict})
+	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Strict: d.strict})
 	return problems, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/child"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/internal/secrets"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
 )
@@ -34,6 +35,8 @@ type workerRunCmd struct {
 	ScriptDir   string        `env:"TROUPE_SCRIPT_DIR" type:"existingdir" help:"Folder that these programs run in; they may not name a root outside of it."`
 	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
 	ChildEnv    []string      `env:"TROUPE_CHILD_ENV" placeholder:"NAME" help:"Variables that commands see of this worker's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
+	SecretEnv   []string      `env:"TROUPE_SECRET_ENV" placeholder:"NAME" help:"Variables of this worker's environment that are secrets which its programs are given by name (--process)."`
+	SecretDir   string        `env:"TROUPE_SECRET_DIR" type:"existingdir" placeholder:"DIR" help:"Folder whose files are secrets which its programs are given by name (--process)."`
 	StopGrace   time.Duration `env:"TROUPE_WORKER_STOP_GRACE" default:"5s" help:"How long a command whose job is canceled may take to end when it has got SIGTERM (${default}). What is left of it then gets SIGKILL."`
 	Concurrency int           `env:"TROUPE_WORKER_CONCURRENCY" help:"Jobs at once (64)."`
 	URL         string        `env:"TROUPE_WORKER_URL,WORKER_URL" default:"http://localhost:8080" help:"Where the member reaches a push worker (${default}); port 0 is a free one."`
@@ -85,7 +88,11 @@ func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 	case c.Process && len(c.Exec) > 0:
 		return "", usagef("--process and --exec: give one of them")
 	case c.Process:
-		handler := programHandler(program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv}))
+		known, err := secrets.Open(secrets.Options{Env: c.SecretEnv, Dir: c.SecretDir})
+		if err != nil {
+			return "", err
+		}
+		handler := programHandler(program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv, Secrets: known}))
 		for _, service := range c.programServices() {
 			w.Handle(service, handler)
 		}

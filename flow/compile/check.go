@@ -15,6 +15,7 @@ import (
 // become, because some of what is wrong is seen in what it means.
 type checker struct {
 	*define.Reporter
+	site    Site
 	lowered *lowerer
 	plan    *flow.Plan
 	limits  flow.Limits
@@ -26,8 +27,8 @@ type checker struct {
 }
 
 // checked is the plan of a definition, and everything that is wrong with it.
-func checked(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
-	c := &checker{Reporter: d.Reporter(), limits: limits.OrDefault(), uses: map[string][]use{}}
+func (s Site) checked(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
+	c := &checker{Reporter: d.Reporter(), site: s, limits: limits.OrDefault(), uses: map[string][]use{}}
 	if nodes := define.CountNodes(d.Nodes); nodes > define.MaxNodes {
 		c.Errorf(define.At("nodes"), "the flow has %d nodes, more than the limit of %d", nodes, define.MaxNodes)
 		return nil, c.All()

@@ -11,7 +11,17 @@ import (
 // What is published goes through both parts. What was published is only lowered: a rule or a limit that came
 // later is no concern of a version that tasks run by.
 func Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
-	plan, problems := checked(d, limits)
+	return Site{}.Definition(d, limits)
+}
+
+// Site is what a flow finds where it is to be carried out. The zero value knows nothing of that, and refuses nothing.
+type Site struct {
+	Secret func(name string) error // refuses a secret that programs of the member are not given; nil = nobody knows
+}
+
+// Definition is the function Definition, with what the site refuses.
+func (s Site) Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
+	plan, problems := s.checked(d, limits)
 	if problems.Err() != nil {
 		return nil, problems
 	}
@@ -30,7 +40,7 @@ func Text(text []byte, limits flow.Limits) (*flow.Plan, define.Problems) {
 
 // Check tells everything that is wrong with a definition, and where.
 func Check(d *define.Definition, limits flow.Limits) define.Problems {
-	_, problems := checked(d, limits)
+	_, problems := Site{}.checked(d, limits)
 	return problems
 }
 

@@ -2,6 +2,7 @@ package define
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -30,6 +31,30 @@ type ExecOf struct {
 	URL         string           `json:"url,omitempty"`          // worker: where an Ork worker is, such as http://127.0.0.1:8081
 	Executor    string           `json:"executor,omitempty"`     // worker: as what it runs it, process, python or library; told by the other fields when absent
 	Report      string           `json:"report,omitempty"`       // who says how it is: exit, its output and exit; object_store, files beside the one that TASK_SPEC_PATH names. exit when absent
+
+	Secrets map[string]SecretOf `json:"secrets,omitempty"` // variables of its environment that have secrets: the name of one, or {secret, file} for a file whose path the variable has
+}
+
+// SecretOf is a secret of a variable: its name, or its name and where a file with it is wanted.
+type SecretOf flow.Secret
+
+// MarshalJSON writes it as it is read.
+func (s SecretOf) MarshalJSON() ([]byte, error) {
+	if s.File == "" {
+		return json.Marshal(s.Secret)
+	}
+	return json.Marshal(flow.Secret(s))
+}
+
+func (s *SecretOf) decode(from decoder, v value, at *Place) {
+	switch v.kind() {
+	case expr.KindString:
+		s.Secret, _ = expr.String(v.raw())
+	case expr.KindObject:
+		from.object(v, reflect.ValueOf((*flow.Secret)(s)).Elem(), at)
+	default:
+		from.add(SeverityError, at, v.position(), "must be the name of a secret, or {secret: …, file: …}, is %s", v.kind())
+	}
 }
 
 // Command is a shell line, or a program and its arguments.
@@ -91,6 +116,12 @@ func (e *ExecOf) Program() *flow.Program {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {
 			p.Env[name] = string(value)
+		}
+	}
+	if len(e.Secrets) > 0 {
+		p.Secrets = make(map[string]flow.Secret, len(e.Secrets))
+		for name, secret := range e.Secrets {
+			p.Secrets[name] = flow.Secret(secret)
 		}
 	}
 	return p

@@ -258,6 +258,7 @@ var knownFields = func() map[reflect.Type]fields {
 	known := map[reflect.Type]fields{}
 	learn(known, reflect.TypeFor[Definition]())
 	learn(known, reflect.TypeFor[Handler]())
+	learn(known, reflect.TypeFor[flow.Secret]())
 	return known
 }()
 

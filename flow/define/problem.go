@@ -176,6 +176,14 @@ func (r *Reporter) locate(severity Severity, at *Place) position {
 	return locate(r.root, at)
 }
 
+// Position is the line and column of a place in the text, from 1, or of what should hold it; 0 when there is no text.
+func (r *Reporter) Position(at *Place) (line, column int) {
+	if r.root == nil {
+		return 0, 0
+	}
+	return locate(r.root, at).count()
+}
+
 // All are the problems collected, in order; of too many the number of those left out is told.
 func (r *Reporter) All() Problems {
 	all := slices.Clone(r.problems)

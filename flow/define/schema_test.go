@@ -16,6 +16,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 var update = flag.Bool("update", false, "write the schema anew")
@@ -83,7 +85,7 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_keys.go", "definition_inputs.go", "definition_schedule.go", "../plan.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_keys.go", "definition_inputs.go", "definition_schedule.go", "../plan.go", "../program.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)
@@ -149,6 +151,8 @@ func (s *schema) describe(t reflect.Type) obj {
 		return obj{"description": s.comments["Source"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}, s.ref(reflect.TypeFor[Handler]())}}
 	case reflect.TypeFor[Command]():
 		return obj{"description": s.comments["Command"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": s.ref(reflect.TypeFor[Plain]())}}}
+	case reflect.TypeFor[SecretOf]():
+		return obj{"description": s.comments["SecretOf"], "anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[flow.Secret]())}}
 	case reflect.TypeFor[Plain]():
 		return obj{"description": s.comments["Plain"], "type": []string{"string", "number", "boolean"}}
 	case reflect.TypeFor[Inner]():

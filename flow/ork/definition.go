@@ -41,15 +41,18 @@ func seconds(s float64) json.RawMessage {
 
 func number(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
 
+// same are the fields of a workflow that a definition has, too.
+var same = []string{"on_error", "input_shape", "schedule"}
+
 // definition is the workflow in our words.
 func (r *reader) definition(p part) json.RawMessage {
 	var o, nodes object
 	o.say("name", r.name)
 	o.say("description", p.text("description"))
 	o.say("profile", "ork")
-	for _, same := range []string{"on_error", "input_shape", "schedule"} {
-		if v, has := p.get(same); has {
-			o.put(same, v)
+	for _, field := range same {
+		if v, has := p.get(field); has {
+			o.put(field, v)
 		}
 	}
 	for _, t := range r.tasks {

@@ -2,6 +2,7 @@ package ork
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow/define"
@@ -14,6 +15,8 @@ type Workflow struct {
 	Schedule   json.RawMessage // a cron expression or an object, as it was written; nil = none
 	Tasks      []Task          // in the order written
 	Definition json.RawMessage // of our own; nil if there is an error
+
+	text *define.Reporter // knows its places
 }
 
 // Task is a task of a workflow.
@@ -55,6 +58,7 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 		return nil, r.All()
 	}
 	w := r.workflow(part{r, nil, raw})
+	w.text = reporter
 	problems := r.All()
 	if problems.Err() != nil {
 		w.Definition = nil
@@ -62,12 +66,15 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	return w, problems
 }
 
-// InItsWords tells problems of the definition as problems of the workflow: with the names of its tasks, and without positions, which
-// are none in its text.
+// InItsWords tells problems of the definition as problems of the workflow: with the names of its tasks, and with positions in its own text
+// where that says the same as the definition.
 func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 	named := make(define.Problems, len(problems))
 	for i, p := range problems {
 		p.Line, p.Column = 0, 0
+		if head, _, _ := strings.Cut(p.Path, "."); slices.Contains(same, head) {
+			p.Line, p.Column = w.text.Position((*define.Place)(nil).Inside(p.Path))
+		}
 		if inside, ok := strings.CutPrefix(p.Path, "nodes."); ok {
 			key, rest, nested := strings.Cut(inside, ".")
 			p.Path = "tasks." + w.called(key)

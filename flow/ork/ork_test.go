@@ -72,6 +72,13 @@ func TestProblemsOfTheDefinitionAreToldWithTheNamesOfTasks(t *testing.T) {
 	require.Equal(t, define.Problems{{Path: "tasks.a-b.exec.command", Msg: "x"}, {Path: "tasks.zz"}, {Path: "name"}}, told)
 }
 
+func TestProblemsOfWhatADefinitionSaysTheSameHaveTheirPlaces(t *testing.T) {
+	w, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: process, command: ls}}\nschedule:\n  timezone: Mars\n  cron: 0 0 9 * * 1\n"), ork.Options{})
+	require.NoError(t, problems.Err())
+	told := w.InItsWords(define.Problems{{Path: "schedule.cron", Line: 1, Column: 2}, {Path: "schedule.timezone"}, {Path: "schedule.every"}})
+	require.Equal(t, define.Problems{{Path: "schedule.cron", Line: 5, Column: 9}, {Path: "schedule.timezone", Line: 4, Column: 13}, {Path: "schedule.every", Line: 3, Column: 1}}, told)
+}
+
 // FuzzTranslate: whatever a file says, it is read to its end, and has a definition or an error.
 func FuzzTranslate(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.yaml")

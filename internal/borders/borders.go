@@ -57,8 +57,10 @@ var table = []row{
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow", "internal/objects"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program"}},
-	{"internal/program", []string{"flow", "flow/expr", "internal/child"}},
+	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets"}},
 	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork"}},
+	{"internal/redact", nil},
+	{"internal/secrets", []string{"flow", "internal/redact"}},
 	{"actors/internal/reach", nil},
 	{"api/wire", nil},
 	{"api/wire/attach", nil},
@@ -66,7 +68,7 @@ var table = []row{
 	{"api/stream", []string{"engine", "persistence", "flow"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
-	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "api/wire"}},
+	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/hook", "flow/schedule", "flow/types", "api/wire", "internal/bounded"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
@@ -77,9 +79,9 @@ var table = []row{
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines", "internal/packets"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/objects", "internal/program"}},
+	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/objects", "internal/program", "internal/secrets"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse"}},
+	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},

@@ -14,6 +14,8 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/child"
+	"github.com/troupe-engine/troupe/internal/redact"
+	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
 // Options of a Runner.
@@ -22,6 +24,8 @@ type Options struct {
 	Dir string
 	// Env names what programs see of this process's environment beside the little that all of them do.
 	Env []string
+	// Secrets are those that programs may be given; nil = none.
+	Secrets *secrets.Store
 	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
 	MaxOutput int
 }
@@ -66,16 +70,23 @@ type Result struct {
 
 // Run starts the program and returns when it has ended, with all that it had started.
 func (r *Runner) Run(ctx context.Context, job Job) Result {
+	given, removed, err := r.give(&job)
+	defer removed()
+	if err != nil {
+		return Result{Error: err.Error()}
+	}
 	cmd, cleanup, err := r.prepare(ctx, &job)
 	defer cleanup()
 	if err != nil {
 		return Result{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
 	}
 	heard := newHearing(r.opts.MaxOutput, job.Program.OutputMode != flow.OutputMarker)
-	pid, err := r.run(ctx, cmd, grace(job.Program), job.tee(heard))
+	said, end := job.tee(heard, given.Hide)
+	pid, err := r.run(ctx, cmd, grace(job.Program), said)
+	end()
 	res := heard.result(err)
 	res.PID = pid
-	return res
+	return res.without(given.Hide)
 }
 
 func grace(p *flow.Program) time.Duration {
@@ -88,15 +99,20 @@ func grace(p *flow.Program) time.Duration {
 // ears are who listens to a program.
 type ears struct{ stdout, stderr io.Writer }
 
-func (j *Job) tee(h *hearing) ears {
-	return ears{tee(h.stdout(), j.Stdout), tee(h.stderr(), j.Stderr)}
+// tee has those listen who look for an output or an error, and those who keep all that is said, without the values of secrets. An output is
+// heard as it is: they are hidden inside of its texts later. End says that nothing more is said.
+func (j *Job) tee(h *hearing, hide *redact.Redactor) (to ears, end func()) {
+	out, err := hide.Writer(orNobody(j.Stdout)), hide.Writer(io.MultiWriter(h.stderr(), orNobody(j.Stderr)))
+	return ears{io.MultiWriter(h.stdout(), out), err}, func() {
+		_, _ = out.Close(), err.Close() // who only listens never fails
+	}
 }
 
-func tee(first, second io.Writer) io.Writer {
-	if second == nil {
-		return first
+func orNobody(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
 	}
-	return io.MultiWriter(first, second)
+	return w
 }
 
 // run returns when the program, its process group and its family have ended and everything was read. One that nobody waits for any

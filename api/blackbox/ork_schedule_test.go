@@ -1,0 +1,162 @@
+package blackbox
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// orkScheduled is a workflow that the clock starts. Its name is one that only a path written with care can hold.
+func (c *client) orkScheduled(schedule string) (*orkFlow, obj) {
+	c.Helper()
+	f := c.orkIn(c.TempDir())
+	f.name = unique("by clock")
+	f.lead = "schedule: " + schedule + "\n"
+	return f, f.register(sh("a", "ls"))
+}
+
+func (f *orkFlow) path() string { return "/workflows/" + url.PathEscape(f.name) }
+
+func (f *orkFlow) patch(body any) (int, obj) {
+	f.Helper()
+	status, v := f.call("PATCH", f.path()+"/schedule", body)
+	answer, _ := v.(obj)
+	return status, answer
+}
+
+// begun is how many runs of the workflow there are.
+func (f *orkFlow) begun() int {
+	f.Helper()
+	return int(f.get("/runs?limit=1&workflow=" + url.QueryEscape(f.name))["total"].(float64))
+}
+
+func (f *orkFlow) untilBegun(n int) {
+	f.Helper()
+	require.Eventually(f, func() bool { return f.begun() >= n }, deadline, 50*time.Millisecond, "%d runs begin", n)
+}
+
+func orkEachSecond(c *client) {
+	f, _ := c.orkScheduled("'* * * * * *'")
+	shown := f.get(f.path())
+	require.Equal(c, []any{"* * * * * *", true, nil}, []any{shown["schedule"], shown["schedule_enabled"], shown["schedule_timezone"]})
+	require.NotNil(c, shown["next_scheduled_at"])
+	f.untilBegun(3)
+	status, answer := f.patch(obj{"enabled": false})
+	require.Equal(c, 200, status, "%v", answer)
+	require.Equal(c, []any{"* * * * * *", false, nil}, []any{answer["schedule"], answer["schedule_enabled"], answer["next_scheduled_at"]}, "the expression is kept")
+	watch, _ := c.orkScheduled("'* * * * * *'") // tells that time goes on
+	watch.untilBegun(1)
+	ended := f.begun()
+	watch.untilBegun(3)
+	require.Equal(c, ended, f.begun(), "nothing begins any more")
+	for _, r := range objects(c, f.get("/runs?workflow=" + url.QueryEscape(f.name))["items"]) {
+		require.Equal(c, "schedule", r["triggered_by"])
+	}
+	f.start(nil).ends("success")
+	status, answer = f.patch(obj{"enabled": true})
+	require.Equal(c, 200, status)
+	require.NotNil(c, answer["next_scheduled_at"])
+	f.untilBegun(ended + 2)
+}
+
+// orkCatchesUp kills the members for several slots: of those only the last one has a run.
+func orkCatchesUp(shared *client) {
+	p := startProcess(shared.T, shared.kind)
+	c := newClient(shared.T, p.server)
+	f, _ := c.orkScheduled("'* * * * * *'")
+	f.untilBegun(1)
+	p.end(shared.T)
+	down := time.Now()
+	require.Eventually(c, func() bool { return time.Since(down) > 3*time.Second }, deadline, 50*time.Millisecond, "slots pass")
+	up := time.Now()
+	p.start(shared.T)
+	f.untilBegun(f.begun() + 2)
+	next, err := time.Parse(time.RFC3339, f.get(f.path())["next_scheduled_at"].(string))
+	require.NoError(c, err)
+	require.True(c, next.After(up))
+	missed, later := 0, 0
+	for _, slot := range f.slots() {
+		switch {
+		case slot.After(up):
+			later++
+		case slot.After(down):
+			missed++
+		}
+	}
+	require.LessOrEqual(c, missed, 1, "of all that were missed only the last one has a run")
+	require.Positive(c, later)
+}
+
+// slots are those that had a run.
+func (f *orkFlow) slots() (all []time.Time) {
+	f.Helper()
+	status, v := (&client{T: f.T, server: f.server}).call("GET", "/v1/tasks?limit=200&label="+url.QueryEscape("schedule:"+f.name), nil)
+	require.Equal(f, 200, status, "%v", v)
+	for _, t := range objects(f, v.(obj)["items"]) {
+		at, err := time.Parse(time.RFC3339, t["labels"].(obj)["slot"].(string))
+		require.NoError(f, err)
+		all = append(all, at)
+	}
+	return all
+}
+
+func orkZone(c *client) {
+	for cron, utc := range map[string]int{"0 12 15 1 *": 11, "0 12 15 7 *": 10} { // before and after the clock is put forward
+		f, _ := c.orkScheduled("{cron: " + quote(cron) + ", timezone: Europe/Berlin}")
+		shown := f.get(f.path())
+		next, err := time.Parse(time.RFC3339, shown["next_scheduled_at"].(string))
+		require.NoError(c, err)
+		require.Equal(c, []any{utc, 0, 15, "Europe/Berlin"}, []any{next.UTC().Hour(), next.Minute(), next.Day(), shown["schedule_timezone"]})
+		status, answer := f.patch(obj{"schedule": "0 13 15 7 *"})
+		require.Equal(c, 200, status, "%v", answer)
+		require.Contains(c, answer["next_scheduled_at"], "-07-15T11:00:00", "the time zone is kept")
+	}
+}
+
+func orkWeekday(c *client) {
+	_, answer := c.orkScheduled("'0 0 9 * * 1'")
+	warning := answer["warnings"].([]any)[0].(obj)
+	require.Contains(c, warning["msg"], "this one means Monday")
+	require.Equal(c, 2.0, warning["line"])
+	f, _ := c.orkScheduled("'0 9 * * 1'")
+	_, answer = f.patch(obj{"schedule": "0 0 9 * * 5"})
+	require.Contains(c, answer["warning"], "this one means Friday")
+}
+
+func orkReschedules(c *client) {
+	f, _ := c.orkScheduled("'@daily'")
+	for text, body := range map[string]obj{"must be a cron expression": {"schedule": 7, "enabled": true}, "nothing is to change": {}, "hour": {"schedule": "0 99 * * *"}} {
+		status, answer := f.patch(body)
+		require.Equal(c, 400, status, text)
+		require.Contains(c, answer["message"], text)
+	}
+	require.Equal(c, "@daily", f.get(f.path())["schedule"], "it is as it was")
+	status, _ := c.call("PATCH", "/workflows/nobody/schedule", obj{"enabled": true})
+	require.Equal(c, 404, status)
+
+	_, answer := f.patch(obj{"schedule": "@hourly", "enabled": false})
+	require.Equal(c, []any{"@hourly", false}, []any{answer["schedule"], answer["schedule_enabled"]})
+	f.lead = "schedule: {cron: '@weekly', enabled: true}\n"
+	require.Equal(c, "replaced", f.register(sh("a", "ls"))["outcome"])
+	shown := f.get(f.path())
+	require.Equal(c, []any{"@weekly", true}, []any{shown["schedule"], shown["schedule_enabled"]}, "it is replaced with its workflow")
+	status, answer = f.patch(obj{"schedule": nil})
+	require.Equal(c, 200, status)
+	require.Equal(c, []any{nil, false, nil}, []any{answer["schedule"], answer["schedule_enabled"], answer["next_scheduled_at"]})
+	status, answer = f.patch(obj{"enabled": true})
+	require.Equal(c, 400, status, "%v", answer)
+
+	status, answer = f.patch(obj{"schedule": "@yearly"})
+	require.Equal(c, 200, status, "%v", answer)
+	f.lead = "schedule: '@monthly'\n"
+	f.register(sh("a", "ls"))
+	require.Equal(c, "@monthly", f.get(f.path())["schedule"])
+	f.lead = ""
+	f.register(sh("a", "ls"))
+	require.Nil(c, f.get(f.path())["schedule"])
+	f.lead = "schedule: '61 * * * *'\n"
+	status, answer = f.tryRegister(sh("a", "ls"))
+	require.Equal(c, []any{400, "schedule.cron"}, []any{status, answer["path"]}, "%v", answer)
+	require.Equal(c, 2.0, answer["problems"].([]any)[0].(obj)["line"])
+}

@@ -1,0 +1,37 @@
+package program
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/troupe-engine/troupe/internal/redact"
+	"github.com/troupe-engine/troupe/internal/secrets"
+)
+
+// give reads the secrets of a job, as they are now, into its environment. Removed, which is never nil, takes away those that are files.
+func (r *Runner) give(job *Job) (given *secrets.Given, removed func(), err error) {
+	removed = func() {}
+	if job.Program == nil || len(job.Program.Secrets) == 0 {
+		return &secrets.Given{}, removed, nil
+	}
+	if given, err = r.opts.Secrets.Give(job.Program.Secrets); err != nil {
+		return nil, removed, err
+	}
+	if removed, err = given.Unpack(); err != nil {
+		return nil, removed, fmt.Errorf("files for the secrets: %w", reason(err))
+	}
+	own := *job.Program
+	own.Env = maps.Clone(own.Env)
+	if own.Env == nil {
+		own.Env = map[string]string{}
+	}
+	maps.Copy(own.Env, given.Vars)
+	job.Program = &own
+	return given, removed, nil
+}
+
+// without is a result that does not tell the values of secrets.
+func (r Result) without(hide *redact.Redactor) Result {
+	r.Output, r.Details, r.Error = hide.JSON(r.Output), hide.JSON(r.Details), hide.Text(r.Error)
+	return r
+}
