@@ -130,3 +130,15 @@ func TestASecretThatIsGoneFailsTheAttemptAndIsThereForTheNext(t *testing.T) {
 	require.Empty(t, result.Error)
 	require.False(t, strings.Contains(string(result.Value), "value"))
 }
+
+func TestAProgramFindsWhatStandsInItsVariables(t *testing.T) {
+	e, _ := keepsSecrets(t)
+	result := runs(t, e, `
+nodes:
+  count: {exec: {type: process, command: 'echo "{\"rows\": 3}"'}}
+  tell:
+    depends_on: [count]
+    exec: {type: process, command: 'echo "[\"$DAY\", $ROWS]"', env: {DAY: "${params.day}", ROWS: "${deps.count.rows}"}}
+`, map[string]any{"day": "monday"})
+	require.JSONEq(t, `{"tell": ["monday", 3]}`, string(result.Value), result.Error)
+}

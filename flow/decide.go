@@ -17,10 +17,11 @@ type decider struct {
 	limits   Limits
 	events   []Event
 	effects  []Effect
-	expected int     // events, at a guess
-	effort   int     // of conditions and expressions
-	todo     []work  // where something may be able to start
-	rest     Command // goes on with what this decision has no room for
+	expected int       // events, at a guess
+	effort   int       // of conditions and expressions
+	todo     []work    // where something may be able to start
+	unfilled []Address // attempts to be failed, because their variables cannot be filled in
+	rest     Command   // goes on with what this decision has no room for
 }
 
 // work is a step whose units may start, or a scope in which a step may.
@@ -141,12 +142,13 @@ func (d *decider) emit(e Event) {
 	now := &d.events[len(d.events)-1]
 	Evolve(d.s, now)
 	d.effects = appendEffects(d.effects, d.s, now)
+	d.noteVars(now)
 }
 
 // advance starts what may start, until nothing may or the decision is long enough. What was noted last comes first, so a
 // scope inside a step goes on before the one around it.
 func (d *decider) advance() (more bool) {
-	for len(d.todo) > 0 {
+	for d.failUnfilled(); len(d.todo) > 0; d.failUnfilled() {
 		if d.full() {
 			return true
 		}

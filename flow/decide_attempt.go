@@ -36,7 +36,7 @@ func (d *decider) fill(st *Step) {
 			d.refill(st)
 			return
 		}
-		if st.Node.Keys != nil && st.Node.Keys.PerUnit {
+		if st.Node.Keys != nil && st.Node.Keys.PerUnit || len(st.Node.Exec.Vars) > 0 { // which may take some effort
 			n = 1
 		}
 		d.launch(st, from, n, 1)

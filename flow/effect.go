@@ -114,11 +114,12 @@ func (j *Job) RunApart() bool {
 	return len(j.Run) > maxAlong && !plain
 }
 
-// ParamsKey names the params: all jobs of a step have the same, but those that an item or branch has some of its own for.
+// ParamsKey names the params: all jobs of a step have the same, but those that an item or branch has some of its own for, and
+// those of programs with variables that are filled in.
 func (j *Job) ParamsKey() string {
 	a := j.Address
 	a.Attempt = 0
-	if j.Single || len(j.Exec.Params) == 0 {
+	if j.Single || len(j.Exec.Params) == 0 && len(j.Exec.Vars) == 0 {
 		a.Unit = 0
 	}
 	return JobID(j.Task, a)

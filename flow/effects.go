@@ -70,7 +70,7 @@ func (s *State) appendGranted(effects []Effect, e *Event) []Effect {
 // appendAgain gives out once more an attempt that its carrier has not, or no longer.
 func (s *State) appendAgain(effects []Effect, e *Event) []Effect {
 	st, u := s.attempt(e.Address())
-	if u == nil {
+	if u == nil || st.unfilled(e.Unit) {
 		return effects
 	}
 	effects = append(effects, Dispatch{st.job(s, e.Unit)})
@@ -115,7 +115,7 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	case u.Live.Outside != nil:
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
-	case st.exec(i).Type != ExecDirect:
+	case st.exec(i).Type != ExecDirect && !st.unfilled(i):
 		effects = append(effects, Dispatch{st.job(s, i)})
 	}
 	if u.Live.Due > 0 {
@@ -138,6 +138,9 @@ func (st *Step) job(s *State, i int) Job {
 		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.Again || exec.Type.Started()}
 	if exec.Type == ExecQueue {
 		j.Turn = st.turn(s, i)
+	}
+	if len(exec.Vars) > 0 {
+		st.fillIn(&j)
 	}
 	return j
 }

@@ -101,6 +101,7 @@ type Exec struct {
 	Func         string
 	Script       *Script
 	Program      *Program
+	Vars         []Var           // of a program's environment, that are filled in when an attempt begins; sorted by name
 	Params       json.RawMessage // laid over the step's params; object, or nil
 	ByLoad       bool
 	MaxAttempts  int // inner tries of local_func and local_script; workers tried for http

@@ -114,6 +114,16 @@ func (s *sizer) exec(x *Exec) {
 			s.bytes += mapEntry + len(name) + len(value)
 		}
 	}
+	for _, v := range x.Vars {
+		s.bytes += int(unsafe.Sizeof(v)) + len(v.Name)
+		for _, part := range v.Parts {
+			s.bytes += int(unsafe.Sizeof(part)) + len(part.Text)
+			if part.Ref != nil {
+				s.bytes += int(unsafe.Sizeof(*part.Ref))
+				s.keyText(&part.Ref.KeyText)
+			}
+		}
+	}
 	if p := x.Program; p != nil {
 		s.bytes += int(unsafe.Sizeof(*p)) + (len(p.Env)+len(p.Secrets))*mapEntry
 		s.texts(p.texts()...)

@@ -175,6 +175,7 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 	c.waits(p, at)
 	c.keyed(n, p, at)
 	c.graphRefs(n, p, at)
+	c.env(n, p.Kind, nil, at)
 }
 
 // waits checks the params of what waits.

@@ -70,6 +70,7 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 	c.params(n.Params, at.Key("params"))
 	c.prep(n.Prep, false, at.Key("prep"))
 	c.dagExec(n, &p.Exec, at)
+	c.env(n, p.Kind, nil, at)
 	c.tries(n, at)
 	c.times(n, at)
 	c.keyed(n, p, at)

@@ -193,6 +193,7 @@ func (c *dagChecker) workNode(s *dagScope, src *dagSource, at *define.Place) {
 		}
 		c.subflow(n, p.Sub, c.by.inside(s), src.key, at)
 	}
+	c.env(n, p.Kind, src, at)
 	c.waits(p, at)
 	c.waitRefs(p, n.Params, at)
 	c.times(n, at)
@@ -260,6 +261,7 @@ func (c *dagChecker) outputNode(src *dagSource, at *define.Place) {
 		return
 	}
 	c.dagExec(src.n, &src.node.Exec, at)
+	c.env(src.n, src.node.Kind, nil, at)
 	c.tries(src.n, at)
 	c.times(src.n, at)
 }

@@ -25,9 +25,9 @@ func served(n *define.Node) *define.Node {
 		Type string `json:"type"`
 		*flow.Program
 	}{n.Exec.Type, p}})
-	own := *n
-	own.Service, own.Exec, own.Params = n.Exec.Service, nil, expr.Merge(params(n.Params), along)
-	return &own
+	own := n.Apart()
+	own.Params = expr.Merge(params(n.Params), along)
+	return own
 }
 
 // program checks what a node has started.

@@ -112,6 +112,7 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 	}
 	p.Strategy, _ = strategyOf(kind, n.FailureStrategy)
 	base := exec(routed(n), s.defaults)
+	base.Vars = vars(n, nil)
 	if spec != nil {
 		base = overlaid(base, spec)
 		if spec.Service != "" {

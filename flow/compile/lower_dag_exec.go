@@ -96,6 +96,7 @@ func (l *dagLowerer) defers(n *define.Node) bool { return n.Deferred || l.profil
 func (l *dagLowerer) worked(p *flow.PlanNode, n, times *define.Node, key string) {
 	p.Single, p.Deferred = true, l.defers(n)
 	p.Exec = l.exec(n, key)
+	p.Exec.Vars = vars(n, nil)
 	l.tries(p, times)
 	l.times(p, times)
 }

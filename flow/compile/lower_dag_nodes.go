@@ -223,6 +223,7 @@ func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
 	case flow.KindSubflow:
 		p.Sub = l.subflow(n, flow.Exec{}, l.inside(s), src.key)
 	}
+	p.Exec.Vars = vars(n, src.sees)
 	l.times(p, n)
 	l.nodeKeys(n, p)
 }

@@ -1,0 +1,138 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// piece is a part of a text: a text, or a reference with what stands there when there is nothing.
+type piece struct {
+	text string
+	ref  string // without the $ that references begin with; "" = it is a text
+	or   *string
+}
+
+// template reads a text in which ${deps.a.x} stands for a value, ${deps.a.x:-none} for that or a text, and $${ for ${ itself. It is whole
+// if every ${ has its }.
+func template(text string) (pieces []piece, whole bool) {
+	said := ""
+	for {
+		at := strings.Index(text, "${")
+		if at < 0 {
+			return append(pieces, piece{text: said + text}), true
+		}
+		if at > 0 && text[at-1] == '$' {
+			said, text = said+text[:at-1]+"${", text[at+2:]
+			continue
+		}
+		inside, rest, closed := strings.Cut(text[at+2:], "}")
+		if !closed {
+			return append(pieces, piece{text: said + text}), false
+		}
+		p := piece{}
+		if ref, or, has := strings.Cut(inside, ":-"); has {
+			p.or, inside = &or, ref
+		}
+		p.ref = strings.TrimSpace(inside)
+		pieces = append(pieces, piece{text: said + text[:at]}, p)
+		said, text = "", rest
+	}
+}
+
+// vars are those variables of a node's program in which values stand. What is no reference is a text.
+func vars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
+	e := n.Started()
+	if e == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		if !strings.Contains(string(e.Env[name]), "${") {
+			continue
+		}
+		v := flow.Var{Name: name}
+		pieces, _ := template(string(e.Env[name]))
+		for _, p := range pieces {
+			if p.ref == "" && p.text == "" {
+				continue
+			}
+			part := flow.VarPart{Text: p.text, Ref: varRef(p, sees)}
+			if part.Ref != nil {
+				part.Text = "${" + p.ref + "}"
+			}
+			v.Parts = append(v.Parts, part)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+const depsRef = "$deps"
+
+func varRef(p piece, sees []flow.Seen) *flow.VarRef {
+	if p.ref == "" {
+		return nil
+	}
+	r := &flow.VarRef{KeyText: keyText("$" + p.ref), Of: -1, Or: p.or}
+	if _, ok := after("$"+p.ref, depsRef); !ok {
+		return r
+	}
+	to, _ := reference("$"+p.ref, sees)
+	r.KeyText = flow.KeyText{Text: "$" + p.ref, Ref: expr.ParseRef("$input")}
+	if to.Path != "" {
+		r.Ref = expr.ParseRef("$input." + to.Path)
+	}
+	r.Of = to.Dep
+	return r
+}
+
+// env checks the variables of a node's program. Src is the node of a dag, nil for one that sees no dependencies.
+func (c *checker) env(n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
+	e := n.Started()
+	if e == nil {
+		return
+	}
+	at = at.Key("exec").Key("env")
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		at := at.Key(name)
+		pieces, whole := template(string(e.Env[name]))
+		if !whole {
+			c.Errorf(at, "a ${ without its }: write $${ for the text itself")
+		}
+		for i, p := range pieces {
+			if i%2 == 1 {
+				c.varRef(p.ref, n, kind, src, at)
+			}
+		}
+	}
+}
+
+// varRef checks a reference that stands in a variable.
+func (c *checker) varRef(ref string, n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
+	text := "$" + ref
+	head, path, _ := strings.Cut(ref, ".")
+	_, leads := expr.PathKeys(ref)
+	switch {
+	case !leads || (head == "params" || head == "shared" || head == "deps") && path == "":
+		c.Errorf(at, "${%.80s} leads nowhere: write for example ${params.day}, or $${%.80s} for the text itself", ref, ref)
+	case head == "deps" && src == nil:
+		c.Errorf(at, "${%.80s}: there are no dependencies here; what other nodes have written is in shared", ref)
+	case head == "deps":
+		if _, unseen := reference(text, src.sees); unseen != "" {
+			c.Errorf(at, "${%.80s} refers to %.80q, which is not among depends_on%s", ref, unseen, src.guess(unseen))
+		}
+	case head == "item" && kind != flow.KindForeach && kind != flow.KindFanout:
+		c.Errorf(at, "${%.80s}: the node has no items", ref)
+	case head == "params":
+		c.intoParams(text, n.Params, at)
+	case head == "run" && path != "" && src != nil:
+		c.intoRun(text, path, at)
+	case head == "run", head == "shared", head == "input", head == "item":
+	default:
+		c.Errorf(at, "${%.80s} begins with none of params, run, deps, shared, input and item: write $${%.80s} for the text itself", ref, ref)
+	}
+}

@@ -1,0 +1,175 @@
+package flow
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Var is a variable of a program's environment in whose text values stand that are known when an attempt begins.
+type Var struct {
+	Name  string
+	Parts []VarPart
+}
+
+// VarPart is a text, or a reference to what stands there.
+type VarPart struct {
+	Text string // as it is; of a reference as it was written
+	Ref  *VarRef
+}
+
+// VarRef is a reference of a variable: to what keys refer to, or to the output of a dependency.
+type VarRef struct {
+	KeyText
+	Of int     // index of the dependency; -1 = it is to something else
+	Or *string // what stands there when there is nothing, or null; nil = that fails the attempt
+}
+
+// MaxVariable is how many bytes a variable of a program has at most: a kernel takes no more than 128 KiB for one.
+const MaxVariable = 96 << 10
+
+// vars are the filled variables of a unit's attempt, and about how many bytes were read for them.
+func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
+	list := st.exec(unit).Vars
+	filled = make(map[string]string, len(list))
+	for i := range list {
+		v := &list[i]
+		var b strings.Builder
+		for _, part := range v.Parts {
+			text := part.Text
+			if part.Ref != nil {
+				in, there := st.varSource(part.Ref, unit)
+				read += len(in.Params) + len(in.Input)
+				if text, err = part.Ref.fill(in, there, part.Text); err != nil {
+					return filled, read, Errorf(Invalid, "env.%s: %s", v.Name, err)
+				}
+			}
+			b.WriteString(text)
+		}
+		switch text := b.String(); {
+		case len(text) > MaxVariable:
+			return filled, read, Errorf(Limit, "env.%s has %d bytes, more than the %d a variable may have: the program finds its input on stdin", v.Name, len(text), MaxVariable)
+		case strings.ContainsRune(text, 0):
+			return filled, read, Errorf(Invalid, "env.%s holds a NUL character, which no variable can", v.Name)
+		default:
+			filled[v.Name] = text
+		}
+	}
+	return filled, read, nil
+}
+
+// varSource is what a reference looks into; there is false for a dependency that has no output.
+func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
+	switch {
+	case r.Of >= 0:
+		dep := &st.scope.Nodes[r.Of]
+		return &expr.Env{Input: orNull(dep.Output)}, dep.Status == StepCompleted
+	case r.From == KeyFromItem:
+		return &expr.Env{Input: st.itemOf(unit)}, true
+	case r.From == KeyFromRun:
+		return &expr.Env{Input: st.runFor()}, true
+	}
+	return st.scope.env(st.Params, st.unitInput(unit)), true
+}
+
+// fill is the text that stands in the place of a reference.
+func (r *VarRef) fill(in *expr.Env, there bool, written string) (string, error) {
+	var v json.RawMessage
+	if there {
+		v = r.Ref.Resolve(in)
+	}
+	if text, ok := expr.String(v); ok {
+		return text, nil
+	}
+	switch {
+	case len(v) > 0 && expr.KindOf(v) != expr.KindNull:
+		return string(expr.Compact(v)), nil
+	case r.Or != nil:
+		return *r.Or, nil
+	}
+	return "", Errorf(Invalid, "there is no %s", written)
+}
+
+// fillIn puts the variables of an attempt where whoever starts its program looks for them. One that cannot be filled any more has no text: its
+// attempt has failed in the decision that would have given it to somebody.
+func (st *Step) fillIn(j *Job) {
+	vars, _, _ := st.vars(j.Unit)
+	for _, v := range j.Exec.Vars {
+		if _, there := vars[v.Name]; !there {
+			vars[v.Name] = ""
+		}
+	}
+	if j.Exec.Program == nil {
+		j.Params = withVars(j.Params, vars)
+		return
+	}
+	own, program := *j.Exec, *j.Exec.Program
+	program.Env = maps.Clone(program.Env)
+	maps.Copy(program.Env, vars)
+	own.Program = &program
+	j.Exec = &own
+}
+
+// withVars are params in which a program travels to a worker, with variables over its own.
+func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
+	program, _ := expr.Field(params, ProgramParam)
+	env, _ := expr.Field(program, "env")
+	filled, _ := json.Marshal(vars) // texts always have a JSON
+	return expr.Merge(params, fieldOf(ProgramParam, expr.Merge(program, fieldOf("env", expr.Merge(env, filled)))))
+}
+
+// noteVars remembers attempts that are to be given to somebody, if what is in their variables is missing.
+func (d *decider) noteVars(e *Event) {
+	switch e.Type {
+	case AttemptsStarted, PermitGranted, AttemptReturned, AttemptPassed:
+	default:
+		return
+	}
+	st := d.s.step(e.Address())
+	if st == nil {
+		return
+	}
+	for i := e.Unit; i < e.Unit+max(e.Total, 1) && i < len(st.Units); i++ {
+		if len(st.exec(i).Vars) == 0 || st.Units[i].Live == nil || !st.Units[i].Live.wanted() {
+			continue
+		}
+		_, read, err := st.vars(i)
+		d.effort += read
+		if err != nil {
+			d.unfilled = append(d.unfilled, st.unitAddress(i))
+		}
+	}
+}
+
+// failUnfilled ends the attempts whose variables cannot be filled in. Nobody was given them.
+func (d *decider) failUnfilled() {
+	for len(d.unfilled) > 0 {
+		a := d.unfilled[0]
+		d.unfilled = d.unfilled[1:]
+		st, u := d.attempt(a)
+		if u == nil {
+			continue
+		}
+		if _, _, err := st.vars(a.Unit); err != nil {
+			d.settle(st, u, Report{Address: a, Fatal: true, Error: err.Error()})
+		}
+	}
+}
+
+// unfilled says that nobody can be given an attempt, because a variable cannot be filled in.
+func (st *Step) unfilled(unit int) bool {
+	if len(st.exec(unit).Vars) == 0 {
+		return false
+	}
+	_, _, err := st.vars(unit)
+	return err != nil
+}
+
+// unitAddress is that of a unit's attempt.
+func (st *Step) unitAddress(unit int) Address {
+	a := st.Address()
+	a.Unit, a.Attempt = unit, int(st.Units[unit].Attempt)
+	return a
+}
