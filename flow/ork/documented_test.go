@@ -1,0 +1,17 @@
+package ork
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEachFieldOfAFileHasItsPlaceInTheTables(t *testing.T) {
+	text, err := os.ReadFile("../../docs/ork.md")
+	require.NoError(t, err)
+	for _, field := range slices.Concat(workflowFields, taskFields) {
+		require.Regexp(t, "(?m)^\\| [^|]*`([a-z]+: \\{)?"+field+"\\b", string(text), "a row of docs/ork.md has %s on its left side", field)
+	}
+}
