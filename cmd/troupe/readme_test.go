@@ -136,6 +136,21 @@ func TestEveryDialectIsSpokenAsTheReadmeSays(t *testing.T) {
 	require.Contains(t, said, `"status":"pending"`)
 }
 
+func TestTheSameFlowInThreeDialectsGivesTheSame(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, blocks, 3)
+	url := startServe(t, "--allow-scripts")
+	for i, head := range []string{"(graph)", "(dag, profile pgflow", "(dag, profile ork"} {
+		path := write(t, "doubled.yaml", blocks[i][1])
+		got := call(t, "flow", "run", path, "-p", "n=21", "--server", url)
+		require.Regexp(t, `Result: +(42|{"double":42})\n`, got.stdout, got.stderr)
+		plan := call(t, "flow", "show", "doubled", "--plan", "--server", url).stdout
+		require.Regexp(t, `(?s)^doubled `+regexp.QuoteMeta(head)+`[^\n]*\n  double [^\n]*\n$`, plan)
+	}
+}
+
 func TestWordsThatAnOperatorLooksForAreFound(t *testing.T) {
 	text := readme(t)
 	for _, page := range []string{"docs/operating.md", "deploy/README.md"} {
