@@ -239,12 +239,13 @@ func (e *Engine) actors() actors.Config {
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess: started,
 			flow.ExecPython:  started,
+			flow.ExecLibrary: started,
 			flow.ExecWorker:  e.workers.Executor(),
 		},
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
 		Gained:      e.lookAtSchedules,
-		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
+		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
 	}
 }

@@ -125,6 +125,7 @@ const (
 	ExecScript  ExecType = "local_script"
 	ExecProcess ExecType = "process" // a program that the member starts, by exec
 	ExecPython  ExecType = "python"  // a function in a file or module of Python, by exec
+	ExecLibrary ExecType = "library" // a function of a shared library that the member calls in a process of its own, by exec
 	ExecOutside ExecType = "outside" // begun in another system, which the member knows how to do by the name of the service
 	ExecWorker  ExecType = "worker"  // a program that an Ork worker at an address runs, by exec
 	ExecDirect  ExecType = "direct"  // nobody carries it out: it is finished through the API
@@ -138,7 +139,7 @@ func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
 
 // Started says that the jobs are programs which the member starts: when one begins is stored, and one that began and is lost
 // with its member has failed.
-func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython }
+func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython || t == ExecLibrary }
 
 // Programmed says that the jobs are programs, whoever starts them.
 func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker }

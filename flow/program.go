@@ -5,7 +5,7 @@ package flow
 type Program struct {
 	Command    string            `json:"command,omitempty"`      // process: a shell line, or a program
 	Args       []string          `json:"args,omitempty"`         // process: program and arguments, without a shell
-	File       string            `json:"file,omitempty"`         // process: a file that is started; python: the file with the function
+	File       string            `json:"file,omitempty"`         // process: a file that is started; python: the file with the function; library: the library
 	Module     string            `json:"module,omitempty"`       // python: instead of a file
 	Function   string            `json:"function,omitempty"`     // python: main when absent
 	Python     string            `json:"python,omitempty"`       // python: the interpreter

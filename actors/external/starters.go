@@ -22,9 +22,15 @@ type Starter interface {
 // Starters carry out jobs of type outside.
 type Starters map[string]Starter
 
+// elsewhere are services whose starters another binary of ours has.
+var elsewhere = map[string]string{"cloudrun": "troupe-cloud"}
+
 // Carry has a job begun.
 func (s Starters) Carry(ctx context.Context, job flow.Job) flow.Report {
 	starter := s[job.Exec.Service]
+	if binary, ok := elsewhere[job.Exec.Service]; ok && starter == nil {
+		return flow.Report{Fatal: true, Error: fmt.Sprintf("executor %s is not in this binary: use %s", job.Exec.Service, binary)}
+	}
 	if starter == nil {
 		return flow.Report{Fatal: true, Error: fmt.Sprintf("nobody on this member begins jobs of %q: %s", job.Exec.Service, s.known())}
 	}

@@ -73,7 +73,7 @@ func reason(err error) error {
 // post sends the job, and reads the answer.
 func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body []byte, err error) {
 	p := job.Exec.Program
-	text, err := json.Marshal(execution{TaskID: job.ID(), TaskName: job.Step(), Executor: p.Executor, Params: paramsOf(job)})
+	text, err := json.Marshal(execution{TaskID: job.ID(), TaskName: called(job), Executor: p.Executor, Params: paramsOf(job)})
 	if err != nil {
 		return "", nil, err
 	}
@@ -101,7 +101,7 @@ func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body
 // paramsOf are what the worker runs, and with what.
 func paramsOf(job *flow.Job) map[string]any {
 	p := job.Exec.Program
-	params := map[string]any{"task_input": orNull(input(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": job.Step(), "task_index": job.Unit}
+	params := map[string]any{"task_input": orNull(input(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": called(job), "task_index": job.Unit}
 	for name, text := range map[string]string{"command": p.Command, "task_file": p.File, "task_module": p.Module, "task_function": p.Function, "python_path": p.Python} {
 		if text != "" {
 			params[name] = text
@@ -123,6 +123,16 @@ func paramsOf(job *flow.Job) map[string]any {
 		params["workflow_name"] = job.Plan.FlowSlug
 	}
 	return params
+}
+
+// called is what people call the job's node.
+func called(job *flow.Job) string {
+	if job.Plan != nil {
+		if scope := job.Plan.ScopeOf(job.Scope); scope != nil && scope.Nodes[job.Node] != nil && scope.Nodes[job.Node].Name != "" {
+			return scope.Nodes[job.Node].Name
+		}
+	}
+	return job.Step()
 }
 
 // input is the node's, or where that is null, as it is of a graph's node without prep, its params.

@@ -164,7 +164,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
-			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started,
+			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started, flow.ExecLibrary: started,
 			flow.ExecWorker: m.registry.Executor(), flow.ExecOutside: external.Starters{flow.ObjectStore: files},
 		}})
 	if err != nil {

@@ -106,10 +106,22 @@ func replicated(p *flow.Plan) *flow.PlanNode {
 		return nil
 	}
 	n := p.Root.Dag.List[0]
-	if n.Key == ork.Replicated && n.Kind == flow.KindFanout && n.Dag.Repeats > 0 && n.TimeoutMS == 0 && n.Exec.Program != nil && n.Exec.Program.Env["job_name"] != "" {
+	if n.Key == ork.Replicated && n.Kind == flow.KindFanout && n.Dag.Repeats > 0 && n.TimeoutMS == 0 && jobOf(n) != "" {
 		return n
 	}
 	return nil
+}
+
+// jobOf is the job of a workflow that is no graph, which its tasks find among their variables.
+func jobOf(n *flow.PlanNode) string {
+	if p := n.Exec.Program; p != nil {
+		return p.Env["job_name"]
+	}
+	exec, _ := expr.Field(n.Params, flow.ProgramParam)
+	env, _ := expr.Field(exec, "env")
+	raw, _ := expr.Field(env, "job_name")
+	job, _ := expr.String(raw)
+	return job
 }
 
 // tasksIn are the tasks of a plan. Of a graph they are told in no order that means anything, so they are left out.
@@ -144,10 +156,8 @@ func dependsOn(sc *flow.PlanScope, n *flow.PlanNode) []string {
 // executorOf is what Ork calls who carries a task out.
 func executorOf(n *flow.PlanNode) string {
 	switch n.Exec.Type {
-	case flow.ExecProcess:
-		return "process"
-	case flow.ExecPython:
-		return "python"
+	case flow.ExecProcess, flow.ExecPython, flow.ExecLibrary, flow.ExecWorker:
+		return string(n.Exec.Type)
 	case "":
 		return string(n.Kind)
 	}

@@ -103,7 +103,7 @@ func (e *orkExecution) program() (kind flow.ExecType, p *flow.Program, err error
 		if e.Params.Library == "" {
 			return "", nil, orkRefusal("Missing library_path in task parameters")
 		}
-		return "", nil, errors.New("this worker loads no libraries: give it a process or Python")
+		kind, p.File = flow.ExecLibrary, e.Params.Library
 	default:
 		return "", nil, orkRefusal(fmt.Sprintf("Unsupported executor type: %.80s", e.Executor))
 	}

@@ -37,6 +37,7 @@ func TestAWorkerSpeaksOrksProtocol(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "workflow.yaml"), []byte("name: w\ntasks:\n  a: {executor: process, command: echo a}\n  b: {executor: process, command: echo b, depends_on: [a]}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "t.py"), []byte("def double(n): return 2 * n\n"), 0o600))
 	first, _ := background(t, "worker", "--ork-listen", "127.0.0.1:0", "--working-dir", dir)
 	url := strings.TrimSpace(first[strings.Index(first, "http://"):])
 	for name, tt := range map[string]struct{ path, body, want string }{
@@ -48,6 +49,8 @@ func TestAWorkerSpeaksOrksProtocol(t *testing.T) {
 		"a failure":   {"/execute", `{"executor_type":"process","params":{"command":"echo no such file >&2; exit 3"}}`, `{"status":"failed","error":"exit status 3: no such file"}`},
 		"a time":      {"/execute", `{"executor_type":"process","params":{"command":"sleep 60; true","timeout_seconds":0.05}}`, `{"status":"failed","error":"execution timeout"}`},
 		"cloudrun":    {"/execute", `{"executor_type":"cloudrun","params":{}}`, `{"status":"failed","error":"CloudRun executor not supported in worker"}`},
+		"a library":   {"/execute", `{"executor_type":"library","params":{"library_path":"none.so"}}`, `{"status":"failed","error":"there is no file \"none.so\" in ` + dir + `"}`},
+		"python":      {"/execute", `{"executor_type":"python","params":{"task_file":"t.py","task_function":"double","task_input":{"n":2}}}`, `{"status":"success","output":4}`},
 		"no library":  {"/execute", `{"executor_type":"library","params":{}}`, `{"status":"failed","error":"Missing library_path in task parameters"}`},
 		"another one": {"/execute", `{"executor_type":"magic","params":{}}`, `{"status":"failed","error":"Unsupported executor type: magic"}`},
 	} {

@@ -64,6 +64,10 @@ func programFields(e *define.ExecOf) []idle {
 	case flow.ExecPython:
 		const why = "is for a process: name the file or module with the function"
 		return append(other, idle{"command", !e.Command.IsZero(), why})
+	case flow.ExecLibrary:
+		const why = "is not for a library: its file is all that it has"
+		return append(other, []idle{{"command", !e.Command.IsZero(), why}, {"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why},
+			{"output_mode", e.OutputMode != "", why}}...)
 	}
 	const why = "is for type: python"
 	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}}...)
@@ -81,6 +85,8 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 		c.Errorf(at, "give it a command or a file: one of them")
 	case flow.ExecType(e.Type) == flow.ExecPython && (e.Module == "") == (e.File == ""):
 		c.Errorf(at, "give it a file or a module: one of them")
+	case flow.ExecType(e.Type) == flow.ExecLibrary && e.File == "":
+		c.Errorf(at.Key("file"), "is missing: name the library, such as lib/task.so")
 	}
 	for _, text := range append([]string{e.Command.Line, e.File, e.Module, e.Function, e.Python, e.Root, e.URL}, args...) {
 		if strings.ContainsRune(text, 0) {

@@ -37,7 +37,9 @@ func TestRulesOfOrkWorkers(t *testing.T) {
 		"{type: worker, url: \"" + at + "\", command: x, service: y}":         "nodes.a.exec.service: is not what an Ork worker is found by: its url is",
 		"{type: process, command: x, url: \"" + at + "\"}":                    "nodes.a.exec.url: is for type: worker",
 		"{type: python, file: x, executor: python}":                           "nodes.a.exec.executor: is for type: worker",
-		"{type: elsewhere, command: x}":                                       `nodes.a.exec.type: unknown word "elsewhere": write service, func, process, python or worker`,
+		"{type: library}":                          "nodes.a.exec.file: is missing: name the library, such as lib/task.so",
+		"{type: library, file: x.so, function: f}": "nodes.a.exec.function: is not for a library: its file is all that it has",
+		"{type: elsewhere, command: x}":            `nodes.a.exec.type: unknown word "elsewhere": write service, func, process, python, library or worker`,
 	} {
 		_, problems := compile.Text([]byte("nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
 		require.ErrorContains(t, problems.Err(), want, exec)

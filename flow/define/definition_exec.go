@@ -13,12 +13,12 @@ import (
 // ExecOf says who does a node's work in one object, instead of the fields service, func and exec_type; and which program, when it
 // is one.
 type ExecOf struct {
-	Type    string `json:"type,omitempty"`    // service, func, process, python or worker; told by the other fields when absent
+	Type    string `json:"type,omitempty"`    // service, func, process, python, library or worker; told by the other fields when absent
 	Service string `json:"service,omitempty"` // whose workers carry it out
 	Func    string `json:"func,omitempty"`    // name of the local function
 
 	Command     Command          `json:"command,omitzero"`       // process: a shell line, or a list of a program and its arguments
-	File        string           `json:"file,omitempty"`         // process: file that is started; python: file with the function
+	File        string           `json:"file,omitempty"`         // process: file that is started; python: file with the function; library: file that is loaded
 	Module      string           `json:"module,omitempty"`       // python: module with the function, instead of a file
 	Function    string           `json:"function,omitempty"`     // python: name of the function; main when absent
 	Python      string           `json:"python,omitempty"`       // python: interpreter, a name or a path

@@ -48,7 +48,7 @@ var words = map[string][]string{
 	"ExecSpec.exec_mode":    {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
 	"Handler.exec_type":     {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
 	"Prep.exec_type":        {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
-	"ExecOf.type":           {"service", "func", "process", "python"},
+	"ExecOf.type":           {"service", "func", "process", "python", "library", "worker"},
 	"ExecOf.stdin_mode":     {"none"},
 	"ExecOf.output_mode":    {"marker"},
 	"ExecOf.report":         {"exit", "object_store"},

@@ -68,7 +68,7 @@ func (t *task) node() json.RawMessage {
 	if t.key != t.name {
 		o.say("name", t.name)
 	}
-	o.put("exec", t.exec())
+	t.runs(&o)
 	if len(t.deps) > 0 {
 		list := []byte{'['}
 		for i, d := range t.deps {
@@ -121,7 +121,10 @@ func (t *task) exec() json.RawMessage {
 	o.say("file", t.file)
 	o.say("module", t.module)
 	o.say("function", t.function)
-	o.say("root", t.Root)
+	o.say("url", t.url)
+	if t.executor != worker {
+		o.say("root", t.Root)
+	}
 	o.say("report", t.report)
 	o.put("env", t.env())
 	return o.text()

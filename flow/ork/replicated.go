@@ -1,6 +1,8 @@
 package ork
 
 import (
+	"encoding/json"
+
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
@@ -16,24 +18,28 @@ func (r *reader) replicated(p part) *Workflow {
 	case job == "":
 		r.Errorf(define.At("job_name"), "is empty: say which command is to run")
 	case executor == process, executor == "shell":
-	case executor == "", executor == "cloudrun", executor == "cloud_run":
-		r.Errorf(define.At("executor"), "this server starts no jobs of Cloud Run: write executor: process")
+	case executor == "", executor == cloudRun, executor == "cloud_run":
+		executor = cloudRun
+		r.Warnf(define.At("executor"), inCloud)
 	default:
 		r.Errorf(define.At("executor"), "Unknown executor type: %.80s", executor)
 	}
 	three := 3
-	count := or(p.count("task_count", 1), &three)
-	for _, text := range []string{"project", "region"} {
-		p.text(text)
-	}
-	var exec, env, each, node, nodes, o object
-	exec.say("type", process)
-	exec.say("command", job)
-	exec.say("root", r.Root)
+	cloud, count := p.cloud(), or(p.count("task_count", 1), &three)
+	var env, each, node, nodes, o object
 	env.say("job_name", job)
-	exec.put("env", env.text())
+	if executor == cloudRun {
+		startedBy(&node, job, cloud, env.text())
+	} else {
+		executor = process
+		var exec object
+		exec.say("type", process)
+		exec.say("command", job)
+		exec.say("root", r.Root)
+		exec.put("env", env.text())
+		node.put("exec", exec.text())
+	}
 	each.put("count", number(*count))
-	node.put("exec", exec.text())
 	node.put("each", each.text())
 	node.put("timeout", seconds(0))
 	nodes.put(Replicated, node.text())
@@ -41,5 +47,13 @@ func (r *reader) replicated(p part) *Workflow {
 	o.say("description", p.text("description"))
 	o.say("profile", "ork")
 	o.put("nodes", nodes.text())
-	return &Workflow{Name: r.name, Tasks: []Task{{Replicated, Replicated, process, []string{}}}, Definition: o.text()}
+	return &Workflow{Name: r.name, Tasks: []Task{{Replicated, Replicated, executor, []string{}}}, Definition: o.text()}
+}
+
+// cloud says where a job of Cloud Run is.
+func (p part) cloud() json.RawMessage {
+	var o object
+	o.say("project", p.text("project"))
+	o.say("region", p.text("region"))
+	return o.text()
 }

@@ -20,6 +20,8 @@ type task struct {
 	file      string
 	module    string
 	function  string
+	url       string // of a worker
+	job       string // of Cloud Run
 
 	always          bool
 	timeout, delay  *float64
@@ -106,7 +108,7 @@ func (t *task) read() {
 		t.static, _ = t.want("input", expr.KindObject)
 	}
 	for _, name := range []string{"resources", "secrets", "config", "config_file", "worker"} {
-		if _, has := t.get(name); has {
+		if _, has := t.get(name); has && !(name == "worker" && t.executor == worker || name == "config" && t.executor == cloudRun) {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
 		}
 	}
@@ -167,38 +169,48 @@ func (t *task) retry() {
 
 // Executors by what they are called in files, and by what we call them.
 const (
-	process = "process"
-	python  = "python"
+	process  = "process"
+	python   = "python"
+	library  = "library"
+	worker   = "worker"
+	cloudRun = "cloudrun"
 )
+
+var executors = []string{process, python, library, worker, cloudRun}
 
 func (t *task) readExecutor() {
 	t.executor = t.text("executor")
 	t.file, t.module, t.function = t.text("file"), t.text("module"), t.text("function")
 	t.command, _ = t.get("command")
-	at := t.at.Key("executor")
 	switch word := t.executor; word {
 	case process, "shell":
 		t.executor = process
 		t.readCommand()
+		t.only(process, "module", "function", "job", "image")
 	case python:
-		if t.file == "" && t.module == "" {
-			t.Errorf(t.at, "task %s requires a `file` path or `module` + `function`", t.name)
-		}
-		t.only("python", "command", "job", "image")
+		t.readFunction()
+		t.only(python, "command", "job", "image")
+	case library:
+		t.readLibrary()
+	case worker:
+		t.readWorker()
+	case cloudRun, "cloud_run":
+		t.readCloudRun()
 	case "":
 		if _, has := t.get("executor"); !has {
 			t.Errorf(t.at, "executor is missing: write executor: process or executor: python")
 		}
-	case "cloudrun", "cloud_run":
-		if t.text("job") == "" {
-			t.Errorf(t.at, "task %s requires a `job` name", t.name)
-		}
-		t.Errorf(at, "this server starts no jobs of Cloud Run: write executor: process or executor: python")
 	default:
-		t.Errorf(at, "Unknown executor type: %.80s%s", word, define.Guess{Word: word, Names: func() []string { return []string{process, python} }})
+		t.Errorf(t.at.Key("executor"), "Unknown executor type: %.80s%s", word, define.Guess{Word: word, Names: func() []string { return executors }})
 	}
-	if t.file != "" && t.Exists != nil && !t.Exists(t.file) {
+	if t.file != "" && t.executor != worker && t.Exists != nil && !t.Exists(t.file) {
 		t.Errorf(t.at.Key("file"), "task %s file not found at %s", t.name, t.file)
+	}
+}
+
+func (t *task) readFunction() {
+	if t.file == "" && t.module == "" {
+		t.Errorf(t.at, "task %s requires a `file` path or `module` + `function`", t.name)
 	}
 }
 
@@ -215,7 +227,6 @@ func (t *task) readCommand() {
 	case t.command != nil:
 		t.want("command", expr.KindString)
 	}
-	t.only("process", "module", "function", "job", "image")
 }
 
 // only refuses fields that the executor has no use for.

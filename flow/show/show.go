@@ -239,7 +239,7 @@ func handlerOf(n *flow.PlanNode) string {
 		return flow.RouteDirect
 	case flow.ExecWorker:
 		return string(x.Type) + ":" + x.Program.URL
-	case flow.ExecScript, flow.ExecProcess, flow.ExecPython:
+	case flow.ExecScript, flow.ExecProcess, flow.ExecPython, flow.ExecLibrary:
 		return string(x.Type)
 	default:
 		return string(x.Type) + ":" + cmp.Or(x.Service, x.Func)

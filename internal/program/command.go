@@ -30,9 +30,12 @@ func (r *Runner) prepare(ctx context.Context, job *Job) (cmd child.Command, clea
 		return cmd, cleanup, err
 	}
 	var more map[string]string
-	if job.Type == flow.ExecPython {
+	switch job.Type {
+	case flow.ExecPython:
 		cmd.Argv, more, err = r.python(ctx, job, cmd.Dir)
-	} else {
+	case flow.ExecLibrary:
+		cmd.Argv, more, err = r.library(ctx, p, cmd.Dir)
+	default:
 		cmd.Argv, err = argv(p, cmd.Dir)
 	}
 	if err != nil {

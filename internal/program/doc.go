@@ -1,4 +1,4 @@
-// Package program carries out programs and functions of Python as jobs: finding what is to be started, what it sees, what it
+// Package program carries out programs, functions of Python and functions of shared libraries as jobs: finding what is to be started, what it sees, what it
 // prints, and its end. A member and a worker use it alike.
 //
 // Promises: nothing is started outside of the folder that the operator allows; a program sees a stated environment, its input as one line

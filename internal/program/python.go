@@ -84,12 +84,8 @@ func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, 
 	if _, err := os.Stat(own); err == nil {
 		return []string{own}, nil, nil
 	}
-	for _, name := range []string{"python3", "python"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return []string{path}, nil, nil
-		}
-	}
-	return nil, nil, fmt.Errorf("there is no python3 on the search path")
+	path, err := anyPython()
+	return []string{path}, nil, err
 }
 
 // shims is the folder of a version manager, whose programs look for the one that is meant each time they are called.

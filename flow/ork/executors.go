@@ -1,0 +1,70 @@
+package ork
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// readLibrary reads a task that a shared library carries out.
+func (t *task) readLibrary() {
+	if t.file == "" {
+		t.Errorf(t.at, "task %s requires a `file` path", t.name)
+	}
+	t.only(library, "command", "module", "function", "job", "image")
+}
+
+// readWorker reads a task that a worker of Ork carries out. Its files are there, so they are not looked for here.
+func (t *task) readWorker() {
+	t.url = t.text("worker")
+	switch at := t.at.Key("worker"); {
+	case t.url == "":
+		t.Errorf(t.at, "task %s requires a `worker`: say where it is, such as http://127.0.0.1:8081", t.name)
+	case !strings.HasPrefix(t.url, "http://") && !strings.HasPrefix(t.url, "https://"):
+		t.Errorf(at, "workers have no names here: say where it is, such as http://127.0.0.1:8081")
+	}
+	switch {
+	case t.module != "" || t.function != "":
+		t.readFunction()
+		t.only(worker, "command")
+	default:
+		t.readCommand()
+	}
+	t.only(worker, "job", "image")
+}
+
+// readCloudRun reads a task that is a job of Cloud Run, which not every member can start.
+func (t *task) readCloudRun() {
+	t.executor = cloudRun
+	if t.job = t.text("job"); t.job == "" {
+		t.Errorf(t.at, "task %s requires a `job` name", t.name)
+	}
+	t.Warnf(t.at.Key("executor"), inCloud)
+	t.only(cloudRun, "command", "file", "module", "function", "image")
+}
+
+const inCloud = "jobs of Cloud Run are started by troupe-cloud: attempts fail on a server that is troupe"
+
+// runs says who carries out a node: a program by exec, or a job of Cloud Run, which a starter of that name begins.
+func (t *task) runs(o *object) {
+	if t.executor != cloudRun {
+		o.put("exec", t.exec())
+		return
+	}
+	config, _ := t.get("config")
+	startedBy(o, t.job, config, t.env())
+}
+
+// startedBy has a starter begin a job of Cloud Run. What it is told is among the params, as programs for workers are.
+func startedBy(o *object, job string, config, env json.RawMessage) {
+	var exec, params object
+	exec.say("type", cloudRun)
+	exec.say("job", job)
+	if config != nil {
+		exec.put("config", config)
+	}
+	exec.put("env", env)
+	params.put("exec", exec.text())
+	o.say("exec_type", "outside")
+	o.say("service", cloudRun)
+	o.put("params", params.text())
+}
