@@ -115,17 +115,46 @@ func TestAJobWhoseReportTheStoreRefusesIsNotCarriedOutAgain(t *testing.T) {
 		calls.Add(1)
 		return flow.Report{Output: json.RawMessage(`"unbearable"`)}
 	})
-	cfg.Store = faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		for _, c := range batch {
-			if bytes.Contains(c.Events, []byte("unbearable")) {
-				return faulty.Fault{Before: func(context.Context) error { return persistence.ErrRefused }}
-			}
-		}
-		return faulty.Fault{}
-	}})
+	cfg.Store = refusing("unbearable")
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, oneJob), `{}`)
 	require.Equal(t, flow.TaskFailed, th.ended(t, id).State.Status)
 	stopSoon(t, th)
 	require.EqualValues(t, 1, calls.Load())
+}
+
+// refusing is a store that refuses whatever holds a text.
+func refusing(text string) persistence.Store {
+	return faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		for _, c := range batch {
+			if bytes.Contains(c.Events, []byte(text)) {
+				return faulty.Fault{Before: func(context.Context) error { return persistence.ErrRefused }}
+			}
+		}
+		return faulty.Fault{}
+	}})
+}
+
+// over is a tracker whose jobs have ended, with an output.
+type over string
+
+func (o over) Poll(context.Context, flow.External) (flow.ExternalStatus, error) {
+	return flow.ExternalStatus{Ended: true, Output: json.RawMessage(o)}, nil
+}
+
+func (over) Cancel(context.Context, flow.External) error { return nil }
+
+func TestAnOutputOfWorkOutsideThatTheStoreRefusesFailsItsAttempt(t *testing.T) {
+	for name, data := range map[string]string{"what it comes to": `1`, "what is known of it": `"unbearable"`} {
+		t.Run(name, func(t *testing.T) {
+			cfg := withFunc(func(context.Context, flow.Job) flow.Report {
+				return flow.Report{Deferred: []flow.External{{Service: "s", ID: "x", Data: json.RawMessage(data)}}}
+			})
+			cfg.Store, cfg.Trackers = refusing("unbearable"), map[string]actors.Tracker{"s": over(`"unbearable"`)}
+			th := start(t, cfg)
+			id := th.begin(t, th.publish(t, oneJob), `{}`)
+			require.Equal(t, flow.TaskFailed, th.ended(t, id).State.Status)
+			stopSoon(t, th)
+		})
+	}
 }

@@ -271,14 +271,20 @@ func apart(commands []*command) (all []*command) {
 // whoever asked is told. The store's words may hold what it refuses; then they are left out.
 func (t *task) blame(cmd *command, err error) []*command {
 	cmd.refused++
+	text := "internal: the store refused the attempt's result"
+	if cmd.refused == 1 {
+		text = fmt.Sprintf("%s: %v", text, err)
+	}
 	r, isReport := cmd.cmd.(flow.Report)
+	x, isExternal := cmd.cmd.(flow.ExternalEnded)
 	switch {
 	case isReport && cmd.refused <= 2:
-		r.Output, r.Fatal, r.Lost, r.Error = nil, true, false, "internal: the store refused the attempt's result"
-		if cmd.refused == 1 {
-			r.Error = fmt.Sprintf("%s: %v", r.Error, err)
-		}
+		r.Output, r.Deferred, r.Fatal, r.Lost, r.Error = nil, nil, true, false, text
 		cmd.cmd = r
+		return []*command{cmd}
+	case isExternal && cmd.refused <= 2:
+		x.Output, x.Fatal, x.Error = nil, true, text
+		cmd.cmd = x
 		return []*command{cmd}
 	case cmd.reply != nil:
 		cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})

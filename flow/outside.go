@@ -58,6 +58,7 @@ type ExternalEnded struct {
 	Index  int
 	Output json.RawMessage
 	Error  string
+	Fatal  bool // trying again is of no use
 }
 
 func (ExternalEnded) command() {}
@@ -180,7 +181,7 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 	switch {
 	case c.Error != "":
 		d.recall(u, c.Address)
-		r.Error = c.Error
+		r.Error, r.Fatal = c.Error, c.Fatal
 	case x.Left > 0:
 		return nil
 	default:

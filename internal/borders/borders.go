@@ -111,7 +111,7 @@ var table = []row{
 	{"troupetest", []string{"job", "flow", "flow/define", "internal/cases", "internal/rehearse"}},
 	{"internal/flowtest", []string{"flow", "flow/compile"}},
 	{"internal/schedulerdb", nil},
-	{"internal/sim", []string{"engine", "actors", "actors/attached", "actors/schedule", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr", "flow/schedule"}},
+	{"internal/sim", []string{"engine", "actors", "actors/attached", "actors/external", "actors/schedule", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr", "flow/schedule"}},
 }
 
 // libraries that shape a design stay behind the package that was built to know them. A library is

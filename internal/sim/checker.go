@@ -39,6 +39,7 @@ type shadow struct {
 	owed     []owed                    // what is to be undone if the task does not complete, the last one first
 	again    *again
 	permits  []permit
+	abroad   bool // it has waited for work abroad
 }
 
 func newChecker(w *world) *checker {
@@ -144,6 +145,8 @@ func (t *shadow) event(e *flow.Event) error {
 		t.ended = false
 	case flow.AttemptsStarted:
 		return t.started(e)
+	case flow.AttemptDeferred:
+		t.abroad = true
 	case flow.AttemptClaimed:
 		t.tokens[e.Token] = true
 		t.begun[e.Address()] = true

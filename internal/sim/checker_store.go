@@ -28,6 +28,7 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 		c.w.fail("task %s: queue rows %v, waiting queue jobs %v", commit.Task, rows, jobs)
 	}
 	c.keys(t, commit.Task)
+	c.outside(t, commit.Task)
 	c.rest(t, in)
 }
 
@@ -90,7 +91,7 @@ func (c *checker) atEnd() {
 			continue
 		}
 		there++
-		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 || len(c.store.permits.Of(id)) > 0 {
+		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 || len(c.store.permits.Of(id)) > 0 || len(c.store.externals.Of(id)) > 0 {
 			c.w.fail("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
 		}
 		c.foldAnew(t, in)

@@ -142,9 +142,11 @@ func retryable(n object) bool { return n["service"] == "second" || n["service"] 
 func (w *dagWriter) work(n object, from ...string) {
 	service := pick(w.rng, from...)
 	n["service"] = service
-	switch w.rng.IntN(3) {
+	switch w.rng.IntN(4) {
 	case 0:
 		n["route"] = "queue"
+	case 3:
+		n["exec_type"] = "outside"
 	case 1:
 		n["exec_type"], n["func"] = "local_func", service
 	default:

@@ -25,6 +25,22 @@ func (f forgetful) Commit(ctx context.Context, incarnation string, batch []persi
 	return f.Store.Commit(ctx, incarnation, batch)
 }
 
+// careless is a store that now and then does not note what is to be looked after abroad.
+type careless struct {
+	persistence.Store
+	rng *rand.Rand
+}
+
+func (c careless) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		if x := batch[i].Externals; x != nil && len(x.Track) > 0 && c.rng.IntN(5) == 0 {
+			batch[i].Externals = nil
+		}
+	}
+	return c.Store.Commit(ctx, incarnation, batch)
+}
+
 // hasty is a store that says "written" before it writes.
 type hasty struct {
 	persistence.Store
@@ -65,6 +81,11 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			return Options{Store: func(s persistence.Store) persistence.Store { return forgetful{s, rng} }}
 		},
+		"a store that forgets what is to be looked after": func(seed uint64) Options {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			return Options{Store: func(s persistence.Store) persistence.Store { return careless{s, rng} }}
+		},
+		"work abroad that is begun once more without a word": func(uint64) Options { return Options{Unaware: true} },
 		"a committer that speaks before the commit": func(uint64) Options {
 			later := new([]func())
 			return Options{Store: func(s persistence.Store) persistence.Store { return hasty{s, later} }}

@@ -89,6 +89,7 @@ func (m *model) DeleteFlow(_ context.Context, id string, limit int) (int, error)
 func (m *model) delete(task string) {
 	delete(m.tasks, task)
 	m.permits.Drop(task)
+	m.externals.Drop(task)
 	maps.DeleteFunc(m.queue, func(_ string, q persistence.QueueRow) bool { return q.Task == task })
 	m.check.tasks[task].gone = true
 	m.w.say("task %s is deleted", task)

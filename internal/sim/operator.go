@@ -84,7 +84,8 @@ func (st *stage) config(h *host) actors.Config {
 		cfg.MaxReady, cfg.MaxUncommitted = 0, 0
 	}
 	c := carrier{stage: st, h: h}
-	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c}
+	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c, flow.ExecOutside: st.abroad.starters(h)}
+	cfg.Trackers = st.abroad.trackers(h)
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
 	return cfg
 }
@@ -137,7 +138,8 @@ func (st *stage) leftovers(a *actor) {
 }
 
 func (st *stage) allEnded() bool {
-	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended }) && (st.publisher == nil || st.publisher.ended)
+	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended }) && (st.publisher == nil || st.publisher.ended) &&
+		len(st.store.externals.Next(nil, 1)) == 0
 }
 
 func (st *stage) misfortune(a *actor) *actor {

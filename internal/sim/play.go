@@ -232,9 +232,13 @@ func (w *writer) fork(s scene, action string) scene {
 func (w *writer) exec(n object, from ...string) {
 	service := pick(w.rng, from...)
 	n["service"] = service
-	switch w.rng.IntN(3) {
+	switch w.rng.IntN(4) {
 	case 0:
 		n["exec_type"] = "queue"
+	case 3:
+		if w.rich {
+			n["exec_type"] = "outside"
+		}
 	case 1:
 		n["exec_type"], n["func"] = "local_func", service
 	default:

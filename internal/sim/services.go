@@ -11,7 +11,10 @@ import (
 
 // services do what flows ask for. What they answer depends on input and attempt alone, so that it
 // makes no difference who carries out a job, when, and how often.
-var services = []string{"echo", "inc", "route", "flaky", "odd", "boom", "fatal", "big", "panics", "poison"}
+var services = []string{"echo", "inc", "route", "flaky", "odd", "boom", "fatal", "big", "panics", "poison", twins}
+
+// twins is a service whose jobs are two, where they are begun in another system.
+const twins = "twins"
 
 // dagServices are further ones, which only plays of dag mode ask for.
 var dagServices = []string{"coin", "yesno", "list", "second", "unlucky"}
@@ -54,6 +57,8 @@ func serve(job flow.Job) flow.Report {
 			r.Error = panicText
 		}
 		r.Output = job.Input
+	case twins:
+		r.Output = json.RawMessage("[" + text(job.Input) + "," + text(job.Input) + "]")
 	case "coin":
 		if mark%2 == 1 {
 			r.Error = "tails"

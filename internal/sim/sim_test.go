@@ -77,6 +77,16 @@ func TestWorkersThatAttachComeBackInTimeAndTooLateAndGetJobsOfAllMembers(t *test
 	require.Positive(t, passed, "jobs for workers of other members")
 }
 
+func TestWorkAbroadIsFoundAgainAndLookedAfterByOthers(t *testing.T) {
+	found, followed := 0, 0
+	for seed := uint64(0); seed < 200 && (found == 0 || followed == 0); seed++ {
+		r := Run(seed, Options{})
+		found, followed = found+r.Found, followed+r.Followed
+	}
+	require.Positive(t, found, "who begins it once more")
+	require.Positive(t, followed, "who looks after what another member has begun")
+}
+
 func TestGossipTellsLiesOfEveryKind(t *testing.T) {
 	for name, o := range map[string]Options{"in storms": {Cluster: true}, "while members come and go": {Cluster: true, Planned: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,7 @@ type stage struct {
 	workers    listed     // those that are attached
 	attaches   bool       // members have sessions of such
 	publisher  *publisher // nil when no flow is deleted
+	abroad     *abroad
 	limits     flow.Limits
 	visibility time.Duration
 	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
@@ -84,6 +85,9 @@ type Options struct {
 	Gullible  bool // members take it that those live whom gossip says to live
 	Timeless  bool // what one member tells another of a lost job leaves out which time of its being given that was
 
+	// Of work abroad.
+	Unaware bool // who begins it is not told that it may have begun before
+
 	// And of workers that attach.
 	Fickle bool // what they have goes to others while their sessions go on
 	Greedy bool // they are given one job more than they take
@@ -93,19 +97,22 @@ type Options struct {
 
 // Result tells how a run went.
 type Result struct {
-	Err     error          // the first promise that was broken
-	Hash    uint64         // of everything that happened
-	Steps   int            // scheduled
-	Tasks   int            //
-	Members int            // started
-	Trips   int            // of step actors in the middle of their work
-	Given   int            // jobs, to workers that attach
-	Passed  int            // jobs, from one member to another
-	Resumed int            // sessions
-	Moved   int            // sessions with jobs, to another member
-	Over    int            // sessions with jobs that others have got
-	Lies    map[string]int // of gossip, by what they were about
-	Trace   []string       // the last lines
+	Err      error          // the first promise that was broken
+	Hash     uint64         // of everything that happened
+	Steps    int            // scheduled
+	Tasks    int            //
+	Members  int            // started
+	Trips    int            // of step actors in the middle of their work
+	Given    int            // jobs, to workers that attach
+	Passed   int            // jobs, from one member to another
+	Resumed  int            // sessions
+	Moved    int            // sessions with jobs, to another member
+	Over     int            // sessions with jobs that others have got
+	Abroad   int            // pieces of work, begun in another system
+	Found    int            // there, by who begins them once more
+	Followed int            // looks at them by members that have not begun them
+	Lies     map[string]int // of gossip, by what they were about
+	Trace    []string       // the last lines
 }
 
 // Bounds of a run: nothing may take longer once the weather is calm.
@@ -157,6 +164,7 @@ func newStage(w *world, o Options) *stage {
 	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
 	st.check.limits, st.check.planned = &st.limits, st.planned
 	st.outside = w.newHost("outside")
+	st.abroad = &abroad{st, map[string]*work{}}
 	st.limits = flow.Limits{Deliveries: endless}
 	if !o.Plain {
 		st.limits.Events, st.limits.Window = pick(w.rng, 0, 1, 3, 20), pick(w.rng, 0, 1, 3)

@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/external"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// abroad is another system, in which members begin work, and ask how it is. It never fails, and is the same for all of them. Its work is known by the ids of
+// the jobs that it is for: who begins one a second time has to have been told that it may be there.
+type abroad struct {
+	*stage
+	works map[string]*work
+}
+
+// work is one piece of it.
+type work struct {
+	by     string        // who has begun it
+	report flow.Report   // what it comes to
+	until  time.Duration // when it is over
+	never  bool          // it is not, by itself
+	off    bool          // it was called off
+}
+
+// foreign is the service of all trackers here.
+const foreign = "abroad"
+
+// starters begin work of all services for a member.
+func (b *abroad) starters(h *host) external.Starters {
+	all := external.Starters{}
+	for _, service := range slices.Concat([]string{hang}, services, dagServices) {
+		all[service] = starter{b, h}
+	}
+	return all
+}
+
+func (b *abroad) trackers(h *host) map[string]actors.Tracker {
+	return map[string]actors.Tracker{foreign: tracker{b, h}}
+}
+
+// starter begins work for a member.
+type starter struct {
+	*abroad
+	h *host
+}
+
+// Start takes its time before and after. Some jobs it need not begin to know how they end.
+func (s starter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
+	s.check.carried(s.h.name, job.Task, job.Address)
+	s.check.once(s.h.name, job)
+	s.h.carrying[job.ID()]++
+	defer s.h.put(job.ID())
+	s.stay()
+	r := serve(job)
+	switch {
+	case r.Error == panicText:
+		panic(panicOfCarrier)
+	case r.Fatal:
+		return r
+	}
+	n := 1
+	if job.Exec.Service == twins {
+		n = 2
+		r.Output = job.Input
+	}
+	begun := flow.Report{}
+	for i := range n {
+		id := fmt.Sprint(job.ID(), "/", i)
+		s.begin(s.h.name, id, job.Exec.Service == hang, r, lost && !s.options.Unaware)
+		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encoded(object{"n": i})})
+	}
+	s.stay()
+	return begun
+}
+
+func (s starter) stay() {
+	s.w.breathe()
+	if s.w.chance(300) {
+		s.w.sleep(s.w.upTo(80 * time.Millisecond))
+	}
+	if s.w.mishap(s.w.weather.stalls) {
+		s.w.sleep(s.w.upTo(6 * time.Second))
+	}
+}
+
+// begin has a piece of work go on, unless it does.
+func (b *abroad) begin(who, id string, never bool, r flow.Report, lost bool) {
+	if b.works[id] != nil {
+		if !lost {
+			b.w.fail("%s begins %s abroad once more, and was not told that it may have begun", who, id)
+		}
+		b.w.say("%s finds %s abroad", who, id)
+		b.seen.Found++
+		return
+	}
+	b.w.say("%s begins %s abroad", who, id)
+	b.seen.Abroad++
+	b.works[id] = &work{by: who, report: r, never: never, until: b.w.now + b.w.upTo(pick(b.w.rng, 0, 100*time.Millisecond, 8*time.Second))}
+}
+
+// tracker asks for a member how work is.
+type tracker struct {
+	*abroad
+	h *host
+}
+
+var errAbroad = errors.New("sim: the other system is not reached")
+
+func (t tracker) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
+	one, err := t.ask(ctx, x)
+	switch {
+	case err != nil:
+		return flow.ExternalStatus{Again: pick(t.w.rng, 0, 3*time.Second)}, err
+	case one.by != t.h.name:
+		t.seen.Followed++
+	}
+	switch {
+	case one.never || t.w.now < one.until:
+		return flow.ExternalStatus{Again: pick(t.w.rng, 0, 50*time.Millisecond, 3*time.Second), Memo: pick(t.w.rng, nil, encoded(x.Polls))}, nil
+	}
+	return flow.ExternalStatus{Ended: true, Output: one.report.Output, Error: one.report.Error}, nil
+}
+
+// Cancel is asked for work that nobody waits for any longer.
+func (t tracker) Cancel(ctx context.Context, x flow.External) error {
+	if _, a, err := flow.ParseJobID(x.Job); err != nil || t.check.awaited(x.Task, a) {
+		t.w.fail("%s calls off %s, which is awaited: %v", t.h.name, x.ID, err)
+	}
+	one, err := t.ask(ctx, x)
+	if err != nil {
+		return err
+	}
+	one.off = true
+	return nil
+}
+
+// ask finds a piece of work, if all goes well.
+func (t tracker) ask(ctx context.Context, x flow.External) (*work, error) {
+	t.w.breathe()
+	if t.w.chance(300) {
+		t.w.sleep(t.w.upTo(200 * time.Millisecond))
+	}
+	one := t.works[x.ID]
+	switch {
+	case one == nil:
+		t.w.fail("%s looks after %s, which nobody has begun", t.h.name, x.ID)
+		return nil, errAbroad
+	case t.w.mishap(t.w.weather.stalls):
+		t.w.sleep(t.w.upTo(6 * time.Second))
+	case t.w.mishap(t.w.weather.sloppy / 10):
+		panic("of a tracker")
+	}
+	if t.h.dead || ctx.Err() != nil || t.w.mishap(t.w.weather.lost) {
+		return nil, errAbroad
+	}
+	return one, nil
+}
+
+// awaited says whether an attempt goes on, as far as is stored.
+func (c *checker) awaited(task string, at flow.Address) bool {
+	t := c.tasks[task]
+	return t != nil && !t.gone && slices.ContainsFunc(flow.Waiting(t.state), func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
+}
+
+// outside checks that there are rows for the attempts that wait for work abroad, and no others.
+func (c *checker) outside(t *shadow, task string) {
+	rows, want := map[string]bool{}, map[string]bool{}
+	for _, row := range c.store.externals.Of(task) {
+		if !row.Recalled {
+			rows[row.Job] = true
+		}
+	}
+	if len(rows) == 0 && !t.abroad {
+		return
+	}
+	for _, wait := range flow.Waiting(t.state) {
+		if wait.For == flow.WaitsOutside {
+			want[flow.JobID(task, wait.Address)] = true
+		}
+	}
+	if !maps.Equal(rows, want) {
+		c.w.fail("task %s: there are rows for the work of %v, and %v wait for such", task, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(want)))
+	}
+}
