@@ -76,7 +76,7 @@ func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client,
 	problems := problemsOf(err)
 	switch {
 	case problems != nil:
-		return c.refused(a, file, problems)
+		return c.refused(a, file, r.told(problems))
 	case err == nil:
 		return c.show(a, file, r, published)
 	case slug == "" && refusedAt(err) == "query.slug":
@@ -106,7 +106,7 @@ func (c *flowApplyCmd) show(a *app, file string, r written, p *wire.Published) e
 	if c.json() {
 		return printLine(a.stdout, p)
 	}
-	printProblems(a.stderr, file, append(r.problems, p.Warnings...))
+	printProblems(a.stderr, file, r.told(p.Warnings))
 	fmt.Fprintln(a.stdout, publication(p)+r.kind())
 	return nil
 }

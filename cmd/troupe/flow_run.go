@@ -48,13 +48,13 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	}
 	published, err := server.Publish(ctx, slug, r.text)
 	if problems := problemsOf(err); problems != nil {
-		printProblems(a.stderr, c.File, problems)
+		printProblems(a.stderr, c.File, r.told(problems))
 		return errFailed
 	}
 	if err != nil {
 		return about{c.File, err}
 	}
-	printProblems(a.stderr, c.File, append(r.problems, published.Warnings...))
+	printProblems(a.stderr, c.File, r.told(published.Warnings))
 	start.Version = published.Version.Number
 	started, err := server.Start(ctx, start)
 	if err != nil {

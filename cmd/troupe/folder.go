@@ -128,10 +128,10 @@ func (f *folder) publishFile(ctx context.Context, path string) (told string, ok 
 	}
 	switch problems := problemsOf(err); {
 	case err == nil:
-		printProblems(&b, path, append(r.problems, published.Warnings...))
+		printProblems(&b, path, r.told(published.Warnings))
 		fmt.Fprintf(&b, "%s: %s%s\n", path, publication(published), r.kind())
 	case problems != nil:
-		printProblems(&b, path, problems)
+		printProblems(&b, path, r.told(problems))
 	default:
 		fmt.Fprintf(&b, "%s: %s\n", path, explain(err))
 	}

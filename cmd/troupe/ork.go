@@ -75,6 +75,18 @@ func toWire(problems define.Problems) []wire.DefinitionProblem {
 	return list
 }
 
+// told is what was found in the file, and what a server has found in the definition: of one of Ork by what the file calls it.
+func (r *written) told(found []wire.DefinitionProblem) []wire.DefinitionProblem {
+	if r.workflow == nil {
+		return found
+	}
+	all := make(define.Problems, len(found))
+	for i, p := range found {
+		all[i] = define.Problem{Path: p.Path, Severity: define.Severity(p.Severity), Msg: p.Msg}
+	}
+	return append(r.problems, toWire(r.workflow.InItsWords(all))...)
+}
+
 // kind says of a file that it was one of Ork.
 func (r *written) kind() string {
 	if r.workflow == nil {

@@ -103,7 +103,7 @@ func (c *flowValidateCmd) checker(sources []source) (func(context.Context, sourc
 		}
 		v, err := server.Validate(ctx, r.text, c.options()...)
 		if err == nil {
-			v.Problems = append(r.problems, v.Problems...)
+			v.Problems = r.told(v.Problems)
 		}
 		return v, err
 	}, nil

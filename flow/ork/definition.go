@@ -127,6 +127,13 @@ func (t *task) exec() json.RawMessage {
 	}
 	o.say("report", t.report)
 	o.put("env", t.env())
+	if len(t.secrets) > 0 {
+		var secrets object
+		for _, s := range t.secrets {
+			secrets.put(s.variable, s.native())
+		}
+		o.put("secrets", secrets.text())
+	}
 	return o.text()
 }
 

@@ -31,6 +31,7 @@ func (r *reader) connect() {
 	}
 	for _, t := range r.tasks {
 		t.units()
+		t.templates()
 	}
 	r.cycle()
 	for _, t := range r.tasks {
@@ -92,7 +93,11 @@ func (t *task) units() {
 // refer reads a reference of the form TASK.FIELD. The task becomes a dependency, as the documents of Ork have it.
 func (t *task) refer(field string, v json.RawMessage) *reference {
 	text, _ := expr.String(v)
-	at := t.at.Key(field)
+	return t.referAt(t.at.Key(field), text)
+}
+
+// referAt finds what a reference at a place means.
+func (t *task) referAt(at *define.Place, text string) *reference {
 	to, path := t.named(strings.TrimPrefix(text, "tasks."))
 	if strings.HasPrefix(text, "tasks.") {
 		path = strings.TrimPrefix(strings.TrimPrefix(path, "output"), ".")

@@ -79,7 +79,7 @@ func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 			key, rest, nested := strings.Cut(inside, ".")
 			p.Path = "tasks." + w.called(key)
 			if nested {
-				p.Path += "." + rest
+				p.Path += "." + strings.TrimPrefix(rest, "exec.")
 			}
 		}
 		named[i] = p

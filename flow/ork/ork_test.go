@@ -69,7 +69,7 @@ func TestProblemsOfTheDefinitionAreToldWithTheNamesOfTasks(t *testing.T) {
 	w, problems := ork.Translate([]byte("name: w\ntasks: {a-b: {executor: process, command: ls}}"), ork.Options{})
 	require.NoError(t, problems.Err())
 	told := w.InItsWords(define.Problems{{Path: "nodes.a_b.exec.command", Line: 3, Column: 4, Msg: "x"}, {Path: "nodes.zz"}, {Path: "name"}})
-	require.Equal(t, define.Problems{{Path: "tasks.a-b.exec.command", Msg: "x"}, {Path: "tasks.zz"}, {Path: "name"}}, told)
+	require.Equal(t, define.Problems{{Path: "tasks.a-b.command", Msg: "x"}, {Path: "tasks.zz"}, {Path: "name"}}, told)
 }
 
 func TestProblemsOfWhatADefinitionSaysTheSameHaveTheirPlaces(t *testing.T) {

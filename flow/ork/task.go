@@ -35,6 +35,7 @@ type task struct {
 	inType, outType *typ
 	unchecked       bool // what it puts out is not compared with its type
 	variables       []expr.Member
+	secrets         []secret
 	report          string   // who says how it is; "" = its exit
 	start, silence  *float64 // how long its worker may take to begin, and be silent, in seconds
 }
@@ -103,11 +104,12 @@ func (t *task) read() {
 	}
 	t.readTypes()
 	t.readEnv()
+	t.readSecrets()
 	t.readReport()
 	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
 		t.static, _ = t.want("input", expr.KindObject)
 	}
-	for _, name := range []string{"resources", "secrets", "config", "config_file", "worker"} {
+	for _, name := range []string{"resources", "config", "config_file", "worker"} {
 		if _, has := t.get(name); has && !(name == "worker" && t.executor == worker || name == "config" && t.executor == cloudRun) {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
 		}
@@ -128,26 +130,6 @@ func (t *task) readReport() {
 	}
 	if t.report != flow.ObjectStore && (t.start != nil || t.silence != nil) {
 		t.Errorf(t.at, "start_timeout and heartbeat_timeout are for tasks with exec: {report: %s}", flow.ObjectStore)
-	}
-}
-
-// readEnv reads variables: texts, numbers and truths; Ork leaves out what is anything else.
-func (t *task) readEnv() {
-	env, _ := t.below("env")
-	members, _ := expr.Members(env.raw)
-	for _, m := range members {
-		at := env.at.Key(m.Key)
-		text, _ := expr.String(m.Value)
-		switch kind := expr.KindOf(m.Value); {
-		case kind == expr.KindObject:
-			t.Errorf(at, "secrets are not handed to tasks by this server: have the task read it, or the server's environment hold it (--child-env)")
-		case kind == expr.KindString && strings.Contains(text, "{{"):
-			t.Errorf(at, "templates are not filled in by this server: the task finds what others put out in its input")
-		case kind == expr.KindString, kind == expr.KindNumber, kind == expr.KindBool:
-			t.variables = append(t.variables, m)
-		default:
-			t.Warnf(at, "is %s, which no variable can be: it is left out", kind)
-		}
 	}
 }
 

@@ -1,0 +1,136 @@
+package ork
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// secret is one that a variable has, or a file that a variable names.
+type secret struct{ variable, name, file string }
+
+// native is how a definition says it.
+func (s *secret) native() json.RawMessage {
+	if s.file == "" {
+		return expr.Quote(s.name)
+	}
+	var o object
+	o.say("secret", s.name)
+	o.say("file", s.file)
+	return o.text()
+}
+
+// readEnv reads variables: texts, numbers and truths, or {secret: NAME}; Ork leaves out what is anything else.
+func (t *task) readEnv() {
+	env, _ := t.below("env")
+	members, _ := expr.Members(env.raw)
+	for _, m := range members {
+		at := env.at.Key(m.Key)
+		switch kind := expr.KindOf(m.Value); kind {
+		case expr.KindObject:
+			p := part{t.reader, at, m.Value}
+			p.known("secret")
+			t.addSecret(p, m.Key, "")
+		case expr.KindString, expr.KindNumber, expr.KindBool:
+			t.variables = append(t.variables, m)
+		default:
+			t.Warnf(at, "is %s, which no variable can be: it is left out", kind)
+		}
+	}
+}
+
+// addSecret adds the secret that a part of the text names.
+func (t *task) addSecret(p part, variable, file string) {
+	name := p.text("secret")
+	if _, has := p.get("secret"); !has {
+		p.Errorf(p.at, "names no secret: write {secret: NAME}")
+	}
+	if t.executor == cloudRun {
+		p.Errorf(p.at, "this server hands no secrets to jobs of Cloud Run: have the job itself name them")
+	}
+	t.secrets = append(t.secrets, secret{variable, name, file})
+}
+
+// readSecrets reads the secrets that are files. Where a file is said to be holds in an image alone.
+func (t *task) readSecrets() {
+	list, _ := t.want("secrets", expr.KindArray)
+	elements, _ := expr.Elements(list)
+	for i, e := range elements {
+		p := part{t.reader, t.at.Key("secrets").Index(i), e}
+		if expr.KindOf(e) != expr.KindObject {
+			t.Errorf(p.at, "must be an object such as {name: db, secret: db-password, path: /secrets/db}, is %s", expr.KindOf(e))
+			continue
+		}
+		p.known("name", "secret", "path")
+		name, path := p.text("name"), p.text("path")
+		if name == "" {
+			name = path[strings.LastIndexByte(path, '/')+1:]
+		}
+		variable := variableOf(name)
+		switch {
+		case variable == "":
+			t.Errorf(p.at, "has no name: the variable of that name says where the file is")
+			continue
+		case strings.HasPrefix(path, "/"):
+			t.Warnf(p.at.Key("path"), "a program finds the file where the variable %s says: only an image has one of its own at %.80s", variable, path)
+		}
+		t.addSecret(p, variable, path)
+	}
+}
+
+// variableOf makes a name one that shells know variables by.
+func variableOf(name string) string {
+	variable := strings.Map(func(r rune) rune {
+		if r == '_' || r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	if variable != "" && unicode.IsDigit(rune(variable[0])) {
+		return "_" + variable
+	}
+	return variable
+}
+
+// templates puts our references in the place of Ork's: {{ task.field }} is what the task puts out, which makes it a dependency.
+func (t *task) templates() {
+	for i, m := range t.variables {
+		text, isText := expr.String(m.Value)
+		switch at := t.at.Key("env").Key(m.Key); {
+		case !isText:
+		case t.executor != cloudRun:
+			t.variables[i].Value = expr.Quote(t.template(text, at))
+		case strings.Contains(text, "{{"):
+			t.Errorf(at, "templates are not filled in for jobs of Cloud Run: the job finds what others put out in its input")
+		}
+	}
+}
+
+func (t *task) template(text string, at *define.Place) string {
+	var b strings.Builder
+	plain := func(text string) { b.WriteString(strings.ReplaceAll(text, "${", "$${")) }
+	for {
+		before, rest, opened := strings.Cut(text, "{{")
+		inside, after, closed := strings.Cut(rest, "}}")
+		switch {
+		case !opened:
+			plain(text)
+			return b.String()
+		case !closed:
+			t.Errorf(at, "a {{ without its }}: write {{ task.field }}")
+			return ""
+		}
+		plain(before)
+		if ref := t.referAt(at, strings.TrimSpace(inside)); ref != nil {
+			b.WriteString("${" + strings.TrimPrefix(ref.native(), "$"))
+			if t.always { // it may have failed
+				b.WriteString(":-")
+			}
+			b.WriteByte('}')
+		}
+		text = after
+	}
+}
