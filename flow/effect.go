@@ -89,6 +89,7 @@ type Job struct {
 	Params     json.RawMessage
 	Single     bool   // its step has this unit alone
 	Units      int    // of its step
+	PerItem    int    // how many of them each item has; 0 = one, or they are of no items
 	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
 	TimeoutMS  int64  // of the attempt; 0 = none
 	EnqueuedAt int64

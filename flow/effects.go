@@ -136,6 +136,9 @@ func (st *Step) job(s *State, i int) Job {
 	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.Again || exec.Type.Started()}
+	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.items) > 0 && i < st.Initial {
+		j.PerItem = st.Initial / len(st.items)
+	}
 	if exec.Type == ExecQueue {
 		j.Turn = st.turn(s, i)
 	}

@@ -136,8 +136,11 @@ func specOf(job *flow.Job, now int64) *objects.Spec {
 		}
 	}
 	if !job.Single {
-		units := max(job.Units, 1)
-		s.ParallelIndex, s.ParallelCount = &job.Unit, &units
+		index, count := job.Unit, max(job.Units, 1)
+		if job.PerItem > 0 {
+			index, count = job.Unit%job.PerItem, job.PerItem
+		}
+		s.ParallelIndex, s.ParallelCount = &index, &count
 	}
 	if job.Plan != nil {
 		s.Workflow = job.Plan.FlowSlug

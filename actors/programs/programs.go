@@ -59,7 +59,7 @@ func facts(job *flow.Job) program.Facts {
 	unit := job.Address
 	unit.Attempt = 0
 	f := program.Facts{
-		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1), Many: !job.Single, Attempt: job.Attempt,
+		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1), PerItem: job.PerItem, Many: !job.Single, Attempt: job.Attempt,
 		Task: flow.JobID(job.Task, unit), Execution: job.ID(), TimeoutMS: job.TimeoutMS, Own: carry.Variables(job),
 	}
 	if job.Plan == nil {

@@ -37,6 +37,7 @@ var orkChecks = []check{
 	{"O37 what is wrong is refused", orkRefused},
 	{"O38 a run survives a kill of the engine", orkKill},
 	{"O39 a task waits for work outside", orkDeferred},
+	{"O41 O47 the examples end as it is stated beside them", orkExamples},
 	{"O42 a workflow may be one job several times", orkReplicated},
 	{"O43 an input may be large", orkLargeInput},
 	{"O44 names are kept", orkNames},

@@ -14,6 +14,7 @@ import (
 type Facts struct {
 	Run, Flow, Step string // the task, its flow and the node
 	Unit, Units     int
+	PerItem         int  // how many units each item has; 0 = one, or they are of no items
 	Many            bool // it is one of several units
 	Attempt         int
 	Task, Execution string // what tells the unit, and the attempt, from all others
@@ -64,10 +65,19 @@ func (f *Facts) names() map[string]string {
 		vars["timeout_seconds"] = strconv.FormatFloat(float64(f.TimeoutMS)/1000, 'f', -1, 64)
 	}
 	if f.Many {
-		index := strconv.Itoa(f.Unit)
-		vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = index, index, strconv.Itoa(f.Units)
+		f.place(vars)
 	}
 	return vars
+}
+
+// place says which of several units it is: of all, or, where each item has several, of those of its item.
+func (f *Facts) place(vars map[string]string) {
+	index, count := f.Unit, f.Units
+	if f.PerItem > 0 {
+		vars["item_index"], vars["item_count"] = strconv.Itoa(f.Unit/f.PerItem), strconv.Itoa(f.Units/f.PerItem)
+		index, count = f.Unit%f.PerItem, f.PerItem
+	}
+	vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = strconv.Itoa(f.Unit), strconv.Itoa(index), strconv.Itoa(count)
 }
 
 // inputFile holds an input that is too large for a variable. Nobody else can read it.

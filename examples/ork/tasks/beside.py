@@ -1,0 +1,1 @@
+value = "from the file beside"

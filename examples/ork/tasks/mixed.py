@@ -1,0 +1,6 @@
+def settings(path: str, depth: int):
+    return path + "/*" * depth
+
+
+def run(input: dict):
+    return input
