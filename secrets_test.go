@@ -1,8 +1,13 @@
 package troupe_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,4 +146,28 @@ nodes:
     exec: {type: process, command: 'echo "[\"$DAY\", $ROWS]"', env: {DAY: "${params.day}", ROWS: "${deps.count.rows}"}}
 `, map[string]any{"day": "monday"})
 	require.JSONEq(t, `{"tell": ["monday", 3]}`, string(result.Value), result.Error)
+}
+
+func TestAJobOutsideIsAskedAboutWithASecretThatNobodySees(t *testing.T) {
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Header.Get("X-Token")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `{"error": %q}`, "not with "+r.Header.Get("X-Token"))
+	}))
+	t.Cleanup(server.Close)
+	files, secrets := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(secrets, "api"), []byte(hidden+"\n"), 0o600))
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files, "x.db"), SecretDir: secrets,
+		PollNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = e.Close() })
+	troupe.Handle(e, "begin", func(context.Context, json.RawMessage) (map[string]any, error) {
+		return map[string]any{"deferred": []any{map[string]any{"url": server.URL, "job_id": "j", "headers": map[string]any{"X-Token": map[string]any{"secret": "api"}}}}}, nil
+	})
+	result := runs(t, e, defers, nil)
+	require.Equal(t, hidden, <-asked)
+	require.Contains(t, result.Error, "status 403: not with ***")
+	require.NoError(t, e.Close())
+	requireInNoFile(t, files)
 }

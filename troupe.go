@@ -254,7 +254,7 @@ func (e *Engine) actors() actors.Config {
 func (e *Engine) trackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore:    e.objects,
-		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, TLS: e.tls.Client}),
+		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
 	return all

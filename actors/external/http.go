@@ -19,6 +19,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors/internal/reach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/redact"
 )
 
 // CustomHTTP is the name of the service that HTTP looks after.
@@ -120,9 +121,19 @@ func (h *HTTP) ask(ctx context.Context, j *job) (flow.ExternalStatus, error) {
 	if err != nil {
 		return failed("the url of the job cannot be called"), nil
 	}
-	if err := h.fillHeader(req.Header, j); err != nil {
+	hide, err := h.fillHeader(req.Header, j)
+	if err != nil {
 		return failed(err.Error()), nil
 	}
+	status, err := h.call(req, j)
+	status.Error = hide.Text(status.Error)
+	if fatal := (*fatalError)(nil); err != nil && !errors.As(err, &fatal) {
+		err = errors.New(hide.Text(err.Error()))
+	}
+	return status, err
+}
+
+func (h *HTTP) call(req *http.Request, j *job) (flow.ExternalStatus, error) {
 	resp, err := h.client.Do(req)
 	if err != nil {
 		return flow.ExternalStatus{}, lasting(err)
@@ -157,20 +168,22 @@ func plain(err error) error {
 	return err
 }
 
-// fillHeader adds what the job wants sent along.
-func (h *HTTP) fillHeader(to http.Header, j *job) error {
+// fillHeader adds what the job wants sent along. Hide hides the secrets among that, which an answer may repeat.
+func (h *HTTP) fillHeader(to http.Header, j *job) (hide *redact.Redactor, err error) {
 	to.Set("Accept", "application/json")
+	var secrets []string
 	for name, v := range j.Headers {
-		value, err := h.headerValue(v)
+		value, secret, err := h.headerValue(v)
 		if err != nil {
-			return fmt.Errorf("the header %.80q: %w", name, err)
+			return nil, fmt.Errorf("the header %.80q: %w", name, err)
 		}
 		if !token(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return fmt.Errorf("the header %.80q is none that can be sent", name)
+			return nil, fmt.Errorf("the header %.80q is none that can be sent", name)
 		}
 		to.Set(name, value)
+		secrets = append(secrets, secret)
 	}
-	return nil
+	return redact.New(secrets...), nil
 }
 
 func token(name string) bool {
@@ -179,22 +192,23 @@ func token(name string) bool {
 	})
 }
 
-// headerValue is a text, or what {"secret": NAME} stands for.
-func (h *HTTP) headerValue(v json.RawMessage) (string, error) {
-	var text string
-	if json.Unmarshal(v, &text) == nil {
-		return text, nil
+// headerValue is a text, or what {"secret": NAME} stands for, with a prefix that is none of it.
+func (h *HTTP) headerValue(v json.RawMessage) (value, secret string, err error) {
+	if json.Unmarshal(v, &value) == nil {
+		return value, "", nil
 	}
 	var ref struct {
 		Secret string `json:"secret"`
+		Prefix string `json:"prefix"`
 	}
 	if json.Unmarshal(v, &ref) != nil || ref.Secret == "" {
-		return "", errors.New(`its value is neither a text nor {"secret": NAME}`)
+		return "", "", errors.New(`its value is neither a text nor {"secret": NAME}`)
 	}
 	if h.opts.Secret == nil {
-		return "", fmt.Errorf("this server has no secrets: %.80q is not known", ref.Secret)
+		return "", "", fmt.Errorf("this server has no secrets: %.80q is not known", ref.Secret)
 	}
-	return h.opts.Secret(ref.Secret)
+	secret, err = h.opts.Secret(ref.Secret)
+	return ref.Prefix + secret, secret, err
 }
 
 // retryAfter is when to ask again, by the header of an answer.

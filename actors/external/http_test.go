@@ -151,6 +151,29 @@ func TestASecretIsReadWhenItIsSent(t *testing.T) {
 	require.Contains(t, status.Error, "no such secret")
 }
 
+func TestASecretThatAnAnswerRepeatsIsHidden(t *testing.T) {
+	status := 401
+	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error": "not %s", "status": %q}`, r.Header.Get("Authorization"), r.Header.Get("Authorization"))
+	})
+	o := external.Options{Networks: loopback, Secret: func(string) (string, error) { return "hunter2-and-more", nil }}
+	const header = `, "headers": {"Authorization": {"secret": "api", "prefix": "Bearer "}}`
+	told, err := poll(t, o, url, header, 0)
+	require.NoError(t, err)
+	require.Equal(t, "HTTP request failed with status 401: not Bearer ***", told.Error)
+	status = 503
+	_, err = poll(t, o, url, header, 0)
+	require.EqualError(t, err, "HTTP request failed with status 503: not Bearer ***")
+	told, err = poll(t, o, url, header, 4)
+	require.NoError(t, err)
+	require.NotContains(t, told.Error, "hunter2")
+	status = 200
+	told, err = poll(t, o, url, header+`, "failure_value": "Bearer hunter2-and-more"`, 0)
+	require.NoError(t, err)
+	require.Equal(t, "Job failed with status: Bearer ***", told.Error)
+}
+
 func TestMockJobsAreForServersThatAllowThem(t *testing.T) {
 	status, err := poll(t, external.Options{}, "mock://success", "", 0)
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ var table = []row{
 	{"actors/schedule", []string{"engine", "persistence", "flow", "flow/schedule", "internal/host"}},
 	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines"}},
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
-	{"actors/external", []string{"flow", "internal/objects"}},
+	{"actors/external", []string{"flow", "internal/objects", "internal/redact"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program"}},
 	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets"}},
 	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork"}},
