@@ -33,6 +33,8 @@ type company struct {
 	members []*member
 	client  *errands.Client
 	world   *errands.World
+
+	visibility time.Duration // how long pollers may be silent about a job
 }
 
 // database is where the members of a company keep everything.
@@ -40,7 +42,7 @@ const database = "troupe"
 
 // newCompany sets up everything but members and workers.
 func newCompany(t *testing.T, members int) *company {
-	c := &company{t: t}
+	c := &company{t: t, visibility: 5 * time.Second}
 	var err error
 	c.dir, err = os.MkdirTemp("", "troupe-faults-")
 	require.NoError(t, err)

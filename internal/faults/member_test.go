@@ -49,7 +49,7 @@ func (m *member) launch() error {
 func (m *member) flags() []string {
 	site := m.site()
 	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database, m.name), "--listen", site.listen(),
-		"--name", m.name, "--idle-after", "400ms", "--worker-save", "500ms", "--visibility", "5s"}
+		"--name", m.name, "--idle-after", "400ms", "--worker-save", "500ms", "--visibility", m.visibility.String()}
 	flags = append(flags, "--cluster", "company", "--gossip", site.gossips(), "--advertise", site.url(),
 		"--gossip-key-file", m.path("gossip.key"), "--cluster-secret-file", m.path("secret"))
 	if m.i > 0 { // the first one finds the others in the store
