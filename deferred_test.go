@@ -21,6 +21,7 @@ const defers = `nodes: {work: {func: begin, deferred: true}}`
 type gate struct {
 	open           atomic.Bool
 	polls, cancels atomic.Int64
+	ended          atomic.Int64  // ends that are stored
 	polled         chan struct{} // one at the first poll
 	again          time.Duration // when it wants to be asked again
 }
@@ -35,6 +36,9 @@ func (g *gate) Poll(_ context.Context, x troupe.External) (troupe.ExternalStatus
 	}
 	return troupe.ExternalStatus{Ended: g.open.Load(), Output: x.Data, Again: g.again}, nil
 }
+
+// Ended is told of ends that are stored.
+func (g *gate) Ended(context.Context, troupe.External) { g.ended.Add(1) }
 
 func (g *gate) Cancel(context.Context, troupe.External) error {
 	g.cancels.Add(1)
@@ -87,6 +91,7 @@ func TestWorkOutsideGoesOnWhileTheMemberIsAway(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"work": "of the work"}`, string(result.Value), result.Error)
 	require.Equal(t, []int64{1, 0}, []int64{begun.Load(), again.Load()}, "nobody begins it again")
+	require.Eventually(t, func() bool { return second.ended.Load() == 1 }, 10*time.Second, time.Millisecond, "who looks after it hears that its end is stored")
 	require.NoError(t, e.Close())
 }
 

@@ -22,6 +22,12 @@ type Tracker interface {
 	Cancel(ctx context.Context, x flow.External) error
 }
 
+// Keeper is a Tracker that keeps something of what has ended until nobody asks for it any longer.
+type Keeper interface {
+	// Ended says that the end of a piece of work, which the tracker has told, is stored. It may not hear of it when the member goes at this moment.
+	Ended(ctx context.Context, x flow.External)
+}
+
 // How long a tracker may take, how often it is asked in vain to call off what nobody waits for, and how long it is until an end is told again that
 // a task has not taken.
 const (
@@ -122,12 +128,31 @@ func (x *externals) tell(row persistence.ExternalRow, note persistence.ExternalN
 		case taken(answer.err):
 			note.Gone = true
 			x.note(note)
+			x.ended(row.External)
 		default:
 			note.Polls, note.NextAt = row.Polls, x.m.now()+externalToldMS
 			x.note(note)
 		}
 		x.m.background(x.run)
 	}})
+}
+
+// ended tells the tracker of a piece of work that its end is stored.
+func (x *externals) ended(external flow.External) {
+	keeper, ok := x.m.cfg.Trackers[external.Service].(Keeper)
+	if !ok {
+		return
+	}
+	x.m.background(func() {
+		ctx, cancel := x.m.bounded(trackerStays)
+		defer cancel()
+		defer func() {
+			if reason := recover(); reason != nil {
+				x.m.log.Error("a tracker panicked when it was told that an end is stored", "service", external.Service, "reason", reason)
+			}
+		}()
+		keeper.Ended(ctx, external)
+	})
 }
 
 // callOff has a piece of work end that nobody waits for any longer. That is tried a few times.

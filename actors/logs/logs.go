@@ -86,6 +86,12 @@ func (b *Book) Close(ctx context.Context) error {
 // Open begins the log of an attempt that somebody was given to carry out, once more if it was given before.
 func (b *Book) Open(task, job string) *Writer { return &Writer{book: b, task: task, job: job} }
 
+// Resume opens the log of an attempt whose source can be read again from its beginning, by anybody who carries it out or looks after it: what is
+// stored of it already is left out.
+func (b *Book) Resume(task, job, source string) *Writer {
+	return &Writer{book: b, task: task, job: job, source: source}
+}
+
 // mostPart is how many bytes of a part are taken.
 const mostPart = 4 << 20
 

@@ -160,6 +160,21 @@ func TestAPartThatIsAddedAgainIsThereOnce(t *testing.T) {
 	require.Equal(t, "log: 1\nlog: 2\nlog: 3\n", text(t, store, "j"))
 }
 
+// Whoever looks after work outside may read all that it has printed once more, at the same time as somebody else.
+func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
+	b, store := open(t, 0, nil)
+	first := b.Resume("t", "j", "box")
+	fmt.Fprint(first.Stream(lines.Stdout), "one\ntwo\n")
+	require.True(t, first.Close())
+	again := b.Resume("t", "j", "box")
+	fmt.Fprint(again.Stream(lines.Stdout), "one\ntwo\nthree\n")
+	require.True(t, again.Close())
+	fmt.Fprint(first.Stream(lines.Stdout), "three\nfour\n")
+	require.Eventually(t, func() bool {
+		return text(t, store, "j") == "stdout: one\nstdout: two\nstdout: three\nstdout: four\n"
+	}, patience, time.Millisecond)
+}
+
 func TestOfALongLogTheNewestIsKept(t *testing.T) {
 	b, store := open(t, 100_000, nil)
 	w := b.Open("t", "j")
