@@ -83,6 +83,11 @@ type Config struct {
 	ObjectStore string
 	// Buckets open object stores by the scheme of their URL. Those of file are opened anyway.
 	Buckets map[string]OpenBucket
+	// AllowContainers lets flows have programs run in containers. ContainerHost is who runs them, such as unix:///run/podman/podman.sock or
+	// tcp://127.0.0.1:2375, Docker or Podman: "" = what DOCKER_HOST says, or Docker's own place. All members of a cluster have the same.
+	AllowContainers bool
+	ContainerHost   string
+
 	// Starters begin the jobs of nodes with exec_type outside, by the name of their service.
 	Starters map[string]Starter
 	// Trackers look after work outside that tasks wait for, by the name of its service: see deferred in the documentation. There

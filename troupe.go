@@ -34,6 +34,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/actors/container"
 	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/actors/funcs"
 	"github.com/troupe-engine/troupe/actors/logs"
@@ -57,23 +58,24 @@ import (
 
 // Engine is one member in this process.
 type Engine struct {
-	cfg       Config
-	store     persistence.Store
-	newest    *persistence.NewestStore // the same
-	reader    *persistence.Reader
-	secrets   *secrets.Store
-	functions *funcs.Registry
-	handled   sync.Map // names of functions that the program has registered
-	logs      *logs.Book
-	workers   *workers.Registry
-	attached  *attached.Sessions
-	company   *company // nil where the store has room for one member only
-	others    atomic.Pointer[cluster.Others]
-	schedules atomic.Pointer[schedule.Runner]
-	objects   *external.Objects
-	tls       *api.Certificates
-	client    *client.Client // of the member in this process
-	begins    begins
+	cfg        Config
+	store      persistence.Store
+	newest     *persistence.NewestStore // the same
+	reader     *persistence.Reader
+	secrets    *secrets.Store
+	functions  *funcs.Registry
+	handled    sync.Map // names of functions that the program has registered
+	logs       *logs.Book
+	containers *container.Service
+	workers    *workers.Registry
+	attached   *attached.Sessions
+	company    *company // nil where the store has room for one member only
+	others     atomic.Pointer[cluster.Others]
+	schedules  atomic.Pointer[schedule.Runner]
+	objects    *external.Objects
+	tls        *api.Certificates
+	client     *client.Client // of the member in this process
+	begins     begins
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
@@ -129,7 +131,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	newest.Changed = e.flowChanged
 	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)
-	if e.client, err = e.newClient(); err != nil {
+	if e.client, err = e.newClient(); err == nil {
+		e.containers, err = e.newContainers(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, e.closeLogs(), store.Close())
 	}
 	return e, nil
@@ -237,10 +242,11 @@ func (e *Engine) actors() actors.Config {
 			flow.ExecOutside: e.starters(),
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
-			flow.ExecProcess: started,
-			flow.ExecPython:  started,
-			flow.ExecLibrary: started,
-			flow.ExecWorker:  e.workers.Executor(),
+			flow.ExecProcess:   started,
+			flow.ExecPython:    started,
+			flow.ExecLibrary:   started,
+			flow.ExecWorker:    e.workers.Executor(),
+			flow.ExecContainer: e.containers,
 		},
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
@@ -254,6 +260,7 @@ func (e *Engine) actors() actors.Config {
 func (e *Engine) trackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore:    e.objects,
+		container.Name:      e.containers,
 		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
@@ -380,7 +387,7 @@ func (e *Engine) Close() error {
 	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
-	err = errors.Join(err, e.closeLogs(), e.store.Close())
+	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
 	switch {
 	case lived && err != nil:
 		e.cfg.Logger.Error("the member has stopped, but not well", "member", e.cfg.Name, "took", time.Since(began), "error", err)

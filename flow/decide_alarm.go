@@ -116,7 +116,7 @@ func (l *Live) keptBy(s Signs) bool {
 // timeOut ends an attempt that has taken longer than its timeout_ms.
 func (d *decider) timeOut(a Address) {
 	st, _ := d.s.attempt(a)
-	if st.exec(a.Unit).Type.Started() {
+	if t := st.exec(a.Unit).Type; t.Started() || t == ExecContainer {
 		d.expire(a, ProgramTimeout)
 		return
 	}

@@ -129,6 +129,8 @@ const (
 	ExecOutside ExecType = "outside" // begun in another system, which the member knows how to do by the name of the service
 	ExecWorker  ExecType = "worker"  // a program that an Ork worker at an address runs, by exec
 	ExecDirect  ExecType = "direct"  // nobody carries it out: it is finished through the API
+
+	ExecContainer ExecType = "container" // a program in an image of its own, which the member has a container host run, by exec
 )
 
 // Attachable says whether attached workers may get the jobs.
@@ -142,7 +144,7 @@ func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
 func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython || t == ExecLibrary }
 
 // Programmed says that the jobs are programs, whoever starts them.
-func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker }
+func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker || t == ExecContainer }
 
 // Words of route.
 const (

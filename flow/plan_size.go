@@ -125,7 +125,7 @@ func (s *sizer) exec(x *Exec) {
 		}
 	}
 	if p := x.Program; p != nil {
-		s.bytes += int(unsafe.Sizeof(*p)) + (len(p.Env)+len(p.Secrets))*mapEntry
+		s.bytes += int(unsafe.Sizeof(*p)) + (len(p.Env)+len(p.Secrets))*mapEntry + p.Container.size()
 		s.texts(p.texts()...)
 	}
 }

@@ -19,6 +19,7 @@ type Program struct {
 	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
 	Report     string            `json:"report,omitempty"`       // object_store: files say how it is and what came of it, not its exit
 	Secrets    map[string]Secret `json:"secrets,omitempty"`      // of its environment, by the variable: whoever starts it knows their values
+	Container  *Container        `json:"container,omitempty"`    // container: what it runs in
 }
 
 // Secret is one that a program is given: as the value of its variable, or in a file that the variable names.
@@ -69,5 +70,5 @@ func (p *Program) texts() []string {
 	for name, secret := range p.Secrets {
 		all = append(all, name, secret.Secret, secret.File)
 	}
-	return all
+	return append(all, p.Container.texts()...)
 }

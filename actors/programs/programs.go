@@ -40,7 +40,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 		return flow.Report{Fatal: true, Error: "programs are not allowed on this server; its operator can allow them with --allow-scripts"}
 	}
 	log := c.opts.Logs.Open(job.Task, job.ID())
-	p := program.Job{Type: job.Exec.Type, Program: job.Exec.Program, Input: carry.Input(&job), Facts: facts(&job),
+	p := program.Job{Type: job.Exec.Type, Program: job.Exec.Program, Input: carry.Input(&job), Facts: Facts(&job),
 		Stdout: log.Stream(lines.Stdout), Stderr: log.Stream(lines.Stderr)}
 	var res program.Result
 	if job.Exec.ByFiles() {
@@ -55,7 +55,8 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-func facts(job *flow.Job) program.Facts {
+// Facts are what a program is told of its job.
+func Facts(job *flow.Job) program.Facts {
 	unit := job.Address
 	unit.Attempt = 0
 	f := program.Facts{

@@ -156,7 +156,7 @@ func dependsOn(sc *flow.PlanScope, n *flow.PlanNode) []string {
 // executorOf is what Ork calls who carries a task out.
 func executorOf(n *flow.PlanNode) string {
 	switch n.Exec.Type {
-	case flow.ExecProcess, flow.ExecPython, flow.ExecLibrary, flow.ExecWorker:
+	case flow.ExecProcess, flow.ExecPython, flow.ExecLibrary, flow.ExecWorker, flow.ExecContainer:
 		return string(n.Exec.Type)
 	case "":
 		return string(n.Kind)

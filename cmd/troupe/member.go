@@ -25,20 +25,22 @@ type memberFlags struct {
 	Listen string `env:"TROUPE_LISTEN" default:"127.0.0.1:8070" placeholder:"ADDR" help:"Address of the HTTP API (${default})."`
 	Name   string `env:"TROUPE_NAME,SCHEDULER_OWNER" help:"Name of the member in logs and in the list of workers."`
 
-	Token         []string       `env:"TROUPE_TOKEN" sep:"none" group:"Access" help:"Let in callers with this bearer token; may be repeated."`
-	TokenFile     string         `env:"TROUPE_TOKEN_FILE" type:"existingfile" group:"Access" help:"Let in callers with a token of this file, one a line."`
-	Insecure      bool           `env:"TROUPE_INSECURE" group:"Access" help:"Listen beyond this host without tokens."`
-	AllowOrigin   []string       `env:"TROUPE_ALLOW_ORIGIN" group:"Access" help:"Origins of web pages that may call besides those of this host; * = all."`
-	AllowHost     []string       `env:"TROUPE_ALLOW_HOST" group:"Access" help:"Names this member is called by, besides its address; * = all."`
-	WorkerNetwork []netip.Prefix `env:"TROUPE_WORKER_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that push workers may be in, besides this host."`
-	PollNetwork   []netip.Prefix `env:"TROUPE_POLL_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that deferred jobs of custom_http may be asked about in; none otherwise, not even this host."`
-	AllowMock     bool           `env:"TROUPE_ALLOW_MOCK" group:"Access" help:"Let deferred jobs have mock:// URLs, which mean jobs for tests."`
-	ObjectStore   string         `env:"TROUPE_OBJECT_STORE,ORK_OBJECT_STORE" placeholder:"URL" group:"Access" help:"Where workers that report by files (exec: {report: object_store}) find what they have to do: file:///FOLDER."`
-	AllowScripts  bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
-	ScriptDir     string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
-	ChildEnv      []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
-	SecretEnv     []string       `env:"TROUPE_SECRET_ENV" placeholder:"NAME" group:"Access" help:"Variables of the member's environment that are secrets which flows may name."`
-	SecretDir     string         `env:"TROUPE_SECRET_DIR" type:"path" placeholder:"DIR" group:"Access" help:"Folder whose files are secrets which flows may name; they are read anew for each attempt."`
+	Token           []string       `env:"TROUPE_TOKEN" sep:"none" group:"Access" help:"Let in callers with this bearer token; may be repeated."`
+	TokenFile       string         `env:"TROUPE_TOKEN_FILE" type:"existingfile" group:"Access" help:"Let in callers with a token of this file, one a line."`
+	Insecure        bool           `env:"TROUPE_INSECURE" group:"Access" help:"Listen beyond this host without tokens."`
+	AllowOrigin     []string       `env:"TROUPE_ALLOW_ORIGIN" group:"Access" help:"Origins of web pages that may call besides those of this host; * = all."`
+	AllowHost       []string       `env:"TROUPE_ALLOW_HOST" group:"Access" help:"Names this member is called by, besides its address; * = all."`
+	WorkerNetwork   []netip.Prefix `env:"TROUPE_WORKER_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that push workers may be in, besides this host."`
+	PollNetwork     []netip.Prefix `env:"TROUPE_POLL_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that deferred jobs of custom_http may be asked about in; none otherwise, not even this host."`
+	AllowMock       bool           `env:"TROUPE_ALLOW_MOCK" group:"Access" help:"Let deferred jobs have mock:// URLs, which mean jobs for tests."`
+	ObjectStore     string         `env:"TROUPE_OBJECT_STORE,ORK_OBJECT_STORE" placeholder:"URL" group:"Access" help:"Where workers that report by files (exec: {report: object_store}) find what they have to do: file:///FOLDER."`
+	AllowScripts    bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
+	ScriptDir       string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
+	AllowContainers bool           `env:"TROUPE_ALLOW_CONTAINERS" group:"Access" help:"Let flows have programs run in containers."`
+	ContainerHost   string         `env:"TROUPE_CONTAINER_HOST" placeholder:"URL" group:"Access" help:"Who runs containers, such as unix:///run/podman/podman.sock; what DOCKER_HOST says otherwise, or Docker's own place."`
+	ChildEnv        []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
+	SecretEnv       []string       `env:"TROUPE_SECRET_ENV" placeholder:"NAME" group:"Access" help:"Variables of the member's environment that are secrets which flows may name."`
+	SecretDir       string         `env:"TROUPE_SECRET_DIR" type:"path" placeholder:"DIR" group:"Access" help:"Folder whose files are secrets which flows may name; they are read anew for each attempt."`
 
 	MaxDepth     int            `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
 	MaxUnits     int            `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
@@ -73,6 +75,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore,
+		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,

@@ -57,10 +57,12 @@ func (c *checker) program(n *define.Node, at *define.Place) {
 // programFields are those that only one of the types has a use for.
 func programFields(e *define.ExecOf) []idle {
 	const elsewhere = "is for type: worker"
-	other := []idle{{"url", e.URL != "", elsewhere}, {"executor", e.Executor != "", elsewhere}}
+	other := append(containerFields(e), idle{"url", e.URL != "", elsewhere}, idle{"executor", e.Executor != "", elsewhere})
 	switch flow.ExecType(e.Type) {
 	case flow.ExecWorker:
-		return workerFields(e)
+		return append(workerFields(e), containerFields(e)...)
+	case flow.ExecContainer:
+		return strangeToContainers(e)
 	case flow.ExecPython:
 		const why = "is for a process: name the file or module with the function"
 		return append(other, idle{"command", !e.Command.IsZero(), why})
@@ -81,6 +83,8 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 		c.Errorf(at.Key("command"), "names no program")
 	case flow.ExecType(e.Type) == flow.ExecWorker:
 		c.orkWorker(e, at)
+	case flow.ExecType(e.Type) == flow.ExecContainer:
+		c.container(e, at)
 	case flow.ExecType(e.Type) == flow.ExecProcess && e.Command.IsZero() == (e.File == ""):
 		c.Errorf(at, "give it a command or a file: one of them")
 	case flow.ExecType(e.Type) == flow.ExecPython && (e.Module == "") == (e.File == ""):
@@ -88,7 +92,7 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 	case flow.ExecType(e.Type) == flow.ExecLibrary && e.File == "":
 		c.Errorf(at.Key("file"), "is missing: name the library, such as lib/task.so")
 	}
-	for _, text := range append([]string{e.Command.Line, e.File, e.Module, e.Function, e.Python, e.Root, e.URL}, args...) {
+	for _, text := range append([]string{e.Command.Line, e.File, e.Module, e.Function, e.Python, e.Root, e.URL, e.Image, e.User}, args...) {
 		if strings.ContainsRune(text, 0) {
 			c.Errorf(at, "holds a NUL character, which no program can be given")
 			return

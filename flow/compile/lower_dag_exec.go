@@ -77,7 +77,7 @@ func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
 	p.TimeoutMS = orDuration(n.Timeout, n.TimeoutMS)
 	given := n.TimeoutMS > 0 || n.NoTimeout() || !n.Timeout.IsZero()
 	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent && p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
-		p.TimeoutMS, p.Patient = l.set.def.Timeout.MS, l.set.unsaid
+		p.TimeoutMS, p.Patient = l.set.def.Timeout.MS, l.set.unsaid && p.Exec.Type != flow.ExecContainer // which runs while the attempt waits
 	}
 	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 {
 		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt

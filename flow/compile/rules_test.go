@@ -359,7 +359,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 		{"mode: dag\nnodes:\n  a: {exec: {service: s}, service: t}\n  b: {exec: {type: shell}}\n  c: {exec: {service: s, func: f}}\n  d: {exec: {service: s}, delay: 3s}\n" +
 			"  e: {exec: {service: s}, signal: {key: k}}\n  t: {kind: timer, delay: 3, params: {delay_ms: 5}}\n  w: {kind: wait_event, signal: {key: k}, params: {signal_key: x}}", []string{
 			`3:7: nodes.a.exec: says the same as service, func, script and exec_type: give one of them`,
-			`4:20: nodes.b.exec.type: unknown word "shell": write service, func, process, python, library or worker`,
+			`4:20: nodes.b.exec.type: unknown word "shell": write service, func, process, python, library, container or worker`,
 			`5:7: nodes.c.exec: is a service or a func, not both`,
 			`6:34: nodes.d.delay: is for a timer: units of other nodes wait by start_delay`,
 			`7:27: nodes.e.signal: is for a wait_event or an approval`,

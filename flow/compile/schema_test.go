@@ -51,6 +51,7 @@ func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
 	also := map[string]string{ // graph mode, or where other fields would decide
 		"Defaults.route":        `{"mode":"dag","defaults":{%s},"nodes":{"a":{"service":"s"}}}`,
 		"ExecOf.type":           `{"mode":"dag","nodes":{"a":{"exec":{"command":"c",%s}}}}`,
+		"ExecOf.pull":           `{"mode":"dag","nodes":{"a":{"exec":{"type":"container","image":"x",%s}}}}`,
 		"Definition.on_error":   `{"start":"a","nodes":{"a":{"service":"s"}},%s}`,
 		"Definition.on_missing": `{"start":"a","nodes":{"a":{"service":"s"}},%s}`,
 		"Node.on_error":         `{"start":"a","nodes":{"a":{"service":"s",%s}}}`,

@@ -39,7 +39,7 @@ func TestRulesOfOrkWorkers(t *testing.T) {
 		"{type: python, file: x, executor: python}":                           "nodes.a.exec.executor: is for type: worker",
 		"{type: library}":                          "nodes.a.exec.file: is missing: name the library, such as lib/task.so",
 		"{type: library, file: x.so, function: f}": "nodes.a.exec.function: is not for a library: its file is all that it has",
-		"{type: elsewhere, command: x}":            `nodes.a.exec.type: unknown word "elsewhere": write service, func, process, python, library or worker`,
+		"{type: elsewhere, command: x}":            `nodes.a.exec.type: unknown word "elsewhere": write service, func, process, python, library, container or worker`,
 	} {
 		_, problems := compile.Text([]byte("nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
 		require.ErrorContains(t, problems.Err(), want, exec)

@@ -23,7 +23,7 @@ func (n *NodeBuilder) Script(s flow.Script) *NodeBuilder {
 	return n
 }
 
-// Exec has the member run a program: of type process or python.
+// Exec has the member run a program: of type process, python or container.
 func (n *NodeBuilder) Exec(e ExecOf) *NodeBuilder { n.n.Exec = &e; return n }
 
 // ExecType says how its jobs travel.

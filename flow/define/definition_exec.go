@@ -13,7 +13,7 @@ import (
 // ExecOf says who does a node's work in one object, instead of the fields service, func and exec_type; and which program, when it
 // is one.
 type ExecOf struct {
-	Type    string `json:"type,omitempty"`    // service, func, process, python, library or worker; told by the other fields when absent
+	Type    string `json:"type,omitempty"`    // service, func, process, python, library, container or worker; told by the other fields when absent
 	Service string `json:"service,omitempty"` // whose workers carry it out
 	Func    string `json:"func,omitempty"`    // name of the local function
 
@@ -22,7 +22,7 @@ type ExecOf struct {
 	Module      string           `json:"module,omitempty"`       // python: module with the function, instead of a file
 	Function    string           `json:"function,omitempty"`     // python: name of the function; main when absent
 	Python      string           `json:"python,omitempty"`       // python: interpreter, a name or a path
-	Root        string           `json:"root,omitempty"`         // folder it runs in, inside --script-dir
+	Root        string           `json:"root,omitempty"`         // folder it runs in, inside --script-dir; container: where the paths of mounts begin
 	Env         map[string]Plain `json:"env,omitempty"`          // variables of its environment
 	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON
 	OutputMode  string           `json:"output_mode,omitempty"`  // marker: only lines that begin with ORK_OUTPUT: are its output; else all that it prints, too, if that is JSON
@@ -33,6 +33,15 @@ type ExecOf struct {
 	Report      string           `json:"report,omitempty"`       // who says how it is: exit, its output and exit; object_store, files beside the one that TASK_SPEC_PATH names. exit when absent
 
 	Secrets map[string]SecretOf `json:"secrets,omitempty"` // variables of its environment that have secrets: the name of one, or {secret, file} for a file whose path the variable has
+
+	Image     string     `json:"image,omitempty"`     // container: what it is made of
+	Pull      string     `json:"pull,omitempty"`      // container: when the image is fetched: missing (the default), always or never
+	Network   string     `json:"network,omitempty"`   // container: none, bridge or the name of one; the container host's default when absent
+	User      string     `json:"user,omitempty"`      // container: whom it runs as, a name or number, with a group such as 1000:1000; the image's when absent
+	Mounts    []Mount    `json:"mounts,omitempty"`    // container: what it sees of the member's host
+	Resources *Resources `json:"resources,omitempty"` // container: what it may use at most
+	ToFile    string     `json:"to_file,omitempty"`   // container: file that its input is in, too
+	FromFile  string     `json:"from_file,omitempty"` // container: file that has its output when it has ended
 }
 
 // SecretOf is a secret of a variable: its name, or its name and where a file with it is wanted.
@@ -111,7 +120,7 @@ func (e *ExecOf) Program() *flow.Program {
 		return nil
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report()}
+		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report(), Container: e.container()}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {

@@ -48,7 +48,8 @@ var words = map[string][]string{
 	"ExecSpec.exec_mode":    {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
 	"Handler.exec_type":     {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
 	"Prep.exec_type":        {"http", "remote", "queue", "local_func", "local_script", "outside", "direct"},
-	"ExecOf.type":           {"service", "func", "process", "python", "library", "worker"},
+	"ExecOf.type":           {"service", "func", "process", "python", "library", "container", "worker"},
+	"ExecOf.pull":           {"missing", "always", "never"},
 	"ExecOf.stdin_mode":     {"none"},
 	"ExecOf.output_mode":    {"marker"},
 	"ExecOf.report":         {"exit", "object_store"},
@@ -85,7 +86,7 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_keys.go", "definition_inputs.go", "definition_schedule.go", "../plan.go", "../program.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_container.go", "definition_keys.go", "definition_inputs.go", "definition_schedule.go", "../plan.go", "../program.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)

@@ -134,6 +134,9 @@ func (t *task) exec() json.RawMessage {
 		}
 		o.put("secrets", secrets.text())
 	}
+	for _, m := range t.image {
+		o.put(m.Key, m.Value)
+	}
 	return o.text()
 }
 

@@ -36,8 +36,9 @@ type task struct {
 	unchecked       bool // what it puts out is not compared with its type
 	variables       []expr.Member
 	secrets         []secret
-	report          string   // who says how it is; "" = its exit
-	start, silence  *float64 // how long its worker may take to begin, and be silent, in seconds
+	report          string      // who says how it is; "" = its exit
+	start, silence  *float64    // how long its worker may take to begin, and be silent, in seconds
+	image           imageFields // nil = it has no image of its own
 }
 
 func (t *task) names() []string {
@@ -107,10 +108,12 @@ func (t *task) read() {
 	t.readSecrets()
 	t.readReport()
 	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
-		t.static, _ = t.want("input", expr.KindObject)
+		if t.static, _ = t.want("input", expr.KindObject); t.image != nil {
+			t.static = withoutFile(t.static)
+		}
 	}
 	for _, name := range []string{"resources", "config", "config_file", "worker"} {
-		if _, has := t.get(name); has && !(name == "worker" && t.executor == worker || name == "config" && t.executor == cloudRun) {
+		if _, has := t.get(name); has && !t.hears(name) {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
 		}
 	}
@@ -151,14 +154,15 @@ func (t *task) retry() {
 
 // Executors by what they are called in files, and by what we call them.
 const (
-	process  = "process"
-	python   = "python"
-	library  = "library"
-	worker   = "worker"
-	cloudRun = "cloudrun"
+	process   = "process"
+	python    = "python"
+	library   = "library"
+	worker    = "worker"
+	cloudRun  = "cloudrun"
+	container = "container"
 )
 
-var executors = []string{process, python, library, worker, cloudRun}
+var executors = []string{process, python, library, container, worker, cloudRun}
 
 func (t *task) readExecutor() {
 	t.executor = t.text("executor")
@@ -178,9 +182,13 @@ func (t *task) readExecutor() {
 		t.readWorker()
 	case cloudRun, "cloud_run":
 		t.readCloudRun()
+	case container:
+		t.readImage()
 	case "":
-		if _, has := t.get("executor"); !has {
-			t.Errorf(t.at, "executor is missing: write executor: process or executor: python")
+		if _, has := t.get("image"); has {
+			t.readImage()
+		} else if _, has := t.get("executor"); !has {
+			t.Errorf(t.at, "executor is missing: write executor: process, executor: python or an image")
 		}
 	default:
 		t.Errorf(t.at.Key("executor"), "Unknown executor type: %.80s%s", word, define.Guess{Word: word, Names: func() []string { return executors }})

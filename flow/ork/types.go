@@ -178,8 +178,8 @@ func (t *task) typeField(name, other string) *typ {
 	case expr.KindString:
 		return t.typ(v, t.at.Key(other))
 	case expr.KindObject:
-		if other == "output" {
-			t.Errorf(t.at.Key(other), "is for tasks with an image, which this server does not run: leave it out, or name a type")
+		if other == "output" && t.image == nil {
+			t.Errorf(t.at.Key(other), "is for tasks with an image: leave it out, or name a type")
 		}
 	}
 	return nil

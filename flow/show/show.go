@@ -239,6 +239,8 @@ func handlerOf(n *flow.PlanNode) string {
 		return flow.RouteDirect
 	case flow.ExecWorker:
 		return string(x.Type) + ":" + x.Program.URL
+	case flow.ExecContainer:
+		return string(x.Type) + ":" + x.Program.Container.Image
 	case flow.ExecScript, flow.ExecProcess, flow.ExecPython, flow.ExecLibrary:
 		return string(x.Type)
 	default:

@@ -57,6 +57,7 @@ var table = []row{
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow", "internal/objects", "internal/redact"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program"}},
+	{"actors/container", []string{"flow", "flow/expr", "actors/logs", "actors/programs", "internal/child", "internal/lines", "internal/program"}},
 	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets"}},
 	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork"}},
 	{"internal/redact", nil},
@@ -79,7 +80,7 @@ var table = []row{
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines", "internal/packets"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
-	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/objects", "internal/program", "internal/secrets"}},
+	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/container", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/objects", "internal/program", "internal/secrets"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
 	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
@@ -94,6 +95,7 @@ var table = []row{
 	{"internal/host", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
+	{"internal/containers", nil}, // tests only
 	{"internal/packets", nil},
 	{"internal/ports", nil},
 	{"internal/bounded", nil},
@@ -123,6 +125,7 @@ var libraries = []struct {
 	{"github.com/asynkron/protoactor-go", []string{"actors"}},
 	{"github.com/bufbuild/protocompile", []string{"internal/protogen"}},
 	{"github.com/hashicorp/memberlist", []string{"cluster"}},
+	{"github.com/moby/moby/client", []string{"actors/container"}},
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
 	{"github.com/coder/websocket", []string{"api/ork", "api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},

@@ -29,8 +29,22 @@ const maxVariable = 96 << 10
 
 // variables are what the program finds in its environment; cleanup removes the file of a large input.
 func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), err error) {
+	file, cleanup := "", func() {}
+	if Large(input) {
+		if file, cleanup, err = inputFile(input); err != nil {
+			return nil, cleanup, err
+		}
+	}
+	return j.Variables(input, file), cleanup, nil
+}
+
+// Large says that an input is found in a file, not in a variable.
+func Large(input []byte) bool { return len(input) > maxVariable }
+
+// Variables are what the program finds in its environment whose input is in a file, when it is Large.
+func (j *Job) Variables(input []byte, file string) map[string]string {
 	f := &j.Facts
-	vars = f.names()
+	vars := f.names()
 	if text := j.Program.Command; text != "" {
 		vars["command"] = text
 	}
@@ -40,15 +54,14 @@ func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), e
 	if j.Program.Upstream && len(f.Upstream) > 0 && len(f.Upstream) <= maxVariable {
 		vars["ORK_UPSTREAM_JSON"] = string(f.Upstream)
 	}
-	cleanup = func() {}
-	if len(input) <= maxVariable {
+	if Large(input) {
+		vars["ORK_INPUT_FILE"] = file
+	} else {
 		vars["ORK_INPUT_JSON"] = string(input)
-	} else if vars["ORK_INPUT_FILE"], cleanup, err = inputFile(input); err != nil {
-		return nil, cleanup, err
 	}
 	maps.Copy(vars, f.Own)
 	maps.Copy(vars, j.Program.Env)
-	return vars, cleanup, nil
+	return vars
 }
 
 // names say which job it is.

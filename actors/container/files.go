@@ -1,0 +1,98 @@
+package container
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/program"
+)
+
+// file is one in a container.
+type file struct {
+	path    string
+	content []byte
+}
+
+// put writes files into a container that has not begun. Folders that are not there are made.
+func (s *Service) put(ctx context.Context, name string, files []file) error {
+	if len(files) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(path.Clean(f.path), "/"), Mode: 0o644, Size: int64(len(f.content))}
+		if err := w.WriteHeader(header); err != nil {
+			return fmt.Errorf("the file %s: %w", f.path, err)
+		}
+		_, _ = w.Write(f.content) // into memory
+	}
+	_ = w.Close()
+	_, err := s.client.CopyToContainer(ctx, name, client.CopyToContainerOptions{DestinationPath: "/", Content: &b})
+	if err != nil {
+		return fmt.Errorf("its input could not be written into the container: %w", err)
+	}
+	return nil
+}
+
+// errNoFile means that the file with the output is not there, or is none.
+var errNoFile = errors.New("is not there")
+
+// output reads the file of a container that has its output: JSON, else a text.
+func (s *Service) output(ctx context.Context, name, path string) (json.RawMessage, error) {
+	content, err := s.get(ctx, name, path)
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.TrimSpace(content)
+	switch {
+	case len(content) > s.most():
+		return nil, program.ErrTooLarge(s.most())
+	case json.Valid(text) && utf8.Valid(text):
+		return text, nil
+	case !utf8.Valid(content):
+		return nil, fmt.Errorf("the file %s with its output is neither JSON nor a text", path)
+	}
+	return expr.Quote(strings.TrimSuffix(string(content), "\n")), nil
+}
+
+// get reads a file of a container, a little more than an output may have.
+func (s *Service) get(ctx context.Context, name, path string) ([]byte, error) {
+	copied, err := s.client.CopyFromContainer(ctx, name, client.CopyFromContainerOptions{SourcePath: path})
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return nil, fmt.Errorf("the file %s with its output %w", path, errNoFile)
+	case err != nil:
+		return nil, err
+	}
+	defer copied.Content.Close()
+	r := tar.NewReader(copied.Content)
+	switch header, err := r.Next(); {
+	case err != nil:
+		return nil, fmt.Errorf("the file %s: %w", path, err)
+	case header.Typeflag != tar.TypeReg:
+		return nil, fmt.Errorf("the file %s with its output %w: that is no plain file", path, errNoFile)
+	}
+	return io.ReadAll(io.LimitReader(r, int64(s.most())+1))
+}
+
+func (s *Service) most() int {
+	if s.opts.MaxOutput > 0 {
+		return s.opts.MaxOutput
+	}
+	return defaultMaxOutput
+}
+
+const defaultMaxOutput = 1 << 20

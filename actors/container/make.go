@@ -1,0 +1,143 @@
+package container
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/actors/programs"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
+	"github.com/troupe-engine/troupe/internal/program"
+)
+
+// Labels of our containers.
+const (
+	labelJob    = "troupe.job"
+	labelStore  = "troupe.store"
+	labelMember = "troupe.member" // that began it
+)
+
+// inputFile is where a container finds an input that is too large for a variable.
+const inputFile = "/ork/input.json"
+
+const defaultGrace = 10_000
+
+// name is what the container of a job is called. It is the same whoever begins it, so the container host refuses a second one.
+func (s *Service) name(job string) string {
+	sum := sha256.Sum256([]byte(s.opts.Store + "\n" + job))
+	return "troupe-" + hex.EncodeToString(sum[:16])
+}
+
+// plan is a container that is to be made.
+type plan struct {
+	client.ContainerCreateOptions
+	pull  string
+	files []file // that are written into it before it starts
+	note  note
+}
+
+// note is what its tracker has to know of a container.
+type note struct {
+	FromFile string `json:"from_file,omitempty"`
+	Marked   bool   `json:"marked,omitempty"` // only marked lines are output
+	Memory   int64  `json:"memory,omitempty"`
+	GraceMS  int64  `json:"grace_ms,omitempty"`
+}
+
+// plan says what to make of a job. An error of a kind will stay, whoever tries again.
+func (s *Service) plan(job *flow.Job) (*plan, error) {
+	p := job.Exec.Program
+	if p == nil || p.Container == nil {
+		return nil, flow.Errorf(flow.Invalid, "the job names no image")
+	}
+	c := p.Container
+	mounts, err := s.mounts(p)
+	if err != nil {
+		return nil, err
+	}
+	input := program.Input(carry.Input(job))
+	grace := p.GraceMS
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	seconds := int((grace + 999) / 1000)
+	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
+	of := &plan{pull: c.Pull, note: note{FromFile: c.FromFile, Marked: p.OutputMode == flow.OutputMarker, Memory: c.Memory, GraceMS: grace}}
+	of.Name = s.name(job.ID())
+	of.Config = &container.Config{Image: c.Image, User: c.User, Env: listed(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
+		Labels: map[string]string{labelJob: job.ID(), labelStore: s.opts.Store, labelMember: s.opts.Member}}
+	of.Config.Entrypoint, of.Config.Cmd = started(p)
+	of.HostConfig = &container.HostConfig{NetworkMode: container.NetworkMode(c.Network), Mounts: mounts,
+		Resources: container.Resources{NanoCPUs: c.CPUs * 1e6, Memory: c.Memory, MemorySwap: c.Memory}}
+	if program.Large(input) {
+		of.files = append(of.files, file{inputFile, input})
+	}
+	if c.ToFile != "" {
+		of.files = append(of.files, file{c.ToFile, input})
+	}
+	return of, nil
+}
+
+// started is what is run: a list goes to what the image starts, a line to its shell.
+func started(p *flow.Program) (entrypoint, cmd []string) {
+	if p.Command != "" {
+		return []string{"/bin/sh", "-c"}, []string{p.Command}
+	}
+	return nil, p.Args
+}
+
+func listed(vars map[string]string) []string {
+	list := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		list = append(list, name+"="+vars[name])
+	}
+	return list
+}
+
+// mounts are what the container sees of this host. Links are followed here already, so that none leads out of the folder.
+func (s *Service) mounts(p *flow.Program) ([]mount.Mount, error) {
+	var list []mount.Mount
+	for _, m := range p.Container.Mounts {
+		if s.opts.Dir == "" {
+			return nil, flow.Errorf(flow.Denied, "the mount of %q needs a folder that it is in; the operator of this server can name one with --script-dir", m.From)
+		}
+		root, err := child.Inside(s.opts.Dir, p.Root)
+		from := ""
+		if err == nil {
+			from, err = child.Inside(s.opts.Dir, below(root, m.From))
+		}
+		switch {
+		case errors.Is(err, child.ErrOutside):
+			return nil, flow.Errorf(flow.Denied, "the mount of %q is outside of the folder that programs may run in (--script-dir)", m.From)
+		case err != nil:
+			return nil, fmt.Errorf("the mount of %q: %w", m.From, err)
+		}
+		list = append(list, mount.Mount{Type: mount.TypeBind, Source: from, Target: m.To, ReadOnly: m.ReadOnly})
+	}
+	return list, nil
+}
+
+func below(root, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(root, name)
+}
+
+func (n *note) read(x flow.External) { _ = json.Unmarshal(x.Data, n) } // what begin has written can be read
+
+func (n *note) written() json.RawMessage {
+	b, _ := json.Marshal(n) // texts and numbers are always marshaled
+	return b
+}

@@ -1,0 +1,122 @@
+package container
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// jobOf is a job with a container.
+func jobOf(p flow.Program, c flow.Container) *flow.Job {
+	p.Container = &c
+	return &flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecContainer, Program: &p}, Input: []byte(`{"x": 1}`)}
+}
+
+func TestAContainerIsNamedAfterItsAttemptAndItsStore(t *testing.T) {
+	one, other := &Service{opts: Options{Store: "one"}}, &Service{opts: Options{Store: "other"}}
+	first := jobOf(flow.Program{}, flow.Container{})
+	second := *first
+	second.Attempt = 2
+	require.Equal(t, one.name(first.ID()), one.name(first.ID()))
+	require.NotEqual(t, one.name(first.ID()), one.name(second.ID()))
+	require.NotEqual(t, one.name(first.ID()), other.name(first.ID()))
+}
+
+func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
+	s := &Service{opts: Options{Store: "s", Member: "m"}}
+	p, err := s.plan(jobOf(flow.Program{Args: []string{"ls", "-l"}, Env: map[string]string{"A": "1"}},
+		flow.Container{Image: "x", User: "7", Network: "none", CPUs: 500, Memory: 1 << 20, ToFile: "/in"}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"ls", "-l"}, p.Config.Cmd)
+	require.Empty(t, p.Config.Entrypoint, "a list goes to what the image starts")
+	require.Equal(t, "7", p.Config.User)
+	require.Contains(t, p.Config.Env, "A=1")
+	require.Contains(t, p.Config.Env, `ORK_INPUT_JSON={"x":1}`)
+	require.Equal(t, []file{{"/in", []byte(`{"x":1}`)}}, p.files)
+	require.EqualValues(t, "none", p.HostConfig.NetworkMode)
+	require.EqualValues(t, 500_000_000, p.HostConfig.NanoCPUs)
+	require.EqualValues(t, 1<<20, p.HostConfig.Memory)
+	require.False(t, p.HostConfig.Privileged)
+	require.Equal(t, map[string]string{"troupe.job": "t.1.0.1.CmE", "troupe.store": "s", "troupe.member": "m"}, p.Config.Labels)
+	require.Equal(t, "SIGTERM", p.Config.StopSignal)
+	require.Equal(t, 10, *p.Config.StopTimeout)
+
+	large := jobOf(flow.Program{Command: "ls -l | wc"}, flow.Container{Image: "x"})
+	large.Input = []byte(`"` + strings.Repeat("x", 200_000) + `"`)
+	p, err = s.plan(large)
+	require.NoError(t, err)
+	require.Equal(t, []string{"/bin/sh", "-c"}, p.Config.Entrypoint)
+	require.Equal(t, []string{"ls -l | wc"}, p.Config.Cmd)
+	require.Contains(t, p.Config.Env, "ORK_INPUT_FILE=/ork/input.json")
+	require.Equal(t, []file{{"/ork/input.json", large.Input}}, p.files)
+}
+
+func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
+	dir := t.TempDir()
+	allowed := filepath.Join(dir, "allowed")
+	require.NoError(t, os.MkdirAll(filepath.Join(allowed, "root", "data"), 0o755))
+	require.NoError(t, os.Symlink(dir, filepath.Join(allowed, "root", "out")))
+	allowed, err := filepath.EvalSymlinks(allowed)
+	require.NoError(t, err)
+	s := &Service{opts: Options{Dir: allowed}}
+	for from, want := range map[string]string{
+		"data":                                 "",
+		filepath.Join(allowed, "root", "data"): "",
+		"../root/data":                         "",
+		"..":                                   "",
+		"../..":                                "outside of the folder that programs may run in (--script-dir)",
+		"out":                                  "outside of the folder that programs may run in (--script-dir)",
+		"/etc":                                 "outside of the folder that programs may run in (--script-dir)",
+		"none":                                 "no such file or directory",
+	} {
+		p, err := s.plan(jobOf(flow.Program{Root: "root"}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
+		if want != "" {
+			require.ErrorContains(t, err, want, from)
+			continue
+		}
+		require.NoError(t, err, from)
+		require.True(t, strings.HasPrefix(p.HostConfig.Mounts[0].Source, allowed), from)
+		require.True(t, p.HostConfig.Mounts[0].ReadOnly)
+	}
+	_, err = (&Service{}).plan(jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
+	require.ErrorContains(t, err, "needs a folder that it is in")
+	require.Equal(t, flow.Denied, flow.ErrorKindOf(err))
+}
+
+func TestHowAContainerEndedIsTold(t *testing.T) {
+	for _, tt := range []struct {
+		state container.State
+		limit int64
+		how   string
+		sure  bool
+	}{
+		{container.State{}, 0, "", false},
+		{container.State{ExitCode: 3}, 0, "exit status 3", false},
+		{container.State{ExitCode: 137}, 0, "exit status 137", false},
+		{container.State{ExitCode: 137, OOMKilled: true}, 512 << 20, "out of memory (limit 512Mi)", true},
+		{container.State{ExitCode: 1, OOMKilled: true}, 0, "out of memory", true},
+		{container.State{ExitCode: 137}, 1000, "exit status 137: killed, as when it is out of memory (limit 1000)", true},
+		{container.State{OOMKilled: true}, 1 << 30, "", false}, // a part of it was killed, and it went on
+	} {
+		how, sure := howItEnded(&tt.state, &note{Memory: tt.limit})
+		require.Equal(t, tt.how, how)
+		require.Equal(t, tt.sure, sure)
+	}
+}
+
+func TestAContainerHostHasAnAddress(t *testing.T) {
+	_, err := New(Options{Allow: true, Host: "/run/docker.sock"})
+	require.EqualError(t, err, "the container host /run/docker.sock is no address: write one such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375")
+	s, err := New(Options{Host: "/run/docker.sock"})
+	require.NoError(t, err, "where none are allowed nobody cares")
+	report := s.Carry(t.Context(), *jobOf(flow.Program{}, flow.Container{Image: "x"}))
+	require.True(t, report.Fatal)
+	require.Contains(t, report.Error, "--allow-containers")
+	require.NoError(t, s.Close())
+}

@@ -1,0 +1,95 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/actors/logs"
+)
+
+// Name is what the service is called whose tracker looks after containers.
+const Name = "container"
+
+// Options of a Service. The zero value runs nothing.
+type Options struct {
+	// Allow lets containers be run. Whoever may create flows may then run programs on the container host.
+	Allow bool
+	// Host is where the container host listens, such as unix:///run/podman/podman.sock; "" = what DOCKER_HOST says, or Docker's own place.
+	Host string
+	// Dir is the folder that mounts are in. "" = there are no mounts.
+	Dir string
+	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
+	MaxOutput int
+	// Logs keeps what containers print, while they do. nil = nobody does.
+	Logs *logs.Book
+	// Member is who began a container, for whoever looks at the container host.
+	Member string
+	// Store tells containers of tasks of this store from those of others that share the container host.
+	Store string
+	// Live says whether somebody waits for the container of a job, or it is being ended..
+	Live func(ctx context.Context, job string) (bool, error)
+	// Logger hears of a container host that cannot be reached, and of what was left over; nil = slog.Default().
+	Logger *slog.Logger
+}
+
+// Service begins containers and looks after them.
+type Service struct {
+	opts   Options
+	client *client.Client // nil when containers are not allowed
+	ctx    context.Context
+	end    context.CancelFunc
+	work   sync.WaitGroup
+	sweep  chan struct{} // has something when somebody should look soon for what is left over
+
+	mu      sync.Mutex
+	watches map[string]*watch // by the name of the container
+}
+
+// New makes a service. It is to be closed.
+func New(o Options) (*Service, error) {
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	s := &Service{opts: o, watches: map[string]*watch{}, sweep: make(chan struct{}, 1)}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	if !o.Allow {
+		return s, nil
+	}
+	host, err := reachedBy(o.Host)
+	if err != nil {
+		return nil, err
+	}
+	if s.client, err = client.New(host...); err != nil {
+		return nil, fmt.Errorf("the container host %s: %w", o.Host, err)
+	}
+	s.work.Go(s.sweeping)
+	return s, nil
+}
+
+// reachedBy says how to reach the container host. Certificates for one that wants them are where Docker's variables say.
+func reachedBy(host string) ([]client.Opt, error) {
+	if host == "" {
+		return []client.Opt{client.FromEnv}, nil
+	}
+	if _, err := client.ParseHostURL(host); err != nil {
+		return nil, errors.New("the container host " + host + " is no address: write one such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375")
+	}
+	return []client.Opt{client.WithTLSClientConfigFromEnv(), client.WithHost(host)}, nil
+}
+
+// Close stops looking. Containers go on: whoever has their tasks then looks after them.
+func (s *Service) Close() error {
+	s.end()
+	s.work.Wait()
+	if s.client == nil {
+		return nil
+	}
+	return s.client.Close()
+}
+
+// refusal is what a job comes to where no containers are allowed.
+const refusal = "containers are not allowed on this server; its operator can allow them with --allow-containers"

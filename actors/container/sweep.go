@@ -1,0 +1,72 @@
+package container
+
+import (
+	"context"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// What is left over is looked for every sweepEvery, and each such container is asked about for as long as askStays.
+const (
+	sweepEvery = time.Minute
+	askStays   = 30 * time.Second
+)
+
+// lookSoon has somebody look for what is left over.
+func (s *Service) lookSoon() {
+	select {
+	case s.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// sweeping removes what is left over: containers that were begun, and nobody waits for.
+func (s *Service) sweeping() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	reached := true
+	for {
+		err := s.sweepOnce()
+		if s.ctx.Err() != nil {
+			return
+		}
+		if err != nil && reached {
+			s.opts.Logger.Warn("containers that are left over cannot be looked for: trying on", "error", s.words(err))
+		}
+		reached = err == nil
+		s.forgetUnasked()
+		select {
+		case <-tick.C:
+		case <-s.sweep:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) sweepOnce() error {
+	ctx, cancel := context.WithTimeout(s.ctx, askStays)
+	defer cancel()
+	all, err := s.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
+	if err != nil {
+		return err
+	}
+	for _, c := range all.Items {
+		if err := s.sweepOne(c.ID, c.Labels[labelJob]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepOne removes a container that nobody waits for.
+func (s *Service) sweepOne(id, job string) error {
+	ctx, cancel := context.WithTimeout(s.ctx, askStays)
+	defer cancel()
+	if live, err := s.opts.Live(ctx, job); err != nil || live {
+		return err
+	}
+	s.opts.Logger.Info("a container was left over and is removed", "container", s.name(job), "job", job)
+	return s.remove(ctx, id)
+}

@@ -1,0 +1,164 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Pauses between two looks at a container: the first, then each twice as long as the one before, up to the last.
+const (
+	firstLook = 100 * time.Millisecond
+	lastLook  = 2 * time.Second
+)
+
+// patience is how long a container host may be out of reach until its containers count as lost.
+const patience = 10 * time.Minute
+
+// Poll looks at a container. One that has ended stays until its end is stored.
+func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
+	if s.client == nil {
+		return flow.ExternalStatus{Ended: true, Error: refusal}, nil
+	}
+	status, err := s.poll(ctx, x)
+	if err != nil && x.FailingAt > 0 && time.Since(time.UnixMilli(x.FailingAt)) > patience {
+		return flow.ExternalStatus{Ended: true, Error: "given up looking at the container: " + s.words(err).Error()}, nil
+	}
+	status.Again = min(lastLook, firstLook<<min(x.Polls, 10))
+	return status, err
+}
+
+func (s *Service) poll(ctx context.Context, x flow.External) (status flow.ExternalStatus, err error) {
+	there, err := s.client.ContainerInspect(ctx, x.ID, client.ContainerInspectOptions{})
+	switch {
+	case cerrdefs.IsNotFound(err):
+		s.forget(x.ID)
+		return flow.ExternalStatus{Ended: true, Error: "the container " + x.ID + " is gone: somebody has removed it, or this member has another container host than who began it"}, nil
+	case err != nil:
+		return status, err
+	}
+	n := &note{}
+	n.read(x)
+	w := s.watched(x, n)
+	if !over(&there.Container) {
+		select {
+		case <-w.done: // the container host went away in between
+			s.forget(x.ID)
+		default:
+		}
+		return status, nil
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return status, nil // there is much to read
+	}
+	if w.err != nil {
+		return status, fmt.Errorf("what it has printed cannot be read: %w", w.err)
+	}
+	status, err = s.result(ctx, x.ID, n, w, there.Container.State)
+	w.log.Close()
+	return status, err
+}
+
+// over says whether a container has ended.
+func over(c *container.InspectResponse) bool {
+	switch stateOf(c) {
+	case container.StateExited, container.StateDead, "stopped":
+		return true
+	}
+	return false
+}
+
+// result is what a container has come to.
+func (s *Service) result(ctx context.Context, name string, n *note, w *watch, state *container.State) (flow.ExternalStatus, error) {
+	w.hearing.Lock()
+	defer w.hearing.Unlock()
+	if w.told != nil {
+		return *w.told, nil
+	}
+	status := flow.ExternalStatus{Ended: true}
+	how, sure := howItEnded(state, n)
+	switch {
+	case sure:
+		status.Error = how
+	case how == "" && n.FromFile != "" && !w.heard.Marked():
+		output, err := s.output(ctx, name, n.FromFile)
+		if client.IsErrConnectionFailed(err) || ctx.Err() != nil {
+			return flow.ExternalStatus{}, err
+		}
+		if status.Output = output; err != nil {
+			status.Error = err.Error()
+		}
+	default:
+		res := w.heard.Result(how)
+		status.Output, status.Error = res.Output, res.Error
+	}
+	w.told = &status
+	return status, nil
+}
+
+// killed is the exit code of what SIGKILL has ended.
+const killed = 128 + 9
+
+// howItEnded is what is said of a container that has ended badly; "" = well. When it is sure, nothing that the container has said matters. Not all
+// container hosts can tell that memory was the reason: Podman cannot with cgroups of version 1.
+func howItEnded(state *container.State, n *note) (how string, sure bool) {
+	limit := ""
+	if n.Memory > 0 {
+		limit = " (limit " + flow.MemoryText(n.Memory) + ")"
+	}
+	switch {
+	case state.ExitCode == 0:
+		return "", false
+	case state.OOMKilled:
+		return "out of memory" + limit, true
+	case state.ExitCode == killed && limit != "":
+		return "exit status 137: killed, as when it is out of memory" + limit, true
+	}
+	return "exit status " + strconv.Itoa(state.ExitCode), false
+}
+
+// Cancel ends a container that nobody waits for any longer, and removes it.
+func (s *Service) Cancel(ctx context.Context, x flow.External) error {
+	if s.client == nil {
+		return nil
+	}
+	n := &note{}
+	n.read(x)
+	w := s.watched(x, n) // so that its last words are heard
+	seconds := int((n.GraceMS + 999) / 1000)
+	if _, err := s.client.ContainerStop(ctx, x.ID, client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
+		return s.words(err)
+	}
+	select {
+	case <-w.done:
+	case <-time.After(lastWords):
+	case <-ctx.Done():
+	}
+	w.log.Close()
+	err := s.remove(ctx, x.ID)
+	s.forget(x.ID)
+	return err
+}
+
+// lastWords is how long a container is listened to that was told to end.
+const lastWords = 2 * time.Second
+
+// Ended removes a container whose end is stored.
+func (s *Service) Ended(ctx context.Context, x flow.External) {
+	if s.client == nil {
+		return
+	}
+	if err := s.remove(ctx, x.ID); err != nil {
+		s.opts.Logger.Warn("a container that has ended cannot be removed; it is tried again", "container", x.ID, "task", x.Task, "error", err)
+	}
+	s.forget(x.ID)
+}

@@ -1,0 +1,104 @@
+package container
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/actors/logs"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/lines"
+	"github.com/troupe-engine/troupe/internal/program"
+)
+
+// watch follows what a container prints, from its first line to its last.
+type watch struct {
+	of      flow.External
+	end     context.CancelFunc
+	touched time.Time     // when somebody asked for it; the service's lock is held
+	done    chan struct{} // closed when all is read
+
+	// When done is closed:
+	heard *program.Listener
+	log   *logs.Writer
+	err   error // why it could not be read
+
+	hearing sync.Mutex
+	told    *flow.ExternalStatus // what it has come to; nil = nobody has asked yet
+}
+
+// unasked is how long a container is followed that nobody asks for: another member has its task, or nobody.
+const unasked = 2 * time.Minute
+
+// sourceOf numbers the lines of containers' logs. They are numbered alike whoever reads them, from the first one on, so each line is stored once.
+const sourceOf = "container"
+
+// watched follows the container of external work, or goes on doing so.
+func (s *Service) watched(x flow.External, n *note) *watch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.watches[x.ID]; w != nil && !w.failed() {
+		w.touched = time.Now()
+		return w
+	}
+	ctx, end := context.WithCancel(s.ctx)
+	w := &watch{of: x, end: end, touched: time.Now(), done: make(chan struct{})}
+	w.heard, w.log = program.Listen(s.most(), !n.Marked && n.FromFile == ""), s.opts.Logs.Resume(x.Task, x.Job, sourceOf)
+	s.watches[x.ID] = w
+	s.work.Go(func() {
+		defer close(w.done)
+		w.err = s.follow(ctx, w)
+	})
+	return w
+}
+
+// failed says that the reading ended before its time.
+func (w *watch) failed() bool {
+	select {
+	case <-w.done:
+		return w.err != nil
+	default:
+		return false
+	}
+}
+
+// follow reads until the container has ended.
+func (s *Service) follow(ctx context.Context, w *watch) error {
+	printed, err := s.client.ContainerLogs(ctx, w.of.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
+	if err != nil {
+		return err
+	}
+	defer printed.Close()
+	_, err = stdcopy.StdCopy(io.MultiWriter(w.heard.Stdout(), w.log.Stream(lines.Stdout)), io.MultiWriter(w.heard.Stderr(), w.log.Stream(lines.Stderr)), printed)
+	return err
+}
+
+// forget ends the following of a container.
+func (s *Service) forget(name string) {
+	s.mu.Lock()
+	w := s.watches[name]
+	delete(s.watches, name)
+	s.mu.Unlock()
+	if w != nil {
+		w.end()
+	}
+}
+
+// forgetUnasked ends the following of containers that nobody asks for.
+func (s *Service) forgetUnasked() {
+	s.mu.Lock()
+	var names []string
+	for name, w := range s.watches {
+		if time.Since(w.touched) > unasked {
+			names = append(names, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range names {
+		s.forget(name)
+	}
+}

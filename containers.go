@@ -1,0 +1,57 @@
+package troupe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/troupe-engine/troupe/actors/container"
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// newContainers has containers begun and looked after, if they are allowed. Those of this store are told from others on the same container host by a
+// mark that follows from the store's secret, and does not tell it.
+func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
+	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Dir: e.cfg.ScriptDir, MaxOutput: e.cfg.Limits.OrDefault().Value,
+		Logs: e.logs, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
+	if o.Allow {
+		secret, err := e.store.Secret(ctx)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256([]byte("containers of " + secret))
+		o.Store = hex.EncodeToString(sum[:8])
+	}
+	return container.New(o)
+}
+
+// waitedFor says whether somebody waits for what was begun for a job, or it is being called off.
+func (e *Engine) waitedFor(ctx context.Context, job string) (bool, error) {
+	task, at, err := flow.ParseJobID(job)
+	if err != nil {
+		return false, nil // it is no job of ours
+	}
+	rows, err := e.store.ExternalsOf(ctx, task)
+	if err != nil && !api.Missing(err) {
+		return false, err
+	}
+	for _, row := range rows {
+		if row.Job == job {
+			return true, nil
+		}
+	}
+	run, err := e.reader.Run(ctx, task, at)
+	if api.Missing(err) {
+		return false, nil
+	}
+	return err == nil && run.EndedAt == 0, err
+}
+
+// closeContainers stops looking after containers, which go on.
+func (e *Engine) closeContainers() error {
+	if e.containers == nil {
+		return nil
+	}
+	return e.containers.Close()
+}

@@ -1,0 +1,90 @@
+package compile
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// containerFields are those that only containers have a use for.
+func containerFields(e *define.ExecOf) []idle {
+	const why = "is for type: container"
+	return []idle{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why},
+		{"mounts", e.Mounts != nil, why}, {"resources", e.Resources != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
+}
+
+// strangeToContainers are those that containers have no use for.
+func strangeToContainers(e *define.ExecOf) []idle {
+	const image = "is for programs without an image: a container is given a command"
+	return []idle{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image},
+		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
+		{"stdin_mode", e.StdinMode != "", "has no effect: a container has nothing to read, its input is in ORK_INPUT_JSON or to_file"},
+		{"report", e.Report != "", "is for programs without an image: what a container prints, its files and its exit say how it is"},
+		{"secrets", len(e.Secrets) > 0, "are not handed to containers: have the image find them by itself"},
+		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
+}
+
+// maxContainerGrace is how long a container may take to end when it is asked to: whoever asks waits for it.
+const maxContainerGrace = 20_000
+
+// container checks what a container is made of, and what it may take.
+func (c *checker) container(e *define.ExecOf, at *define.Place) {
+	if e.Image == "" || strings.ContainsAny(e.Image, " \t\r\n") {
+		c.Errorf(at.Key("image"), "is the name of an image, such as alpine:3.20")
+	}
+	switch e.Pull {
+	case "", flow.PullMissing, flow.PullAlways, flow.PullNever:
+	default:
+		c.Errorf(at.Key("pull"), "unknown word %.80q: write missing, always or never", e.Pull)
+	}
+	c.network(e.Network, at.Key("network"))
+	if strings.ContainsAny(e.User, " \t\r\n") {
+		c.Errorf(at.Key("user"), "must be a name or a number, with a group behind a colon or without, is %.80q", e.User)
+	}
+	for i, m := range e.Mounts {
+		c.mount(m, at.Key("mounts").Index(i))
+	}
+	if _, err := e.Resources.MilliCPU(); err != nil {
+		c.Errorf(at.Key("resources").Key("cpu"), "%s", err)
+	}
+	if _, err := e.Resources.Bytes(); err != nil {
+		c.Errorf(at.Key("resources").Key("memory"), "%s", err)
+	}
+	c.inContainer(e.ToFile, at.Key("to_file"))
+	c.inContainer(e.FromFile, at.Key("from_file"))
+	if e.Grace.MS > maxContainerGrace {
+		c.Errorf(at.Key("grace"), "is more than the 20s that a container may take to end")
+	}
+}
+
+var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+
+func (c *checker) network(name string, at *define.Place) {
+	switch {
+	case name == flow.NetworkHost:
+		c.Errorf(at, "host would show the container the services that listen on its host alone: write none, bridge or the name of a network")
+	case name != "" && !networkName.MatchString(name):
+		c.Errorf(at, "must be none, bridge or the name of a network, is %.80q", name)
+	}
+}
+
+func (c *checker) mount(m define.Mount, at *define.Place) {
+	if m.From == "" {
+		c.Errorf(at.Key("from"), "is missing: say which folder or file inside --script-dir the container sees")
+	}
+	if m.To == "" {
+		c.Errorf(at.Key("to"), "is missing: say where the container sees it, such as /data")
+		return
+	}
+	c.inContainer(m.To, at.Key("to"))
+}
+
+// inContainer checks where something is in a container.
+func (c *checker) inContainer(name string, at *define.Place) {
+	if name != "" && (!path.IsAbs(name) || path.Clean(name) == "/" || strings.ContainsAny(name, ":\x00")) {
+		c.Errorf(at, "must be a path in the container that begins with /, such as /data/in.json, is %.80q", name)
+	}
+}

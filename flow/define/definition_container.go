@@ -1,0 +1,80 @@
+package define
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Mount shows a container a folder or a file of the member's host.
+type Mount struct {
+	From     string `json:"from,omitempty"` // what is shown, below root
+	To       string `json:"to,omitempty"`   // where it is in the container, such as /data
+	ReadOnly bool   `json:"ro,omitempty"`   // whether it cannot be changed there
+}
+
+// Resources are what a program may use at most.
+type Resources struct {
+	CPU    Plain `json:"cpu,omitempty"`    // processors, such as 2, 0.5 or 500m
+	Memory Plain `json:"memory,omitempty"` // such as 512Mi or 4Gi, or bytes
+}
+
+// container is what the object says of an image; nil when it is of another type.
+func (e *ExecOf) container() *flow.Container {
+	if flow.ExecType(e.Type) != flow.ExecContainer {
+		return nil
+	}
+	c := &flow.Container{Image: e.Image, Pull: e.Pull, Network: e.Network, User: e.User, ToFile: e.ToFile, FromFile: e.FromFile}
+	c.CPUs, _ = e.Resources.MilliCPU() // what is wrong with them the compiler tells
+	c.Memory, _ = e.Resources.Bytes()
+	for _, m := range e.Mounts {
+		c.Mounts = append(c.Mounts, flow.Mount{From: m.From, To: m.To, ReadOnly: m.ReadOnly})
+	}
+	return c
+}
+
+// MilliCPU is how many thousandths of a processor are written; 0 = nothing is.
+func (r *Resources) MilliCPU() (int64, error) {
+	if r == nil || r.CPU == "" {
+		return 0, nil
+	}
+	text, factor := string(r.CPU), 1000.0
+	if number, milli := strings.CutSuffix(text, "m"); milli {
+		text, factor = number, 1
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if n *= factor; err != nil || !(n >= 1) || n > 1e9 {
+		return 0, fmt.Errorf("must be processors, such as 2, 0.5 or 500m, is %.40q", string(r.CPU))
+	}
+	return int64(math.Round(n)), nil
+}
+
+// units of memory, those with the longer names first.
+var units = []struct {
+	name  string
+	bytes float64
+}{
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"", 1},
+}
+
+// Bytes is how much memory is written; 0 = nothing is.
+func (r *Resources) Bytes() (int64, error) {
+	if r == nil || r.Memory == "" {
+		return 0, nil
+	}
+	for _, unit := range units {
+		number, fits := strings.CutSuffix(string(r.Memory), unit.name)
+		if !fits {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if n *= unit.bytes; err != nil || !(n >= 1) || n > 1<<50 {
+			break
+		}
+		return int64(n), nil
+	}
+	return 0, fmt.Errorf("must be an amount of memory, such as 512Mi or 4Gi, is %.40q", string(r.Memory))
+}

@@ -1,0 +1,109 @@
+package ork
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// imageFields are what exec says of a task that runs in an image of its own.
+type imageFields []expr.Member
+
+func (f *imageFields) add(name string, v json.RawMessage) {
+	*f = append(*f, expr.Member{Key: name, Value: v})
+}
+
+// hears says whether the task's executor has a use for a field that most have none for.
+func (t *task) hears(field string) bool {
+	switch field {
+	case "worker":
+		return t.executor == worker
+	case "config":
+		return t.executor == cloudRun || t.image != nil
+	case "resources":
+		return t.image != nil
+	}
+	return false
+}
+
+// readImage reads what a task says of its image. What is wrong with the words is told with the definition.
+func (t *task) readImage() {
+	t.executor, t.image = container, imageFields{}
+	if name := t.text("image"); strings.TrimSpace(name) == "" {
+		t.Errorf(t.at, "task %s requires an `image`", t.name)
+	} else {
+		t.image.add("image", expr.Quote(name))
+	}
+	if _, list := expr.Elements(t.command); t.command != nil && !list {
+		t.want("command", expr.KindString)
+	}
+	t.only(container, "file", "module", "function", "job")
+	if _, has := t.get("secrets"); has {
+		t.Errorf(t.at.Key("secrets"), "are not handed to images by this server: have the image find them by itself")
+	}
+	t.readImageConfig()
+	t.readResources()
+	if in, has := t.get("input"); has && expr.KindOf(in) == expr.KindObject {
+		t.readFile("input", "to_file")
+	}
+	if out, has := t.get("output"); has && expr.KindOf(out) == expr.KindObject {
+		p, _ := t.below("output")
+		p.known("from_file")
+		t.readFile("output", "from_file")
+	}
+}
+
+func (t *task) readImageConfig() {
+	p, _ := t.below("config")
+	p.known("pull", "network", "user", "mounts")
+	for _, name := range []string{"pull", "network", "user", "mounts"} {
+		if v, has := p.get(name); has {
+			t.image.add(name, v)
+		}
+	}
+}
+
+// readResources reads what a task may use: of processors small numbers, from 100 on they are thousandths.
+func (t *task) readResources() {
+	p, has := t.below("resources")
+	if !has {
+		return
+	}
+	p.known("cpu", "memory")
+	var o object
+	if cpu, has := p.get("cpu"); has {
+		if n, err := strconv.Atoi(string(cpu)); err == nil && n >= 100 {
+			cpu = expr.Quote(string(cpu) + "m")
+		}
+		o.put("cpu", cpu)
+	}
+	if memory, has := p.get("memory"); has {
+		o.put("memory", memory)
+	}
+	t.image.add("resources", o.text())
+}
+
+// readFile reads which file of the image something is written to, or read from.
+func (t *task) readFile(in, name string) {
+	p, _ := t.below(in)
+	if path := p.text(name); path != "" {
+		t.image.add(name, expr.Quote(path))
+	}
+}
+
+// withoutFile is a static object without what is said of the file it is written to.
+func withoutFile(input json.RawMessage) json.RawMessage {
+	members, _ := expr.Members(input)
+	var o object
+	for _, m := range members {
+		if m.Key != "to_file" {
+			o.put(m.Key, m.Value)
+		}
+	}
+	if len(o) == 0 {
+		return nil
+	}
+	return o.text()
+}

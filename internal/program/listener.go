@@ -1,0 +1,38 @@
+package program
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// Listener hears what a program says that somebody else starts, and tells what has become of it.
+type Listener struct{ heard *hearing }
+
+// Listen listens to one whose output has so many bytes at most; 0 = 1 MiB. whole says that all it prints may be its output.
+func Listen(most int, whole bool) *Listener {
+	return &Listener{newHearing(cmp.Or(most, defaultMaxOutput), whole)}
+}
+
+// Stdout and Stderr are where to write what it prints.
+func (l *Listener) Stdout() io.Writer { return l.heard.stdout() }
+
+func (l *Listener) Stderr() io.Writer { return l.heard.stderr() }
+
+// Marked says whether it has marked something as its output.
+func (l *Listener) Marked() bool { return l.heard.marked }
+
+// Result is what has become of it when it has ended: how = "" means well. It is asked for once.
+func (l *Listener) Result(how string) Result {
+	if how != "" {
+		return l.heard.result(exitError(how))
+	}
+	return l.heard.result(nil)
+}
+
+// Input is what a program gets, in one line.
+func Input(input json.RawMessage) []byte { return line(input) }
+
+// ErrTooLarge is what fails an output of more than so many bytes.
+func ErrTooLarge(most int) error { return errors.New(tooLarge(cmp.Or(most, defaultMaxOutput))) }
