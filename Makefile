@@ -8,7 +8,7 @@ N ?= 50
 SEED ?=
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres containers
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -70,6 +70,13 @@ faults: postgres
 ## What an attacker would send, one attack after the other and all at once, with budgets of memory and time.
 attack: postgres
 	@TROUPE_ATTACK=full scripts/long.sh attack internal/attack go test -count=1 -timeout 0 -v ./internal/attack
+
+## Containers, on a container host of its own: podman and runc. It says what is missing where none can be run.
+containers: postgres
+	@scripts/containers.sh
+	@go vet -tags containers ./internal/containers
+	@go tool staticcheck -tags containers ./internal/containers
+	@PATH="$$PATH:/usr/sbin:/sbin" go test -count=1 -timeout 20m -tags containers $(TESTFLAGS) ./internal/containers
 
 ## The load generator, e.g. make bench BENCHFLAGS='-workload chain'.
 bench: postgres

@@ -1,0 +1,303 @@
+//go:build containers && linux
+
+package containers
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// box is a node with a container. More are fields of its exec.
+func box(node, more string) string {
+	return "  " + node + ": {exec: {type: container, image: " + image + ", network: none, pull: never, " + more + "}}\n"
+}
+
+// line is a shell line in it.
+func line(text string) string {
+	quoted, _ := json.Marshal(text)
+	return "command: " + string(quoted)
+}
+
+func TestC11ContainersEndInEachWay(t *testing.T) {
+	m := newStage(t, "").allowed("one")
+	for node, tt := range map[string]struct{ more, output, fails string }{
+		"marked":  {more: line(`echo noise; echo bad >&2; echo 'ORK_OUTPUT:{"n":1}'`), output: `{"n":1}`},
+		"whole":   {more: line(`echo '[1, 2]'`), output: `[1, 2]`},
+		"nothing": {more: line(`echo words`), output: `null`},
+		"exit":    {more: line(`echo oops >&2; exit 3`), fails: "exit status 3: oops"},
+		"says":    {more: line(`echo 'ORK_ERROR:{"message":"no such customer"}'; exit 1`), fails: "no such customer"},
+		"oom":     {more: "resources: {memory: 16Mi}, " + line(`dd if=/dev/zero of=/dev/null bs=64M count=1`), fails: "out of memory (limit 16Mi)"},
+		"noimage": {more: "image: localhost/there-is-none, " + line("true"), fails: "the image localhost/there-is-none is not on the container host"},
+		"nothere": {more: "command: [there-is-none]", fails: "failed to start " + image},
+		"large":   {more: line(`head -c 2000000 /dev/zero | tr '\0' 1`), fails: "the output has more than 1048576 bytes"},
+	} {
+		t.Run(node, func(t *testing.T) {
+			m, state := m.in(t), "completed"
+			if tt.fails != "" {
+				state = "failed"
+			}
+			text := strings.Replace(box(node, tt.more), "image: "+image+", ", "", strings.Count(tt.more, "image: "))
+			task := m.runs(text, map[string]any{}, state)
+			all := m.attempts(task.ID, node)
+			require.Len(t, all, 1)
+			if tt.fails != "" {
+				require.Contains(t, all[0].Error, tt.fails)
+			} else {
+				require.JSONEq(t, tt.output, orNull(all[0].Output))
+			}
+			m.nothingLeft(task.ID)
+		})
+	}
+}
+
+// in is the member in a test within a test.
+func (m *member) in(t *testing.T) *member {
+	s := *m.stage
+	s.T = t
+	return &member{&s, m.Process, m.Client, m.url}
+}
+
+func orNull(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "null"
+	}
+	return string(raw)
+}
+
+func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) {
+	m := newStage(t, "").allowed("one")
+	task := m.runs("  a: {timeout: 1, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
+	require.Contains(t, task.Error, "execution timeout")
+	all := m.attempts(task.ID, "a")
+	require.Len(t, all, 2)
+	m.nothingLeft(task.ID)
+	for _, r := range all {
+		require.Equal(t, "timeout", r.State)
+		require.Equal(t, "asked\n", m.printed(r), "it was asked to end, and its last words are kept")
+	}
+}
+
+func TestC11ACanceledContainerIsEnded(t *testing.T) {
+	m := newStage(t, "").allowed("one")
+	task := m.begin(box("a", "grace: 1s, "+line(`echo begun; sleep 600`)), nil)
+	m.prints(task, "begun\n")
+	_, err := m.CancelHow(t.Context(), task, wire.Cancel{Force: true})
+	require.NoError(t, err)
+	m.end(task, "canceled")
+	m.nothingLeft(task)
+}
+
+// prints waits until the first attempt of node a has printed just that.
+func (m *member) prints(task, text string) {
+	m.Helper()
+	require.Eventually(m, func() bool {
+		all := m.attempts(task, "a")
+		if len(all) == 0 {
+			return false
+		}
+		printed, err := m.Log(m.Context(), all[0].Job)
+		return err == nil && printed == text
+	}, patience, 20*time.Millisecond, "it prints %q: %s", text, m.Said())
+}
+
+func TestC12FilesGoIntoContainersAndComeOut(t *testing.T) {
+	m := newStage(t, "").allowed("one")
+	require.NoError(t, os.WriteFile(filepath.Join(m.scripts, "data", "words"), []byte("from the host\n"), 0o644))
+	nodes := `  a: {exec: {type: container, image: ` + image + `, network: none, to_file: /in/of/it.json, from_file: /out.json, ` +
+		line(`sleep 0.$((5 - ORK_PARALLEL_INDEX)); tr a-z A-Z < /in/of/it.json > /out.json`) + `}, each: {count: 5}}
+` + box("text", `from_file: /o, mounts: [{from: data, to: /data, ro: true}], `+line(`cat /data/words > /o; touch /data/x 2>/dev/null && echo 'ORK_OUTPUT:"written"'; true`)) +
+		box("gone", `from_file: /o, `+line("true")) + box("outside", `mounts: [{from: .., to: /x}], `+line("true"))
+	task := m.runs(nodes, map[string]any{"x": "y"}, "failed")
+	require.Len(t, m.attempts(task.ID, "a"), 5)
+	for _, r := range m.attempts(task.ID, "a") {
+		require.JSONEq(t, `{"X": "Y"}`, orNull(r.Output))
+	}
+	require.JSONEq(t, `"from the host"`, orNull(m.attempts(task.ID, "text")[0].Output))
+	require.Contains(t, m.attempts(task.ID, "gone")[0].Error, "the file /o with its output is not there")
+	require.Contains(t, m.attempts(task.ID, "outside")[0].Error, "outside of the folder that programs may run in")
+	m.nothingLeft(task.ID)
+}
+
+func TestC12OutputsOfAForeachAreInItsOrder(t *testing.T) {
+	m := newStage(t, "").allowed("one")
+	task := m.runs(`  a: {exec: {type: container, image: `+image+`, network: none, `+line(`sleep 0.$((5 - ORK_PARALLEL_INDEX)); echo "ORK_OUTPUT:$ORK_ITEM_JSON"`)+`}, each: {items: $run.files}}
+  b: {exec: {type: container, image: `+image+`, network: none, `+line(`wc -c < $ORK_INPUT_FILE`)+`}, input: {big: "`+strings.Repeat("x", 200_000)+`"}, depends_on: [a]}
+`, map[string]any{"files": []string{"p", "q", "r", "s", "t"}}, "completed")
+	var outputs []string
+	for _, r := range m.attempts(task.ID, "a") {
+		outputs = append(outputs, string(r.Output))
+	}
+	require.ElementsMatch(t, []string{`"p"`, `"q"`, `"r"`, `"s"`, `"t"`}, outputs)
+	require.Greater(t, len(orNull(m.attempts(task.ID, "b")[0].Output)), 5, "a large input is in a file")
+	m.nothingLeft(task.ID)
+}
+
+// untilReleased is a container that goes on until there is a file, having said that it has begun.
+func (s *stage) untilReleased(more string) string {
+	return box("a", `mounts: [{from: data, to: /data, ro: true}], `+line(`echo begun; while ! test -e /data/go; do sleep 0.05; done; echo released; `+more))
+}
+
+func (s *stage) release() {
+	s.Helper()
+	require.NoError(s, os.WriteFile(filepath.Join(s.scripts, "data", "go"), nil, 0o644))
+}
+
+func TestC13AContainerIsTakenOverAfterACrash(t *testing.T) {
+	s := newStage(t, "")
+	m := s.allowed("one")
+	task := m.begin(s.untilReleased(`echo 'ORK_OUTPUT:7'`), nil)
+	m.prints(task, "begun\n")
+	before := podman.ours(t, task)
+	require.Len(t, before, 1)
+	m.Kill()
+	s.release()
+
+	m = s.allowed("one-again")
+	m.end(task, "completed")
+	all := m.attempts(task, "a")
+	require.Len(t, all, 1)
+	require.Equal(t, 1, all[0].Attempt)
+	require.JSONEq(t, `7`, orNull(all[0].Output))
+	require.Equal(t, "begun\nreleased\nORK_OUTPUT:7\n", m.printed(all[0]), "each line is there once")
+	m.nothingLeft(task)
+}
+
+// TestC13AMemberIsKilledWhileItBeginsContainers kills at any moment: between making, starting and telling.
+func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
+	s := newStage(t, "")
+	for _, after := range []time.Duration{50, 150, 250, 350, 500, 700} {
+		m := s.allowed("one")
+		task := m.begin(box("a", line(`echo "$HOSTNAME" >> /data/began; sleep 0.3; echo ORK_OUTPUT:1`)+`, mounts: [{from: data, to: /data}]`), nil)
+		select {
+		case <-m.Done():
+		case <-time.After(after * time.Millisecond): // any moment will do
+		}
+		m.Kill()
+		m = s.allowed("one")
+		m.end(task, "completed")
+		all := m.attempts(task, "a")
+		require.Len(t, all, 1, "killed after %v", after)
+		require.Equal(t, 1, all[0].Attempt)
+		m.nothingLeft(task)
+		began, err := os.ReadFile(filepath.Join(s.scripts, "data", "began"))
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(began), "\n"), "it was run once, though its member was killed after %v", after)
+		require.NoError(t, os.Remove(filepath.Join(s.scripts, "data", "began")))
+		m.Kill()
+	}
+}
+
+func TestC13AnotherMemberTakesContainersOver(t *testing.T) {
+	s := newStage(t, pgtest.DSN(t))
+	one := s.allowed("one")
+	two := s.allowed("two")
+	task := one.begin(s.untilReleased(`echo ORK_OUTPUT:8`), nil)
+	one.prints(task, "begun\n")
+	shards, err := one.Shards(t.Context(), task)
+	require.NoError(t, err)
+	owner, other := one, two
+	if shards.Items[0].Member == "two" {
+		owner, other = two, one
+	}
+	owner.Kill()
+	s.release()
+	other.end(task, "completed")
+	all := other.attempts(task, "a")
+	require.Len(t, all, 1)
+	require.JSONEq(t, `8`, orNull(all[0].Output))
+	require.Equal(t, "begun\nreleased\nORK_OUTPUT:8\n", other.printed(all[0]))
+	other.nothingLeft(task)
+}
+
+func TestContainersAreRefusedUnlessTheOperatorAllowsThem(t *testing.T) {
+	m := newStage(t, "").member("one")
+	task := m.runs(box("a", line("true")), nil, "failed")
+	require.Contains(t, task.Error, "containers are not allowed on this server; its operator can allow them with --allow-containers")
+}
+
+func TestAContainerHostThatIsAwayFailsTheAttempt(t *testing.T) {
+	s := newStage(t, "")
+	s.host = "unix://" + filepath.Join(s.folder, "nobody.sock")
+	task := s.allowed("one").runs(box("a", line("true")), nil, "failed")
+	require.Contains(t, task.Error, "the container host unix://")
+	require.Contains(t, task.Error, "cannot be reached")
+}
+
+// TestTheContainerHostMayBeStartedAgain has podman killed under a container, which goes on without it.
+func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
+	s := newStage(t, "")
+	m := s.allowed("one")
+	task := m.begin(s.untilReleased(`echo ORK_OUTPUT:9`), nil)
+	m.prints(task, "begun\n")
+	podman.service.Kill()
+	require.NoError(t, podman.serve())
+	s.release()
+	m.end(task, "completed")
+	all := m.attempts(task, "a")
+	require.Equal(t, "begun\nreleased\nORK_OUTPUT:9\n", m.printed(all[0]))
+	m.nothingLeft(task)
+}
+
+// TestWhatIsLeftOverIsRemoved leaves one container behind that nobody waits for, beside one that somebody does.
+func TestWhatIsLeftOverIsRemoved(t *testing.T) {
+	s := newStage(t, "")
+	m := s.allowed("one")
+	task := m.begin(s.untilReleased(`echo ORK_OUTPUT:1`), nil)
+	m.prints(task, "begun\n")
+	live := podman.ours(t, task)[0]
+	m.Kill()
+	job := strings.Replace(live.Labels["troupe.job"], ".1.0.1.", ".1.0.2.", 1) // a second attempt, of which nobody knows
+	out, err := podman.podman("run", "--detach", "--network", "none", "--label", "troupe.job="+job, "--label", "troupe.store="+live.Labels["troupe.store"], image, "sleep", "600").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	other := "other-" + task // of somebody who has another store
+	out, err = podman.podman("run", "--detach", "--network", "none", "--label", "troupe.job="+other+".1.0.1.CmE", "--label", "troupe.store=other", image, "sleep", "600").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	m = s.allowed("one")
+	require.Eventually(t, func() bool { return len(podman.ours(t, task)) == 1 }, patience, 50*time.Millisecond, "what is left over is removed")
+	require.Equal(t, live.ID, podman.ours(t, task)[0].ID)
+	s.release()
+	m.end(task, "completed")
+	m.nothingLeft(task)
+	require.Len(t, podman.ours(t, other), 1, "those of others are left alone")
+}
+
+func TestWorkflowsOfOrkHaveImages(t *testing.T) {
+	m := newStage(t, "").allowed("one")
+	file := filepath.Join(m.folder, "w.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+name: w
+tasks:
+  list: {image: `+image+`, config: {network: none, pull: never}, command: [echo, 'ORK_OUTPUT:["a","b"]']}
+  shout:
+    executor: container
+    image: `+image+`
+    config: {network: none, pull: never}
+    command: grep -o '"item":"[a-z]*"' /in.json | tr a-z A-Z > /out
+    input: {to_file: /in.json}
+    output: {from_file: /out}
+    depends_on: [list]
+    foreach: list
+    resources: {cpu: 1, memory: 64Mi}
+`), 0o600))
+	out, err := exec.Command(binary, "flow", "apply", file, "--server", m.url).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	started, err := m.Start(t.Context(), wire.Start{Flow: "w"})
+	require.NoError(t, err)
+	task := m.end(started.ID, "completed")
+	var outputs []string
+	for _, r := range m.attempts(task.ID, "shout") {
+		outputs = append(outputs, string(r.Output))
+	}
+	require.ElementsMatch(t, []string{`"\"ITEM\":\"A\""`, `"\"ITEM\":\"B\""`}, outputs)
+}

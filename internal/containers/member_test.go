@@ -1,0 +1,134 @@
+//go:build containers && linux
+
+package containers
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/ports"
+	"github.com/troupe-engine/troupe/internal/process"
+)
+
+// patience is how long anything may take on a machine that has other things to do.
+const patience = 2 * time.Minute
+
+// stage is where members live.
+type stage struct {
+	*testing.T
+	store   string
+	scripts string // the folder that mounts are in
+	folder  string
+	host    string
+}
+
+func newStage(t *testing.T, store string) *stage {
+	dir := t.TempDir()
+	s := &stage{T: t, store: store, scripts: filepath.Join(dir, "scripts"), folder: dir, host: podman.url}
+	if store == "" {
+		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(s.scripts, "data"), 0o755))
+	return s
+}
+
+// member is a running one.
+type member struct {
+	*stage
+	*process.Process
+	*client.Client
+	url string
+}
+
+// member starts one that is killed with its test.
+func (s *stage) member(name string, more ...string) *member {
+	s.Helper()
+	address, err := ports.FreeAddress()
+	require.NoError(s, err)
+	args := append([]string{"serve", "--store", s.store, "--name", name, "--listen", address, "--container-host", s.host, "--script-dir", s.scripts}, more...)
+	if !strings.HasPrefix(s.store, "sqlite:") {
+		gossip, err := ports.FreeAddress()
+		require.NoError(s, err)
+		args = append(args, "--gossip", gossip)
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = s.folder
+	p, err := process.Start(s.folder, name, cmd)
+	require.NoError(s, err)
+	s.Cleanup(p.Kill)
+	c, err := client.New("http://"+address, client.Options{})
+	require.NoError(s, err)
+	s.Cleanup(c.Close)
+	require.Eventually(s, func() bool { return p.Gone() || c.Ready(s.Context()) == nil }, patience, 20*time.Millisecond)
+	require.False(s, p.Gone(), "%s", p.Said())
+	return &member{s, p, c, "http://" + address}
+}
+
+// allowed is a member that may have containers run.
+func (s *stage) allowed(name string) *member { return s.member(name, "--allow-containers") }
+
+// begin starts a task of a flow with some nodes.
+func (m *member) begin(nodes string, params any) string {
+	m.Helper()
+	_, err := m.Publish(m.Context(), "f", []byte("profile: ork\nnodes:\n"+nodes))
+	require.NoError(m, err)
+	raw, err := json.Marshal(params)
+	require.NoError(m, err)
+	started, err := m.Start(m.Context(), wire.Start{Flow: "f", Params: raw})
+	require.NoError(m, err)
+	return started.ID
+}
+
+// end waits for a task's end.
+func (m *member) end(task, state string) *wire.Task {
+	m.Helper()
+	ctx, cancel := context.WithTimeout(m.Context(), patience)
+	defer cancel()
+	ended, err := m.Client.Wait(ctx, task)
+	require.NoError(m, err, "%s", m.Said())
+	require.Equal(m, state, ended.State, "%s", ended.Error)
+	return ended
+}
+
+// runs nodes that are expected to end so.
+func (m *member) runs(nodes string, params any, state string) *wire.Task {
+	m.Helper()
+	return m.end(m.begin(nodes, params), state)
+}
+
+// attempts of a task's node, in order.
+func (m *member) attempts(task, node string) (all []wire.Run) {
+	m.Helper()
+	page, err := m.Runs(m.Context(), task, client.Paging{Limit: 500})
+	require.NoError(m, err)
+	for _, r := range page.Items {
+		if r.Node == node && r.Kind == "attempt" {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// printed is the log of an attempt.
+func (m *member) printed(r wire.Run) string {
+	m.Helper()
+	text, err := m.Log(m.Context(), r.Job)
+	require.NoError(m, err)
+	return text
+}
+
+// nothingLeft waits until no container of a task is there.
+func (m *member) nothingLeft(task string) {
+	m.Helper()
+	require.Eventually(m, func() bool { return len(podman.ours(m.T, task)) == 0 }, patience, 100*time.Millisecond, "containers are left over")
+}
