@@ -270,6 +270,7 @@ func (s *State) launch(e *Event) {
 		u := &st.Units[i]
 		u.Status, u.Attempt, u.RetryAt = UnitPending, int32(e.Attempt), 0
 		u.Live = &Live{StartedAt: e.At}
+		u.Live.Vars = st.fleetingVars(i)
 		if list != nil {
 			u.Live.Permits = &Permits{List: list, AskedAt: e.At}
 			continue

@@ -163,6 +163,7 @@ func codeLive(c *codec.Codec, l *Live) {
 	c.Int(&l.Given)
 	c.Int(&l.Brought)
 	c.Bool(&l.Again)
+	codec.Map(c, &l.Vars, codec.Text[string])
 	codec.Pointer(c, &l.Permits, codePermits)
 	codec.Pointer(c, &l.Outside, codeOutside)
 }

@@ -132,12 +132,13 @@ type Live struct {
 	ClaimedAt  int64  // 0 = it is not
 	Until      int64  // of the claim
 	Note       string
-	Deliveries int      // how often a carrier was lost that had begun it
-	Given      int      // how often it was given to another carrier, or to the same one again
-	Brought    int      // how many of the last of these times it stayed with its worker, who came to another member
-	Again      bool     // it was returned, so it is known when a member has begun it: the unit is running then
-	Permits    *Permits // that it asks for before it goes on, or has got; nil = none
-	Outside    *Outside // what it waits for, when nobody carries it out any longer; nil = nothing
+	Deliveries int               // how often a carrier was lost that had begun it
+	Given      int               // how often it was given to another carrier, or to the same one again
+	Brought    int               // how many of the last of these times it stayed with its worker, who came to another member
+	Again      bool              // it was returned, so it is known when a member has begun it: the unit is running then
+	Permits    *Permits          // that it asks for before it goes on, or has got; nil = none
+	Vars       map[string]string // of its program, those in which shared stands: a signal may change it meanwhile; nil = none
+	Outside    *Outside          // what it waits for, when nobody carries it out any longer; nil = nothing
 }
 
 // NodeState is what a scope of dag mode knows about one of its nodes.

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -30,34 +31,73 @@ type VarRef struct {
 // MaxVariable is how many bytes a variable of a program has at most: a kernel takes no more than 128 KiB for one.
 const MaxVariable = 96 << 10
 
+// fleeting says that the variable may have another text later, because shared stands in it.
+func (v *Var) fleeting() bool {
+	return slices.ContainsFunc(v.Parts, func(p VarPart) bool { return p.Ref != nil && p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared") })
+}
+
+// fleetingVars are those that an attempt keeps which begins now; nil = none. One that cannot be filled in is none of them.
+func (st *Step) fleetingVars(unit int) (kept map[string]string) {
+	list := st.exec(unit).Vars
+	for i := range list {
+		if !list[i].fleeting() {
+			continue
+		}
+		if text, _, err := st.filled(&list[i], unit); err == nil {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[list[i].Name] = text
+		}
+	}
+	return kept
+}
+
 // vars are the filled variables of a unit's attempt, and about how many bytes were read for them.
 func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
 	list := st.exec(unit).Vars
 	filled = make(map[string]string, len(list))
+	var kept map[string]string
+	if live := st.Units[unit].Live; live != nil {
+		kept = live.Vars
+	}
 	for i := range list {
 		v := &list[i]
-		var b strings.Builder
-		for _, part := range v.Parts {
-			text := part.Text
-			if part.Ref != nil {
-				in, there := st.varSource(part.Ref, unit)
-				read += len(in.Params) + len(in.Input)
-				if text, err = part.Ref.fill(in, there, part.Text); err != nil {
-					return filled, read, Errorf(Invalid, "env.%s: %s", v.Name, err)
-				}
+		text, there := kept[v.Name]
+		if !there {
+			var n int
+			text, n, err = st.filled(v, unit)
+			read += n
+			if err != nil {
+				return filled, read, err
 			}
-			b.WriteString(text)
 		}
-		switch text := b.String(); {
-		case len(text) > MaxVariable:
-			return filled, read, Errorf(Limit, "env.%s has %d bytes, more than the %d a variable may have: the program finds its input on stdin", v.Name, len(text), MaxVariable)
-		case strings.ContainsRune(text, 0):
-			return filled, read, Errorf(Invalid, "env.%s holds a NUL character, which no variable can", v.Name)
-		default:
-			filled[v.Name] = text
-		}
+		filled[v.Name] = text
 	}
 	return filled, read, nil
+}
+
+// filled is the text of a variable at this moment, and about how many bytes were read for it.
+func (st *Step) filled(v *Var, unit int) (text string, read int, err error) {
+	var b strings.Builder
+	for _, part := range v.Parts {
+		text := part.Text
+		if part.Ref != nil {
+			in, there := st.varSource(part.Ref, unit)
+			read += len(in.Params) + len(in.Input)
+			if text, err = part.Ref.fill(in, there, part.Text); err != nil {
+				return "", read, Errorf(Invalid, "env.%s: %s", v.Name, err)
+			}
+		}
+		b.WriteString(text)
+	}
+	switch text = b.String(); {
+	case len(text) > MaxVariable:
+		return "", read, Errorf(Limit, "env.%s has %d bytes, more than the %d a variable may have: the program finds its input on stdin", v.Name, len(text), MaxVariable)
+	case strings.ContainsRune(text, 0):
+		return "", read, Errorf(Invalid, "env.%s holds a NUL character, which no variable can", v.Name)
+	}
+	return text, read, nil
 }
 
 // varSource is what a reference looks into; there is false for a dependency that has no output.
@@ -92,15 +132,10 @@ func (r *VarRef) fill(in *expr.Env, there bool, written string) (string, error) 
 	return "", Errorf(Invalid, "there is no %s", written)
 }
 
-// fillIn puts the variables of an attempt where whoever starts its program looks for them. One that cannot be filled any more has no text: its
-// attempt has failed in the decision that would have given it to somebody.
+// fillIn puts the variables of an attempt where whoever starts its program looks for them. An attempt in which one is missing is given to
+// nobody: it fails in the decision in which it begins.
 func (st *Step) fillIn(j *Job) {
 	vars, _, _ := st.vars(j.Unit)
-	for _, v := range j.Exec.Vars {
-		if _, there := vars[v.Name]; !there {
-			vars[v.Name] = ""
-		}
-	}
 	if j.Exec.Program == nil {
 		j.Params = withVars(j.Params, vars)
 		return
@@ -120,19 +155,14 @@ func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
 	return expr.Merge(params, fieldOf(ProgramParam, expr.Merge(program, fieldOf("env", expr.Merge(env, filled)))))
 }
 
-// noteVars remembers attempts that are to be given to somebody, if what is in their variables is missing.
+// noteVars remembers attempts that begin, if what is in their variables is missing.
 func (d *decider) noteVars(e *Event) {
-	switch e.Type {
-	case AttemptsStarted, PermitGranted, AttemptReturned, AttemptPassed:
-	default:
-		return
-	}
 	st := d.s.step(e.Address())
-	if st == nil {
+	if e.Type != AttemptsStarted || st == nil {
 		return
 	}
-	for i := e.Unit; i < e.Unit+max(e.Total, 1) && i < len(st.Units); i++ {
-		if len(st.exec(i).Vars) == 0 || st.Units[i].Live == nil || !st.Units[i].Live.wanted() {
+	for i := e.Unit; i < e.Unit+e.Total && i < len(st.Units); i++ {
+		if len(st.exec(i).Vars) == 0 {
 			continue
 		}
 		_, read, err := st.vars(i)
@@ -148,8 +178,8 @@ func (d *decider) failUnfilled() {
 	for len(d.unfilled) > 0 {
 		a := d.unfilled[0]
 		d.unfilled = d.unfilled[1:]
-		st, u := d.attempt(a)
-		if u == nil {
+		st, u := d.s.attempt(a)
+		if u == nil || d.s.Status.Ended() {
 			continue
 		}
 		if _, _, err := st.vars(a.Unit); err != nil {

@@ -118,10 +118,25 @@ func TestOfManyUnitsThoseGoOnWhoseVariablesHaveValues(t *testing.T) {
 	require.Empty(t, envs)
 }
 
-func TestAnAttemptThatGetsItsPermitFailsIfItsVariableHasNoValueThen(t *testing.T) {
+func TestAnAttemptWhoseVariableHasNoValueTakesNoPlace(t *testing.T) {
 	tb := keyed(t, `{nodes: {a: {concurrency: {limit: 1}, `+program+`env: {A: "${shared.x}"}}}}}`, `{}`)
-	tb.tell(flow.Granted{Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Key: "jobs:f/a"})
 	require.Empty(t, tb.jobs)
 	require.Empty(t, tb.held)
+	require.Empty(t, tb.asks)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
+}
+
+// A signal may write to shared at any time, but whoever is given an attempt once more finds what it had at first.
+func TestAnAttemptKeepsWhatStoodInItsVariables(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, "# in YAML\n"+`{nodes: {a: {start_delay: 1s, `+program+`env: {A: "${shared.x}"}}}}}`))
+	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	tb.tell(flow.Signal{Key: "x", Value: json.RawMessage(`"first"`)})
+	tb.wait(1_000)
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	require.Equal(t, "first", tb.jobs[at].Exec.Program.Env["A"])
+	tb.tell(flow.Signal{Key: "x", Value: json.RawMessage(`null`)})
+	job, ok := tb.state.Job(at)
+	require.True(t, ok)
+	require.Equal(t, "first", job.Exec.Program.Env["A"])
 }

@@ -139,6 +139,14 @@ func randomDagExec(d Dice, n Object) {
 		n["start_timeout"] = OneOf(d, "start_timeout", "0s", "0s", "300ms")
 		n["heartbeat_timeout"] = OneOf(d, "heartbeat", "0s", "0s", "250ms")
 	}
+	if n["route"] == "direct" {
+		return
+	}
+	if n["kind"] == nil {
+		randomProgram(d, n)
+	} else {
+		randomProgram(d, n, "${item}", "${item.x}")
+	}
 }
 
 func randomInput(d Dice, n Object, deps []string) {

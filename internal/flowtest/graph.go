@@ -61,6 +61,7 @@ func randomNode(d Dice, depth int) Object {
 		n["max_retries"] = OneOf(d, "retries", 0, 0, 2)
 		n["wait_ms"] = OneOf(d, "wait_ms", 0, 100)
 		randomExec(d, n)
+		randomProgram(d, n)
 	case flow.KindParallel:
 		randomParallel(d, n)
 	case flow.KindForeach:
