@@ -21,7 +21,7 @@ var methods = map[string]string{
 	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
 
 	"start-task": "Start", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
-	"retry-task": "Retry", "fork-task": "Fork", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
+	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
 
 	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "stream-events": "Watch", "stream-socket": "Watch",
 

@@ -158,6 +158,24 @@ func (e *Engine) Retry(ctx context.Context, task string) error {
 	return e.steered(ctx, task, err)
 }
 
+// RetryStep has a failed task of dag mode go on with one step that failed, and with what was skipped because of it; what else failed stays so.
+func (e *Engine) RetryStep(ctx context.Context, task, step string) error {
+	_, err := e.client.RetryStep(ctx, task, step)
+	return e.steered(ctx, task, err)
+}
+
+// HoldStep keeps a step of dag mode that has yet to begin from beginning, until ReleaseStep. It is still skipped when what it depends on fails.
+func (e *Engine) HoldStep(ctx context.Context, task string, step StepName) error {
+	_, err := e.client.HoldStep(ctx, task, step)
+	return e.steered(ctx, task, err)
+}
+
+// ReleaseStep undoes HoldStep.
+func (e *Engine) ReleaseStep(ctx context.Context, task string, step StepName) error {
+	_, err := e.client.ReleaseStep(ctx, task, step)
+	return e.steered(ctx, task, err)
+}
+
 // Fork starts a task that goes on from the history of one that has ended, with another version, from another node or with other params, or tells
 // what that one would keep and do again.
 func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error) {

@@ -140,6 +140,21 @@ func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error
 	return c.command(ctx, id, "retry", nil)
 }
 
+// RetryStep has a failed task of dag mode go on with one step that failed, and with what was skipped because of it.
+func (c *Client) RetryStep(ctx context.Context, id, step string) (*wire.TaskSummary, error) {
+	return ask[wire.TaskSummary](ctx, c, id, "retry", wire.Retry{Step: step})
+}
+
+// HoldStep keeps a step of dag mode that has yet to begin from beginning.
+func (c *Client) HoldStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
+	return ask[wire.TaskSummary](ctx, c, id, "hold", step)
+}
+
+// ReleaseStep undoes HoldStep.
+func (c *Client) ReleaseStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
+	return ask[wire.TaskSummary](ctx, c, id, "release", step)
+}
+
 // Fork starts a task that goes on from the history of another one, or says what that would be.
 func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked, error) {
 	if f.IdempotencyKey == "" && !f.DryRun {

@@ -65,7 +65,7 @@ func toStep(task string, v *flow.StepView) wire.Step {
 	step := wire.Step{
 		Scope: v.Scope, Node: v.Node.Key, Kind: string(v.Node.Kind), Visit: v.Visit, State: string(v.Status), Reason: v.Reason, SkipMode: string(v.Mode),
 		Action: v.Action, For: v.For, WaitsFor: v.WaitsFor, Waits: v.Waits, Output: v.Output, Error: v.Error, Details: v.Details,
-		EnteredAt: wire.Millis(v.StartedAt), EndedAt: wire.Millis(v.EndedAt), Due: wire.Millis(v.Due),
+		Held: v.Held, EnteredAt: wire.Millis(v.StartedAt), EndedAt: wire.Millis(v.EndedAt), Due: wire.Millis(v.Due),
 		Units: wire.Units{Total: v.Units.Total, InFlight: v.Units.Flying, Retrying: v.Units.Retrying, Done: v.Units.Done, Failed: v.Units.Failed},
 	}
 	if v.Node.Kind == flow.KindFanout {

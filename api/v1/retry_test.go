@@ -78,3 +78,56 @@ func TestAStreamOpenedAfterARetryGoesOnPastTheFirstEnd(t *testing.T) {
 	require.Contains(t, types, "task_retried")
 	require.Equal(t, "task_ended", types[len(types)-1])
 }
+
+const apart = `
+mode: dag
+on_error: continue
+nodes:
+  a: {route: direct}
+  b: {route: direct}
+  after_a: {route: direct, depends_on: [a]}
+  after_b: {route: direct, depends_on: [b]}
+`
+
+func TestOneStepIsRetried(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		id := s.task(apart)
+		path := "/v1/tasks/" + id
+		for _, step := range []string{"a", "b"} {
+			s.call(200, "POST", path+"/complete", obj{"step": step, "error": "no"})
+		}
+		s.ended(id, "failed")
+		s.refused(404, "body.step", "POST", path+"/retry", obj{"step": "nobody"})
+		s.refused(404, "path.task", "POST", "/v1/tasks/none/retry", obj{"step": "a"})
+		require.Equal(s, "running", s.call(200, "POST", path+"/retry", obj{"step": "a"})["state"])
+		s.call(200, "POST", path+"/complete", obj{"step": "a", "output": 1})
+		s.call(200, "POST", path+"/complete", obj{"step": "after_a", "output": 2})
+		s.ended(id, "failed")
+		steps := s.steps(id, "")
+		require.Equal(s, []any{"completed", "completed", "failed", "skipped"},
+			[]any{steps["a"]["state"], steps["after_a"]["state"], steps["b"]["state"], steps["after_b"]["state"]})
+		s.refused(409, "body", "POST", path+"/retry", obj{"step": "a"})
+	})
+}
+
+func TestAStepIsHeld(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		id := s.task(apart)
+		path := "/v1/tasks/" + id
+		s.refused(404, "body.step", "POST", path+"/hold", obj{"step": "nobody"})
+		s.refused(404, "path.task", "POST", "/v1/tasks/none/hold", obj{"step": "a"})
+		s.refused(409, "body", "POST", path+"/hold", obj{"step": "a"})
+		s.refused(409, "body", "POST", path+"/release", obj{"step": "after_a"})
+		s.call(200, "POST", path+"/hold", obj{"step": "after_a"}, "Request-Id", "once")
+		s.call(200, "POST", path+"/hold", obj{"step": "after_a"}, "Request-Id", "once")
+		require.Equal(s, true, s.steps(id, "")["after_a"]["held"])
+		s.call(200, "POST", path+"/complete", obj{"step": "a", "output": 1})
+		s.call(200, "POST", path+"/complete", obj{"step": "b", "output": 1})
+		s.call(200, "POST", path+"/complete", obj{"step": "after_b", "output": 1})
+		require.Equal(s, "created", s.steps(id, "")["after_a"]["state"])
+		s.call(200, "POST", path+"/release", obj{"step": "after_a"})
+		s.call(200, "POST", path+"/complete", obj{"step": "after_a", "output": 1})
+		s.ended(id, "completed")
+		s.refused(409, "body", "POST", path+"/hold", obj{"step": "a"})
+	})
+}

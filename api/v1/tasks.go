@@ -27,7 +27,10 @@ func (s *service) taskRoutes() {
 		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is; a warning says so if that is not what was meant. " + requestText}, s.cancel)
 	s.command("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
 	s.command("resume", "Resume a paused task", "", flow.Resume{})
-	s.command("retry", "Retry a failed task", "It goes on where it failed; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this.", flow.RetryTask{})
+	serve(s, operation{id: "retry-task", method: http.MethodPost, path: "/v1/tasks/{task}/retry", tag: "tasks", summary: "Retry a failed task",
+		text: "It goes on where it failed, with all that failed or with one step of a dag; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this. " + requestText}, s.retry)
+	s.hold("hold", "Keep a step from beginning", "Of a dag, a step that has yet to begin. It is still skipped when what it depends on fails.", func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
+	s.hold("release", "Let a step begin that was held", "", func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
 	serve(s, operation{id: "fork-task", method: http.MethodPost, path: "/v1/tasks/{task}/fork", tag: "tasks", created: true,
 		summary: "Start a task that goes on from the history of another one", text: "Such as a failed one with a version in which what failed is mended. The other task has to have ended, and stays as it is. Steps keep their results as long as their nodes do the same in both versions, and so does all that they followed; what else there was is done again. With an idempotency key the request may be sent again."}, s.fork)
 	serve(s, operation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
@@ -155,6 +158,44 @@ func (s *service) cancel(ctx context.Context, in *cancelInput) (*body[wire.TaskS
 		warning = fmt.Sprintf("the task has %s already: nothing was canceled", status)
 	}
 	return given.answer(warning), nil
+}
+
+type retryInput struct {
+	CommandInput
+	Body *wire.Retry
+}
+
+func (s *service) retry(ctx context.Context, in *retryInput) (*body[wire.TaskSummary], error) {
+	cmd := flow.RetryTask{}
+	if in.Body != nil {
+		cmd.Node = in.Body.Step
+	}
+	given, err := s.give(ctx, "retry", cmd, &in.CommandInput)
+	switch {
+	case err != nil && cmd.Node != "":
+		return nil, s.stepProblem(ctx, in.Task, err)
+	case err != nil:
+		return nil, err
+	}
+	return given.answer(""), nil
+}
+
+// HoldInput names a step of a task.
+type HoldInput struct {
+	CommandInput
+	Body wire.StepName
+}
+
+// hold adds a route that gives a command about a step.
+func (s *service) hold(name, summary, text string, command func(flow.Address) flow.Command) {
+	op := operation{id: name + "-step", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: strings.TrimSpace(text + " " + requestText)}
+	serve(s, op, func(ctx context.Context, in *HoldInput) (*body[wire.TaskSummary], error) {
+		given, err := s.give(ctx, name, command(addressOf(in.Body)), &in.CommandInput)
+		if err != nil {
+			return nil, s.stepProblem(ctx, in.Task, err)
+		}
+		return given.answer(""), nil
+	})
 }
 
 type appendInput struct {

@@ -107,6 +107,7 @@ type Step struct {
 	Action    string          `json:"action,omitempty" doc:"graph mode: the action it ended with"`
 	Route     string          `json:"route,omitempty" enum:"push,queue,direct" doc:"how its jobs travel; direct = finish its units with /complete"`
 	For       string          `json:"for,omitempty" doc:"the node it was made for: gates, conditions and preps are made by the compiler"`
+	Held      bool            `json:"held,omitempty" doc:"it has yet to begin, and does not before /release"`
 	WaitsFor  []string        `json:"waits_for,omitempty" doc:"the first 20 of the nodes that have to end before it"`
 	Waits     int             `json:"waits,omitempty" doc:"how many there are"`
 	Wait      *Wait           `json:"wait,omitempty" doc:"while it is started: what it waits for, the first of several"`
@@ -192,6 +193,11 @@ type Completed struct {
 type Cancel struct {
 	Gently bool `json:"gently,omitempty" doc:"what is in flight goes on, and the task ends when it is done; nothing new starts"`
 	Force  bool `json:"force,omitempty" doc:"also ends compensations and finally, when the task is at them"`
+}
+
+// Retry says what of a failed task is tried again. Without a body all that failed is.
+type Retry struct {
+	Step string `json:"step,omitempty" maxLength:"1000" doc:"dag mode: the failed step of its root that alone is tried again, with what was skipped because of it"`
 }
 
 // Signal sets a key of a task's shared state and wakes whoever waits for it.

@@ -26,15 +26,29 @@ func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
 	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
 }
 
-type taskPauseCmd struct{ tasksArg }
+// heldArg names one step of tasks that is meant, instead of the whole tasks.
+type heldArg struct {
+	tasksArg
+	Node string `placeholder:"STEP" help:"Only this step of a dag, which has yet to begin; of one in a scope inside the whole, as in review#1/sign."`
+}
+
+func (c *heldArg) step() wire.StepName { return (&stepArg{Step: c.Node}).name() }
+
+type taskPauseCmd struct{ heldArg }
 
 func (c *taskPauseCmd) Run(ctx context.Context, a *app) error {
+	if c.Node != "" {
+		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.HoldStep(ctx, id, c.step()) })
+	}
 	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Pause(ctx, id) })
 }
 
-type taskResumeCmd struct{ tasksArg }
+type taskResumeCmd struct{ heldArg }
 
 func (c *taskResumeCmd) Run(ctx context.Context, a *app) error {
+	if c.Node != "" {
+		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.ReleaseStep(ctx, id, c.step()) })
+	}
 	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
 }
 

@@ -12,6 +12,7 @@ import (
 
 type taskRetryCmd struct {
 	tasksArg
+	Node    string   `placeholder:"STEP" help:"Of a dag, go on with this failed step alone, and with what was skipped because of it."`
 	Version string   `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
 	From    string   `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
 	Params  string   `placeholder:"JSON" help:"Params of the new task, a JSON object; without, those of the old one."`
@@ -20,7 +21,13 @@ type taskRetryCmd struct {
 }
 
 func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
-	if c.Version == "" && c.From == "" && c.Params == "" && len(c.Param) == 0 && !c.DryRun {
+	anew := c.Version != "" || c.From != "" || c.Params != "" || len(c.Param) > 0 || c.DryRun
+	switch {
+	case c.Node != "" && anew:
+		return usagef("--node goes on in the task itself, and the other flags in a new one: give one of them")
+	case c.Node != "":
+		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.RetryStep(ctx, id, c.Node) })
+	case !anew:
 		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
 	}
 	return c.eachID(ctx, func(server *client.Client, id string) error {

@@ -62,3 +62,22 @@ func TestParamsOfARetryAreOfTheTypesThatItsVersionDeclares(t *testing.T) {
 	}
 	require.Equal(t, exitUsage, cmd("task", "retry", id, "-p", "sku:=x").code)
 }
+
+func TestOneStepIsHeldAndRetried(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	require.Equal(t, 0, cmd("flow", "apply", write(t, "apart.yaml", "mode: dag\non_error: continue\nnodes:\n  a: {route: direct}\n  b: {route: direct}\n  c: {route: direct, depends_on: [a]}\n")).code)
+	id := strings.TrimSpace(cmd("task", "start", "apart").stdout)
+	require.Equal(t, 0, cmd("task", "pause", id, "--node", "c").code)
+	require.Regexp(t, `c +executor +created +held back`, cmd("task", "show", id, "--steps").stdout)
+	require.Equal(t, 0, cmd("task", "complete", id, "a", "--error", "no").code)
+	require.Equal(t, 0, cmd("task", "complete", id, "b", "--error", "no").code)
+	require.Equal(t, 1, cmd("task", "watch", id).code)
+	got := cmd("task", "retry", id, "--node", "a")
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+	require.Equal(t, 0, cmd("task", "complete", id, "a", "1").code)
+	require.Equal(t, 0, cmd("task", "complete", id, "c", "1").code)
+	require.Equal(t, 1, cmd("task", "watch", id).code, "b has failed")
+	require.Equal(t, 2, cmd("task", "retry", id, "--node", "a", "--version", "newest").code)
+	require.Equal(t, 1, cmd("task", "resume", id, "--node", "c").code)
+}

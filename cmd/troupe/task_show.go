@@ -181,6 +181,8 @@ func stepText(s *wire.Step) string {
 	switch {
 	case s.Error != "" || s.Reason != "":
 		return strings.TrimPrefix(s.Reason+after(": ", s.Error), ": ")
+	case s.Held:
+		return "held back"
 	case s.Waits > 0:
 		text := "after " + strings.Join(s.WaitsFor, ", ")
 		if more := s.Waits - len(s.WaitsFor); more > 0 {
