@@ -13,7 +13,7 @@ import (
 func containerFields(e *define.ExecOf) []idle {
 	const why = "is for type: container"
 	return []idle{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why},
-		{"mounts", e.Mounts != nil, why}, {"resources", e.Resources != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
+		{"mounts", e.Mounts != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
 }
 
 // strangeToContainers are those that containers have no use for.
@@ -47,16 +47,26 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 	for i, m := range e.Mounts {
 		c.mount(m, at.Key("mounts").Index(i))
 	}
-	if _, err := e.Resources.MilliCPU(); err != nil {
-		c.Errorf(at.Key("resources").Key("cpu"), "%s", err)
-	}
-	if _, err := e.Resources.Bytes(); err != nil {
-		c.Errorf(at.Key("resources").Key("memory"), "%s", err)
-	}
 	c.inContainer(e.ToFile, at.Key("to_file"))
 	c.inContainer(e.FromFile, at.Key("from_file"))
 	if e.Grace.MS > maxContainerGrace {
 		c.Errorf(at.Key("grace"), "is more than the 20s that a container may take to end")
+	}
+}
+
+// resources checks what a program may take. Only those who run containers can hold one to that.
+func (c *checker) resources(e *define.ExecOf, at *define.Place) {
+	if e.Resources == nil {
+		return
+	}
+	if _, err := e.Resources.MilliCPU(); err != nil {
+		c.Errorf(at.Key("cpu"), "%s", err)
+	}
+	if _, err := e.Resources.Bytes(); err != nil {
+		c.Errorf(at.Key("memory"), "%s", err)
+	}
+	if t := flow.ExecType(e.Type); t != flow.ExecContainer && t != flow.ExecWorker {
+		c.Warnf(at, "is kept, but nobody holds a program without an image to it: give it an image (type: container), or limit the member itself")
 	}
 }
 

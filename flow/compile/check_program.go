@@ -123,6 +123,7 @@ func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 		c.Errorf(at.Key("report"), "is for programs that the member itself starts: leave out service, or report")
 	}
 	c.secrets(e, at.Key("secrets"))
+	c.resources(e, at.Key("resources"))
 	c.milliseconds(e.Grace.MS, at.Key("grace"))
 }
 

@@ -97,3 +97,16 @@ func TestAProgramOfAWorkerTravelsInParams(t *testing.T) {
 		require.JSONEq(t, `{"x":1,"exec":{"type":"process","command":"echo hi","env":{"A":"1"}}}`, string(n.Params), text)
 	}
 }
+
+func TestResourcesOfAProgramWithoutAnImageAreKeptWithAWarning(t *testing.T) {
+	for _, start := range []string{"", "start: a\n"} {
+		for _, exec := range []string{"{type: process, command: x, resources: {cpu: 500m, memory: 512Mi}}", "{type: process, service: s, command: x, resources: {cpu: 2}}"} {
+			plan, problems := compile.Text([]byte(start+"nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
+			require.NotNil(t, plan)
+			require.Len(t, problems, 1)
+			require.Contains(t, problems[0].String(), "warning: nodes.a.exec.resources: is kept, but nobody holds a program without an image to it")
+		}
+		_, problems := compile.Text([]byte(start+"nodes: {a: {exec: {type: process, command: x, resources: {memory: much}}}}"), flow.Limits{})
+		require.ErrorContains(t, problems.Err(), "nodes.a.exec.resources.memory: must be an amount of memory")
+	}
+}

@@ -39,7 +39,7 @@ type ExecOf struct {
 	Network   string     `json:"network,omitempty"`   // container: none, bridge or the name of one; the container host's default when absent
 	User      string     `json:"user,omitempty"`      // container: whom it runs as, a name or number, with a group such as 1000:1000; the image's when absent
 	Mounts    []Mount    `json:"mounts,omitempty"`    // container: what it sees of the member's host
-	Resources *Resources `json:"resources,omitempty"` // container: what it may use at most
+	Resources *Resources `json:"resources,omitempty"` // what it may use at most; only containers are held to it
 	ToFile    string     `json:"to_file,omitempty"`   // container: file that its input is in, too
 	FromFile  string     `json:"from_file,omitempty"` // container: file that has its output when it has ended
 }

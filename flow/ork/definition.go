@@ -134,6 +134,9 @@ func (t *task) exec() json.RawMessage {
 		}
 		o.put("secrets", secrets.text())
 	}
+	if t.resources != nil {
+		o.put("resources", t.resources)
+	}
 	for _, m := range t.image {
 		o.put(m.Key, m.Value)
 	}

@@ -23,7 +23,7 @@ func (t *task) hears(field string) bool {
 	case "config":
 		return t.executor == cloudRun || t.image != nil
 	case "resources":
-		return t.image != nil
+		return t.executor != worker && t.executor != cloudRun
 	}
 	return false
 }
@@ -44,7 +44,6 @@ func (t *task) readImage() {
 		t.Errorf(t.at.Key("secrets"), "are not handed to images by this server: have the image find them by itself")
 	}
 	t.readImageConfig()
-	t.readResources()
 	if in, has := t.get("input"); has && expr.KindOf(in) == expr.KindObject {
 		t.readFile("input", "to_file")
 	}
@@ -82,7 +81,7 @@ func (t *task) readResources() {
 	if memory, has := p.get("memory"); has {
 		o.put("memory", memory)
 	}
-	t.image.add("resources", o.text())
+	t.resources = o.text()
 }
 
 // readFile reads which file of the image something is written to, or read from.

@@ -36,9 +36,10 @@ type task struct {
 	unchecked       bool // what it puts out is not compared with its type
 	variables       []expr.Member
 	secrets         []secret
-	report          string      // who says how it is; "" = its exit
-	start, silence  *float64    // how long its worker may take to begin, and be silent, in seconds
-	image           imageFields // nil = it has no image of its own
+	resources       json.RawMessage // what it may use at most; nil = nothing is said
+	report          string          // who says how it is; "" = its exit
+	start, silence  *float64        // how long its worker may take to begin, and be silent, in seconds
+	image           imageFields     // nil = it has no image of its own
 }
 
 func (t *task) names() []string {
@@ -106,6 +107,7 @@ func (t *task) read() {
 	t.readTypes()
 	t.readEnv()
 	t.readSecrets()
+	t.readResources()
 	t.readReport()
 	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
 		if t.static, _ = t.want("input", expr.KindObject); t.image != nil {
