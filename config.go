@@ -87,6 +87,8 @@ type Config struct {
 	// tcp://127.0.0.1:2375, Docker or Podman: "" = what DOCKER_HOST says, or Docker's own place. All members of a cluster have the same.
 	AllowContainers bool
 	ContainerHost   string
+	// Containers is how many run at once on the container host, of all members. Default 64.
+	Containers int
 
 	// Starters begin the jobs of nodes with exec_type outside, by the name of their service.
 	Starters map[string]Starter

@@ -13,7 +13,7 @@ import (
 // newContainers has containers begun and looked after, if they are allowed. Those of this store are told from others on the same container host by a
 // mark that follows from the store's secret, and does not tell it.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
-	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Dir: e.cfg.ScriptDir, MaxOutput: e.cfg.Limits.OrDefault().Value,
+	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
 		Logs: e.logs, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
 	if o.Allow {
 		secret, err := e.store.Secret(ctx)

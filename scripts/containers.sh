@@ -17,7 +17,7 @@ missing() {
 
 [ -n "$(absent)" ] || exit 0
 command -v apt-get >/dev/null || missing "install them and put them in PATH"
-[ "$(id -u)" -eq 0 ] || missing "run 'sudo apt-get install --no-install-recommends podman runc busybox-static'"
+[ "$(id -u)" -eq 0 ] || missing "run 'sudo apt-get install --no-install-recommends podman runc busybox-static uidmap'"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/moby/moby/client"
 
@@ -26,6 +27,8 @@ type Options struct {
 	Dir string
 	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
 	MaxOutput int
+	// Most is how many containers of this store may run on the container host at once, whoever began them; 0 = 64. Others wait.
+	Most int
 	// Logs keeps what containers print, while they do. nil = nobody does.
 	Logs *logs.Book
 	// Member is who began a container, for whoever looks at the container host.
@@ -47,14 +50,17 @@ type Service struct {
 	work   sync.WaitGroup
 	sweep  chan struct{} // has something when somebody should look soon for what is left over
 
+	looking  chan struct{} // has something while somebody looks for room for another container
+	starting atomic.Int32  // containers that are being started, and may not be among those that run
+
 	mu      sync.Mutex
 	watches map[string]*watch // by the name of the container
 }
 
 // New makes a service. It is to be closed.
 func New(o Options) (*Service, error) {
-	o.Logger = cmp.Or(o.Logger, slog.Default())
-	s := &Service{opts: o, watches: map[string]*watch{}, sweep: make(chan struct{}, 1)}
+	o.Logger, o.Most = cmp.Or(o.Logger, slog.Default()), cmp.Or(o.Most, defaultMost)
+	s := &Service{opts: o, watches: map[string]*watch{}, sweep: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if !o.Allow {
 		return s, nil

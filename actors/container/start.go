@@ -45,12 +45,12 @@ func (s *Service) begin(ctx context.Context, p *plan, job string, to *logs.Write
 		return err
 	}
 	if err := s.put(ctx, p.Name, p.files); err != nil {
-		s.remove(ctx, p.Name)
+		_ = s.remove(ctx, p.Name)
 		return s.words(err)
 	}
-	if _, err := s.client.ContainerStart(ctx, p.Name, client.ContainerStartOptions{}); err != nil {
+	if err := s.start(ctx, p.Name); err != nil {
 		if ctx.Err() == nil {
-			s.remove(ctx, p.Name)
+			_ = s.remove(ctx, p.Name) // what is left over is looked for
 		}
 		return fmt.Errorf("failed to start %s: %w", p.Config.Image, s.words(err))
 	}
@@ -59,7 +59,7 @@ func (s *Service) begin(ctx context.Context, p *plan, job string, to *logs.Write
 
 // made says how the container is: new, or there already. Container hosts tell in different words that a name is taken, so it is looked who has it.
 func (s *Service) made(ctx context.Context, p *plan, job string, to *logs.Writer) (container.ContainerState, error) {
-	_, err := s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
+	created, err := s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
 	if cerrdefs.IsNotFound(err) && p.pull != flow.PullAlways {
 		if p.pull == flow.PullNever {
 			return "", fmt.Errorf("the image %s is not on the container host, and is not fetched (pull: never)", p.Config.Image)
@@ -67,7 +67,10 @@ func (s *Service) made(ctx context.Context, p *plan, job string, to *logs.Writer
 		if err = s.pull(ctx, p.Config.Image, to); err != nil {
 			return "", err
 		}
-		_, err = s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
+		created, err = s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
+	}
+	for _, warning := range created.Warnings { // such as of limits that it cannot set
+		fmt.Fprintln(to, "the container host warns:", warning)
 	}
 	if err == nil {
 		return container.StateCreated, nil

@@ -42,22 +42,23 @@ type memberFlags struct {
 	SecretEnv       []string       `env:"TROUPE_SECRET_ENV" placeholder:"NAME" group:"Access" help:"Variables of the member's environment that are secrets which flows may name."`
 	SecretDir       string         `env:"TROUPE_SECRET_DIR" type:"path" placeholder:"DIR" group:"Access" help:"Folder whose files are secrets which flows may name; they are read anew for each attempt."`
 
-	MaxDepth     int            `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
-	MaxUnits     int            `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
-	MaxSteps     int            `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
-	MaxWindow    int            `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
-	MaxValue     int            `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
-	MaxShared    int            `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
-	MaxFunctions int            `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
-	MaxScripts   int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once, and as many programs of each kind (256)."`
-	MaxCalls     int            `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
-	Visibility   time.Duration  `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`
-	IdleAfter    time.Duration  `env:"TROUPE_IDLE_AFTER" group:"Limits" help:"How long a task that only waits stays in memory (3s)."`
-	WorkerTTL    time.Duration  `env:"TROUPE_WORKER_TTL" group:"Limits" help:"How long after its last heartbeat a worker counts as gone (15s)."`
-	WorkerSave   time.Duration  `env:"TROUPE_WORKER_SAVE" group:"Limits" help:"How often heartbeats are written down (5s)."`
-	ResumeGrace  *time.Duration `env:"TROUPE_RESUME_GRACE" group:"Limits" help:"How long the jobs of an attached worker wait for it when its stream breaks (5s); 0 = others get them at once."`
-	MaxLog       int            `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"How much is kept of what an attempt prints, the newest (2000000)."`
-	Retention    time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
+	MaxDepth      int            `env:"TROUPE_MAX_DEPTH" group:"Limits" help:"Scopes within each other (16)."`
+	MaxUnits      int            `env:"TROUPE_MAX_UNITS" group:"Limits" help:"Units of one step (100000)."`
+	MaxSteps      int            `env:"TROUPE_MAX_STEPS" group:"Limits" help:"Steps of one task in its whole life (1000000)."`
+	MaxWindow     int            `env:"TROUPE_MAX_WINDOW" group:"Limits" help:"Attempts of one step at once (2000)."`
+	MaxValue      int            `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
+	MaxShared     int            `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
+	MaxFunctions  int            `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
+	MaxScripts    int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once, and as many programs of each kind (256)."`
+	MaxContainers int            `env:"TROUPE_MAX_CONTAINERS" group:"Limits" help:"Containers at once on the container host, of all members (64)."`
+	MaxCalls      int            `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
+	Visibility    time.Duration  `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`
+	IdleAfter     time.Duration  `env:"TROUPE_IDLE_AFTER" group:"Limits" help:"How long a task that only waits stays in memory (3s)."`
+	WorkerTTL     time.Duration  `env:"TROUPE_WORKER_TTL" group:"Limits" help:"How long after its last heartbeat a worker counts as gone (15s)."`
+	WorkerSave    time.Duration  `env:"TROUPE_WORKER_SAVE" group:"Limits" help:"How often heartbeats are written down (5s)."`
+	ResumeGrace   *time.Duration `env:"TROUPE_RESUME_GRACE" group:"Limits" help:"How long the jobs of an attached worker wait for it when its stream breaks (5s); 0 = others get them at once."`
+	MaxLog        int            `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"How much is kept of what an attempt prints, the newest (2000000)."`
+	Retention     time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
 	logFlags
 }
@@ -75,7 +76,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen,
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore,
-		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost,
+		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, Containers: f.MaxContainers,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
@@ -117,7 +118,7 @@ func (f *memberFlags) check() error {
 	}{
 		{"max-depth", int64(f.MaxDepth)}, {"max-units", int64(f.MaxUnits)}, {"max-steps", int64(f.MaxSteps)}, {"max-window", int64(f.MaxWindow)},
 		{"max-value", int64(f.MaxValue)}, {"max-log", int64(f.MaxLog)}, {"max-shared", int64(f.MaxShared)},
-		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)}, {"max-calls", int64(f.MaxCalls)},
+		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)}, {"max-calls", int64(f.MaxCalls)}, {"max-containers", int64(f.MaxContainers)},
 		{"visibility", int64(f.Visibility)}, {"idle-after", int64(f.IdleAfter)}, {"worker-ttl", int64(f.WorkerTTL)}, {"worker-save", int64(f.WorkerSave)},
 		{"resume-grace", int64(f.graceGiven())},
 	} {

@@ -36,11 +36,15 @@ func TestC11ContainersEndInEachWay(t *testing.T) {
 		"nothing": {more: line(`echo words`), output: `null`},
 		"exit":    {more: line(`echo oops >&2; exit 3`), fails: "exit status 3: oops"},
 		"says":    {more: line(`echo 'ORK_ERROR:{"message":"no such customer"}'; exit 1`), fails: "no such customer"},
+		"limits":  {more: "resources: {cpu: 0.5, memory: 64Mi}, " + line("echo 1"), output: `1`},
 		"oom":     {more: "resources: {memory: 16Mi}, " + line(`dd if=/dev/zero of=/dev/null bs=64M count=1`), fails: "out of memory (limit 16Mi)"},
 		"noimage": {more: "image: localhost/there-is-none, " + line("true"), fails: "the image localhost/there-is-none is not on the container host"},
 		"nothere": {more: "command: [there-is-none]", fails: "failed to start " + image},
 		"large":   {more: line(`head -c 2000000 /dev/zero | tr '\0' 1`), fails: "the output has more than 1048576 bytes"},
 	} {
+		if node == "oom" && !podman.limitsMemory() {
+			continue // then a container has what it wants
+		}
 		t.Run(node, func(t *testing.T) {
 			m, state := m.in(t), "completed"
 			if tt.fails != "" {
@@ -217,6 +221,26 @@ func TestC13AnotherMemberTakesContainersOver(t *testing.T) {
 	require.JSONEq(t, `8`, orNull(all[0].Output))
 	require.Equal(t, "begun\nreleased\nORK_OUTPUT:8\n", other.printed(all[0]))
 	other.nothingLeft(task)
+}
+
+func TestOnlySoManyContainersRunAtOnce(t *testing.T) {
+	s := newStage(t, "")
+	m := s.member("one", "--allow-containers", "--max-containers", "2")
+	node := strings.Replace(s.untilReleased("true"), "}}\n", "}, each: {count: 5}}\n", 1)
+	task := m.begin(node, nil)
+	running := func() (n int) {
+		for _, c := range podman.ours(t, task) {
+			if c.State == "running" {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return running() == 2 && len(podman.ours(t, task)) == 5 }, patience, 50*time.Millisecond, "the others are made, and wait")
+	require.Equal(t, 2, running())
+	s.release()
+	m.end(task, "completed")
+	m.nothingLeft(task)
 }
 
 func TestContainersAreRefusedUnlessTheOperatorAllowsThem(t *testing.T) {

@@ -136,7 +136,7 @@ func (h *host) makeImage() error {
 		}
 	}
 	packed := filepath.Join(h.dir, "root.tar")
-	if out, err := exec.Command("tar", "-C", root, "-cf", packed, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("tar", "-C", root, "--owner=0", "--group=0", "-cf", packed, ".").CombinedOutput(); err != nil {
 		return fmt.Errorf("tar: %w: %s", err, out)
 	}
 	if out, err := h.podman("import", packed, image).CombinedOutput(); err != nil {
@@ -162,6 +162,12 @@ func (h *host) serve() (err error) {
 func (h *host) stop() {
 	_ = h.podman("rm", "--all", "--force", "--time", "0").Run()
 	h.service.Kill()
+}
+
+// limitsMemory says whether the host can: with cgroups of version 1 only root may.
+func (h *host) limitsMemory() bool {
+	out, err := h.podman("info", "--format", "{{.Host.CgroupControllers}}").Output()
+	return err == nil && strings.Contains(string(out), "memory")
 }
 
 // container is one as podman lists it.
