@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -154,8 +155,11 @@ func (x *externals) write() {
 func (x *externals) written(notes []persistence.ExternalNote) bool {
 	for {
 		ctx, cancel := x.m.storeCall()
-		err := x.m.store.NoteExternals(ctx, notes)
+		err := x.m.store.NoteExternals(ctx, x.m.incarnation, notes)
 		cancel()
+		if errors.Is(err, persistence.ErrFenced) {
+			return false // others look on
+		}
 		x.m.tried(externalsNotWritten, "", err)
 		if err == nil {
 			x.noted(notes)

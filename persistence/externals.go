@@ -12,8 +12,9 @@ import (
 type Externals interface {
 	// NextExternals lists what is to be looked at of tasks of shards, the earliest first.
 	NextExternals(ctx context.Context, shards ShardSet, limit int) ([]ExternalRow, error)
-	// NoteExternals notes what looking at some came to. Those that are not there any more stay so.
-	NoteExternals(ctx context.Context, notes []ExternalNote) error
+	// NoteExternals notes what looking at some came to. Those that are not there any more stay so. ErrFenced: whoever looked may not write any more, since
+	// others have what he knew.
+	NoteExternals(ctx context.Context, incarnation string, notes []ExternalNote) error
 	// ExternalsOf lists those of a task, in order of job and index.
 	ExternalsOf(ctx context.Context, task string) ([]ExternalRow, error)
 }

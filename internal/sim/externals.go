@@ -14,7 +14,10 @@ func (m *model) ExternalsOf(_ context.Context, task string) ([]persistence.Exter
 	return m.externals.Of(task), nil
 }
 
-func (m *model) NoteExternals(_ context.Context, notes []persistence.ExternalNote) error {
+func (m *model) NoteExternals(_ context.Context, incarnation string, notes []persistence.ExternalNote) error {
+	if m.member(incarnation) == nil && !m.unfenced {
+		return persistence.ErrFenced
+	}
 	m.externals.Note(notes)
 	return nil
 }
@@ -27,7 +30,7 @@ func (d *door) ExternalsOf(ctx context.Context, task string) ([]persistence.Exte
 	return call(d, func() ([]persistence.ExternalRow, error) { return d.Store.ExternalsOf(ctx, task) })
 }
 
-func (d *door) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
-	_, err := call(d, func() (bool, error) { return true, d.Store.NoteExternals(ctx, notes) })
+func (d *door) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.NoteExternals(ctx, incarnation, notes) })
 	return err
 }

@@ -89,8 +89,8 @@ func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 	return call(ctx, s, "NextExternals", func() ([]persistence.ExternalRow, error) { return s.Store.NextExternals(ctx, shards, limit) })
 }
 
-func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
-	_, err := call(ctx, s, "NoteExternals", func() (bool, error) { return true, s.Store.NoteExternals(ctx, notes) })
+func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
+	_, err := call(ctx, s, "NoteExternals", func() (bool, error) { return true, s.Store.NoteExternals(ctx, incarnation, notes) })
 	return err
 }
 

@@ -102,12 +102,15 @@ func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.Ext
 	return s.externals.Of(task), nil
 }
 
-func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
+func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if s.alive(incarnation) == nil {
+		return persistence.ErrFenced
+	}
 	s.externals.Note(notes)
 	return nil
 }

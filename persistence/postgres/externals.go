@@ -2,6 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -57,8 +61,11 @@ func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.Ext
 	return read(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
+// mayNote fails with a division by zero when the member may not write, which ends all that is sent with it. Whoever fences it waits until that has ended.
+const mayNote = "SELECT 1 / count(*) FROM (" + lockMember + "SHARE) AS living"
+
 // NoteExternals writes all of them by one statement, and deletes those that are gone by another.
-func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
+func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	var gone, kept noted
 	for i := range notes {
 		if notes[i].Gone {
@@ -67,21 +74,23 @@ func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalN
 			kept.add(&notes[i])
 		}
 	}
+	var batch pgx.Batch
+	batch.Queue(mayNote, incarnation)
 	if len(gone.tasks) > 0 {
-		_, err := s.exec(ctx, "forget work outside", `DELETE FROM troupe.externals e USING unnest($1::text[], $2::text[], $3::int[]) AS d (task, job, n)
+		batch.Queue(`DELETE FROM troupe.externals e USING unnest($1::text[], $2::text[], $3::int[]) AS d (task, job, n)
 			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n`, gone.tasks, gone.jobs, gone.indexes)
-		if err != nil {
-			return err
-		}
 	}
-	if len(kept.tasks) == 0 {
-		return nil
+	if len(kept.tasks) > 0 {
+		batch.Queue(`UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo
+			FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::int[], $6::int[], $7::bigint[], $8::bytea[], $9::boolean[]) AS d (task, job, n, next_at, polls, failures, failing_at, memo, recalled)
+			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n AND e.recalled = d.recalled`,
+			kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing, kept.memos, kept.recalled)
 	}
-	_, err := s.exec(ctx, "note work outside", `UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo
-		FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::int[], $6::int[], $7::bigint[], $8::bytea[], $9::boolean[]) AS d (task, job, n, next_at, polls, failures, failing_at, memo, recalled)
-		WHERE e.task = d.task AND e.job = d.job AND e.n = d.n AND e.recalled = d.recalled`,
-		kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing, kept.memos, kept.recalled)
-	return err
+	err := s.inOne(ctx, s.pool, &batch)
+	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == divisionByZero {
+		return persistence.ErrFenced
+	}
+	return wrap("note work outside", err)
 }
 
 // noted are notes as columns.

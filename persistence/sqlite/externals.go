@@ -55,8 +55,11 @@ func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.Ext
 	return read(ctx, &s.readers, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
 }
 
-func (s *store) NoteExternals(ctx context.Context, notes []persistence.ExternalNote) error {
+func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	return s.write(ctx, "note work outside", func(t tx) error {
+		if err := t.fence(incarnation); err != nil {
+			return err
+		}
 		for i := range notes {
 			if err := t.noteExternal(&notes[i]); err != nil {
 				return err

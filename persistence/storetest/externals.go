@@ -59,11 +59,11 @@ var externals = []behavior{
 		x, y := outside("x", 0, 1), outside("y", 0, 2)
 		w.tracked(x, y)
 		n := persistence.ExternalNote{ExternalID: x.Key(), NextAt: 8, Polls: 3, Failures: 2, FailingAt: 6, Memo: []byte(`{"m":1}`)}
-		require.NoError(w, w.NoteExternals(w.ctx(), []persistence.ExternalNote{n, {ExternalID: y.Key(), Gone: true}, noted(outside("z", 0, 1), 4)}))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{n, {ExternalID: y.Key(), Gone: true}, noted(outside("z", 0, 1), 4)}))
 		x.NextAt, x.Polls, x.Failures, x.FailingAt, x.Memo = 8, 3, 2, 6, json.RawMessage(`{"m":1}`)
 		require.Equal(w, []persistence.ExternalRow{x}, got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
-		require.NoError(w, w.NoteExternals(w.ctx(), nil))
-		require.NoError(w, w.NoteExternals(w.ctx(), []persistence.ExternalNote{noted(y, 1)}))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, nil))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{noted(y, 1)}))
 		require.Equal(w, []string{"x0"}, w.nexts(9))
 	}},
 	{"what has ended is not looked at any more, and what nobody waits for comes first", func(w *world) {
@@ -82,13 +82,20 @@ var externals = []behavior{
 		w.must(with(appended("a", 3), func(c *persistence.Commit) {
 			c.Externals = &persistence.ExternalChanges{Recall: []persistence.ExternalID{x.Key()}}
 		}))
-		require.NoError(w, w.NoteExternals(w.ctx(), []persistence.ExternalNote{noted(x, 99)}))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{noted(x, 99)}))
 		row := got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9))[0]
 		require.Equal(w, []any{int64(0), 0, true}, []any{row.NextAt, row.Polls, row.Recalled})
 		later := noted(row, 50)
 		later.Recalled = true
-		require.NoError(w, w.NoteExternals(w.ctx(), []persistence.ExternalNote{later}))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{later}))
 		require.Equal(w, int64(50), got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9))[0].NextAt)
+	}},
+	{"who may not write any more does not say what is known of it", func(w *world) {
+		x := outside("x", 0, 1)
+		w.tracked(x)
+		require.ErrorIs(w, w.NoteExternals(w.ctx(), "nobody", []persistence.ExternalNote{{ExternalID: x.Key(), Gone: true}}), persistence.ErrFenced)
+		require.ErrorIs(w, w.NoteExternals(w.ctx(), "nobody", []persistence.ExternalNote{noted(x, 99)}), persistence.ErrFenced)
+		require.Equal(w, []persistence.ExternalRow{x}, got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 	}},
 	{"what begins and is called off by one commit is called off, and what begins and ends is not there", func(w *world) {
 		x, y := outside("x", 0, 1), outside("y", 0, 1)
