@@ -90,10 +90,10 @@ func (s starter) stay() {
 	}
 }
 
-// begin has a piece of work go on, unless it does.
+// begin has a piece of work go on, unless it does. A member that stood still while another one took its place cannot know: nobody could have told it.
 func (b *abroad) begin(who, id string, never bool, r flow.Report, lost bool) {
 	if b.works[id] != nil {
-		if !lost {
+		if !lost && !b.store.gone(who) {
 			b.w.fail("%s begins %s abroad once more, and was not told that it may have begun", who, id)
 		}
 		b.w.say("%s finds %s abroad", who, id)

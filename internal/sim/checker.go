@@ -18,10 +18,11 @@ type checker struct {
 	limits *flow.Limits
 	tasks  map[string]*shadow
 
-	planned  bool                        // nothing happens but planned moves
-	carriers map[string]string           // who carried out a job, by its id
-	refused  map[string]bool             // tasks of which the store has refused something
-	begun    map[string]map[string]int64 // when those did whom a rate counts, by key and holder
+	timetable *timetable
+	planned   bool                        // nothing happens but planned moves
+	carriers  map[string]string           // who carried out a job, by its id
+	refused   map[string]bool             // tasks of which the store has refused something
+	begun     map[string]map[string]int64 // when those did whom a rate counts, by key and holder
 }
 
 // shadow is a task as its journal alone has it.
@@ -57,6 +58,9 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
 			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan)}
 		c.tasks[commit.Task] = t
+		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
+			c.timetable.begins(commit)
+		}
 	}
 	if t.gone {
 		c.w.fail("%s wrote to task %s, which was deleted", incarnation, commit.Task)

@@ -24,12 +24,23 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot, c.encode(t.state)) {
 		c.w.fail("task %s: the snapshot at %d is not what its journal says", commit.Task, commit.Seq)
 	}
+	if commit.Snapshot != nil {
+		c.readable(t, commit)
+	}
 	if jobs, rows := queueJobs(t.state), c.store.jobsOf(commit.Task); !slices.Equal(jobs, rows) {
 		c.w.fail("task %s: queue rows %v, waiting queue jobs %v", commit.Task, rows, jobs)
 	}
 	c.keys(t, commit.Task)
 	c.outside(t, commit.Task)
 	c.rest(t, in)
+}
+
+// readable checks that whoever reads a snapshot has the same state.
+func (c *checker) readable(t *shadow, commit *persistence.Commit) {
+	s, ok := flow.DecodeSnapshot(commit.Snapshot, t.state.Plan)
+	if !ok || !bytes.Equal(commit.Snapshot, c.encode(s)) {
+		c.w.fail("task %s: the snapshot at %d reads as another state", commit.Task, commit.Seq)
+	}
 }
 
 func (c *checker) rest(t *shadow, in *stored) {

@@ -41,6 +41,16 @@ func (c careless) Commit(ctx context.Context, incarnation string, batch []persis
 	return c.Store.Commit(ctx, incarnation, batch)
 }
 
+// hurried is a store that takes a schedule from whoever comes, whatever others have written since he read it.
+type hurried struct{ persistence.Store }
+
+func (h hurried) PutSchedule(ctx context.Context, s persistence.Schedule) error {
+	if now, err := h.Schedule(ctx, s.Name); err == nil {
+		s.Revision = now.Revision
+	}
+	return h.Store.PutSchedule(ctx, s)
+}
+
 // hasty is a store that says "written" before it writes.
 type hasty struct {
 	persistence.Store
@@ -86,6 +96,10 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 			return Options{Store: func(s persistence.Store) persistence.Store { return careless{s, rng} }}
 		},
 		"work abroad that is begun once more without a word": func(uint64) Options { return Options{Unaware: true} },
+		"a store of schedules that heeds no revisions": func(uint64) Options {
+			return Options{Clock: true, Store: func(s persistence.Store) persistence.Store { return hurried{s} }}
+		},
+		"slots whose tasks have no keys": func(uint64) Options { return Options{Clock: true, Keyless: true} },
 		"a committer that speaks before the commit": func(uint64) Options {
 			later := new([]func())
 			return Options{Store: func(s persistence.Store) persistence.Store { return hasty{s, later} }}

@@ -13,6 +13,7 @@
 //	attach    the production sessions of a member's attached workers; pipe is a worker's stream to it
 //	hands     workers that attach: they take their time, break off, come back in time or too late, die, and leave
 //	abroad    another system, in which members begin work that tasks wait for
+//	timetable a schedule, whose slots have one task each
 //	publisher deletes a flow, and publishes others in its place, while tasks of it are started
 //	reference what the core alone makes of a flow of graph mode, with nobody in its way
 //	evaluator what a dag has to come to, written from what dags mean and not from the core

@@ -38,6 +38,11 @@ func (m *model) member(incarnation string) *membership {
 	return m.members[i]
 }
 
+// gone says whether nobody of a name may write any more.
+func (m *model) gone(name string) bool {
+	return !slices.ContainsFunc(m.members, func(one *membership) bool { return one.Name == name && one.FencedAt == 0 })
+}
+
 func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	one := m.member(incarnation)
 	if one == nil {

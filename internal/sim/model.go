@@ -24,6 +24,7 @@ type model struct {
 	queue             map[string]persistence.QueueRow // by job id
 	permits           *permits.Permits
 	externals         *permits.Externals
+	schedules         permits.Schedules
 	flows             map[string]persistence.Flow
 	versions          map[string]persistence.Version
 	refusal           string // what it says then

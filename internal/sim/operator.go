@@ -44,11 +44,12 @@ func (st *stage) start(h *host) (*actor, error) {
 	}
 	if !st.cluster {
 		m, err := actors.Start(context.Background(), cfg)
-		a.Member = m
-		if err != nil {
+		if a.Member = m; err != nil {
 			a.part()
+			return a, err
 		}
-		return a, err
+		a.keepTime(cfg.Store)
+		return a, nil
 	}
 	if cfg.Reader == nil {
 		cfg.Reader = persistence.NewReader(cfg.Store, cfg.Limits)
@@ -64,6 +65,7 @@ func (st *stage) start(h *host) (*actor, error) {
 	}
 	a.Member = m
 	a.company.join(m, cfg.Store)
+	a.keepTime(cfg.Store)
 	return a, nil
 }
 
@@ -139,7 +141,7 @@ func (st *stage) leftovers(a *actor) {
 
 func (st *stage) allEnded() bool {
 	return !slices.ContainsFunc(st.users, func(u *user) bool { return !u.ended }) && (st.publisher == nil || st.publisher.ended) &&
-		len(st.store.externals.Next(nil, 1)) == 0
+		(st.timetable == nil || st.timetable.ended) && len(st.store.externals.Next(nil, 1)) == 0
 }
 
 func (st *stage) misfortune(a *actor) *actor {
@@ -174,6 +176,9 @@ func (st *stage) kill(a *actor) {
 func (st *stage) stop(a *actor, patience time.Duration) {
 	st.w.say("%s stops", a.h.name)
 	a.ends = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
 	if a.sessions != nil && st.w.chance(500) {
 		a.sessions.Leave() // as one does that serves streams
 	}

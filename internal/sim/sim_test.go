@@ -87,6 +87,14 @@ func TestWorkAbroadIsFoundAgainAndLookedAfterByOthers(t *testing.T) {
 	require.Positive(t, followed, "who looks after what another member has begun")
 }
 
+func TestSchedules(t *testing.T) { perform(t, Options{Clock: true}, 40, 2) }
+
+func TestSchedulesOfClusters(t *testing.T) { perform(t, Options{Clock: true, Cluster: true}, 40, 2) }
+
+func TestSchedulesWhileMembersComeAndGo(t *testing.T) {
+	perform(t, Options{Clock: true, Cluster: true, Planned: true}, 20, 4)
+}
+
 func TestGossipTellsLiesOfEveryKind(t *testing.T) {
 	for name, o := range map[string]Options{"in storms": {Cluster: true}, "while members come and go": {Cluster: true, Planned: true}} {
 		t.Run(name, func(t *testing.T) {

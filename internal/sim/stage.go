@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/actors/schedule"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -31,6 +32,7 @@ type stage struct {
 	attaches   bool       // members have sessions of such
 	publisher  *publisher // nil when no flow is deleted
 	abroad     *abroad
+	timetable  *timetable // nil when nothing begins by the clock
 	limits     flow.Limits
 	visibility time.Duration
 	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
@@ -57,6 +59,7 @@ type actor struct {
 	sessions *attached.Sessions // nil: nobody attaches
 	grace    time.Duration      // of a session
 	fickle   *fickle            // nil: it is not
+	timer    *schedule.Runner   // nil: there are no schedules
 	ends     bool               // it lets go of what it carries
 }
 
@@ -88,6 +91,10 @@ type Options struct {
 	// Of work abroad.
 	Unaware bool // who begins it is not told that it may have begun before
 
+	// Of schedules.
+	Clock   bool // there is one, in any case
+	Keyless bool // the task of a slot is not recognized when it begins once more
+
 	// And of workers that attach.
 	Fickle bool // what they have goes to others while their sessions go on
 	Greedy bool // they are given one job more than they take
@@ -111,6 +118,7 @@ type Result struct {
 	Abroad   int            // pieces of work, begun in another system
 	Found    int            // there, by who begins them once more
 	Followed int            // looks at them by members that have not begun them
+	Slots    int            // that had a task
 	Lies     map[string]int // of gossip, by what they were about
 	Trace    []string       // the last lines
 }
@@ -180,6 +188,9 @@ func newStage(w *world, o Options) *stage {
 		}
 		st.addUser(i, drawPlay(w.rng, !o.Plain, st.cluster))
 	}
+	if o.Clock || !o.Plain && w.chance(300) {
+		st.addTimetable()
+	}
 	return st
 }
 
@@ -241,6 +252,9 @@ func (st *stage) run() {
 	for _, u := range st.users {
 		st.w.launch(st.outside, u.name, u.live)
 	}
+	if st.timetable != nil {
+		st.w.launch(st.outside, timetableName, st.timetable.live)
+	}
 	if st.deletes {
 		st.addPublisher()
 	}
@@ -284,6 +298,9 @@ func (st *stage) unfinished() string {
 				text += fmt.Sprintf("\n  %s: %s until %d", wait.Address, wait.Text, wait.Until)
 			}
 		}
+	}
+	if t := st.timetable; t != nil && !t.ended {
+		text += fmt.Sprintf("\n%s, which ends at %d, has begun %d tasks", timetableName, t.spec.EndAt, len(t.slots))
 	}
 	if p := st.publisher; p != nil && !p.ended {
 		text += fmt.Sprintf("\n%s, %d helpers", p.slug, p.pending)
