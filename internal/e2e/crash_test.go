@@ -244,7 +244,7 @@ func killPostgres(t *testing.T, p *plan) {
 func putToSleep(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, pgtest.DSN(t))
 	s.visibility = shortVisibility
-	s.grace = patience // workers know nothing of the successor
+	s.grace = patience / 4 // workers know nothing of the successor; what they do not bring back waits for so long
 	s.open(t.Context())
 	naps := (p.kills + 4) / 5
 	e := s.storm(p.tasks, naps, func(nap int) {
