@@ -15,10 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: a thousand, or ten thousand on a machine that
-// has nothing else to do.
+// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: ten thousand if nothing is said.
 func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) {
-	many, err := strconv.Atoi(cmp.Or(os.Getenv("TROUPE_DEFERRED"), "1000"))
+	many, err := strconv.Atoi(cmp.Or(os.Getenv("TROUPE_DEFERRED"), "10000"))
 	require.NoError(t, err)
 	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 	before := heap()

@@ -1,0 +1,131 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// yard is another system, in which work is known by the jobs that it is for.
+type yard struct {
+	mu      sync.Mutex
+	by      map[string]string // who has begun it
+	looked  map[string]string // who has looked at it last
+	adopted int
+	twice   []string // begun once more, without a word that it may be there
+	open    bool     // all of it has ended
+	holds   int      // so many more calls of the first member are not answered
+}
+
+// dock is the way of a member there.
+type dock struct {
+	*yard
+	member string
+}
+
+func (d dock) Start(ctx context.Context, job flow.Job, lost bool) flow.Report {
+	if d.begin(job.ID(), lost) {
+		<-ctx.Done()
+		return flow.Report{Error: "the member has gone"}
+	}
+	return flow.Report{Deferred: []External{{Service: "yard", ID: job.ID()}}}
+}
+
+// begin says whether the answer is held back.
+func (d dock) begin(id string, lost bool) (held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch by := d.by[id]; {
+	case by == "":
+		d.by[id] = d.member
+		held = d.member == "first" && d.holds > 0
+	case lost:
+		d.adopted++
+	default:
+		d.twice = append(d.twice, id)
+	}
+	if held {
+		d.holds--
+	}
+	return held
+}
+
+func (d dock) Poll(_ context.Context, x External) (ExternalStatus, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.by[x.ID] == "" {
+		return ExternalStatus{}, errors.New("there is no such work")
+	}
+	d.looked[x.ID] = d.member
+	return ExternalStatus{Ended: d.open, Output: json.RawMessage(`1`), Again: 50 * time.Millisecond}, nil
+}
+
+func (d dock) Cancel(context.Context, External) error { return nil }
+
+// counts are how many were begun, and how many are looked at by a member.
+func (y *yard) counts(member string) (begun, looked int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, by := range y.looked {
+		if by == member {
+			looked++
+		}
+	}
+	return len(y.by), looked
+}
+
+func (y *yard) opens() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.open = true
+}
+
+func TestWorkOutsideIsLookedAfterByOthersWhenItsMemberIsKilled(t *testing.T) {
+	const many, held = 60, 3
+	y := &yard{by: map[string]string{}, looked: map[string]string{}, holds: held}
+	store := pgtest.DSN(t)
+	member := func(name string) *Engine {
+		d := dock{y, name}
+		return join(t, Config{Store: store, Name: name, Starters: map[string]Starter{"yard": d}, Trackers: map[string]Tracker{"yard": d}})
+	}
+	first, second := member("first"), member("second")
+	shared(t, first, second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, second.Publish(ctx, "f", []byte("nodes: {work: {exec_type: outside, service: yard}}")))
+	ids := make([]string, many)
+	for i := range ids {
+		id, err := second.Start(ctx, "f", nil)
+		require.NoError(t, err)
+		ids[i] = id
+	}
+	require.Eventually(t, func() bool {
+		begun, ofFirst := y.counts("first")
+		_, ofSecond := y.counts("second")
+		return begun == many && ofFirst+ofSecond == many-held
+	}, time.Minute, 10*time.Millisecond)
+
+	first.end() // so that it does not live again
+	first.member.Kill()
+	require.Eventually(t, func() bool {
+		_, ofSecond := y.counts("second")
+		return ofSecond == many
+	}, time.Minute, 10*time.Millisecond, "it looks after what the first one has begun")
+	y.opens()
+	for _, id := range ids {
+		result, err := waitFor(ctx, second, id)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"work": 1}`, string(result.Value), result.Error)
+	}
+	require.Equal(t, held, y.adopted, "what had begun and was not stored")
+	require.Empty(t, y.twice)
+	require.Len(t, y.by, many)
+}
