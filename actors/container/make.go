@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/child"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/internal/redact"
 )
 
 // Labels of our containers.
@@ -45,14 +46,16 @@ type plan struct {
 	pull  string
 	files []file // that are written into it before it starts
 	note  note
+	hide  *redact.Redactor // nil = it is given no secrets
 }
 
 // note is what its tracker has to know of a container.
 type note struct {
-	FromFile string `json:"from_file,omitempty"`
-	Marked   bool   `json:"marked,omitempty"` // only marked lines are output
-	Memory   int64  `json:"memory,omitempty"`
-	GraceMS  int64  `json:"grace_ms,omitempty"`
+	FromFile string                 `json:"from_file,omitempty"`
+	Marked   bool                   `json:"marked,omitempty"` // only marked lines are output
+	Memory   int64                  `json:"memory,omitempty"`
+	GraceMS  int64                  `json:"grace_ms,omitempty"`
+	Secrets  map[string]flow.Secret `json:"secrets,omitempty"` // their names
 }
 
 // plan says what to make of a job. An error of a kind will stay, whoever tries again.
@@ -66,6 +69,10 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, files, hide, err := s.given(p)
+	if err != nil {
+		return nil, err
+	}
 	input := program.Input(carry.Input(job))
 	grace := p.GraceMS
 	if grace == 0 {
@@ -73,7 +80,7 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	}
 	seconds := int((grace + 999) / 1000)
 	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
-	of := &plan{pull: c.Pull, note: note{FromFile: c.FromFile, Marked: p.OutputMode == flow.OutputMarker, Memory: c.Memory, GraceMS: grace}}
+	of := &plan{pull: c.Pull, note: note{FromFile: c.FromFile, Marked: p.OutputMode == flow.OutputMarker, Memory: c.Memory, GraceMS: grace, Secrets: p.Secrets}, files: files, hide: hide}
 	of.Name = s.name(job.ID())
 	of.Config = &container.Config{Image: c.Image, User: c.User, Env: listed(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
 		Labels: map[string]string{labelJob: job.ID(), labelStore: s.opts.Store, labelMember: s.opts.Member}}

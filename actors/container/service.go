@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/troupe-engine/troupe/actors/logs"
+	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
 // Name is what the service is called whose tracker looks after containers.
@@ -31,6 +32,8 @@ type Options struct {
 	Most int
 	// Logs keeps what containers print, while they do. nil = nobody does.
 	Logs *logs.Book
+	// Secrets are those that containers may be given; nil = none.
+	Secrets *secrets.Store
 	// Member is who began a container, for whoever looks at the container host.
 	Member string
 	// Store tells containers of tasks of this store from those of others that share the container host.
@@ -54,13 +57,14 @@ type Service struct {
 	starting atomic.Int32  // containers that are being started, and may not be among those that run
 
 	mu      sync.Mutex
-	watches map[string]*watch // by the name of the container
+	watches map[string]*watch    // by the name of the container
+	hidden  map[string]concealed // of those with secrets
 }
 
 // New makes a service. It is to be closed.
 func New(o Options) (*Service, error) {
 	o.Logger, o.Most = cmp.Or(o.Logger, slog.Default()), cmp.Or(o.Most, defaultMost)
-	s := &Service{opts: o, watches: map[string]*watch{}, sweep: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
+	s := &Service{opts: o, watches: map[string]*watch{}, hidden: map[string]concealed{}, sweep: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if !o.Allow {
 		return s, nil

@@ -20,12 +20,16 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 	}
 	p, err := s.plan(&job)
 	if err == nil {
+		s.hide(p.Name, p.hide)
 		err = s.begin(ctx, p, job.ID(), s.opts.Logs.Open(job.Task, job.ID()))
 	}
 	if ctx.Err() != nil {
 		s.lookSoon() // nobody may wait for it any longer
 	}
 	if err != nil {
+		if p != nil {
+			s.forget(p.Name)
+		}
 		return flow.Report{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != "", Log: s.opts.Logs != nil}
 	}
 	return flow.Report{Worker: "container:" + p.Name, Log: s.opts.Logs != nil,

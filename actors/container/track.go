@@ -46,7 +46,10 @@ func (s *Service) poll(ctx context.Context, x flow.External) (status flow.Extern
 	}
 	n := &note{}
 	n.read(x)
-	w := s.watched(x, n)
+	w, err := s.watched(x, n)
+	if err != nil {
+		return status, err
+	}
 	if !over(&there.Container) {
 		select {
 		case <-w.done: // the container host went away in between
@@ -101,6 +104,7 @@ func (s *Service) result(ctx context.Context, name string, n *note, w *watch, st
 		res := w.heard.Result(how)
 		status.Output, status.Error = res.Output, res.Error
 	}
+	status.Output, status.Error = w.hide.JSON(status.Output), w.hide.Text(status.Error)
 	w.told = &status
 	return status, nil
 }
@@ -133,24 +137,28 @@ func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	}
 	n := &note{}
 	n.read(x)
-	w := s.watched(x, n) // so that its last words are heard
+	w, err := s.watched(x, n) // so that its last words are heard
 	seconds := int((n.GraceMS + 999) / 1000)
 	if _, err := s.client.ContainerStop(ctx, x.ID, client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
 		return s.words(err)
 	}
-	select {
-	case <-w.done:
-	case <-time.After(lastWords):
-	case <-ctx.Done():
+	if err == nil {
+		w.lastWords(ctx)
 	}
-	w.log.Close()
-	err := s.remove(ctx, x.ID)
+	err = s.remove(ctx, x.ID)
 	s.forget(x.ID)
 	return err
 }
 
-// lastWords is how long a container is listened to that was told to end.
-const lastWords = 2 * time.Second
+// lastWords waits a little for what a container prints that was told to end.
+func (w *watch) lastWords(ctx context.Context) {
+	select {
+	case <-w.done:
+	case <-time.After(2 * time.Second):
+	case <-ctx.Done():
+	}
+	w.log.Close()
+}
 
 // Ended removes a container whose end is stored.
 func (s *Service) Ended(ctx context.Context, x flow.External) {

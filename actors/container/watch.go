@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/lines"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/internal/redact"
 )
 
 // watch follows what a container prints, from its first line to its last.
@@ -25,6 +26,7 @@ type watch struct {
 	// When done is closed:
 	heard *program.Listener
 	log   *logs.Writer
+	hide  *redact.Redactor
 	err   error // why it could not be read
 
 	hearing sync.Mutex
@@ -38,22 +40,26 @@ const unasked = 2 * time.Minute
 const sourceOf = "container"
 
 // watched follows the container of external work, or goes on doing so.
-func (s *Service) watched(x flow.External, n *note) *watch {
+func (s *Service) watched(x flow.External, n *note) (*watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.watches[x.ID]; w != nil && !w.failed() {
 		w.touched = time.Now()
-		return w
+		return w, nil
+	}
+	hide, err := s.hiding(x.ID, n)
+	if err != nil {
+		return nil, err
 	}
 	ctx, end := context.WithCancel(s.ctx)
-	w := &watch{of: x, end: end, touched: time.Now(), done: make(chan struct{})}
+	w := &watch{of: x, end: end, hide: hide, touched: time.Now(), done: make(chan struct{})}
 	w.heard, w.log = program.Listen(s.most(), !n.Marked && n.FromFile == ""), s.opts.Logs.Resume(x.Task, x.Job, sourceOf)
 	s.watches[x.ID] = w
 	s.work.Go(func() {
 		defer close(w.done)
 		w.err = s.follow(ctx, w)
 	})
-	return w
+	return w, nil
 }
 
 // failed says that the reading ended before its time.
@@ -73,7 +79,9 @@ func (s *Service) follow(ctx context.Context, w *watch) error {
 		return err
 	}
 	defer printed.Close()
-	_, err = stdcopy.StdCopy(io.MultiWriter(w.heard.Stdout(), w.log.Stream(lines.Stdout)), io.MultiWriter(w.heard.Stderr(), w.log.Stream(lines.Stderr)), printed)
+	out, complaints := w.hide.Writer(w.log.Stream(lines.Stdout)), w.hide.Writer(io.MultiWriter(w.heard.Stderr(), w.log.Stream(lines.Stderr)))
+	_, err = stdcopy.StdCopy(io.MultiWriter(w.heard.Stdout(), out), complaints, printed)
+	_, _ = out.Close(), complaints.Close() // who only listens never fails
 	return err
 }
 
@@ -82,6 +90,7 @@ func (s *Service) forget(name string) {
 	s.mu.Lock()
 	w := s.watches[name]
 	delete(s.watches, name)
+	delete(s.hidden, name)
 	s.mu.Unlock()
 	if w != nil {
 		w.end()
@@ -94,6 +103,11 @@ func (s *Service) forgetUnasked() {
 	var names []string
 	for name, w := range s.watches {
 		if time.Since(w.touched) > unasked {
+			names = append(names, name)
+		}
+	}
+	for name, known := range s.hidden { // of what another member looks after
+		if s.watches[name] == nil && time.Since(known.since) > unasked {
 			names = append(names, name)
 		}
 	}

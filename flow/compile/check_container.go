@@ -23,7 +23,6 @@ func strangeToContainers(e *define.ExecOf) []idle {
 		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
 		{"stdin_mode", e.StdinMode != "", "has no effect: a container has nothing to read, its input is in ORK_INPUT_JSON or to_file"},
 		{"report", e.Report != "", "is for programs without an image: what a container prints, its files and its exit say how it is"},
-		{"secrets", len(e.Secrets) > 0, "are not handed to containers: have the image find them by itself"},
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
 

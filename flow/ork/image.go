@@ -40,9 +40,6 @@ func (t *task) readImage() {
 		t.want("command", expr.KindString)
 	}
 	t.only(container, "file", "module", "function", "job")
-	if _, has := t.get("secrets"); has {
-		t.Errorf(t.at.Key("secrets"), "are not handed to images by this server: have the image find them by itself")
-	}
 	t.readImageConfig()
 	if in, has := t.get("input"); has && expr.KindOf(in) == expr.KindObject {
 		t.readFile("input", "to_file")

@@ -57,7 +57,7 @@ var table = []row{
 	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow", "internal/objects", "internal/redact"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program"}},
-	{"actors/container", []string{"flow", "flow/expr", "actors/logs", "actors/programs", "internal/child", "internal/lines", "internal/program"}},
+	{"actors/container", []string{"flow", "flow/expr", "actors/logs", "actors/programs", "internal/child", "internal/lines", "internal/program", "internal/redact", "internal/secrets"}},
 	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets"}},
 	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork"}},
 	{"internal/redact", nil},

@@ -201,6 +201,28 @@ func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
 	}
 }
 
+// TestSecretsOfContainersAreHidden has two members look after one container that tells its secrets.
+func TestSecretsOfContainersAreHidden(t *testing.T) {
+	s := newStage(t, "")
+	dir := t.TempDir()
+	for name, value := range map[string]string{"db": "hunter2-and-more", "ca": "certificate of somebody"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(value+"\n"), 0o600))
+	}
+	m := s.member("one", "--allow-containers", "--secret-dir", dir)
+	nodes := strings.Replace(s.untilReleased(`cat $CA; sleep 0.2; cat /run/secrets/ca.pem >&2; sleep 0.2; echo "ORK_OUTPUT:\"$PASSWORD\""`), "echo begun;", "echo begun $PASSWORD;", 1)
+	nodes = strings.Replace(nodes, "}}", ", secrets: {PASSWORD: db, CA: {secret: ca, file: ca.pem}}}}", 1)
+	task := m.begin(nodes, nil)
+	m.prints(task, "begun ***\n")
+	m.Kill()
+	s.release()
+	m = s.member("two", "--allow-containers", "--secret-dir", dir)
+	m.end(task, "completed")
+	all := m.attempts(task, "a")
+	require.JSONEq(t, `"***"`, orNull(all[0].Output))
+	require.Equal(t, "begun ***\nreleased\n***\n***\nORK_OUTPUT:\"***\"\n", m.printed(all[0]))
+	m.nothingLeft(task)
+}
+
 func TestC13AnotherMemberTakesContainersOver(t *testing.T) {
 	s := newStage(t, pgtest.DSN(t))
 	one := s.allowed("one")
