@@ -100,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.checkScriptDir(); err != nil {
 		return nil, err
 	}
-	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir})
+	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, Seen: cfg.ChildEnv})
 	if err != nil {
 		return nil, err
 	}

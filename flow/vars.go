@@ -157,8 +157,11 @@ func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
 
 // noteVars remembers attempts that begin, if what is in their variables is missing.
 func (d *decider) noteVars(e *Event) {
+	if e.Type != AttemptsStarted {
+		return
+	}
 	st := d.s.step(e.Address())
-	if e.Type != AttemptsStarted || st == nil {
+	if st == nil {
 		return
 	}
 	for i := e.Unit; i < e.Unit+e.Total && i < len(st.Units); i++ {

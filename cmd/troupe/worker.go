@@ -88,7 +88,7 @@ func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 	case c.Process && len(c.Exec) > 0:
 		return "", usagef("--process and --exec: give one of them")
 	case c.Process:
-		known, err := secrets.Open(secrets.Options{Env: c.SecretEnv, Dir: c.SecretDir})
+		known, err := secrets.Open(secrets.Options{Env: c.SecretEnv, Dir: c.SecretDir, Seen: c.ChildEnv})
 		if err != nil {
 			return "", err
 		}

@@ -20,8 +20,9 @@ import (
 
 // Options say where secrets are.
 type Options struct {
-	Env []string // names of variables; each is the secret of that name
-	Dir string   // folder whose files are secrets, by their names; "" = none
+	Env  []string // names of variables; each is the secret of that name
+	Dir  string   // folder whose files are secrets, by their names; "" = none
+	Seen []string // names of variables that all programs see anyway: no secret is one of them
 }
 
 // Max is how many bytes a secret has at most.
@@ -37,6 +38,9 @@ func Open(o Options) (*Store, error) {
 	for _, name := range o.Env {
 		if !form.MatchString(name) {
 			return nil, fmt.Errorf("secrets: %q is no name of a variable: it has letters, digits and _", name)
+		}
+		if slices.Contains(o.Seen, name) {
+			return nil, fmt.Errorf("secrets: all programs see the variable %s (--child-env): it is no secret, so list it in one place", name)
 		}
 		if os.Getenv(name) == "" {
 			return nil, fmt.Errorf("secrets: the variable %s, which is listed (--secret-env), is not set", name)

@@ -64,7 +64,8 @@ func TestWhatNoVariableCanHold(t *testing.T) {
 }
 
 func TestWhatIsListedHasToBeThere(t *testing.T) {
-	for _, o := range []secrets.Options{{Env: []string{"NO_SUCH_VARIABLE"}}, {Env: []string{"A=B"}}, {Dir: "/nowhere/at/all"}, {Dir: os.Args[0]}} {
+	t.Setenv("API_TOKEN", "value")
+	for _, o := range []secrets.Options{{Env: []string{"API_TOKEN"}, Seen: []string{"API_TOKEN"}}, {Env: []string{"NO_SUCH_VARIABLE"}}, {Env: []string{"A=B"}}, {Dir: "/nowhere/at/all"}, {Dir: os.Args[0]}} {
 		_, err := secrets.Open(o)
 		require.Error(t, err, "%+v", o)
 	}
