@@ -162,6 +162,9 @@ func (h *host) serve() (err error) {
 func (h *host) stop() {
 	_ = h.podman("rm", "--all", "--force", "--time", "0").Run()
 	h.service.Kill()
+	if os.Getuid() != 0 {
+		_ = h.podman("system", "migrate").Run() // it ends the process that holds the user's namespace
+	}
 }
 
 // limitsMemory says whether the host can: with cgroups of version 1 only root may.
