@@ -48,11 +48,13 @@ func orkEnvironment(c *client) {
 	for _, name := range names {
 		require.False(c, name == "ORK_UPSTREAM_JSON" || strings.HasPrefix(name, "TROUPE_TOKEN") || strings.HasPrefix(name, "TROUPE_STORE"), name)
 	}
+	r = c.ork(sh("a", gives(`{"x":3}`)), sh("b", `echo "$A"`, "depends_on: [a]", `env: {A: "{{ a.x }}"}`)).start(nil).ends("success")
+	require.Equal(c, 3.0, r.task("b")["output"])
 }
 
 func orkRefusesWhatItCannotDo(c *client) {
-	for text, more := range map[string]string{"templates are not filled in": `env: {A: "{{ b.x }}"}`, "secrets are not handed": "env: {A: {secret: s}}",
-		"is not carried out by this server": "resources: {cpu: 1}"} {
+	for text, more := range map[string]string{"names no task": `env: {A: "{{ b.x }}"}`, "names no secret": "env: {A: {secrets: s}}",
+		"is not carried out by this server": "config_file: x"} {
 		f := c.orkIn(c.TempDir())
 		status, answer := f.tryRegister(sh("a", "ls", more))
 		require.Equal(c, 400, status, text)
