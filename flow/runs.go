@@ -35,6 +35,7 @@ type NodeRun struct {
 	Log       bool
 	StartedAt int64
 	ClaimedAt int64 // by a poller, the last time
+	BegunAt   int64 // when its carrier was at it, where that is told: of programs, and of what was returned before; in a whole History alone
 	EndedAt   int64 // 0 while it runs
 	Lost      int   // how often its carrier was lost
 	RetryAt   int64 // when its unit is tried again; 0 = it is not
@@ -106,10 +107,12 @@ func (h *History) note(e *Event) {
 	switch e.Type {
 	case AttemptClaimed:
 		r.Worker, r.ClaimedAt = e.Worker, e.At
+	case AttemptBegun:
+		r.BegunAt = e.At
 	case AttemptNoted:
 		r.Note = e.Note
 	case AttemptReturned:
-		r.Worker, r.Note, r.ClaimedAt, r.Lost = "", "", 0, e.Total
+		r.Worker, r.Note, r.ClaimedAt, r.BegunAt, r.Lost = "", "", 0, 0, e.Total
 	case AttemptEnded:
 		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At
 		r.Worker, r.URL, r.Log, r.RetryAt, r.Details = e.Worker, e.URL, e.Log, e.Due, e.Details

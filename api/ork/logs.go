@@ -150,5 +150,5 @@ func (d *dialect) logOver(ctx context.Context, r *http.Request) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return t.Status != pending && t.Status != paused && t.Status != running || attempt > 0 && attempt < t.Attempt, nil
+	return t.Status != pending && t.Status != paused && t.Status != dispatched && t.Status != running || attempt > 0 && attempt < t.Attempt, nil
 }

@@ -128,9 +128,11 @@ func (t *teller) add(r *flow.NodeRun) {
 	}
 	one.attempts = append(one.attempts, r.Address)
 	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
-	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(r.StartedAt), at(r.EndedAt), at(r.RetryAt)
+	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(beganAt(r)), at(r.EndedAt), at(r.RetryAt)
 	one.Execution, one.ended = textOrNull(r.Worker), r.EndedAt
 	switch {
+	case r.EndedAt == 0 && one.StartedAt == nil:
+		one.Status = dispatched
 	case r.EndedAt == 0:
 		one.Status = running
 	case r.Status == flow.AttemptOK:
@@ -145,6 +147,17 @@ func (t *teller) add(r *flow.NodeRun) {
 	if r.Status == flow.AttemptError || r.Status == flow.AttemptTimeout {
 		one.Error, one.ErrorDetails = textOrNull(errorText(r.Error)), api.OrNull(r.Details)
 	}
+}
+
+// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, and of what others fetch. Others begin at once.
+func beganAt(r *flow.NodeRun) int64 {
+	switch here := r.Node.Exec.Type; {
+	case here == flow.ExecQueue:
+		return r.ClaimedAt
+	case here.Started():
+		return r.BegunAt
+	}
+	return r.StartedAt
 }
 
 // errorText is an error in Ork's words.
@@ -168,7 +181,7 @@ func (t *teller) close(node int, one *task) {
 		one.Status, one.FinishedAt, one.Output = success, at(n.EndedAt), api.OrNull(n.Output)
 	case one.Status == pending && n.Held && n.Status == "" && !s.Status.Ended() && s.CancelAt == 0:
 		one.Status = paused
-	case n.Ended() || one.Status != pending && one.Status != running:
+	case n.Ended() || one.Status != pending && one.Status != dispatched && one.Status != running:
 	case one.Status == pending && s.CancelAt != 0, s.Status == flow.TaskFailed, s.Status == flow.TaskCompleted:
 		one.Status, one.RetryAt, one.FinishedAt = skipped, nil, at(s.EndedAt)
 	case s.Status == flow.TaskCanceled:

@@ -102,7 +102,7 @@ func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
 	case flow.AttemptsStarted:
 		for i := range e.Total {
 			t.becomes(unit{u.node, e.Unit + i}, dispatched)
-			if here := n.Exec.Type; here != flow.ExecQueue && here != flow.ExecDirect { // who carries it out begins at once
+			if here := n.Exec.Type; here != flow.ExecQueue && here != flow.ExecDirect && !here.Started() { // who carries it out begins at once
 				t.becomes(unit{u.node, e.Unit + i}, running)
 			}
 		}
