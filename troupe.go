@@ -239,7 +239,7 @@ func (e *Engine) actors() actors.Config {
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc:    e.functions,
 			flow.ExecHTTP:    e.workers,
-			flow.ExecOutside: e.starters(),
+			flow.ExecOutside: e.starters().Carrier(),
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess:   started,

@@ -20,14 +20,13 @@ type Starter interface {
 	Start(ctx context.Context, job flow.Job, lost bool) flow.Report
 }
 
-// Starters carry out jobs of type outside.
+// Starters are known by the names of their services.
 type Starters map[string]Starter
 
 // elsewhere are services whose starters another binary of ours has.
 var elsewhere = map[string]string{"cloudrun": "troupe-cloud"}
 
-// Carry has a job begun.
-func (s Starters) Carry(ctx context.Context, job flow.Job) flow.Report {
+func (s Starters) begin(ctx context.Context, job flow.Job, lost bool) flow.Report {
 	starter := s[job.Exec.Service]
 	if binary, ok := elsewhere[job.Exec.Service]; ok && starter == nil {
 		return flow.Report{Fatal: true, Error: fmt.Sprintf("executor %s is not in this binary: use %s", job.Exec.Service, binary)}
@@ -35,7 +34,7 @@ func (s Starters) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if starter == nil {
 		return flow.Report{Fatal: true, Error: fmt.Sprintf("nobody on this member begins jobs of %q: %s", job.Exec.Service, s.known())}
 	}
-	return starter.Start(ctx, job, job.Given > 0 || job.Again)
+	return starter.Start(ctx, job, lost)
 }
 
 func (s Starters) known() string {

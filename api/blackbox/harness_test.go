@@ -165,7 +165,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
 			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started, flow.ExecLibrary: started,
-			flow.ExecWorker: m.registry.Executor(), flow.ExecOutside: external.Starters{flow.ObjectStore: files},
+			flow.ExecWorker: m.registry.Executor(), flow.ExecOutside: external.Starters{flow.ObjectStore: files}.Carrier(),
 		}})
 	if err != nil {
 		return nil, err

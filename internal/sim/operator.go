@@ -86,7 +86,7 @@ func (st *stage) config(h *host) actors.Config {
 		cfg.MaxReady, cfg.MaxUncommitted = 0, 0
 	}
 	c := carrier{stage: st, h: h}
-	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c, flow.ExecOutside: st.abroad.starters(h)}
+	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c, flow.ExecOutside: st.abroad.starters(h).Carrier()}
 	cfg.Trackers = st.abroad.trackers(h)
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
 	return cfg
