@@ -81,3 +81,20 @@ func TestAWorkerSpeaksOrksProtocol(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(text), &problem), "it is a text")
 	require.Equal(t, 2, call(t, "worker", "--ork-listen", "0.0.0.0:0").code, "nobody else is let in")
 }
+
+func TestAWorkerOfOursCarriesOutTasksOfOrkForUs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // what is started here are lines for a Unix shell
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "t.py"), []byte("def double(n): return 2 * n\n"), 0o600))
+	first, _ := background(t, "worker", "--ork-listen", "127.0.0.1:0", "--working-dir", dir)
+	worker := strings.TrimSpace(first[strings.Index(first, "http://"):])
+	server := startServe(t)
+	file := write(t, "far.yaml", "name: far\ntasks:\n"+
+		"  a: {executor: worker, worker: \""+worker+"\", command: 'echo \"ORK_OUTPUT:3\"'}\n"+
+		"  b: {executor: worker, worker: \""+worker+"\", file: t.py, function: double, depends_on: [a], inputs: {n: {ref: tasks.a.output}}}\n")
+	got := call(t, "flow", "run", file, "--server", server)
+	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
+	require.Contains(t, got.stdout, `{"b":6}`)
+}
