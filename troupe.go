@@ -73,6 +73,7 @@ type Engine struct {
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
+	programs   *programs.Carrier // nil before the first life
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
 	begins     begins
@@ -232,8 +233,10 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
-	started := programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
-		Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets}})
+	if e.programs == nil { // those of a life before go on with what they keep
+		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
+			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets}})
+	}
 	return actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
 		Carriers: map[flow.ExecType]actors.Carrier{
@@ -242,9 +245,9 @@ func (e *Engine) actors() actors.Config {
 			flow.ExecOutside: e.starters().Carrier(),
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
-			flow.ExecProcess:   started,
-			flow.ExecPython:    started,
-			flow.ExecLibrary:   started,
+			flow.ExecProcess:   e.programs,
+			flow.ExecPython:    e.programs,
+			flow.ExecLibrary:   e.programs,
 			flow.ExecWorker:    e.workers.Executor(),
 			flow.ExecContainer: e.containers,
 		},
@@ -387,6 +390,7 @@ func (e *Engine) Close() error {
 	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
+	e.programs.Close()
 	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
 	switch {
 	case lived && err != nil:

@@ -9,6 +9,7 @@ type Program struct {
 	Module     string            `json:"module,omitempty"`       // python: instead of a file
 	Function   string            `json:"function,omitempty"`     // python: main when absent
 	Python     string            `json:"python,omitempty"`       // python: the interpreter
+	Warm       int               `json:"warm,omitempty"`         // python: so many interpreters are kept that fork themselves for attempts
 	Root       string            `json:"root,omitempty"`         // folder it runs in, inside the allowed one
 	Env        map[string]string `json:"env,omitempty"`          // laid over its environment
 	StdinMode  string            `json:"stdin_mode,omitempty"`   // none: nothing to read
@@ -47,6 +48,9 @@ const (
 func (x *Exec) ByFiles() bool {
 	return x.Type == ExecOutside && x.Service == ObjectStore || x.Program != nil && x.Program.Report == ObjectStore
 }
+
+// MaxWarm is how many interpreters a node may have kept.
+const MaxWarm = 16
 
 // ProgramParam is the param in which workers find the program that they are to start.
 const ProgramParam = "exec"

@@ -34,6 +34,13 @@ func New(opts Options) *Carrier {
 	return &Carrier{opts: opts, runner: program.New(opts.Options)}
 }
 
+// Close ends what is kept ready for jobs. Nobody has one carried out any more.
+func (c *Carrier) Close() {
+	if c != nil {
+		c.runner.Close()
+	}
+}
+
 // Carry runs the job's program once.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if !c.opts.Allow {

@@ -116,6 +116,35 @@ func TestAProgramLostWithItsMemberIsAFailedAttempt(t *testing.T) {
 	require.Regexp(t, `again#1 +0 +2 +ok`, runs.stdout)
 }
 
+func TestWarmInterpretersEndWithTheirMemberHoweverItEnds(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"killed": os.Kill, "asked to": os.Interrupt} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd, url := startBinary(t, "--allow-scripts", "--script-dir", dir)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"), []byte("import os\ndef main():\n    open('all', 'a').write('%d %d\\n' % (os.getpid(), os.getppid()))\n"+
+				"    os.system(\""+runaway("pid")+"\")\n"), 0o600))
+			path := write(t, "warm.yaml", "nodes:\n  a: {exec: {type: python, file: f.py, warm: 2, grace: 100ms}}\n")
+			require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+			require.Equal(t, 0, call(t, "task", "start", "warm", "--server", url).code)
+			pids := []int{awaitPid(t, filepath.Join(dir, "pid"))}
+			var own, parent int
+			text, err := os.ReadFile(filepath.Join(dir, "all"))
+			require.NoError(t, err)
+			_, err = fmt.Sscan(string(text), &own, &parent)
+			require.NoError(t, err)
+			require.NoError(t, cmd.Process.Signal(signal))
+			begun := time.Now()
+			_ = cmd.Wait() // how it ends is another test's
+			for _, pid := range append(pids, own, parent) {
+				requireEnds(t, pid)
+			}
+			if signal == os.Kill {
+				require.Less(t, time.Since(begun), time.Second)
+			}
+		})
+	}
+}
+
 func TestCommandsEndWithTheirWorkerHoweverItEnds(t *testing.T) {
 	url := startServe(t)
 	file := filepath.Join(t.TempDir(), "pid")

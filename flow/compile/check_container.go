@@ -19,7 +19,7 @@ func containerFields(e *define.ExecOf) []idle {
 // strangeToContainers are those that containers have no use for.
 func strangeToContainers(e *define.ExecOf) []idle {
 	const image = "is for programs without an image: a container is given a command"
-	return []idle{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image},
+	return []idle{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
 		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
 		{"stdin_mode", e.StdinMode != "", "has no effect: a container has nothing to read, its input is in ORK_INPUT_JSON or to_file"},
 		{"report", e.Report != "", "is for programs without an image: what a container prints, its files and its exit say how it is"},

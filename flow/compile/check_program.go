@@ -69,10 +69,10 @@ func programFields(e *define.ExecOf) []idle {
 	case flow.ExecLibrary:
 		const why = "is not for a library: its file is all that it has"
 		return append(other, []idle{{"command", !e.Command.IsZero(), why}, {"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why},
-			{"output_mode", e.OutputMode != "", why}}...)
+			{"output_mode", e.OutputMode != "", why}, {"warm", e.Warm != 0, why}}...)
 	}
 	const why = "is for type: python"
-	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}}...)
+	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
 }
 
 // programStart checks what is started.
@@ -121,6 +121,9 @@ func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 	}
 	if e.Report == flow.ObjectStore && e.Service != "" {
 		c.Errorf(at.Key("report"), "is for programs that the member itself starts: leave out service, or report")
+	}
+	if e.Warm < 0 || e.Warm > flow.MaxWarm {
+		c.Errorf(at.Key("warm"), "must be a number from 0 to %d", flow.MaxWarm)
 	}
 	c.secrets(e, at.Key("secrets"))
 	c.resources(e, at.Key("resources"))

@@ -22,6 +22,7 @@ type ExecOf struct {
 	Module      string           `json:"module,omitempty"`       // python: module with the function, instead of a file
 	Function    string           `json:"function,omitempty"`     // python: name of the function; main when absent
 	Python      string           `json:"python,omitempty"`       // python: interpreter, a name or a path
+	Warm        int              `json:"warm,omitempty"`         // python: so many interpreters are kept warm, each of which forks itself for attempts; up to 16
 	Root        string           `json:"root,omitempty"`         // folder it runs in, inside --script-dir; container: where the paths of mounts begin
 	Env         map[string]Plain `json:"env,omitempty"`          // variables of its environment
 	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON
@@ -120,7 +121,7 @@ func (e *ExecOf) Program() *flow.Program {
 		return nil
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report(), Container: e.container()}
+		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report(), Container: e.container()}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {

@@ -51,6 +51,9 @@ const variable = "TROUPE_FAMILY="
 // Variable belongs into the environment of the program.
 func (f Family) Variable() string { return variable + strconv.FormatUint(f.mark, 10) }
 
+// Mark is 0 for nobody. A process of ours that is about to be one of the family may mark itself with it.
+func (f Family) Mark() uint64 { return f.mark }
+
 // Adopt is called as soon as the program was started.
 func (f Family) Adopt(pid int) { setMark(pid, f.mark) }
 

@@ -11,6 +11,9 @@ func New() Family { return Family{} }
 // Variable belongs into the environment of the program.
 func (Family) Variable() string { return "TROUPE_FAMILY=" }
 
+// Mark is 0: there is none here.
+func (Family) Mark() uint64 { return 0 }
+
 // Adopt is called as soon as the program was started.
 func (Family) Adopt(int) {}
 

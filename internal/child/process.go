@@ -16,17 +16,28 @@ type Command struct {
 	Env   []string
 	Stdin []byte // nil = nothing to read
 	Split bool   // what it says of errors has a pipe of its own
+
+	control *os.File // is its standard input instead
+}
+
+// State is how a process has ended.
+type State interface {
+	Success() bool
+	String() string
 }
 
 // Process is a program that was started, leader of a process group of its own.
 type Process struct {
-	*os.Process
+	Pid int
 	sysProcess
 	Stdout *Output
 	Stderr *Output // nil = it is in Stdout
 	in     *os.File
 	feeder sync.WaitGroup // writes the input
 	family Family
+
+	own    *os.Process // nil = somebody else has forked it
+	forked *forked
 
 	mu     sync.Mutex
 	killed bool
@@ -53,10 +64,26 @@ func (o *Output) Read(b []byte) (int, error) {
 
 // Start starts a program. Whoever does reads all that it prints, waits, and closes.
 func Start(cmd Command) (*Process, error) {
+	return begin(cmd, func(p *Process, files []*os.File) (err error) {
+		p.own, err = os.StartProcess(cmd.Path, cmd.Argv, &os.ProcAttr{
+			Dir: cmd.Dir, Env: append(slices.Clip(cmd.Env), p.family.Variable()), Files: files, Sys: p.attr()})
+		if err == nil {
+			p.Pid = p.own.Pid
+			p.family.Adopt(p.Pid)
+		}
+		return err
+	})
+}
+
+// begin has a program begin with pipes to us, which are its files 0, 1 and 2.
+func begin(cmd Command, start func(p *Process, files []*os.File) error) (*Process, error) {
 	var files pipes
 	defer files.giveAway()
 	p := &Process{}
-	in := files.input(&p.in, cmd.Stdin != nil)
+	in := cmd.control
+	if in == nil {
+		in = files.input(&p.in, cmd.Stdin != nil)
+	}
 	stdout := files.output(&p.Stdout)
 	stderr := stdout
 	if cmd.Split {
@@ -66,16 +93,12 @@ func Start(cmd Command) (*Process, error) {
 		p.Close()
 		return nil, files.err
 	}
-	var err error
 	p.family = New()
-	p.Process, err = os.StartProcess(cmd.Path, cmd.Argv, &os.ProcAttr{
-		Dir: cmd.Dir, Env: append(slices.Clip(cmd.Env), p.family.Variable()), Files: []*os.File{in, stdout, stderr}, Sys: p.attr()})
-	if err != nil {
+	if err := start(p, []*os.File{in, stdout, stderr}); err != nil {
 		p.family.Leave()
 		p.Close()
 		return nil, err
 	}
-	p.family.Adopt(p.Pid)
 	if p.in != nil {
 		p.feeder.Go(func() { // a program need not read what it is given
 			_, _ = p.in.Write(cmd.Stdin)
@@ -138,8 +161,8 @@ func (p *Process) Close() {
 
 // Wait returns when the process has ended and its group was killed, and how it ended. What is left of its family ends soon, or at once
 // if the process was told to end.
-func (p *Process) Wait() (*os.ProcessState, error) {
-	state, err := p.reap()
+func (p *Process) Wait() (State, error) {
+	state, err := p.await()
 	if p.killed {
 		p.family.Kill()
 	} else {
@@ -154,6 +177,13 @@ func (p *Process) Wait() (*os.ProcessState, error) {
 		p.in.Close()
 	}
 	return state, err
+}
+
+func (p *Process) await() (State, error) {
+	if p.forked != nil {
+		return p.forked.reap(p)
+	}
+	return p.reap()
 }
 
 // Kill ends the whole group, unless the process was reaped: then there is no such group any more, or

@@ -22,12 +22,12 @@ func (p *Process) askGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 // reap waits for the process twice: first without reaping it, so that its group can be killed while
 // its id is certain to be its own.
-func (p *Process) reap() (*os.ProcessState, error) {
+func (p *Process) reap() (State, error) {
 	if !p.pollExit() {
 		_, _ = exited(idOfProcess, p.Pid, 0)
 	}
 	p.killLast()
-	return p.Process.Wait()
+	return p.own.Wait()
 }
 
 // pollExit has the runtime's poller wait for the end: a thread for each of hundreds of scripts costs

@@ -2,10 +2,7 @@
 
 package child
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // sysProcess is what a process has beside its id on this system: nothing.
 type sysProcess struct{}
@@ -18,8 +15,8 @@ func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 func (p *Process) askGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 // reap waits for the process and then kills what is left of its group.
-func (p *Process) reap() (*os.ProcessState, error) {
-	state, err := p.Process.Wait()
+func (p *Process) reap() (State, error) {
+	state, err := p.own.Wait()
 	p.killLast()
 	return state, err
 }

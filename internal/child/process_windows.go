@@ -1,9 +1,6 @@
 package child
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // sysProcess is what a process has beside its id on this system: nothing.
 type sysProcess struct{}
@@ -14,13 +11,13 @@ func (*sysProcess) attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-func (p *Process) killGroup() { _ = p.Process.Kill() }
+func (p *Process) killGroup() { _ = p.own.Kill() }
 
 // askGroup kills: a program without a console of its own cannot be asked here.
 func (p *Process) askGroup() { p.killGroup() }
 
-func (p *Process) reap() (*os.ProcessState, error) {
-	state, err := p.Process.Wait()
+func (p *Process) reap() (State, error) {
+	state, err := p.own.Wait()
 	p.killLast()
 	return state, err
 }

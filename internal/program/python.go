@@ -104,7 +104,7 @@ func (r *Runner) itself(ctx context.Context, argv []string, root string) []strin
 	defer cancel()
 	var told bytes.Buffer
 	ask := child.Command{Path: argv[0], Argv: []string{argv[0], "-c", "import sys; print(sys.executable)"}, Dir: root, Env: r.env, Split: true}
-	_, err := r.run(ctx, ask, 0, ears{&told, io.Discard})
+	_, err := r.run(ctx, ask.Path, func() (*child.Process, error) { return child.Start(ask) }, 0, ears{&told, io.Discard})
 	path := strings.TrimSpace(told.String())
 	if err != nil || !filepath.IsAbs(path) {
 		return argv

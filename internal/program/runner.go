@@ -40,6 +40,7 @@ type Runner struct {
 	opts     Options
 	env      []string
 	patience child.Patience
+	hearth   hearth
 	pythons  sync.Map // the interpreter itself of a root where a version manager says which
 }
 
@@ -48,6 +49,9 @@ func New(opts Options) *Runner {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
 	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
 }
+
+// Close ends the interpreters that are kept warm. What they have forked ends with them; all else goes on.
+func (r *Runner) Close() { r.hearth.close() }
 
 // Job is a program that is to run once.
 type Job struct {
@@ -82,7 +86,9 @@ func (r *Runner) Run(ctx context.Context, job Job) Result {
 	}
 	heard := newHearing(r.opts.MaxOutput, job.Program.OutputMode != flow.OutputMarker)
 	said, end := job.tee(heard, given.Hide)
-	pid, err := r.run(ctx, cmd, grace(job.Program), said)
+	warm, want := r.warmer(&job, cmd)
+	start := func() (*child.Process, error) { return r.begin(ctx, cmd, warm, want) }
+	pid, err := r.run(ctx, cmd.Path, start, grace(job.Program), said)
 	end()
 	res := heard.result(err)
 	res.PID = pid
@@ -117,17 +123,21 @@ func orNobody(w io.Writer) io.Writer {
 
 // run returns when the program, its process group and its family have ended and everything was read. One that nobody waits for any
 // longer is asked to end, and killed after a grace.
-func (r *Runner) run(ctx context.Context, cmd child.Command, grace time.Duration, to ears) (pid int, err error) {
+func (r *Runner) run(ctx context.Context, path string, start func() (*child.Process, error), grace time.Duration, to ears) (pid int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
 	var p *child.Process
 	err = r.patience.Do(ctx, func() (err error) {
-		p, err = child.Start(cmd)
+		p, err = start()
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("failed to start %s: %w", cmd.Path, reason(err))
+	var gone *child.ForkerGone
+	switch {
+	case errors.As(err, &gone):
+		return 0, lost(gone)
+	case err != nil:
+		return 0, fmt.Errorf("failed to start %s: %w", path, reason(err))
 	}
 	defer p.Close()
 	defer context.AfterFunc(ctx, func() {
@@ -140,6 +150,10 @@ func (r *Runner) run(ctx context.Context, cmd child.Command, grace time.Duration
 	state, err := p.Wait()
 	reading.Wait()
 	switch {
+	case errors.As(err, &gone) && ctx.Err() == nil:
+		return p.Pid, lost(gone)
+	case err != nil && ctx.Err() != nil:
+		return p.Pid, context.Cause(ctx)
 	case err != nil:
 		return p.Pid, err
 	case !state.Success() && ctx.Err() != nil:
@@ -148,6 +162,10 @@ func (r *Runner) run(ctx context.Context, cmd child.Command, grace time.Duration
 		return p.Pid, exitError(state.String())
 	}
 	return p.Pid, nil
+}
+
+func lost(gone *child.ForkerGone) error {
+	return fmt.Errorf("the warm interpreter of this attempt is gone: %s", gone.How)
 }
 
 // exitError is how a program ended by itself.

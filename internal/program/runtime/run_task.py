@@ -1,6 +1,5 @@
 """Calls a function of a file or module with a job's input and prints what it returns. Python 3.8 or newer, standard library only."""
 
-import asyncio
 import collections.abc
 import dataclasses
 import datetime
@@ -287,6 +286,8 @@ def run():
     args, kwargs = arguments(function, read_input())
     result = function(*args, **kwargs)
     if inspect.isawaitable(result):
+        import asyncio  # it takes as long as everything else here
+
         result = asyncio.run(awaited(result))
     if result is not None:
         try:
@@ -321,4 +322,8 @@ def details(error):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--warm"]:
+        import warm
+
+        warm.serve(main)
     main()

@@ -1,0 +1,321 @@
+//go:build unix
+
+package child
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// CanFork says whether there are processes here that fork themselves.
+const CanFork = true
+
+// Forker is a process that forks itself when it is asked to, over a socket which is its standard input: it is told the folder,
+// the environment and the files of the new process, and tells its id and how it has ended. What it has forked is like what was started, but that a
+// Forker which ends takes all of it along: how they end, nobody could tell.
+type Forker struct {
+	process *Process
+	control *net.UnixConn
+	gone    chan struct{} // closed when it has ended, and nothing more is heard of it
+	how     string        // it has ended then
+	said    tail
+	work    sync.WaitGroup
+
+	sending sync.Mutex
+
+	mu      sync.Mutex
+	number  uint64 // of the last request
+	asked   map[uint64]chan begun
+	running map[int]*forked
+	ended   bool
+}
+
+// begun is the answer to a request.
+type begun struct {
+	forked *forked
+	err    error
+}
+
+// forked is a process that a Forker has forked.
+type forked struct {
+	by    *Forker
+	pid   int
+	ended chan syscall.WaitStatus
+}
+
+const (
+	// readyTime is how long a Forker may take until it can fork.
+	readyTime = 30 * time.Second
+	// forkTime is how long it may take to fork.
+	forkTime = 30 * time.Second
+)
+
+// StartForker starts a program that says it can fork, and returns when it can.
+func StartForker(cmd Command) (*Forker, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	f := &Forker{control: ours, gone: make(chan struct{}), asked: map[uint64]chan begun{}, running: map[int]*forked{}}
+	cmd.control, cmd.Split = theirs, false
+	if f.process, err = Start(cmd); err != nil {
+		ours.Close()
+		return nil, err
+	}
+	f.work.Go(func() { _, _ = io.Copy(&f.said, f.process.Stdout) })
+	_ = ours.SetReadDeadline(time.Now().Add(readyTime)) // what is wrong with it shows below
+	what, _, _, err := f.hear()
+	_ = ours.SetReadDeadline(time.Time{})
+	f.work.Go(f.listen)
+	if err != nil || what != 'H' {
+		f.Close()
+		return nil, fmt.Errorf("%s is not ready to fork: %s", cmd.Path, f.said.String())
+	}
+	return f, nil
+}
+
+func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs = os.NewFile(uintptr(fds[1]), "theirs")
+	file := os.NewFile(uintptr(fds[0]), "ours")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// hear reads one message.
+func (f *Forker) hear() (what byte, one, two int64, err error) {
+	var b [17]byte
+	_, err = io.ReadFull(f.control, b[:])
+	return b[0], int64(binary.BigEndian.Uint64(b[1:])), int64(binary.BigEndian.Uint64(b[9:])), err
+}
+
+// listen hears what it tells until it is gone.
+func (f *Forker) listen() {
+	for {
+		what, one, two, err := f.hear()
+		if err != nil {
+			break
+		}
+		switch what {
+		case 'F':
+			f.answer(uint64(one), f.add(int(two)), nil)
+		case 'E':
+			f.answer(uint64(one), nil, syscall.Errno(two))
+		case 'X':
+			f.over(int(one), syscall.WaitStatus(two))
+		}
+	}
+	f.mu.Lock()
+	f.ended = true
+	f.mu.Unlock()
+	f.process.Kill()
+	f.how = "it is killed"
+	if state, err := f.process.Wait(); err == nil {
+		f.how = state.String()
+	}
+	f.control.Close()
+	close(f.gone)
+}
+
+func (f *Forker) add(pid int) *forked {
+	one := &forked{by: f, pid: pid, ended: make(chan syscall.WaitStatus, 1)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running[pid] = one
+	return one
+}
+
+func (f *Forker) answer(number uint64, one *forked, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if asked := f.asked[number]; asked != nil {
+		asked <- begun{one, err}
+		delete(f.asked, number)
+	}
+}
+
+func (f *Forker) over(pid int, status syscall.WaitStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if one := f.running[pid]; one != nil {
+		one.ended <- status
+	}
+}
+
+// Start has it fork for a command, of which the program and its arguments are its own. An error of which NotAsked is false may have begun
+// it: what there is of it is ended.
+func (f *Forker) Start(cmd Command) (*Process, error) {
+	return begin(cmd, func(p *Process, files []*os.File) error {
+		one, err := f.fork(cmd, p.family, files)
+		if err != nil {
+			if gone(err) && !NotAsked(err) {
+				p.family.Kill()
+			}
+			return err
+		}
+		p.Pid, p.forked = one.pid, one
+		return nil
+	})
+}
+
+func (f *Forker) fork(cmd Command, family Family, files []*os.File) (*forked, error) {
+	asked := make(chan begun, 1)
+	f.mu.Lock()
+	f.number++
+	number := f.number
+	ended := f.ended
+	f.asked[number] = asked
+	f.mu.Unlock()
+	if ended {
+		return nil, &ForkerGone{unasked: true}
+	}
+	body := binary.BigEndian.AppendUint64(nil, number)
+	body = binary.BigEndian.AppendUint64(body, family.Mark())
+	body = append(body, strings.Join(append([]string{cmd.Dir}, append(cmd.Env[:len(cmd.Env):len(cmd.Env)], family.Variable())...), "\x00")...)
+	if err := f.ask('F', body, files); err != nil {
+		f.process.Kill()
+		<-f.gone
+		return nil, &ForkerGone{How: f.how}
+	}
+	timer := time.NewTimer(forkTime)
+	defer timer.Stop()
+	select {
+	case a := <-asked:
+		return a.forked, a.err
+	case <-timer.C:
+		f.process.Kill() // it hangs, and whatever it has forked cannot be told from what it has not
+		<-f.gone
+	case <-f.gone:
+	}
+	select {
+	case a := <-asked: // the last thing it said
+		return a.forked, a.err
+	default:
+		return nil, &ForkerGone{How: f.how}
+	}
+}
+
+// ask sends a request, and files with its first bytes.
+func (f *Forker) ask(what byte, body []byte, files []*os.File) error {
+	head := binary.BigEndian.AppendUint32([]byte{what}, uint32(len(body)))
+	fds := make([]int, len(files))
+	for i, file := range files {
+		fds[i] = int(file.Fd())
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = syscall.UnixRights(fds...)
+	}
+	f.sending.Lock()
+	defer f.sending.Unlock()
+	_ = f.control.SetWriteDeadline(time.Now().Add(forkTime)) // where that cannot be said the next line fails, too
+	if _, _, err := f.control.WriteMsgUnix(head, rights, nil); err != nil {
+		return err
+	}
+	_, err := f.control.Write(body)
+	return err
+}
+
+// Running is how many processes it has forked that go on.
+func (f *Forker) Running() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.running) + len(f.asked)
+}
+
+// Gone is closed when it has ended.
+func (f *Forker) Gone() <-chan struct{} { return f.gone }
+
+// Close ends it, and what it has forked.
+func (f *Forker) Close() {
+	f.process.Kill()
+	f.work.Wait()
+	f.process.Close()
+}
+
+// reap waits for a process, kills its group while its id is certain to be its own, and then lets go of it.
+func (one *forked) reap(p *Process) (State, error) {
+	var status syscall.WaitStatus
+	select {
+	case status = <-one.ended:
+	case <-one.by.gone:
+		select {
+		case status = <-one.ended: // the last thing it said; who lets go of the process now is the system
+			return exit(status), nil
+		default:
+		}
+		p.mu.Lock()
+		p.killed, p.reaped = true, true
+		p.mu.Unlock()
+		return nil, &ForkerGone{How: one.by.how}
+	}
+	p.killLast()
+	one.by.mu.Lock()
+	delete(one.by.running, one.pid)
+	one.by.mu.Unlock()
+	_ = one.by.ask('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil) // one that is gone needs not be told
+	return exit(status), nil
+}
+
+// exit is a status in the words of package os.
+type exit syscall.WaitStatus
+
+// Success says whether it ended as it was meant to.
+func (e exit) Success() bool { return syscall.WaitStatus(e).ExitStatus() == 0 }
+
+func (e exit) String() string {
+	status := syscall.WaitStatus(e)
+	text := fmt.Sprintf("exit status %d", status.ExitStatus())
+	if status.Signaled() {
+		text = "signal: " + status.Signal().String()
+	}
+	if status.CoreDump() {
+		text += " (core dumped)"
+	}
+	return text
+}
+
+// tail is the end of what a program says.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const tailBytes = 2 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, b...)
+	t.b = t.b[max(len(t.b)-tailBytes, 0):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.b))
+}
