@@ -44,6 +44,59 @@ func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
+// ending is a Clock whose long timers end with the member: one that waits for an hour would keep all of the member in memory.
+type ending struct {
+	Clock
+	mu     sync.Mutex
+	long   map[*longTimer]bool
+	closed bool
+}
+
+type longTimer struct{ stop func() bool }
+
+// longFrom is from when on a timer is a long one.
+const longFrom = 10 * time.Second
+
+func newEnding(c Clock) *ending { return &ending{Clock: c, long: map[*longTimer]bool{}} }
+
+func (e *ending) AfterFunc(d time.Duration, f func()) func() bool {
+	if d < longFrom {
+		return e.Clock.AfterFunc(d, f)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return func() bool { return false }
+	}
+	t := &longTimer{}
+	e.long[t] = true
+	t.stop = e.Clock.AfterFunc(d, func() {
+		e.forget(t)
+		f()
+	})
+	return func() bool {
+		e.forget(t)
+		return t.stop()
+	}
+}
+
+func (e *ending) forget(t *longTimer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.long, t)
+}
+
+// close stops those that wait. None begins any more.
+func (e *ending) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	for t := range e.long {
+		t.stop()
+	}
+	clear(e.long)
+}
+
 func (h Host) orDefault(c *crew, m *mill) Host {
 	if h.Dispatcher == nil {
 		h.Dispatcher = m

@@ -117,6 +117,7 @@ type Member struct {
 	crew      *crew
 	mill      *mill
 	envoy     *envoy
+	clock     *ending
 	abroad    *abroad
 	limiter   *limiter
 	externals *externals
@@ -155,7 +156,9 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	crew, mill := newCrew(), newMill()
 	cfg.Host = cfg.Host.orDefault(crew, mill)
-	m := &Member{cfg: cfg, crew: crew, mill: mill, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
+	clock := newEnding(cfg.Host.Clock)
+	cfg.Host.Clock = clock
+	m := &Member{cfg: cfg, crew: crew, mill: mill, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
 		outages: outages{log: cfg.Logger, of: map[string]*outage{}}}
 	if err := m.join(ctx); err != nil {
 		return nil, err
@@ -364,6 +367,7 @@ func (m *Member) Kill() {
 	m.crew.dismiss()
 	m.mill.close()
 	m.system.Shutdown()
+	m.clock.close()
 }
 
 // Stats tells what the member is doing.

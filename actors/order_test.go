@@ -114,7 +114,7 @@ func TestNobodyWaitsLongForALargerBatch(t *testing.T) {
 	l, next, first := three(t)
 	l.addEach("f")
 	require.Equal(t, 1, l.running)
-	over := l.m.cfg.Host.Clock.(patient).over
+	over := l.m.cfg.Host.Clock.(*ending).Clock.(patient).over
 	for range 3 { // the batches so far
 		(<-over)()
 	}

@@ -2,15 +2,20 @@ package actors_test
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAJobThatOutlastsTheGraceKeepsNoOtherTaskFromItsRest(t *testing.T) {
@@ -51,5 +56,40 @@ func TestLeavingAStoreThatDoesNotAnswerEnds(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(patience):
 		require.Fail(t, "the member never ends")
+	}
+}
+
+// telling is a clock that tells of timers for a minute or more.
+type telling struct{ long func() }
+
+func (telling) Now() time.Time { return time.Now() }
+
+func (c telling) AfterFunc(d time.Duration, f func()) func() bool {
+	if d >= time.Minute {
+		defer c.long()
+	}
+	return time.AfterFunc(d, f).Stop
+}
+
+func TestAMemberThatHasEndedIsNotKeptInMemory(t *testing.T) {
+	for name, end := range map[string]func(*actors.Member){
+		"in order": func(m *actors.Member) { require.NoError(t, m.Stop(t.Context())) },
+		"killed":   func(m *actors.Member) { m.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := func() weak.Pointer[actors.Member] {
+				waits := make(chan struct{})
+				m, err := actors.Start(t.Context(), actors.Config{Store: model.New(model.Options{}), Logger: slog.New(slog.DiscardHandler),
+					Host: actors.Host{Clock: telling{sync.OnceFunc(func() { close(waits) })}}})
+				require.NoError(t, err)
+				<-waits // it would ring long after the end
+				end(m)
+				return weak.Make(m)
+			}()
+			require.Eventually(t, func() bool {
+				runtime.GC()
+				return ended.Value() == nil
+			}, patience, 50*time.Millisecond)
+		})
 	}
 }
