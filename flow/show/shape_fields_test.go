@@ -102,7 +102,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Program": {old: dagNode("{exec: {type: process, command: a}}"), new: dagNode("{exec: {type: process, command: b}}")},
 		"Params":  {old: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 1}}]}"), new: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 2}}]}")},
 		"Labels":  {old: dagNode("{service: s, route: queue}"), new: dagNode("{service: s, route: queue, labels: [gpu]}")},
-		"ByLoad":  {why: tries}, "MaxAttempts": {why: tries}, "TryDelayMS": {why: tries}, "VisibilityMS": {why: tries}, "HeartbeatMS": {why: tries}, "StartMS": {why: tries}, "FromClaim": {why: follows},
+		"ByLoad":  {why: tries}, "MaxAttempts": {why: tries}, "TryDelayMS": {why: tries}, "VisibilityMS": {why: tries}, "HeartbeatMS": {why: tries}, "StartMS": {why: tries}, "FromClaim": {why: follows}, "Vars": {why: follows},
 	},
 	reflect.TypeFor[flow.Each](): {
 		"Branches": {old: graphOf("{kind: parallel, parallel_services: [x, y]}"), new: graphOf("{kind: parallel, parallel_services: [x, z]}")},
