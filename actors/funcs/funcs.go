@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -33,13 +32,18 @@ type Options struct {
 // Registry holds the functions of a member by name and carries out their jobs.
 type Registry struct {
 	opts  Options
-	mu    sync.RWMutex
-	funcs map[string]RawFunc
+	funcs sync.Map // of *known, by name
+}
+
+// known is a function that is known.
+type known struct {
+	call   RawFunc
+	worker string // what reports call it
 }
 
 // New returns a registry without functions.
 func New(o Options) *Registry {
-	return &Registry{opts: o, funcs: map[string]RawFunc{}}
+	return &Registry{opts: o}
 }
 
 // Register makes a function known. The last one of a name counts.
@@ -58,35 +62,31 @@ func (r *Registry) Register(name string, fn Func) {
 
 // RegisterRaw makes a function known that speaks JSON, sparing it the encoding.
 func (r *Registry) RegisterRaw(name string, fn RawFunc) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.funcs[name] = fn
+	r.funcs.Store(name, &known{fn, "local-func:" + name})
 }
 
 // Names of the functions, sorted.
 func (r *Registry) Names() []string {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Sorted(maps.Keys(r.funcs))
-}
-
-func (r *Registry) find(name string) RawFunc {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.funcs[name]
+	var names []string
+	for name := range r.funcs.Range {
+		names = append(names, name.(string))
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Carry calls the job's function until it succeeds or its tries are used up.
 func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
-	fn := r.find(j.Exec.Func)
-	if fn == nil {
+	found, ok := r.funcs.Load(j.Exec.Func)
+	if !ok {
 		return flow.Report{Error: r.unknown(j.Exec.Func), Fatal: true}
 	}
+	fn := found.(*known)
 	told := jobOf(&j)
 	log := r.opts.Logs.Open(j.Task, told.ID)
 	told.Log = log
-	rep := try(job.With(ctx, told, r.progress(ctx, j.Task, j.Address)), fn, told, j.Exec)
-	rep.Worker, rep.URL = "local-func:"+j.Exec.Func, "local"
+	rep := try(job.With(ctx, told, r.progress(ctx, j.Task, j.Address)), fn.call, told, j.Exec)
+	rep.Worker, rep.URL = fn.worker, "local"
 	rep.Log = log.Close()
 	return rep
 }
@@ -108,18 +108,18 @@ func try(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.
 // unknown is the error of a job whose function is not here.
 func (r *Registry) unknown(name string) string {
 	const most = 10
-	known := r.Names()
+	names := r.Names()
 	text := "fatal error: this member has no function " + name
-	if near := flow.Nearest(name, known); near != "" {
+	if near := flow.Nearest(name, names); near != "" {
 		return text + ": did you mean " + near + "?"
 	}
 	switch {
-	case len(known) == 0:
+	case len(names) == 0:
 		return text + ": it has none"
-	case len(known) > most:
-		return text + ": it has " + strings.Join(known[:most], ", ") + " and others"
+	case len(names) > most:
+		return text + ": it has " + strings.Join(names[:most], ", ") + " and others"
 	}
-	return text + ": it has " + strings.Join(known, ", ")
+	return text + ": it has " + strings.Join(names, ", ")
 }
 
 func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err error) {
