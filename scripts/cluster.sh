@@ -21,7 +21,7 @@ for round in $(seq "$rounds"); do
   workers="func attach push pull"
   [ $((round % 2)) -eq 1 ] || workers="pull push attach func" # who goes first finds the machine in another state
   for worker in $workers; do
-    measure -workload chain -n 2000 -worker "$worker"
+    measure -workload chain -n 6000 -worker "$worker"
   done
 done
 measure -workload failover
