@@ -47,6 +47,9 @@ func (s *Service) put(ctx context.Context, name string, files []file) error {
 	return nil
 }
 
+// errBroken means that the container host stopped in the middle of a file: it may be read again.
+var errBroken = errors.New("it could not be read to its end")
+
 // errNoFile means that the file with the output is not there, or is none.
 var errNoFile = errors.New("is not there")
 
@@ -81,11 +84,15 @@ func (s *Service) get(ctx context.Context, name, path string) ([]byte, error) {
 	r := tar.NewReader(copied.Content)
 	switch header, err := r.Next(); {
 	case err != nil:
-		return nil, fmt.Errorf("the file %s: %w", path, err)
+		return nil, fmt.Errorf("the file %s: %w: %w", path, errBroken, err)
 	case header.Typeflag != tar.TypeReg:
 		return nil, fmt.Errorf("the file %s with its output %w: that is no plain file", path, errNoFile)
 	}
-	return io.ReadAll(io.LimitReader(r, int64(s.most())+1))
+	content, err := io.ReadAll(io.LimitReader(r, int64(s.most())+1))
+	if err != nil {
+		return nil, fmt.Errorf("the file %s: %w: %w", path, errBroken, err)
+	}
+	return content, nil
 }
 
 func (s *Service) most() int {

@@ -43,10 +43,11 @@ func (s *Service) name(job string) string {
 // plan is a container that is to be made.
 type plan struct {
 	client.ContainerCreateOptions
-	pull  string
-	files []file // that are written into it before it starts
-	note  note
-	hide  *redact.Redactor // nil = it is given no secrets
+	pull   string
+	files  []file // that are written into it before it starts
+	note   note
+	hide   *redact.Redactor              // nil = it is given no secrets
+	mounts func() ([]mount.Mount, error) // as they are by now
 }
 
 // note is what its tracker has to know of a container.
@@ -64,28 +65,41 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	if p == nil || p.Container == nil {
 		return nil, flow.Errorf(flow.Invalid, "the job names no image")
 	}
-	c := p.Container
 	mounts, err := s.mounts(p)
 	if err != nil {
 		return nil, err
 	}
-	p, files, hide, err := s.given(p)
+	with, files, hide, err := s.given(p)
 	if err != nil {
 		return nil, err
 	}
-	input := program.Input(carry.Input(job))
-	grace := p.GraceMS
-	if grace == 0 {
-		grace = defaultGrace
-	}
-	seconds := int((grace + 999) / 1000)
-	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
-	of := &plan{pull: c.Pull, note: note{FromFile: c.FromFile, Marked: p.OutputMode == flow.OutputMarker, Memory: c.Memory, GraceMS: grace, Secrets: p.Secrets}, files: files, hide: hide}
+	of := &plan{pull: p.Container.Pull, note: noteOf(p), files: files, hide: hide, mounts: func() ([]mount.Mount, error) { return s.mounts(p) }}
 	of.Name = s.name(job.ID())
+	s.describe(of, job, with)
+	of.HostConfig.Mounts = mounts
+	return of, nil
+}
+
+// noteOf is what its tracker has to know of the container of a program.
+func noteOf(p *flow.Program) note {
+	n := note{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
+	if n.GraceMS == 0 {
+		n.GraceMS = defaultGrace
+	}
+	return n
+}
+
+// seconds are whole ones, at least as long.
+func (n *note) seconds() int { return int((n.GraceMS + 999) / 1000) }
+
+// describe says what a container of a program is like, and what it finds when it begins.
+func (s *Service) describe(of *plan, job *flow.Job, p *flow.Program) {
+	c, input, seconds := p.Container, program.Input(carry.Input(job)), of.note.seconds()
+	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
 	of.Config = &container.Config{Image: c.Image, User: c.User, Env: listed(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
 		Labels: map[string]string{labelJob: job.ID(), labelStore: s.opts.Store, labelMember: s.opts.Member}}
 	of.Config.Entrypoint, of.Config.Cmd = started(p)
-	of.HostConfig = &container.HostConfig{NetworkMode: container.NetworkMode(c.Network), Mounts: mounts,
+	of.HostConfig = &container.HostConfig{NetworkMode: container.NetworkMode(c.Network),
 		Resources: container.Resources{NanoCPUs: c.CPUs * 1e6, Memory: c.Memory, MemorySwap: c.Memory}}
 	if program.Large(input) {
 		of.files = append(of.files, file{inputFile, input})
@@ -93,7 +107,6 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	if c.ToFile != "" {
 		of.files = append(of.files, file{c.ToFile, input})
 	}
-	return of, nil
 }
 
 // started is what is run: a list goes to what the image starts, a line to its shell.
@@ -112,7 +125,7 @@ func listed(vars map[string]string) []string {
 	return list
 }
 
-// mounts are what the container sees of this host. Links are followed here already, so that none leads out of the folder.
+// mounts are what the container sees of this host now. Links are followed here already, so that none leads out of the folder.
 func (s *Service) mounts(p *flow.Program) ([]mount.Mount, error) {
 	var list []mount.Mount
 	for _, m := range p.Container.Mounts {

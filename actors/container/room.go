@@ -2,9 +2,13 @@ package container
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 const (
@@ -16,13 +20,38 @@ const (
 
 // start starts a container as soon as few enough others run. A member never starts too many; members that look at the same moment may have a few
 // too many together.
-func (s *Service) start(ctx context.Context, name string) error {
+func (s *Service) start(ctx context.Context, p *plan) error {
 	if err := s.takeRoom(ctx); err != nil {
 		return err
 	}
 	defer s.starting.Add(-1)
-	_, err := s.client.ContainerStart(ctx, name, client.ContainerStartOptions{})
+	if err := s.checkMounts(ctx, p); err != nil {
+		return err
+	}
+	_, err := s.client.ContainerStart(ctx, p.Name, client.ContainerStartOptions{})
 	return err
+}
+
+// checkMounts says whether a container that is about to start still sees what it may: it can have waited long, and somebody can have put a link
+// in the place of a folder meanwhile. Between this look and the start there is a moment that nobody can close from here.
+func (s *Service) checkMounts(ctx context.Context, p *plan) error {
+	if len(p.HostConfig.Mounts) == 0 {
+		return nil
+	}
+	mounts, err := p.mounts()
+	if err != nil {
+		return err
+	}
+	there, err := s.client.ContainerInspect(ctx, p.Name, client.ContainerInspectOptions{})
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if !slices.ContainsFunc(there.Container.Mounts, func(has container.MountPoint) bool { return has.Destination == m.Target && has.Source == m.Source }) {
+			return flow.Errorf(flow.Denied, "what is to be mounted at %s has been replaced since the container was made", m.Target)
+		}
+	}
+	return nil
 }
 
 // takeRoom returns when another container may be started, which counts from then on. One after the other looks.

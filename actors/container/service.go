@@ -38,7 +38,7 @@ type Options struct {
 	Member string
 	// Store tells containers of tasks of this store from those of others that share the container host.
 	Store string
-	// Live says whether somebody waits for the container of a job, or it is being ended..
+	// Live says whether somebody waits for the container of a job, or it is being ended.
 	Live func(ctx context.Context, job string) (bool, error)
 	// Logger hears of a container host that cannot be reached, and of what was left over; nil = slog.Default().
 	Logger *slog.Logger

@@ -52,7 +52,7 @@ func (s *Service) begin(ctx context.Context, p *plan, job string, to *logs.Write
 		_ = s.remove(ctx, p.Name)
 		return s.words(err)
 	}
-	if err := s.start(ctx, p.Name); err != nil {
+	if err := s.start(ctx, p); err != nil {
 		if ctx.Err() == nil {
 			_ = s.remove(ctx, p.Name) // what is left over is looked for
 		}

@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -52,12 +53,11 @@ func (s *Service) sweepOnce() error {
 	if err != nil {
 		return err
 	}
-	for _, c := range all.Items {
-		if err := s.sweepOne(c.ID, c.Labels[labelJob]); err != nil {
-			return err
-		}
+	var failed error
+	for _, c := range all.Items { // one that cannot be removed is no reason to keep the others
+		failed = errors.Join(failed, s.sweepOne(c.ID, c.Labels[labelJob]))
 	}
-	return nil
+	return failed
 }
 
 // sweepOne removes a container that nobody waits for.

@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -24,8 +25,11 @@ const patience = 10 * time.Minute
 
 // Poll looks at a container. One that has ended stays until its end is stored.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	if s.client == nil {
+	switch {
+	case s.client == nil:
 		return flow.ExternalStatus{Ended: true, Error: refusal}, nil
+	case s.foreign(x):
+		return flow.ExternalStatus{Ended: true, Error: fmt.Sprintf("the container %.100q was not begun for this attempt: only a node of type container begins one that is waited for", x.ID)}, nil
 	}
 	status, err := s.poll(ctx, x)
 	if err != nil && x.FailingAt > 0 && time.Since(time.UnixMilli(x.FailingAt)) > patience {
@@ -34,6 +38,10 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	status.Again = min(lastLook, firstLook<<min(x.Polls, 10))
 	return status, err
 }
+
+// foreign says that external work is no container of its attempt. A program may say that it waits for whatever it likes, and is to reach no
+// container by that: not another attempt's, nor one that is not ours.
+func (s *Service) foreign(x flow.External) bool { return x.ID != s.name(x.Job) }
 
 func (s *Service) poll(ctx context.Context, x flow.External) (status flow.ExternalStatus, err error) {
 	there, err := s.client.ContainerInspect(ctx, x.ID, client.ContainerInspectOptions{})
@@ -53,7 +61,7 @@ func (s *Service) poll(ctx context.Context, x flow.External) (status flow.Extern
 	if !over(&there.Container) {
 		select {
 		case <-w.done: // the container host went away in between
-			s.forget(x.ID)
+			s.unwatch(x.ID)
 		default:
 		}
 		return status, nil
@@ -94,7 +102,7 @@ func (s *Service) result(ctx context.Context, name string, n *note, w *watch, st
 		status.Error = how
 	case how == "" && n.FromFile != "" && !w.heard.Marked():
 		output, err := s.output(ctx, name, n.FromFile)
-		if client.IsErrConnectionFailed(err) || ctx.Err() != nil {
+		if errors.Is(err, errBroken) || client.IsErrConnectionFailed(err) || ctx.Err() != nil {
 			return flow.ExternalStatus{}, err
 		}
 		if status.Output = output; err != nil {
@@ -132,13 +140,13 @@ func howItEnded(state *container.State, n *note) (how string, sure bool) {
 
 // Cancel ends a container that nobody waits for any longer, and removes it.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
-	if s.client == nil {
+	if s.client == nil || s.foreign(x) {
 		return nil
 	}
 	n := &note{}
 	n.read(x)
 	w, err := s.watched(x, n) // so that its last words are heard
-	seconds := int((n.GraceMS + 999) / 1000)
+	seconds := n.seconds()
 	if _, err := s.client.ContainerStop(ctx, x.ID, client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
 		return s.words(err)
 	}
@@ -162,7 +170,7 @@ func (w *watch) lastWords(ctx context.Context) {
 
 // Ended removes a container whose end is stored.
 func (s *Service) Ended(ctx context.Context, x flow.External) {
-	if s.client == nil {
+	if s.client == nil || s.foreign(x) {
 		return
 	}
 	if err := s.remove(ctx, x.ID); err != nil {

@@ -85,16 +85,23 @@ func (s *Service) follow(ctx context.Context, w *watch) error {
 	return err
 }
 
-// forget ends the following of a container.
-func (s *Service) forget(name string) {
+// unwatch ends the following of a container.
+func (s *Service) unwatch(name string) {
 	s.mu.Lock()
 	w := s.watches[name]
 	delete(s.watches, name)
-	delete(s.hidden, name)
 	s.mu.Unlock()
 	if w != nil {
 		w.end()
 	}
+}
+
+// forget ends the following of a container for good: what it is not to tell is forgotten, too.
+func (s *Service) forget(name string) {
+	s.unwatch(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.hidden, name)
 }
 
 // forgetUnasked ends the following of containers that nobody asks for.

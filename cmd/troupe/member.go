@@ -49,7 +49,7 @@ type memberFlags struct {
 	MaxValue      int            `env:"TROUPE_MAX_VALUE" group:"Limits" placeholder:"BYTES" help:"Size of one input, output or shared value (1 MiB)."`
 	MaxShared     int            `env:"TROUPE_MAX_SHARED" group:"Limits" placeholder:"BYTES" help:"Size of shared, and of the outputs of one step together (64 MiB)."`
 	MaxFunctions  int            `env:"TROUPE_MAX_FUNCTIONS" group:"Limits" help:"Local functions at once (256)."`
-	MaxScripts    int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once, and as many programs of each kind (256)."`
+	MaxScripts    int            `env:"TROUPE_MAX_SCRIPTS" group:"Limits" help:"Scripts at once, and as many programs of each kind but containers (256)."`
 	MaxContainers int            `env:"TROUPE_MAX_CONTAINERS" group:"Limits" help:"Containers at once on the container host, of all members (64)."`
 	MaxCalls      int            `env:"TROUPE_MAX_CALLS" group:"Limits" help:"Calls of push workers at once (256)."`
 	Visibility    time.Duration  `env:"TROUPE_VISIBILITY" group:"Limits" help:"How long a pull worker may hold a job without a heartbeat (60s)."`

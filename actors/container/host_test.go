@@ -1,0 +1,178 @@
+package container
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// fakeHost answers as a container host that can be told to do wrong, and remembers what it was asked.
+type fakeHost struct {
+	mu      sync.Mutex
+	asked   []string
+	answers map[string]http.HandlerFunc // by method and path
+}
+
+var version = regexp.MustCompile(`^/v[0-9.]+`)
+
+func (h *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	what := r.Method + " " + version.ReplaceAllString(r.URL.Path, "")
+	if strings.HasSuffix(what, "/_ping") {
+		w.Header().Set("Api-Version", "1.44")
+		return
+	}
+	h.mu.Lock()
+	if what != "GET /containers/json" { // which the service asks again and again
+		h.asked = append(h.asked, what)
+	}
+	answer := h.answers[what]
+	h.mu.Unlock()
+	if answer == nil {
+		http.Error(w, `{"message":"no such thing"}`, http.StatusNotFound)
+		return
+	}
+	answer(w, r)
+}
+
+func (h *fakeHost) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string{}, h.asked...)
+}
+
+// says is an answer.
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// on is a service on such a host.
+func (h *fakeHost) on(t *testing.T, o Options) *Service {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	o.Allow, o.Host, o.Logger = true, "tcp://"+strings.TrimPrefix(server.URL, "http://"), slog.New(slog.DiscardHandler)
+	s, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestWhatAProgramSaysItWaitsForReachesNoContainer(t *testing.T) {
+	h := &fakeHost{}
+	s := h.on(t, Options{Store: "s"})
+	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
+	for _, id := range []string{"database", s.name("another"), "", "../images/x"} {
+		x := flow.External{Service: Name, ID: id, Job: job}
+		status, err := s.Poll(t.Context(), x)
+		require.NoError(t, err)
+		require.True(t, status.Ended)
+		require.Contains(t, status.Error, "was not begun for this attempt")
+		require.NoError(t, s.Cancel(t.Context(), x))
+		s.Ended(t.Context(), x)
+	}
+	require.Empty(t, h.all())
+	_, err := s.Poll(t.Context(), flow.External{Service: Name, ID: s.name(job), Job: job})
+	require.NoError(t, err)
+	require.Equal(t, []string{"GET /containers/" + s.name(job) + "/json"}, h.all())
+}
+
+func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	dir, err := filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
+	data := filepath.Join(dir, "data")
+	require.NoError(t, os.Mkdir(data, 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "other"), 0o755))
+	for to, fails := range map[string]string{"": "", outside: "outside of the folder", filepath.Join(dir, "other"): "has been replaced"} {
+		h := &fakeHost{}
+		s := h.on(t, Options{Store: "s", Dir: dir})
+		job := jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "data", To: "/data"}}})
+		at := "/containers/" + s.name(job.ID())
+		h.answers = map[string]http.HandlerFunc{
+			"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
+				if to != "" {
+					require.NoError(t, os.Remove(data))
+					require.NoError(t, os.Symlink(to, data))
+				}
+				says(http.StatusCreated, `{"Id":"1"}`)(w, r)
+			},
+			"GET /containers/json":  says(http.StatusOK, "[]"),
+			"GET " + at + "/json":   says(http.StatusOK, `{"Mounts":[{"Type":"bind","Source":"`+data+`","Destination":"/data"}]}`),
+			"POST " + at + "/start": says(http.StatusNoContent, ""),
+			"DELETE " + at:          says(http.StatusNoContent, ""),
+		}
+		report := s.Carry(t.Context(), *job)
+		if fails == "" {
+			require.Empty(t, report.Error)
+			require.Contains(t, h.all(), "POST "+at+"/start")
+			continue
+		}
+		require.Contains(t, report.Error, fails)
+		require.NotContains(t, h.all(), "POST "+at+"/start")
+		require.Contains(t, h.all(), "DELETE "+at)
+		require.NoError(t, os.Remove(data))
+		require.NoError(t, os.Mkdir(data, 0o755))
+	}
+}
+
+func TestOneContainerThatCannotBeRemovedKeepsNoOther(t *testing.T) {
+	h := &fakeHost{answers: map[string]http.HandlerFunc{
+		"GET /containers/json": says(http.StatusOK, `[{"Id":"1","Labels":{"troupe.job":"a"}},{"Id":"2","Labels":{"troupe.job":"b"}}]`),
+		"DELETE /containers/1": says(http.StatusInternalServerError, `{"message":"stuck"}`),
+		"DELETE /containers/2": says(http.StatusNoContent, ""),
+	}}
+	s := h.on(t, Options{Store: "s", Live: func(context.Context, string) (bool, error) { return false, nil }})
+	require.ErrorContains(t, s.sweepOnce(), "stuck")
+	require.Contains(t, h.all(), "DELETE /containers/2")
+}
+
+func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
+	h := &fakeHost{}
+	s := h.on(t, Options{Store: "s"})
+	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
+	at := "/containers/" + s.name(job)
+	var whole atomic.Bool
+	h.answers = map[string]http.HandlerFunc{
+		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited"}}`),
+		"GET " + at + "/logs": says(http.StatusOK, ""),
+		"GET " + at + "/archive": func(w http.ResponseWriter, _ *http.Request) {
+			var b bytes.Buffer
+			to := tar.NewWriter(&b)
+			_ = to.WriteHeader(&tar.Header{Name: "o", Typeflag: tar.TypeReg, Mode: 0o644, Size: 5})
+			_, _ = to.Write([]byte("[1,2]"))
+			_ = to.Close()
+			w.Header().Set("X-Docker-Container-Path-Stat", base64.StdEncoding.EncodeToString([]byte(`{"name":"o","size":5}`)))
+			if !whole.Load() {
+				b.Truncate(514)
+			}
+			_, _ = w.Write(b.Bytes())
+		},
+	}
+	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{FromFile: "/o"}).written()}
+	status, err := s.Poll(t.Context(), x)
+	require.ErrorIs(t, err, errBroken)
+	require.False(t, status.Ended)
+	whole.Store(true)
+	status, err = s.Poll(t.Context(), x)
+	require.NoError(t, err)
+	require.Equal(t, flow.ExternalStatus{Ended: true, Output: json.RawMessage("[1,2]"), Again: firstLook}, status)
+}
