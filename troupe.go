@@ -235,7 +235,7 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 func (e *Engine) actors() actors.Config {
 	if e.programs == nil { // those of a life before go on with what they keep
 		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
-			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets}})
+			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
 	return actors.Config{
 		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,

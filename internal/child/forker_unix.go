@@ -181,21 +181,32 @@ func (f *Forker) Start(cmd Command) (*Process, error) {
 	})
 }
 
-func (f *Forker) fork(cmd Command, family Family, files []*os.File) (*forked, error) {
-	asked := make(chan begun, 1)
+// expect makes a request known. It is false when nobody would answer.
+func (f *Forker) expect(answer chan begun) (number uint64, ok bool) {
 	f.mu.Lock()
-	f.number++
-	number := f.number
-	ended := f.ended
-	f.asked[number] = asked
-	f.mu.Unlock()
-	if ended {
-		return nil, &ForkerGone{unasked: true}
+	defer f.mu.Unlock()
+	if f.ended {
+		return 0, false
 	}
+	f.number++
+	f.asked[f.number] = answer
+	return f.number, true
+}
+
+// request is what it has to know to fork.
+func request(number uint64, cmd Command, family Family) []byte {
 	body := binary.BigEndian.AppendUint64(nil, number)
 	body = binary.BigEndian.AppendUint64(body, family.Mark())
-	body = append(body, strings.Join(append([]string{cmd.Dir}, append(cmd.Env[:len(cmd.Env):len(cmd.Env)], family.Variable())...), "\x00")...)
-	if err := f.ask('F', body, files); err != nil {
+	return append(body, strings.Join(append([]string{cmd.Dir}, append(cmd.Env[:len(cmd.Env):len(cmd.Env)], family.Variable())...), "\x00")...)
+}
+
+func (f *Forker) fork(cmd Command, family Family, files []*os.File) (*forked, error) {
+	asked := make(chan begun, 1)
+	number, ok := f.expect(asked)
+	if !ok {
+		return nil, &ForkerGone{unasked: true}
+	}
+	if err := f.ask('F', request(number, cmd, family), files); err != nil {
 		f.process.Kill()
 		<-f.gone
 		return nil, &ForkerGone{How: f.how}
@@ -239,10 +250,13 @@ func (f *Forker) ask(what byte, body []byte, files []*os.File) error {
 	return err
 }
 
-// Running is how many processes it has forked that go on.
+// Running is how many processes it has forked that go on: none when it has ended.
 func (f *Forker) Running() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.ended {
+		return 0
+	}
 	return len(f.running) + len(f.asked)
 }
 
@@ -258,26 +272,41 @@ func (f *Forker) Close() {
 
 // reap waits for a process, kills its group while its id is certain to be its own, and then lets go of it.
 func (one *forked) reap(p *Process) (State, error) {
-	var status syscall.WaitStatus
+	status, err := one.end()
 	select {
-	case status = <-one.ended:
-	case <-one.by.gone:
-		select {
-		case status = <-one.ended: // the last thing it said; who lets go of the process now is the system
-			return exit(status), nil
-		default:
-		}
-		p.mu.Lock()
-		p.killed, p.reaped = true, true
-		p.mu.Unlock()
-		return nil, &ForkerGone{How: one.by.how}
+	case <-one.by.gone: // the system has let go of the process, or will: its id may be another's
+		p.leaveGroup()
+		return status, err
+	default:
 	}
 	p.killLast()
 	one.by.mu.Lock()
 	delete(one.by.running, one.pid)
 	one.by.mu.Unlock()
 	_ = one.by.ask('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil) // one that is gone needs not be told
-	return exit(status), nil
+	return status, err
+}
+
+// end waits for how it ends.
+func (one *forked) end() (State, error) {
+	select {
+	case status := <-one.ended:
+		return exit(status), nil
+	case <-one.by.gone:
+	}
+	select {
+	case status := <-one.ended: // the last thing it said
+		return exit(status), nil
+	default:
+		return nil, &ForkerGone{How: one.by.how}
+	}
+}
+
+// leaveGroup leaves the group alone from now on. What is left of the family is still ended.
+func (p *Process) leaveGroup() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed, p.reaped = true, true
 }
 
 // exit is a status in the words of package os.

@@ -97,7 +97,8 @@ func (r *Runner) itself(ctx context.Context, argv []string, root string) []strin
 	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shims {
 		return argv
 	}
-	if known, ok := r.pythons.Load(root); ok {
+	of := root + "\x00" + argv[0]
+	if known, ok := r.pythons.Load(of); ok {
 		return []string{known.(string)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -109,7 +110,7 @@ func (r *Runner) itself(ctx context.Context, argv []string, root string) []strin
 	if err != nil || !filepath.IsAbs(path) {
 		return argv
 	}
-	r.pythons.Store(root, path)
+	r.pythons.Store(of, path)
 	return []string{path}
 }
 

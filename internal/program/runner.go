@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strconv"
 	"sync"
@@ -28,6 +29,8 @@ type Options struct {
 	Secrets *secrets.Store
 	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
 	MaxOutput int
+	// Logger hears of interpreters that cannot be kept warm; nil = slog.Default().
+	Logger *slog.Logger
 }
 
 const (
@@ -41,13 +44,13 @@ type Runner struct {
 	env      []string
 	patience child.Patience
 	hearth   hearth
-	pythons  sync.Map // the interpreter itself of a root where a version manager says which
+	pythons  sync.Map // the interpreter itself of a root and a command where a version manager says which
 }
 
 // New returns a runner whose programs see what they may of the environment this process has now.
 func New(opts Options) *Runner {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
-	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
+	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), hearth: hearth{logger: cmp.Or(opts.Logger, slog.Default())}}
 }
 
 // Close ends the interpreters that are kept warm. What they have forked ends with them; all else goes on.
@@ -149,19 +152,23 @@ func (r *Runner) run(ctx context.Context, path string, start func() (*child.Proc
 	reading.Go(func() { drain(to.stdout, p.Stdout) })
 	state, err := p.Wait()
 	reading.Wait()
+	return p.Pid, outcome(ctx, state, err)
+}
+
+// outcome says why a program has failed; nil = it went well. What ended because nobody waits for it any longer says why that is.
+func outcome(ctx context.Context, state child.State, err error) error {
+	var gone *child.ForkerGone
 	switch {
-	case errors.As(err, &gone) && ctx.Err() == nil:
-		return p.Pid, lost(gone)
-	case err != nil && ctx.Err() != nil:
-		return p.Pid, context.Cause(ctx)
+	case err == nil && state.Success():
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &gone):
+		return lost(gone)
 	case err != nil:
-		return p.Pid, err
-	case !state.Success() && ctx.Err() != nil:
-		return p.Pid, context.Cause(ctx)
-	case !state.Success():
-		return p.Pid, exitError(state.String())
+		return err
 	}
-	return p.Pid, nil
+	return exitError(state.String())
 }
 
 func lost(gone *child.ForkerGone) error {

@@ -3,6 +3,7 @@ package program
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,8 @@ const (
 
 // hearth keeps interpreters of Python that fork themselves for jobs.
 type hearth struct {
+	logger *slog.Logger
+
 	mu     sync.Mutex
 	fires  map[string]*fire
 	closed bool
@@ -90,9 +93,10 @@ func kind(cmd child.Command) string {
 
 // take is an interpreter that can fork, or nil where none is to be had: then a job begins without.
 func (h *hearth) take(ctx context.Context, cmd child.Command, want int) *child.Forker {
+	key := kind(cmd)
 	for {
 		h.mu.Lock()
-		f := h.fire(cmd, want)
+		f := h.fire(key, cmd, want)
 		if f == nil {
 			h.mu.Unlock()
 			return nil
@@ -112,15 +116,17 @@ func (h *hearth) take(ctx context.Context, cmd child.Command, want int) *child.F
 	}
 }
 
-// fire of a kind. It is nil when there are too many others.
-func (h *hearth) fire(cmd child.Command, want int) *fire {
+// fire of a kind, with as many interpreters as whoever wants most of them. It is nil when there are too many others.
+func (h *hearth) fire(key string, cmd child.Command, want int) *fire {
 	if h.closed {
 		return nil
 	}
-	key := kind(cmd)
 	f := h.fires[key]
+	if f != nil && want > f.want && h.room(want-f.want, f) {
+		f.want = want
+	}
 	if f == nil {
-		if !h.room(want) {
+		if !h.room(want, nil) {
 			return nil
 		}
 		f = &fire{cmd: cmd, want: want, changed: make(chan struct{})}
@@ -134,13 +140,13 @@ func (h *hearth) fire(cmd child.Command, want int) *fire {
 	return f
 }
 
-// room makes room for so many more. What was used last is let go last; what is in use is not.
-func (h *hearth) room(want int) bool {
+// room makes room for so many more. What was used last is let go last; what is in use is not, nor who asks.
+func (h *hearth) room(want int, asks *fire) bool {
 	for {
 		all, oldest := want, ""
 		for key, f := range h.fires {
 			all += f.want
-			if f.idle() && (oldest == "" || f.used.Before(h.fires[oldest].used)) {
+			if f != asks && f.idle() && (oldest == "" || f.used.Before(h.fires[oldest].used)) {
 				oldest = key
 			}
 		}
@@ -206,6 +212,9 @@ func (h *hearth) stoke(f *fire) {
 
 func (h *hearth) start(f *fire) {
 	z, err := child.StartForker(f.cmd)
+	if err != nil {
+		h.logger.Warn("no interpreter of Python can be kept warm: attempts begin without", "command", strings.Join(f.cmd.Argv, " "), "folder", f.cmd.Dir, "error", err)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.starting--
@@ -250,6 +259,11 @@ func (r *Runner) begin(ctx context.Context, cmd, warm child.Command, want int) (
 		p, err := z.Start(cmd)
 		if err == nil || !child.NotAsked(err) {
 			return p, err
+		}
+		select {
+		case <-z.Gone(): // another is asked
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 	return child.Start(cmd)
