@@ -230,7 +230,11 @@ type Script struct {
 	WorkDir    string            `json:"work_dir,omitempty"`    // folder it runs in
 	StdinMode  string            `json:"stdin_mode,omitempty"`  // json: the input is written to its stdin
 	OutputMode string            `json:"output_mode,omitempty"` // json: what it prints is read as JSON
+	StderrMode string            `json:"stderr_mode,omitempty"` // log: what it prints to stderr is only logged; else it is output as well
 }
+
+// StderrLog is the word of a script's stderr_mode.
+const StderrLog = "log"
 
 // Route is how jobs reach whoever carries them out, in the words of dag mode.
 func (x *Exec) Route() string {

@@ -20,6 +20,7 @@ import (
 type command struct {
 	child.Command
 	timeout time.Duration
+	stderr  ending // unless it is printed with everything else
 }
 
 // languages say how code of a language is run. Any other word is the program itself.
@@ -45,7 +46,7 @@ func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cle
 		return nil, nil, flow.Errorf(flow.Invalid, "the script has neither cmd nor code")
 	}
 	cmd = &command{timeout: defaultTimeout}
-	cmd.Env = c.environment(job)
+	cmd.Env, cmd.Split = c.environment(job), s.StderrMode == flow.StderrLog
 	if s.TimeoutMS > 0 {
 		cmd.timeout = flow.Milliseconds(s.TimeoutMS)
 	}

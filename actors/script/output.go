@@ -49,6 +49,22 @@ func (b *buffer) last() []byte {
 	return b.Bytes()
 }
 
+// ending keeps the end of what is printed.
+type ending struct {
+	also io.Writer // gets all of it as it comes
+	b    []byte
+}
+
+const endingSize = 4 << 10
+
+func (e *ending) Write(b []byte) (int, error) {
+	e.b = append(e.b, b...)
+	if over := len(e.b) - endingSize; over > 0 {
+		e.b = append(e.b[:0], e.b[over:]...)
+	}
+	return e.also.Write(b)
+}
+
 // encode makes a result of what was printed: the JSON it is, if asked for, else a text.
 func encode(printed []byte, asJSON bool) json.RawMessage {
 	if asJSON {

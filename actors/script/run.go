@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/troupe-engine/troupe/internal/child"
 )
@@ -15,7 +16,7 @@ type outcome struct {
 }
 
 // run starts a command once and returns when it and its process group have ended. What they print
-// is appended to out.
+// is appended to out, or, where they are told apart, what they print to stdout.
 func (c *Carrier) run(ctx context.Context, cmd *command, out *buffer) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, context.Cause(ctx)
@@ -34,7 +35,12 @@ func (c *Carrier) run(ctx context.Context, cmd *command, out *buffer) (outcome, 
 	defer context.AfterFunc(ctx, p.Kill)()
 	ended := make(chan error, 1)
 	go func() { ended <- wait(p) }()
+	var complaining sync.WaitGroup
+	if p.Stderr != nil {
+		complaining.Go(func() { _, _ = io.Copy(&cmd.stderr, struct{ io.Reader }{p.Stderr}) }) // its own Read ends with the program
+	}
 	cut := out.readFrom(p.Stdout, c.opts.MaxOutput)
+	complaining.Wait()
 	err = <-ended
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -57,7 +57,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	printed := takeBuffer()
 	defer giveBuffer(printed)
 	log := c.opts.Logs.Open(job.Task, job.ID())
-	printed.also = log.Stream(lines.Stdout)
+	printed.also, cmd.stderr.also = log.Stream(lines.Stdout), log.Stream(lines.Stderr)
 	rep := c.tries(ctx, &job, cmd, printed)
 	if rep.Error == "" {
 		rep.Worker, rep.URL = "local-script:"+job.Exec.Script.Cmd, "local"
@@ -70,11 +70,12 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, printed *buffer) flow.Report {
 	for try := 1; ; try++ {
 		printed.Reset()
+		cmd.stderr.b = nil
 		out, err := c.run(ctx, cmd, printed)
 		if err == nil {
 			return c.result(printed.Bytes(), out.cut, job.Exec.Script.OutputMode == "json")
 		}
-		last := lastLine(printed.last())
+		last := cmp.Or(lastLine(cmd.stderr.b), lastLine(printed.last()))
 		if try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			return flow.Report{Error: failure(err, last), TimedOut: out.timedOut}
 		}

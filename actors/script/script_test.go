@@ -41,15 +41,19 @@ func (l *shelf) AppendLog(_ context.Context, chunks []persistence.LogChunk, _ in
 	for _, c := range chunks {
 		for _, line := range c.Lines {
 			l.kept[c.Task+" "+c.Job] += line.Text
+			l.kept[string(line.Stream)] += line.Text
 		}
 	}
 	return nil
 }
 
-func (l *shelf) read(j flow.Job) string {
+func (l *shelf) read(j flow.Job) string { return l.get(j.Task + " " + j.ID()) }
+
+// get is what an attempt has printed, or what was printed to a stream.
+func (l *shelf) get(key string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.kept[j.Task+" "+j.ID()]
+	return l.kept[key]
 }
 
 // logged has a book that writes to a shelf.
@@ -78,6 +82,8 @@ func TestResults(t *testing.T) {
 	}{
 		"text keeps its trailing newline":       {flow.Script{Cmd: "echo", Args: []string{"a", "b"}}, `"a b\n"`},
 		"stdout and stderr are one":             {flow.Script{Code: "echo out; echo err >&2; echo out"}, `"out\nerr\nout\n"`},
+		"stderr is none of it, if so said":      {flow.Script{Code: "echo out; echo err >&2; echo out", StderrMode: "log"}, `"out\nout\n"`},
+		"json beside words on stderr":           {flow.Script{Code: "echo warning >&2; echo 5", StderrMode: "log", OutputMode: "json"}, `5`},
 		"json is parsed when asked for":         {flow.Script{Code: `echo '{"b":1,"a":12345678901234567890}'`, OutputMode: "json"}, `{"b":1,"a":12345678901234567890}`},
 		"json that is none stays a text":        {flow.Script{Code: `echo '{"b":'`, OutputMode: "json"}, `"{\"b\":\n"`},
 		"json is not parsed unless asked for":   {flow.Script{Code: `echo 5`}, `"5\n"`},
@@ -110,6 +116,8 @@ func TestFailures(t *testing.T) {
 		want   string
 	}{
 		"the exit status and the last line are told": {flow.Script{Code: "echo first; echo last; exit 3"}, "failed: exit status 3: last"},
+		"the last line of stderr, if told apart":     {flow.Script{Code: "echo why >&2; echo >&2; echo out; exit 3", StderrMode: "log"}, "failed: exit status 3: why"},
+		"else of stdout":                             {flow.Script{Code: "echo out; exit 3", StderrMode: "log"}, "failed: exit status 3: out"},
 		"silence has no last line":                   {flow.Script{Cmd: "false"}, "failed: exit status 1"},
 		"a signal is told":                           {flow.Script{Code: "kill -9 $$"}, "failed: signal: killed"},
 		"an unknown program":                         {flow.Script{Cmd: "no-such-program"}, `failed: exec: "no-such-program": executable file not found in $PATH`},
@@ -179,6 +187,14 @@ func TestFailedScriptsAreLoggedToo(t *testing.T) {
 	rep := carry(t, script.Options{Logs: book}, job(flow.Script{Code: "echo why; exit 1"}))
 	require.Equal(t, flow.Report{Error: "failed: exit status 1: why", Log: true}, rep)
 	require.Equal(t, "why\n", l.read(job(flow.Script{})))
+}
+
+func TestALogTellsStderrFromStdoutIfSoSaid(t *testing.T) {
+	book, l := logged(t)
+	rep := carry(t, script.Options{Logs: book, MaxOutput: 100}, job(flow.Script{Code: "echo out; seq 10000 >&2; echo out", StderrMode: "log"}))
+	require.Equal(t, flow.Report{Output: json.RawMessage(`"out\nout\n"`), Worker: "local-script:", URL: "local", Log: true}, rep)
+	require.Equal(t, "out\nout\n", l.get("stdout"))
+	require.Equal(t, 10000, strings.Count(l.get("stderr"), "\n"))
 }
 
 func TestAScriptThatPrintsNothingHasNoLog(t *testing.T) {

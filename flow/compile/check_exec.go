@@ -120,6 +120,9 @@ func (c *checker) execType(t flow.ExecType, at *define.Place) {
 func (c *checker) script(s *flow.Script, at *define.Place) {
 	if s = orNone(s); s != nil {
 		c.milliseconds(s.TimeoutMS, at.Key("timeout_ms"))
+		if s.StderrMode != "" && s.StderrMode != flow.StderrLog {
+			c.Errorf(at.Key("stderr_mode"), "unknown word %.80q: write log, or leave it out", s.StderrMode)
+		}
 	}
 }
 

@@ -224,6 +224,7 @@ func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
 		"unknown exec of a branch":  {"{kind: parallel, parallel_execs: [{service: s, exec_mode: ftp}]}", `nodes.a.parallel_execs[0].exec_type: unsupported exec "ftp": write http, remote, queue, local_func, local_script or outside`},
 		"local_func without func":   {"{exec_type: local_func}", "nodes.a.func: is missing: say which local function to call"},
 		"local_script without it":   {"{exec_type: local_script, script: {}}", "nodes.a.script: is missing: give it a cmd or code"},
+		"an unknown stderr_mode":    {"{script: {cmd: x, stderr_mode: none}}", `nodes.a.script.stderr_mode: unknown word "none": write log, or leave it out`},
 		"a queue of nobody":         {"{exec_type: queue}", "nodes.a.service: is missing: say whose queue the job waits in"},
 		"unknown on_error":          {"{service: s, on_error: ignore}", `nodes.a.on_error: unknown word "ignore": write follow or fail`},
 		"a service that is no text": {`{service: "s\0"}`, "nodes.a.service: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
