@@ -1,6 +1,8 @@
 package program_test
 
 import (
+	"errors"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -9,6 +11,33 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/program"
 )
+
+// BenchmarkProcess has programs that do nothing carried out, as many at once as there are processors, beside a loop that only starts them.
+func BenchmarkProcess(b *testing.B) {
+	loop := func(b *testing.B, once func() error) {
+		b.RunParallel(func(p *testing.PB) {
+			for p.Next() {
+				if err := once(); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	b.Run("bare", func(b *testing.B) { loop(b, func() error { return exec.Command("sleep", "0").Run() }) })
+	for name, p := range map[string]flow.Program{"line": {Command: "sleep 0"}, "shell": {Command: "sleep 0;"}, "list": {Args: []string{"sleep", "0"}}} {
+		b.Run(name, func(b *testing.B) {
+			r := program.New(program.Options{Dir: b.TempDir()})
+			defer r.Close()
+			job := program.Job{Type: flow.ExecProcess, Input: []byte(`{"n":1}`), Program: &p}
+			loop(b, func() error {
+				if res := r.Run(b.Context(), job); res.Error != "" {
+					return errors.New(res.Error)
+				}
+				return nil
+			})
+		})
+	}
+}
 
 // BenchmarkPython has functions of Python carried out, as many at once as there are processors.
 func BenchmarkPython(b *testing.B) {

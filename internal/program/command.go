@@ -51,6 +51,9 @@ func (r *Runner) prepare(ctx context.Context, job *Job) (cmd child.Command, clea
 	}
 	maps.Copy(vars, more)
 	cmd.Env, cmd.Stdin, cmd.Split = child.Laid(r.env, vars), stdin(p, input), true
+	if isLine(cmd.Argv) && p.Command != "" {
+		cmd = plainly(cmd, p.Command)
+	}
 	return cmd, cleanup, nil
 }
 
@@ -89,6 +92,8 @@ func shellLine(command, root string) ([]string, error) {
 }
 
 const shell = "/bin/sh"
+
+func isLine(argv []string) bool { return len(argv) == 3 && argv[0] == shell && argv[1] == "-c" }
 
 // located is where a program is meant to be: a bare name in the root, if there is one, else on the search path; any other path from the
 // root.
