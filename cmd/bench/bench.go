@@ -38,6 +38,9 @@ type bench struct {
 	databases int // that were made on our server
 }
 
+// elsewhere are the workloads that have no member in this process.
+var elsewhere = []string{"raw", "members", "idle", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
+
 func open(ctx context.Context, o options) (*bench, error) {
 	b := &bench{o: o, result: result{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
 	b.ctx, b.stop = context.WithCancel(ctx)
@@ -50,7 +53,7 @@ func open(ctx context.Context, o options) (*bench, error) {
 		b.close()
 		return nil, err
 	}
-	if slices.Contains([]string{"raw", "members", "idle"}, o.workload) { // it has no member in this process
+	if slices.Contains(elsewhere, o.workload) {
 		return b, nil
 	}
 	if err := b.openEngine(); err != nil {
@@ -92,6 +95,7 @@ func (b *bench) openEngine() error {
 	}
 	b.engine = engine
 	engine.HandleJSON("noop", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return noop(job.Input) })
+	engine.HandleJSON("nothing", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, nil })
 	if b.o.worker == "func" {
 		return nil
 	}

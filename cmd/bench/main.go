@@ -12,7 +12,9 @@
 // scripts a task, beside a bare loop that starts the same ones) and raw (the rows of chain written by the cheapest
 // statement without any engine: the limit to compare with). Of a cluster: members (chain on -members members, each a process with callers of its
 // own, beside one alone), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
-// their job). Beside them, "peer" runs another engine's benchmark on
+// their job). Of programs, on `troupe serve` in a process of its own, asked over HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs
+// that do nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and python (functions of Python by warm interpreters, beside
+// one started for each); "orktable" prints their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on
 // a server like ours (-workload peer -- COMMAND …) "table" prints the medians of lines on its input, and "figures" those of a cluster beside what they are to be.
 //
 // The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
@@ -44,22 +46,24 @@ type options struct {
 	watch       time.Duration
 	members     int
 	rounds      int
+	troupe      string
 	profile     string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw, members, idle, failover; peer, table or figures")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw, members, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, figures or orktable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
 	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
 	flag.IntVar(&o.steps, "steps", 0, "steps of a chain, nodes of a dag; 0 = 10 and 1,000")
-	flag.IntVar(&o.width, "width", 0, "units of a fan-out; 0 = 1,000, of a dag 10,000")
+	flag.IntVar(&o.width, "width", 0, "units of a fan-out, tasks of a run of Ork; 0 = 1,000, of a dag 10,000, of Ork 5 and 10")
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked, idle: when it is measured, after the last start")
 	flag.DurationVar(&o.watch, "watch", 0, "parked, idle: for how long CPU and statements are counted; 0 = of parked not, of idle 30 s")
 	flag.IntVar(&o.members, "members", 3, "members, idle: how many there are")
-	flag.IntVar(&o.rounds, "rounds", 3, "members: how often they are measured beside one alone")
+	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in turn with what it is compared with")
+	flag.StringVar(&o.troupe, "troupe", "", "ork-…, python: the program troupe; \"\" = it is built")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Parse()
 	if os.Getenv("GOGC") == "" {
@@ -82,6 +86,8 @@ func do(ctx context.Context, o options) error {
 		return table(os.Stdin, os.Stdout)
 	case "figures":
 		return figures(os.Stdin, os.Stdout)
+	case "orktable":
+		return profilesTable(os.Stdin, os.Stdout)
 	case "hand":
 		return carry(ctx, o.worker)
 	}
@@ -114,6 +120,12 @@ var workloads = map[string]struct {
 	"member":    {0, 64, 10, 0, (*bench).member},
 	"idle":      {0, 0, 0, 0, (*bench).idle},
 	"failover":  {20, 1, 0, 0, (*bench).failover},
+	"functions": {0, 0, 0, 0, (*bench).functions},
+	"ork-a":     {100, 512, 0, 5, (*bench).profile},
+	"ork-b":     {1000, 512, 0, 10, (*bench).profile},
+	"ork-c":     {100, 512, 0, 5, (*bench).profile},
+	"ork-d":     {100, 512, 0, 5, (*bench).profile},
+	"python":    {20, 512, 0, 5, (*bench).python},
 }
 
 func run(ctx context.Context, o options) (*result, error) {

@@ -146,8 +146,11 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func rssMB() float64 {
-	f, err := os.Open("/proc/self/status")
+func rssMB() float64 { return rssOf("self") }
+
+// rssOf is the resident memory of a process, 0 where nobody tells.
+func rssOf(process string) float64 {
+	f, err := os.Open("/proc/" + process + "/status")
 	if err != nil {
 		return 0
 	}

@@ -166,7 +166,7 @@ nodes:
 	if err := b.measured("scripts", scriptsPerTask, func(int) any { return nil }); err != nil {
 		return err
 	}
-	bare, err := b.bareScripts()
+	bare, err := b.bareLoop([]string{"sleep", "0.1"}, b.o.n*scriptsPerTask, b.o.n*scriptsPerTask)
 	if err != nil {
 		return err
 	}
@@ -174,11 +174,10 @@ nodes:
 	return nil
 }
 
-// bareScripts starts the same programs all at once without any engine.
-func (b *bench) bareScripts() (perSecond float64, err error) {
-	n := b.o.n * scriptsPerTask
+// bareLoop starts a program so often without any engine, so many at once.
+func (b *bench) bareLoop(argv []string, n, atOnce int) (perSecond float64, err error) {
 	began := time.Now()
-	err = b.each(n, n, func(int) error { return exec.CommandContext(b.ctx, "sleep", "0.1").Run() })
+	err = b.each(n, atOnce, func(int) error { return exec.CommandContext(b.ctx, argv[0], argv[1:]...).Run() })
 	return float64(n) / time.Since(began).Seconds(), err
 }
 

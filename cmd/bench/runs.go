@@ -1,0 +1,166 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// atOnce is how many requests are under way at once.
+const atOnce = 100
+
+// told is a run as Ork's routes tell it.
+type told struct {
+	Run struct {
+		ID        string    `json:"id"`
+		Status    string    `json:"status"`
+		CreatedAt time.Time `json:"created_at"`
+	} `json:"run"`
+	Tasks []struct {
+		Name       string    `json:"name"`
+		Status     string    `json:"status"`
+		Error      string    `json:"error"`
+		StartedAt  time.Time `json:"started_at"`
+		FinishedAt time.Time `json:"finished_at"`
+	} `json:"tasks"`
+}
+
+// round is what became of runs that began at once.
+type round struct {
+	tasksPerS float64         // from the first request to the end of the last task
+	runsPerS  float64         // taken
+	took      []time.Duration // tasks, from the creation of their run to their end
+	together  int             // the most tasks that ran at the same time
+}
+
+// round starts so many runs of a flow and waits for the end of all. One task that fails is an error.
+func (b *bench) round(s *served, flow string, runs int) (*round, error) {
+	ids := make([]string, runs)
+	body := fmt.Appendf(nil, `{"workflow": %q}`, flow)
+	began := time.Now()
+	err := b.each(runs, min(runs, atOnce), func(i int) error {
+		var started struct {
+			RunID string `json:"run_id"`
+		}
+		err := s.ask(b.ctx, http.MethodPost, "/runs", "application/json", body, &started)
+		ids[i] = started.RunID
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &round{runsPerS: float64(runs) / time.Since(began).Seconds()}
+	if err := s.settled(b.ctx, flow); err != nil {
+		return nil, err
+	}
+	all := make([]told, runs)
+	if err := b.each(runs, 8, func(i int) error { return s.get(b.ctx, "/runs/"+ids[i], &all[i]) }); err != nil {
+		return nil, err
+	}
+	return r, r.fill(began, all)
+}
+
+// settled waits until no run of a flow is under way.
+func (s *served) settled(ctx context.Context, flow string) error {
+	for _, status := range []string{"pending", "running"} {
+		for {
+			var page struct {
+				Total int `json:"total"`
+			}
+			if err := s.get(ctx, "/runs?limit=1&workflow="+flow+"&status="+status, &page); err != nil {
+				return err
+			}
+			if page.Total == 0 {
+				break
+			}
+			time.Sleep(250 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+func (r *round) fill(began time.Time, all []told) error {
+	var last time.Time
+	var spans []span
+	for _, run := range all {
+		for _, t := range run.Tasks {
+			if t.Status != "success" {
+				return fmt.Errorf("task %s of run %s ended %s: %s", t.Name, run.Run.ID, t.Status, t.Error)
+			}
+			r.took = append(r.took, t.FinishedAt.Sub(run.Run.CreatedAt))
+			spans = append(spans, span{t.StartedAt, t.FinishedAt})
+			if t.FinishedAt.After(last) {
+				last = t.FinishedAt
+			}
+		}
+	}
+	r.tasksPerS = float64(len(spans)) / last.Sub(began).Seconds()
+	r.together = together(spans)
+	return nil
+}
+
+type span struct{ from, to time.Time }
+
+// together is how many spans have a moment in common, at most.
+func together(spans []span) (most int) {
+	type turn struct {
+		at time.Time
+		by int
+	}
+	turns := make([]turn, 0, 2*len(spans))
+	for _, s := range spans {
+		turns = append(turns, turn{s.from, 1}, turn{s.to, -1})
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	now := 0
+	for _, t := range turns {
+		now += t.by
+		most = max(most, now)
+	}
+	return most
+}
+
+// publish publishes a workflow file of Ork.
+func (s *served) publishOrk(ctx context.Context, file string) error {
+	body, err := json.Marshal(map[string]string{"yaml": file})
+	if err != nil {
+		return err
+	}
+	return s.ask(ctx, http.MethodPost, "/workflows", "application/json", body, &struct{}{})
+}
+
+// publishFlow publishes a definition of ours.
+func (s *served) publishFlow(ctx context.Context, slug, definition string) error {
+	return s.ask(ctx, http.MethodPut, "/v1/flows/"+slug, "application/yaml", []byte(definition), &struct{}{})
+}
+
+// watchRSS samples its resident memory until stop, which tells the peak.
+func (s *served) watchRSS() (stop func() (peakMB float64)) {
+	end := make(chan struct{})
+	var work sync.WaitGroup
+	var peak float64
+	work.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			peak = max(peak, s.rssMB())
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return func() float64 {
+		close(end)
+		work.Wait()
+		return peak
+	}
+}

@@ -1,0 +1,164 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// served is a member in a process of its own, which is asked over HTTP as by anybody.
+type served struct {
+	cmd  *exec.Cmd
+	url  string
+	http *http.Client
+	rest sync.WaitGroup // reads what it prints
+}
+
+// serveTroupe starts `troupe serve` over a store of its own; so many programs may run at once.
+func (b *bench) serveTroupe(programs int) (*served, error) {
+	path, err := b.troupe()
+	if err != nil {
+		return nil, err
+	}
+	store, err := b.ownStore()
+	if err != nil {
+		return nil, err
+	}
+	return b.startServed(path, "serve", "--listen", "127.0.0.1:0", "--store", store, "--log-level", "error",
+		"--allow-scripts", "--script-dir", b.dir, "--max-scripts", strconv.Itoa(programs))
+}
+
+// serveFuncs starts this program as a member that has functions of Go.
+func (b *bench) serveFuncs() (*served, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	store, err := b.ownStore()
+	if err != nil {
+		return nil, err
+	}
+	return b.startServed(self, "-workload", "functions", "-store", store)
+}
+
+// functions serves the API of a member with functions of Go until it is told to end.
+func (b *bench) functions() error {
+	if err := b.serve(b.ctx); err != nil {
+		return err
+	}
+	fmt.Println("serving", b.url)
+	<-b.ctx.Done()
+	return nil
+}
+
+// troupe is the binary, built if none was named.
+func (b *bench) troupe() (string, error) {
+	if b.o.troupe != "" {
+		return b.o.troupe, nil
+	}
+	path := filepath.Join(b.dir, "troupe")
+	build := exec.CommandContext(b.ctx, "go", "build", "-o", path, "github.com/troupe-engine/troupe/cmd/troupe")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("building troupe: %w (-troupe names one that is there)", err)
+	}
+	return path, nil
+}
+
+// ownStore is an empty one that nobody else uses.
+func (b *bench) ownStore() (string, error) {
+	if b.o.store == "sqlite" {
+		b.databases++
+		return "sqlite:" + filepath.Join(b.dir, fmt.Sprintf("own-%d.db", b.databases)), nil
+	}
+	return b.newDatabase()
+}
+
+func (b *bench) startServed(program string, args ...string) (*served, error) {
+	s := &served{cmd: exec.Command(program, args...), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}}
+	s.cmd.Stderr = os.Stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	for _, word := range strings.Fields(line) {
+		if strings.HasPrefix(word, "http://") {
+			s.url = word
+		}
+	}
+	s.rest.Go(func() { _, _ = io.Copy(io.Discard, lines) })
+	if s.url == "" {
+		return nil, errors.Join(fmt.Errorf("%s did not say where it serves: %.80q", program, line), err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *served) stop() error {
+	s.http.CloseIdleConnections()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	s.rest.Wait()
+	return s.cmd.Wait()
+}
+
+// ask sends a request, again while the member is too busy, and decodes the answer into to.
+func (s *served) ask(ctx context.Context, method, path, contentType string, body []byte, to any) error {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		status, answer, err := s.once(ctx, method, path, contentType, body)
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusTooManyRequests:
+			time.Sleep(wait)
+			continue
+		case status >= 300:
+			return fmt.Errorf("%s %s: %d: %.300s", method, path, status, answer)
+		}
+		return json.Unmarshal(answer, to)
+	}
+}
+
+func (s *served) once(ctx context.Context, method, path, contentType string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+func (s *served) get(ctx context.Context, path string, to any) error {
+	return s.ask(ctx, http.MethodGet, path, "", nil, to)
+}
+
+// rssMB is its resident memory.
+func (s *served) rssMB() float64 { return rssOf(strconv.Itoa(s.cmd.Process.Pid)) }
