@@ -15,7 +15,7 @@ import unittest
 from typing import Any, Callable, List
 
 from tests.member import PATIENCE, Member, Relay, refused
-from troupe_engine import Client, Fatal, Job, JobCanceled, ProblemError, Worker
+from troupe_engine import Client, Failed, Fatal, Job, JobCanceled, ProblemError, Worker
 
 # Each test has a flow and a service of its own, with this name.
 ONE = "start: a\nnodes:\n  a: {{exec_type: queue, service: {0}, prep: {{input_key: $params.it}}, post: {{output_key: out}}{1}}}\nresult: out\n"
@@ -200,6 +200,31 @@ result: total
         self.assertEqual("failed", ended["state"])
         self.assertIn("never", ended["error"])
         self.assertEqual([1], attempts)
+
+    def test_details_of_a_failure_are_kept_with_its_attempt(self) -> None:
+        self.publish(", max_retries: 1, on_error: fail")
+        details = [{"customer": 7, "tried": ["a", "\u00e9"]}, {1}]
+
+        def handler(job: Job) -> None:
+            if job.attempt == 1:
+                raise Failed("no such customer", details=details[0])
+            raise Fatal("never", details[1])
+
+        self.work(handler)
+        task = self.start()
+        self.assertIn("never", self.ended(task)["error"])
+        attempts = [r for r in self.client.runs(task) if r["kind"] == "attempt"]
+        self.assertEqual(["no such customer", "never"], [r["error"] for r in attempts])
+        self.assertEqual([details[0], "{1}"], [r["details"] for r in attempts], "what is no JSON is told as a text")
+
+    def test_details_that_are_too_large_leave_the_error(self) -> None:
+        self.publish(", on_error: fail")
+
+        def handler(job: Job) -> None:
+            raise Failed("no such customer", details="x" * (4 << 20))
+
+        self.work(handler)
+        self.assertIn("no such customer (its details have 4194306 bytes, more than the 65536 that are kept)", self.ended(self.start())["error"])
 
     def test_a_result_that_is_no_json_fails_for_good(self) -> None:
         self.publish(", max_retries: 5, on_error: fail")

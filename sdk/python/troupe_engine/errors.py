@@ -19,7 +19,18 @@ class JobCanceled(TroupeError):
     """Nobody waits for a job any longer. What its handler returns or raises is not reported."""
 
 
-class Fatal(TroupeError):
+class Failed(TroupeError):
+    """Raised by a handler: the job has failed, and whoever looks at the attempt finds the details beside the text.
+
+    Details may be anything that is JSON, of up to 64 KiB; what is not is told as a text.
+    """
+
+    def __init__(self, text: str = "", details: Any = None) -> None:
+        super().__init__(text)
+        self.details = details
+
+
+class Fatal(Failed):
     """Raised by a handler: the job has failed, and trying it again would be of no use."""
 
 

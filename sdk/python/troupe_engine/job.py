@@ -7,11 +7,13 @@ import traceback
 from datetime import datetime, timezone
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Union
 
-from .errors import Fatal, JobCanceled
+from ._transport import encode
+from .errors import Failed, Fatal, JobCanceled
 
 MOST_LOG = 256 << 10  # bytes of what a job logs that wait to be sent
 MOST_LINES = 1000  # of a log that are sent at once
 MOST_NOTE = 256  # bytes of a note
+MOST_DETAILS = 64 << 10  # bytes of what is told of an error beside its text
 
 Handler = Callable[["Job"], Union[Any, Awaitable[Any]]]
 """Carries out a job. What it returns becomes the job's output as JSON; what it raises fails the attempt."""
@@ -135,4 +137,19 @@ def failure_of(job: Job, error: BaseException) -> Dict[str, Any]:
         job._log.write("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip("\n"))
     # The text of a KeyError is only the key.
     text = repr(error) if isinstance(error, KeyError) else str(error)
-    return {"error": cut(text, MOST_LOG) or type(error).__name__, "fatal": fatal}
+    text = cut(text, MOST_LOG) or type(error).__name__
+    details = _details_of(error)
+    size = len(encode(details))
+    if size > MOST_DETAILS:
+        text, details = f"{text} (its details have {size} bytes, more than the {MOST_DETAILS} that are kept)", None
+    return {"error": text, "fatal": fatal, **({} if details is None else {"details": details})}
+
+
+def _details_of(error: BaseException) -> Any:
+    """What a handler tells of its failure beside the text, as JSON."""
+    details = error.details if isinstance(error, Failed) else None
+    try:
+        encode(details)
+    except (TypeError, ValueError, RecursionError):
+        return cut(repr(details), MOST_LOG)
+    return details

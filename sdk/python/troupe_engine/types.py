@@ -130,6 +130,7 @@ class Step(_Step, total=False):
     wait: "Wait"
     output: Any
     error: str
+    details: Any  # of the error
     entered_at: str
     ended_at: str
     due: str
@@ -150,6 +151,7 @@ class Unit(_Unit, total=False):
     input: Any
     output: Any
     error: str
+    details: Any  # of the error
     worker: str
     note: str
     retry_at: str
@@ -173,6 +175,7 @@ class Event(_Event, total=False):
     input_ref: str
     output: Any
     error: str
+    details: Any  # of the error
     reason: str
     total: int
     kept: int
@@ -219,6 +222,7 @@ class Run(_Run, total=False):
     input: Any
     output: Any
     error: str
+    details: Any  # of the error
     reason: str
     action: str
     worker: str
@@ -311,6 +315,7 @@ class JobInfo(_JobInfo, total=False):
     input: Any
     output: Any
     error: str
+    details: Any  # of the error
     ended_at: str
 
 

@@ -309,7 +309,8 @@ export class AttachedWorker {
     try {
       result = this.#completed(await handler(held.job));
     } catch (e) {
-      result = { outcome: Outcome.FAILED, ...failureOf(held.job, e) };
+      const { error, fatal, details } = failureOf(held.job, e);
+      result = { outcome: Outcome.FAILED, error, fatal, ...(details && { details: Buffer.from(details.text) }) };
     }
     if (held.canceled) result = { outcome: Outcome.CANCELED };
     this.#print(number, held);

@@ -17,8 +17,21 @@ export class UnreachableError extends TroupeError {}
 /** What was waited for did not come in time. */
 export class TimeoutError extends TroupeError {}
 
+/**
+ * Thrown by a handler: the job has failed, and whoever looks at the attempt finds the details beside the message. They may be anything that
+ * is JSON, of up to 64 KiB; what is not is told as a text.
+ */
+export class FailedError extends TroupeError {
+  readonly details: unknown;
+
+  constructor(message?: string, options?: ErrorOptions & { details?: unknown }) {
+    super(message, options);
+    this.details = options?.details;
+  }
+}
+
 /** Thrown by a handler: the job has failed, and trying it again would be of no use. */
-export class FatalError extends TroupeError {}
+export class FatalError extends FailedError {}
 
 /** Why a job's signal is aborted: nobody waits for it any longer. What its handler returns or throws is not reported. */
 export class JobCanceledError extends TroupeError {}

@@ -1,13 +1,14 @@
 /** A job as its handler sees it. */
 
-import { format } from "node:util";
+import { format, inspect } from "node:util";
 
-import { FatalError, JobCanceledError } from "./errors.js";
+import { FailedError, FatalError, JobCanceledError } from "./errors.js";
 import { Printed } from "./printed.js";
-import { membersOf } from "./raw.js";
+import { membersOf, RawJson, textAs } from "./raw.js";
 
 const mostLog = 256 << 10; // bytes of what a job logs that wait to be sent
 const mostNote = 256; // bytes of a note
+const mostDetails = 64 << 10; // bytes of what is told of an error beside its text
 
 /** A job as a member tells it. */
 export interface ToldJob {
@@ -120,10 +121,31 @@ export function cut(text: string, most: number): string {
   return bytes.length <= most ? text : new TextDecoder().decode(bytes.subarray(0, most), { stream: true });
 }
 
-/** What is reported of a job whose handler threw. Where it did so is kept in the job's log. */
-export function failureOf(job: Job, error: unknown): { error: string; fatal: boolean } {
+/** What is reported of a job whose handler threw. */
+export interface Failure {
+  error: string;
+  fatal: boolean;
+  details?: RawJson;
+}
+
+/** Tells what a handler threw. Where it did so is kept in the job's log. */
+export function failureOf(job: Job, error: unknown): Failure {
   const fatal = error instanceof FatalError;
   if (!fatal) job.log(error);
   const text = error instanceof Error ? error.message || error.name : String(error);
-  return { error: cut(text, mostLog) || "failed", fatal };
+  const failure: Failure = { error: cut(text, mostLog) || "failed", fatal };
+  const details = error instanceof FailedError && error.details !== undefined ? jsonOf(error.details) : "null";
+  const size = Buffer.byteLength(details);
+  if (size > mostDetails) failure.error += ` (its details have ${size} bytes, more than the ${mostDetails} that are kept)`;
+  else if (details !== "null") failure.details = new RawJson(details);
+  return failure;
+}
+
+/** A value as JSON; what is none is told as a text. */
+function jsonOf(value: unknown): string {
+  try {
+    return textAs(value);
+  } catch {
+    return JSON.stringify(cut(inspect(value), mostDetails / 2));
+  }
 }

@@ -15,6 +15,7 @@ export interface Result {
   outcome: Outcome;
   output?: Uint8Array;
   error?: string;
+  details?: Uint8Array; // of the error, JSON
   fatal?: boolean;
 }
 
@@ -85,7 +86,8 @@ export class Outbox {
     }
     let count = 0;
     for (let size = 0; count < this.#results.length && count < mostResults && size < resultBytes; count++) {
-      size += this.#results[count]?.result.output?.length ?? 0;
+      const { output, details } = this.#results[count]?.result ?? {};
+      size += (output?.length ?? 0) + (details?.length ?? 0);
     }
     const results = this.#results.splice(0, count).map(({ number, result }) => ({ number, ...result }));
     const leaving = this.#leaving;

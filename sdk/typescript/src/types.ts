@@ -118,6 +118,8 @@ export interface Step {
   units: { total: number; appended?: number; in_flight: number; retrying: number; done: number; failed: number };
   output?: any;
   error?: string;
+  /** Of the error: what its carrier has told beside the text. */
+  details?: any;
   entered_at?: string;
   ended_at?: string;
   due?: string;
@@ -134,6 +136,8 @@ export interface Unit {
   input?: any;
   output?: any;
   error?: string;
+  /** Of the error: what its carrier has told beside the text. */
+  details?: any;
   worker?: string;
   note?: string;
   retry_at?: string;
@@ -153,6 +157,8 @@ export interface Event extends Place {
   input_ref?: string;
   output?: any;
   error?: string;
+  /** Of the error: what its carrier has told beside the text. */
+  details?: any;
   reason?: string;
   total?: number;
   index?: number;
@@ -193,6 +199,8 @@ export interface Run extends Place {
   input?: any;
   output?: any;
   error?: string;
+  /** Of the error: what its carrier has told beside the text. */
+  details?: any;
   reason?: string;
   action?: string;
   worker?: string;
@@ -273,6 +281,8 @@ export interface JobInfo extends Place {
   input?: any;
   output?: any;
   error?: string;
+  /** Of the error: what its carrier has told beside the text. */
+  details?: any;
   started_at: string;
   ended_at?: string;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { AttachedWorker, Client, FatalError, RawJson, textOf, type AttachedWorkerOptions, type Handler, type Job, type Task } from "@troupe-engine/sdk";
+import { AttachedWorker, Client, FailedError, FatalError, RawJson, textOf, type AttachedWorkerOptions, type Handler, type Job, type Task } from "@troupe-engine/sdk";
 
 import { all, Member, patience, refused, Relay, Told, until } from "./member.js";
 
@@ -132,6 +132,16 @@ describe("an attached worker", () => {
     });
     assert.match((await ended(await start())).error as string, /never/);
     assert.equal(calls, 1);
+  });
+
+  test("tells details of a failure", async () => {
+    await publish(", on_error: fail");
+    work(() => {
+      throw new FailedError("no such customer", { details: { customer: 7 } });
+    });
+    const task = await start();
+    assert.match((await ended(task)).error as string, /no such customer/);
+    assert.deepEqual((await all(client.runs(task))).find((r) => r.error !== undefined)?.details, { customer: 7 });
   });
 
   test("hears that nobody waits any longer", async () => {

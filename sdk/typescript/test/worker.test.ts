@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import { Client, FatalError, JobCanceledError, RawJson, textOf, Worker, type Handler, type Job, type Servers, type Task, type WorkerOptions } from "@troupe-engine/sdk";
+import { Client, FailedError, FatalError, JobCanceledError, RawJson, textOf, Worker, type Handler, type Job, type Servers, type Task, type WorkerOptions } from "@troupe-engine/sdk";
 
 import { all, Member, patience, refused, Relay, Told, until } from "./member.js";
 
@@ -175,6 +175,27 @@ result: total
     assert.equal(state, "failed");
     assert.match(error as string, /never/);
     assert.deepEqual(attempts, [1]);
+  });
+
+  test("details of a failure are kept with its attempt", async () => {
+    await publish(", max_retries: 1, on_error: fail");
+    const details = { customer: 7, tried: ["a", "é"] };
+    work((job) => {
+      throw job.attempt === 1 ? new FailedError("no such customer", { details }) : new FatalError("never", { details: 1n });
+    });
+    const task = await start();
+    assert.match((await ended(task)).error as string, /never/);
+    const attempts = (await all(client.runs(task))).filter((r) => r.kind === "attempt");
+    assert.deepEqual(attempts.map((r) => r.error), ["no such customer", "never"]);
+    assert.deepEqual(attempts.map((r) => r.details), [details, "1n"], "what is no JSON is told as a text");
+  });
+
+  test("details that are too large leave the error", async () => {
+    await publish(", on_error: fail");
+    work(() => {
+      throw new FailedError("no such customer", { details: "x".repeat(4 << 20) });
+    });
+    assert.match((await ended(await start())).error as string, /no such customer \(its details have 4194306 bytes, more than the 65536 that are kept\)/);
   });
 
   test("a result that is no JSON fails for good", async () => {
