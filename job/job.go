@@ -135,17 +135,26 @@ func (e *fatalError) Fatal() bool { return true }
 
 // Detailed gives an error details beside its text: any JSON, which is kept with the attempt. What cannot be JSON is told as a text.
 func Detailed(err error, details any) error {
-	raw, ok := details.(json.RawMessage)
-	if err == nil || details == nil || ok && len(raw) == 0 {
+	if raw, ok := details.(json.RawMessage); err == nil || details == nil || ok && len(raw) == 0 {
 		return err
 	}
-	if !ok || !json.Valid(raw) {
-		var failed error
-		if raw, failed = json.Marshal(details); failed != nil {
-			raw, _ = json.Marshal(fmt.Sprintf("%+v", details)) // a text is always marshaled
-		}
+	return &detailedError{err, asJSON(details)}
+}
+
+// asJSON is a value as JSON; what is none is a text.
+func asJSON(v any) json.RawMessage {
+	text, isRaw := v.(json.RawMessage)
+	if isRaw && json.Valid(text) {
+		return text
 	}
-	return &detailedError{err, raw}
+	if isRaw {
+		v = string(text)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		text, _ = json.Marshal(fmt.Sprintf("%+v", v)) // a text is always marshaled
+	}
+	return text
 }
 
 type detailedError struct {
@@ -158,11 +167,14 @@ func (e *detailedError) Unwrap() error { return e.error }
 // Details is how they are found, whoever made the error.
 func (e *detailedError) Details() json.RawMessage { return e.details }
 
-// DetailsOf are those of an error of any package that has such a method; nil = none.
+// DetailsOf are those of an error of any package that has such a method, whatever it returns; nil = none.
 func DetailsOf(err error) json.RawMessage {
 	var d interface{ Details() json.RawMessage }
-	if errors.As(err, &d) {
-		return d.Details()
+	if !errors.As(err, &d) {
+		return nil
+	}
+	if details := d.Details(); len(details) > 0 {
+		return asJSON(details)
 	}
 	return nil
 }

@@ -134,6 +134,13 @@ func TestAFatalErrorIsKnownWhoeverWrapsIt(t *testing.T) {
 	require.True(t, job.IsFatal(errors.Join(errors.New("y"), job.Fatal(errors.New("x")))))
 }
 
+// theirs is an error of another package.
+type theirs struct{ details json.RawMessage }
+
+func (theirs) Error() string { return "theirs" }
+
+func (e theirs) Details() json.RawMessage { return e.details }
+
 func TestDetailsAreFoundWhereverTheErrorWasWrapped(t *testing.T) {
 	broke := errors.New("it broke")
 	require.NoError(t, job.Detailed(nil, 1))
@@ -144,6 +151,9 @@ func TestDetailsAreFoundWhereverTheErrorWasWrapped(t *testing.T) {
 	require.True(t, job.IsFatal(err))
 	require.ErrorIs(t, err, broke)
 	require.Equal(t, `[1]`, string(job.DetailsOf(job.Detailed(broke, json.RawMessage(`[1]`)))))
-	require.True(t, json.Valid(job.DetailsOf(job.Detailed(broke, json.RawMessage(`{`)))), "what is no JSON is told as a text")
+	require.Equal(t, `"{"`, string(job.DetailsOf(job.Detailed(broke, json.RawMessage(`{`)))), "what is no JSON is told as a text")
+	require.Equal(t, `"}{"`, string(job.DetailsOf(theirs{json.RawMessage(`}{`)})), "whoever made the error")
+	require.Nil(t, job.DetailsOf(theirs{}))
+	require.Nil(t, job.DetailsOf(job.Detailed(broke, json.RawMessage(nil))))
 	require.True(t, json.Valid(job.DetailsOf(job.Detailed(broke, make(chan int)))))
 }

@@ -318,10 +318,15 @@ func (a *attachment) fit(r *attach.Result) {
 	a.mu.Lock()
 	most := a.most
 	a.mu.Unlock()
-	if size := len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()); most > 0 && size > most-around {
+	if size := resultBytes(r); most > 0 && size > most-around {
 		*r = attach.Result{Number: r.GetNumber(), Outcome: attach.Outcome_OUTCOME_FAILED, Fatal: true,
 			Error: fmt.Sprintf("the result was refused: it has %d bytes, more than the engine takes", size)}
 	}
+}
+
+// resultBytes is about how many bytes a result has.
+func resultBytes(r *attach.Result) int {
+	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails())
 }
 
 // finish keeps a result until the engine has it. The lock is held.

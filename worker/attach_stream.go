@@ -232,7 +232,7 @@ func (a *attachment) next(told *bool, beat bool) *attach.FromWorker {
 		m.Progress = append(m.Progress, a.progress[n])
 	}
 	a.progress = rest(a.progress, n)
-	for n = 0; n < len(a.unsent) && len(a.progress) == 0 && fits(len(a.unsent[n].GetOutput())+len(a.unsent[n].GetError())); n++ {
+	for n = 0; n < len(a.unsent) && len(a.progress) == 0 && fits(resultBytes(a.unsent[n])); n++ {
 		m.Results = append(m.Results, a.unsent[n])
 	}
 	a.unsent = rest(a.unsent, n)

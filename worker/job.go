@@ -57,10 +57,17 @@ func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(text 
 	return wire.ExecAnswer{Result: raw}
 }
 
+// mostDetails is how large details may be that the engine keeps. Larger ones would only keep it from taking the error.
+const mostDetails = 64 << 10
+
 func failure(err error) wire.ExecAnswer {
 	answer := wire.ExecAnswer{Error: err.Error(), Details: job.DetailsOf(err), Fatal: job.IsFatal(err)}
 	if answer.Error == "" { // it would mean success
 		answer.Error = "failed"
+	}
+	if size := len(answer.Details); size > mostDetails {
+		answer.Error += fmt.Sprintf(" (its details have %d bytes, more than the %d that are kept)", size, mostDetails)
+		answer.Details = nil
 	}
 	return answer
 }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -54,6 +55,36 @@ func refusedResult(t *testing.T, route string) {
 	done := <-e.completed
 	require.Contains(t, done.Error, "the result was refused: the engine answered 413")
 	require.True(t, done.Fatal)
+}
+
+// strange is an error of another package that tells details.
+type strange struct{ details string }
+
+func (strange) Error() string { return "it broke" }
+
+func (s strange) Details() json.RawMessage { return json.RawMessage(s.details) }
+
+func TestAnErrorIsToldWhateverItsDetailsAre(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
+		return nil, strange{map[string]string{"1": `{`, "2": strings.Repeat("9", 70_000), "3": `{"k":1}`}[j.ID]}
+	})
+	run(t, w)
+	for id, want := range map[string]struct{ text, details string }{
+		"1": {"it broke", `"{"`},
+		"2": {"it broke (its details have 70000 bytes, more than the 65536 that are kept)", ""},
+		"3": {"it broke", `{"k":1}`},
+	} {
+		e.queue <- job(id, "s")
+		select {
+		case done := <-e.completed:
+			require.Equal(t, want.text, done.Error)
+			require.Equal(t, want.details, string(done.Details))
+		case <-time.After(20 * time.Second):
+			require.Fail(t, "the error was never told: "+id)
+		}
+	}
 }
 
 func TestALostClaimsResultIsDropped(t *testing.T) {

@@ -84,7 +84,7 @@ func (r *reporter) gather(first *delivery) []*delivery {
 }
 
 func (d *delivery) size() int {
-	size := len(d.report.Output) + len(d.report.Error)
+	size := len(d.report.Output) + len(d.report.Error) + len(d.report.Details)
 	for _, l := range d.report.Lines {
 		size += len(l.Text)
 	}
