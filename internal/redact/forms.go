@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 )
 
-// forms are the texts to be looked for.
+// forms are the texts to be looked for, and whether a new line may begin anywhere in them.
 type forms map[string]bool
 
 // value adds a value and whatever it is told by.
@@ -57,19 +56,64 @@ func (f forms) part(text string) {
 
 // written adds a text, and what it becomes when it is written in another way.
 func (f forms) written(text string) {
-	f[text] = true
-	for _, other := range []string{quoted(text, true), quoted(text, false), ascii(text), url.QueryEscape(text), url.PathEscape(text)} {
+	f.add(text, false)
+	for _, other := range append(inJSON(text), inURLs(text)...) {
 		if len(other) >= Part {
-			f[other] = true
+			f.add(other, false)
 		}
 	}
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			if core := encoded(encoding, text, before); len(core) >= Part {
-				f[core] = true
+				f.add(core, true)
 			}
 		}
 	}
+}
+
+func (f forms) add(text string, wraps bool) { f[text] = f[text] || wraps }
+
+// inJSON are the ways in which JSON has a text, without the quotation marks: < and > and & may be escaped, and /, and all but ASCII, with
+// small or capital digits.
+func inJSON(text string) (all []string) {
+	for _, html := range []bool{true, false} {
+		plain := quoted(text, html)
+		for _, one := range []string{plain, ascii(plain)} {
+			capital := capitalDigits(one)
+			all = append(all, one, capital, strings.ReplaceAll(one, "/", `\/`), strings.ReplaceAll(capital, "/", `\/`))
+		}
+	}
+	return all
+}
+
+// unescaped are the bytes that URLs have as they are beside letters and digits: by the standard, in paths, in what pages send, as browsers
+// write a part of a URL, a part of its path, and a whole one.
+var unescaped = []string{"-_.~", "-_.~/", "-_.*", "-_.!~*'()", "-_.~$&+:=@", "-_.!~*'();/?:@&=+$,#"}
+
+// inURLs are the ways in which URLs have a text.
+func inURLs(text string) (all []string) {
+	for _, bytes := range unescaped {
+		for _, space := range []string{"%20", "+"} {
+			all = append(all, escaped(text, bytes, space, "0123456789ABCDEF"), escaped(text, bytes, space, "0123456789abcdef"))
+		}
+	}
+	return all
+}
+
+// escaped is a text in which bytes are told by their digits, but for letters, numbers and some others.
+func escaped(text, but, space, digits string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		switch {
+		case c == ' ':
+			b.WriteString(space)
+		case c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', strings.IndexByte(but, c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		}
+	}
+	return b.String()
 }
 
 // quoted is a text as JSON writes it, without the quotation marks.
@@ -82,10 +126,10 @@ func quoted(text string, html bool) string {
 	return s[1 : len(s)-1]
 }
 
-// ascii is a text as JSON writes it where nothing but ASCII is wanted.
+// ascii is a text of JSON as it is where nothing but ASCII is wanted.
 func ascii(text string) string {
 	var b strings.Builder
-	for _, r := range quoted(text, false) {
+	for _, r := range text {
 		if r < 0x80 {
 			b.WriteRune(r)
 			continue
@@ -95,6 +139,20 @@ func ascii(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// capitalDigits is a text of JSON whose escapes have capital digits.
+func capitalDigits(text string) string {
+	b := []byte(text)
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] != '\\' {
+			continue
+		}
+		if i++; b[i] == 'u' {
+			copy(b[i+1:], bytes.ToUpper(b[i+1:min(i+5, len(b))]))
+		}
+	}
+	return string(b)
 }
 
 // encoded is what a text has of its own in base64 when so many bytes, modulo three, are before it: what is at its ends

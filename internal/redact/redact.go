@@ -2,7 +2,7 @@
 //
 // Promises: a value of at least Least bytes does not get through, as it is or as JSON, URLs and base64 write it, at whatever place of what they write
 // and however that is cut into pieces; nor does a line of it, or a text inside of it if it is JSON, of at least Part bytes. Whatever is no
-// part of one gets through unchanged and in order. A Writer holds back no more than a value is long, and nothing when it is closed.
+// part of one gets through unchanged and in order. A Writer holds back no more than a value takes, and nothing when it is closed.
 package redact
 
 import (
@@ -22,7 +22,7 @@ const (
 )
 
 // Redactor hides some values. A nil one hides nothing.
-type Redactor struct{ texts [][]byte }
+type Redactor struct{ index index }
 
 // New makes one, nil when there is nothing to be looked for.
 func New(values ...string) *Redactor {
@@ -33,12 +33,7 @@ func New(values ...string) *Redactor {
 	if len(f) == 0 {
 		return nil
 	}
-	r := &Redactor{}
-	for text := range f {
-		r.texts = append(r.texts, []byte(text))
-	}
-	slices.SortFunc(r.texts, bytes.Compare)
-	return r
+	return &Redactor{newIndex(f)}
 }
 
 // Text is a text without the values.
@@ -129,14 +124,9 @@ func (r *Redactor) spans(data []byte) (all []span) {
 	if r == nil {
 		return nil
 	}
-	for _, text := range r.texts {
-		for at := 0; ; at++ {
-			i := bytes.Index(data[at:], text)
-			if i < 0 {
-				break
-			}
-			at += i
-			all = append(all, span{at, at + len(text)})
+	for at := range data {
+		if n := r.index.longest(data[at:]); n > 0 {
+			all = append(all, span{at, at + n})
 		}
 	}
 	return merged(all)
@@ -157,17 +147,10 @@ func merged(all []span) []span {
 
 // begun is from where on data may be the beginning of a value.
 func (r *Redactor) begun(data []byte) int {
-	first := len(data)
-	for _, text := range r.texts {
-		for i := max(len(data)-len(text)+1, 0); i < first; i++ {
-			next := bytes.IndexByte(data[i:], text[0])
-			if next < 0 {
-				break
-			}
-			if i += next; bytes.HasPrefix(text, data[i:]) {
-				first = min(first, i)
-			}
+	for at := max(len(data)-r.index.reach, 0); at < len(data); at++ {
+		if r.index.begins(data[at:]) {
+			return at
 		}
 	}
-	return first
+	return len(data)
 }

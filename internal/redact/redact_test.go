@@ -34,7 +34,12 @@ func TestValuesAreHidden(t *testing.T) {
 		"one that overlaps itself":    {[]string{"abab"}, "-ababab-", "-***-"},
 		"as JSON":                     {[]string{value}, string(quoted), `"***"`},
 		"as JSON of ASCII":            {[]string{value}, `{"a":"p&ss \"w\u00f6rd\"/42"}`, `{"a":"***"}`},
+		"as JSON of others":           {[]string{value}, `{"a":"p\u0026ss \"w\u00F6rd\"\/42"}`, `{"a":"***"}`},
 		"in a URL":                    {[]string{value}, "?q=" + url.QueryEscape(value), "?q=***"},
+		"in a part of a URL":          {[]string{value}, "?q=p%26ss%20%22w%C3%B6rd%22%2F42", "?q=***"},
+		"in a path of a URL":          {[]string{value}, "/p%26ss%20%22w%C3%B6rd%22/42", "/***"},
+		"in a URL, in small letters":  {[]string{value}, "?q=p%26ss+%22w%c3%b6rd%22%2f42", "?q=***"},
+		"with marks in a URL":         {[]string{"it's (so)!"}, "?q=it's%20(so)!", "?q=***"},
 		"a line of one":               {[]string{"first line\nsecond line"}, "says: second line", "says: ***"},
 		"a short line is not":         {[]string{"{\nmore of it\n}"}, "{ more of it }", "{ *** }"},
 		"with other ends of lines":    {[]string{"first line\nsecond line"}, "first line\r\nsecond line", "***\r\n***"},
@@ -60,11 +65,29 @@ func TestBase64HidesNothingWhereverTheValueIs(t *testing.T) {
 	}
 }
 
+// Programs that write base64 begin a new line here and there.
+func TestBase64OfSeveralLinesIsHidden(t *testing.T) {
+	long := strings.Repeat("a long value, ", 12)
+	for _, wide := range []int{64, 76} {
+		for before := range 80 {
+			var said strings.Builder
+			for i, c := range []byte(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("-", before) + long))) {
+				if i > 0 && i%wide == 0 {
+					said.WriteString("\r\n"[before%2:])
+				}
+				said.WriteByte(c)
+			}
+			hidden := redact.New(long).Text(said.String())
+			require.LessOrEqual(t, len(hidden), before*2+10, "%d before in lines of %d: %s", before, wide, hidden)
+		}
+	}
+}
+
 // However a text comes in pieces, what gets through is the same, and no piece of a value is in it.
 func TestPiecesAreHiddenAsTheWhole(t *testing.T) {
 	values := []string{"aaaa", "abcabcabd", "first line\nsecond", "bcab"}
 	r := redact.New(values...)
-	parts := append([]string{"a", "b", "\n", "abcabc", "first line", "x"}, values...)
+	parts := append([]string{"a", "b", "\n", "abcabc", "first line", "x", "Zmlyc3Qg\nbGluZQpzZ", "bGluZQpzZ\r\nWNvbmQ="}, values...)
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var said strings.Builder
@@ -136,7 +159,26 @@ func FuzzJSON(f *testing.F) {
 }
 
 func BenchmarkWriter(b *testing.B) {
-	r := redact.New("a-token-of-some-length-0123456789", strings.Repeat("another value\n", 100))
+	for name, value := range map[string]string{"a token": "a-token-of-some-length-0123456789", "64 KiB of certificates": certificates()} {
+		b.Run(name, func(b *testing.B) { write(b, redact.New(value)) })
+	}
+}
+
+// certificates is as large as a secret may be, and has a thousand lines.
+func certificates() string {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var b strings.Builder
+	for b.Len() < 64<<10 {
+		line := make([]byte, 48)
+		for i := range line {
+			line[i] = byte(rng.Uint32())
+		}
+		b.WriteString(base64.StdEncoding.EncodeToString(line) + "\n")
+	}
+	return b.String()
+}
+
+func write(b *testing.B, r *redact.Redactor) {
 	var out bytes.Buffer
 	chunk := bytes.Repeat([]byte("2026-01-02T03:04:05 INFO a line as programs print it\n"), 600)
 	w := r.Writer(&out)
