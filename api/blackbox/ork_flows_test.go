@@ -116,6 +116,8 @@ func orkWorkflows(c *client) {
 	page := c.get("/workflows?search=" + strings.ToUpper(f.name))
 	require.Equal(c, []any{1.0, 100.0, 0.0, false}, []any{page["total"], page["limit"], page["offset"], page["has_more"]})
 	item := objects(c, page["items"])[0]
+	page = c.get("/workflows?offset=9223372036854775807&limit=9223372036854775807&search=" + f.name)
+	require.Equal(c, []any{1.0, []any{}, false}, []any{page["total"], page["items"], page["has_more"]}, "behind the end there is nothing")
 	require.Equal(c, []any{f.name, "dag", "local"}, []any{item["name"], item["executor"], item["project"]})
 	shown := c.get("/workflows/" + f.name)
 	require.Equal(c, []any{obj{"name": "a", "depends_on": []any{}, "executor": "process"}, obj{"name": "b", "depends_on": []any{"a"}, "executor": "process"}}, shown["tasks"])

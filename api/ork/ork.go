@@ -161,7 +161,7 @@ func pageOf[T any](items []T, total, limit, offset int) page[T] {
 	if items == nil {
 		items = []T{}
 	}
-	return page[T]{items, total, limit, offset, offset+len(items) < total}
+	return page[T]{items, total, limit, offset, len(items) < total-offset}
 }
 
 // maxPage is how much of a list is told at once.

@@ -63,7 +63,8 @@ func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
 	})
 	slices.SortFunc(all, func(a, b persistence.Flow) int { return strings.Compare(a.Slug, b.Slug) })
 	total := len(all)
-	all = all[min(offset, total):min(offset+limit, total)]
+	all = all[min(offset, total):]
+	all = all[:min(limit, len(all))]
 	items := []workflow{}
 	for i := range all {
 		item, _, err := d.describe(r.Context(), &all[i])
