@@ -37,7 +37,9 @@ func orkRefused(c *client) {
 		"workflow must contain at least one task":  {"{}"},
 		"task a requires a `command` or `file`":    {"a: {executor: process}"},
 		"task a file not found at none.py":         {"a: {executor: python, file: none.py}"},
-		"unknown field":                            {sh("a", "ls", "dependson: [b]")},
+		"task a file not found at /etc/passwd":     {"a: {executor: process, file: /etc/passwd}"}, // which is there, outside of the root
+		"task a file not found at ../../../../../": {"a: {executor: process, file: ../../../../../../../../../../../etc/passwd}"},
+		"unknown field": {sh("a", "ls", "dependson: [b]")},
 	} {
 		f := c.orkIn(c.TempDir())
 		status, answer := f.tryRegister(tasks...)

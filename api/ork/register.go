@@ -71,12 +71,27 @@ func (d *dialect) translate(text []byte, root string) (*ork.Workflow, define.Pro
 	return ork.Translate(text, ork.Options{Root: root, Exists: func(path string) bool { return fileIn(path, root) }})
 }
 
+// fileIn says whether a file is below a root. Of what is elsewhere nothing is told: whoever registers a workflow is not to learn which files
+// the server has.
 func fileIn(path, root string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(root, path)
 	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(root); root != "" && (err != nil || !below(path, real)) {
+		return false
+	}
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
+}
+
+// below says whether a path leads to something in a folder, or to that itself.
+func below(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // sameElsewhere is the workflow with the root of its newest version, if that makes it the same.
@@ -131,7 +146,7 @@ func (d *dialect) rootOf(path string) (string, error) {
 	if err != nil {
 		return "", flow.Errorf(flow.Invalid, "root: there is no folder %.140q on this server", path)
 	}
-	if inside, err := filepath.Rel(base, real); err != nil || inside == ".." || strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
+	if !below(real, base) {
 		return "", flow.Errorf(flow.Invalid, "root: the folder %.140q is outside of the server's --script-dir", path)
 	}
 	return real, nil
