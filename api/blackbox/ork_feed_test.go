@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -12,7 +14,8 @@ import (
 func orkLogs(c *client) {
 	f := c.orkIn(c.TempDir())
 	f.file("slow.sh", "#!/bin/sh", "echo noise", "echo 'ORK_OUTPUT:{bad'", "echo 'ORK_OUTPUT:1'", "echo oops >&2", waits("go"), "echo 'ORK_OUTPUT:2'")
-	f.register("a: {executor: process, file: slow.sh}", sh("many", "echo I am $ORK_PARALLEL_INDEX", "parallel: 2"))
+	f.register("a: {executor: process, file: slow.sh}", sh("many", "echo I am $ORK_PARALLEL_INDEX", "parallel: 2"),
+		"last: {executor: process, command: 'echo try $ORK_ATTEMPT; test $ORK_ATTEMPT = 2', depends_on: [a], retries: 1}")
 	r := f.start(nil)
 	log := func(query string) string {
 		status, header, text := c.send("GET", "/runs/"+r.id+"/tasks/"+query, nil)
@@ -22,6 +25,14 @@ func orkLogs(c *client) {
 	}
 	r.until("it has printed", func() bool { return strings.Contains(log("a/logs"), "stderr: oops\n") })
 	require.NotContains(c, log("a/logs"), "ORK_OUTPUT:2")
+	var early sync.WaitGroup
+	defer early.Wait()
+	first := ""
+	early.Go(func() {
+		_, _, text := c.send("GET", "/runs/"+r.id+"/tasks/last/logs?attempt=1&follow=true", nil)
+		first = string(text)
+	})
+	require.Never(c, func() bool { return r.task("last")["status"] != "pending" }, 300*time.Millisecond, 50*time.Millisecond) // somebody listens before it begins
 	r.touch("go")
 	followed := log("a/logs?follow=true")
 	r.ends("success")
@@ -31,6 +42,8 @@ func orkLogs(c *client) {
 	require.True(c, strings.HasSuffix(followed, "stdout: ORK_OUTPUT:2\n"), followed)
 	require.Equal(c, followed, log("a/logs?attempt=1"))
 	require.Equal(c, "stdout: I am 1\n", log("many/logs?index=1"))
+	early.Wait()
+	require.Equal(c, "stdout: try 1\n", first, "of an attempt that had not begun")
 	status, _ := c.call("GET", "/runs/"+r.id+"/tasks/none/logs", nil)
 	require.Equal(c, 404, status)
 	status, _ = c.call("GET", "/runs/"+r.id+"/tasks/a/logs?attempt=2", nil)

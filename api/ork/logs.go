@@ -29,15 +29,31 @@ func (d *dialect) logs(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, leave := stream.Stay(w, r)
 	defer leave()
-	return l.follow(ctx, w, http.NewResponseController(w), func(ctx context.Context) (bool, error) { return d.logOver(ctx, r) })
+	return l.follow(ctx, w, http.NewResponseController(w), func(ctx context.Context) (bool, error) { return d.logOver(ctx, r, l) })
 }
 
 // taskLog is what is read of the logs of a run.
 type taskLog struct {
-	store persistence.Logs
-	run   string
-	is    func(flow.Address) bool
-	after int64
+	store   persistence.Logs
+	run     string
+	of      *task
+	attempt int // 0 = all
+	after   int64
+}
+
+// is says whether an attempt is one that is asked for. That is not known of one that has begun since the task was read, while the one that is
+// asked for has not.
+func (l *taskLog) is(a flow.Address) (yes, known bool) {
+	switch all := l.of.attempts; {
+	case a.Scope != "" || a.Node != l.of.key || a.Unit != l.of.unit:
+		return false, true
+	case l.attempt == 0:
+		return true, true
+	case l.attempt > len(all):
+		return false, slices.Contains(all, a)
+	default:
+		return all[l.attempt-1] == a, true
+	}
 }
 
 // logOf reads which log is asked for.
@@ -46,10 +62,7 @@ func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, key, unit := runID(r), t.key, t.unit
-	return &taskLog{run: run, is: func(a flow.Address) bool {
-		return a.Scope == "" && a.Node == key && a.Unit == unit && (attempt == 0 || slices.Contains(t.attempts, a) && t.attempts[min(attempt, len(t.attempts))-1] == a)
-	}}, nil
+	return &taskLog{run: runID(r), of: t, attempt: attempt}, nil
 }
 
 // logged is the task that a request names, and which of its attempts; 0 = all.
@@ -91,8 +104,13 @@ func (l *taskLog) write(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		for i := range parts {
+			_, a, err := flow.ParseJobID(parts[i].Job)
+			yes, known := l.is(a)
+			if !known && err == nil {
+				return nil // the task is to be read again first
+			}
 			l.after = parts[i].Number
-			if _, a, err := flow.ParseJobID(parts[i].Job); err != nil || !l.is(a) {
+			if !yes || err != nil {
 				continue
 			}
 			if err := writePart(w, &parts[i]); err != nil {
@@ -144,11 +162,12 @@ func (l *taskLog) follow(ctx context.Context, w io.Writer, c *http.ResponseContr
 	}
 }
 
-// logOver says whether nothing more will be printed, unless the run is retried.
-func (d *dialect) logOver(ctx context.Context, r *http.Request) (bool, error) {
+// logOver reads the task again, and says whether nothing more will be printed, unless the run is retried.
+func (d *dialect) logOver(ctx context.Context, r *http.Request, l *taskLog) (bool, error) {
 	t, attempt, err := d.logged(ctx, r)
 	if err != nil {
 		return false, err
 	}
+	l.of = t
 	return t.Status != pending && t.Status != paused && t.Status != dispatched && t.Status != running || attempt > 0 && attempt < t.Attempt, nil
 }
