@@ -3,7 +3,6 @@ package compile
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -128,28 +127,4 @@ func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 	c.secrets(e, at.Key("secrets"))
 	c.resources(e, at.Key("resources"))
 	c.milliseconds(e.Grace.MS, at.Key("grace"))
-}
-
-var secretName = regexp.MustCompile(`^` + flow.SecretForm + `$`)
-
-// secrets checks which secrets a program is given. Those of workers are known to them alone.
-func (c *checker) secrets(e *define.ExecOf, at *define.Place) {
-	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
-		secret, at := e.Secrets[name], at.Key(name)
-		_, twice := e.Env[name]
-		switch {
-		case name == "" || strings.ContainsAny(name, "=\x00"):
-			c.Errorf(at, "is no name of a variable")
-		case twice:
-			c.Errorf(at, "is said by env already: give one of them")
-		case !secretName.MatchString(secret.Secret):
-			c.Errorf(at, "%.80q is no name of a secret: it has up to 128 letters, digits, _, - and ., and does not begin with - or .", secret.Secret)
-		case strings.ContainsRune(secret.File, 0) || strings.HasSuffix(secret.File, "/"):
-			c.Errorf(at.Key("file"), "is no path of a file")
-		case e.Service == "" && c.site.Secret != nil:
-			if err := c.site.Secret(secret.Secret); err != nil {
-				c.Errorf(at, "%s", err)
-			}
-		}
-	}
 }

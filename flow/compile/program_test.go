@@ -101,6 +101,30 @@ func TestAProgramOfAWorkerTravelsInParams(t *testing.T) {
 	}
 }
 
+func TestFilesOfSecretsAreOnesThatCanBeThereTogether(t *testing.T) {
+	for _, exec := range []string{"type: process, command: x", "type: container, image: i"} {
+		for secrets, refused := range map[string]string{
+			"{A: {secret: s, file: ca.pem}, B: {secret: t, file: ./ca.pem}}":  "B.file: is the file of A already",
+			"{A: {secret: s, file: ca}, B: {secret: t, file: ca/key.pem}}":    "B.file: is below the file of A",
+			"{A: {secret: s, file: d/../ca/x}, B: {secret: t, file: ca}}":     "A.file: is below the file of B",
+			"{A: {secret: s, file: ..}}":                                      "A.file: is no path of a file",
+			"{A: {secret: s, file: .}}":                                       "A.file: is no path of a file",
+			"{A: {secret: s, file: d/..}}":                                    "A.file: is no path of a file",
+			"{A: {secret: s, file: d/}}":                                      "A.file: is no path of a file",
+			"{A: {secret: s, file: ca}, B: {secret: t, file: ca.pem}, C: t}":  "",
+			"{A: {secret: s, file: ../ca}, B: {secret: t, file: d/ca}, C: t}": "",
+		} {
+			_, problems := compile.Text([]byte("nodes: {a: {exec: {"+exec+", secrets: "+secrets+"}}}"), flow.Limits{})
+			if refused == "" {
+				require.NoError(t, problems.Err(), secrets)
+				continue
+			}
+			require.ErrorContains(t, problems.Err(), "nodes.a.exec.secrets."+refused, secrets)
+			require.Len(t, problems, 1)
+		}
+	}
+}
+
 func TestResourcesOfAProgramWithoutAnImageAreKeptWithAWarning(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
 		for _, exec := range []string{"{type: process, command: x, resources: {cpu: 500m, memory: 512Mi}}", "{type: process, service: s, command: x, resources: {cpu: 2}}"} {

@@ -61,7 +61,7 @@ var table = []row{
 	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets"}},
 	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork"}},
 	{"internal/redact", nil},
-	{"internal/secrets", []string{"flow", "internal/redact"}},
+	{"internal/secrets", []string{"flow", "internal/child", "internal/redact"}},
 	{"actors/internal/reach", nil},
 	{"api/wire", nil},
 	{"api/wire/attach", nil},

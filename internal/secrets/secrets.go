@@ -16,13 +16,14 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/child"
 )
 
 // Options say where secrets are.
 type Options struct {
 	Env  []string // names of variables; each is the secret of that name
 	Dir  string   // folder whose files are secrets, by their names; "" = none
-	Seen []string // names of variables that all programs see anyway: no secret is one of them
+	Seen []string // names of variables that all programs see, beside those that they always do: no secret is one of them
 }
 
 // Max is how many bytes a secret has at most.
@@ -39,8 +40,8 @@ func Open(o Options) (*Store, error) {
 		if !form.MatchString(name) {
 			return nil, fmt.Errorf("secrets: %q is no name of a variable: it has letters, digits and _", name)
 		}
-		if slices.Contains(o.Seen, name) {
-			return nil, fmt.Errorf("secrets: all programs see the variable %s (--child-env): it is no secret, so list it in one place", name)
+		if slices.ContainsFunc(child.Environment(o.Seen), func(entry string) bool { return strings.HasPrefix(entry, name+"=") }) {
+			return nil, fmt.Errorf("secrets: all programs see the variable %s, by itself or because it is listed (--child-env): it is no secret, so give that another name", name)
 		}
 		if os.Getenv(name) == "" {
 			return nil, fmt.Errorf("secrets: the variable %s, which is listed (--secret-env), is not set", name)
@@ -66,7 +67,7 @@ func (s *Store) Listed(name string) error {
 	if slices.Contains(s.opts.Env, name) {
 		return nil
 	}
-	if info, err := os.Stat(s.file(name)); err == nil && !info.IsDir() {
+	if info, err := os.Stat(s.file(name)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
 	text := fmt.Sprintf("there is no secret %.80q among those that the operator lists with --secret-env or --secret-dir", name)

@@ -1,6 +1,7 @@
 package secrets_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,25 @@ func TestWhatNoVariableCanHold(t *testing.T) {
 		require.ErrorContains(t, err, `the secret "`+name+`"`)
 		require.NotContains(t, err.Error(), dir)
 	}
+}
+
+func TestWhatAllProgramsSeeIsNoSecret(t *testing.T) {
+	for _, name := range []string{"HOME", "PATH", "LC_TOKEN", "LISTED"} {
+		t.Setenv(name, "value")
+		_, err := secrets.Open(secrets.Options{Env: []string{name}, Seen: []string{"LISTED"}})
+		require.ErrorContains(t, err, "all programs see the variable "+name)
+	}
+}
+
+// A pipe in the folder, or whatever else is there, is no secret: who reads it may wait for ever.
+func TestOnlyFilesAreSecrets(t *testing.T) {
+	s, dir := opened(t)
+	socket, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	require.NoError(t, err)
+	defer socket.Close()
+	require.ErrorContains(t, s.Listed("socket"), "there is no secret")
+	require.NoError(t, os.Symlink("db-password", filepath.Join(dir, "link")))
+	require.NoError(t, s.Listed("link"), "Kubernetes mounts them so")
 }
 
 func TestWhatIsListedHasToBeThere(t *testing.T) {
