@@ -136,6 +136,34 @@ func TestASecretThatIsGoneFailsTheAttemptAndIsThereForTheNext(t *testing.T) {
 	require.False(t, strings.Contains(string(result.Value), "value"))
 }
 
+// byFiles tells its secret in the files that say what has become of it.
+const byFiles = `
+nodes:
+  tells: {exec: {type: process, report: object_store, secrets: {PASSWORD: db}, command: 'cd $(dirname "${TASK_SPEC_PATH#file://}"); printf "\"it is %s\"" "$(printf %s "$PASSWORD" | sed s/\"/\\\\\"/g)" > output.json; printf "{\"status\": \"success\"}" > s; mv s status.json'}}
+  fails: {exec: {type: process, report: object_store, secrets: {PASSWORD: db}, command: 'cd $(dirname "${TASK_SPEC_PATH#file://}"); printf "{\"status\": \"failed\", \"error\": \"not with %s\"}" "$(printf %s "$PASSWORD" | sed s/\"/\\\\\"/g)" > s; mv s status.json; exit 1'}}
+`
+
+func TestASecretIsHiddenInWhatFilesTell(t *testing.T) {
+	secrets, files := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(secrets, "db"), []byte(hidden), 0o600))
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files, "x.db"), AllowScripts: true, SecretDir: secrets,
+		ObjectStore: "file://" + filepath.ToSlash(t.TempDir())})
+	require.NoError(t, err)
+	require.NoError(t, e.Publish(t.Context(), "files", []byte("mode: dag"+byFiles)))
+	id, err := e.Start(t.Context(), "files", nil)
+	require.NoError(t, err)
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.Contains(t, result.Error, "not with ***")
+	page, err := e.Runs(t.Context(), id, troupe.Paging{})
+	require.NoError(t, err)
+	text, err := json.Marshal(page)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"it is ***"`)
+	require.NoError(t, e.Close())
+	requireInNoFile(t, files)
+}
+
 func TestAProgramFindsWhatStandsInItsVariables(t *testing.T) {
 	e, _ := keepsSecrets(t)
 	result := runs(t, e, `

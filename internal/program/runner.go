@@ -73,6 +73,8 @@ type Result struct {
 	Details json.RawMessage // what the program itself says of its error
 	Fatal   bool            // trying again is of no use
 	PID     int             // 0 = it was never started
+
+	hide *redact.Redactor // its secrets
 }
 
 // Run starts the program and returns when it has ended, with all that it had started.
@@ -94,8 +96,8 @@ func (r *Runner) Run(ctx context.Context, job Job) Result {
 	pid, err := r.run(ctx, cmd.Path, start, grace(job.Program), said)
 	end()
 	res := heard.result(err)
-	res.PID = pid
-	return res.without(given.Hide)
+	res.PID, res.hide = pid, given.Hide
+	return res.Hide(res)
 }
 
 func grace(p *flow.Program) time.Duration {

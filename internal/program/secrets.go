@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/troupe-engine/troupe/internal/redact"
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
@@ -30,8 +29,8 @@ func (r *Runner) give(job *Job) (given *secrets.Given, removed func(), err error
 	return given, removed, nil
 }
 
-// without is a result that does not tell the values of secrets.
-func (r Result) without(hide *redact.Redactor) Result {
-	r.Output, r.Details, r.Error = hide.JSON(r.Output), hide.JSON(r.Details), hide.Text(r.Error)
-	return r
+// Hide is what is told of the same job, perhaps elsewhere, without the values of its secrets.
+func (r Result) Hide(told Result) Result {
+	told.Output, told.Details, told.Error = r.hide.JSON(told.Output), r.hide.JSON(told.Details), r.hide.Text(told.Error)
+	return told
 }
