@@ -70,7 +70,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, printed *buffer) flow.Report {
 	for try := 1; ; try++ {
 		printed.Reset()
-		cmd.stderr.b = nil
+		printed.tail, cmd.stderr.b = nil, nil
 		out, err := c.run(ctx, cmd, printed)
 		if err == nil {
 			return c.result(printed.Bytes(), out.cut, job.Exec.Script.OutputMode == "json")

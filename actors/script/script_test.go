@@ -182,6 +182,13 @@ func TestTriesAreLoggedTogether(t *testing.T) {
 	require.Equal(t, "try 1\ntry 2\ntry 3\n", l.read(j))
 }
 
+func TestAnErrorTellsTheLastLineOfItsOwnTry(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	j := job(flow.Script{Code: `test -e $MARK || { touch $MARK; seq 10000; exit 1; }; echo again; exit 2`, Env: map[string]string{"MARK": mark}})
+	j.Exec.MaxAttempts = 2
+	require.Equal(t, "failed: exit status 2: again", carry(t, script.Options{MaxOutput: 100}, j).Error)
+}
+
 func TestFailedScriptsAreLoggedToo(t *testing.T) {
 	book, l := logged(t)
 	rep := carry(t, script.Options{Logs: book}, job(flow.Script{Code: "echo why; exit 1"}))
