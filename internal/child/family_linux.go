@@ -63,6 +63,9 @@ func setMark(pid int, mark uint64) {
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &limit, nil) != nil {
 		return // it has ended, or may not have this limit: then its process group has to do
 	}
+	if newest(pid) {
+		return
+	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
 		return // it has ended

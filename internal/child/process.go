@@ -118,13 +118,13 @@ func (p *pipes) input(ours **os.File, any bool) *os.File {
 	if !any {
 		return p.their(os.Open(os.DevNull))
 	}
-	in, feed, err := os.Pipe()
+	in, feed, err := pipe(0)
 	*ours = feed
 	return p.their(in, err)
 }
 
 func (p *pipes) output(ours **Output) *os.File {
-	r, w, err := os.Pipe()
+	r, w, err := pipe(1)
 	if err == nil {
 		*ours = &Output{r}
 	}
