@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,7 @@ import (
 func TestOrdersAreCheckedByProcessesOfTwoWarmInterpreters(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(repository, "examples", "warm"))))
-	_, url := startBinary(t, "--allow-scripts", "--script-dir", dir)
+	member, url := startBinary(t, "--allow-scripts", "--script-dir", dir)
 	got := call(t, "flow", "run", filepath.Join(dir, "orders.yaml"), "--server", url, "--output", "json")
 	require.Equal(t, 0, got.code, got.stdout+got.stderr)
 	var task struct {
@@ -30,4 +31,5 @@ func TestOrdersAreCheckedByProcessesOfTwoWarmInterpreters(t *testing.T) {
 	}
 	require.Len(t, processes, 24, "each attempt is a process of its own")
 	require.LessOrEqual(t, len(interpreters), 2)
+	require.NotContains(t, interpreters, strconv.Itoa(member.Process.Pid), "the member has started one itself")
 }
