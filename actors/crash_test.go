@@ -158,3 +158,20 @@ func TestAnOutputOfWorkOutsideThatTheStoreRefusesFailsItsAttempt(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOutputOfWorkOutsideThatIsNoJSONFailsItsAttempt(t *testing.T) {
+	for name, output := range map[string]string{"cut short": `{"a":`, "no text": "\"\xff\""} {
+		t.Run(name, func(t *testing.T) {
+			cfg := withFunc(func(context.Context, flow.Job) flow.Report {
+				return flow.Report{Deferred: []flow.External{{Service: "s", ID: "x"}}}
+			})
+			cfg.Trackers = map[string]actors.Tracker{"s": over(output)}
+			th := start(t, cfg)
+			id := th.begin(t, th.publish(t, oneJob), `{}`)
+			ended := th.ended(t, id).State
+			require.Equal(t, flow.TaskFailed, ended.Status)
+			require.Contains(t, ended.Error, "the tracker of s gave an output that is no JSON in UTF-8")
+			stopSoon(t, th)
+		})
+	}
+}

@@ -80,8 +80,12 @@ func (x *externals) poll(tracker Tracker, external flow.External) (status flow.E
 		}
 	}()
 	status, err = tracker.Poll(ctx, external)
-	if err == nil && (flow.CheckJSON(status.Output) != nil || flow.CheckJSON(status.Memo) != nil) {
-		err = fmt.Errorf("the tracker of %s gave what is not valid JSON", external.Service)
+	switch {
+	case err != nil:
+	case status.Ended && flow.CheckJSON(status.Output) != nil: // it would be the same the next time
+		status = flow.ExternalStatus{Ended: true, Error: fmt.Sprintf("the tracker of %s gave an output that is no JSON in UTF-8", external.Service)}
+	case !status.Ended && flow.CheckJSON(status.Memo) != nil:
+		err = fmt.Errorf("the tracker of %s gave a memo that is no JSON in UTF-8", external.Service)
 	}
 	return status, err
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Limits when nothing else is said.
@@ -102,8 +103,8 @@ func (a *Attempt) output(ctx context.Context, b Bucket, most int) (Verdict, erro
 		return Verdict{}, err
 	case len(text) > most:
 		return Verdict{Ended: true, Said: true, Error: fmt.Sprintf("%s has more than %d bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference", OutputFile, most)}, nil
-	case !json.Valid(text):
-		return Verdict{Ended: true, Said: true, Error: OutputFile + " is no JSON"}, nil
+	case !json.Valid(text) || !utf8.Valid(text):
+		return Verdict{Ended: true, Said: true, Error: OutputFile + " is no JSON in UTF-8"}, nil
 	}
 	return Verdict{Ended: true, Said: true, Output: text}, nil
 }
