@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,22 @@ func TestAMemberThatIsAwayDoesNotTakeThatForSilence(t *testing.T) {
 	require.Equal(t, "heartbeat timeout", status.Error)
 	_, err = d.Get(t.Context(), x.ID+"cancel.json", 10)
 	require.NoError(t, err, "a worker that comes back is told")
+}
+
+func TestAHeartbeatMayBeAnythingAndLittleOfItIsKept(t *testing.T) {
+	for name, beat := range map[string]string{"no text": "\"\xff\"", "long": `"` + strings.Repeat("x", 100_000) + `"`, "an object": `{"at": [1, "\u0000"]}`} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			x := d.begin(0)
+			d.says(x, `{"status": "running", "heartbeat": `+beat+`}`)
+			require.False(t, d.look(&x).Ended)
+			require.Less(t, len(x.Memo), 1000)
+			d.now += 50_000
+			require.False(t, d.look(&x).Ended)
+			d.now += 10_000
+			require.Equal(t, "heartbeat timeout", d.look(&x).Error, "it has not changed")
+		})
+	}
 }
 
 func TestManyAttemptsOfARunAreLookedAtWithOneList(t *testing.T) {

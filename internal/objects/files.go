@@ -3,6 +3,8 @@ package objects
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The files in the folder of an attempt.
@@ -122,9 +125,17 @@ func (s *said) read(text []byte, attempt int) bool {
 	return given == "" || given == "null" || given == strconv.Itoa(attempt)
 }
 
-// beat is what changes as long as the worker lives.
+// maxBeat is how much is kept of a heartbeat as it is: it is written down after each look.
+const maxBeat = 64
+
+// beat is what changes as long as the worker lives. What is long, or would not be the same once it was kept as JSON, is told by its hash.
 func (s *said) beat() string {
-	return cmp.Or(string(s.Heartbeat), string(s.HeartbeatAt), "-")
+	text := cmp.Or(string(s.Heartbeat), string(s.HeartbeatAt), "-")
+	if len(text) <= maxBeat && utf8.ValidString(text) {
+		return text
+	}
+	hash := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(hash[:16])
 }
 
 func (s *said) failure() string {
