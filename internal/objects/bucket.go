@@ -10,7 +10,8 @@ import (
 
 // Bucket keeps objects by their keys, which are paths with slashes. What it says is there, everybody who asks afterwards sees.
 type Bucket interface {
-	// Get gives an object; of one with more than most bytes it gives the first most+1. fs.ErrNotExist = there is none.
+	// Get gives an object; of one with more than most bytes it gives the first most+1. fs.ErrNotExist = there is none, fs.ErrPermission = it
+	// is there and this one may not be read.
 	Get(ctx context.Context, key string, most int) ([]byte, error)
 	// Put writes an object as a whole, in place of the one that is there.
 	Put(ctx context.Context, key string, value []byte) error

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,8 +36,8 @@ func OpenDir(folder string) (*Dir, error) {
 
 func (d *Dir) open() (*os.Root, error) {
 	root, err := os.OpenRoot(d.path)
-	if err != nil {
-		return nil, fmt.Errorf("the folder of the object store: %w", err)
+	if err != nil { // that it may not be read is no matter of an object
+		return nil, fmt.Errorf("the folder of the object store: %v", err)
 	}
 	return root, nil
 }
@@ -56,11 +55,11 @@ func (d *Dir) in(ctx context.Context, do func(*os.Root) error) error {
 	return do(root)
 }
 
-// Get reads a file. What else has that name, such as a link, is none.
+// Get reads a file. What else has that name, such as a link, is none, and neither is what is behind a link.
 func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err error) {
 	err = d.in(ctx, func(root *os.Root) error {
-		if info, err := root.Lstat(key); err != nil || !info.Mode().IsRegular() {
-			return cmp.Or(err, fs.ErrNotExist)
+		if err := isFile(root, key); err != nil {
+			return err
 		}
 		file, err := root.Open(key)
 		if err != nil {
@@ -71,6 +70,23 @@ func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err 
 		return err
 	})
 	return value, err
+}
+
+// isFile goes through the folders of a key: a worker may have left anything in place of them.
+func isFile(root *os.Root, key string) error {
+	for i, c := range key + "/" {
+		if c != '/' {
+			continue
+		}
+		info, err := root.Lstat(key[:i])
+		switch {
+		case err != nil:
+			return err
+		case i < len(key) && !info.IsDir(), i == len(key) && !info.Mode().IsRegular():
+			return fs.ErrNotExist
+		}
+	}
+	return nil
 }
 
 // Put writes a file under another name first.
@@ -130,7 +146,7 @@ func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error
 	err = d.in(ctx, func(root *os.Root) error {
 		return fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
 			switch {
-			case errors.Is(err, fs.ErrNotExist):
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // of a folder that a worker has closed the others are no part
 				return nil
 			case err != nil:
 				return err

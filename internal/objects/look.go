@@ -73,7 +73,7 @@ func (d Direct) Status(ctx context.Context, key, _ string) ([]byte, string, bool
 // Look tells how an attempt is, at a time. An error means that this could not be seen.
 func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, now int64, most int) (Verdict, error) {
 	text, version, changed, err := from.Status(ctx, a.Folder+StatusFile, seen.Version)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return Verdict{}, err
 	}
 	var s said
@@ -90,7 +90,11 @@ func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, no
 			}
 		}
 	}
-	return a.waited(seen, now), nil
+	v := a.waited(seen, now)
+	if v.Ended && errors.Is(err, fs.ErrPermission) {
+		v.Error += fmt.Sprintf(": %s is there, but the member may not read it: %v", StatusFile, err)
+	}
+	return v, nil
 }
 
 // output is what came of an attempt that went well.
@@ -99,6 +103,8 @@ func (a *Attempt) output(ctx context.Context, b Bucket, most int) (Verdict, erro
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Verdict{Ended: true, Said: true}, nil
+	case errors.Is(err, fs.ErrPermission):
+		return Verdict{Ended: true, Said: true, Error: fmt.Sprintf("%s is there, but the member may not read it: %v", OutputFile, err)}, nil
 	case err != nil:
 		return Verdict{}, err
 	case len(text) > most:

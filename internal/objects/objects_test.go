@@ -1,9 +1,11 @@
 package objects_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -151,6 +153,49 @@ func TestWhatAStatusMeans(t *testing.T) {
 			v := l.at(1)
 			v.Again, v.Seen = 0, objects.Seen{}
 			require.Equal(t, tt.want, v)
+		})
+	}
+}
+
+// closed is a bucket with an object that may not be read.
+type closed struct {
+	*objects.Dir
+	file string
+}
+
+func (c closed) Get(ctx context.Context, key string, most int) ([]byte, error) {
+	if path.Base(key) == c.file {
+		return nil, &fs.PathError{Op: "open", Path: key, Err: fs.ErrPermission}
+	}
+	return c.Dir.Get(ctx, key, most)
+}
+
+func TestFilesThatMayNotBeReadAreNotWaitedForForEver(t *testing.T) {
+	l := newLooked(t)
+	look := func(file string, seconds int64) objects.Verdict {
+		b := closed{l.b, file}
+		v, err := l.Look(t.Context(), b, objects.Direct{Bucket: b}, objects.Seen{}, 1000+seconds*1000, 100)
+		require.NoError(t, err)
+		return v
+	}
+	require.False(t, look("status.json", 299).Ended)
+	require.Equal(t, "job never started: status.json is there, but the member may not read it: open runs/r/t/2/status.json: permission denied", look("status.json", 300).Error)
+	l.says("status.json", `{"status": "success"}`)
+	v := look("output.json", 1)
+	require.True(t, v.Ended && v.Said)
+	require.Contains(t, v.Error, "output.json is there, but the member may not read it")
+}
+
+func TestAFolderThatAWorkerHasMadeALinkHasNoFiles(t *testing.T) {
+	for name, to := range map[string]string{"to elsewhere": t.TempDir(), "to another one's": "3", "to itself": "2", "to what is not there": "none"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLooked(t)
+			folder := filepath.Join(l.dir, filepath.FromSlash(l.Folder))
+			require.NoError(t, os.RemoveAll(folder))
+			require.NoError(t, l.b.Put(t.Context(), objects.Folder("r", "t", 1, 3)+"status.json", []byte(`{"status": "success"}`)))
+			require.NoError(t, os.Symlink(to, folder))
+			l.goesOn(0, 2*time.Second)
+			require.Equal(t, "job never started", l.at(300).Error)
 		})
 	}
 }

@@ -54,7 +54,8 @@ func written(t *testing.T, b objects.Bucket) {
 }
 
 func missing(t *testing.T, b objects.Bucket) {
-	for _, key := range []string{"a", "a/b", "runs/x/y"} {
+	put(t, b, "file", "1")
+	for _, key := range []string{"a", "a/b", "runs/x/y", "file/below"} {
 		_, err := b.Get(t.Context(), key, plenty)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	}
