@@ -90,7 +90,7 @@ func (o *Objects) look(ctx context.Context, x *flow.External) (status flow.Exter
 	}
 	now := o.opts.Now()
 	if x.Failures > 0 { // silence that could not be heard is none
-		seen.ChangedAt = now
+		seen = seen.Unheard(a.Since, now)
 	}
 	v, err := a.Look(ctx, o.opts.Bucket, o.runs.of(a), seen, now, o.opts.MaxOutput)
 	switch {

@@ -112,6 +112,21 @@ func TestAMemberThatIsAwayDoesNotTakeThatForSilence(t *testing.T) {
 	require.NoError(t, err, "a worker that comes back is told")
 }
 
+func TestASilentWorkerIsFoundThoughItsFilesCannotBeReadNowAndThen(t *testing.T) {
+	d := newDesk(t)
+	x := d.begin(0)
+	d.says(x, `{"status": "running", "heartbeat": 1}`)
+	require.False(t, d.look(&x).Ended)
+	status, began := flow.ExternalStatus{}, d.now
+	for i := 0; !status.Ended; i++ {
+		require.Less(t, d.now-began, int64(200_000))
+		d.now += 5000
+		x.Failures = i % 2 // the store was away just before
+		status = d.look(&x)
+	}
+	require.Equal(t, "heartbeat timeout", status.Error)
+}
+
 func TestAHeartbeatMayBeAnythingAndLittleOfItIsKept(t *testing.T) {
 	for name, beat := range map[string]string{"no text": "\"\xff\"", "long": `"` + strings.Repeat("x", 100_000) + `"`, "an object": `{"at": [1, "\u0000"]}`} {
 		t.Run(name, func(t *testing.T) {

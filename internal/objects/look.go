@@ -40,6 +40,16 @@ type Seen struct {
 	Beat      string `json:"beat,omitempty"`       // of the worker; "" = it has not begun
 	ChangedAt int64  `json:"changed_at,omitempty"` // when that was first seen, or when it could be seen again after it could not for a while
 	Version   string `json:"version,omitempty"`    // of the status
+	LookedAt  int64  `json:"looked_at,omitempty"`  // when it was looked at the last time
+}
+
+// Unheard leaves out the time since the last look, in which nothing could be heard: that was no silence of the worker.
+func (s Seen) Unheard(since, now int64) Seen {
+	if s.LookedAt == 0 {
+		s.LookedAt = max(s.ChangedAt, since)
+	}
+	s.ChangedAt = max(s.ChangedAt, since) + max(now-s.LookedAt, 0)
+	return s
 }
 
 // Verdict is how an attempt is.
@@ -125,6 +135,7 @@ func (a *Attempt) waited(seen Seen, now int64) Verdict {
 	if silent >= limit {
 		return Verdict{Ended: true, Error: text}
 	}
+	seen.LookedAt = now
 	return Verdict{Seen: seen, Again: pause(now-a.Since, silent, limit, seen.Beat != "")}
 }
 
