@@ -2,6 +2,9 @@ package troupe
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
 	"maps"
 
 	"github.com/troupe-engine/troupe/actors/external"
@@ -31,6 +34,18 @@ func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
 type withFiles struct {
 	persistence.Store
 	bucket objects.Bucket
+	log    *slog.Logger
+}
+
+// forget deletes the files of a task. Those that may not be deleted, such as files of another user in a folder that a worker has made, stay: they
+// keep nobody from deleting all others.
+func (s withFiles) forget(ctx context.Context, task string) error {
+	err := objects.Forget(ctx, s.bucket, task)
+	if errors.Is(err, fs.ErrPermission) {
+		s.log.Warn("files of a task may not be deleted, and stay", "files", s.bucket.Address(objects.RunFolder(task)), "error", err)
+		return nil
+	}
+	return err
 }
 
 // DeleteEnded deletes the files first: should it be cut short then, the tasks are still there, and deleted the next time.
@@ -40,7 +55,7 @@ func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (in
 		return 0, err
 	}
 	for _, end := range ends {
-		if err := objects.Forget(ctx, s.bucket, end.ID); err != nil {
+		if err := s.forget(ctx, end.ID); err != nil {
 			return 0, err
 		}
 	}
@@ -54,7 +69,7 @@ func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, e
 		return 0, err
 	}
 	for i := range tasks {
-		if err := objects.Forget(ctx, s.bucket, tasks[i].ID); err != nil {
+		if err := s.forget(ctx, tasks[i].ID); err != nil {
 			return 0, err
 		}
 	}

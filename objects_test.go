@@ -1,15 +1,22 @@
 package troupe_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/objects"
 )
 
 // filing is an engine whose tasks wait for workers that write files, and where these are.
@@ -65,5 +72,50 @@ func TestFilesOfAFlowGoWithIt(t *testing.T) {
 	_, err = e.DeleteFlow(t.Context(), "work", true)
 	require.NoError(t, err)
 	require.NoDirExists(t, filepath.Join(runs, id))
+	require.NoError(t, e.Close())
+}
+
+// stubborn is a bucket that keeps the files of a task.
+type stubborn struct {
+	troupe.Bucket
+	task *atomic.Value
+}
+
+func (s stubborn) Delete(ctx context.Context, prefix string) error {
+	if task, _ := s.task.Load().(string); task != "" && strings.Contains(prefix, task) {
+		return &fs.PathError{Op: "unlinkat", Path: prefix, Err: fs.ErrPermission}
+	}
+	return s.Bucket.Delete(ctx, prefix)
+}
+
+func TestFilesThatMayNotBeDeletedKeepNoTaskFromBeingDeleted(t *testing.T) {
+	var kept atomic.Value
+	buckets := map[string]troupe.OpenBucket{"stubborn": func(_ context.Context, at *url.URL) (troupe.Bucket, error) {
+		dir, err := objects.OpenDir(at.Path)
+		return stubborn{dir, &kept}, err
+	}}
+	folder := t.TempDir()
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), ObjectStore: "stubborn://" + filepath.ToSlash(folder), Buckets: buckets, Retention: time.Second})
+	require.NoError(t, err)
+	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: outside, service: object_store}}")))
+	var tasks []string
+	for range 2 {
+		id, err := e.Start(t.Context(), "work", nil)
+		require.NoError(t, err)
+		specOf(t, filepath.Join(folder, "runs"), id)
+		tasks = append(tasks, id)
+	}
+	kept.Store(tasks[0])
+	for _, id := range tasks {
+		require.NoError(t, e.Cancel(t.Context(), id, troupe.Forced))
+	}
+	for _, id := range tasks {
+		require.Eventually(t, func() bool {
+			_, err := e.Task(t.Context(), id)
+			return errors.Is(err, troupe.ErrNotFound)
+		}, 20*time.Second, 10*time.Millisecond)
+	}
+	require.DirExists(t, filepath.Join(folder, "runs", tasks[0]))
+	require.NoDirExists(t, filepath.Join(folder, "runs", tasks[1]))
 	require.NoError(t, e.Close())
 }

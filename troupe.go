@@ -121,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	if bucket != nil {
-		store = withFiles{store, bucket}
+		store = withFiles{store, bucket, cfg.Logger}
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
