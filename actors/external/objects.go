@@ -120,7 +120,7 @@ func (o *Objects) Cancel(ctx context.Context, x flow.External) error {
 	if err != nil {
 		return nil // nobody was ever told where to look
 	}
-	return o.opts.Bucket.Put(ctx, a.Folder+objects.CancelFile, []byte("{}"))
+	return objects.CallOff(ctx, o.opts.Bucket, a)
 }
 
 // specOf is what a job has to do.

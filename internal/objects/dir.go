@@ -159,9 +159,19 @@ func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error
 	return list, err
 }
 
+// deleteTries is how often a folder is deleted into which somebody writes meanwhile.
+const deleteTries = 100
+
 // Delete removes the folder of a prefix.
 func (d *Dir) Delete(ctx context.Context, prefix string) error {
-	return d.in(ctx, func(root *os.Root) error { return root.RemoveAll(path.Clean(prefix)) })
+	return d.in(ctx, func(root *os.Root) (err error) {
+		for range deleteTries {
+			if err = root.RemoveAll(path.Clean(prefix)); !errors.Is(err, fs.ErrExist) { // it is not empty
+				return err
+			}
+		}
+		return err
+	})
 }
 
 // Address is the path of a file.

@@ -102,6 +102,31 @@ func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
 	return nil
 }
 
+// CallOff tells the worker of an attempt that nobody waits for it any longer. Where its files are gone, with its run, nothing is written: nobody would
+// delete it.
+func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
+	there, err := a.there(ctx, b)
+	if err != nil || !there {
+		return err
+	}
+	if err := b.Put(ctx, a.Folder+CancelFile, []byte("{}")); err != nil {
+		return err
+	}
+	if there, err = a.there(ctx, b); err != nil || there {
+		return err
+	}
+	return Forget(ctx, b, a.Run) // it went at this moment
+}
+
+// there says whether an attempt has files.
+func (a *Attempt) there(ctx context.Context, b Bucket) (bool, error) {
+	_, err := b.Get(ctx, a.Folder+SpecFile, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // said is a status as somebody's program may write it.
 type said struct {
 	Status      string          `json:"status"`

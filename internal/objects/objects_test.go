@@ -235,6 +235,23 @@ func TestNobodyLooksIntoFoldersOfOthers(t *testing.T) {
 	}
 }
 
+// leaving is a bucket whose run goes just before something is written.
+type leaving struct{ *objects.Dir }
+
+func (l leaving) Put(ctx context.Context, key string, value []byte) error {
+	return errors.Join(objects.Forget(ctx, l.Dir, "r"), l.Dir.Put(ctx, key, value))
+}
+
+func TestWhoCallsOffAnAttemptLeavesNothingOfARunThatIsGone(t *testing.T) {
+	l := newLooked(t)
+	require.NoError(t, objects.CallOff(t.Context(), l.b, &l.Attempt))
+	require.FileExists(t, filepath.Join(l.dir, filepath.FromSlash(l.Folder), "cancel.json"))
+	require.NoError(t, objects.CallOff(t.Context(), leaving{l.b}, &l.Attempt))
+	require.NoDirExists(t, filepath.Join(l.dir, "runs", "r"))
+	require.NoError(t, objects.CallOff(t.Context(), l.b, &l.Attempt))
+	require.NoDirExists(t, filepath.Join(l.dir, "runs", "r"))
+}
+
 func TestARunIsForgottenWithAllItsFiles(t *testing.T) {
 	l := newLooked(t)
 	require.NoError(t, objects.Forget(t.Context(), l.b, "r"))

@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) objects.Bucket) {
 		"only so much is read":                          bounded,
 		"a list has what is below a prefix":             listed,
 		"a deleted prefix is gone with all below":       deleted,
+		"what is written meanwhile may be deleted, too": deletedMeanwhile,
 		"nobody reads a half":                           whole,
 		"whose time is over does nothing":               late,
 		"an address tells objects apart":                addresses,
@@ -134,6 +135,24 @@ func deleted(t *testing.T, b objects.Bucket) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	reads(t, b, "runs/rr/1", "stays")
+}
+
+func deletedMeanwhile(t *testing.T, b objects.Bucket) {
+	over := make(chan struct{})
+	go func() { // ends with its last write
+		defer close(over)
+		for i := range 60 {
+			_ = b.Put(context.WithoutCancel(t.Context()), fmt.Sprintf("runs/r/%d/spec.json", i%7), nil) // its folder may just have gone
+		}
+	}()
+	for {
+		require.NoError(t, b.Delete(t.Context(), "runs/r/"))
+		select {
+		case <-over:
+			return
+		default:
+		}
+	}
 }
 
 func whole(t *testing.T, b objects.Bucket) {
