@@ -81,6 +81,8 @@ type Config struct {
 	// ObjectStore is the URL of where workers that know nothing else of a member find what they have to do, and say how it is, in files: file:///FOLDER,
 	// or one of a scheme that Buckets opens. All members of a cluster have the same. "" = none.
 	ObjectStore string
+	// ObjectStoreKeep is how long these files stay when their task has ended. Default: as long as the task.
+	ObjectStoreKeep time.Duration
 	// Buckets open object stores by the scheme of their URL. Those of file are opened anyway.
 	Buckets map[string]OpenBucket
 	// AllowContainers lets flows have programs run in containers. ContainerHost is who runs them, such as unix:///run/podman/podman.sock or

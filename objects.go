@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"time"
 
+	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
@@ -24,7 +26,12 @@ type OpenBucket = objects.Opener
 
 // openObjects opens the object store of a member, if it has one.
 func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
-	if c.ObjectStore == "" {
+	switch {
+	case c.ObjectStoreKeep < 0:
+		return nil, errors.New("the files of ended tasks cannot be kept for less than no time (--object-store-keep)")
+	case c.ObjectStore == "" && c.ObjectStoreKeep > 0:
+		return nil, errors.New("there is no object store whose files could be kept so long (--object-store-keep): give it with --object-store")
+	case c.ObjectStore == "":
 		return nil, nil
 	}
 	return objects.Open(ctx, c.ObjectStore, c.Buckets)
@@ -50,7 +57,7 @@ func (s withFiles) forget(ctx context.Context, task string) error {
 
 // DeleteEnded deletes the files first: should it be cut short then, the tasks are still there, and deleted the next time.
 func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	ends, err := s.EndedBefore(ctx, before, limit)
+	ends, err := s.EndedBetween(ctx, 0, before, limit)
 	if err != nil || len(ends) == 0 {
 		return 0, err
 	}
@@ -74,6 +81,56 @@ func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, e
 		}
 	}
 	return s.Store.DeleteFlow(ctx, id, limit)
+}
+
+// How many tasks have their files deleted at once, and how late the end of a task may be written.
+const (
+	sweptAtOnce = 500
+	writtenLate = time.Minute
+)
+
+// sweep deletes the files of tasks that ended before a time, which stay themselves.
+func (s withFiles) sweep(ctx context.Context, before int64) (more bool, err error) {
+	from, err := objects.Swept(ctx, s.bucket)
+	if err != nil {
+		return false, err
+	}
+	ends, more, err := s.nextEnded(ctx, from, before)
+	if err != nil || len(ends) == 0 {
+		return false, err
+	}
+	for _, end := range ends {
+		if err := s.forget(ctx, end.ID); err != nil {
+			return false, err
+		}
+	}
+	to := before - writtenLate.Milliseconds()
+	if more {
+		to = ends[len(ends)-1].EndedAt
+	}
+	return more, objects.NoteSwept(ctx, s.bucket, to)
+}
+
+// nextEnded lists the first tasks that ended from a time on. When there are more, these have not all ended in one millisecond: who begins with the last
+// of them gets further.
+func (s withFiles) nextEnded(ctx context.Context, from, before int64) (ends []persistence.TaskEnd, more bool, err error) {
+	for limit := sweptAtOnce; ; limit *= 2 {
+		ends, err = s.EndedBetween(ctx, from, before, limit)
+		if err != nil || len(ends) < limit {
+			return ends, false, err
+		}
+		if ends[0].EndedAt != ends[limit-1].EndedAt {
+			return ends, true, nil
+		}
+	}
+}
+
+// chores are what a member does about files.
+func (e *Engine) chores() []actors.Chore {
+	if e.files == nil || e.cfg.ObjectStoreKeep == 0 {
+		return nil
+	}
+	return []actors.Chore{{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweep}}
 }
 
 // starters are the program's, and those that come with every member.

@@ -20,10 +20,10 @@ import (
 )
 
 // filing is an engine whose tasks wait for workers that write files, and where these are.
-func filing(t *testing.T, retention time.Duration) (e *troupe.Engine, runs string) {
+func filing(t *testing.T, retention, keep time.Duration) (e *troupe.Engine, runs string) {
 	t.Helper()
 	folder := t.TempDir()
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), ObjectStore: "file://" + filepath.ToSlash(folder), Retention: retention})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), ObjectStore: "file://" + filepath.ToSlash(folder), ObjectStoreKeep: keep, Retention: retention})
 	require.NoError(t, err)
 	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: outside, service: object_store}}")))
 	return e, filepath.Join(folder, "runs")
@@ -43,7 +43,7 @@ func specOf(t *testing.T, runs, task string) (folder string) {
 }
 
 func TestFilesOfATaskGoWithIt(t *testing.T) {
-	e, runs := filing(t, time.Second)
+	e, runs := filing(t, time.Second, 0)
 	id, err := e.Start(t.Context(), "work", map[string]any{"n": 1})
 	require.NoError(t, err)
 	folder := specOf(t, runs, id)
@@ -65,7 +65,7 @@ func TestFilesOfATaskGoWithIt(t *testing.T) {
 }
 
 func TestFilesOfAFlowGoWithIt(t *testing.T) {
-	e, runs := filing(t, -1)
+	e, runs := filing(t, -1, 0)
 	id, err := e.Start(t.Context(), "work", nil)
 	require.NoError(t, err)
 	specOf(t, runs, id)
@@ -118,4 +118,35 @@ func TestFilesThatMayNotBeDeletedKeepNoTaskFromBeingDeleted(t *testing.T) {
 	require.DirExists(t, filepath.Join(folder, "runs", tasks[0]))
 	require.NoDirExists(t, filepath.Join(folder, "runs", tasks[1]))
 	require.NoError(t, e.Close())
+}
+
+func TestFilesAreKeptForAWhileAndTheirTaskForLonger(t *testing.T) {
+	e, runs := filing(t, -1, time.Second)
+	ended, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	running, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	specOf(t, runs, running)
+	require.NoError(t, os.WriteFile(filepath.Join(specOf(t, runs, ended), "status.json"), []byte(`{"status": "success"}`), 0o600))
+	_, err = e.Wait(t.Context(), ended)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(runs, ended))
+		return os.IsNotExist(err)
+	}, 30*time.Second, 10*time.Millisecond)
+	_, err = e.Task(t.Context(), ended)
+	require.NoError(t, err)
+	require.DirExists(t, filepath.Join(runs, running))
+	require.NoError(t, e.Close())
+}
+
+func TestATimeThatFilesAreKeptNeedsFiles(t *testing.T) {
+	for want, cfg := range map[string]troupe.Config{
+		"no object store whose files": {ObjectStoreKeep: time.Hour},
+		"kept for less than no time":  {ObjectStoreKeep: -1, ObjectStore: "file://" + filepath.ToSlash(t.TempDir())},
+	} {
+		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+		_, err := troupe.Open(t.Context(), cfg)
+		require.ErrorContains(t, err, want)
+	}
 }

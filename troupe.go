@@ -73,6 +73,7 @@ type Engine struct {
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
+	files      *withFiles        // nil without an object store
 	programs   *programs.Carrier // nil before the first life
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
@@ -120,12 +121,14 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.checkCluster(store.Locked()); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	var files *withFiles
 	if bucket != nil {
-		store = withFiles{store, bucket, cfg.Logger}
+		files = &withFiles{store, bucket, cfg.Logger}
+		store = files
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: newest, newest: newest, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e := &Engine{cfg: cfg, store: newest, newest: newest, files: files, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
 	e.objects = e.newObjects(bucket)
 	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
 	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note})
@@ -255,7 +258,7 @@ func (e *Engine) actors() actors.Config {
 		Trackers:    e.trackers(),
 		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
-		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Logger: e.cfg.Logger,
+		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Logger: e.cfg.Logger,
 	}
 }
 

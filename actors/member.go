@@ -57,6 +57,8 @@ type Config struct {
 	Lease time.Duration
 	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
 	Retention time.Duration
+	// Chores are done again and again, by one member of the cluster.
+	Chores []Chore
 	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for their answers, MaxReady the
 	// jobs that wait in memory for this member's carriers; beyond them new work is refused as busy, and what frees
 	// work, such as a report, beyond four times as much. As many jobs for pollers are kept in memory, more wait in the
@@ -179,7 +181,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.limiter.sweep()
 	m.externals.look()
 	m.lookForWakes()
-	m.forgetEnded()
+	m.doChores()
 	m.forgetDeliveries()
 	return m, nil
 }

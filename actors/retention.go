@@ -1,6 +1,17 @@
 package actors
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// Chore is what becomes of things that have reached an age.
+type Chore struct {
+	Name string // as logs have it
+	Age  time.Duration
+	// Do looks after some of those from before a time. More says that there may be others.
+	Do func(ctx context.Context, before int64) (more bool, err error)
+}
 
 // How many ended tasks are deleted at once, and how long the pause is before the next ones.
 const (
@@ -8,36 +19,45 @@ const (
 	retentionPause = 50 * time.Millisecond
 )
 
-// sweepEvery is how often ended tasks past their age are looked for: ten times in that age, so that a short
+// sweepEvery is how often it is looked for what is past its age: ten times in that age, so that a short
 // one is kept to, but not more often than a store should be asked, nor less than hourly.
 func sweepEvery(age time.Duration) time.Duration {
 	return min(max(age/10, time.Second), time.Hour)
 }
 
-// retentionShard is the one whose owner deletes for all members of a cluster.
+// retentionShard is the one whose owner does the chores of all members of a cluster.
 const retentionShard = 0
 
-// forgetEnded deletes tasks that ended longer than Retention ago, in small batches with a pause between
-// them, so that nobody notices.
-func (m *Member) forgetEnded() {
-	if m.cfg.Retention < 0 {
-		return
+// doChores does them as long as the member lives.
+func (m *Member) doChores() {
+	if m.cfg.Retention >= 0 {
+		m.repeat(Chore{Name: "ended tasks", Age: m.cfg.Retention, Do: m.deleteEnded})
 	}
+	for _, c := range m.cfg.Chores {
+		m.repeat(c)
+	}
+}
+
+// deleteEnded deletes tasks that ended longer than Retention ago, in small batches, so that nobody notices.
+func (m *Member) deleteEnded(ctx context.Context, before int64) (more bool, err error) {
+	n, err := m.store.DeleteEnded(ctx, before, retentionBatch)
+	return n == retentionBatch, err
+}
+
+// repeat does a chore, with a pause where there is more to be done.
+func (m *Member) repeat(c Chore) {
 	var again func()
 	again = func() {
 		m.background(func() {
-			if !m.owned.has(retentionShard) {
-				m.cfg.Host.Clock.AfterFunc(sweepEvery(m.cfg.Retention), again)
-				return
-			}
-			before := m.now() - m.cfg.Retention.Milliseconds()
-			n, err := m.store.DeleteEnded(m.ctx, before, retentionBatch)
-			wait := sweepEvery(m.cfg.Retention)
-			switch {
-			case err != nil && m.ctx.Err() == nil:
-				m.log.Warn("ended tasks could not be deleted", "error", err)
-			case n == retentionBatch:
-				wait = retentionPause
+			wait := sweepEvery(c.Age)
+			if m.owned.has(retentionShard) {
+				more, err := c.Do(m.ctx, m.now()-c.Age.Milliseconds())
+				switch {
+				case err != nil && m.ctx.Err() == nil:
+					m.log.Warn("what is past its age could not be deleted", "what", c.Name, "error", err)
+				case more:
+					wait = retentionPause
+				}
 			}
 			if m.ctx.Err() == nil {
 				m.cfg.Host.Clock.AfterFunc(wait, again)

@@ -186,8 +186,8 @@ type Tasks interface {
 	CountByStatus(ctx context.Context) (map[string]int, error)
 	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
 	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
-	// EndedBefore lists the tasks that DeleteEnded would delete, in the same order.
-	EndedBefore(ctx context.Context, before int64, limit int) ([]TaskEnd, error)
+	// EndedBetween lists the tasks that ended from a time on and before another one, in the order in which DeleteEnded deletes them.
+	EndedBetween(ctx context.Context, from, before int64, limit int) ([]TaskEnd, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
 	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
 }

@@ -186,7 +186,7 @@ func (m *model) DueWakes(_ context.Context, shards persistence.ShardSet, before 
 	return wakes[:min(limit, len(wakes))], nil
 }
 
-func (m *model) EndedBefore(context.Context, int64, int) ([]persistence.TaskEnd, error) {
+func (m *model) EndedBetween(context.Context, int64, int64, int) ([]persistence.TaskEnd, error) {
 	return nil, nil
 }
 func (m *model) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }

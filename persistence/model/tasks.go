@@ -132,13 +132,13 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 	return counts, nil
 }
 
-func (s *store) EndedBefore(ctx context.Context, before int64, limit int) (ends []persistence.TaskEnd, err error) {
+func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, err error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	for _, t := range s.ended(before, limit) {
+	for _, t := range s.ended(from, before, limit) {
 		ends = append(ends, persistence.TaskEnd{ID: t.ID, EndedAt: t.EndedAt})
 	}
 	return ends, nil
@@ -150,15 +150,15 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 		return 0, err
 	}
 	defer leave()
-	list := s.ended(before, limit)
+	list := s.ended(0, before, limit)
 	s.drop(list)
 	return len(list), nil
 }
 
-// ended are the tasks that ended first, before a time.
-func (s *store) ended(before int64, limit int) (list []*task) {
+// ended are the tasks that ended first, from a time on and before another one.
+func (s *store) ended(from, before int64, limit int) (list []*task) {
 	for _, t := range s.tasks {
-		if t.EndedAt > 0 && t.EndedAt < before {
+		if t.EndedAt > 0 && t.EndedAt >= from && t.EndedAt < before {
 			list = append(list, t)
 		}
 	}

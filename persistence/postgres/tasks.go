@@ -68,9 +68,9 @@ const deleteGone = `
 		queue AS (DELETE FROM troupe.task_queue WHERE task IN (SELECT id FROM gone)),
 		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 
-func (s *store) EndedBefore(ctx context.Context, before int64, limit int) ([]persistence.TaskEnd, error) {
+func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return read(ctx, s, "list ended tasks", listing.ScanTaskEnd,
-		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1 ORDER BY ended_at, id LIMIT $2", before, limit)
+		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
 // DeleteEnded leaves rows alone that somebody else is just deleting.

@@ -55,9 +55,9 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 	return counts, err
 }
 
-func (s *store) EndedBefore(ctx context.Context, before int64, limit int) ([]persistence.TaskEnd, error) {
+func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return read(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
-		"SELECT id, ended_at FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, n LIMIT ?", before, limit)
+		"SELECT id, ended_at FROM tasks WHERE ended_at > 0 AND ended_at >= ? AND ended_at < ? ORDER BY ended_at, n LIMIT ?", from, before, limit)
 }
 
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {

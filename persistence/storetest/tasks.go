@@ -157,7 +157,8 @@ var retention = []behavior{
 	{"tasks that ended long ago are deleted, the oldest first", func(w *world) {
 		w.must(created("a"), created("b"), created("c"), created("d"), created("e"))
 		w.must(ended("a", 30), ended("b", 10), ended("c", 20), ended("d", 40))
-		require.Equal(w, []persistence.TaskEnd{{ID: "b", EndedAt: 10}, {ID: "c", EndedAt: 20}}, got[persistence.TaskEnd](w)(w.EndedBefore(w.ctx(), 40, 2)))
+		require.Equal(w, []persistence.TaskEnd{{ID: "b", EndedAt: 10}, {ID: "c", EndedAt: 20}}, got[persistence.TaskEnd](w)(w.EndedBetween(w.ctx(), 0, 40, 2)))
+		require.Equal(w, []persistence.TaskEnd{{ID: "c", EndedAt: 20}, {ID: "a", EndedAt: 30}}, got[persistence.TaskEnd](w)(w.EndedBetween(w.ctx(), 20, 40, 9)))
 		n, err := w.DeleteEnded(w.ctx(), 40, 2)
 		require.NoError(w, err)
 		require.Equal(w, 2, n)
