@@ -123,11 +123,11 @@ func (r *Router) patience(ctx context.Context) (context.Context, context.CancelF
 
 // giveUp is what a caller hears when its patience, or ours, has ended. Another member may reach the one that this one does not.
 func giveUp(ctx context.Context, task string, err error) error {
-	late := errors.Is(err, context.DeadlineExceeded)
+	late, cut := errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && late:
 		return ctx.Err()
-	case late:
+	case late || cut: // whose context that was is nothing to the caller
 		return engine.Unable(flow.Errorf(flow.Busy, "task %s: the member that has it has not answered in time: try again in a moment", task))
 	}
 	return engine.Unable(flow.Errorf(flow.Busy, "task %s cannot be reached for the moment: %v: try again in a moment", task, err))

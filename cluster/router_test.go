@@ -125,6 +125,29 @@ func TestAMemberThatCannotBeReachedIsTriedUntilTheDeadline(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// breaking is a member that has ended in the middle of what it was asked.
+type breaking struct{ engine.Engine }
+
+func (breaking) Do(context.Context, engine.Order) (engine.Outcome, error) {
+	return engine.Outcome{}, context.Canceled
+}
+
+func TestWhoStillWaitsIsNotToldThatHeHasGivenUp(t *testing.T) {
+	s := newStage(t, "a", "b")
+	r, task := s.members["a"].router, s.taskOf("a")
+	at := r.place.Load()
+	r.place.Store(&place{me: at.me, local: breaking{at.local}, views: at.views})
+	r.cfg.Patience = 50 * time.Millisecond
+	_, err := r.Do(t.Context(), signal(task))
+	require.NotErrorIs(t, err, context.Canceled)
+	require.NotContains(t, err.Error(), "canceled")
+	require.ErrorIs(t, err, engine.ErrUnavailable)
+	require.ErrorContains(t, err, "has not answered in time: try again in a moment")
+	s.move(task, "b")
+	_, err = r.Do(soon(t), signal(task))
+	require.NoError(t, err, "another member has it now")
+}
+
 func TestATaskThatFindsANewOwnerInTimeIsReached(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	b, task := s.members["b"], s.taskOf("b")
