@@ -3,7 +3,6 @@ package program
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -31,7 +30,7 @@ const maxVariable = 96 << 10
 func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), err error) {
 	file, cleanup := "", func() {}
 	if Large(input) {
-		if file, cleanup, err = inputFile(input); err != nil {
+		if file, cleanup, err = ours.write(input); err != nil {
 			return nil, cleanup, err
 		}
 	}
@@ -91,20 +90,6 @@ func (f *Facts) place(vars map[string]string) {
 		index, count = f.Unit%f.PerItem, f.PerItem
 	}
 	vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = strconv.Itoa(f.Unit), strconv.Itoa(index), strconv.Itoa(count)
-}
-
-// inputFile holds an input that is too large for a variable. Nobody else can read it.
-func inputFile(input []byte) (path string, cleanup func(), err error) {
-	file, err := os.CreateTemp("", "troupe-input-*.json")
-	if err != nil {
-		return "", func() {}, err
-	}
-	cleanup = func() { os.Remove(file.Name()) }
-	_, err = file.Write(input)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	return file.Name(), cleanup, err
 }
 
 // line is an input in one line, as programs find it.
