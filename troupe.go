@@ -267,7 +267,7 @@ func (e *Engine) trackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore:    e.objects,
 		container.Name:      e.containers,
-		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client}),
+		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.now}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
 	return all

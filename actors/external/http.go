@@ -32,6 +32,7 @@ type Options struct {
 	// Secret gives the value of a secret by its name; nil = there are none.
 	Secret func(name string) (string, error)
 	TLS    func() *tls.Config // nil = the system's authorities are trusted
+	Now    func() int64       // in Unix milliseconds; nil = this host's clock
 }
 
 // HTTP looks after jobs of the service custom_http: each names a URL whose answer tells how it is.
@@ -42,6 +43,9 @@ type HTTP struct {
 
 // NewHTTP makes one.
 func NewHTTP(o Options) *HTTP {
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
 	h := &HTTP{opts: o}
 	dialer := reach.Networks{Allow: o.Networks}.Dialer("jobs outside")
 	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 50, IdleConnTimeout: 30 * time.Second,
@@ -91,15 +95,15 @@ func (h *HTTP) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, 
 	switch {
 	case errors.As(err, &fatal):
 		return failed(fatal.Error()), nil
-	case err != nil && lastChance(x):
+	case err != nil && h.lastChance(x):
 		return failed(fmt.Sprintf("given up after %d attempts to look at it: %v", x.Failures+1, err)), nil
 	}
 	return status, err
 }
 
 // lastChance says that a job is asked about for the last time if that is in vain.
-func lastChance(x flow.External) bool {
-	return x.Failures+1 >= maxFailures || x.FailingAt > 0 && time.Since(time.UnixMilli(x.FailingAt)) > maxFailing
+func (h *HTTP) lastChance(x flow.External) bool {
+	return x.Failures+1 >= maxFailures || x.FailingAt > 0 && h.opts.Now()-x.FailingAt > maxFailing.Milliseconds()
 }
 
 func failed(text string) flow.ExternalStatus { return flow.ExternalStatus{Ended: true, Error: text} }

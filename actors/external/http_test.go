@@ -184,3 +184,13 @@ func TestMockJobsAreForServersThatAllowThem(t *testing.T) {
 		require.Equal(t, want, status)
 	}
 }
+
+func TestTheClockOfAHostEndsNoJob(t *testing.T) {
+	url := answering(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	for now, given := range map[int64]bool{700_000: false, 700_001: true} { // the store's time
+		h := external.NewHTTP(external.Options{Networks: loopback, Now: func() int64 { return now }})
+		status, err := h.Poll(t.Context(), flow.External{Service: external.CustomHTTP, ID: "j", Data: json.RawMessage(fmt.Sprintf(`{"url": %q}`, url)), Failures: 1, FailingAt: 100_000})
+		require.Equal(t, given, status.Ended, now)
+		require.Equal(t, !given, err != nil, now)
+	}
+}
