@@ -154,6 +154,19 @@ func TestMetricsTellOfACluster(t *testing.T) {
 	})
 }
 
+func TestMetricsTellWhatProgramsTellOfThemselves(t *testing.T) {
+	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", AllowScripts: true})
+	require.NotContains(t, e.scrape(t), `troupe_program_metric_count{name="rows"}`)
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"nodes": {"a": {"retry": {"max_attempts": 2},
+		"exec": {"type": "process", "command": "echo 'ORK_METRIC:{\"name\": \"rows\", \"value\": 1.5, \"labels\": {\"try\": '$ORK_ATTEMPT'}}'; test $ORK_ATTEMPT = 2"}}}}`)))
+	id, err := e.Start(t.Context(), "f", nil)
+	require.NoError(t, err)
+	_, err = e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	told := e.scrape(t)
+	require.Equal(t, []float64{2, 3}, []float64{told[`troupe_program_metric_count{name="rows"}`], told[`troupe_program_metric_sum{name="rows"}`]})
+}
+
 func TestAMemberOfAStoreWithRoomForOneTellsNothingOfACluster(t *testing.T) {
 	told := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"}).scrape(t)
 	require.Positive(t, told["troupe_lease_left_seconds"])

@@ -220,6 +220,7 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	c.Raw(&v.Output)
 	codec.Text(c, &v.Error)
 	c.Raw(&v.Details)
+	c.Raw(&v.Metrics)
 	c.Bool(&v.Fatal)
 	c.Bool(&v.TimedOut)
 	codec.Text(c, &v.Worker)

@@ -91,6 +91,7 @@ type (
 		Output      json.RawMessage
 		Error       string
 		Details     json.RawMessage // what is told of the error beside its text: any JSON, kept with the attempt
+		Metrics     json.RawMessage // numbers that its program has told, a list, kept with the attempt
 		Fatal       bool            // trying again is of no use
 		TimedOut    bool
 		Worker, URL string

@@ -211,7 +211,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	}
 	e := st.event(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt
-	e.Worker, e.URL, e.Log = text(c.Worker, MaxName), text(c.URL, MaxName), c.Log
+	e.Worker, e.URL, e.Log, e.Metrics = text(c.Worker, MaxName), text(c.URL, MaxName), c.Log, metricsOf(&c)
 	if e.Worker == "" {
 		e.Worker = u.Live.Worker
 	}
@@ -244,6 +244,14 @@ func (l Limits) detailsOf(c *Report, said string) (json.RawMessage, string) {
 		return nil, said + " (its details are no JSON that can be kept)"
 	}
 	return expr.Compact(c.Details), said
+}
+
+// metricsOf are those of a report that can be kept.
+func metricsOf(c *Report) json.RawMessage {
+	if expr.KindOf(c.Metrics) != expr.KindArray || len(c.Metrics) > maxMetrics || CheckJSON(c.Metrics) != nil {
+		return nil
+	}
+	return expr.Compact(c.Metrics)
 }
 
 // retries of a unit. The branches and items of graph mode have none, nor has what nobody carries out.

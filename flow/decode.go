@@ -102,6 +102,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.value("ou", &e.Output)
 	d.text("er", &e.Error, before.Error)
 	d.value("de", &e.Details)
+	d.value("me", &e.Metrics)
 	d.text("re", &e.Reason, before.Reason)
 	d.int("to", &e.Total)
 	d.int("ix", &e.Index)

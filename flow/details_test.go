@@ -44,3 +44,14 @@ func TestDetailsThatCannotBeKeptAreToldOf(t *testing.T) {
 		require.Nil(t, tb.rootNode("a").Details)
 	}
 }
+
+func TestMetricsAreKeptWithTheirAttemptIfTheyAreAList(t *testing.T) {
+	tb := defers(t, detailed)
+	at := first()
+	tb.must(t, flow.Report{Address: at, Error: "it broke", Metrics: json.RawMessage(` [{"name": "rows", "count": 1}] `)})
+	tb.wait(60_000)
+	at.Attempt = 2
+	tb.must(t, flow.Report{Address: at, Output: json.RawMessage(`1`), Metrics: json.RawMessage(`{"name": "rows"}`)})
+	runs := tb.runs()
+	require.Equal(t, []string{`[{"name":"rows","count":1}]`, ""}, []string{string(runs[0].Metrics), string(runs[1].Metrics)})
+}

@@ -67,7 +67,7 @@ func roomFor(events []Event) int {
 	n := 32
 	for i := range events {
 		e := &events[i]
-		n += 128 + len(e.Input) + len(e.Output) + len(e.Params) + len(e.Permits) + len(e.Error) + len(e.Details)
+		n += 128 + len(e.Input) + len(e.Output) + len(e.Params) + len(e.Permits) + len(e.Error) + len(e.Details) + len(e.Metrics)
 	}
 	return n
 }
@@ -93,6 +93,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendRaw(b, "ou", e.Output)
 	b = appendText(b, "er", e.Error)
 	b = appendRaw(b, "de", e.Details)
+	b = appendRaw(b, "me", e.Metrics)
 	b = appendText(b, "re", e.Reason)
 	b = appendNumber(b, "to", int64(e.Total))
 	b = appendNumber(b, "ix", int64(e.Index))

@@ -30,9 +30,9 @@ const (
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
 	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again
 	AttemptPassed   EventType = "attempt_passed"   // attempt; Carrier, another member than before: nobody has begun it, or the Worker that has it came there with it
-	AttemptDeferred EventType = "attempt_deferred" // attempt; Input = the list of jobs outside that it waits for, Output that it will have, Due, Worker, URL, Log: nobody carries it out any longer
+	AttemptDeferred EventType = "attempt_deferred" // attempt; Input = the list of jobs outside that it waits for, Output that it will have, Metrics, Due, Worker, URL, Log: nobody carries it out any longer
 	ExternalOver    EventType = "external_ended"   // attempt; Index of the job outside, Output, Error when it failed
-	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Details, Worker, URL, Log, Due of its retry
+	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Details, Metrics, Worker, URL, Log, Due of its retry
 )
 
 // Event is a fact about a task. The journal of a task is its list of events. An event carries what
@@ -56,6 +56,7 @@ type Event struct {
 	Output   json.RawMessage `json:"ou,omitempty"`
 	Error    string          `json:"er,omitempty"`
 	Details  json.RawMessage `json:"de,omitempty"` // of the error
+	Metrics  json.RawMessage `json:"me,omitempty"` // that the attempt's program has told
 	Reason   string          `json:"re,omitempty"` // of a failure or skip, in one word
 	Total    int             `json:"to,omitempty"`
 	Index    int             `json:"ix,omitempty"` // of a job outside, among those of its attempt

@@ -81,6 +81,7 @@ const (
 	MaxLabels      = 1000
 	maxErrorText   = 64 << 10
 	maxDetails     = 64 << 10 // of an error
+	maxMetrics     = 64 << 10 // of an attempt
 	MaxDescription = 16 << 10
 )
 

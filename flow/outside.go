@@ -114,7 +114,7 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	}
 	e := st.event(AttemptDeferred)
 	e.Unit, e.Attempt, e.Output, e.Input = c.Unit, c.Attempt, output, listOfExternals(jobs)
-	e.Worker, e.URL, e.Log = text(cmp.Or(c.Worker, u.Live.Worker), MaxName), text(c.URL, MaxName), c.Log
+	e.Worker, e.URL, e.Log, e.Metrics = text(cmp.Or(c.Worker, u.Live.Worker), MaxName), text(c.URL, MaxName), c.Log, metricsOf(c)
 	if !st.Node.Patient {
 		e.Due = u.Live.Due
 	}

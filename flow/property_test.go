@@ -79,7 +79,7 @@ func TestEventsSurviveTheJournal(t *testing.T) {
 // randomEvent fills every field it can, as reflection sees them, so that a new one is not forgotten.
 func randomEvent(rt *rapid.T) flow.Event {
 	e := rapid.Make[flow.Event]().Draw(rt, "event")
-	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Details, &e.Params, &e.Permits} {
+	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Details, &e.Metrics, &e.Params, &e.Permits} {
 		*v = json.RawMessage(flowtest.OneOf(flowtest.Rapid{T: rt}, "value", "", `1`, `null`, `"<&> h\u00e9"`, `{"big": 12345678901234567890 }`))
 		if len(*v) == 0 {
 			*v = nil

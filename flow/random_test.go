@@ -100,6 +100,7 @@ func (tb *table) randomReport(d flowtest.Dice) flow.Report {
 	r.Output = json.RawMessage(flowtest.OneOf(d, "result", ``, `null`, `1`, `{"action": "go", "x":[1, 2]}`, `{"x":[[[[[]]]]]}`, `"`+strings.Repeat("y", 3000)+`"`))
 	r.Error = flowtest.OneOf(d, "error", "", "", "boom \xff<\u2028>", strings.Repeat("z", 100))
 	r.Details = json.RawMessage(flowtest.OneOf(d, "details", "", "", `{"k": 1}`, `{`))
+	r.Metrics = json.RawMessage(flowtest.OneOf(d, "metrics", "", "", `[{"name": "a", "count": 1}]`, `[`, `{}`))
 	return r
 }
 

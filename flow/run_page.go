@@ -97,7 +97,7 @@ func (p *RunPage) told(r *NodeRun) {
 	if r.Kind == RunAttempt && r.Node.Single && r.RetryAt == 0 {
 		p.closing[r.step()] = true
 	}
-	p.size += len(r.Input) + len(r.Output) + len(r.Details)
+	p.size += len(r.Input) + len(r.Output) + len(r.Details) + len(r.Metrics)
 	p.full = p.full || p.only.Node != ""
 	if p.only.Node == "" && p.size > p.bytes {
 		p.shorten()
@@ -113,7 +113,7 @@ func (r *NodeRun) step() Address {
 func (p *RunPage) shorten() {
 	keep, size := 0, 0
 	for ; keep < len(p.Runs); keep++ {
-		size += len(p.Runs[keep].Input) + len(p.Runs[keep].Output) + len(p.Runs[keep].Details)
+		size += len(p.Runs[keep].Input) + len(p.Runs[keep].Output) + len(p.Runs[keep].Details) + len(p.Runs[keep].Metrics)
 		if size > p.bytes && keep > 0 {
 			break
 		}

@@ -28,6 +28,7 @@ type NodeRun struct {
 	Output    json.RawMessage
 	Error     string
 	Details   json.RawMessage // of the error, as its carrier has told them
+	Metrics   json.RawMessage // that its program has told, a list
 	Reason    string          // of a failure or skip, in dag mode
 	Action    string
 	Worker    string
@@ -111,11 +112,16 @@ func (h *History) note(e *Event) {
 		r.BegunAt = e.At
 	case AttemptNoted:
 		r.Note = e.Note
+	case AttemptDeferred:
+		r.Metrics = e.Metrics
 	case AttemptReturned:
 		r.Worker, r.Note, r.ClaimedAt, r.BegunAt, r.Lost = "", "", 0, 0, e.Total
 	case AttemptEnded:
 		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At
 		r.Worker, r.URL, r.Log, r.RetryAt, r.Details = e.Worker, e.URL, e.Log, e.Due, e.Details
+		if len(e.Metrics) > 0 {
+			r.Metrics = e.Metrics
+		}
 		delete(h.live, e.Address())
 		h.page.told(r)
 	}

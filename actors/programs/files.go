@@ -60,7 +60,7 @@ func (c *Carrier) reported(ctx context.Context, job *flow.Job, p program.Job) pr
 	if !w.said {
 		_ = c.opts.Files.Cancel(context.WithoutCancel(ctx), x) // for what it may have started elsewhere
 	}
-	return res.Hide(program.Result{Output: w.Output, Error: w.Error, PID: res.PID})
+	return res.Hide(program.Result{Output: w.Output, Error: w.Error, Metrics: res.Metrics, PID: res.PID})
 }
 
 // word is what files said of an end.

@@ -27,6 +27,7 @@ type Options struct {
 type Carrier struct {
 	opts   Options
 	runner *program.Runner
+	told   told
 }
 
 // New returns a carrier whose programs see what they may of the environment this process has now.
@@ -55,7 +56,8 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	} else {
 		res = c.runner.Run(ctx, p)
 	}
-	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Fatal: res.Fatal, URL: "local", Log: log.Close()}
+	c.told.add(res.Metrics)
+	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Metrics: program.MetricsJSON(res.Metrics), Fatal: res.Fatal, URL: "local", Log: log.Close()}
 	if res.PID > 0 {
 		rep.Worker = string(job.Exec.Type) + ":" + strconv.Itoa(res.PID)
 	}

@@ -30,6 +30,15 @@ func orkSaysWhy(c *client) {
 	}
 }
 
+func orkTellsNumbers(c *client) {
+	f := c.orkIn(c.TempDir())
+	f.file("tasks.py", "def main(ctx):", "    ctx.metrics.record('rows', 12, table='orders', shard=2)", "    return 1")
+	f.register("a: {executor: python, file: tasks.py}", sh("b", "ls"))
+	r := f.start(nil).ends("success")
+	require.Equal(c, []any{obj{"name": "rows", "labels": obj{"table": "orders", "shard": "2"}, "count": 1.0, "sum": 12.0, "last": 12.0}}, r.task("a")["metrics"])
+	require.Equal(c, []any{1.0, nil}, []any{r.task("a")["output"], r.task("b")["metrics"]})
+}
+
 func orkBytes(c *client) {
 	r := c.ork(sh("a", `printf '\377\376 odd\n'; yes 0123456789012345678901234567890123456789 | head -c 1000000; echo; `+gives(`7`))).start(nil).ends("success")
 	require.Equal(c, 7.0, r.task("a")["output"])

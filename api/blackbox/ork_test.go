@@ -44,6 +44,7 @@ var orkChecks = []check{
 	{"O45 an item's source is a dependency", orkImplicit},
 	{"O54 an alias makes another version, a folder none", orkAlias},
 	{"O46 a task says what went wrong", orkSaysWhy},
+	{"15 a task tells numbers", orkTellsNumbers},
 	{"O47 functions of Python are tasks", orkPython},
 	{"O48 work outside is no output that a type is for", orkDeferredTyped},
 	{"O49 what names no work outside", orkDeferredOdd},

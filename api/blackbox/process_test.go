@@ -25,6 +25,7 @@ var programChecks = []check{
 	{"O33 a canceled program ends at once", cancelProgram},
 	{"O43 a large input arrives", largeInput},
 	{"O46 a program says what went wrong", programSaysWhy},
+	{"15 a program tells numbers", programTellsNumbers},
 	{"O55 what is no text is logged", programPrintsBytes},
 	{"O56 a program sees a stated environment", programEnvironment},
 	{"a program is a node of a graph, too", programInGraph},
@@ -155,6 +156,12 @@ func programSaysWhy(c *client) {
 	d = c.program(`echo 'ORK_ERROR:{"message":"m","details":{"k":1}}'`, "", obj{})
 	d.ended("completed")
 	require.NotContains(c, d.attempts("a")[0], "details")
+}
+
+func programTellsNumbers(c *client) {
+	d := c.program(`for n in 3 4; do echo 'ORK_METRIC:{"name":"rows","value":'$n',"labels":{"table":"a"}}'; done`, "", obj{})
+	d.ended("completed")
+	require.Equal(c, []any{obj{"name": "rows", "labels": obj{"table": "a"}, "count": 2.0, "sum": 7.0, "last": 4.0}}, d.attempts("a")[0]["metrics"])
 }
 
 func programPrintsBytes(c *client) {

@@ -24,6 +24,7 @@ type task struct {
 	Output        json.RawMessage `json:"output"`
 	Error         *string         `json:"error"`
 	ErrorDetails  json.RawMessage `json:"error_details"`
+	Metrics       json.RawMessage `json:"metrics"`
 	Attempt       int             `json:"attempt"`
 	MaxRetries    int             `json:"max_retries"`
 	ParallelIndex *int            `json:"parallel_index"`
@@ -104,7 +105,7 @@ func (t *teller) begin(node int) {
 func (t *teller) newTask(node, unit int) task {
 	plan, sc := t.plan(node), t.h.State.Root.Plan
 	one := task{ID: ork.TaskID(t.h.State.Task, node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
-		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
+		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Metrics: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
 	if replicated(t.h.State.Plan) != nil {
 		one.Name = plan.Key + "_" + strconv.Itoa(unit)
 	}
@@ -129,7 +130,7 @@ func (t *teller) add(r *flow.NodeRun) {
 	one.attempts = append(one.attempts, r.Address)
 	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
 	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(beganAt(r)), at(r.EndedAt), at(r.RetryAt)
-	one.Execution, one.ended = textOrNull(r.Worker), r.EndedAt
+	one.Execution, one.ended, one.Metrics = textOrNull(r.Worker), r.EndedAt, api.OrNull(r.Metrics)
 	switch {
 	case r.EndedAt == 0 && one.StartedAt == nil:
 		one.Status = dispatched

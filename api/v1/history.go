@@ -114,7 +114,7 @@ func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
-		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error, Details: e.Details, Reason: e.Reason,
+		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error, Details: e.Details, Metrics: e.Metrics, Reason: e.Reason,
 		Total: e.Total, Index: e.Index, Kept: e.Kept, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
 		Until: wire.Millis(e.Until), Note: e.Note, Key: e.Key, By: e.By, Version: e.Version, Params: e.Params, Request: e.Request,
 	}
@@ -147,7 +147,7 @@ func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire
 func toRun(task string, r *flow.NodeRun) wire.Run {
 	run := wire.Run{
 		Place: toPlace(r.Address), Kind: string(r.Kind), Branch: r.Branch, State: string(r.Status), Queue: r.Queue, Note: r.Note,
-		Input: r.Input, Output: r.Output, Error: r.Error, Details: r.Details, Reason: r.Reason, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
+		Input: r.Input, Output: r.Output, Error: r.Error, Details: r.Details, Metrics: r.Metrics, Reason: r.Reason, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
 		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
 	}
 	if r.Kind == flow.RunAttempt {

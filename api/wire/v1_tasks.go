@@ -232,6 +232,7 @@ type Event struct {
 	Output   json.RawMessage `json:"output,omitempty" doc:"of a signal: its value"`
 	Error    string          `json:"error,omitempty"`
 	Details  json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
+	Metrics  json.RawMessage `json:"metrics,omitempty" doc:"numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels"`
 	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
 	Total    int             `json:"total,omitempty" doc:"units that were begun or appended"`
 	Index    int             `json:"index,omitempty" doc:"of a job outside that has ended: its place in the list of those that the attempt waits for"`
@@ -264,6 +265,7 @@ type Run struct {
 	Output  json.RawMessage `json:"output,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Details json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
+	Metrics json.RawMessage `json:"metrics,omitempty" doc:"numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels"`
 	Reason  string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
 	Action  string          `json:"action,omitempty" doc:"of a skipped one: its skip mode"`
 

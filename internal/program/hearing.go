@@ -14,6 +14,7 @@ import (
 var (
 	outputMark = []byte("ORK_OUTPUT:")
 	errorMark  = []byte("ORK_ERROR:")
+	metricMark = []byte("ORK_METRIC:")
 )
 
 // hearing is what was heard of a program's words: those meant for us, and what is told if it fails.
@@ -28,7 +29,8 @@ type hearing struct {
 	marked   bool // the output, or one that is too large, was marked as that
 	tooLarge bool
 	failure  json.RawMessage // of the last line that tells one
-	last     []byte          // line of its standard error that says something
+	metrics  metrics
+	last     []byte // line of its standard error that says something
 }
 
 func newHearing(most int, whole bool) *hearing {
@@ -42,6 +44,9 @@ func newHearing(most int, whole bool) *hearing {
 func (h *hearing) mostOf(begun []byte) int {
 	if bytes.HasPrefix(begun, outputMark) || bytes.HasPrefix(begun, errorMark) {
 		return h.most + len(outputMark) + 2
+	}
+	if bytes.HasPrefix(begun, metricMark) {
+		return maxMetricLine
 	}
 	return len(outputMark)
 }
@@ -87,6 +92,10 @@ func (h *hearing) told(line []byte, cut bool) {
 		}
 		return
 	}
+	if text, ok := bytes.CutPrefix(line, metricMark); ok && !cut {
+		h.metrics.told(valid(text))
+		return
+	}
 	if text, ok := bytes.CutPrefix(line, errorMark); ok && !cut {
 		if text = valid(bytes.TrimSpace(text)); json.Valid(text) && expr.KindOf(text) == expr.KindObject {
 			h.failure = bytes.Clone(text)
@@ -106,6 +115,12 @@ func valid(b []byte) []byte {
 func (h *hearing) result(err error) Result {
 	h.out.end()
 	h.err.end()
+	res := h.ended(err)
+	res.Metrics = h.metrics.list
+	return res
+}
+
+func (h *hearing) ended(err error) Result {
 	switch {
 	case err != nil:
 		return h.failed(err)

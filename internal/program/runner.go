@@ -72,6 +72,7 @@ type Result struct {
 	Output  json.RawMessage
 	Error   string
 	Details json.RawMessage // what the program itself says of its error
+	Metrics []Metric        // that it has told, whatever became of it
 	Fatal   bool            // trying again is of no use
 	PID     int             // 0 = it was never started
 

@@ -158,6 +158,16 @@ class Unit(_Unit, total=False):
     due: str
 
 
+class Metric(TypedDict, total=False):
+    """Numbers of one name that the program of an attempt has told."""
+
+    name: str
+    labels: Dict[str, str]
+    count: int
+    sum: float
+    last: float
+
+
 class _Event(Place):
     id: str
     seq: int
@@ -176,6 +186,7 @@ class Event(_Event, total=False):
     output: Any
     error: str
     details: Any  # of the error
+    metrics: List[Metric]
     reason: str
     total: int
     kept: int
@@ -223,6 +234,7 @@ class Run(_Run, total=False):
     output: Any
     error: str
     details: Any  # of the error
+    metrics: List[Metric]
     reason: str
     action: str
     worker: str

@@ -144,6 +144,15 @@ export interface Unit {
   due?: string;
 }
 
+/** Numbers of one name that the program of an attempt has told. */
+export interface Metric {
+  name: string;
+  labels?: Record<string, string>;
+  count: number;
+  sum: number;
+  last: number;
+}
+
 /** A fact about a task. */
 export interface Event extends Place {
   id: string;
@@ -159,6 +168,7 @@ export interface Event extends Place {
   error?: string;
   /** Of the error: what its carrier has told beside the text. */
   details?: any;
+  metrics?: Metric[];
   reason?: string;
   total?: number;
   index?: number;
@@ -201,6 +211,7 @@ export interface Run extends Place {
   error?: string;
   /** Of the error: what its carrier has told beside the text. */
   details?: any;
+  metrics?: Metric[];
   reason?: string;
   action?: string;
   worker?: string;
