@@ -5,6 +5,7 @@ FUZZTIME ?= 1m
 SEEDS ?= 10000
 KILLS ?= 100
 N ?= 50
+CONTAINERS ?= 1
 SEED ?=
 BENCHFLAGS ?=
 
@@ -59,13 +60,15 @@ fuzz:
 sim:
 	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/sim go test -count=1 -timeout 0 ./internal/sim
 
-## End to end, with KILLS processes killed by SIGKILL.
+## End to end, with KILLS processes killed by SIGKILL. Containers are among what is under way; CONTAINERS= leaves them out.
 crash: postgres
-	@TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
+	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
+	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
 
-## Members on hosts of their own, with N faults in a row: kills, freezes, cut links, restarts. SEED=… repeats a run.
+## Members on hosts of their own, with N faults in a row: kills, freezes, cut links, restarts. SEED=… repeats a run. CONTAINERS as above.
 faults: postgres
-	@TROUPE_FAULTS=$(N) TROUPE_FAULTS_SEED=$(SEED) scripts/long.sh faults internal/faults go test -count=1 -timeout 0 -v ./internal/faults
+	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
+	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_FAULTS=$(N) TROUPE_FAULTS_SEED=$(SEED) scripts/long.sh faults internal/faults go test -count=1 -timeout 0 -v ./internal/faults
 
 ## What an attacker would send, one attack after the other and all at once, with budgets of memory and time.
 attack: postgres

@@ -95,6 +95,7 @@ var table = []row{
 	{"internal/host", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
+	{"internal/containerhost", []string{"internal/process"}},
 	{"internal/containers", nil}, // tests only
 	{"internal/packets", nil},
 	{"internal/ports", nil},
@@ -106,7 +107,7 @@ var table = []row{
 	{"internal/protogen", nil},
 	{"internal/pgtest", []string{"internal/ports"}},
 	{"internal/e2e", nil}, // tests only
-	{"internal/errands", []string{".", "api/wire", "flow", "flow/schedule", "persistence", "worker"}},
+	{"internal/errands", []string{".", "api/wire", "internal/containerhost", "flow", "flow/schedule", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
 	{"internal/rehearse", []string{"flow", "flow/expr"}},
 	{"internal/cases", []string{"flow", "flow/define", "flow/compile", "flow/expr", "flow/show", "internal/rehearse"}},

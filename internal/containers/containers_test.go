@@ -43,7 +43,7 @@ func TestC11ContainersEndInEachWay(t *testing.T) {
 		"large":   {more: line(`head -c 2000000 /dev/zero | tr '\0' 1`), fails: "the output has more than 1048576 bytes"},
 	} {
 		t.Run(node, func(t *testing.T) {
-			if node == "oom" && !podman.limitsMemory() {
+			if node == "oom" && !podman.LimitsMemory() {
 				t.Skip("no container's memory can be limited here")
 			}
 			m, state := m.in(t), "completed"
@@ -159,7 +159,7 @@ func TestC13AContainerIsTakenOverAfterACrash(t *testing.T) {
 	m := s.allowed("one")
 	task := m.begin(s.untilReleased(`echo 'ORK_OUTPUT:7'`), nil)
 	m.prints(task, "begun\n")
-	before := podman.ours(t, task)
+	before := ours(t, task)
 	require.Len(t, before, 1)
 	m.Kill()
 	s.release()
@@ -249,14 +249,14 @@ func TestOnlySoManyContainersRunAtOnce(t *testing.T) {
 	node := strings.Replace(s.untilReleased("true"), "}}\n", "}, each: {count: 5}}\n", 1)
 	task := m.begin(node, nil)
 	running := func() (n int) {
-		for _, c := range podman.ours(t, task) {
+		for _, c := range ours(t, task) {
 			if c.State == "running" {
 				n++
 			}
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return running() == 2 && len(podman.ours(t, task)) == 5 }, patience, 50*time.Millisecond, "the others are made, and wait")
+	require.Eventually(t, func() bool { return running() == 2 && len(ours(t, task)) == 5 }, patience, 50*time.Millisecond, "the others are made, and wait")
 	require.Equal(t, 2, running())
 	s.release()
 	m.end(task, "completed")
@@ -283,8 +283,7 @@ func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
 	m := s.allowed("one")
 	task := m.begin(s.untilReleased(`echo ORK_OUTPUT:9`), nil)
 	m.prints(task, "begun\n")
-	podman.service.Kill()
-	require.NoError(t, podman.serve())
+	require.NoError(t, podman.Restart())
 	s.release()
 	m.end(task, "completed")
 	all := m.attempts(task, "a")
@@ -298,22 +297,22 @@ func TestWhatIsLeftOverIsRemoved(t *testing.T) {
 	m := s.allowed("one")
 	task := m.begin(s.untilReleased(`echo ORK_OUTPUT:1`), nil)
 	m.prints(task, "begun\n")
-	live := podman.ours(t, task)[0]
+	live := ours(t, task)[0]
 	m.Kill()
 	job := strings.Replace(live.Labels["troupe.job"], ".1.0.1.", ".1.0.2.", 1) // a second attempt, of which nobody knows
-	out, err := podman.podman("run", "--detach", "--network", "none", "--label", "troupe.job="+job, "--label", "troupe.store="+live.Labels["troupe.store"], image, "sleep", "600").CombinedOutput()
+	out, err := podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+job, "--label", "troupe.store="+live.Labels["troupe.store"], image, "sleep", "600").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	other := "other-" + task // of somebody who has another store
-	out, err = podman.podman("run", "--detach", "--network", "none", "--label", "troupe.job="+other+".1.0.1.CmE", "--label", "troupe.store=other", image, "sleep", "600").CombinedOutput()
+	out, err = podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+other+".1.0.1.CmE", "--label", "troupe.store=other", image, "sleep", "600").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	m = s.allowed("one")
-	require.Eventually(t, func() bool { return len(podman.ours(t, task)) == 1 }, patience, 50*time.Millisecond, "what is left over is removed")
-	require.Equal(t, live.ID, podman.ours(t, task)[0].ID)
+	require.Eventually(t, func() bool { return len(ours(t, task)) == 1 }, patience, 50*time.Millisecond, "what is left over is removed")
+	require.Equal(t, live.ID, ours(t, task)[0].ID)
 	s.release()
 	m.end(task, "completed")
 	m.nothingLeft(task)
-	require.Len(t, podman.ours(t, other), 1, "those of others are left alone")
+	require.Len(t, ours(t, other), 1, "those of others are left alone")
 }
 
 func TestWorkflowsOfOrkHaveImages(t *testing.T) {

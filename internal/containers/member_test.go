@@ -34,7 +34,7 @@ type stage struct {
 
 func newStage(t *testing.T, store string) *stage {
 	dir := t.TempDir()
-	s := &stage{T: t, store: store, scripts: filepath.Join(dir, "scripts"), folder: dir, host: podman.url}
+	s := &stage{T: t, store: store, scripts: filepath.Join(dir, "scripts"), folder: dir, host: podman.URL}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")
 	}
@@ -130,5 +130,5 @@ func (m *member) printed(r wire.Run) string {
 // nothingLeft waits until no container of a task is there.
 func (m *member) nothingLeft(task string) {
 	m.Helper()
-	require.Eventually(m, func() bool { return len(podman.ours(m.T, task)) == 0 }, patience, 100*time.Millisecond, "containers are left over")
+	require.Eventually(m, func() bool { return len(ours(m.T, task)) == 0 }, patience, 100*time.Millisecond, "containers are left over")
 }

@@ -46,7 +46,11 @@ func build(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return pgtest.Main(m)
+	code, err := errands.WithContainers(func() int { return pgtest.Main(m) })
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return code
 }
 
 // plan is how much happens.
@@ -167,7 +171,7 @@ func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) en
 	impatient := time.AfterFunc(patience, cancel)
 	people.Wait()
 	impatient.Stop()
-	require.NoError(s.t, s.world.StopClocks(s.t.Context(), s.client, patience))
+	require.NoError(s.t, s.world.Settle(s.t.Context(), s.client, patience))
 	return e
 }
 

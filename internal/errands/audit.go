@@ -94,7 +94,7 @@ func (f *Figures) audit(t *testing.T, store persistence.Store, reader *persisten
 		f.Dags++
 	}
 	for at, a := range l.attempts {
-		a.tries = triesOfProgram(view.State.Plan, at)
+		a.programmed(view.State.Plan, at)
 		f.attempts[flow.JobID(row.ID, at)] = a
 	}
 	f.Attempts += len(l.attempts)
@@ -105,12 +105,16 @@ func (f *Figures) audit(t *testing.T, store persistence.Store, reader *persisten
 	assert.Empty(t, permits, "task %s has ended, and has keys", row.ID)
 }
 
-// triesOfProgram is how often a node's program may be tried; 0 = it has none.
-func triesOfProgram(plan *flow.Plan, at flow.Address) int {
-	if scope := plan.ScopeOf(at.Scope); scope != nil && scope.Nodes[at.Node] != nil && scope.Nodes[at.Node].Exec.Type.Started() {
-		return scope.Nodes[at.Node].Retry.Max + 1
+// programmed notes what is known of an attempt's program from its node.
+func (a *attempt) programmed(plan *flow.Plan, at flow.Address) {
+	scope := plan.ScopeOf(at.Scope)
+	if scope == nil || scope.Nodes[at.Node] == nil {
+		return
 	}
-	return 0
+	n := scope.Nodes[at.Node]
+	if a.boxed = n.Exec.Type == flow.ExecContainer; a.boxed || n.Exec.Type.Started() {
+		a.tries = n.Retry.Max + 1
+	}
 }
 
 // nothingLeft holds a store to having no jobs and no tasks under way.
@@ -145,6 +149,7 @@ type attempt struct {
 	err            string // else
 	deferred       int64  // since when it waits for work outside; 0 = it does not
 	tries          int    // how many there may be of its program; 0 = it is none
+	boxed          bool   // its program is in a container
 }
 
 func (l *ledger) problem(format string, args ...any) {

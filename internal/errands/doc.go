@@ -8,6 +8,6 @@
 //
 // Around the members there is a World, which keeps records of its own, and is held to the journals by them: programs that members start
 // note each attempt, of which none begins twice, and one second after a member has ended, however it did, none of its programs is left;
-// another system counts who begins jobs there, of which none is begun again once an attempt waits for it; clocks begin a task
+// containers, where TROUPE_ERRANDS_CONTAINERS wants them, note the same, and none is left in the end; another system counts who begins jobs there, of which none is begun again once an attempt waits for it; clocks begin a task
 // for each slot, and no second one.
 package errands

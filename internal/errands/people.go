@@ -35,7 +35,7 @@ type act struct {
 type Outcome struct{ State, Error, Shared string }
 
 // flows are the files in the folder flows that errands are about. An errand's index picks its flow, so that few errands have them all.
-var flows = []string{"approval", "attached", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
+var flows = []string{"approval", "attached", "boxes", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
 	"mixed", "nested", "outside", "paused", "places", "programs", "python", "regret", "retries", "rooms", "saga", "silence", "timers"}
 
 //go:embed flows
@@ -69,7 +69,7 @@ func Draw(seed uint64, n int) []Errand {
 			items[k] = rng.IntN(100)
 		}
 		name, key, number := flows[i%len(flows)], fmt.Sprintf("errand-%d", i), rng.IntN(100)
-		if name == "python" && !hasPython() {
+		if name == "python" && !hasPython() || name == "boxes" && containerHost() == "" {
 			name = "programs"
 		}
 		list[i] = Errand{

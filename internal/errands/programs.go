@@ -39,13 +39,18 @@ func hasPython() bool {
 	return err == nil
 }
 
-// notes are how often each attempt noted something in a folder's programsLog.
+// notes are how often each attempt noted something in the programsLog of a folder, or in that of containers.
 func notes(dir string) (began, ended map[string]int, err error) {
 	began, ended = map[string]int{}, map[string]int{}
 	text, err := os.ReadFile(filepath.Join(dir, programsLog))
-	if errors.Is(err, os.ErrNotExist) {
-		return began, ended, nil
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, err
 	}
+	boxed, err := os.ReadFile(filepath.Join(dir, boxesFolder, programsLog))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, err
+	}
+	text = append(text, boxed...)
 	for line := range strings.Lines(string(text)) {
 		switch job, what, _ := strings.Cut(strings.TrimSpace(line), " "); what {
 		case begins:
@@ -56,7 +61,7 @@ func notes(dir string) (began, ended map[string]int, err error) {
 			return nil, nil, fmt.Errorf("line %q of %s", line, programsLog)
 		}
 	}
-	return began, ended, err
+	return began, ended, nil
 }
 
 // keptPrograms holds what programs noted to what journals say: no attempt began twice, or without being stored before; what ended well

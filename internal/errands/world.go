@@ -2,7 +2,9 @@ package errands
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ type World struct {
 // NewWorld is one for members that run in a folder, and reach the host of the test at an address. It ends with the test.
 func NewWorld(t *testing.T, dir, host string) *World {
 	require.NoError(t, putPrograms(dir))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, boxesFolder), 0o777))
 	outside, err := newOutside(host)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -33,6 +36,9 @@ func NewWorld(t *testing.T, dir, host string) *World {
 func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan struct{})) {
 	cmd.Dir = w.dir // programs run here
 	cmd.Args = append(cmd.Args, "--allow-scripts", "--child-env", lifeVariable+","+outsideVariable)
+	if host := containerHost(); host != "" {
+		cmd.Args = append(cmd.Args, "--allow-containers", "--container-host", host, "--script-dir", w.dir)
+	}
 	life := mark(name)
 	cmd.Env = append(cmd.Environ(), life, outsideVariable+"="+w.Outside.Address)
 	return func(done <-chan struct{}) { w.lives.watch(life, done) }
@@ -44,11 +50,14 @@ func (w *World) StartClocks(ctx context.Context, c *Client) (err error) {
 	return err
 }
 
-// StopClocks waits until all that has begun by the clock has ended.
-func (w *World) StopClocks(ctx context.Context, c *Client, patience time.Duration) error {
+// Settle waits until all that has begun by the clock has ended, and members have removed all containers.
+func (w *World) Settle(ctx context.Context, c *Client, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return w.clocks.stop(ctx, c)
+	if err := w.clocks.stop(ctx, c); err != nil {
+		return err
+	}
+	return noContainers(ctx, filepath.Join(w.dir, boxesFolder))
 }
 
 // Findings are what came of a run around its members.
@@ -58,6 +67,7 @@ type Findings struct {
 	Outside int           // jobs that were begun outside …
 	Adopted int           // … and how often one was found that had been begun already
 	Slots   int           // of schedules
+	Boxes   int           // attempts in containers
 }
 
 // Kept holds the world to what journals say, when all members have ended.
@@ -66,6 +76,11 @@ func (w *World) Kept(t *testing.T, f Figures) (found Findings) {
 	w.lives.watches.Wait()
 	assert.Empty(t, w.lives.left, "programs that members have left behind")
 	found.Orphans, found.Lost = w.lives.longest, f.keptPrograms(t, w.dir)
+	for _, a := range f.attempts {
+		if a.boxed {
+			found.Boxes++
+		}
+	}
 	found.Outside, found.Adopted = w.Outside.kept(t, f)
 	if w.clocks != nil {
 		found.Slots = w.clocks.kept(t, f)

@@ -129,7 +129,7 @@ func (c *company) storm(tasks []errands.Errand, faults []fault) ended {
 	impatient := time.AfterFunc(patience, cancel)
 	people.Wait()
 	impatient.Stop()
-	assert.NoError(c.t, c.world.StopClocks(c.t.Context(), c.client, patience))
+	assert.NoError(c.t, c.world.Settle(c.t.Context(), c.client, patience))
 	return e
 }
 
@@ -155,6 +155,6 @@ func (c *company) tell(seed uint64, faults int, begun time.Time, f errands.Figur
 	require.Len(c.t, jobs, 3, "push, pull, attached")
 	c.figure(map[string]any{"figure": "faults in a row: every task ended as in an undisturbed run, no attempt was applied twice", "seed": seed, "faults": faults,
 		"tasks": f.Tasks, "of_these_dags": f.Dags, "attempts": f.Attempts, "redeliveries": f.Redeliveries, "jobs_of_workers": jobs, "begun_again": more,
-		"programs_lost": found.Lost, "orphans_gone_after_ms": found.Orphans.Milliseconds(), "jobs_outside": found.Outside, "adopted": found.Adopted, "slots": found.Slots,
+		"programs_lost": found.Lost, "orphans_gone_after_ms": found.Orphans.Milliseconds(), "jobs_outside": found.Outside, "adopted": found.Adopted, "slots": found.Slots, "containers": found.Boxes,
 		"requests_sent_again": c.client.Again.Load(), "seconds": int(time.Since(begun).Seconds())})
 }

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(test(m))
 	}
-	os.Exit(outside(m))
+	code, err := errands.WithContainers(func() int { return outside(m) })
+	end(code, err)
 }
 
 // test runs the tests and tells all figures at the end.
