@@ -15,6 +15,7 @@ import (
 // out of date.
 //
 //go:generate go test -count=1 -run TestTheDocumentIsUpToDate . -args -update
+//go:generate go run ../../internal/apigen openapi.json ../ui/src/api.gen.ts
 
 // The page that shows the description. Style and script are files of their own for their readers'
 // sake; the page is sent as one, so that it needs no other request than that for the document.

@@ -74,6 +74,7 @@ var table = []row{
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},
+	{"api/ui", nil},
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire", "internal/lines"}},
 	{"job", nil},
@@ -82,7 +83,7 @@ var table = []row{
 	{"sdk", nil}, // tests only
 	{".", []string{"job", "flow", "flow/define", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/container", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/objects", "internal/program", "internal/secrets"}},
 	{"cmd/bench", []string{".", "worker", "flow", "internal/pgtest"}},
-	{"cmd/troupe", []string{".", "api/client", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
+	{"cmd/troupe", []string{".", "api/client", "api/ui", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/show", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
@@ -93,6 +94,7 @@ var table = []row{
 	{"internal/certtest", nil},
 	{"internal/child", nil},
 	{"internal/host", nil},
+	{"internal/apigen", nil},
 	{"internal/attack", nil}, // tests only
 	{"internal/borders", nil},
 	{"internal/containerhost", []string{"internal/process"}},
