@@ -9,7 +9,7 @@ CONTAINERS ?= 1
 SEED ?=
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres containers
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres containers ui ui-check ui-shots
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -80,6 +80,18 @@ containers: postgres
 	@go vet -tags containers ./internal/containers
 	@go tool staticcheck -tags containers ./internal/containers
 	@PATH="$$PATH:/usr/sbin:/sbin" go test -count=1 -timeout 20m -tags containers $(TESTFLAGS) ./internal/containers
+
+## The pages for people, built of api/ui/src into api/ui/dist, which is committed: only who changes them needs node.
+ui:
+	@scripts/ui.sh build
+
+## Is what is committed what the sources build, is it small enough, and do the pages work in a browser?
+ui-check:
+	@scripts/ui.sh check
+
+## The pictures of the pages in docs/ui.
+ui-shots:
+	@scripts/ui.sh shots
 
 ## The load generator, e.g. make bench BENCHFLAGS='-workload chain'.
 bench: postgres

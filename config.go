@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -34,6 +35,9 @@ type Config struct {
 	Listen string
 	// Listener is one of that address that is open already, see the function Listen; Serve is to come.
 	Listener net.Listener
+	// UI serves the pages for people with a browser, below /ui/: that of package api/ui, ui.Handler(). Default: there are none, and
+	// nothing of them is in your program.
+	UI http.Handler
 	// Tokens that let callers in, as "Authorization: Bearer …". None = everybody who reaches the address.
 	Tokens []string
 	// Insecure allows an address other than loopback without tokens.

@@ -374,7 +374,7 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.cfg.ScriptDir), typed, streams},
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
-		Apart: e.company.routes(),
+		Apart: e.company.routes(), Pages: e.cfg.UI,
 	})
 }
 

@@ -1,30 +1,32 @@
 package api
 
 import (
-	_ "embed"
 	"net/http"
 	"strings"
 )
 
-//go:embed index.html
-var indexPage []byte
+// pagesPath is where pages for people are.
+const pagesPath = "/ui/"
 
-// pages are the paths of the page itself. Some routes of the dialects share theirs with it, for who asks for HTML.
-var pages = []string{"GET /{$}", "GET /ui", "GET /ui/{$}"}
-
-// servePage shows a person with a browser the way.
-func servePage(w http.ResponseWriter, _ *http.Request) {
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(indexPage) // a browser that is gone needs no page
+// pageRoutes serve the pages, where there are some, and lead to them from the top.
+func (s *Server) pageRoutes() {
+	if s.cfg.Pages == nil {
+		return
+	}
+	s.MountOpen("GET "+pagesPath, s.cfg.Pages)
+	for _, path := range []string{"GET /{$}", "GET /ui"} {
+		s.MountOpen(path, http.RedirectHandler(pagesPath, http.StatusFound))
+	}
 }
 
-func pageFirst(next http.Handler) http.Handler {
+// pageFirst leads a person with a browser to the page of the same name. Some routes of the dialects share theirs with pages.
+func (s *Server) pageFirst(next http.Handler) http.Handler {
+	if s.cfg.Pages == nil {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asksForPage(r) {
-			servePage(w, r)
+			http.Redirect(w, r, strings.TrimSuffix(pagesPath, "/")+r.URL.EscapedPath(), http.StatusFound)
 			return
 		}
 		next.ServeHTTP(w, r)

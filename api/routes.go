@@ -62,12 +62,12 @@ func (s *Server) MountOpen(pattern string, h http.Handler) {
 }
 
 // MountCompatible serves a route behind the tokens as clients of the original know it: under /api and, for those without
-// that prefix, bare. Pages share some bare paths, so a GET that asks for HTML gets the page. Browsers are told of
+// that prefix, bare. Pages share some bare paths, so a GET that asks for HTML is led to the page. Browsers are told of
 // the methods.
 func (s *Server) MountCompatible(path, methods string, h http.Handler) {
 	served := compatible(methods, s.NeedToken(h))
 	s.MountOpen("/api"+path, served)
-	s.MountOpen(path, pageFirst(served))
+	s.MountOpen(path, s.pageFirst(served))
 }
 
 // unknownRoute answers in the dialect of the original: what is no route has the headers for OPTIONS alone.
@@ -91,7 +91,7 @@ func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, p)
 		return
 	}
-	refuse(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the page for people is /"))
+	refuse(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the pages for people are /ui/"))
 }
 
 // MethodsOf are those by which a request would have found a route, where it has found none but the one for everything else.

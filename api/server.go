@@ -28,6 +28,9 @@ type Config struct {
 	// of time or size but its own. They end with the server. Where clients need certificates, so do they.
 	Apart map[string]http.Handler
 
+	// Pages are for people with a browser, and serve what is below /ui/. They need no token: what they show does. nil = there are none.
+	Pages http.Handler
+
 	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
@@ -91,9 +94,7 @@ func (s *Server) routes() {
 	s.Mount("GET /metrics", s.metrics.handler())
 	s.MountOpen("/api/", http.HandlerFunc(s.unknownRoute))
 	s.MountOpen(everything, s.needToken(http.HandlerFunc(s.unknownPath)))
-	for _, path := range pages {
-		s.MountOpen(path, http.HandlerFunc(servePage))
-	}
+	s.pageRoutes()
 	for _, f := range s.cfg.Families {
 		f.Mount(s)
 	}

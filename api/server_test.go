@@ -200,7 +200,7 @@ func TestAResultMayBeAsLargeAsAValueMay(t *testing.T) {
 
 func TestTokensOpenEverythingButTheProbes(t *testing.T) {
 	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
-	for path, want := range map[string]int{"/api/flows": 401, "/flows": 401, "/metrics": 401, "/healthz": 200, "/readyz": 200, "/": 200} {
+	for path, want := range map[string]int{"/api/flows": 401, "/flows": 401, "/metrics": 401, "/healthz": 200, "/readyz": 200} {
 		resp, _ := s.do(t, "GET", path, "")
 		require.Equal(t, want, resp.StatusCode, path)
 		resp, _ = s.do(t, "GET", path, "", "Authorization", "Bearer open sesame")
@@ -228,15 +228,32 @@ func TestUnknownPathsAreProblems(t *testing.T) {
 	}
 	resp, _ := s.do(t, "GET", "/api/nope", "")
 	require.Equal(t, 401, resp.StatusCode)
-	for _, path := range []string{"/", "/ui", "/ui/"} {
-		resp, _ := s.do(t, "GET", path, "")
+}
+
+func TestPeopleAreLedToThePagesAndProgramsAreNot(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}, Pages: pages})
+	for path, page := range map[string]string{"/": "/ui/", "/ui": "/ui/", "/ui/": "/ui/", "/ui/tasks/x": "/ui/tasks/x", "/flows": "/ui/flows", "/tasks": "/ui/tasks"} {
+		resp, body := s.do(t, "GET", path, "", "Accept", "text/html,*/*")
 		require.Equal(t, 200, resp.StatusCode, path)
-		require.Contains(t, resp.Header.Get("Content-Type"), "text/html", path)
+		require.Equal(t, "page "+page, body, "%s: a page needs no token, what it shows does", path)
 	}
+	resp, _ := s.do(t, "GET", "/flows", "")
+	require.Equal(t, 401, resp.StatusCode, "who does not ask for HTML is a program")
+}
+
+func TestWithoutPagesThereAreNone(t *testing.T) {
+	s := serve(t, api.Config{})
+	for _, path := range []string{"/", "/ui", "/ui/", "/ui/tasks"} {
+		resp, _ := s.do(t, "GET", path, "", "Accept", "text/html")
+		require.Equal(t, 404, resp.StatusCode, path)
+	}
+	resp, _ := s.do(t, "GET", "/flows", "", "Accept", "text/html")
+	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
 }
 
 func TestAMethodThatARouteDoesNotKnowIsToldWithThoseItDoes(t *testing.T) {
-	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
+	s := serve(t, api.Config{Tokens: []string{"open sesame"}, Pages: http.NotFoundHandler()})
 	for _, path := range []string{"/", "/ui", "/ui/", "/healthz", "/readyz", "/metrics"} {
 		resp, _ := s.do(t, "POST", path, "")
 		require.Equal(t, 401, resp.StatusCode, path)

@@ -33,6 +33,7 @@ import (
 	"github.com/troupe-engine/troupe/api/graph"
 	"github.com/troupe-engine/troupe/api/ork"
 	"github.com/troupe-engine/troupe/api/pgflow"
+	"github.com/troupe-engine/troupe/api/ui"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	stored "github.com/troupe-engine/troupe/internal/objects"
@@ -182,7 +183,7 @@ func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, ""), pgflow.New(from), typed}, Grace: time.Second})
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, ""), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
 	if err != nil {
 		return err
 	}

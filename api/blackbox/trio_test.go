@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/ui"
 )
 
 // trio is a cluster of three members, wired as programs do it that embed one.
@@ -44,7 +45,7 @@ func (c *trio) add(ctx, serve context.Context, place, name string) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	m, err := troupe.Open(ctx, troupe.Config{Store: place, Name: name, Listen: l.Addr().String(), Listener: l, Gossip: "127.0.0.1:0",
+	m, err := troupe.Open(ctx, troupe.Config{Store: place, Name: name, Listen: l.Addr().String(), Listener: l, UI: ui.Handler(), Gossip: "127.0.0.1:0",
 		AllowScripts: true, Trackers: map[string]troupe.Tracker{endlessService: endless}, PollNetworks: thisHost, AllowMock: true, ObjectStore: "file://" + filepath.ToSlash(os.Getenv(objectsPlace)), Logger: log})
 	if err != nil {
 		return errors.Join(err, l.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/ui"
 	"github.com/troupe-engine/troupe/examples/flows"
 )
 
@@ -41,7 +42,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	m, err := startMember(ctx, troupe.Config{
-		Store: "sqlite:" + filepath.Join(dir, "demo.db"), Listen: c.Listen, AllowScripts: true, ScriptDir: dir, AllowMock: true,
+		Store: "sqlite:" + filepath.Join(dir, "demo.db"), Listen: c.Listen, UI: ui.Handler(), AllowScripts: true, ScriptDir: dir, AllowMock: true,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
@@ -49,7 +50,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	shown := c.show(ctx, a, m.url, dir)
 	if shown == nil && c.Stay {
-		fmt.Fprintln(a.stdout, "\nThe member stays until Ctrl-C.")
+		fmt.Fprintf(a.stdout, "\nThe member stays until Ctrl-C; its pages are at %s\n", m.pages())
 	} else {
 		stop()
 	}

@@ -58,8 +58,8 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}
 	starting()
 	store := troupe.StoreName(cfg.Store)
-	c.say(a, fmt.Sprintf("Troupe serves %s from %s; definitions in %s are published when they change", m.url, store, c.Dir),
-		map[string]string{"serves": m.url, "store": store, "definitions": c.Dir})
+	c.say(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s; definitions in %s are published when they change", m.url, store, m.pages(), c.Dir),
+		map[string]string{"serves": m.url, "store": store, "pages": m.pages(), "definitions": c.Dir})
 	out := &sharedWriter{w: a.stdout, json: c.LogFormat == "json"}
 	var all sync.WaitGroup
 	for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {

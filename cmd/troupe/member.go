@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/ui"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -74,7 +75,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		return troupe.Config{}, err
 	}
 	return troupe.Config{
-		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen,
+		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep,
 		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, Containers: f.MaxContainers,
@@ -200,6 +201,9 @@ func taken(err error) error {
 	}
 	return err
 }
+
+// pages is where people find it.
+func (m *member) pages() string { return m.url + "/ui/" }
 
 // wait returns when the member has ended and everything is put away.
 func (m *member) wait() error { return errors.Join(<-m.served, m.engine.Close()) }

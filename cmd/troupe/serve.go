@@ -25,6 +25,6 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	store := troupe.StoreName(cfg.Store)
-	c.say(a, fmt.Sprintf("Troupe serves %s from %s", m.url, store), map[string]string{"serves": m.url, "store": store})
+	c.say(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s", m.url, store, m.pages()), map[string]string{"serves": m.url, "store": store, "pages": m.pages()})
 	return m.wait()
 }

@@ -1,0 +1,56 @@
+import type { Problem, Routes } from '../api.gen'
+
+/** What the API has refused: what is wrong, where, and what to do. */
+export class Refused extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail || problem.what || problem.title)
+  }
+}
+
+type Takes<R> = Omit<R, 'answer'>
+type Loose = { path?: Record<string, unknown>; query?: Record<string, unknown>; header?: Record<string, string>; body?: unknown }
+
+/** Asks a route of the API. What it takes and answers is known by its name. */
+export async function call<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Routes[K]['answer']> {
+  const { path, query, header, body } = input as Loose
+  const [method, pattern] = route.split(' ')
+  const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path?.[name])))
+  const response = await fetch(address + queryOf(query), {
+    method, signal, body: body === undefined ? undefined : JSON.stringify(body),
+    headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...authorization(), ...header },
+  })
+  if (!response.ok) throw new Refused(await problemOf(response))
+  return (response.status === 204 ? undefined : await response.json()) as Routes[K]['answer']
+}
+
+function queryOf(query: Record<string, unknown> = {}): string {
+  const out = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== '') out.append(name, String(one))
+    }
+  }
+  const text = out.toString()
+  return text && '?' + text
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const otherwise = { title: response.statusText, status: response.status, kind: 'internal' as const, what: `the server answered ${response.status} ${response.statusText}` }
+  try {
+    return { ...otherwise, ...((await response.json()) as Problem) }
+  } catch {
+    return otherwise
+  }
+}
+
+const kept = 'troupe.token'
+
+function authorization(): Record<string, string> {
+  const token = sessionStorage.getItem(kept)
+  return token ? { Authorization: `Bearer ${token}` } : {}
+}
+
+/** Keeps a token until the browser's tab is closed. */
+export function keepToken(token: string) {
+  sessionStorage.setItem(kept, token)
+}

@@ -1,0 +1,105 @@
+// A digest is a task at a glance: columns of numbers, one place for each node. What changes afterwards comes as the columns of the nodes
+// that have changed.
+
+export interface Wait {
+  scope?: string; node?: string; visit?: number; unit?: number; attempt?: number
+  for: string; text: string; job?: string; key?: string; before?: number; since?: string; until?: string
+}
+
+const counts = ['total', 'done', 'failed', 'in_flight', 'retrying', 'appended'] as const
+const always = ['state', 'visit', 'entered', 'ended'] as const
+const words = ['reason', 'error'] as const
+
+type Column = (typeof counts)[number] | (typeof always)[number]
+
+export type ScopeDigest = { scope: string; mode: 'graph' | 'dag'; nodes: string[]; held?: number[] }
+  & { [k in (typeof always)[number]]: number[] } & { [k in (typeof counts)[number]]?: number[] } & { [k in (typeof words)[number]]?: Record<string, string> }
+
+interface Head { seq: number; state: string; paused: boolean; error?: string; updated_at?: string; ended_at?: string; waits?: Wait[] }
+
+export interface Digest extends Head {
+  task: string; flow: string; version: number; version_id: string; mode: 'graph' | 'dag'; created_at: string; base: number; scopes: ScopeDigest[]
+}
+
+export interface Changes extends Head {
+  scopes?: ({ scope: string; at: number[]; held?: number[] } & { [k in Column]?: number[] } & { [k in (typeof words)[number]]?: Record<string, string> })[]
+}
+
+/** What a digest is after some changes. Those of a scope that is not in it are passed over. */
+export function changed(digest: Digest, changes: Changes): Digest {
+  const { scopes: _, ...head } = changes
+  const scopes = digest.scopes.map(scope => {
+    const change = changes.scopes?.find(c => c.scope === scope.scope)
+    return change ? changedScope(scope, change) : scope
+  })
+  return { ...digest, error: undefined, ended_at: undefined, waits: [], ...head, scopes }
+}
+
+function changedScope(scope: ScopeDigest, change: NonNullable<Changes['scopes']>[number]): ScopeDigest {
+  const next: ScopeDigest = { ...scope, held: change.held ?? scope.held }
+  for (const name of always) {
+    const values = change[name]
+    if (values) next[name] = put(scope[name], change.at, values)
+  }
+  for (const name of counts) {
+    const values = change[name]
+    const old = scope[name]
+    if (values || old) next[name] = put(old ?? scope.nodes.map(() => 0), change.at, values)
+  }
+  for (const name of words) {
+    const texts = { ...scope[name] }
+    for (const i of change.at) delete texts[i]
+    next[name] = { ...texts, ...change[name] }
+  }
+  return next
+}
+
+function put(old: number[], at: number[], values?: number[]): number[] {
+  const next = old.slice()
+  at.forEach((i, k) => (next[i] = values?.[k] ?? 0))
+  return next
+}
+
+/** A node of a task as it is drawn. */
+export interface NodeNow {
+  state: 'created' | 'started' | 'completed' | 'failed' | 'skipped'
+  visit: number; total: number; done: number; failed: number; flying: number; retrying: number
+  entered?: number; ended?: number; reason?: string; error?: string; held: boolean; waits: boolean
+}
+
+const states = ['created', 'started', 'completed', 'failed', 'skipped'] as const
+
+export function nodeNow(digest: Digest, scope: ScopeDigest, i: number): NodeNow {
+  const key = scope.nodes[i]
+  return {
+    state: states[scope.state[i]] ?? 'created', visit: scope.visit[i], total: scope.total?.[i] ?? 0, done: scope.done?.[i] ?? 0,
+    failed: scope.failed?.[i] ?? 0, flying: scope.in_flight?.[i] ?? 0, retrying: scope.retrying?.[i] ?? 0,
+    entered: time(digest.base, scope.entered[i]), ended: time(digest.base, scope.ended[i]),
+    reason: scope.reason?.[i], error: scope.error?.[i], held: scope.held?.includes(i) ?? false,
+    waits: digest.waits?.some(w => w.node === key && (w.scope ?? '') === scope.scope && rests(w)) ?? false,
+  }
+}
+
+/** Whether nothing happens until somebody or some time comes: a job that is being carried out is no wait. */
+export function rests(w: Wait): boolean {
+  return w.for === 'job' ? unclaimed(w) : w.for !== 'claim'
+}
+
+/** Whether a job is in a queue and nobody has it. */
+export function unclaimed(w: Wait): boolean {
+  return w.for === 'job' && w.text.startsWith('a worker has to poll')
+}
+
+function time(base: number, ms: number): number | undefined {
+  return ms < 0 ? undefined : base + ms
+}
+
+/** The path of a scope without visits: where the plan has it. */
+export function planned(scope: string): string {
+  return scope.split('/').map(part => part.split('#')[0]).join('/')
+}
+
+/** How a key is written in the path of a scope. */
+export function escaped(key: string): string {
+  return key.replace(/%/g, '%25').replace(/\//g, '%2F').replace(/#/g, '%23')
+}

@@ -1,0 +1,51 @@
+// What is behind the ? of an address: all that another person has to see.
+
+/** Reads it as it is written by hand and by the API: name=value, several values by repeating the name. */
+export function parse(text: string): Record<string, string | string[]> {
+  const found: Record<string, string | string[]> = {}
+  for (const [name, value] of new URLSearchParams(text)) {
+    const old = found[name]
+    found[name] = old === undefined ? value : Array.isArray(old) ? [...old, value] : [old, value]
+  }
+  return found
+}
+
+export function print(search: Record<string, unknown>): string {
+  const out = new URLSearchParams()
+  for (const [name, value] of Object.entries(search)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== '' && one !== false) out.append(name, String(one))
+    }
+  }
+  const text = out.toString().replace(/%3A/g, ':').replace(/%2F/g, '/')
+  return text && '?' + text
+}
+
+type Sent = Record<string, unknown>
+
+export function list(v: unknown): string[] | undefined {
+  if (v === undefined || v === '') return undefined
+  return (Array.isArray(v) ? v : [v]).map(String)
+}
+
+export function text(v: unknown): string | undefined {
+  const one = Array.isArray(v) ? v[0] : v
+  return one === undefined || one === '' ? undefined : String(one)
+}
+
+export function number(v: unknown): number | undefined {
+  const n = Number(text(v))
+  return text(v) === undefined || Number.isNaN(n) ? undefined : n
+}
+
+export interface TaskFilter { state?: string[]; flow?: string; label?: string[]; since?: string; id?: string }
+
+export function taskFilter(s: Sent): TaskFilter {
+  return { state: list(s.state), flow: text(s.flow), label: list(s.label), since: text(s.since), id: text(s.id) }
+}
+
+export interface TaskView { tab?: string; scope?: string; node?: string; visit?: number; unit?: number; open?: string[]; made?: string }
+
+export function taskView(s: Sent): TaskView {
+  return { tab: text(s.tab), scope: text(s.scope), node: text(s.node), visit: number(s.visit), unit: number(s.unit), open: list(s.open), made: text(s.made) }
+}

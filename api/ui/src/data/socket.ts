@@ -1,0 +1,98 @@
+import { useSyncExternalStore } from 'react'
+import { getPrefs } from './prefs'
+
+/** What the server says on a channel. */
+export interface Message { channel?: string; event: string; id?: string; data?: unknown }
+
+interface Subscription { after?: string; more?: object; hear: (m: Message) => void }
+
+/** live: what happens is heard; connecting: it is about to be; off: it is asked for from time to time. */
+export type Live = { state: 'live' | 'connecting' | 'off' | 'idle'; until?: number }
+
+const subscriptions = new Map<string, Subscription>()
+const listeners = new Set<() => void>()
+let socket: WebSocket | undefined
+let live: Live = { state: 'idle' }
+let failures = 0
+let timer: ReturnType<typeof setTimeout> | undefined
+
+/** Hears a channel until the function that it returns is called. Where it breaks off it goes on behind the last id. */
+export function subscribe(channel: string, after: string | undefined, hear: (m: Message) => void, more?: object): () => void {
+  const sub: Subscription = { after, hear, more }
+  subscriptions.set(channel, sub)
+  if (socket?.readyState === WebSocket.OPEN) ask(channel, sub)
+  else connect()
+  return () => {
+    if (subscriptions.get(channel) !== sub) return
+    subscriptions.delete(channel)
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ unsubscribe: { channel } }))
+    if (subscriptions.size === 0) leave()
+  }
+}
+
+function ask(channel: string, sub: Subscription) {
+  socket!.send(JSON.stringify({ subscribe: { channel, after: sub.after, ...sub.more } }))
+}
+
+function connect() {
+  if (socket || !getPrefs().live) return
+  clearTimeout(timer)
+  become({ state: 'connecting' })
+  const opened = new WebSocket(new URL('/v1/ws', location.href.replace(/^http/, 'ws')))
+  socket = opened
+  opened.onopen = () => {
+    failures = 0
+    become({ state: 'live' })
+    for (const [channel, sub] of subscriptions) ask(channel, sub)
+  }
+  opened.onmessage = e => heard(JSON.parse(e.data as string) as Message)
+  opened.onclose = () => {
+    if (socket !== opened) return
+    socket = undefined
+    if (subscriptions.size > 0) again()
+    else become({ state: 'idle' })
+  }
+}
+
+function heard(m: Message) {
+  const sub = m.channel === undefined ? undefined : subscriptions.get(m.channel)
+  if (!sub) return
+  if (m.id) sub.after = m.id
+  if (m.event === 'closed' && (m.data as { reason?: string })?.reason === 'interrupted') ask(m.channel!, sub)
+  else sub.hear(m)
+}
+
+/** Tries again, later each time, up to half a minute. */
+function again() {
+  const wait = Math.min(30_000, 500 * 2 ** failures++)
+  become({ state: 'off', until: Date.now() + wait })
+  timer = setTimeout(connect, wait)
+}
+
+function leave() {
+  clearTimeout(timer)
+  const old = socket
+  socket = undefined
+  old?.close()
+  become({ state: 'idle' })
+}
+
+/** Stops hearing, or begins again, as the person has chosen. */
+export function follow() {
+  if (getPrefs().live) {
+    failures = 0
+    if (subscriptions.size > 0) connect()
+  } else leave()
+}
+
+function become(next: Live) {
+  live = next
+  for (const tell of listeners) tell()
+}
+
+export function useLive(): Live {
+  return useSyncExternalStore(tell => {
+    listeners.add(tell)
+    return () => listeners.delete(tell)
+  }, () => live)
+}

@@ -1,0 +1,52 @@
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient, type InfiniteData } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import type { PageTaskSummary, TaskSummary } from '../api.gen'
+import { call } from './call'
+import { usePrefs } from './prefs'
+import type { TaskFilter } from './search'
+import { millis, now } from './time'
+
+const size = 100, mostPages = 20
+
+/** What the API is asked for a filter of the page. */
+function asked(f: TaskFilter, limit = size) {
+  const since = f.since ? millis(f.since) : undefined
+  return { state: f.state, flow: f.flow, label: f.label, id_prefix: f.id, created_from: since ? new Date(now() - since).toISOString() : undefined, limit }
+}
+
+/** A list of tasks that stays where it is while things happen: rows change in place, and new ones wait until they are asked for. */
+export function useTasks(filter: TaskFilter) {
+  const queries = useQueryClient()
+  const { live } = usePrefs()
+  const key = ['tasks', filter]
+  const pages = useInfiniteQuery({
+    queryKey: key, initialPageParam: '', maxPages: mostPages, staleTime: Infinity, gcTime: 60_000,
+    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...asked(filter), cursor: pageParam || undefined } }, signal),
+    getNextPageParam: (page: PageTaskSummary) => page.next || undefined,
+  })
+  const head = useQuery({
+    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess, refetchInterval: 2000, placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => call('GET /v1/tasks', { query: asked(filter) }, signal),
+  })
+  const found = useMemo(() => merged(pages.data, head.data), [pages.data, head.data])
+  const takeIn = () => {
+    if (found.fresh.length === 0) return
+    queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...found.fresh, ...p.items] } : p)) })
+  }
+  return { ...found, pages, takeIn, error: pages.error ?? head.error }
+}
+
+export interface Row extends TaskSummary { left?: boolean }
+
+/** Rows as they are now. What the newest page lacks although it reaches that far is not found by the filter any longer. */
+export function merged(data: InfiniteData<PageTaskSummary> | undefined, head: PageTaskSummary | undefined): { rows: Row[]; fresh: TaskSummary[] } {
+  const known = data?.pages.flatMap(p => p.items) ?? []
+  if (!head || !data) return { rows: known, fresh: [] }
+  const newest = new Map(head.items.map(t => [t.id, t]))
+  const oldest = head.items.at(-1)
+  const reached = (t: TaskSummary) => !head.next || (oldest !== undefined && t.created_at > oldest.created_at)
+  const rows = known.map(t => newest.get(t.id) ?? (reached(t) ? { ...t, left: true } : t))
+  const ids = new Set(known.map(t => t.id))
+  const first = known[0]
+  return { rows, fresh: head.items.filter(t => !ids.has(t.id) && (!first || t.created_at >= first.created_at)) }
+}

@@ -1,0 +1,55 @@
+import { getPrefs } from './prefs'
+
+const units: [Intl.RelativeTimeFormatUnit, number][] = [['day', 86_400_000], ['hour', 3_600_000], ['minute', 60_000], ['second', 1000]]
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' })
+
+/** How far the server's clock is ahead of this one's, in milliseconds. */
+let skew = 0
+export function setSkew(ms: number) {
+  skew = ms
+}
+
+/** The server's time. */
+export function now(): number {
+  return Date.now() + skew
+}
+
+/** Such as "4m ago"; "" for no time. */
+export function ago(at: string | undefined, base = now()): string {
+  if (!at) return ''
+  const ms = Date.parse(at) - base
+  if (Math.abs(ms) < 1500) return 'now'
+  const [unit, size] = units.find(([, size]) => Math.abs(ms) >= size) ?? ['second', 1000]
+  return relative.format(Math.trunc(ms / size), unit)
+}
+
+/** The exact time, in the zone that was chosen. */
+export function exact(at: string | number | undefined): string {
+  if (at === undefined || at === '') return ''
+  const date = new Date(at)
+  const zone = getPrefs().zone
+  const text = new Intl.DateTimeFormat('sv-SE', {
+    dateStyle: 'short', timeStyle: 'medium', timeZone: zone === 'local' ? undefined : zone,
+  }).format(date)
+  return `${text}.${String(date.getMilliseconds()).padStart(3, '0')}${zone === 'UTC' ? ' UTC' : ''}`
+}
+
+/** How long something took: 80ms, 1.2s, 4m 10s, 3h 2m, 2d 4h. */
+export function span(ms: number | undefined): string {
+  if (ms === undefined || Number.isNaN(ms) || ms < 0) return ''
+  if (ms < 1000) return `${Math.round(ms)}ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)}s`
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)}m ${Math.floor(ms / 1000) % 60}s`
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)}h ${Math.floor(ms / 60_000) % 60}m`
+  return `${Math.floor(ms / 86_400_000)}d ${Math.floor(ms / 3_600_000) % 24}h`
+}
+
+/** Milliseconds of a text like 30s, 15m, 24h, 7d; undefined when it is none. */
+export function millis(text: string): number | undefined {
+  const found = /^(\d+)(s|m|h|d)$/.exec(text)
+  return found ? Number(found[1]) * { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[found[2] as 's']! : undefined
+}
+
+export function between(from?: string, to?: string): number | undefined {
+  return from ? (to ? Date.parse(to) : now()) - Date.parse(from) : undefined
+}

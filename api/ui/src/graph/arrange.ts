@@ -1,0 +1,124 @@
+import type { Graph, GraphEdge } from '../data/plan'
+import { layout, type Box, type Line } from './layout'
+
+/** Where everything of a plan is drawn: scopes that are open are boxes around what is in them. */
+export interface Drawing { w: number; h: number; nodes: Drawn[]; edges: DrawnEdge[]; lanes: Lane[] }
+export interface Drawn { i: number; x: number; y: number; w: number; h: number; open: boolean }
+export interface DrawnEdge { from: number; to: number; label?: string; kind?: 'after' | 'undo'; back: boolean; points: number[] }
+export interface Lane { x: number; y: number; w: number; h: number; text: string }
+
+export interface Wishes { open: string[]; ghosts: boolean }
+
+const card = { w: 208, h: 60 }, ghost = { w: 148, h: 36 }, pad = 16, head = 40, between = 56
+
+/** Lays out a plan: the root, each open scope within its node, and what undoes and cleans up in a lane below. */
+export function arrange(graph: Graph, wishes: Wishes): Drawing {
+  const open = new Set(wishes.open)
+  const shown = wishes.ghosts ? graph.edges : bridged(graph)
+  const inner = new Map<string, Drawing>()
+
+  const scopeOf = (path: string): Drawing => {
+    const boxes: Box[] = [], known = new Set<number>()
+    const scope = graph.scopes.find(s => s.scope === path)
+    for (let i = scope?.first ?? 0; i < (scope ? scope.first + scope.nodes : 0); i++) {
+      const n = graph.nodes[i]
+      if (n.ghost && !wishes.ghosts) continue
+      known.add(i)
+      let size = n.ghost ? ghost : card
+      if (n.inside !== undefined && open.has(n.inside)) {
+        const within = scopeOf(n.inside)
+        inner.set(n.inside, within)
+        size = { w: Math.max(card.w, within.w + 2 * pad), h: within.h + head + pad }
+      }
+      boxes.push({ id: String(i), ...size })
+    }
+    const edges = shown.filter(e => e.kind !== 'undo' && known.has(e.from) && known.has(e.to))
+    const placed = layout(boxes, edges.map(lineOf))
+    return {
+      w: placed.w, h: placed.h, lanes: [],
+      nodes: placed.boxes.map(b => ({ i: Number(b.id), x: b.x, y: b.y, w: b.w, h: b.h, open: open.has(graph.nodes[Number(b.id)].inside ?? '\n') })),
+      edges: placed.routes.map(r => ({ from: Number(r.from), to: Number(r.to), label: r.label, kind: r.dashed ? 'after' : undefined, back: r.back, points: r.points })),
+    }
+  }
+
+  const all = unfolded(scopeOf(''), graph, inner)
+  return graph.scopes.some(s => s.scope === '~') ? closing(all, row(scopeOf('~')), shown) : all
+}
+
+/** Puts boxes that nothing connects beside each other. */
+function row(d: Drawing): Drawing {
+  if (d.edges.length > 0) return d
+  let x = 0
+  const nodes = d.nodes.map(n => {
+    const put = { ...n, x, y: 0 }
+    x += n.w + pad
+    return put
+  })
+  return { ...d, nodes, w: x - pad, h: Math.max(...nodes.map(n => n.h)) }
+}
+
+function lineOf(e: GraphEdge): Line {
+  return { from: String(e.from), to: String(e.to), label: e.action === 'default' ? undefined : e.action }
+}
+
+/** Puts what is in open scopes where their nodes are. */
+function unfolded(outer: Drawing, graph: Graph, inner: Map<string, Drawing>): Drawing {
+  const all: Drawing = { ...outer, nodes: [], edges: [...outer.edges] }
+  for (const n of outer.nodes) {
+    all.nodes.push(n)
+    const within = n.open ? inner.get(graph.nodes[n.i].inside!) : undefined
+    if (!within) continue
+    const deep = moved(unfolded(within, graph, inner), n.x + pad, n.y + head)
+    all.nodes.push(...deep.nodes)
+    all.edges.push(...deep.edges)
+  }
+  return all
+}
+
+function moved(d: Drawing, dx: number, dy: number): Drawing {
+  return {
+    ...d, nodes: d.nodes.map(n => ({ ...n, x: n.x + dx, y: n.y + dy })),
+    edges: d.edges.map(e => ({ ...e, points: e.points.map((v, k) => v + (k % 2 ? dy : dx)) })),
+  }
+}
+
+/** Adds the lane of what runs when everything else is over, and lines to what it undoes. */
+function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
+  const top = all.h + between
+  const below = moved(lane, 0, top)
+  const at = new Map([...all.nodes, ...below.nodes].map(n => [n.i, n]))
+  const undo = edges.flatMap((e): DrawnEdge[] => {
+    const from = at.get(e.from), to = at.get(e.to)
+    if (e.kind !== 'undo' || !from || !to) return []
+    return [{ from: e.from, to: e.to, kind: 'undo', back: false, points: [from.x + from.w / 2, from.y + from.h, to.x + to.w / 2, to.y] }]
+  })
+  return {
+    w: Math.max(all.w, lane.w), h: top + lane.h, nodes: [...all.nodes, ...below.nodes], edges: [...all.edges, ...below.edges, ...undo],
+    lanes: [...all.lanes, { x: -pad, y: top - 28, w: Math.max(all.w, lane.w) + 2 * pad, h: lane.h + 28 + pad, text: 'undo and clean up' }],
+  }
+}
+
+/** The edges without the nodes that the compiler made: what leads to one of them leads to what follows it. */
+function bridged(graph: Graph): GraphEdge[] {
+  const outs = new Map<number, GraphEdge[]>()
+  for (const e of graph.edges) {
+    if (graph.nodes[e.from].ghost) outs.set(e.from, [...(outs.get(e.from) ?? []), e])
+  }
+  const found: GraphEdge[] = []
+  const seen = new Set<string>()
+  const follow = (e: GraphEdge, to: number, passed: Set<number>) => {
+    if (to < 0 || !graph.nodes[to].ghost) {
+      const name = `${e.from} ${to} ${e.kind} ${e.action}`
+      if (!seen.has(name)) found.push({ ...e, to })
+      seen.add(name)
+      return
+    }
+    if (passed.has(to)) return
+    passed.add(to)
+    for (const next of outs.get(to) ?? []) follow(e, next.to, passed)
+  }
+  for (const e of graph.edges) {
+    if (!graph.nodes[e.from].ghost) follow(e, e.to, new Set())
+  }
+  return found
+}

@@ -1,0 +1,42 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect, RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { Refused } from './data/call'
+import { paint } from './data/prefs'
+import { parse, print, taskFilter, taskView } from './data/search'
+import { Tasks } from './pages/Tasks'
+import { Missing, Shell } from './parts/Shell'
+import './style.css'
+
+paint()
+
+const root = createRootRoute({ component: Shell, notFoundComponent: Missing })
+const routes = [
+  createRoute({ getParentRoute: () => root, path: '/', beforeLoad: () => { throw redirect({ to: '/tasks' }) } }),
+  createRoute({ getParentRoute: () => root, path: '/tasks', component: Tasks, validateSearch: taskFilter }),
+  createRoute({ getParentRoute: () => root, path: '/tasks/$task', component: lazyRouteComponent(() => import('./pages/Task'), 'Task'), validateSearch: taskView }),
+]
+
+const router = createRouter({ routeTree: root.addChildren(routes), basepath: '/ui', parseSearch: parse, stringifySearch: print, scrollRestoration: true, defaultPreload: 'intent' })
+
+declare module '@tanstack/react-router' {
+  interface Register { router: typeof router }
+}
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 1000,
+      retry: (times, error) => times < 2 && !(error instanceof Refused && error.problem.status < 500), // what was refused is refused again
+    },
+  },
+})
+
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+)

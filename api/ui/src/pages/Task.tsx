@@ -1,0 +1,72 @@
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useEffect } from 'react'
+import { isOver, useDigest, useGraph, useWaiting } from '../data/task'
+import type { TaskView } from '../data/search'
+import { usePageKeys } from '../parts/keys'
+import { Loading, Trouble } from '../parts/Told'
+import { EventsTab } from '../task/Events'
+import { Head } from '../task/Head'
+import { Inspector } from '../task/Inspector'
+import { StepsTab } from '../task/Steps'
+import { TaskGraph } from '../task/TaskGraph'
+import { ValuesTab } from '../task/Values'
+import { Waits } from '../task/Waits'
+
+const route = getRouteApi('/tasks/$task')
+const tabs = { graph: 'Graph', steps: 'Steps', events: 'Events', values: 'Values' } as const
+type Tab = keyof typeof tabs
+
+/** One task: its whole plan by state, what it waits for, and every part of it one click away. All of that is in the address. */
+export function Task() {
+  const { task } = route.useParams()
+  const view = route.useSearch()
+  const go = useNavigate()
+  const open = view.open ?? []
+  const digest = useDigest(task, open)
+  const graph = useGraph(digest.data?.flow, digest.data?.version)
+  const ended = isOver(digest.data?.state)
+  const waiting = useWaiting(task, digest.isSuccess && !ended)
+  const tab = (view.tab && view.tab in tabs ? view.tab : 'graph') as Tab
+  const set = (change: Partial<TaskView>) => void go({ to: '/tasks/$task', params: { task }, search: { ...view, ...change }, replace: true })
+  usePageKeys(Object.fromEntries(Object.keys(tabs).map((t, i) => [String(i + 1), () => set({ tab: t })])))
+
+  const failed = digest.data?.state === 'failed' ? firstFailed(digest.data) : undefined
+  const untouched = view.node === undefined && view.tab === undefined
+  useEffect(() => { // who comes to a failed task wants to see where
+    if (failed && untouched) set({ node: failed.node, scope: failed.scope || undefined })
+  }, [failed?.node, failed?.scope, untouched])
+
+  if (digest.isError && !digest.data) return <div className="page"><Trouble error={digest.error} again={() => void digest.refetch()} /></div>
+  if (!digest.data) return <Loading />
+  const d = digest.data
+  return (
+    <div className="page task">
+      <Head digest={d} />
+      {!ended && <Waits task={task} waits={waiting.data?.waits ?? d.waits ?? []} select={w => set({ node: w.node, scope: w.scope, tab: undefined })} />}
+      <nav className="tabs" aria-label="Parts of the task">
+        {(Object.keys(tabs) as Tab[]).map((t, i) => (
+          <Link key={t} to="/tasks/$task" params={{ task }} search={{ ...view, tab: t === 'graph' ? undefined : t }} replace className={t === tab ? 'here' : ''} aria-current={t === tab ? 'page' : undefined} title={`${tabs[t]} (${i + 1})`}>{tabs[t]}</Link>
+        ))}
+      </nav>
+      <div className={view.node !== undefined ? 'split with-side' : 'split'}>
+        <div className="split-main panel">
+          {tab === 'graph' && (graph.data ? <TaskGraph digest={d} graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} again={() => void graph.refetch()} /> : <Loading />)}
+          {tab === 'steps' && <StepsTab digest={d} graph={graph.data} view={view} set={set} />}
+          {tab === 'events' && <EventsTab task={task} seq={d.seq} live={!ended} select={set} />}
+          {tab === 'values' && <ValuesTab task={task} />}
+        </div>
+        {view.node !== undefined && <Inspector digest={d} graph={graph.data} scope={view.scope ?? ''} node={view.node} unit={view.unit} set={set} />}
+      </div>
+    </div>
+  )
+}
+
+/** Where a task failed: the innermost failed node that is known. */
+function firstFailed(d: NonNullable<ReturnType<typeof useDigest>['data']>): { scope: string; node: string } | undefined {
+  for (const scope of [...d.scopes].reverse()) {
+    if (scope.scope.startsWith('~')) continue
+    const i = scope.state.indexOf(3)
+    if (i >= 0) return { scope: scope.scope, node: scope.nodes[i] }
+  }
+  return undefined
+}

@@ -1,0 +1,166 @@
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useRef, useState } from 'react'
+import { call } from '../data/call'
+import type { TaskFilter } from '../data/search'
+import { useTasks, type Row } from '../data/tasks'
+import { between, span } from '../data/time'
+import { Icon } from '../parts/Icon'
+import { usePageKeys } from '../parts/keys'
+import { short } from '../parts/short'
+import { Sign, State, stateOf } from '../parts/State'
+import { Empty, Loading, Trouble } from '../parts/Told'
+import { useTick, When } from '../parts/When'
+
+const route = getRouteApi('/tasks')
+const states = ['running', 'failed', 'completed', 'paused', 'canceled', 'pending']
+const times: Record<string, string> = { '15m': '15 minutes', '1h': 'hour', '24h': '24 hours', '7d': '7 days', '30d': '30 days' }
+
+/** Tasks, newest first. Every filter is in the address, and a chip that can be taken off. */
+export function Tasks() {
+  const filter = route.useSearch()
+  const found = useTasks(filter)
+  return (
+    <div className="page tasks">
+      <div className="head">
+        <h1>Tasks</h1>
+        <StateLinks filter={filter} />
+      </div>
+      <Chips filter={filter} />
+      {found.error && found.rows.length === 0 ? <Trouble error={found.error} again={() => void found.pages.refetch()} />
+        : found.pages.isPending ? <Loading />
+        : found.rows.length === 0 && found.fresh.length === 0 ? <Nothing filter={filter} />
+        : <Rows key={JSON.stringify(filter)} found={found} />}
+    </div>
+  )
+}
+
+function StateLinks({ filter }: { filter: TaskFilter }) {
+  const only = filter.state?.length === 1 ? filter.state[0] : undefined
+  return (
+    <nav className="segments" aria-label="States">
+      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>all</Link>
+      {states.map(s => (
+        <Link key={s} to="/tasks" search={{ ...filter, state: [s] }} className={only === s ? 'here' : ''}><Sign state={s} size={14} />{s}</Link>
+      ))}
+    </nav>
+  )
+}
+
+function Chips({ filter }: { filter: TaskFilter }) {
+  const chip = (name: string, value: string, without: TaskFilter) => (
+    <Link key={name + value} to="/tasks" search={without} className="chip" aria-label={`Take off the filter ${name} ${value}`}><span>{name}: <b>{value}</b></span><Icon name="cross" size={12} /></Link>
+  )
+  return (
+    <div className="chips" role="group" aria-label="Filters">
+      {filter.state && chip('state', filter.state.join(' or '), { ...filter, state: undefined })}
+      {filter.flow && chip('flow', filter.flow, { ...filter, flow: undefined })}
+      {filter.label?.map(l => chip('label', l, { ...filter, label: filter.label!.filter(other => other !== l) }))}
+      {filter.since && chip('begun in the last', times[filter.since] ?? filter.since, { ...filter, since: undefined })}
+      {filter.id && chip('id begins with', filter.id, { ...filter, id: undefined })}
+      <AddFilter filter={filter} />
+    </div>
+  )
+}
+
+function AddFilter({ filter }: { filter: TaskFilter }) {
+  const go = useNavigate()
+  const [open, setOpen] = useState(false)
+  const flows = useQuery({ queryKey: ['flow-names'], enabled: open, staleTime: 60_000, queryFn: ({ signal }) => call('GET /v1/flows', { query: { limit: 500 } }, signal) })
+  const add = (more: TaskFilter) => {
+    setOpen(false)
+    void go({ to: '/tasks', search: { ...filter, ...more } })
+  }
+  if (!open) return <button className="quiet chip-add" onClick={() => setOpen(true)}><Icon name="plus" size={12} /> filter</button>
+  return (
+    <form className="add-filter" onKeyDown={e => e.key === 'Escape' && setOpen(false)} onSubmit={e => {
+      e.preventDefault()
+      const sent = new FormData(e.currentTarget)
+      const label = String(sent.get('label') ?? '').trim()
+      add({ flow: String(sent.get('flow') ?? '') || filter.flow, since: String(sent.get('since') ?? '') || filter.since, label: label ? [...(filter.label ?? []), label] : filter.label })
+    }}>
+      <label>flow<select name="flow" autoFocus defaultValue={filter.flow ?? ''}><option value="">any</option>{flows.data?.items.map(f => <option key={f.id} value={f.slug ?? f.id}>{f.slug ?? f.name}</option>)}</select></label>
+      <label>begun in the last<select name="since" defaultValue={filter.since ?? ''}><option value="">any time</option>{Object.entries(times).map(([v, name]) => <option key={v} value={v}>{name}</option>)}</select></label>
+      <label>label<input name="label" placeholder="name:value" pattern="[^:]+:.*" title="name:value" spellCheck={false} /></label>
+      <button className="primary">Filter</button>
+      <button type="button" className="quiet" onClick={() => setOpen(false)}>Cancel</button>
+    </form>
+  )
+}
+
+function Nothing({ filter }: { filter: TaskFilter }) {
+  const narrow = Object.values(filter).some(v => v !== undefined)
+  if (narrow) return <Empty title="No task is found by these filters"><Link to="/tasks">Take all filters off</Link></Empty>
+  return (
+    <Empty title="No task has begun yet">
+      Start one: <code>troupe flow run examples/flows/11-local-function.yaml -p number=14</code>
+    </Empty>
+  )
+}
+
+const rowHeight = 44
+
+function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
+  useTick()
+  const go = useNavigate()
+  const { rows, fresh, pages, takeIn } = found
+  const box = useRef<HTMLDivElement>(null)
+  const over = useRef(false)
+  const [at, setAt] = useState(-1)
+  const more = pages.hasNextPage
+  const virtual = useVirtualizer({ count: rows.length + (more ? 1 : 0), getScrollElement: () => box.current, estimateSize: () => rowHeight, overscan: 8 })
+  const items = virtual.getVirtualItems()
+  const last = items.at(-1)?.index ?? 0
+  useEffect(() => {
+    if (more && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
+  }, [last, more, rows.length, pages])
+  useEffect(() => { // rows never move under somebody's cursor
+    if (fresh.length > 0 && !over.current && at < 0 && (box.current?.scrollTop ?? 0) < rowHeight) takeIn()
+  })
+  const step = (by: number) => {
+    const next = Math.max(0, Math.min(rows.length - 1, at + by))
+    setAt(next)
+    virtual.scrollToIndex(next)
+  }
+  usePageKeys({
+    j: () => step(1), k: () => step(-1), Escape: () => setAt(-1),
+    Enter: () => { if (rows[at]) void go({ to: '/tasks/$task', params: { task: rows[at].id } }) },
+  })
+  return (
+    <>
+      <div className="list-told">
+        <span>{rows.length.toLocaleString('en')}{more ? '+' : ''} {rows.length === 1 ? 'task' : 'tasks'}</span>
+        {found.error ? <span className="tone-failed">what is shown may be old: {String((found.error as Error).message)}</span> : null}
+        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length}{fresh.length === 100 ? '+' : ''} new</button>}
+      </div>
+      <div className="rows panel" ref={box} onPointerEnter={() => (over.current = true)} onPointerLeave={() => (over.current = false)} role="table" aria-label="Tasks" aria-rowcount={more ? -1 : rows.length + 1} tabIndex={0}>
+        <div className="row row-head" role="row" aria-rowindex={1}>
+          {['State', 'Flow', 'Task', 'What', 'Steps', 'Begun', 'Took'].map(h => <span key={h} role="columnheader">{h}</span>)}
+        </div>
+        <div className="row-space" style={{ height: virtual.getTotalSize() }} role="rowgroup">
+          {items.map(v => rows[v.index]
+            ? <TaskRow key={rows[v.index].id} task={rows[v.index]} top={v.start} index={v.index} chosen={v.index === at} />
+            : <div key="more" className="row" role="row" style={{ transform: `translateY(${v.start}px)` }}><span role="cell" className="faint">Loading more …</span></div>)}
+        </div>
+      </div>
+    </>
+  )
+}
+
+function TaskRow({ task: t, top, index, chosen }: { task: Row; top: number; index: number; chosen: boolean }) {
+  return (
+    <div className={`row${chosen ? ' chosen' : ''}${t.left ? ' left' : ''}`} role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }} title={t.left ? 'The filters do not find it any longer' : undefined}>
+      <span role="cell"><State state={stateOf(t)} /></span>
+      <span role="cell" className="ellipsis"><Link to="/tasks" search={{ flow: t.flow }} className="plain strong">{t.flow_name || t.flow}</Link> <span className="faint">v{t.version}</span></span>
+      <span role="cell" className="ellipsis"><Link to="/tasks/$task" params={{ task: t.id }} className="cover mono" title={t.id}>{short(t.id)}</Link></span>
+      <span role="cell" className="ellipsis what">
+        {t.error ? <span className="tone-failed" title={t.error}>{t.error}</span> : t.state === 'running' && t.node ? <span className="faint">at {t.node}</span> : null}
+        {Object.entries(t.labels ?? {}).slice(0, 3).map(([k, v]) => <Link key={k} to="/tasks" search={{ label: [`${k}:${v}`] }} className="label">{k}:{v}</Link>)}
+      </span>
+      <span role="cell" className="number">{t.steps}</span>
+      <span role="cell" className="number"><When at={t.created_at} /></span>
+      <span role="cell" className="number">{span(between(t.created_at, t.ended_at))}</span>
+    </div>
+  )
+}

@@ -1,0 +1,144 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
+import { useRef, useState } from 'react'
+import { call, keepToken, Refused } from '../data/call'
+import { setPrefs, usePrefs, type Prefs } from '../data/prefs'
+import { follow, useLive } from '../data/socket'
+import { setSkew } from '../data/time'
+import { Ask } from './Ask'
+import { Icon } from './Icon'
+import { places, useKeys } from './keys'
+import { Notes } from './Notes'
+import { Empty } from './Told'
+import { useTick } from './When'
+
+/** What is around every page: where one may go, what is searched, and whether it is live. */
+export function Shell() {
+  const [help, setHelp] = useState(false)
+  const prefs = usePrefs()
+  const search = useRef<HTMLInputElement>(null)
+  useKeys({ help: () => setHelp(true), search: () => search.current?.focus() })
+  const info = useQuery({
+    queryKey: ['info'], refetchInterval: 60_000,
+    queryFn: async ({ signal }) => {
+      const found = await call('GET /v1/info', {}, signal)
+      setSkew(Date.parse(found.now) - Date.now())
+      return found
+    },
+  })
+  const refused = info.error instanceof Refused && info.error.problem.status === 401
+  return (
+    <div className={prefs.folded ? 'shell folded' : 'shell'}>
+      <a className="skip" href="#page">Skip to the page</a>
+      <Bar folded={prefs.folded} />
+      <header className="top">
+        <button className="quiet fold" onClick={() => setPrefs({ folded: !prefs.folded })} aria-label={prefs.folded ? 'Show the names of pages' : 'Fold the bar'} aria-expanded={!prefs.folded}><Icon name="menu" /></button>
+        <Search input={search} />
+        <Dot down={info.isError && !refused} />
+        <Zone />
+        <Theme />
+        <button className="quiet" onClick={() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
+      </header>
+      <main id="page" tabIndex={-1}>{refused ? <SignIn /> : <Outlet />}</main>
+      <Notes />
+      {help && <Keys close={() => setHelp(false)} />}
+    </div>
+  )
+}
+
+function Bar({ folded }: { folded: boolean }) {
+  return (
+    <nav className="bar" aria-label="Pages">
+      <Link to="/" className="brand" aria-label="Troupe">
+        <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="var(--brand)" /><g fill="none" stroke="#fff" strokeWidth="2.4"><path d="M10 10.5c6 0 5 11 12 11M10 10.5h12" /></g><g fill="#fff"><circle cx="9" cy="10.5" r="3.2" /><circle cx="23" cy="10.5" r="3.2" /><circle cx="23" cy="21.5" r="3.2" /></g></svg>
+        <span>Troupe</span>
+      </Link>
+      {places.map(p => (
+        <Link key={p.to} to={p.to} className="place" title={folded ? p.name : `${p.name} (g ${p.key})`} activeProps={{ className: 'place here', 'aria-current': 'page' }}>
+          <Icon name={p.icon} /><span>{p.name}</span>
+        </Link>
+      ))}
+    </nav>
+  )
+}
+
+/** Looks for a task by the beginning of its id, or leads to the list for a label or a flow. */
+function Search({ input }: { input: React.RefObject<HTMLInputElement | null> }) {
+  const go = useNavigate()
+  const [text, setText] = useState('')
+  const submit = () => {
+    const what = text.trim()
+    if (!what) return
+    setText('')
+    input.current?.blur()
+    if (what.includes(':')) void go({ to: '/tasks', search: { label: [what] } })
+    else void go({ to: '/tasks', search: { id: what } })
+  }
+  return (
+    <form className="search" role="search" onSubmit={e => { e.preventDefault(); submit() }}>
+      <Icon name="search" />
+      <input ref={input} value={text} onChange={e => setText(e.target.value)} placeholder="Find tasks: id or label:value" aria-label="Find tasks by the beginning of an id, or by a label" spellCheck={false} />
+      <kbd>/</kbd>
+    </form>
+  )
+}
+
+/** Whether what is shown is what is. */
+function Dot({ down }: { down: boolean }) {
+  useTick()
+  const live = useLive(), prefs = usePrefs()
+  const off = live.state === 'off' || down
+  const text = !prefs.live ? 'not live' : off ? `reconnecting${live.until ? ` in ${Math.max(0, Math.ceil((live.until - Date.now()) / 1000))}s` : ''}` : live.state === 'connecting' ? 'connecting' : 'live'
+  return (
+    <button className={`live ${!prefs.live ? 'still' : off ? 'off' : 'on'}`} aria-pressed={prefs.live} title="Live on or off (l)" onClick={() => { setPrefs({ live: !prefs.live }); follow() }}>
+      <i aria-hidden="true" />{text}
+    </button>
+  )
+}
+
+function Zone() {
+  const { zone } = usePrefs()
+  return <button className="quiet" title="Times in UTC or in this computer's zone (u)" onClick={() => setPrefs({ zone: zone === 'UTC' ? 'local' : 'UTC' })}>{zone === 'UTC' ? 'UTC' : 'local time'}</button>
+}
+
+const themes: Record<Prefs['theme'], { next: Prefs['theme']; icon: string }> = {
+  system: { next: 'light', icon: 'settings' }, light: { next: 'dark', icon: 'sun' }, dark: { next: 'system', icon: 'moon' },
+}
+
+function Theme() {
+  const { theme } = usePrefs()
+  return <button className="quiet" onClick={() => setPrefs({ theme: themes[theme].next })} aria-label={`Colors: ${theme}`} title={`Colors: ${theme} (t)`}><Icon name={themes[theme].icon} /></button>
+}
+
+function SignIn() {
+  const queries = useQueryClient()
+  const [token, setToken] = useState('')
+  return (
+    <form className="sign-in panel" onSubmit={e => { e.preventDefault(); keepToken(token); void queries.resetQueries() }}>
+      <h1>Sign in</h1>
+      <p>This server lets in who has one of its tokens (<code>--token</code>, <code>--token-file</code>).</p>
+      <label>Token<input type="password" value={token} onChange={e => setToken(e.target.value)} autoComplete="current-password" required /></label>
+      <button className="primary">Sign in</button>
+    </form>
+  )
+}
+
+function Keys({ close }: { close: () => void }) {
+  const prefs = usePrefs()
+  const rows: [string, string][] = [
+    ['?', 'these keys'], ['/', 'search'], ...places.map((p): [string, string] => [`g ${p.key}`, p.name]), ['j / k', 'next and previous row'], ['Enter', 'open'], ['1 … 5', 'tabs'],
+    ['arrows o z + −', 'in a graph: along its edges, open what is inside, all of it, nearer and farther'], ['l', 'live on or off'], ['t', 'colors'], ['u', 'UTC'], ['Esc', 'close'],
+  ]
+  return (
+    <Ask title="Keys" close={close}>
+      <dl className="keys">{rows.map(([key, what]) => <div key={key}><dt>{key.split(' ').map((k, i) => <kbd key={i}>{k}</kbd>)}</dt><dd>{what}</dd></div>)}</dl>
+      <label className="check"><input type="checkbox" checked={prefs.keys} onChange={e => setPrefs({ keys: e.target.checked })} /> Single keys do something</label>
+      <div className="buttons"><button formMethod="dialog" onClick={e => e.currentTarget.closest('dialog')?.close()}>Close</button></div>
+    </Ask>
+  )
+}
+
+export function Missing() {
+  const path = useRouterState({ select: s => s.location.pathname })
+  return <Empty title={`There is no page ${path}`}><Link to="/tasks">All tasks</Link></Empty>
+}

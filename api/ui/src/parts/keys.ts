@@ -1,0 +1,59 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
+import { getPrefs, setPrefs } from '../data/prefs'
+import { follow } from '../data/socket'
+
+/** Where the bar leads, and the key behind g. */
+export const places = [
+  { to: '/tasks', name: 'Tasks', icon: 'tasks', key: 't' },
+] as const
+
+interface Does { help: () => void; search: () => void }
+
+/** The keys that work on every page. None does while something is being written, and all can be turned off. */
+export function useKeys(does: Does) {
+  const go = useNavigate()
+  const latest = useRef(does)
+  latest.current = does
+  useEffect(() => {
+    let began = 0 // when g was pressed
+    const pressed = (e: KeyboardEvent) => {
+      if (!getPrefs().keys || e.ctrlKey || e.metaKey || e.altKey || writing(e.target)) return
+      const place = performance.now() - began < 1500 ? places.find(p => p.key === e.key) : undefined
+      began = e.key === 'g' ? performance.now() : 0
+      if (place) void go({ to: place.to })
+      else if (e.key === '?') latest.current.help()
+      else if (e.key === '/') latest.current.search()
+      else if (e.key === 't') setPrefs({ theme: getPrefs().theme === 'dark' ? 'light' : 'dark' })
+      else if (e.key === 'u') setPrefs({ zone: getPrefs().zone === 'UTC' ? 'local' : 'UTC' })
+      else if (e.key === 'l') {
+        setPrefs({ live: !getPrefs().live })
+        follow()
+      } else return
+      e.preventDefault()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [go])
+}
+
+/** Keys of one page. */
+export function usePageKeys(keys: Record<string, () => void>) {
+  const latest = useRef(keys)
+  latest.current = keys
+  useEffect(() => {
+    const pressed = (e: KeyboardEvent) => {
+      if (!getPrefs().keys || e.ctrlKey || e.metaKey || e.altKey || writing(e.target) || document.querySelector('dialog[open]')) return
+      const act = latest.current[e.key]
+      if (!act) return
+      act()
+      e.preventDefault()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [])
+}
+
+function writing(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+}

@@ -1,0 +1,65 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { note, requestID, useAct } from '../data/acts'
+import { call } from '../data/call'
+import type { Digest } from '../data/digest'
+import { isOver, useTask } from '../data/task'
+import { between, exact, span } from '../data/time'
+import { Icon } from '../parts/Icon'
+import { State, stateOf } from '../parts/State'
+import { useTick, When } from '../parts/When'
+import { CancelAsk, SignalAsk } from './Asks'
+
+/** What a task is and how it is, in one line each, and all that can be done with it. */
+export function Head({ digest: d }: { digest: Digest }) {
+  useTick()
+  const task = useTask(d.task, true)
+  const error = d.error || task.data?.error
+  return (
+    <header className="task-head">
+      <div className="head">
+        <h1><Link to="/tasks" search={{ flow: d.flow }}>{d.flow}</Link> <span className="faint">v{d.version}</span></h1>
+        <State state={stateOf(d)} />
+        <span className="faint">{isOver(d.state) ? 'in' : 'for'} {span(between(d.created_at, d.ended_at))}</span>
+        <Acts digest={d} />
+      </div>
+      <p className="facts">
+        <code>{d.task}</code>
+        <button className="quiet" onClick={() => void navigator.clipboard?.writeText(d.task)} aria-label="Copy the id" title="Copy the id"><Icon name="copy" size={13} /></button>
+        <span>begun <When at={d.created_at} /> <span className="faint">({exact(d.created_at)})</span></span>
+        {task.data?.forked_from && <span>goes on from <Link to="/tasks/$task" params={{ task: task.data.forked_from }}>{task.data.forked_from}</Link></span>}
+        {Object.entries(task.data?.labels ?? {}).map(([k, v]) => <Link key={k} to="/tasks" search={{ label: [`${k}:${v}`] }} className="label">{k}:{v}</Link>)}
+      </p>
+      {error && <p className="failure"><Icon name="alert" /> <span>{error}</span></p>}
+    </header>
+  )
+}
+
+function Acts({ digest: d }: { digest: Digest }) {
+  const act = useAct(d.task)
+  const go = useNavigate()
+  const [asks, setAsks] = useState<'cancel' | 'signal'>()
+  const over = isOver(d.state), busy = act.isPending
+  const again = async () => {
+    try {
+      const old = await call('GET /v1/tasks/{task}', { path: { task: d.task } })
+      const made = await call('POST /v1/tasks', { body: { flow: d.flow, params: old.params, labels: old.labels, idempotency_key: requestID() } })
+      note({ text: 'a new task has begun with the same params and the newest version', task: made.id })
+      void go({ to: '/tasks/$task', params: { task: made.id } })
+    } catch (problem) {
+      note({ text: (problem as Error).message, bad: true })
+    }
+  }
+  return (
+    <div className="acts" role="group" aria-label="What can be done">
+      {d.state === 'failed' && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'retry', did: 'the task goes on where it failed' })}><Icon name="retry" /> Retry</button>}
+      {!over && !d.paused && <button disabled={busy} onClick={() => act.mutate({ act: 'pause', did: 'the task is paused: nothing new starts' })}><Icon name="pause" /> Pause</button>}
+      {!over && d.paused && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}><Icon name="play" /> Resume</button>}
+      {(!over || d.state === 'failed') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> Signal</button>}
+      {!over && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> Cancel</button>}
+      {over && <button onClick={() => void again()} title="A new task with the same params and the newest version"><Icon name="play" /> Run again</button>}
+      {asks === 'cancel' && <CancelAsk close={() => setAsks(undefined)} cancel={body => act.mutate({ act: 'cancel', did: 'the task is being canceled', body })} />}
+      {asks === 'signal' && <SignalAsk close={() => setAsks(undefined)} send={body => act.mutate({ act: 'signal', did: `the signal ${body.key} was taken`, body })} />}
+    </div>
+  )
+}

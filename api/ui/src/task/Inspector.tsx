@@ -1,0 +1,129 @@
+import { useState } from 'react'
+import type { Unit } from '../api.gen'
+import { useAct } from '../data/acts'
+import { nodeNow, planned, type Digest } from '../data/digest'
+import type { Graph } from '../data/plan'
+import type { TaskView } from '../data/search'
+import { isOver, useLogs, useStep, useUnits } from '../data/task'
+import { exact, now, span } from '../data/time'
+import { Icon } from '../parts/Icon'
+import { State, stateOf } from '../parts/State'
+import { Loading, Trouble } from '../parts/Told'
+import { Value } from '../parts/Value'
+import { useTick } from '../parts/When'
+import { wordNow } from './TaskGraph'
+
+interface Props { digest: Digest; graph?: Graph; scope: string; node: string; unit?: number; set: (v: Partial<TaskView>) => void }
+
+/** Everything about one step: how it is and why, its pieces, what went in and came out, what was printed. */
+export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
+  useTick()
+  const at = digest.scopes.find(s => s.scope === scope)
+  const i = at?.nodes.indexOf(node) ?? -1
+  const here = at && i >= 0 ? nodeNow(digest, at, i) : undefined
+  const plan = graph?.nodes.find(n => n.key === node && n.scope === planned(scope))
+  const begun = (here?.visit ?? 0) > 0
+  const step = useStep(digest.task, scope, node, begun)
+  return (
+    <aside className="split-side panel" aria-label={`Step ${node}`}>
+      <div className="side-head">
+        <h2>{node}</h2>
+        <State state={wordNow(here)} />
+        <button className="quiet" onClick={() => set({ node: undefined, scope: undefined, unit: undefined })} aria-label="Close" title="Close (Esc)"><Icon name="cross" /></button>
+      </div>
+      {scope && <p className="faint mono">{scope}</p>}
+      <dl className="about">
+        {plan && <div><dt>kind</dt><dd>{plan.kind}{plan.handler ? ` · ${plan.handler}` : ''}</dd></div>}
+        {plan?.each && <div><dt>for each</dt><dd><code>{plan.each}</code></dd></div>}
+        {plan?.when && <div><dt>when</dt><dd><code>{plan.when}</code></dd></div>}
+        {plan?.retry && <div><dt>retried</dt><dd>{plan.retry}</dd></div>}
+        {plan?.compensate && <div><dt>undone by</dt><dd>{plan.compensate}</dd></div>}
+        {here?.entered !== undefined && <div><dt>begun</dt><dd>{exact(here.entered)}</dd></div>}
+        {here?.entered !== undefined && <div><dt>took</dt><dd>{span((here.ended ?? now()) - here.entered)}</dd></div>}
+        {here && here.visit > 1 && <div><dt>visits</dt><dd>{here.visit}</dd></div>}
+        {here?.reason && <div><dt>because</dt><dd>{here.reason}</dd></div>}
+        {step.data?.waits_for && <div><dt>waits for</dt><dd>{step.data.waits_for.join(', ')}</dd></div>}
+        {step.data?.action && <div><dt>action</dt><dd>{step.data.action}</dd></div>}
+      </dl>
+      {(here?.error || step.data?.error) && <p className="failure"><Icon name="alert" /> <span>{step.data?.error || here?.error}</span></p>}
+      <StepActs digest={digest} scope={scope} node={node} failed={here?.state === 'failed'} held={here?.held ?? false} begun={begun} />
+      {!begun ? <p className="faint">It has not begun.</p>
+        : step.isError ? <Trouble error={step.error} again={() => void step.refetch()} />
+        : step.isPending ? <Loading />
+        : <>
+          {step.data?.output !== undefined && <section><h3>Output</h3><Value of={step.data.output} label="output" /></section>}
+          <Units task={digest.task} scope={scope} node={node} error={step.data?.error} total={here?.total ?? 0} failed={here?.failed ?? 0} chosen={unit} set={set} />
+          <Logs task={digest.task} scope={scope} node={node} unit={unit} />
+        </>}
+    </aside>
+  )
+}
+
+function StepActs({ digest, scope, node, failed, held, begun }: { digest: Digest; scope: string; node: string; failed: boolean; held: boolean; begun: boolean }) {
+  const act = useAct(digest.task)
+  const body = { step: node, scope: scope || undefined }
+  const dag = digest.mode === 'dag' && !scope
+  return (
+    <div className="acts">
+      {dag && failed && digest.state === 'failed' && <button disabled={act.isPending} onClick={() => act.mutate({ act: 'retry', did: `${node} is tried again`, body: { step: node } })}><Icon name="retry" size={14} /> Retry this step</button>}
+      {dag && !begun && !held && !isOver(stateOf(digest)) && <button disabled={act.isPending} onClick={() => act.mutate({ act: 'hold', did: `${node} is held`, body })}><Icon name="pause" size={14} /> Hold</button>}
+      {held && <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'release', did: `${node} may begin`, body })}><Icon name="play" size={14} /> Release</button>}
+    </div>
+  )
+}
+
+/** The pieces of a step, the failed ones first to hand. */
+function Units({ task, scope, node, error, total, failed, chosen, set }: { task: string; error?: string; scope: string; node: string; total: number; failed: number; chosen?: number; set: (v: Partial<TaskView>) => void }) {
+  const [only, setOnly] = useState(failed > 0)
+  const units = useUnits(task, scope, node, only && failed > 0 ? 'failed' : undefined, true)
+  const items = units.data?.items ?? []
+  if (units.isError || items.length === 0) return null
+  if (total <= 1) return <UnitFacts unit={items[0]} told={error} />
+  return (
+    <section>
+      <h3>Units</h3>
+      {failed > 0 && <div className="segments"><button className={only ? 'here' : ''} aria-pressed={only} onClick={() => setOnly(true)}>{failed} failed</button><button className={only ? '' : 'here'} aria-pressed={!only} onClick={() => setOnly(false)}>all {total}</button></div>}
+      <ul className="units">
+        {items.map(u => (
+          <li key={u.unit}>
+            <button className="unit" aria-expanded={u.unit === chosen} onClick={() => set({ unit: u.unit === chosen ? undefined : u.unit })}>
+              <span className="mono">{u.name ?? u.unit}</span><State state={u.state} /><span className="tone-failed ellipsis">{u.error}</span>{(u.attempt ?? 1) > 1 && <span className="faint">attempt {u.attempt}</span>}
+            </button>
+            {u.unit === chosen && <UnitFacts unit={u} />}
+          </li>
+        ))}
+      </ul>
+      {units.data?.next && <p className="faint">the first {items.length} of {total.toLocaleString('en')}</p>}
+    </section>
+  )
+}
+
+function UnitFacts({ unit: u, told }: { unit: Unit; told?: string }) {
+  return (
+    <div className="unit-facts">
+      <dl className="about">
+        {u.worker && <div><dt>worker</dt><dd>{u.worker}</dd></div>}
+        {u.attempt !== undefined && u.attempt > 1 && <div><dt>attempt</dt><dd>{u.attempt}</dd></div>}
+        {u.retry_at && <div><dt>tried again</dt><dd>{exact(u.retry_at)}</dd></div>}
+        {u.note && <div><dt>note</dt><dd>{u.note}</dd></div>}
+      </dl>
+      {u.error && u.error !== told && <p className="failure"><Icon name="alert" /> <span>{u.error}</span></p>}
+      {u.details !== undefined && <><h3>Details of the error</h3><Value of={u.details} label="details" /></>}
+      {u.input !== undefined && <><h3>Input</h3><Value of={u.input} label="input" /></>}
+      {u.output !== undefined && <><h3>Output</h3><Value of={u.output} label="output" /></>}
+    </div>
+  )
+}
+
+function Logs({ task, scope, node, unit }: { task: string; scope: string; node: string; unit?: number }) {
+  const path = [...planned(scope).split('/').filter(Boolean), node].join('/')
+  const logs = useLogs(task, path, unit, true)
+  const lines = logs.data?.items ?? []
+  if (lines.length === 0) return null
+  return (
+    <section>
+      <h3>Log <span className="faint">{lines.length}{logs.data?.next ? '+' : ''} lines</span></h3>
+      <pre className="log" tabIndex={0} aria-label="log">{lines.map(l => <span key={l.id} className={l.stream === 'stderr' ? 'tone-failed' : undefined} title={exact(l.at)}>{l.text}{'\n'}</span>)}</pre>
+    </section>
+  )
+}

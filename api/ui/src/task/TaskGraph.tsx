@@ -1,0 +1,96 @@
+import { useCallback, useMemo, useState } from 'react'
+import { nodeNow, planned, type Digest, type NodeNow } from '../data/digest'
+import { kindOf, type Graph } from '../data/plan'
+import type { TaskView } from '../data/search'
+import { now, span } from '../data/time'
+import type { Drawn } from '../graph/arrange'
+import { GraphView } from '../graph/GraphView'
+import { useDrawing } from '../graph/useDrawing'
+import { Icon } from '../parts/Icon'
+import { Sign, toneOf, wordOf } from '../parts/State'
+import { Loading } from '../parts/Told'
+
+/** A node of the plan as it is in this task, and the scope it is in there. */
+export interface Here { scope: string; now: NodeNow }
+
+/** What of a digest belongs to each node of the plan, by its index. A scope that began several times is shown as it is now. */
+export function placed(digest: Digest, graph: Graph): Map<number, Here> {
+  const found = new Map<number, Here>()
+  for (const scope of digest.scopes) {
+    const plan = graph.scopes.find(s => s.scope === planned(scope.scope))
+    if (!plan) continue
+    scope.nodes.forEach((key, i) => {
+      const at = plan.first + i
+      if (graph.nodes[at]?.key === key) found.set(at, { scope: scope.scope, now: nodeNow(digest, scope, i) })
+    })
+  }
+  return found
+}
+
+/** The state of a node in the one word that its color is for. */
+export function wordNow(n: NodeNow | undefined): string {
+  if (!n) return 'created'
+  if (n.held && n.state === 'created') return 'held'
+  if (n.state === 'started' && n.waits) return 'waiting'
+  if (n.state === 'started' && n.retrying > 0 && n.flying === 0) return 'retrying'
+  return n.state
+}
+
+export function TaskGraph({ digest, graph, view, set }: { digest: Digest; graph: Graph; view: TaskView; set: (v: Partial<TaskView>) => void }) {
+  const [ghosts, setGhosts] = useState(false)
+  const here = useMemo(() => placed(digest, graph), [digest, graph])
+  const open = useMemo(() => (view.open ?? []).map(planned), [view.open])
+  const { drawing } = useDrawing(graph, { open, ghosts })
+  const selected = useMemo(() => {
+    if (view.node === undefined) return undefined
+    const path = planned(view.scope ?? '')
+    const i = graph.nodes.findIndex(n => n.key === view.node && n.scope === path)
+    return i < 0 ? undefined : i
+  }, [graph, view.node, view.scope])
+
+  const word = useCallback((i: number) => wordNow(here.get(i)?.now), [here])
+  const toggle = (i: number) => {
+    const n = graph.nodes[i], at = here.get(i)
+    if (n.inside === undefined || !at || at.now.visit === 0) return
+    const path = `${at.scope ? at.scope + '/' : ''}${n.inside.split('/').at(-1)}#${at.now.visit}`
+    const list = view.open ?? []
+    const isOpen = list.some(p => planned(p) === n.inside)
+    set({ open: isOpen ? list.filter(p => planned(p) !== n.inside && !planned(p).startsWith(n.inside + '/')) : [...list, path] })
+  }
+  const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} now={here.get(d.i)?.now} toggle={toggle} />, [graph, here, view])
+  if (!drawing) return <Loading />
+  return (
+    <GraphView
+      drawing={drawing} stamp={here} label={`The plan of ${digest.flow}, by state. The tab Steps tells the same as a table.`} selected={selected}
+      tone={i => toneOf(word(i))} taken={(from, to) => (here.get(from)?.now.visit ?? 0) > 0 && (here.get(to)?.now.visit ?? 0) > 0} card={card}
+      name={i => `${graph.nodes[i].key}: ${word(i)}`} toggle={toggle}
+      select={i => set(i === undefined ? { node: undefined, scope: undefined, unit: undefined } : { node: graph.nodes[i].key, scope: here.get(i)?.scope || (graph.nodes[i].scope || undefined), unit: undefined })}
+      tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title="Nodes that the compiler made, such as gates">{ghosts ? 'hide' : 'show'} made nodes</button> : undefined}
+    />
+  )
+}
+
+function Card({ graph, drawn, now: n, toggle }: { graph: Graph; drawn: Drawn; now?: NodeNow; toggle: (i: number) => void }) {
+  const node = graph.nodes[drawn.i]
+  const { word, icon } = kindOf(node)
+  const many = n && n.total > 1
+  return (
+    <>
+      <span className="node-top">
+        <Sign state={wordNow(n)} />
+        <b className="ellipsis">{node.key}</b>
+        <span className="unseen">{wordOf(wordNow(n))}</span>
+        {n && n.visit > 1 && <span className="visits">×{n.visit}</span>}
+        {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? 'Close what is inside' : 'Open what is inside'}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
+      </span>
+      {drawn.h >= 50 && !drawn.open && (
+        <span className="node-sub">
+          {many ? <span className={n.failed > 0 ? 'tone-failed ellipsis' : 'ellipsis'}>{n.done.toLocaleString('en')}/{n.total.toLocaleString('en')}{n.failed > 0 && `, ${n.failed.toLocaleString('en')} failed`}</span>
+            : <span className="ellipsis"><Icon name={icon} size={12} /> {n?.error || n?.reason || word}</span>}
+          <span className="took">{n?.entered !== undefined ? span((n.ended ?? now()) - n.entered) : ''}</span>
+        </span>
+      )}
+      {many && <span className="progress"><i style={{ width: `${(100 * (n.done - n.failed)) / n.total}%` }} /><i className="bad" style={{ width: `${(100 * n.failed) / n.total}%` }} /></span>}
+    </>
+  )
+}

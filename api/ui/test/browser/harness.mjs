@@ -1,0 +1,89 @@
+// A member of our own, and a browser that looks at it.
+import { spawn } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { chromium } from 'playwright-core'
+
+const here = new URL('..', import.meta.url).pathname
+
+/** Starts `troupe dev` with the flows beside these tests, in a folder that is gone afterwards. */
+export async function startMember() {
+  const program = process.env.TROUPE
+  if (!program) throw new Error('TROUPE has to name the program; scripts/ui.sh builds it')
+  const dir = mkdtempSync(join(tmpdir(), 'troupe-ui-'))
+  cpSync(join(here, 'flows'), join(dir, 'flows'), { recursive: true })
+  const member = spawn(program, ['dev', '--listen', '127.0.0.1:0'], { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  const url = await new Promise((found, failed) => {
+    const hear = chunk => {
+      said += chunk
+      const address = /Troupe serves (\S+) from/.exec(said)
+      if (address) found(address[1])
+    }
+    member.stdout.on('data', hear)
+    member.stderr.on('data', hear)
+    member.on('exit', code => failed(new Error(`the member has ended (${code}):\n${said}`)))
+  })
+  const stop = async () => {
+    const ended = new Promise(done => member.once('exit', done))
+    member.kill('SIGINT')
+    await ended
+    rmSync(dir, { recursive: true, force: true })
+  }
+  const api = async (method, path, body) => {
+    const response = await fetch(url + path, { method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }) })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    return text ? JSON.parse(text) : undefined
+  }
+  const started = { url, stop, api, start: async (flow, params, more = {}) => (await api('POST', '/v1/tasks', { flow, params, ...more })).id }
+  const there = async () => (await api('GET', '/v1/flows')).items.length >= 4 && (await api('GET', '/v1/workers')).items.length >= 2
+  await until(there, `flows and workers are there\n${said}`).catch(async e => {
+    await stop()
+    throw e
+  })
+  return started
+}
+
+export async function until(is, what, ms = 20_000) {
+  for (const end = Date.now() + ms; Date.now() < end; await sleep(50)) if (await is()) return
+  throw new Error(`not within ${ms} ms: ${what}`)
+}
+
+/** Tasks in all states that a page has to show. */
+export async function seed(m) {
+  const tasks = { done: [], failed: [] }
+  for (const name of ['Ada', 'Grace', 'Edsger', 'Barbara', 'Tony']) tasks.done.push(await m.start('greet', { name }, { labels: { customer: name.toLowerCase() } }))
+  for (const amount of [12, 90]) tasks.failed.push(await m.start('refused', { amount }, { labels: { customer: 'ada' } }))
+  const order = n => ({ order: `A-${n}`, amount: 12 * n, lines: [1, 2, 3, 4, 5] })
+  tasks.approved = await m.start('order', order(1), { labels: { customer: 'grace' } })
+  tasks.refused = await m.start('order', order(2))
+  tasks.waiting = await m.start('order', order(3), { labels: { customer: 'ada', region: 'north' } })
+  tasks.queued = await m.start('nightly', { size: 400, parts: [1, 2, 3, 4, 5, 6, 7, 8] })
+  tasks.paused = await m.start('order', order(4))
+  const waits = (id, kind) => until(async () => (await m.api('GET', `/v1/tasks/${id}/waiting`)).waits.some(w => w.for === kind), `${id} waits for ${kind}`)
+  for (const id of [tasks.approved, tasks.refused, tasks.waiting, tasks.paused]) await waits(id, 'approval')
+  await waits(tasks.queued, 'job')
+  await m.api('POST', `/v1/tasks/${tasks.approved}/signal`, { key: 'decision', value: true })
+  await m.api('POST', `/v1/tasks/${tasks.refused}/signal`, { key: 'decision', value: false })
+  await m.api('POST', `/v1/tasks/${tasks.paused}/pause`)
+  const over = async id => ['completed', 'failed'].includes((await m.api('GET', `/v1/tasks/${id}`)).state)
+  for (const id of [...tasks.done, ...tasks.failed, tasks.approved, tasks.refused]) await until(() => over(id), `${id} ends`)
+  return tasks
+}
+
+export async function startBrowser() {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] })
+}
+
+/** A page whose complaints are kept: nothing may go wrong unseen. */
+export async function openPage(browser, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 850 }, colorScheme: 'light', locale: 'en-GB', timezoneId: 'UTC', ...options })
+  const page = await context.newPage()
+  const complaints = []
+  page.on('pageerror', e => complaints.push(`error: ${e.message}`))
+  page.on('console', m => { if (m.type() === 'error') complaints.push(`console: ${m.text()}`) })
+  return { page, complaints, close: () => context.close() }
+}

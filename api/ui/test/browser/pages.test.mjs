@@ -1,0 +1,175 @@
+// What people do on the pages, in a real browser on a real member.
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { readFileSync } from 'node:fs'
+import { after, before, test } from 'node:test'
+import { openPage, seed, startBrowser, startMember } from './harness.mjs'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+let member, browser, tasks
+
+before(async () => {
+  member = await startMember()
+  browser = await startBrowser()
+  tasks = await seed(member)
+}, { timeout: 60_000 })
+
+after(async () => {
+  await browser?.close()
+  await member?.stop()
+})
+
+/** Does something on a page, of which the browser must not complain. */
+function onPage(name, path, act, options) {
+  test(name, { timeout: 30_000 }, async () => {
+    const { page, complaints, close } = await openPage(browser, options)
+    page.setDefaultTimeout(8000)
+    try {
+      await page.goto(member.url + (typeof path === 'function' ? path() : path))
+      await act(page)
+      assert.deepEqual(complaints, [])
+    } finally {
+      await close()
+    }
+  })
+}
+
+const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
+const node = (page, name) => page.locator(`.graph [data-node^="${name}: "]`)
+
+onPage('the top leads to the pages', '/', async page => {
+  await page.waitForURL('**/ui/**')
+  await page.getByRole('heading', { level: 1 }).waitFor()
+})
+
+onPage('a list of tasks tells the state of each, and what has begun meanwhile', '/ui/tasks', async page => {
+  await row(page, tasks.failed[0]).getByText('failed').waitFor()
+  await row(page, tasks.paused).getByText('paused').waitFor()
+  const id = await member.start('greet', { name: 'later' })
+  await row(page, id).getByText('completed').waitFor()
+})
+
+onPage('rows do not move under a cursor: what is new waits', '/ui/tasks', async page => {
+  await row(page, tasks.failed[0]).hover()
+  const id = await member.start('greet', { name: 'meanwhile' })
+  const pill = page.getByRole('button', { name: /^\d+ new$/ })
+  await pill.waitFor()
+  assert.equal(await row(page, id).count(), 0)
+  await pill.click()
+  await row(page, id).waitFor()
+})
+
+onPage('every filter is in the address, and a chip that can be taken off', '/ui/tasks', async page => {
+  await page.getByRole('navigation', { name: 'States' }).getByRole('link', { name: 'failed' }).click()
+  await page.waitForURL('**/tasks?state=failed')
+  await row(page, tasks.failed[0]).waitFor()
+  assert.equal(await row(page, tasks.done[0]).count(), 0)
+  await row(page, tasks.failed[0]).getByRole('link', { name: 'customer:ada' }).click()
+  await page.waitForURL('**/tasks?label=customer:ada')
+  await row(page, tasks.done[0]).waitFor()
+  await page.getByRole('link', { name: 'Take off the filter label customer:ada' }).click()
+  await page.waitForURL('**/tasks')
+})
+
+onPage('what no task fits says so', '/ui/tasks?label=customer:nobody', async page => {
+  await page.getByText('No task is found by these filters').waitFor()
+  await page.getByRole('link', { name: 'Take all filters off' }).click()
+  await row(page, tasks.failed[0]).waitFor()
+})
+
+onPage('a failed task opens where it failed: why, and with what, one click from the list', '/ui/tasks?state=failed', async page => {
+  await row(page, tasks.failed[0]).getByRole('link', { name: /^task-/ }).click()
+  const side = page.getByRole('complementary', { name: 'Step pay' })
+  await side.getByText('the card was refused').first().waitFor()
+  await side.getByText('24').waitFor()
+  await node(page, 'ship').waitFor()
+  assert.match(page.url(), /node=pay/)
+})
+
+onPage('a failed task is retried, and fails again', () => `/ui/tasks/${tasks.failed[1]}`, async page => {
+  await page.getByRole('button', { name: 'Retry', exact: true }).click()
+  await page.getByText('the task goes on where it failed').waitFor()
+  await page.getByRole('link', { name: 'Events' }).click()
+  await page.getByText('task retried').waitFor()
+})
+
+test('an approval is given on the page of its task, and what follows is seen as it happens', { timeout: 30_000 }, async () => {
+  const id = await member.start('order', { order: 'A-9', amount: 3, lines: [1] })
+  const { page, complaints, close } = await openPage(browser)
+  try {
+    await page.goto(`${member.url}/ui/tasks/${id}`)
+    await page.getByText('somebody has to decide').waitFor()
+    await page.locator('.graph [data-node="ship: created"]').waitFor()
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await page.locator('.graph [data-node="ship: completed"]').waitFor()
+    await page.locator('.task-head').getByText('completed').waitFor()
+    assert.deepEqual(complaints, [])
+  } finally {
+    await close()
+  }
+})
+
+onPage('a task is paused, goes on, and is canceled', () => `/ui/tasks/${tasks.paused}`, async page => {
+  await page.locator('.task-head').getByRole('button', { name: 'Resume' }).click()
+  await page.locator('.task-head').getByText('running').waitFor()
+  await page.locator('.task-head').getByRole('button', { name: 'Pause' }).click()
+  await page.locator('.task-head').getByText('paused', { exact: true }).waitFor()
+  await page.locator('.task-head').getByRole('button', { name: 'Resume' }).click()
+  await page.locator('.task-head').getByText('running').waitFor()
+  await page.locator('.task-head').getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('button', { name: 'Cancel the task' }).click()
+  await page.locator('.task-head').getByText('canceled', { exact: true }).waitFor()
+})
+
+onPage('what is inside a node opens in its place, and stays in the address', () => `/ui/tasks/${tasks.queued}`, async page => {
+  await page.getByText('a worker has to poll for service gpu-upload').waitFor()
+  await node(page, 'pack').dblclick()
+  await node(page, 'weigh').waitFor()
+  await page.waitForURL('**open=pack**')
+  await page.reload()
+  await node(page, 'light').waitFor()
+})
+
+onPage('everything can be done by keys', '/ui/tasks?state=failed', async page => {
+  await row(page, tasks.failed[0]).waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/tasks/task-**')
+  await page.locator('.graph [tabindex="0"]').waitFor()
+  for (let i = 0; i < 60 && !(await page.evaluate(() => document.activeElement?.closest('.graph .node'))); i++) await page.keyboard.press('Tab')
+  await page.keyboard.press('ArrowLeft')
+  await page.locator('.node.selected').waitFor()
+  await page.keyboard.press('2')
+  await page.getByRole('columnheader', { name: 'Step' }).waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('g')
+  await page.keyboard.press('t')
+  await page.getByRole('heading', { name: 'Tasks' }).waitFor()
+})
+
+onPage('a page that is not there leads on', '/ui/nothing', async page => {
+  await page.getByText('There is no page').waitFor()
+})
+
+onPage('a phone has the list too', '/ui/tasks', async page => {
+  await page.getByText('the card was refused').first().isVisible()
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
+}, { viewport: { width: 390, height: 800 } })
+
+const looked = {
+  'list of tasks': () => '/ui/tasks', 'filtered list': () => '/ui/tasks?state=failed&label=customer:ada&since=24h', 'failed task': () => `/ui/tasks/${tasks.failed[0]}`,
+  'waiting task': () => `/ui/tasks/${tasks.waiting}?node=approve`, steps: () => `/ui/tasks/${tasks.refused}?tab=steps`, events: () => `/ui/tasks/${tasks.refused}?tab=events`, values: () => `/ui/tasks/${tasks.refused}?tab=values`,
+}
+for (const [name, path] of Object.entries(looked)) {
+  for (const colorScheme of ['light', 'dark']) {
+    onPage(`axe finds nothing: ${name}, ${colorScheme}`, path, async page => {
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.waitForTimeout(500)
+      await page.evaluate(axe)
+      const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
+      assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [])
+    }, { colorScheme })
+  }
+}

@@ -1,0 +1,39 @@
+import { beforeAll, expect, test, vi } from 'vitest'
+
+beforeAll(() => {
+  vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} })
+})
+
+test('an address says the same as what was read of it', async () => {
+  const { parse, print, taskFilter } = await import('../../src/data/search')
+  const address = '?state=failed&state=running&label=customer:7&since=24h'
+  expect(print(taskFilter(parse(address)) as Record<string, unknown>)).toBe(address)
+  expect(taskFilter(parse('?state=failed&flow='))).toEqual({ state: ['failed'], flow: undefined, label: undefined, since: undefined, id: undefined })
+})
+
+test('times are told shortly', async () => {
+  const { ago, millis, span } = await import('../../src/data/time')
+  expect([80, 1234, 41_000, 250_000, 10_930_000, 190_000_000].map(span)).toEqual(['80ms', '1.2s', '41s', '4m 10s', '3h 2m', '2d 4h'])
+  expect(ago('2026-01-01T00:00:00Z', Date.parse('2026-01-01T02:00:00Z'))).toBe('2h ago')
+  expect([millis('15m'), millis('7d'), millis('soon')]).toEqual([900_000, 604_800_000, undefined])
+})
+
+test('new tasks are told apart from those that are shown, and those that are found no longer stay', async () => {
+  const { merged } = await import('../../src/data/tasks')
+  const task = (id: string, created_at: string, state = 'running') => ({ id, created_at, updated_at: created_at, state, flow: 'f', version: 1, version_id: 'v', paused: false, steps: 0 }) as never
+  const shown = { pageParams: [''], pages: [{ items: [task('b', '2026-01-02'), task('a', '2026-01-01')] }] }
+  const now = merged(shown, { items: [task('c', '2026-01-03'), task('b', '2026-01-02', 'completed')] })
+  expect(now.fresh.map(t => t.id)).toEqual(['c'])
+  expect(now.rows.map(t => [t.id, t.state, t.left])).toEqual([['b', 'completed', undefined], ['a', 'running', true]])
+})
+
+test('a digest follows its changes', async () => {
+  const { nodeNow, planned } = await import('../../src/data/digest')
+  const digest = {
+    task: 't', flow: 'f', version: 1, version_id: 'v', mode: 'dag' as const, created_at: '', base: 1000, seq: 1, state: 'running', paused: false,
+    waits: [{ node: 'b', for: 'job', text: 'a worker has to poll for service gpu' }],
+    scopes: [{ scope: '', mode: 'dag' as const, nodes: ['a', 'b'], state: [2, 1], visit: [1, 1], entered: [0, 5], ended: [4, -1], total: [1, 10], done: [1, 3] }],
+  }
+  expect(nodeNow(digest, digest.scopes[0], 1)).toMatchObject({ state: 'started', waits: true, total: 10, done: 3, entered: 1005, ended: undefined })
+  expect(planned('order#1/ship%2Fmore#2')).toBe('order/ship%2Fmore')
+})

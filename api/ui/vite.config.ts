@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineConfig, type Plugin } from 'vite'
+
+// What is built is committed, so its names say nothing of what is in it: a changed text is one changed file. Libraries are in files of
+// their own, which change when they do.
+const names = { entryFileNames: 'assets/[name].js', chunkFileNames: (c: { name: string }) => `assets/${c.name.toLowerCase()}.js`, assetFileNames: 'assets/[name][extname]' }
+
+const vendors = [
+  { name: 'react', test: /node_modules\/(react|react-dom|scheduler)\// },
+  { name: 'tanstack', test: /node_modules\/@tanstack\// },
+  { name: 'd3', test: /node_modules\/d3-/ },
+]
+
+export default defineConfig({
+  base: '/ui/',
+  build: {
+    outDir: process.env.UI_OUT ?? 'dist',
+    emptyOutDir: true,
+    target: 'es2022',
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'], // they know light-dark()
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    license: { fileName: 'NOTICES.md' },
+    rolldownOptions: {
+      input: { main: 'index.html' },
+      output: { ...names, codeSplitting: { groups: vendors } },
+      checks: { moduleLevelDirective: false }, // "use client" means nothing here
+    },
+  },
+  worker: { format: 'es', rolldownOptions: { output: names } },
+  plugins: [source()],
+  server: { proxy: { '/v1': { target: process.env.TROUPE_SERVER ?? 'http://127.0.0.1:8070', ws: true } } },
+  test: { environment: 'node', include: ['test/unit/*.test.ts'] },
+} as Parameters<typeof defineConfig>[0])
+
+/** Writes down what the build was made of: a test of Go compares it with the tree, without node. */
+function source(): Plugin {
+  return {
+    name: 'source',
+    apply: 'build',
+    generateBundle() {
+      const files = readdirSync('src', { recursive: true, withFileTypes: true })
+        .filter(f => f.isFile() && !f.name.endsWith('.gen.ts'))
+        .map(f => join(f.parentPath, f.name))
+      files.push('index.html', 'package-lock.json', 'package.json', 'tsconfig.json', 'vite.config.ts')
+      const hash = (b: string | Buffer) => createHash('sha256').update(b).digest('hex')
+      const lines = files.sort().map(f => `${hash(readFileSync(f))} ${f}\n`)
+      this.emitFile({ type: 'asset', fileName: 'SOURCE', source: hash(lines.join('')) + '\n' })
+    },
+  }
+}
