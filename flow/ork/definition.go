@@ -147,9 +147,12 @@ func (t *task) exec() json.RawMessage {
 func (t *task) env() json.RawMessage {
 	var o object
 	o.put("task_index", expr.Quote(strconv.Itoa(t.index)))
-	if t.key != t.name {
-		o.say("task_name", t.name)
-		o.say("ORK_TASK_NAME", t.name)
+	if name := t.name; t.key != name {
+		if t.executor != cloudRun { // nobody looks for templates there
+			name = literal(name)
+		}
+		o.say("task_name", name)
+		o.say("ORK_TASK_NAME", name)
 	}
 	for _, m := range t.variables {
 		o.put(m.Key, m.Value)

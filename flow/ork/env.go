@@ -109,28 +109,42 @@ func (t *task) templates() {
 	}
 }
 
+// literal is a text as a variable has it in which our references may stand.
+func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+
 func (t *task) template(text string, at *define.Place) string {
 	var b strings.Builder
-	plain := func(text string) { b.WriteString(strings.ReplaceAll(text, "${", "$${")) }
 	for {
 		before, rest, opened := strings.Cut(text, "{{")
 		inside, after, closed := strings.Cut(rest, "}}")
 		switch {
 		case !opened:
-			plain(text)
-			return b.String()
+			return b.String() + literal(text)
 		case !closed:
 			t.Errorf(at, "a {{ without its }}: write {{ task.field }}")
 			return ""
 		}
-		plain(before)
-		if ref := t.referAt(at, strings.TrimSpace(inside)); ref != nil {
-			b.WriteString("${" + strings.TrimPrefix(ref.native(), "$"))
-			if t.always { // it may have failed
-				b.WriteString(":-")
-			}
-			b.WriteByte('}')
+		b.WriteString(literal(before))
+		if strings.HasSuffix(before, "$") {
+			t.Errorf(at, "a $ right before {{ cannot be told from the beginning of a reference: put something between them")
 		}
+		b.WriteString(t.variableRef(strings.TrimSpace(inside), at))
 		text = after
 	}
+}
+
+// variableRef is our reference in the place of one of Ork's in a variable.
+func (t *task) variableRef(text string, at *define.Place) string {
+	ref := t.referAt(at, text)
+	switch {
+	case ref == nil:
+		return ""
+	case strings.Contains(ref.path, ":-") || strings.Contains(ref.path, "}"):
+		t.Errorf(at, "{{ %.80s }} leads nowhere: write {{ task.field }}", text)
+	}
+	or := ""
+	if t.always { // it may have failed
+		or = ":-"
+	}
+	return "${" + strings.TrimPrefix(ref.native(), "$") + or + "}"
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/ork"
 )
@@ -94,4 +96,41 @@ func FuzzTranslate(f *testing.F) {
 			require.True(t, json.Valid(w.Definition))
 		}
 	})
+}
+
+// What our own templates would read stands as it was written.
+func TestWhatTemplatesOfOursWouldReadIsText(t *testing.T) {
+	for name, text := range map[string]string{
+		"a job":         "name: w\nexecutor: process\njob_name: echo ${task_index} $${task_index}\n",
+		"a task's name": "name: w\ntasks: {'a${b}': {executor: process, command: ls}}\n",
+		"a variable":    "name: w\ntasks: {a: {executor: process, command: ls, env: {A: 'x${b} $${c}'}}}\n",
+	} {
+		w, problems := ork.Translate([]byte(text), ork.Options{})
+		require.NoError(t, problems.Err(), name)
+		plan, problems := compile.Text(w.Definition, flow.Limits{})
+		require.NoError(t, problems.Err(), "%s: %s", name, w.Definition)
+		var said []string
+		for _, v := range plan.Root.Dag.List[0].Exec.Vars {
+			value := ""
+			for _, part := range v.Parts {
+				require.Nil(t, part.Ref, name)
+				value += part.Text
+			}
+			said = append(said, v.Name+"="+value)
+		}
+		require.Equal(t, map[string][]string{"a job": {"job_name=echo ${task_index} $${task_index}"},
+			"a task's name": {"ORK_TASK_NAME=a${b}", "task_name=a${b}"}, "a variable": {"A=x${b} $${c}"}}[name], said)
+	}
+}
+
+func TestReferencesInVariablesThatCannotBeSaidAreRefused(t *testing.T) {
+	for value, says := range map[string]string{
+		"${{ a.x }}":      "a $ right before {{",
+		"{{ a.x:-none }}": "leads nowhere",
+		"{{ a.x}y }}":     "leads nowhere",
+	} {
+		_, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: process, command: ls}, b: {executor: process, command: ls, depends_on: [a], env: {A: '"+value+"'}}}\n"), ork.Options{})
+		require.ErrorContains(t, problems.Err(), says, value)
+		require.Equal(t, "tasks.b.env.A", problems[0].Path)
+	}
 }

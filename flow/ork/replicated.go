@@ -27,11 +27,12 @@ func (r *reader) replicated(p part) *Workflow {
 	three := 3
 	cloud, count := p.cloud(), or(p.count("task_count", 1), &three)
 	var env, each, node, nodes, o object
-	env.say("job_name", job)
 	if executor == cloudRun {
+		env.say("job_name", job)
 		startedBy(&node, job, cloud, env.text())
 	} else {
 		executor = process
+		env.say("job_name", literal(job))
 		var exec object
 		exec.say("type", process)
 		exec.say("command", job)
