@@ -113,6 +113,31 @@ func orkTransitions(c *client) {
 	require.Equal(c, []string{"run:running", "c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, withoutPending(feed.of(r, "failed")))
 }
 
+// orkTransitionsOfMany: what holds, resumes or cuts short a task does so to all that are of it.
+func orkTransitionsOfMany(c *client) {
+	f := c.ork(sh("a", waits("go")), sh("b", "ls", "parallel: 2", "depends_on: [a]"), sh("c", "ls", "depends_on: [a]"))
+	feed := c.feed()
+	r := f.start(nil)
+	r.running("a")
+	for _, what := range []string{"pause", "resume"} {
+		status, _ := c.call("POST", "/tasks/"+r.tasks("b")[1]["id"].(string)+"/"+what, nil)
+		require.Equal(c, 200, status)
+	}
+	status, _ := r.ask("/cancel", nil)
+	require.Equal(c, 200, status)
+	told := strings.Join(feed.of(r, "cancelled"), " ")
+	require.Contains(c, told, "b:paused b:paused b:pending b:pending")
+	r.touch("go")
+	r.until("a has ended", func() bool { return r.task("a")["status"] == "success" })
+	status, answer := r.ask("/retry", obj{"task": "b"})
+	require.Equal(c, 200, status, "%v", answer)
+	told = strings.Join(feed.of(r, "success"), " ")
+	for _, task := range []string{"b", "c"} {
+		require.Contains(c, told, task+":pending", told)
+		require.Contains(c, told, task+":success", told)
+	}
+}
+
 func withoutPending(told []string) (rest []string) {
 	for _, t := range told {
 		if !strings.HasSuffix(t, ":pending") {

@@ -8,6 +8,7 @@ import (
 var orkChecks = []check{
 	{"O1 a task goes from pending to success", orkOne},
 	{"O1 every transition is told in order", orkTransitions},
+	{"14 transitions of a task are those of all that are of it", orkTransitionsOfMany},
 	{"O2 an exit status fails a task", orkExit},
 	{"O3 a chain runs in order", orkChain},
 	{"O4 what is independent runs at the same time, O5 a join waits for both", orkJoin},

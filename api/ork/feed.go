@@ -161,7 +161,7 @@ func (f *feed) follow(ctx context.Context, row *persistence.TaskRow, since int64
 	case t != nil && (t.followed || t.updated == row.UpdatedAt), t == nil && !f.room():
 		return
 	case t == nil:
-		t = &transitions{run: row.ID, tell: f.tell, status: map[unit]string{}}
+		t = &transitions{run: row.ID, tell: f.tell, status: map[unit]string{}, cut: map[int]bool{}}
 		f.runs[row.ID] = t
 	}
 	t.followed, t.updated = true, row.UpdatedAt

@@ -1,6 +1,8 @@
 package ork
 
 import (
+	"slices"
+
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/ork"
@@ -30,6 +32,7 @@ type transitions struct {
 	seq      int64 // of the last row that was told
 	now      string
 	status   map[unit]string
+	cut      map[int]bool // nodes that an end of the run has kept from ending themselves
 	tell     func(any)
 	followed bool
 	updated  int64
@@ -40,6 +43,9 @@ func (t *transitions) resume(h *flow.History) {
 	t.now = statusIn(h.State)
 	for _, one := range tasksOf(h) {
 		t.status[unit{one.node, one.unit}] = one.Status
+		if h.State.Status.Ended() && !h.State.Root.Nodes[one.node].Ended() {
+			t.cut[one.node] = true
+		}
 	}
 }
 
@@ -72,7 +78,7 @@ func (t *transitions) event(e *flow.Event) {
 		t.is(running)
 	case flow.CancelAsked:
 		t.is(cancelled)
-		t.all(skipped, pending, paused)
+		t.end(skipped, pending, paused)
 	case flow.TaskEnded:
 		t.ended(flow.TaskStatus(e.Status))
 	default:
@@ -111,9 +117,9 @@ func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
 	case flow.AttemptEnded:
 		t.becomes(u, endOf(e))
 	case flow.StepHeld:
-		t.becomes(u, paused)
+		t.all(paused, u.node, pending)
 	case flow.StepReleased:
-		t.becomes(u, pending)
+		t.all(pending, u.node, paused)
 	case flow.StepEnded:
 		t.stepEnded(u, flow.StepStatus(e.Status))
 	}
@@ -169,7 +175,7 @@ func (t *transitions) expected() {
 	}
 }
 
-// again tells of the tasks that are tried again: all that did not succeed, or one with what depends on it.
+// again tells of the tasks that are tried again: all that did not succeed, or one with what depends on it, and what was cut short.
 func (t *transitions) again(key string) {
 	chosen := map[int]bool{}
 	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil {
@@ -181,28 +187,37 @@ func (t *transitions) again(key string) {
 		}
 	}
 	for at, is := range t.status {
-		if is != success && (key == "" || chosen[at.node]) {
+		if is != success && (key == "" || chosen[at.node] || t.cut[at.node]) {
 			t.becomes(at, pending)
+		}
+	}
+	clear(t.cut)
+}
+
+// all has the tasks of a node that are in one state be in another one.
+func (t *transitions) all(word string, node int, was string) {
+	for at, is := range t.status {
+		if at.node == node && is == was {
+			t.becomes(at, word)
 		}
 	}
 }
 
-// all has tasks that are in some states be in another one.
-func (t *transitions) all(word string, of ...string) {
+// end has tasks that are in some states be in another one, because their run ends.
+func (t *transitions) end(word string, of ...string) {
 	for at, is := range t.status {
-		for _, one := range of {
-			if is == one {
-				t.becomes(at, word)
-			}
+		if slices.Contains(of, is) {
+			t.cut[at.node] = true
+			t.becomes(at, word)
 		}
 	}
 }
 
 func (t *transitions) ended(status flow.TaskStatus) {
 	if status == flow.TaskCanceled {
-		t.all(cancelled, pending, paused, dispatched, running)
+		t.end(cancelled, pending, paused, dispatched, running)
 	} else {
-		t.all(skipped, pending, paused, dispatched, running)
+		t.end(skipped, pending, paused, dispatched, running)
 	}
 	t.is(statusOf(status, false, false))
 }
