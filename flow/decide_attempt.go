@@ -71,9 +71,15 @@ const maxCopied = 64 << 20
 
 // copied is how many bytes of what all units have each job gets a copy of, because it is laid over something of its own.
 func (st *Step) copied() int {
+	kept := 0 // variables that an attempt keeps
+	for i := range st.Node.Exec.Vars {
+		if st.Node.Exec.Vars[i].fleeting() {
+			kept++
+		}
+	}
 	switch n := st.Node; {
-	case slices.ContainsFunc(n.Exec.Vars, func(v Var) bool { return v.fleeting() }):
-		return MaxVariable // an attempt keeps it
+	case kept > 0:
+		return min(kept*MaxVariable, maxVariables)
 	case n.Kind == KindFanout && n.Dag.Items != nil && n.Dag.Shape == ShapeMerged:
 		return len(st.stepInput())
 	case n.Each != nil && len(st.Params) > maxCopied/DefaultLimits.Window && st.ownParams():

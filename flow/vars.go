@@ -31,6 +31,9 @@ type VarRef struct {
 // MaxVariable is how many bytes a variable of a program has at most: a kernel takes no more than 128 KiB for one.
 const MaxVariable = 96 << 10
 
+// maxVariables is how many bytes all filled variables of a program have at most: a kernel takes hardly more, and each attempt holds them.
+const maxVariables = 1 << 20
+
 // fleeting says that the variable may have another text later, because shared stands in it.
 func (v *Var) fleeting() bool {
 	return slices.ContainsFunc(v.Parts, func(p VarPart) bool { return p.Ref != nil && p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared") })
@@ -38,12 +41,15 @@ func (v *Var) fleeting() bool {
 
 // fleetingVars are those that an attempt keeps which begins now; nil = none. One that cannot be filled in is none of them.
 func (st *Step) fleetingVars(unit int) (kept map[string]string) {
-	list := st.exec(unit).Vars
+	list, size := st.exec(unit).Vars, 0
 	for i := range list {
 		if !list[i].fleeting() {
 			continue
 		}
 		if text, _, err := st.filled(&list[i], unit); err == nil {
+			if size += len(text); size > maxVariables {
+				return kept // the attempt fails for that
+			}
 			if kept == nil {
 				kept = map[string]string{}
 			}
@@ -56,7 +62,7 @@ func (st *Step) fleetingVars(unit int) (kept map[string]string) {
 // vars are the filled variables of a unit's attempt, and about how many bytes were read for them.
 func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
 	list := st.exec(unit).Vars
-	filled = make(map[string]string, len(list))
+	filled, size := make(map[string]string, len(list)), 0
 	var kept map[string]string
 	if live := st.Units[unit].Live; live != nil {
 		kept = live.Vars
@@ -71,6 +77,9 @@ func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
 			if err != nil {
 				return filled, read, err
 			}
+		}
+		if size += len(text); size > maxVariables {
+			return filled, read, Errorf(Limit, "env.%s: the variables have more than %d bytes together: the program finds its input on stdin", v.Name, maxVariables)
 		}
 		filled[v.Name] = text
 	}

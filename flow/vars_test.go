@@ -85,6 +85,14 @@ func TestEachUnitHasVariablesOfItsItem(t *testing.T) {
 	}
 }
 
+// many are variables with the same value.
+func many(n int, value string) (vars []string) {
+	for i := range n {
+		vars = append(vars, fmt.Sprintf("V%02d: \"%s\"", i, value))
+	}
+	return vars
+}
+
 // Nobody is given an attempt whose variable cannot be filled in, and it is of no use to try again.
 func TestAnAttemptFailsWhoseVariableHasNoValue(t *testing.T) {
 	for name, tt := range map[string]struct{ definition, params, want string }{
@@ -93,6 +101,8 @@ func TestAnAttemptFailsWhoseVariableHasNoValue(t *testing.T) {
 		"of a queued job":    {`{nodes: {a: {route: queue, exec: {type: process, service: w, command: x, env: {A: "${params.no}"}}}}}`, `{}`, "env.A: there is no ${params.no}"},
 		"an output":          {`{nodes: {b: {service: s}, a: {depends_on: [b], ` + program + `env: {A: "${deps.b.no}"}}}}}`, `{}`, "env.A: there is no ${deps.b.no}"},
 		"what no text is":    {`{nodes: {a: {` + program + `env: {A: "${params.t}"}}}}}`, `{"t":"a\u0000b"}`, "env.A holds a NUL character"},
+		"more than all hold": {`{nodes: {a: {` + program + `env: {` + strings.Join(many(50, "${params.t}"), ", ") + `}}}}}`, `{"t":"` + strings.Repeat("x", 90_000) + `"}`, "env.V11: the variables have more than 1048576 bytes together"},
+		"of shared":          {`{nodes: {a: {` + program + `env: {` + strings.Join(many(14, "${shared.t:-"+strings.Repeat("x", 90_000)+"}"), ", ") + `}}}}}`, `{}`, "env.V11: the variables have more than 1048576 bytes together"},
 		"more than it holds": {`{nodes: {a: {` + program + `env: {A: "${params.t}"}}}}}`, `{"t":"` + strings.Repeat("x", 100_000) + `"}`, "env.A has 100000 bytes, more than the 98304"},
 	} {
 		t.Run(name, func(t *testing.T) {
