@@ -117,7 +117,7 @@ func (a *attempt) programmed(plan *flow.Plan, at flow.Address) {
 	}
 }
 
-// nothingLeft holds a store to having no jobs and no tasks under way.
+// nothingLeft holds a store to having no jobs, no tasks under way and no work outside that anybody waits for.
 func nothingLeft(t *testing.T, store persistence.Store) {
 	ctx := t.Context()
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)
@@ -129,6 +129,11 @@ func nothingLeft(t *testing.T, store persistence.Store) {
 	unfinished, err := store.Unfinished(ctx, nil, "", 100)
 	require.NoError(t, err)
 	assert.Empty(t, unfinished)
+	outside, err := store.NextExternals(ctx, nil, 100)
+	require.NoError(t, err)
+	for _, x := range outside { // what is to be called off may be tried for a while after the end
+		assert.True(t, x.Recalled, "work outside is looked after for %s, whose task has ended", x.Job)
+	}
 }
 
 // ledger follows one journal, from the facts alone: folding passes over what does not fit.
