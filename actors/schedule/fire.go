@@ -25,7 +25,8 @@ func (r *Runner) seeTo(s *persistence.Schedule) {
 	waits, err := r.advance(ctx, s)
 	switch {
 	case errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrNotFound):
-		r.resume(s.ID) // somebody has changed it, or it is gone: what there is now is read next
+		s.Due = r.now() // somebody has changed it, or it is gone: what there is now is read next
+		r.resume(s.ID)
 	case err != nil:
 		r.leaveAlone(s.ID)
 		if r.ctx.Err() == nil {

@@ -59,7 +59,11 @@ type Runner struct {
 	running bool
 	closed  bool
 	disarm  func() bool
-	pauses  map[string]pause // schedules that are left alone for a while, by id
+	at      int64                  // when the timer rings
+	pauses  map[string]pause       // schedules that are left alone for a while, by id
+	busy    map[string]bool        // those that are seen to, or about to be
+	line    []persistence.Schedule // of them those that nobody is at
+	active  int                    // lanes
 }
 
 // pause is until when a schedule is left alone.
@@ -73,7 +77,7 @@ func Start(o Options) *Runner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Runner{opts: o, pauses: map[string]pause{}}
+	r := &Runner{opts: o, pauses: map[string]pause{}, busy: map[string]bool{}}
 	r.host = &r.opts.Host
 	r.work.Host = r.host
 	r.ctx, r.end = context.WithCancel(context.Background())
@@ -126,38 +130,41 @@ func (r *Runner) take() bool {
 func (r *Runner) arm(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if now := r.now(); !r.closed {
+		r.set(now, now+after.Milliseconds())
+	}
+}
+
+// set has the timer ring at a time.
+func (r *Runner) set(now, at int64) {
 	if r.disarm != nil {
 		r.disarm()
 	}
-	if !r.closed {
-		r.disarm = r.host.AfterFunc(max(after, 0), r.Look)
-	}
+	r.at, r.disarm = at, r.host.AfterFunc(time.Duration(max(at-now, 0))*time.Millisecond, r.Look)
 }
 
 func (r *Runner) now() int64 { return r.opts.Engine.Now().UnixMilli() }
 
-// round sees to all that is due, and tells when the next one is.
+// round has all seen to that is due, and tells when the next one is.
 func (r *Runner) round() time.Duration {
-	for {
-		now := r.now()
-		soon, err := r.read(now + lookEvery.Milliseconds())
-		if err != nil {
-			return tryAgain
-		}
-		var due []persistence.Schedule
-		next := now + lookEvery.Milliseconds()
-		for _, s := range soon {
-			if at := max(s.Due, r.pausedUntil(s.ID)); at > now {
-				next = min(next, at)
-			} else {
-				due = append(due, s)
-			}
-		}
-		if len(due) == 0 || r.ctx.Err() != nil {
-			return time.Duration(next-now) * time.Millisecond
-		}
-		r.seeToAll(due)
+	now := r.now()
+	soon, err := r.read(now + lookEvery.Milliseconds())
+	if err != nil {
+		return tryAgain
 	}
+	var due []persistence.Schedule
+	next := now + lookEvery.Milliseconds()
+	for _, s := range soon {
+		switch at := max(s.Due, r.pausedUntil(s.ID)); {
+		case r.isBusy(s.ID): // what comes next is looked for when that is done
+		case at > now:
+			next = min(next, at)
+		default:
+			due = append(due, s)
+		}
+	}
+	r.seeToAll(due)
+	return time.Duration(next-now) * time.Millisecond
 }
 
 // read lists what has to be looked at soon.
@@ -176,27 +183,58 @@ func (r *Runner) read(by int64) ([]persistence.Schedule, error) {
 	return soon, err
 }
 
-// seeToAll sees to some schedules side by side.
+// seeToAll has some schedules seen to side by side. Nobody waits for them here: one that is held up, by a member that does not answer, holds up no other.
 func (r *Runner) seeToAll(due []persistence.Schedule) {
-	side := host.Group{Host: r.host}
-	var mu sync.Mutex
-	next := func() (s persistence.Schedule, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(due) == 0 || r.ctx.Err() != nil {
-			return s, false
-		}
-		s, due = due[0], due[1:]
-		return s, true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range due {
+		r.busy[s.ID] = true
+		r.line = append(r.line, s)
 	}
-	for range min(lanes, len(due)) {
-		side.Run(func() {
-			for s, ok := next(); ok; s, ok = next() {
-				r.seeTo(&s)
-			}
-		})
+	for ; r.active < lanes && !r.closed && len(due) > 0; due = due[1:] {
+		r.active++
+		r.work.Run(r.lane)
 	}
-	side.Wait()
+}
+
+// lane sees to one after the other.
+func (r *Runner) lane() {
+	for s, ok := r.next(); ok; s, ok = r.next() {
+		r.seeTo(&s)
+		r.seen(&s)
+	}
+}
+
+// seen has a schedule looked at again in time. A round that is under way may have passed over it.
+func (r *Runner) seen(s *persistence.Schedule) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.busy, s.ID)
+	at, now := max(s.Due, r.pauses[s.ID].until), r.now()
+	switch {
+	case at == 0 || at >= now+lookEvery.Milliseconds() || r.closed:
+	case r.running:
+		r.asked = true
+	case at < r.at:
+		r.set(now, at)
+	}
+}
+
+func (r *Runner) next() (s persistence.Schedule, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.line) == 0 || r.ctx.Err() != nil {
+		r.active--
+		return s, false
+	}
+	s, r.line = r.line[0], r.line[1:]
+	return s, true
+}
+
+func (r *Runner) isBusy(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.busy[id]
 }
 
 func (r *Runner) pausedUntil(id string) int64 {

@@ -134,6 +134,36 @@ func TestEachSlotBeginsATaskInItsTime(t *testing.T) {
 	})
 }
 
+// held is an engine with a member that does not answer.
+type held struct {
+	*stage
+	flow string // whose tasks that member has
+}
+
+func (h held) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+	if n.Labels[schedule.LabelName] == h.flow {
+		<-ctx.Done()
+		return engine.Started{}, ctx.Err()
+	}
+	return h.stage.StartTask(ctx, n)
+}
+
+func TestAScheduleThatIsHeldUpHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.set(schedule.Spec{Cron: "* * * * * *", CatchUp: schedule.CatchUpNone})
+		_, _, err := persistence.SetSchedule(t.Context(), s.store, persistence.ScheduleChange{Name: "other", FlowID: "flow", Spec: schedule.Spec{Cron: "* * * * * *"}, Now: time.Now().UnixMilli()})
+		require.NoError(t, err)
+		o := s.options()
+		o.Engine = held{s, "other"}
+		r := Start(o)
+		begin := time.Now().Truncate(time.Second)
+		time.Sleep(time.Minute + time.Second/2)
+		r.Stop()
+		require.Equal(t, every(begin.Add(time.Second), time.Second, 60), s.slots())
+	})
+}
+
 func TestAChangeIsHeardOfAtOnceAndWithoutWordSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
