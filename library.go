@@ -14,6 +14,7 @@ import (
 type (
 	Flow        = wire.Flow
 	FlowVersion = wire.Version
+	FlowGraph   = wire.Graph
 	DeletedFlow = wire.DeletedFlow
 )
 
@@ -96,4 +97,10 @@ func (e *Engine) Versions(ctx context.Context, flow string, p Paging) (*Page[Flo
 // Version reads a version with its definition; number 0 = the newest published one.
 func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVersion, error) {
 	return answered(e.client.Version(ctx, flow, number))
+}
+
+// Graph tells the nodes of a version, those inside of others and those that the compiler has made among them, and what leads from one to the other;
+// number 0 = the newest published one.
+func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
+	return answered(e.client.Graph(ctx, flow, number))
 }

@@ -15,7 +15,7 @@ import (
 // calls all, and a function of the program needs none.
 var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
-	"list-versions": "Versions", "get-version": "Version", "delete-flow": "DeleteFlow", "get-worker": "Worker",
+	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "delete-flow": "DeleteFlow", "get-worker": "Worker",
 
 	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
 	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
@@ -23,9 +23,11 @@ var methods = map[string]string{
 	"start-task": "Start", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units",
 
-	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "stream-events": "Watch", "stream-socket": "Watch",
+	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest", "get-value": "Value", "stream-events": "Watch", "stream-socket": "Watch",
 
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
+
+	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-me": ofBrowsers,
 
 	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info",
 	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",
@@ -37,7 +39,10 @@ var methods = map[string]string{
 	"report-jobs": ofWorkers,
 }
 
-const ofWorkers = "package worker"
+const (
+	ofWorkers  = "package worker"
+	ofBrowsers = "browsers sign in, a program is in"
+)
 
 func TestAProgramCanDoWhatRequestsCan(t *testing.T) {
 	text, err := os.ReadFile("api/v1/openapi.json")
@@ -55,7 +60,7 @@ func TestAProgramCanDoWhatRequestsCan(t *testing.T) {
 			name := methods[operation.ID]
 			require.NotEmpty(t, name, "%s %s (%s): which method of Engine does it?", verb, path, operation.ID)
 			_, there := engine.MethodByName(name)
-			require.True(t, there || name == ofWorkers, "%s: Engine has no method %s", operation.ID, name)
+			require.True(t, there || name == ofWorkers || name == ofBrowsers, "%s: Engine has no method %s", operation.ID, name)
 		}
 	}
 	for id := range methods {

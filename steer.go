@@ -22,6 +22,7 @@ type (
 	Run         = wire.Run
 	Event       = wire.Event
 	Waiting     = wire.Waiting
+	Digest      = wire.Digest
 	Fork        = wire.Fork
 	Forked      = wire.Forked
 	Append      = wire.Append
@@ -35,6 +36,8 @@ type (
 	// TaskQuery picks tasks, StepQuery steps of a task. Zero fields do not filter.
 	TaskQuery = client.TaskQuery
 	StepQuery = client.StepQuery
+	// ValueQuery says where a value is. The zero value is the task itself.
+	ValueQuery = client.ValueQuery
 )
 
 // All reads a list page by page. It ends after the first error.
@@ -86,6 +89,17 @@ func (e *Engine) Events(ctx context.Context, task, after string, limit int) (*Pa
 // Runs reads a task's attempts and steps, in order of their beginning.
 func (e *Engine) Runs(ctx context.Context, task string, p Paging) (*Page[Run], error) {
 	return answered(e.client.Runs(ctx, task, p))
+}
+
+// Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.
+func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
+	return answered(e.client.Digest(ctx, task, scopes...))
+}
+
+// Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
+func (e *Engine) Value(ctx context.Context, task, of string, at ValueQuery) (json.RawMessage, error) {
+	value, err := e.client.Value(ctx, task, of, at)
+	return value, told(err)
 }
 
 // Waiting tells why a task is waiting.

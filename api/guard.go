@@ -105,7 +105,7 @@ func (g *guard) knowsSite(r *http.Request) bool {
 // tokenless says why a request lacks the token that it needs, nil when it has one.
 func (g *guard) tokenless(r *http.Request) *wire.Problem {
 	token := bearer(r)
-	if len(g.tokens) == 0 || g.knowsToken(token) {
+	if len(g.tokens) == 0 || g.knowsToken(token) || token == "" && g.inSession(r) {
 		return nil
 	}
 	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")

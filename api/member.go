@@ -77,6 +77,8 @@ type Reader interface {
 	History(ctx context.Context, task string) (*flow.History, error)
 	Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error)
 	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
+	// Sight finds a scope of a task that has been read, also when it is over.
+	Sight(ctx context.Context, v *persistence.View, scope string) (persistence.Sight, error)
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 	// Fork plans a task that goes on from the history of another one.
 	Fork(ctx context.Context, task, version, from string) (flow.ForkPlan, error)

@@ -35,6 +35,15 @@ func childScope(scope, node string, visit int) string {
 // ChildScope is the path of the scope below a step.
 func ChildScope(step Address) string { return childScope(step.Scope, step.Node, step.Visit) }
 
+// ScopeKey is the path of the scope inside a node of a plan: that of a task's scope without the visits.
+func ScopeKey(scope, node string) string {
+	name := scopeEscaper.Replace(node)
+	if scope == "" {
+		return name
+	}
+	return scope + "/" + name
+}
+
 // A node's key may hold any character; the three that structure a path are escaped.
 var scopeEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "#", "%23")
 

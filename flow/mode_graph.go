@@ -153,12 +153,16 @@ func (s *State) passed(sc *Scope, e *Event) *Step {
 	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
 		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
 	}
+	sc.pass(st, Past{Status: StepStatus(e.Status), Reason: e.Reason, Error: text(e.Error, maxPastText), EndedAt: e.At})
 	s.forget(st)
 	s.Steps++
 	return st
 }
 
-func (graphMode) drop(sc *Scope, _ *Step, _ int64) { sc.Step = nil }
+func (graphMode) drop(sc *Scope, st *Step, at int64) {
+	sc.pass(st, Past{Status: StepSkipped, Reason: ReasonWithdrawn, EndedAt: at})
+	sc.Step = nil
+}
 
 func (graphMode) reopen(sc *Scope, _ map[string]bool) { sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor) }
 
@@ -185,7 +189,7 @@ func (graphMode) step(sc *Scope, node string) *Step {
 	return sc.Step
 }
 
-// node is nil: of a graph nothing is kept about nodes that are not active.
+// node is nil: what is kept about nodes that are not active is their Past.
 func (graphMode) node(*Scope, *PlanNode) *NodeState { return nil }
 
 func (graphMode) visits(sc *Scope, n *PlanNode) int { return sc.Visits[n.Key] }

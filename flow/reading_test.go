@@ -72,8 +72,12 @@ var readers = map[string]func(s *flow.State){
 			s.NodeView(i)
 		}
 	},
-	"State.StepCounts": func(s *flow.State) { s.StepCounts() },
-	"State.AllActive":  func(s *flow.State) { s.AllActive(10) },
+	"State.Digest": func(s *flow.State) {
+		eachScope(s, func(sc *flow.Scope) { s.Digest(sc, sc.Plan.Order()) })
+	},
+	"State.ClosingScope": func(s *flow.State) { s.ClosingScope() },
+	"State.StepCounts":   func(s *flow.State) { s.StepCounts() },
+	"State.AllActive":    func(s *flow.State) { s.AllActive(10) },
 
 	"Scope.Active":     func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Active() }) },
 	"Scope.Output":     func(s *flow.State) { eachScope(s, func(sc *flow.Scope) { sc.Output() }) },

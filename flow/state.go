@@ -54,13 +54,14 @@ type Scope struct {
 	Cursor     string // the node that is active or to be entered next; "" when the scope has ended
 	LastAction string
 	Visits     map[string]int
-	Step       *Step       // the visit of Cursor; nil while that has yet to be entered
-	EnterAt    int64       // earliest time for that; 0 = at once
-	Retries    int         // of children, in a subflow with strategy retry
-	Failed     string      // error the scope ended with
-	FailedAt   string      // the node it ended at then
-	Kept       *Kept       // of graph mode: what the node at Cursor has left to its next visit
-	Nodes      []NodeState // of dag mode, by index
+	Step       *Step           // the visit of Cursor; nil while that has yet to be entered
+	EnterAt    int64           // earliest time for that; 0 = at once
+	Retries    int             // of children, in a subflow with strategy retry
+	Failed     string          // error the scope ended with
+	FailedAt   string          // the node it ended at then
+	Kept       *Kept           // of graph mode: what the node at Cursor has left to its next visit
+	Nodes      []NodeState     // of dag mode, by index
+	Past       map[string]Past // of graph mode: the newest visit of each node that is over
 
 	mode   mode            // by its plan; closingMode in the scope in which the task closes
 	run    json.RawMessage // of dag mode: what `run` means

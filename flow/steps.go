@@ -129,6 +129,14 @@ func (s *State) Live(a Address) *Live {
 	return u.Live
 }
 
+// ClosingScope is the path of the scope in which the task closes, or has closed the last time; "" when it has not.
+func (s *State) ClosingScope() string {
+	if s.Closing == nil {
+		return ""
+	}
+	return s.Closing.Scope.Path
+}
+
 // overAt is when a scope was over with all that was active in it; 0 when it is not.
 func (s *State) overAt(sc *Scope) int64 {
 	if sc.overAt == 0 && s.Status.Ended() {

@@ -143,6 +143,7 @@ func (tb *table) sameSteps(d flowtest.Dice, scope string) {
 		parts = append(parts, p.Steps...)
 	}
 	require.Equal(tb.t, whole, parts)
+	tb.sameDigest(d, scope, whole)
 	for i := range whole {
 		tb.sameUnits(d, &whole[i])
 	}

@@ -91,17 +91,8 @@ func (r *Reader) scope(ctx context.Context, task, path string) (*flow.State, *fl
 	if err != nil {
 		return nil, nil, err
 	}
-	if sc := view.State.Scope(path); sc != nil {
-		return view.State, sc, nil
-	}
-	w := flow.NewScopeWalk(path)
-	if err := r.Find(ctx, task, w); err != nil {
-		return nil, nil, err
-	}
-	if w.Scope == nil {
-		return nil, nil, errNoScope(path)
-	}
-	return w.State, w.Scope, nil
+	at, err := r.Sight(ctx, view, path)
+	return at.State, at.Scope, err
 }
 
 // Units tells the units of a visit of a node, 0 being the newest one. flow.NotFound when the task has no such node;

@@ -63,18 +63,42 @@ type Prepared struct {
 // name inside it, and saying what it left unsaid, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
 // there is an error among the problems. It is the one way in for every kind of publishing.
 func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
+	prepared, unreadable, problems, err := prepare(ctx, store, p)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case problems.Err() != nil:
+		return nil, problems, nil
+	case unreadable != nil:
+		return nil, nil, unreadable
+	}
+	return prepared, problems, nil
+}
+
+// Sketch is Prepare for who only looks at what a definition means: prepared is nil only when nothing can be understood of it. Tasks of
+// it may not begin when there is an error among the problems.
+func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
+	prepared, _, problems, err = prepare(ctx, store, p)
+	if prepared != nil && prepared.Plan == nil {
+		prepared.Plan = compile.Lower(prepared.Definition, p.Limits)
+	}
+	return prepared, problems, err
+}
+
+// prepare also tells why the text cannot be kept as JSON.
+func prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, unreadable error, problems define.Problems, err error) {
 	parse := p.Parse
 	if parse == nil {
 		parse = define.Parse
 	}
 	d, err := parse(p.Definition)
 	if d == nil {
-		return nil, err.(define.Problems), nil
+		return nil, nil, err.(define.Problems), nil
 	}
 	text, unreadable := asJSON(p.Definition) // the compiler tells that, too
 	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
 	if text, err = embedding.Embed(d, text); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if compile.ModeOf(d) == flow.ModeGraph {
 		text = p.Unsaid.Write(d, text)
@@ -83,13 +107,7 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	if p.Strict {
 		problems = problems.Strict()
 	}
-	switch {
-	case problems.Err() != nil:
-		return nil, problems, nil
-	case unreadable != nil:
-		return nil, nil, unreadable
-	}
-	return &Prepared{d, plan, text}, problems, nil
+	return &Prepared{d, plan, text}, unreadable, problems, nil
 }
 
 // hashOf is the same for texts that differ in white space alone, as a definition does that a client has read and sends back.

@@ -140,11 +140,20 @@ func (c *Client) Versions(ctx context.Context, flow string, p Paging) (*wire.Pag
 
 // Version reads a version with its definition; number 0 = the newest published one.
 func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Version, error) {
+	return get[wire.Version](ctx, c, versionPath(flow, number), nil)
+}
+
+// Graph draws a version; number 0 = the newest published one.
+func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Graph, error) {
+	return get[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
+}
+
+func versionPath(flow string, number int) string {
 	name := "latest"
 	if number != 0 {
 		name = strconv.Itoa(number)
 	}
-	return get[wire.Version](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions/"+name, nil)
+	return "/v1/flows/" + url.PathEscape(flow) + "/versions/" + name
 }
 
 // DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to be deleted, too.

@@ -232,6 +232,49 @@ func (c *Client) Runs(ctx context.Context, id string, p Paging) (*wire.Page[wire
 	return get[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.query())
 }
 
+// Digest tells how far the nodes of a task's scopes are; none = its root, and where it undoes and cleans up.
+func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire.Digest, error) {
+	return get[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
+}
+
+// Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
+func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.RawMessage, error) {
+	q := at.query()
+	q.Set("of", of)
+	value, err := get[json.RawMessage](ctx, c, taskPath(id, "/value"), q)
+	if err != nil {
+		return nil, err
+	}
+	return *value, nil
+}
+
+// ValueQuery says where a value is. The zero value is the task itself.
+type ValueQuery struct {
+	Key         string // of shared
+	Scope, Step string
+	Visit       int  // 0 = the newest one
+	Unit        *int // nil = the step itself
+	Attempt     int  // 0 = the unit itself
+	Pointer     string
+}
+
+func (v ValueQuery) query() url.Values {
+	q := url.Values{}
+	set(q, "key", v.Key)
+	set(q, "scope", v.Scope)
+	set(q, "step", v.Step)
+	set(q, "pointer", v.Pointer)
+	if v.Unit != nil {
+		q.Set("unit", strconv.Itoa(*v.Unit))
+	}
+	for name, n := range map[string]int{"visit": v.Visit, "attempt": v.Attempt} {
+		if n > 0 {
+			q.Set(name, strconv.Itoa(n))
+		}
+	}
+	return q
+}
+
 // Waiting tells why a task is waiting.
 func (c *Client) Waiting(ctx context.Context, id string) (*wire.Waiting, error) {
 	return get[wire.Waiting](ctx, c, taskPath(id, "/waiting"), nil)

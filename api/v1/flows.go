@@ -36,6 +36,9 @@ func (s *service) flowRoutes() {
 		summary: "List a flow's versions, highest number first"}, s.listVersions)
 	serve(s, operation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
 		summary: "Read a version with its definition"}, s.getVersion)
+	serve(s, operation{id: "get-graph", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
+		summary: "See the graph of a version",
+		text:    "All nodes, those inside of others and those that the compiler has made among them, and what leads from one to the other. POST /v1/validate?graph=true draws a definition that has not been published, with places in its text."}, s.getGraph)
 }
 
 // definitionBody describes the two forms of publishing.
@@ -212,20 +215,26 @@ type versionInput struct {
 	Version string `path:"version" maxLength:"20" doc:"its number, or latest for the newest published one"`
 }
 
-func (s *service) getVersion(ctx context.Context, in *versionInput) (*body[wire.Version], error) {
+// find looks for it.
+func (in *versionInput) find(ctx context.Context, s *service) (*persistence.Flow, *persistence.Version, error) {
 	number := 0
 	if in.Version != "latest" {
 		n, err := strconv.Atoi(in.Version)
 		if err != nil || n < 1 {
-			return nil, invalid("path.version", "send a number from 1 on, or latest", "%.20q is no version", in.Version)
+			return nil, nil, invalid("path.version", "send a number from 1 on, or latest", "%.20q is no version", in.Version)
 		}
 		number = n
 	}
 	f, err := s.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v, err := s.version(ctx, "path.version", f, number)
+	return f, v, err
+}
+
+func (s *service) getVersion(ctx context.Context, in *versionInput) (*body[wire.Version], error) {
+	f, v, err := in.find(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ func position(where, text string) (stream.Position, error) {
 
 type eventsInput struct {
 	TaskPath
+	Values
 	After string `query:"after" maxLength:"40" doc:"id of the last event that is known; absent = from the beginning"`
 	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
@@ -53,6 +54,9 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 	items, more, err := s.eventsAfter(ctx, in.Task, from, in.Limit)
 	if err != nil {
 		return nil, err
+	}
+	for i := range items {
+		in.cut(&items[i].Input, &items[i].Output, &items[i].Details, &items[i].Params)
 	}
 	page := wire.Page[wire.Event]{Items: items}
 	if more {
@@ -122,6 +126,7 @@ func toEvent(at stream.Position, e *flow.Event) wire.Event {
 
 type runsInput struct {
 	TaskPath
+	Values
 	Paging
 }
 
@@ -136,7 +141,9 @@ func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire
 	}
 	page := wire.Page[wire.Run]{Items: make([]wire.Run, 0, len(runs.Runs))}
 	for i := range runs.Runs {
-		page.Items = append(page.Items, toRun(in.Task, &runs.Runs[i]))
+		run := toRun(in.Task, &runs.Runs[i])
+		in.cut(&run.Input, &run.Output, &run.Details)
+		page.Items = append(page.Items, run)
 	}
 	if runs.More {
 		page.Next = historyCursor(runs.Next)

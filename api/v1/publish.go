@@ -31,6 +31,7 @@ type publishInput struct {
 
 type validateInput struct {
 	Strictness
+	Graph   bool   `query:"graph" doc:"true: answers with the graph, too, as far as the definition can be understood"`
 	RawBody []byte `contentType:"application/yaml"`
 }
 
@@ -100,19 +101,26 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 		return nil, err
 	}
 	d.strict = in.Strict
-	problems, err := s.compile(ctx, d)
+	sketch, problems, err := persistence.Sketch(ctx, s.Store, s.publication(d))
 	if err != nil {
 		return nil, err
 	}
 	answer := wire.Validation{Valid: problems.Err() == nil, Problems: []wire.DefinitionProblem{}}
 	answer.Problems = append(answer.Problems, toProblems(problems)...)
+	if in.Graph && sketch != nil && sketch.Plan != nil {
+		answer.Graph = toGraph(sketch.Plan, sketch.Definition.NodeSpots())
+	}
 	return &body[wire.Validation]{answer}, nil
 }
 
 // compile tells all that is wrong with a definition, as publishing it would.
 func (s *service) compile(ctx context.Context, d *definition) (define.Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, s.Store, persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Strict: d.strict})
+	_, problems, err := persistence.Prepare(ctx, s.Store, s.publication(d))
 	return problems, err
+}
+
+func (s *service) publication(d *definition) persistence.Publication {
+	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Strict: d.strict}
 }
 
 func looksLikeJSON(text []byte) bool {

@@ -34,6 +34,7 @@ func (s *service) socketRoute() {
 		Description: "Messages are JSON texts. A client sends `{\"subscribe\": {\"channel\": \"task:ID\", \"after\": \"12.0\"}}` and " +
 			"`{\"unsubscribe\": {\"channel\": \"task:ID\"}}`; `after` is the id of the last message it knows. The server answers with " +
 			"`{\"channel\": …, \"event\": …, \"id\": …, \"data\": …}`: `subscribed`; then on `task:ID` what the stream of the task tells, as `event` and `end`, " +
+			"on `digest:ID` a `digest` of the task (subscribe with `scopes` for other ones than its root), then `changes` with the nodes that have changed, at most five a second, and `end`, " +
 			"and on `pgflow:run:ID` what that of the run tells; at last `closed` with a reason: `ended`, `unsubscribed`, or `interrupted`, after which there may be more. " +
 			"`refused` has a problem as its data. A connection has at most 100 subscriptions. One that is read too slowly is closed (1008), as are all when the server leaves (1001): " +
 			"connect again and subscribe behind the last ids.",
@@ -158,20 +159,30 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 			}, nil
 		}
 	}
-	task, ok := strings.CutPrefix(req.Channel, taskChannel)
-	if !ok {
-		return nil, missing("subscribe.channel", "channels are task:ID and pgflow:run:ID", "there is no channel %.80q", req.Channel)
+	digest, isDigest := strings.CutPrefix(req.Channel, digestChannel)
+	task, isTask := strings.CutPrefix(req.Channel, taskChannel)
+	if !isTask && !isDigest {
+		return nil, missing("subscribe.channel", "channels are task:ID, digest:ID and pgflow:run:ID", "there is no channel %.80q", req.Channel)
+	}
+	if len(req.Scopes) > 0 && !isDigest {
+		return nil, invalid("subscribe.scopes", "leave them out", "only channels digest:ID have scopes")
 	}
 	from, err := position("subscribe.after", req.After)
 	if err != nil {
 		return nil, err
 	}
+	st := streamer{s: s, task: task, from: from}
+	tell := st.tell
+	if isDigest {
+		st.task = digest
+		tell = newDigestFeed(st, req.Scopes).tell
+	}
 	return func(ctx context.Context, to stream.Listener) error {
-		if err := s.lookUp(ctx, task); api.Missing(err) {
-			return missing("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", task)
+		if err := s.lookUp(ctx, st.task); api.Missing(err) {
+			return missing("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", st.task)
 		} else if err != nil {
 			return err
 		}
-		return (&streamer{s: s, task: task, from: from}).tell(ctx, to)
+		return tell(ctx, to)
 	}, nil
 }

@@ -22,6 +22,7 @@ type stepsInput struct {
 	Scope string   `query:"scope" maxLength:"4000" doc:"below of the step it is inside; absent = the task's root"`
 	Step  string   `query:"step" maxLength:"1000" doc:"only the step with this slug"`
 	State []string `query:"state,explode" enum:"created,started,completed,failed,skipped" doc:"only those in one of these states"`
+	Values
 	Paging
 }
 
@@ -48,6 +49,7 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 	if err := s.stepsInLine(ctx, in.Task, page.Items); err != nil {
 		return nil, err
 	}
+	in.cutSteps(page.Items)
 	if steps.More {
 		page.Next = historyCursor(steps.Next)
 	}
@@ -60,6 +62,7 @@ type unitsInput struct {
 	Scope string   `query:"scope" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
 	Visit int      `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
 	State []string `query:"state,explode" enum:"pending,dispatched,running,completed,failed,canceled" doc:"only those in one of these states"`
+	Values
 	Paging
 }
 
@@ -85,8 +88,10 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 			page.Next = cursor{at: int64(i)}.String()
 			break
 		}
-		page.Items = append(page.Items, toUnit(&u))
-		size += len(u.Input) + len(u.Output) + len(u.Details)
+		unit := toUnit(&u)
+		in.cut(&unit.Input, &unit.Output, &unit.Details)
+		page.Items = append(page.Items, unit)
+		size += len(unit.Input) + len(unit.Output) + len(unit.Details)
 	}
 	return &body[wire.Page[wire.Unit]]{page}, nil
 }

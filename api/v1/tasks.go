@@ -294,6 +294,7 @@ func (s *service) unheard(ctx context.Context, given *given, key string) string 
 
 type getTaskInput struct {
 	TaskPath
+	Values
 	WaitMS int64 `query:"wait_ms" minimum:"0" maximum:"300000" doc:"wait this long for the task's end; 0 = not at all"`
 }
 
@@ -314,6 +315,7 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Tas
 	if err := s.stepsInLine(ctx, in.Task, task.Active); err != nil {
 		return nil, err
 	}
+	in.cutTask(&task)
 	return &body[wire.Task]{task}, nil
 }
 

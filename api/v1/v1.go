@@ -67,6 +67,7 @@ type service struct {
 	lookups *semaphore.Weighted // of subscriptions
 	told    bounded.Once        // why deliveries were refused
 	hooks   compiledHooks
+	shell   *api.Server // that it is mounted in; nil = none
 }
 
 // Routes are everything below /v1/.
@@ -91,6 +92,8 @@ func newService(cfg Config) *service {
 	s.scheduleRoutes()
 	s.taskRoutes()
 	s.stepRoutes()
+	s.digestRoutes()
+	s.valueRoutes()
 	s.historyRoutes()
 	s.logRoutes()
 	s.socketRoute()
@@ -99,6 +102,7 @@ func newService(cfg Config) *service {
 	s.reportRoutes()
 	s.hookRoutes()
 	s.memberRoutes()
+	s.sessionRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())
 	s.pages()
@@ -109,8 +113,12 @@ func newService(cfg Config) *service {
 // Mount lets web pages read the answers. The description needs no token: a browser cannot send one before it has a page, an
 // editor never does. Deliveries to hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
-	shell.MountOpen("/v1/", api.ForPages(shell.NeedToken(s)))
+	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s))))
 	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s, maxDelivery))
+	s.shell = shell
+	for _, way := range []string{"POST ", "DELETE "} {
+		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(s, maxSession)))
+	}
 	shell.TakesDefinitions("/v1/validate", "/v1/flows", "/v1/flows/")
 	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
 		shell.MountOpen(page, api.ForPages(s))

@@ -51,6 +51,7 @@ type DeletedFlow struct {
 type Validation struct {
 	Valid    bool                `json:"valid"`
 	Problems []DefinitionProblem `json:"problems" doc:"errors and warnings, in the order of the text; never null"`
+	Graph    *Graph              `json:"graph,omitempty" doc:"where it was asked for and the definition can be understood"`
 }
 
 // DefinitionProblem is something wrong with a definition, and where.

@@ -90,10 +90,10 @@ func scopeOf(g *flow.PlanScope) *Scope {
 		return viewOfDag(g)
 	}
 	v := &Scope{Mode: flow.ModeGraph, Start: g.Start, Nodes: []*Node{}}
-	for _, key := range reached(g) {
-		n := nodeOf(g.Nodes[key])
-		for _, action := range slices.Sorted(maps.Keys(g.Nodes[key].Edges)) {
-			n.Edges = append(n.Edges, Edge{action, g.Nodes[key].Edges[action], casesOf(g.Nodes[key], action)})
+	for _, node := range g.Order() {
+		n := nodeOf(node)
+		for _, action := range slices.Sorted(maps.Keys(node.Edges)) {
+			n.Edges = append(n.Edges, Edge{action, node.Edges[action], casesOf(node, action)})
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
@@ -109,29 +109,6 @@ func casesOf(n *flow.PlanNode, action string) string {
 		}
 	}
 	return strings.Join(texts, " or ")
-}
-
-// reached are the nodes in the order in which they can be reached, and then those that cannot.
-func reached(g *flow.PlanScope) []string {
-	var order []string
-	seen := map[string]bool{}
-	visit := func(key string) {
-		if g.Nodes[key] != nil && !seen[key] {
-			seen[key] = true
-			order = append(order, key)
-		}
-	}
-	visit(g.Start)
-	for i := 0; i < len(order); i++ {
-		n := g.Nodes[order[i]]
-		for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
-			visit(n.Edges[action])
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(g.Nodes)) {
-		visit(key)
-	}
-	return order
 }
 
 func viewOfDag(g *flow.PlanScope) *Scope {

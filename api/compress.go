@@ -1,0 +1,141 @@
+package api
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Shorter answers are sent as they are: compressing them saves no packet.
+const leastCompressed = 1 << 10
+
+// Compressed compresses JSON that is read by who takes it compressed. What is streamed, asked for in parts, or an answer to anything but
+// a GET passes as it is: workers ask by POST, and would pay more for it than it saves them.
+func Compressed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" || r.Header.Get("Range") != "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Add("Vary", "Accept-Encoding")
+		if !takesGzip(r.Header.Values("Accept-Encoding")) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c := &compressor{ResponseWriter: w}
+		defer c.giveBack()
+		next.ServeHTTP(c, r)
+		c.finish() // not after a panic: half an answer must not look like a whole one
+	})
+}
+
+// takesGzip reads an Accept-Encoding.
+func takesGzip(headers []string) bool {
+	for _, word := range strings.Split(strings.Join(headers, ","), ",") {
+		name, weight, _ := strings.Cut(word, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		q, given := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+		value, err := strconv.ParseFloat(q, 64)
+		return !given || err == nil && value > 0
+	}
+	return false
+}
+
+// compressor keeps the beginning of an answer until it is known whether compressing is worth it.
+type compressor struct {
+	http.ResponseWriter
+	status int
+	plain  bool   // it passes as it is
+	begun  []byte // that has not been sent
+	gzip   *gzip.Writer
+}
+
+var gzips = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is one of theirs
+	}
+	return w
+}}
+
+// Unwrap is for http.ResponseController.
+func (c *compressor) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *compressor) WriteHeader(status int) {
+	if c.status != 0 {
+		return
+	}
+	c.status = status
+	h := c.Header()
+	c.plain = h.Get("Content-Encoding") != "" || !strings.Contains(h.Get("Content-Type"), "json") ||
+		status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified
+	if c.plain {
+		c.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (c *compressor) Write(b []byte) (int, error) {
+	if c.status == 0 {
+		c.WriteHeader(http.StatusOK)
+	}
+	switch {
+	case c.plain:
+		return c.ResponseWriter.Write(b)
+	case c.gzip == nil && len(c.begun)+len(b) < leastCompressed:
+		c.begun = append(c.begun, b...)
+		return len(b), nil
+	case c.gzip == nil:
+		if err := c.begin(); err != nil {
+			return 0, err
+		}
+	}
+	return c.gzip.Write(b)
+}
+
+// begin compresses from here on.
+func (c *compressor) begin() error {
+	h := c.Header()
+	h.Set("Content-Encoding", "gzip")
+	h.Del("Content-Length")
+	h.Del("Accept-Ranges") // ranges are those of the plain answer
+	if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
+		h.Set("ETag", "W/"+tag)
+	}
+	c.ResponseWriter.WriteHeader(c.status)
+	c.gzip = gzips.Get().(*gzip.Writer)
+	c.gzip.Reset(c.ResponseWriter)
+	_, err := c.gzip.Write(c.begun)
+	c.begun = nil
+	return err
+}
+
+// finish sends the rest. A client that is gone needs none.
+func (c *compressor) finish() {
+	switch {
+	case c.gzip != nil:
+		_ = c.gzip.Close()
+	case c.status != 0 && !c.plain:
+		c.ResponseWriter.WriteHeader(c.status)
+		_, _ = c.ResponseWriter.Write(c.begun)
+	}
+}
+
+func (c *compressor) giveBack() {
+	if c.gzip != nil {
+		c.gzip.Reset(io.Discard)
+		gzips.Put(c.gzip)
+	}
+}
+
+// ETag names the content of an answer.
+func ETag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}

@@ -1,0 +1,217 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) digestRoutes() {
+	serve(s, operation{id: "get-digest", method: http.MethodGet, path: "/v1/tasks/{task}/digest", tag: "tasks",
+		summary: "See how far a task's nodes are",
+		text: "All nodes of a scope at once, in columns and without values, also of a task that is over. It costs what the flow costs, not what the history does. " +
+			"The channel digest:ID of /v1/ws tells what changes from there on."}, s.digest)
+}
+
+type digestInput struct {
+	TaskPath
+	Scope []string `query:"scope,explode" maxItems:"50" maxLength:"4000" doc:"below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does"`
+}
+
+func (s *service) digest(ctx context.Context, in *digestInput) (*body[wire.Digest], error) {
+	view, err := s.Reader.View(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	d := digester{view: view, asked: in.Scope}
+	for _, path := range d.paths() {
+		at, err := s.Reader.Sight(ctx, view, path)
+		if flow.ErrorKindOf(err) == flow.NotFound {
+			return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
+		}
+		if err != nil {
+			return nil, noTask(in.Task, err)
+		}
+		d.see(path, at)
+	}
+	answer := d.whole()
+	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
+		return nil, err
+	}
+	return &body[wire.Digest]{answer}, nil
+}
+
+// digester tells how far the nodes of some scopes are, and what of that has changed since it was told.
+type digester struct {
+	view  *persistence.View
+	asked []string // scopes; none = the root and the closing one
+	seen  []*seenScope
+}
+
+// seenScope is a scope whose nodes have been told.
+type seenScope struct {
+	path  string
+	at    persistence.Sight
+	order []*flow.PlanNode
+	told  []flow.NodeDigest
+}
+
+// rootScope names the root where a text that is empty could not be sent.
+const rootScope = "/"
+
+// paths are those of the scopes that are to be told.
+func (d *digester) paths() []string {
+	if len(d.asked) > 0 {
+		paths := slices.Clone(d.asked)
+		for i := range paths {
+			paths[i] = strings.TrimPrefix(paths[i], rootScope)
+		}
+		return paths
+	}
+	if closing := d.view.State.ClosingScope(); closing != "" {
+		return []string{"", closing}
+	}
+	return []string{""}
+}
+
+// see adds a scope.
+func (d *digester) see(path string, at persistence.Sight) {
+	d.seen = append(d.seen, &seenScope{path: path, at: at, order: at.Scope.Plan.Order()})
+}
+
+// lookAround adds the scopes that are to be told and have begun since, and says whether there are any.
+func (d *digester) lookAround() (more bool) {
+	for _, path := range d.paths() {
+		known := slices.ContainsFunc(d.seen, func(sc *seenScope) bool { return sc.path == path })
+		if sc := d.view.State.Scope(path); sc != nil && !known {
+			d.see(path, persistence.Sight{State: d.view.State, Scope: sc})
+			more = true
+		}
+	}
+	return more
+}
+
+func (d *digester) head() wire.DigestHead {
+	state := d.view.State
+	h := wire.DigestHead{Seq: d.view.Seq, State: string(state.Status), Paused: state.Paused(), Error: state.Error,
+		UpdatedAt: wire.Millis(state.UpdatedAt), EndedAt: wire.Millis(state.EndedAt), Waits: []wire.Wait{}}
+	for _, w := range flow.Waiting(state) {
+		h.Waits = append(h.Waits, toWait(state.Task, &w))
+	}
+	return h
+}
+
+// whole tells everything.
+func (d *digester) whole() wire.Digest {
+	v := d.view
+	all := wire.Digest{Task: v.ID, Flow: orElse(v.FlowSlug, v.FlowID), Version: v.VersionNumber, VersionID: v.VersionID, Mode: string(v.State.Plan.Root.Mode()),
+		Base: v.State.CreatedAt, CreatedAt: wire.Millis(v.State.CreatedAt), Scopes: make([]wire.ScopeDigest, 0, len(d.seen)), DigestHead: d.head()}
+	for _, sc := range d.seen {
+		sc.told = sc.at.State.Digest(sc.at.Scope, sc.order)
+		told := wire.ScopeDigest{Scope: sc.path, Mode: string(sc.at.Scope.Plan.Mode()), Nodes: make([]string, len(sc.order)), DigestColumns: columnsOf(sc.told, everyIndex(len(sc.told)), all.Base)}
+		for i, n := range sc.order {
+			told.Nodes[i] = n.Key
+		}
+		all.Scopes = append(all.Scopes, told)
+	}
+	return all
+}
+
+// changes tells what has changed since.
+func (d *digester) changes() wire.DigestChanges {
+	all := wire.DigestChanges{DigestHead: d.head(), Scopes: []wire.ScopeChanges{}}
+	for _, sc := range d.seen {
+		now, at := sc.at.State.Digest(sc.at.Scope, sc.order), []int{}
+		for i := range now {
+			if now[i] != sc.told[i] {
+				at = append(at, i)
+			}
+		}
+		if sc.told = now; len(at) > 0 {
+			all.Scopes = append(all.Scopes, wire.ScopeChanges{Scope: sc.path, At: at, DigestColumns: columnsOf(now, at, d.view.State.CreatedAt)})
+		}
+	}
+	return all
+}
+
+func everyIndex(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// toldErrors is of how many nodes of a scope errors are told.
+const toldErrors = 100
+
+// digestStates are the numbers of states in digests.
+var digestStates = map[flow.StepStatus]int{flow.StepCreated: 0, flow.StepStarted: 1, flow.StepCompleted: 2, flow.StepFailed: 3, flow.StepSkipped: 4}
+
+// columnsOf are the columns of some of a scope's nodes.
+func columnsOf(nodes []flow.NodeDigest, at []int, base int64) wire.DigestColumns {
+	column := func(of func(*flow.NodeDigest) int) []int {
+		list := make([]int, len(at))
+		for i, index := range at {
+			list[i] = of(&nodes[index])
+		}
+		return list
+	}
+	count := func(of func(*flow.NodeDigest) int) []int {
+		if !slices.ContainsFunc(at, func(index int) bool { return of(&nodes[index]) != 0 }) {
+			return nil
+		}
+		return column(of)
+	}
+	since := func(of func(*flow.NodeDigest) int64) []int64 {
+		list := make([]int64, len(at))
+		for i, index := range at {
+			if list[i] = -1; of(&nodes[index]) != 0 {
+				list[i] = of(&nodes[index]) - base
+			}
+		}
+		return list
+	}
+	c := wire.DigestColumns{
+		State:    column(func(n *flow.NodeDigest) int { return digestStates[n.Status] }),
+		Visit:    column(func(n *flow.NodeDigest) int { return n.Visit }),
+		Total:    count(func(n *flow.NodeDigest) int { return n.Units.Total }),
+		Done:     count(func(n *flow.NodeDigest) int { return n.Units.Done }),
+		Failed:   count(func(n *flow.NodeDigest) int { return n.Units.Failed }),
+		InFlight: count(func(n *flow.NodeDigest) int { return n.Units.Flying }),
+		Retrying: count(func(n *flow.NodeDigest) int { return n.Units.Retrying }),
+		Entered:  since(func(n *flow.NodeDigest) int64 { return n.StartedAt }),
+		Ended:    since(func(n *flow.NodeDigest) int64 { return n.EndedAt }),
+	}
+	addTexts(&c, nodes, at)
+	return c
+}
+
+// addTexts adds what few nodes have.
+func addTexts(c *wire.DigestColumns, nodes []flow.NodeDigest, at []int) {
+	for _, index := range at {
+		n := &nodes[index]
+		if n.Reason != "" {
+			c.Reason = with(c.Reason, index, n.Reason)
+		}
+		if n.Error != "" && len(c.Error) < toldErrors {
+			c.Error = with(c.Error, index, n.Error)
+		}
+		if n.Held {
+			c.Held = append(c.Held, index)
+		}
+	}
+}
+
+func with(m map[int]string, index int, text string) map[int]string {
+	if m == nil {
+		m = map[int]string{}
+	}
+	m[index] = text
+	return m
+}

@@ -1,0 +1,49 @@
+package v1
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/show"
+)
+
+func (s *service) getGraph(ctx context.Context, in *versionInput) (*body[wire.Graph], error) {
+	f, v, err := in.find(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.Reader.Plan(ctx, v.ID)
+	if err != nil {
+		return nil, err
+	}
+	graph := toGraph(plan, nil) // what is kept is no longer the text that somebody wrote
+	graph.Flow, graph.Version = nameOf(f), v.Number
+	return &body[wire.Graph]{*graph}, nil
+}
+
+func toGraph(p *flow.Plan, spots map[string]define.Spot) *wire.Graph {
+	drawn := show.GraphOf(p)
+	g := &wire.Graph{Mode: string(drawn.Mode), Scopes: make([]wire.GraphScope, len(drawn.Scopes)), Nodes: make([]wire.GraphNode, len(drawn.Nodes)), Edges: make([]wire.GraphEdge, len(drawn.Edges))}
+	for i, sc := range drawn.Scopes {
+		g.Scopes[i] = wire.GraphScope{Scope: sc.Path, Mode: string(sc.Mode), Start: sc.Start, First: sc.First, Nodes: sc.Nodes}
+		if sc.Node >= 0 {
+			g.Scopes[i].Node = &sc.Node
+		}
+	}
+	for i := range drawn.Nodes {
+		g.Nodes[i] = toGraphNode(&drawn.Nodes[i], spots)
+	}
+	for i, e := range drawn.Edges {
+		g.Edges[i] = wire.GraphEdge{From: e.From, To: e.To, Kind: e.Kind, Action: e.Action, When: e.When, Always: e.Always}
+	}
+	return g
+}
+
+func toGraphNode(n *show.GraphNode, spots map[string]define.Spot) wire.GraphNode {
+	at := spots[n.Origin()]
+	return wire.GraphNode{Key: n.Key, Scope: n.Scope, Name: n.Name, Kind: string(n.Kind), Handler: n.Handler, Route: n.Route, Service: n.Service, For: n.For, Ghost: n.Ghost(),
+		Each: n.Items, Window: n.Window, Retry: n.Tries, TimeoutMS: n.TimeoutMS, When: n.When, Compensate: n.Compensate, Keys: n.Keys, Inside: n.Inside,
+		Line: at.Line, Column: at.Column}
+}

@@ -1,0 +1,194 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+func (s *service) valueRoutes() {
+	const path = "/v1/tasks/{task}/value"
+	serve(s, operation{id: "get-value", method: http.MethodGet, path: path, tag: "tasks",
+		summary: "Read one value of a task as it is",
+		text:    "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer leads to. Without step it is a value of the task, with step the output of a step, with unit a value of a unit, with attempt that of an attempt."}, s.value)
+	s.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{Description: "OK; the value", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
+}
+
+type valueInput struct {
+	TaskPath
+	Of      string `query:"of" required:"true" enum:"params,shared,result,input,output,details" doc:"which value: input, output and details (of an error) are those of steps, units and attempts"`
+	Key     string `query:"key" maxLength:"1000" doc:"of shared: only what this key has"`
+	Step    string `query:"step" maxLength:"1000" doc:"slug of a step"`
+	Scope   string `query:"scope" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
+	Visit   int    `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
+	Unit    int    `query:"unit" minimum:"-1" default:"-1" doc:"which unit; -1 = the step itself, of which there is an output alone"`
+	Attempt int    `query:"attempt" minimum:"0" doc:"which attempt; 0 = the unit itself"`
+	Pointer string `query:"pointer" maxLength:"4000" doc:"a JSON pointer into the value" example:"/rows/0"`
+}
+
+func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamResponse, error) {
+	find := s.valueOfTask
+	if in.Step != "" {
+		find = s.valueOfStep
+	}
+	value, err := find(ctx, in)
+	if errors.As(err, new(*located)) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	if len(value) == 0 {
+		return nil, missing("query.of", "ask for another one, or when there is one", "there is no %s here", in.Of)
+	}
+	value, err = pointedAt(value, in.Pointer)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		x := c.Context().Value(exchangeKey{}).(exchange)
+		h := x.w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", api.ETag(value))
+		http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(value))
+	}}, nil
+}
+
+func (s *service) valueOfTask(ctx context.Context, in *valueInput) (json.RawMessage, error) {
+	view, err := s.Reader.View(ctx, in.Task)
+	if err != nil {
+		return nil, err
+	}
+	switch state := view.State; in.Of {
+	case "params":
+		return state.Params, nil
+	case "shared":
+		if in.Key == "" {
+			return state.Root.SharedJSON(), nil
+		}
+		value, ok := state.Root.Shared[in.Key]
+		if !ok {
+			return nil, missing("query.key", "/v1/tasks/{task}?values=none has the keys there are", "shared has no key %.200q", in.Key)
+		}
+		return value, nil
+	case "result":
+		if state.Status == flow.TaskCompleted {
+			return state.Result(), nil
+		}
+		return nil, nil
+	}
+	return nil, invalid("query.step", "send the slug of a step", "a task has no %s of its own", in.Of)
+}
+
+func (s *service) valueOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
+	at := flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit, Unit: max(in.Unit, 0), Attempt: in.Attempt}
+	switch {
+	case in.Of != "input" && in.Of != "output" && in.Of != "details":
+		return nil, invalid("query.of", "ask for input, output or details, or leave out step", "a step has no %s", in.Of)
+	case in.Attempt > 0 && in.Visit == 0:
+		return nil, invalid("query.visit", "send the visit that the attempt belongs to", "the attempt's visit is not said")
+	case in.Attempt > 0:
+		run, err := s.Reader.Run(ctx, in.Task, at)
+		if api.Missing(err) {
+			return nil, missing("query.attempt", "/v1/tasks/{task}/runs lists the attempts", "the task has no such attempt")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return pick(in.Of, run.Input, run.Output, run.Details), nil
+	case in.Unit < 0 && in.Of != "input":
+		return s.outputOfStep(ctx, in)
+	}
+	list, err := s.Reader.Units(ctx, in.Task, at)
+	if flow.ErrorKindOf(err) == flow.NotFound {
+		return nil, missing("query.step", "/v1/tasks/{task}/steps lists its steps", "%s", err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if at.Unit >= list.Len() {
+		return nil, missing("query.unit", "/v1/tasks/{task}/units lists its units", "the step has %d units", list.Len())
+	}
+	u := list.At(at.Unit)
+	return pick(in.Of, u.Input, u.Output, u.Details), nil
+}
+
+func pick(of string, input, output, details json.RawMessage) json.RawMessage {
+	switch of {
+	case "input":
+		return input
+	case "output":
+		return output
+	}
+	return details
+}
+
+// outputOfStep looks for a visit among the steps of a scope.
+func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
+	q := flow.StepQuery{Scope: in.Scope, Node: in.Step, Most: 100, Bytes: pageBytes}
+	var found *flow.StepView
+	for {
+		page, err := s.Reader.Steps(ctx, in.Task, q)
+		if flow.ErrorKindOf(err) == flow.NotFound {
+			return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Steps {
+			if v := &page.Steps[i]; in.Visit == 0 || v.Visit == in.Visit {
+				found = v
+			}
+		}
+		if !page.More || found != nil && in.Visit > 0 {
+			break
+		}
+		q.After = page.Next
+	}
+	if found == nil {
+		return nil, missing("query.step", "/v1/tasks/{task}/steps lists its steps", "the task has no such step")
+	}
+	return pick(in.Of, nil, found.Output, found.Details), nil
+}
+
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
+
+// pointedAt is what a JSON pointer leads to.
+func pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
+	if pointer == "" {
+		return value, nil
+	}
+	names := strings.Split(pointer, "/")
+	if names[0] != "" {
+		return nil, invalid("query.pointer", "write it as /rows/0", "a JSON pointer begins with /")
+	}
+	for i, name := range names[1:] {
+		var next json.RawMessage
+		there := false
+		switch expr.KindOf(value) {
+		case expr.KindObject:
+			next, there = expr.Field(value, pointerUnescaper.Replace(name))
+		case expr.KindArray:
+			if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+				next, there = expr.Index(value, n)
+			}
+		}
+		if !there {
+			return nil, missing("query.pointer", "look at the value without it", "the value has nothing at %.200q", strings.Join(names[:i+2], "/"))
+		}
+		value = next
+	}
+	return value, nil
+}
