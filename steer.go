@@ -23,6 +23,7 @@ type (
 	Event       = wire.Event
 	Waiting     = wire.Waiting
 	Digest      = wire.Digest
+	UnitStates  = wire.UnitStates
 	Fork        = wire.Fork
 	Forked      = wire.Forked
 	Append      = wire.Append
@@ -89,6 +90,11 @@ func (e *Engine) Events(ctx context.Context, task, after string, limit int) (*Pa
 // Runs reads a task's attempts and steps, in order of their beginning.
 func (e *Engine) Runs(ctx context.Context, task string, p Paging) (*Page[Run], error) {
 	return answered(e.client.Runs(ctx, task, p))
+}
+
+// UnitStates tells the states of all units of a step at once; of its visits the one with a number, or the newest for 0.
+func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit int) (*UnitStates, error) {
+	return answered(e.client.UnitStates(ctx, task, scope, step, visit))
 }
 
 // Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.

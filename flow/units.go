@@ -83,7 +83,7 @@ func (l *UnitList) At(i int) UnitView {
 	if u.Error != nil {
 		v.Error, v.Details = u.Error.Text, u.Error.Details
 	}
-	if over := l.State.Status.Ended() || l.State.step(st.Address()) != st; over && !u.Status.Ended() {
+	if !u.Status.Ended() && l.over() {
 		v.Status, v.RetryAt = UnitCanceled, 0
 		return v
 	}

@@ -98,6 +98,10 @@ func (r *Reader) scope(ctx context.Context, task, path string) (*flow.State, *fl
 // Units tells the units of a visit of a node, 0 being the newest one. flow.NotFound when the task has no such node;
 // one that has not begun has no units.
 func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error) {
+	if kept := r.lists.get(task, at); kept != nil {
+		_, err := r.store.Task(ctx, task) // it may have been deleted
+		return kept, err
+	}
 	s, sc, err := r.scope(ctx, task, at.Scope)
 	if err != nil {
 		return nil, err
@@ -111,8 +115,25 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 	l := flow.NewUnitList(at)
 	l.From(s)
 	if l.Step == nil && sc.Entered(at.Node) >= at.Visit {
+		if kept := r.lists.get(task, at); kept != nil { // now that the visit is known
+			return kept, nil
+		}
 		l = flow.NewUnitList(at)
-		err = r.Find(ctx, task, l)
+		if err := r.Find(ctx, task, l); err != nil {
+			return nil, err
+		}
 	}
-	return l, err
+	return l, r.keepUnits(ctx, task, at, l)
+}
+
+// keepUnits keeps the units of a visit that is over: whoever reads one page of them mostly reads the next.
+func (r *Reader) keepUnits(ctx context.Context, task string, at flow.Address, l *flow.UnitList) error {
+	if !l.Settled() {
+		return nil
+	}
+	sizes, err := r.sizes(ctx, []string{task})
+	if err == nil {
+		r.lists.put(task, at, l, int(sizes[0])*keepCost+l.Len()*unitCost)
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
 // Reader reads tasks by folding their journals. What it answers is exact on any member: it asks the
@@ -13,11 +14,12 @@ import (
 type Reader struct {
 	store Store
 	plans plans
+	lists unitLists
 }
 
 // NewReader reads from a store.
 func NewReader(store Store, limits flow.Limits) *Reader {
-	return &Reader{store: store, plans: newPlans(store, limits)}
+	return &Reader{store: store, plans: newPlans(store, limits), lists: unitLists{kept: lru.New[*flow.UnitList](maxListBytes)}}
 }
 
 // View is a task as it is now.

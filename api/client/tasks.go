@@ -220,6 +220,16 @@ func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (
 	return get[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
 }
 
+// UnitStates tells the states of all units of a step at once; of its visits the one with a number, or the newest for 0.
+func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit int) (*wire.UnitStates, error) {
+	q := url.Values{"step": {step}}
+	set(q, "scope", scope)
+	if visit > 0 {
+		q.Set("visit", strconv.Itoa(visit))
+	}
+	return get[wire.UnitStates](ctx, c, taskPath(id, "/units/states"), q)
+}
+
 // Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
 func (c *Client) Events(ctx context.Context, id, after string, limit int) (*wire.Page[wire.Event], error) {
 	q := Paging{Limit: limit}.query()

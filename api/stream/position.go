@@ -38,6 +38,11 @@ func (p Position) Covers(seq int64, index int) bool {
 	return seq < p.Seq || seq == p.Seq && index <= p.Index
 }
 
+// Before says whether one place is in front of another.
+func (p Position) Before(q Position) bool {
+	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
+}
+
 // ParsePosition reads the id of an event, or the number of a row for all of it; "" is the beginning.
 func ParsePosition(text string) (p Position, ok bool) {
 	if text == "" {

@@ -3,6 +3,8 @@ package v1
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,7 +19,8 @@ func (s *service) historyRoutes() {
 	serve(s, operation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
 		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, s.events)
 	serve(s, operation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
-		summary: "Read a task's attempts and steps, in order of their beginning"}, s.runs)
+		summary: "Read a task's attempts and steps, in order of their beginning",
+		text:    "Of a long history a page of those that are picked may be shorter than asked for, or empty, while next leads on."}, s.runs)
 	serve(s, operation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
 		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, s.waiting)
 	serve(s, operation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
@@ -39,8 +42,13 @@ func position(where, text string) (stream.Position, error) {
 type eventsInput struct {
 	TaskPath
 	Values
-	After string `query:"after" maxLength:"40" doc:"id of the last event that is known; absent = from the beginning"`
-	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
+	After  string   `query:"after" maxLength:"40" doc:"id of the last event that is known; absent = from the beginning"`
+	Before string   `query:"before" maxLength:"40" doc:"of the newest first: id of the event that the page ends before; absent = the newest one is told, too"`
+	Order  string   `query:"order" enum:"asc,desc" default:"asc" doc:"desc: the newest first; next is what to send as before"`
+	Type   []string `query:"type,explode" maxItems:"50" doc:"only those of one of these types"`
+	Node   string   `query:"node" maxLength:"1000" doc:"only those of this node"`
+	Text   string   `query:"q" maxLength:"200" doc:"only those that have this text in their node, key, error, reason, note or worker, in letters of either case"`
+	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
 
 func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[wire.Event]], error) {
@@ -51,18 +59,37 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 	if _, err := s.Store.Task(ctx, in.Task); err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	items, more, err := s.eventsAfter(ctx, in.Task, from, in.Limit)
+	page, err := s.eventPage(ctx, in, from)
 	if err != nil {
 		return nil, err
 	}
-	for i := range items {
-		in.cut(&items[i].Input, &items[i].Output, &items[i].Details, &items[i].Params)
+	for i := range page.Items {
+		in.cut(&page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
+	}
+	return &body[wire.Page[wire.Event]]{*page}, nil
+}
+
+// eventPage is a page in the order that is asked for.
+func (s *service) eventPage(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
+	switch {
+	case in.Order == "desc" && in.After != "":
+		return nil, invalid("query.after", "send before, or order=asc", "the newest first go back from an event")
+	case in.Order != "desc" && in.Before != "":
+		return nil, invalid("query.before", "send after, or order=desc", "the oldest first go on from an event")
+	case in.Order == "desc":
+		return s.eventsBefore(ctx, in)
+	case !in.all():
+		return s.eventsPicked(ctx, in, from)
+	}
+	items, more, err := s.eventsAfter(ctx, in.Task, from, in.Limit)
+	if err != nil {
+		return nil, err
 	}
 	page := wire.Page[wire.Event]{Items: items}
 	if more {
 		page.Next = items[len(items)-1].ID
 	}
-	return &body[wire.Page[wire.Event]]{page}, nil
+	return &page, nil
 }
 
 // pageBytes bounds what is answered at once, and part what is read: a row may hold a thousand events, an event a megabyte.
@@ -126,28 +153,66 @@ func toEvent(at stream.Position, e *flow.Event) wire.Event {
 
 type runsInput struct {
 	TaskPath
+	Scope string   `query:"scope" maxLength:"4000" doc:"only those in this scope, / = the task's root"`
+	Node  string   `query:"node" maxLength:"1000" doc:"only those of this node"`
+	Unit  int      `query:"unit" minimum:"-1" default:"-1" doc:"only those of the unit with this index; -1 = all"`
+	State []string `query:"state,explode" enum:"running,ok,error,timeout,canceled,skipped" doc:"only those in one of these states"`
 	Values
 	Paging
 }
+
+// picks says whether a run is meant.
+func (in *runsInput) picks(r *flow.NodeRun) bool {
+	return (in.Scope == "" || r.Scope == strings.TrimPrefix(in.Scope, rootScope)) && (in.Node == "" || r.Address.Node == in.Node) &&
+		(in.Unit < 0 || r.Kind == flow.RunAttempt && r.Unit == in.Unit) && (len(in.State) == 0 || slices.Contains(in.State, string(r.Status)))
+}
+
+// all says that every run is meant.
+func (in *runsInput) all() bool {
+	return in.Scope == "" && in.Node == "" && in.Unit < 0 && len(in.State) == 0
+}
+
+// Of a history so many parts are looked through for a page of what is meant, and so many runs of each.
+const (
+	partsLooked = 8
+	runsLooked  = 500
+)
 
 func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire.Run]], error) {
 	after, err := in.place()
 	if err != nil {
 		return nil, err
 	}
-	runs, err := s.Reader.Runs(ctx, in.Task, after, in.Limit, pageBytes)
-	if err != nil {
-		return nil, noTask(in.Task, err)
+	page := wire.Page[wire.Run]{Items: []wire.Run{}}
+	at, most := after, in.Limit
+	if !in.all() {
+		most = runsLooked
 	}
-	page := wire.Page[wire.Run]{Items: make([]wire.Run, 0, len(runs.Runs))}
-	for i := range runs.Runs {
-		run := toRun(in.Task, &runs.Runs[i])
-		in.cut(&run.Input, &run.Output, &run.Details)
-		page.Items = append(page.Items, run)
+	for range partsLooked {
+		runs, err := s.Reader.Runs(ctx, in.Task, at, most, pageBytes)
+		if err != nil {
+			return nil, noTask(in.Task, err)
+		}
+		for i := range runs.Runs {
+			if !in.picks(&runs.Runs[i]) {
+				continue
+			}
+			if len(page.Items) == in.Limit {
+				page.Next = historyCursor(at)
+				return &body[wire.Page[wire.Run]]{page}, nil
+			}
+			run := toRun(in.Task, &runs.Runs[i])
+			in.cut(&run.Input, &run.Output, &run.Details)
+			page.Items, at = append(page.Items, run), runs.Places[i]
+		}
+		if !runs.More {
+			return &body[wire.Page[wire.Run]]{page}, nil
+		}
+		if at = runs.Next; len(page.Items) == in.Limit || in.all() {
+			break
+		}
 	}
-	if runs.More {
-		page.Next = historyCursor(runs.Next)
-	}
+	page.Next = historyCursor(at)
 	return &body[wire.Page[wire.Run]]{page}, nil
 }
 

@@ -15,6 +15,8 @@ func (s *service) stepRoutes() {
 		text:    "In dag mode every step, in the order of the definition; in graph mode every visit, in order of its beginning. Those inside a subflow or branch with a flow of its own are listed with scope=."}, s.steps)
 	serve(s, operation{id: "list-units", method: http.MethodGet, path: "/v1/tasks/{task}/units", tag: "tasks",
 		summary: "List a step's units", text: "With their inputs and outputs, also when the step is over."}, s.units)
+	serve(s, operation{id: "list-unit-states", method: http.MethodGet, path: "/v1/tasks/{task}/units/states", tag: "tasks",
+		summary: "See the states of all units of a step", text: "At once, in order of index: so many in a row in the same state."}, s.unitStates)
 }
 
 type stepsInput struct {
@@ -56,11 +58,41 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 	return &body[wire.Page[wire.Step]]{page}, nil
 }
 
-type unitsInput struct {
+// VisitOf names a visit of a step in a query.
+type VisitOf struct {
 	TaskPath
-	Step  string   `query:"step" required:"true" minLength:"1" maxLength:"1000" doc:"slug of the step"`
-	Scope string   `query:"scope" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
-	Visit int      `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
+	Step  string `query:"step" required:"true" minLength:"1" maxLength:"1000" doc:"slug of the step"`
+	Scope string `query:"scope" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
+	Visit int    `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
+}
+
+// unitsOf are the units of the visit.
+func (s *service) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, error) {
+	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
+	if flow.ErrorKindOf(err) == flow.NotFound {
+		return nil, missing("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
+	}
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	return list, nil
+}
+
+func (s *service) unitStates(ctx context.Context, in *VisitOf) (*body[wire.UnitStates], error) {
+	list, err := s.unitsOf(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	answer := wire.UnitStates{Total: list.Len(), Runs: []wire.UnitRun{}}
+	for _, run := range list.States() {
+		answer.Runs = append(answer.Runs, wire.UnitRun{Count: run.Count, State: run.Status.String()})
+	}
+	return &body[wire.UnitStates]{answer}, nil
+}
+
+type unitsInput struct {
+	VisitOf
+	From  int      `query:"from" minimum:"0" doc:"index of the first unit that is meant"`
 	State []string `query:"state,explode" enum:"pending,dispatched,running,completed,failed,canceled" doc:"only those in one of these states"`
 	Values
 	Paging
@@ -71,15 +103,12 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
-	if flow.ErrorKindOf(err) == flow.NotFound {
-		return nil, missing("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
-	}
+	list, err := s.unitsOf(ctx, &in.VisitOf)
 	if err != nil {
-		return nil, noTask(in.Task, err)
+		return nil, err
 	}
 	page := wire.Page[wire.Unit]{Items: []wire.Unit{}}
-	for i, size := max(int(at.at), 0), 0; i < list.Len(); i++ {
+	for i, size := max(int(at.at), in.From), 0; i < list.Len(); i++ {
 		u := list.At(i)
 		if len(in.State) > 0 && !slices.Contains(in.State, u.Status.String()) {
 			continue

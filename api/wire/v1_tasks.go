@@ -157,6 +157,18 @@ type Unit struct {
 	Due      Time            `json:"due,omitzero"`
 }
 
+// UnitStates are the states of all units of a step, in order of index.
+type UnitStates struct {
+	Total int       `json:"total"`
+	Runs  []UnitRun `json:"runs" doc:"never null"`
+}
+
+// UnitRun is so many units in a row in the same state.
+type UnitRun struct {
+	Count int    `json:"count"`
+	State string `json:"state" enum:"pending,dispatched,running,completed,failed,canceled"`
+}
+
 // StepName names a step in a body: slugs hold / and :, which paths cannot.
 type StepName struct {
 	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"slug of the step, such as review or B/list"`

@@ -1,0 +1,131 @@
+package v1
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// eventsLooked is in how many events a page is looked for. When they are over it is as long as it has become, and next leads on.
+const eventsLooked = 20_000
+
+// all says that every event is meant.
+func (in *eventsInput) all() bool { return len(in.Type) == 0 && in.Node == "" && in.Text == "" }
+
+// picks says whether an event is meant.
+func (in *eventsInput) picks(e *wire.Event) bool {
+	if len(in.Type) > 0 && !slices.Contains(in.Type, e.Type) || in.Node != "" && e.Node != in.Node {
+		return false
+	}
+	if in.Text == "" {
+		return true
+	}
+	text := strings.ToLower(in.Text)
+	return slices.ContainsFunc([]string{e.Node, e.Key, e.Error, e.Reason, e.Note, e.Worker}, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+}
+
+// eventsPicked looks for a page from a position on.
+func (s *service) eventsPicked(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
+	page := &wire.Page[wire.Event]{Items: []wire.Event{}}
+	for looked := 0; looked < eventsLooked; {
+		events, more, err := s.eventsAfter(ctx, in.Task, from, 500)
+		if err != nil {
+			return nil, err
+		}
+		for i := range events {
+			if !in.picks(&events[i]) {
+				continue
+			}
+			if len(page.Items) == in.Limit {
+				page.Next = page.Items[len(page.Items)-1].ID
+				return page, nil
+			}
+			page.Items = append(page.Items, events[i])
+		}
+		if !more {
+			return page, nil
+		}
+		page.Next = events[len(events)-1].ID
+		from, _ = stream.ParsePosition(page.Next)
+		looked += len(events)
+	}
+	return page, nil
+}
+
+// rowsBack is how many rows are read at once on the way back.
+const rowsBack = 50
+
+// eventsBefore looks for a page from a position back, or from the end.
+func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page[wire.Event], error) {
+	before, err := position("query.before", in.Before)
+	if err != nil {
+		return nil, err
+	}
+	if in.Before == "" {
+		last, err := s.lastRow(ctx, in.Task)
+		if err != nil {
+			return nil, err
+		}
+		before = stream.Position{Seq: last + 1}
+	}
+	page, looked := &wire.Page[wire.Event]{Items: []wire.Event{}}, 0
+	for to := before.Seq; to > 0; {
+		first := max(to-rowsBack, 0)
+		rows, err := s.rowsUpTo(ctx, in.Task, first, to)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range slices.Backward(rows) {
+			events, err := eventsOf(engine.Row(row), stream.After(0))
+			if err != nil {
+				return nil, err
+			}
+			looked += len(events)
+			for _, e := range slices.Backward(events) {
+				at, _ := stream.ParsePosition(e.ID)
+				if !at.Before(before) || !in.picks(&e) {
+					continue
+				}
+				if len(page.Items) == in.Limit {
+					page.Next = page.Items[in.Limit-1].ID
+					return page, nil
+				}
+				page.Items = append(page.Items, e)
+			}
+		}
+		if to = first; to > 0 && looked >= eventsLooked {
+			page.Next = stream.Position{Seq: to + 1}.String()
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// rowsUpTo are the rows behind one up to and with another.
+func (s *service) rowsUpTo(ctx context.Context, task string, after, to int64) (all []persistence.Row, err error) {
+	for after < to {
+		rows, err := s.Store.Rows(ctx, task, after, persistence.Part{Rows: int(to - after), Bytes: pageBytes})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		all, after = append(all, rows...), rows[len(rows)-1].Seq
+	}
+	return all, nil
+}
+
+// lastRow is the number of the last row of a task's journal.
+func (s *service) lastRow(ctx context.Context, task string) (int64, error) {
+	view, err := s.Reader.View(ctx, task)
+	if err != nil {
+		return 0, noTask(task, err)
+	}
+	return view.Seq, nil
+}

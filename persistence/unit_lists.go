@@ -1,0 +1,38 @@
+package persistence
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence/internal/lru"
+)
+
+// unitLists are the units of visits that are over, which were read last. They do not change any more, so many may read one at once.
+type unitLists struct {
+	mu   sync.Mutex
+	kept *lru.Cache[*flow.UnitList]
+}
+
+// maxListBytes bounds the memory of lists that are kept, and unitCost is what a unit takes beside its values.
+const (
+	maxListBytes = 64 << 20
+	unitCost     = 100
+)
+
+func (u *unitLists) get(task string, at flow.Address) *flow.UnitList {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	l, _ := u.kept.Get(listKey(task, at))
+	return l
+}
+
+func (u *unitLists) put(task string, at flow.Address, l *flow.UnitList, bytes int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.kept.Put(listKey(task, at), l, bytes)
+}
+
+func listKey(task string, at flow.Address) string {
+	return task + "\n" + at.Scope + "\n" + at.Node + "\n" + strconv.Itoa(at.Visit)
+}
