@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkPages is what a page of a long history costs: the first with one thing on it and the last with 500, of the
-// events, runs and steps of a task of 1,000,000 steps, and of the runs and units of a fan-out of 100,000. B/op is all
-// memory that was taken, not only what is held at once.
+// events, runs and steps of a task of 1,000,000 steps, and of the runs and units of a fan-out of 100,000; and a digest of these and of a
+// task of 10,000 nodes. The units of a visit that is over are those that a page before has found. B/op is all memory that was taken, not only what is held at once.
 func BenchmarkPages(b *testing.B) {
 	x := newBench(b)
 	h := historian{b: b, x: x, reader: persistence.NewReader(x.store, flow.Limits{})}
@@ -23,6 +23,11 @@ func BenchmarkPages(b *testing.B) {
 		h.events(b, "loop")
 		h.runs(b, "loop", 1_000_000)
 		h.steps(b, "loop", 1_000_000)
+		h.digest(b, "loop")
+	})
+	x.Run("10,000 nodes", func(b *testing.B) {
+		h.play("many", dagOf(10_000), 10_000)
+		h.digest(b, "many")
 	})
 	x.Run("100,000 units", func(b *testing.B) {
 		h.play("wide", `{"mode":"dag","nodes":{"w":{"func":"f","each":{"count":100000}}}}`, 100_000)
@@ -31,9 +36,19 @@ func BenchmarkPages(b *testing.B) {
 	})
 	x.Run("100,000 units, one left", func(b *testing.B) {
 		h.play("left", `{"mode":"dag","nodes":{"w":{"func":"f","each":{"count":100000}}}}`, 99_999)
+		h.digest(b, "left")
 		h.runs(b, "left", 99_999)
 		h.units(b, "left", 100_000)
 	})
+}
+
+// dagOf is a definition of so many nodes, one behind the other.
+func dagOf(nodes int) string {
+	b := []byte(`{"mode":"dag","nodes":{"n0":{"func":"f"}`)
+	for i := 1; i < nodes; i++ {
+		b = fmt.Appendf(b, `,"n%d":{"func":"f","depends_on":["n%d"]}`, i, i-1)
+	}
+	return string(b) + "}}"
 }
 
 // historian makes the history of a task as its actor would have written it.
@@ -207,4 +222,14 @@ func (h *historian) units(b *testing.B, task string, all int) {
 			return err
 		})
 	}
+}
+
+func (h *historian) digest(b *testing.B, task string) {
+	h.measure(b, "digest", func() error {
+		v, err := h.reader.View(b.Context(), task)
+		if err == nil {
+			v.State.Digest(v.State.Root, v.State.Root.Plan.Order())
+		}
+		return err
+	})
 }
