@@ -24,6 +24,7 @@ type (
 	Waiting     = wire.Waiting
 	Digest      = wire.Digest
 	UnitStates  = wire.UnitStates
+	TaskCount   = wire.TaskCount
 	Fork        = wire.Fork
 	Forked      = wire.Forked
 	Append      = wire.Append
@@ -65,6 +66,11 @@ func answered[T any](answer *T, err error) (*T, error) {
 // Tasks searches tasks, newest first.
 func (e *Engine) Tasks(ctx context.Context, q TaskQuery) (*Page[TaskSummary], error) {
 	return answered(e.client.Tasks(ctx, q))
+}
+
+// CountTasks counts what Tasks lists, up to 10,000; by is state, flow, label:NAME or "".
+func (e *Engine) CountTasks(ctx context.Context, q TaskQuery, by string) (*TaskCount, error) {
+	return answered(e.client.CountTasks(ctx, q, by))
 }
 
 // Task reads a task as it is at this moment.

@@ -182,6 +182,8 @@ type Tasks interface {
 	Task(ctx context.Context, id string) (*TaskRow, error)          // ErrNotFound
 	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error) // without their params
 	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
+	// CountTasksBy counts them by their status, or by something else. It ignores order and paging.
+	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]int, error)
 	// CountByStatus counts all tasks by status, for metrics.
 	CountByStatus(ctx context.Context) (map[string]int, error)
 	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
@@ -230,20 +232,35 @@ type TaskRow struct {
 // TaskFilter picks tasks. Zero fields do not filter.
 type TaskFilter struct {
 	FlowID, FlowSlug, VersionID string
-	IDPrefix                    string // what their ids begin with
+	FlowIDs                     []string // any of them
+	Version                     int      // number of their version
+	IDPrefix                    string   // what their ids begin with
+	Node                        string   // where their cursor is
+	Text                        string   // that is in their error, in letters of either case, or what a label says, or what their id begins with
 	Statuses                    []string
 	Labels                      map[string]string // all must match
 	CreatedFrom, CreatedTo      int64             // from inclusive, to exclusive
+	EndedFrom, EndedTo          int64             // the same of their end, which they have
+	LastedFrom, LastedTo        int64             // the same of the milliseconds from creation to end, which they have
 	Paused                      *bool
-	Before                      Spot // only tasks behind this place among the newest first; a task need not be there any more
+	Before                      Spot // only tasks behind this place in the order of the list; a task need not be there any more
 	ByUpdate                    bool // newest update first instead of newest creation first
+	ByEnd                       bool // newest end first: of those that have ended
+	Oldest                      bool // the oldest first instead; not by update
 	Offset, Limit               int
+	Most                        int // counting ends there; 0 = all are counted
 }
 
-// Spot is where a task is among all of them in order of creation.
+// Spot is where a task is among all of them in the order of a list.
 type Spot struct {
-	CreatedAt int64
+	CreatedAt int64  // by end: when it ended
 	ID        string // "" = nowhere
+}
+
+// By says what tasks are counted by.
+type By struct {
+	Flow  bool   // the id of their flow
+	Label string // what a label of theirs says; "" = another. Those without it count as ""
 }
 
 // Queue is the store's side of jobs that wait for pollers: rows made and ended by commits.

@@ -41,29 +41,54 @@ func milliseconds(ms int64) time.Duration {
 type TaskQuery struct {
 	Paging
 	Flow                   string            // slug or id
+	Flows                  []string          // any of them
+	Version                int               // number of their version
 	IDPrefix               string            // what their ids begin with
+	Text                   string            // in their error, or what a label says, or what their id begins with
+	Node                   string            // graph mode: where the cursor is
 	States                 []string          // any of them; paused only alone
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
+	EndedFrom, EndedTo     time.Time
+	Shortest, Longest      time.Duration // from creation to end, of those that have ended
+	Sort                   string        // created, -ended or ended; "" = -created, the newest first
 }
 
 func (t TaskQuery) query() url.Values {
 	q := t.Paging.query()
 	set(q, "flow", t.Flow)
+	for _, flow := range t.Flows {
+		q.Add("flow", flow)
+	}
 	set(q, "id_prefix", t.IDPrefix)
+	set(q, "q", t.Text)
+	set(q, "node", t.Node)
+	set(q, "sort", t.Sort)
+	for name, n := range map[string]int64{"version": int64(t.Version), "duration_min": t.Shortest.Milliseconds(), "duration_max": t.Longest.Milliseconds()} {
+		if n > 0 {
+			q.Set(name, strconv.FormatInt(n, 10))
+		}
+	}
 	for _, state := range t.States {
 		q.Add("state", state)
 	}
 	for name, text := range t.Labels {
 		q.Add("label", name+":"+text)
 	}
-	if !t.CreatedFrom.IsZero() {
-		q.Set("created_from", t.CreatedFrom.UTC().Format(time.RFC3339Nano))
-	}
-	if !t.CreatedTo.IsZero() {
-		q.Set("created_to", t.CreatedTo.UTC().Format(time.RFC3339Nano))
+	for name, at := range map[string]time.Time{"created_from": t.CreatedFrom, "created_to": t.CreatedTo, "ended_from": t.EndedFrom, "ended_to": t.EndedTo} {
+		if !at.IsZero() {
+			q.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
 	}
 	return q
+}
+
+// CountTasks counts what Tasks lists, up to 10,000; by is state, flow, label:NAME or "".
+func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
+	q.Paging, q.Sort = Paging{}, ""
+	query := q.query()
+	set(query, "group_by", by)
+	return get[wire.TaskCount](ctx, c, "/v1/tasks/count", query)
 }
 
 // Tasks searches tasks, newest first.

@@ -45,6 +45,7 @@ var routes = []string{
 	"GET /v1/schedules/{schedule}",
 	"GET /v1/schedules/{schedule}/next",
 	"GET /v1/tasks",
+	"GET /v1/tasks/count",
 	"GET /v1/tasks/{task}",
 	"GET /v1/tasks/{task}/digest",
 	"GET /v1/tasks/{task}/events",

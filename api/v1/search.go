@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,14 +12,27 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// TaskPick picks tasks.
+type TaskPick struct {
+	Flow      []string  `query:"flow,explode" maxItems:"50" maxLength:"128" doc:"slug of the flow, or its id; several = any of them"`
+	Version   int       `query:"version" minimum:"0" doc:"number of their version; 0 = any"`
+	ID        string    `query:"id_prefix" maxLength:"256" doc:"what the ids begin with"`
+	Text      string    `query:"q" maxLength:"256" doc:"what the ids begin with, or what a label says, or what is in the error, in letters of either case"`
+	State     []string  `query:"state,explode" maxItems:"20" doc:"pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them"`
+	Node      string    `query:"node" maxLength:"1000" doc:"graph mode: where the cursor is"`
+	Label     []string  `query:"label,explode" maxItems:"20" doc:"name:text; several = all of them" example:"[\"customer:7\"]"`
+	From      time.Time `query:"created_from" doc:"created then or later"`
+	To        time.Time `query:"created_to" doc:"created before"`
+	EndedFrom time.Time `query:"ended_from" doc:"ended then or later"`
+	EndedTo   time.Time `query:"ended_to" doc:"ended before"`
+	Longest   int64     `query:"duration_max" minimum:"0" doc:"milliseconds from creation to end, of those that have ended: less than so many; 0 = any"`
+	Shortest  int64     `query:"duration_min" minimum:"0" doc:"the same: so many or more"`
+}
+
 type listTasksInput struct {
 	Paging
-	Flow  string    `query:"flow" maxLength:"128" doc:"slug of the flow, or its id"`
-	ID    string    `query:"id_prefix" maxLength:"256" doc:"what the ids begin with"`
-	State []string  `query:"state,explode" maxItems:"20" doc:"pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them"`
-	Label []string  `query:"label,explode" maxItems:"20" doc:"name:text; several = all of them" example:"[\"customer:7\"]"`
-	From  time.Time `query:"created_from" doc:"created then or later"`
-	To    time.Time `query:"created_to" doc:"created before"`
+	TaskPick
+	Sort string `query:"sort" enum:"-created,created,-ended,ended" default:"-created" doc:"- = the newest first; by end: those that have ended"`
 }
 
 func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire.Page[wire.TaskSummary]], error) {
@@ -26,11 +40,13 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.filterOf(ctx, in)
+	page := wire.Page[wire.TaskSummary]{Items: []wire.TaskSummary{}}
+	f, err := s.filterOf(ctx, &in.TaskPick)
 	if err != nil {
 		return nil, err
 	}
 	f.Limit = in.Limit + 1
+	f.ByEnd, f.Oldest = strings.HasSuffix(in.Sort, "ended"), in.Sort != "" && in.Sort[0] != '-'
 	if continued {
 		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
@@ -39,37 +55,113 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 		return nil, err
 	}
 	rows, more := cut(rows, in.Limit)
-	page := wire.Page[wire.TaskSummary]{Items: make([]wire.TaskSummary, len(rows))}
 	for i := range rows {
-		page.Items[i] = toSummary(&rows[i])
+		page.Items = append(page.Items, toSummary(&rows[i]))
 	}
 	if more {
 		last := rows[len(rows)-1]
-		page.Next = cursor{last.CreatedAt, last.ID}.String()
+		next := cursor{last.CreatedAt, last.ID}
+		if f.ByEnd {
+			next.at = last.EndedAt
+		}
+		page.Next = next.String()
 	}
 	return &body[wire.Page[wire.TaskSummary]]{page}, nil
 }
 
-func (s *service) filterOf(ctx context.Context, in *listTasksInput) (f persistence.TaskFilter, err error) {
-	if in.Flow != "" {
-		found, err := s.flowBy(ctx, "query.flow", in.Flow)
+type countTasksInput struct {
+	TaskPick
+	By string `query:"group_by" maxLength:"300" doc:"state, flow, or label:NAME: also how many there are of each" example:"label:customer"`
+}
+
+// countedTasks is how many are counted at most: nobody reads more than that from a number, and it bounds what it costs.
+const countedTasks = 10_000
+
+func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wire.TaskCount], error) {
+	f, err := s.filterOf(ctx, &in.TaskPick)
+	if err != nil {
+		return nil, err
+	}
+	by, err := byOf(in.By)
+	if err != nil {
+		return nil, err
+	}
+	f.Most = countedTasks + 1
+	counts, err := s.Store.CountTasksBy(ctx, f, by)
+	if err != nil {
+		return nil, err
+	}
+	answer := wire.TaskCount{Groups: []wire.TaskGroup{}}
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		answer.Count += counts[key]
+		if in.By != "" {
+			answer.Groups = append(answer.Groups, wire.TaskGroup{Key: key, Count: counts[key]})
+		}
+	}
+	if answer.Exact = answer.Count <= countedTasks; !answer.Exact {
+		answer.Count = countedTasks
+	}
+	if by.Flow {
+		if err := s.nameFlows(ctx, answer.Groups); err != nil {
+			return nil, err
+		}
+	}
+	return &body[wire.TaskCount]{answer}, nil
+}
+
+func byOf(text string) (by persistence.By, err error) {
+	switch name, ok := strings.CutPrefix(text, "label:"); {
+	case text == "", text == "state":
+	case text == "flow":
+		by.Flow = true
+	case ok && name != "":
+		by.Label = name
+	default:
+		return by, invalid("query.group_by", "send state, flow or label:NAME", "tasks are not counted by %.80q", text)
+	}
+	return by, nil
+}
+
+// nameFlows has groups say the slugs of flows. One that is deleted keeps its id.
+func (s *service) nameFlows(ctx context.Context, groups []wire.TaskGroup) error {
+	for i := range groups {
+		f, err := s.Store.Flow(ctx, groups[i].Key)
+		switch {
+		case api.Missing(err):
+		case err != nil:
+			return err
+		default:
+			groups[i].Key = nameOf(f)
+		}
+	}
+	return nil
+}
+
+func (s *service) filterOf(ctx context.Context, in *TaskPick) (f persistence.TaskFilter, err error) {
+	for _, name := range in.Flow {
+		found, err := s.flowBy(ctx, "query.flow", name)
 		if err != nil {
 			return f, err
 		}
-		f.FlowID = found.ID
+		f.FlowIDs = append(f.FlowIDs, found.ID)
 	}
-	f.IDPrefix = in.ID
+	if len(f.FlowIDs) == 1 {
+		f.FlowID, f.FlowIDs = f.FlowIDs[0], nil
+	}
+	f.IDPrefix, f.Version, f.Text, f.Node, f.LastedFrom, f.LastedTo = in.ID, in.Version, in.Text, in.Node, in.Shortest, in.Longest
 	if f.Statuses, f.Paused, err = statesOf(in.State); err != nil {
 		return f, err
 	}
 	if f.Labels, err = labelsOf(in.Label); err != nil {
 		return f, err
 	}
-	if !in.From.IsZero() {
-		f.CreatedFrom = ceilMillis(in.From)
-	}
-	if !in.To.IsZero() {
-		f.CreatedTo = max(ceilMillis(in.To), 1) // 0 would be no filter
+	for _, bound := range []struct {
+		at time.Time
+		to *int64
+	}{{in.From, &f.CreatedFrom}, {in.To, &f.CreatedTo}, {in.EndedFrom, &f.EndedFrom}, {in.EndedTo, &f.EndedTo}} {
+		if !bound.at.IsZero() {
+			*bound.to = max(ceilMillis(bound.at), 1) // 0 would be no filter
+		}
 	}
 	return f, nil
 }

@@ -21,6 +21,8 @@ func (s *service) taskRoutes() {
 		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409)."}, s.start)
 	serve(s, operation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
 		summary: "Search tasks, newest first"}, s.listTasks)
+	serve(s, operation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",
+		summary: "Count tasks", text: "Those that a list with the same parameters has. Beyond 10,000 the count is not exact."}, s.countTasks)
 	serve(s, operation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
 		summary: "Read a task", text: "It is exact: what the journal says at this moment."}, s.getTask)
 	serve(s, operation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",

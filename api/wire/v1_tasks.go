@@ -86,6 +86,19 @@ type Task struct {
 	Seq            int64                      `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
 }
 
+// TaskCount is how many tasks there are.
+type TaskCount struct {
+	Count  int         `json:"count" doc:"at most 10,000"`
+	Exact  bool        `json:"exact" doc:"false: there are more, and groups are of the first of them"`
+	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
+}
+
+// TaskGroup is how many tasks have something.
+type TaskGroup struct {
+	Key   string `json:"key" doc:"state, slug of a flow, or what a label says; empty = without that label"`
+	Count int    `json:"count"`
+}
+
 // FollowedError tells of failed steps of a node that its task went on after, because on_error says follow.
 type FollowedError struct {
 	Node  string `json:"node"`

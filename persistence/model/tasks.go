@@ -52,7 +52,7 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 		if f.ByUpdate {
 			return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), cmp.Compare(b.ID, a.ID))
 		}
-		return newest(a, b)
+		return order(f, a, b)
 	})
 	list = list[min(f.Offset, len(list)):]
 	if f.Limit > 0 {
@@ -64,8 +64,46 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return list, nil
 }
 
-func newest(a, b persistence.TaskRow) int {
+// order is that of a list.
+func order(f persistence.TaskFilter, a, b persistence.TaskRow) int {
+	if f.Oldest {
+		a, b = b, a
+	}
+	if f.ByEnd {
+		return cmp.Or(cmp.Compare(b.EndedAt, a.EndedAt), cmp.Compare(b.ID, a.ID))
+	}
 	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
+}
+
+// at is a row at a place of a list.
+func at(f persistence.TaskFilter) persistence.TaskRow {
+	row := persistence.TaskRow{ID: f.Before.ID, CreatedAt: f.Before.CreatedAt}
+	row.EndedAt = f.Before.CreatedAt
+	return row
+}
+
+func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	counts := map[string]int{}
+	list := s.pick(f)
+	if f.Most > 0 {
+		list = first(list, f.Most)
+	}
+	for _, t := range list {
+		switch {
+		case by.Label != "":
+			counts[t.Labels[by.Label]]++
+		case by.Flow:
+			counts[t.FlowID]++
+		default:
+			counts[t.Status]++
+		}
+	}
+	return counts, nil
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
@@ -74,14 +112,17 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 		return 0, err
 	}
 	defer leave()
-	return len(s.pick(f)), nil
+	if n := len(s.pick(f)); f.Most == 0 || n < f.Most {
+		return n, nil
+	}
+	return f.Most, nil
 }
 
 func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
 		row := s.row(t)
-		if matches(row, f) && (f.Before.ID == "" || newest(persistence.TaskRow{ID: f.Before.ID, CreatedAt: f.Before.CreatedAt}, row) < 0) {
+		if matches(row, f) && (f.Before.ID == "" || order(f, at(f), row) < 0) {
 			list = append(list, row)
 		}
 	}
@@ -94,7 +135,17 @@ func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
 			return false
 		}
 	}
-	return (f.FlowID == "" || f.FlowID == t.FlowID) &&
+	lasted := t.EndedAt - t.CreatedAt
+	return (len(f.FlowIDs) == 0 || slices.Contains(f.FlowIDs, t.FlowID)) &&
+		(f.Version == 0 || f.Version == t.VersionNumber) &&
+		(f.Node == "" || f.Node == t.Cursor) &&
+		(f.Text == "" || says(t, f.Text)) &&
+		(!f.ByEnd && max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) == 0 || t.EndedAt > 0) &&
+		(f.EndedFrom == 0 || t.EndedAt >= f.EndedFrom) &&
+		(f.EndedTo == 0 || t.EndedAt < f.EndedTo) &&
+		(f.LastedFrom == 0 || lasted >= f.LastedFrom) &&
+		(f.LastedTo == 0 || lasted < f.LastedTo) &&
+		(f.FlowID == "" || f.FlowID == t.FlowID) &&
 		(f.FlowSlug == "" || f.FlowSlug == t.FlowSlug) &&
 		(f.VersionID == "" || f.VersionID == t.VersionID) &&
 		strings.HasPrefix(t.ID, f.IDPrefix) &&
@@ -102,6 +153,15 @@ func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
 		(f.CreatedFrom == 0 || t.CreatedAt >= f.CreatedFrom) &&
 		(f.CreatedTo == 0 || t.CreatedAt < f.CreatedTo) &&
 		(f.Paused == nil || *f.Paused == t.Paused)
+}
+
+func says(t persistence.TaskRow, text string) bool {
+	for _, value := range t.Labels {
+		if value == text {
+			return true
+		}
+	}
+	return strings.HasPrefix(t.ID, text) || strings.Contains(strings.ToLower(t.Error), strings.ToLower(text))
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {

@@ -13,11 +13,17 @@ import (
 )
 
 var dialect = listing.Dialect{
-	Mark:     "$",
-	Schema:   DefaultSchema + ".",
-	Open:     "t.ended_at = 0",
-	Ended:    "t.outcome",
-	Labels:   func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
+	Mark:   "$",
+	Schema: DefaultSchema + ".",
+	Open:   "t.ended_at = 0",
+	Ended:  "t.outcome",
+	Labels: func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
+	Like:   "ILIKE",
+	LabelSays: func(q *listing.Query, text string) {
+		q.Add("EXISTS (SELECT FROM jsonb_each_text(t.labels) x WHERE x.value = ", text)
+		q.Add(")")
+	},
+	LabelOf:  func(q *listing.Query, name string) { q.Add("t.labels ->> ", name) },
 	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
 }
 
@@ -37,6 +43,11 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 		return 0, err
 	}
 	return *n, nil
+}
+
+func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
+	q := listing.CountBy(dialect, f, by)
+	return listing.Counts(read(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...))
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {

@@ -15,6 +15,12 @@ var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running
 		q.Add(" AND value = ", labels[key])
 		q.Add(" AND created_at = t.created_at AND task = t.id)")
 	}
+}, Like: "LIKE", LabelSays: func(q *listing.Query, text string) {
+	q.Add("EXISTS (SELECT 1 FROM task_labels x WHERE x.task = t.id AND x.value = ", text)
+	q.Add(")")
+}, LabelOf: func(q *listing.Query, name string) {
+	q.Add("(SELECT value FROM task_labels x WHERE x.task = t.id AND x.key = ", name)
+	q.Add(")")
 }}
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
@@ -33,6 +39,11 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 		return 0, err
 	}
 	return *n, nil
+}
+
+func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
+	q := listing.CountBy(dialect, f, by)
+	return listing.Counts(read(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...))
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {

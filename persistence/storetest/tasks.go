@@ -32,8 +32,8 @@ func (w *world) listed() {
 			Create:  &persistence.Create{FlowID: t.flow, VersionID: t.version, Labels: t.labels, CreatedAt: t.at},
 			Columns: &persistence.Columns{Status: t.status, Paused: t.paused}})
 	}
-	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 20}},
-		persistence.Commit{Task: "t2", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "completed", EndedAt: 20}},
+	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 70, Error: "Card 100% refused", Cursor: "pay"}},
+		persistence.Commit{Task: "t2", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "completed", EndedAt: 50}},
 		persistence.Commit{Task: "t3", Seq: 1, At: 20, Rest: &persistence.Rest{Resting: true}},
 		persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running"}})
 }
@@ -75,6 +75,24 @@ var filters = map[string]struct {
 	"behind one":                  {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 30, ID: "t5"}}, []string{"t4", "t3", "t2", "t1"}},
 	"behind one of a moment":      {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 20, ID: "t3"}, Limit: 2}, []string{"t2", "t1"}},
 	"behind one that is gone":     {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 20, ID: "t3x"}}, []string{"t3", "t2", "t1"}},
+	"some flows":                  {persistence.TaskFilter{FlowIDs: []string{"f2", "flow"}}, []string{"t5", "t4"}},
+	"a version by its number":     {persistence.TaskFilter{Version: 5}, []string{"t3"}},
+	"where the cursor is":         {persistence.TaskFilter{Node: "pay"}, []string{"t4"}},
+	"a text of an error":          {persistence.TaskFilter{Text: "CARD 100% r"}, []string{"t4"}},
+	"no pattern":                  {persistence.TaskFilter{Text: "card_100"}, []string{}},
+	"what a label says":           {persistence.TaskFilter{Text: "blue"}, []string{"t5", "t2", "t1"}},
+	"the beginning of an id":      {persistence.TaskFilter{Text: "t3"}, []string{"t3"}},
+	"ended from and to":           {persistence.TaskFilter{EndedFrom: 50, EndedTo: 70}, []string{"t2"}},
+	"lasted from":                 {persistence.TaskFilter{LastedFrom: 50}, []string{"t4"}},
+	"lasted to":                   {persistence.TaskFilter{LastedTo: 50}, []string{"t2"}},
+	"the oldest first":            {persistence.TaskFilter{Oldest: true}, []string{"t1", "t2", "t3", "t4", "t5"}},
+	"the oldest behind one":       {persistence.TaskFilter{Oldest: true, Before: persistence.Spot{CreatedAt: 20, ID: "t2"}, Limit: 2}, []string{"t3", "t4"}},
+	"the oldest of some states":   {persistence.TaskFilter{Oldest: true, Statuses: []string{"running", "failed"}, Limit: 2}, []string{"t1", "t3"}},
+	"the oldest with a label":     {persistence.TaskFilter{Oldest: true, Labels: map[string]string{"team": "blue"}, Limit: 2}, []string{"t1", "t2"}},
+	"the newest end first":        {persistence.TaskFilter{ByEnd: true}, []string{"t4", "t2"}},
+	"the newest end, behind one":  {persistence.TaskFilter{ByEnd: true, Before: persistence.Spot{CreatedAt: 70, ID: "t4"}, Limit: 2}, []string{"t2"}},
+	"the oldest end of a label":   {persistence.TaskFilter{ByEnd: true, Oldest: true, Labels: map[string]string{"team": "blue"}, Limit: 2}, []string{"t2"}},
+	"the newest end of states":    {persistence.TaskFilter{ByEnd: true, Statuses: []string{"failed", "completed"}, Limit: 2}, []string{"t4", "t2"}},
 	"behind all":                  {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 1, ID: "t0"}}, []string{}},
 	"a page":                      {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},
 	"an offset alone":             {persistence.TaskFilter{Offset: 3}, []string{"t2", "t1"}},
@@ -106,6 +124,30 @@ var tasks = []behavior{
 			require.NoError(w, err)
 			require.Equal(w, n, same, name)
 		}
+	}},
+	{"tasks that a filter picks are counted by what they have", func(w *world) {
+		w.listed()
+		for name, tt := range map[string]struct {
+			filter persistence.TaskFilter
+			by     persistence.By
+			want   map[string]int
+		}{
+			"status":             {persistence.TaskFilter{FlowID: "f1"}, persistence.By{}, map[string]int{"running": 2, "completed": 1}},
+			"flow":               {persistence.TaskFilter{}, persistence.By{Flow: true}, map[string]int{"f1": 3, "f2": 1, "flow": 1}},
+			"label":              {persistence.TaskFilter{}, persistence.By{Label: "team"}, map[string]int{"blue": 2, "red": 1, "": 2}},
+			"label of a label":   {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, persistence.By{Label: "env"}, map[string]int{"test": 1, "": 1}},
+			"status of no tasks": {persistence.TaskFilter{FlowID: "no"}, persistence.By{}, map[string]int{}},
+		} {
+			counts, err := w.CountTasksBy(w.ctx(), tt.filter, tt.by)
+			require.NoError(w, err)
+			require.Equal(w, tt.want, counts, name)
+		}
+		few, err := w.CountTasks(w.ctx(), persistence.TaskFilter{Most: 2})
+		require.NoError(w, err)
+		require.Equal(w, 2, few, "counting ends there")
+		one, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{Most: 1}, persistence.By{Flow: true})
+		require.NoError(w, err)
+		require.Len(w, one, 1)
 	}},
 	{"tasks are counted by status", func(w *world) {
 		w.listed()

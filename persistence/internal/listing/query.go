@@ -20,6 +20,10 @@ type Dialect struct {
 	// Open is the condition of the index on tasks that have not ended, and Ended the column by whose values there is one
 	// on those that have.
 	Open, Ended string
+	// LabelSays writes the condition that a label of a task says a text, and LabelOf what the label with a name says.
+	LabelSays, LabelOf func(q *Query, text string)
+	// Like compares texts in letters of either case.
+	Like string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
@@ -64,21 +68,25 @@ type Query struct {
 	text strings.Builder
 	mark string
 	open string // "WHERE" or "AND": what the next condition begins with
+	asc  bool   // the oldest come first
 }
 
 // List asks for the tasks that a filter picks. A page of the newest ones that are in some states, or have some
 // label, is read from an index of these alone.
 func List(d Dialect, f persistence.TaskFilter) *Query {
-	q := &Query{mark: d.Mark}
+	q := &Query{mark: d.Mark, asc: f.Oldest}
 	q.Add("SELECT " + listColumns)
 	created, id := "t.created_at", "t.id"
-	if f.ByUpdate {
+	switch {
+	case f.ByEnd:
+		created = "t.ended_at"
+	case f.ByUpdate:
 		created = "t.updated_at"
 	}
 	switch parts := d.parts(f); {
 	case f.Limit > 0 && len(parts) > 1:
 		q.merge(d, f, parts)
-	case !f.ByUpdate && d.LabelTable && len(f.Labels) > 0:
+	case !f.ByUpdate && !f.ByEnd && d.LabelTable && len(f.Labels) > 0:
 		created, id = "l.created_at", "l.task"
 		q.Add(d.byLabel() + d.joins())
 		q.where(d, f, "l.")
@@ -95,7 +103,7 @@ func (d Dialect) parts(f persistence.TaskFilter) []Part {
 	switch {
 	case f.ByUpdate:
 		return d.ByUpdate
-	case len(f.Labels) > 0:
+	case len(f.Labels) > 0, f.ByEnd:
 		return nil
 	}
 	var parts []Part
@@ -123,7 +131,11 @@ func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
 }
 
 func (q *Query) order(column, id string, limit, offset int) {
-	q.Add(" ORDER BY " + column + " DESC, " + id + " DESC")
+	direction := " DESC"
+	if q.asc {
+		direction = ""
+	}
+	q.Add(" ORDER BY " + column + direction + ", " + id + direction)
 	if limit > 0 {
 		q.Add(" LIMIT ", limit)
 	} else if offset > 0 {
@@ -137,15 +149,44 @@ func (q *Query) order(column, id string, limit, offset int) {
 // Count asks how many tasks a filter picks.
 func Count(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark}
-	q.Add("SELECT count(*)")
+	q.Add("SELECT count(*) FROM (SELECT 1")
+	q.picked(d, f)
+	return q
+}
+
+// CountBy asks how many of them there are by something.
+func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
+	q := &Query{mark: d.Mark}
+	q.Add("SELECT what, count(*) FROM (SELECT ")
+	switch {
+	case by.Label != "":
+		q.Add("coalesce(")
+		d.LabelOf(q, by.Label)
+		q.Add(", '')")
+	case by.Flow:
+		q.Add("t.flow_id")
+	default:
+		q.Add("t.status")
+	}
+	q.Add(" AS what")
+	q.picked(d, f)
+	q.Add(" GROUP BY what")
+	return q
+}
+
+// picked ends a part that reads of each task that a filter picks, up to as many as are counted.
+func (q *Query) picked(d Dialect, f persistence.TaskFilter) {
 	if d.LabelTable && len(f.Labels) > 0 {
 		q.Add(d.byLabel())
 		q.where(d, f, "l.")
-		return q
+	} else {
+		q.Add(" FROM " + d.Schema + "tasks t")
+		q.where(d, f, "")
 	}
-	q.Add(" FROM " + d.Schema + "tasks t")
-	q.where(d, f, "")
-	return q
+	if f.Most > 0 {
+		q.Add(" LIMIT ", f.Most)
+	}
+	q.Add(") counted")
 }
 
 // Add appends a text and, when there are values, a parameter for each, separated by commas.
@@ -187,9 +228,23 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	if f.VersionID != "" {
 		q.And("t.version_id = ", f.VersionID)
 	}
+	if len(f.FlowIDs) > 0 {
+		q.And("t.flow_id IN (", toAny(f.FlowIDs)...)
+		q.Add(")")
+	}
+	if f.Version > 0 {
+		q.And("t.version_id IN (SELECT id FROM "+d.Schema+"flow_versions WHERE number = ", f.Version)
+		q.Add(")")
+	}
 	if f.IDPrefix != "" {
 		q.And("t.id >= ", f.IDPrefix)
 		q.And("t.id < ", f.IDPrefix+"\U0010FFFF") // ids are compared by their bytes, and none has that character
+	}
+	if f.Node != "" {
+		q.And("t.cursor = ", f.Node)
+	}
+	if f.Text != "" {
+		q.says(d, f.Text)
 	}
 	if len(f.Statuses) > 0 {
 		q.status(d, f.Statuses)
@@ -203,17 +258,52 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	if f.Paused != nil {
 		q.And("t.paused = ", *f.Paused)
 	}
+	q.ends(f)
 	created, id := "t.created_at", "t.id"
-	if by != "" {
+	switch {
+	case f.ByEnd:
+		created = "t.ended_at"
+	case by != "":
 		created, id = "l.created_at", "l.task"
 	}
 	if f.Before.ID != "" {
-		q.And("("+created+", "+id+") < (", f.Before.CreatedAt, f.Before.ID)
+		behind := ") < ("
+		if f.Oldest {
+			behind = ") > ("
+		}
+		q.And("("+created+", "+id+behind, f.Before.CreatedAt, f.Before.ID)
 		q.Add(")")
 	}
 	if len(f.Labels) > 0 {
 		q.labels(d, f.Labels, by)
 	}
+}
+
+// ends has the conditions about the end of a task.
+func (q *Query) ends(f persistence.TaskFilter) {
+	if f.ByEnd || max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) > 0 {
+		q.And("t.ended_at > 0")
+	}
+	for _, bound := range []struct {
+		text string
+		at   int64
+	}{{"t.ended_at >= ", f.EndedFrom}, {"t.ended_at < ", f.EndedTo}, {"t.ended_at - t.created_at >= ", f.LastedFrom}, {"t.ended_at - t.created_at < ", f.LastedTo}} {
+		if bound.at > 0 {
+			q.And(bound.text, bound.at)
+		}
+	}
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// says asks for a text where people look for it.
+func (q *Query) says(d Dialect, text string) {
+	q.And("(t.id >= ", text)
+	q.Add(" AND t.id < ", text+"\U0010FFFF")
+	q.Add(" OR t.error "+d.Like+" ", "%"+likeEscaper.Replace(text)+"%")
+	q.Add(` ESCAPE '\' OR `)
+	d.LabelSays(q, text)
+	q.Add(")")
 }
 
 // labels asks for all labels. The first one by name is that by which tasks are found, if one is.

@@ -39,6 +39,24 @@ func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	return nil
 }
 
+// Counted is how many there are of something.
+type Counted struct {
+	What  string
+	Count int
+}
+
+// ScanCounted reads what there is and how many.
+func ScanCounted(row Row, c *Counted) error { return row.Scan(&c.What, &c.Count) }
+
+// Counts are they as a map.
+func Counts(list []Counted, err error) (map[string]int, error) {
+	counts := map[string]int{}
+	for _, c := range list {
+		counts[c.What] = c.Count
+	}
+	return counts, err
+}
+
 // ScanFlow reads id, slug, name, description and creation.
 func ScanFlow(row Row, f *persistence.Flow) error {
 	return row.Scan(&f.ID, &f.Slug, &f.Name, &f.Description, &f.CreatedAt)
