@@ -61,12 +61,10 @@ func (s *State) digestOf(sc *Scope, n *PlanNode) NodeDigest {
 	if sc.Plan.Mode() == ModeDag {
 		return s.digestOfNode(sc.node(n))
 	}
-	d := NodeDigest{Status: StepCreated, Visit: sc.Visits[n.Key]}
 	if p, over := sc.Past[n.Key]; over {
-		d.Status, d.Reason, d.Error, d.StartedAt, d.EndedAt = p.Status, p.Reason, p.Error, p.StartedAt, p.EndedAt
-		d.Units = UnitCount{Total: p.Total, Done: p.Done, Failed: p.Failed}
+		return p.digest(sc.Visits[n.Key])
 	}
-	return d
+	return NodeDigest{Status: StepCreated, Visit: sc.Visits[n.Key]}
 }
 
 // digestOfStep is that of a step under way, or of one that was when its task or scope was over.

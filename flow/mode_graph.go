@@ -153,14 +153,14 @@ func (s *State) passed(sc *Scope, e *Event) *Step {
 	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
 		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
 	}
-	sc.pass(st, Past{Status: StepStatus(e.Status), Reason: e.Reason, Error: text(e.Error, maxPastText), EndedAt: e.At})
+	sc.pass(st, StepStatus(e.Status), e.Reason, e.Error, e.At)
 	s.forget(st)
 	s.Steps++
 	return st
 }
 
 func (graphMode) drop(sc *Scope, st *Step, at int64) {
-	sc.pass(st, Past{Status: StepSkipped, Reason: ReasonWithdrawn, EndedAt: at})
+	sc.pass(st, StepSkipped, ReasonWithdrawn, "", at)
 	sc.Step = nil
 }
 

@@ -1,23 +1,71 @@
 package flow
 
+import "github.com/troupe-engine/troupe/flow/codec"
+
 // Past is how the newest visit of a node in graph mode went, once it is over: enough to show the whole graph of a task
-// without its history. A scope of dag mode has the same in its nodes.
+// without its history. A scope of dag mode has the same in its nodes. It is small, since every step of every task leaves one.
 type Past struct {
-	Status              StepStatus
-	Reason              string
-	Error               string // its beginning; the journal has all of it
-	Total, Done, Failed int    // units
 	StartedAt, EndedAt  int64
+	Total, Done, Failed int32 // units
+	Ended               PastState
+	Why                 *PastWhy
 }
+
+// PastState is an index in pastStates.
+type PastState byte
+
+// PastWhy is what few of them have.
+type PastWhy struct {
+	Reason string
+	Error  string // its beginning; the journal has all of it
+}
+
+var pastStates = [...]StepStatus{StepCompleted, StepFailed, StepSkipped}
 
 // maxPastText is how many bytes of an error are kept with it.
 const maxPastText = 200
 
 // pass keeps how a visit went that is over.
-func (sc *Scope) pass(st *Step, p Past) {
+func (sc *Scope) pass(st *Step, status StepStatus, reason, failed string, at int64) {
 	if sc.Past == nil {
 		sc.Past = map[string]Past{}
 	}
-	p.Total, p.Done, p.Failed, p.StartedAt = len(st.Units), st.Done, st.Failures, st.EnteredAt
+	p := Past{StartedAt: st.EnteredAt, EndedAt: at, Total: int32(len(st.Units)), Done: int32(st.Done), Failed: int32(st.Failures)}
+	for pastStates[p.Ended] != status && int(p.Ended) < len(pastStates)-1 {
+		p.Ended++
+	}
+	if reason != "" || failed != "" {
+		p.Why = &PastWhy{reason, text(failed, maxPastText)}
+	}
 	sc.Past[st.Key] = p
+}
+
+// digest is it as people read it.
+func (p *Past) digest(visit int) NodeDigest {
+	d := NodeDigest{Status: pastStates[p.Ended], Visit: visit, StartedAt: p.StartedAt, EndedAt: p.EndedAt,
+		Units: UnitCount{Total: int(p.Total), Done: int(p.Done), Failed: int(p.Failed)}}
+	if p.Why != nil {
+		d.Reason, d.Error = p.Why.Reason, p.Why.Error
+	}
+	return d
+}
+
+func codePast(c *codec.Codec, p *Past) {
+	c.Int64(&p.StartedAt)
+	c.Int64(&p.EndedAt)
+	for _, n := range []*int32{&p.Total, &p.Done, &p.Failed} {
+		units := int(*n)
+		c.Int(&units)
+		*n = int32(units)
+	}
+	state := byte(p.Ended)
+	if c.Byte(&state); int(state) >= len(pastStates) {
+		state = 0
+		c.Fail(codec.NoSuch)
+	}
+	p.Ended = PastState(state)
+	codec.Pointer(c, &p.Why, func(c *codec.Codec, w *PastWhy) {
+		codec.Text(c, &w.Reason)
+		codec.Text(c, &w.Error)
+	})
 }

@@ -83,17 +83,6 @@ func codeScope(c *codec.Codec, sc *Scope) {
 	codec.Map(c, &sc.Past, codePast)
 }
 
-func codePast(c *codec.Codec, p *Past) {
-	codec.Text(c, &p.Status)
-	codec.Text(c, &p.Reason)
-	codec.Text(c, &p.Error)
-	c.Int(&p.Total)
-	c.Int(&p.Done)
-	c.Int(&p.Failed)
-	c.Int64(&p.StartedAt)
-	c.Int64(&p.EndedAt)
-}
-
 func codeStep(c *codec.Codec, st *Step) {
 	codec.Text(c, &st.Key)
 	c.Int(&st.Visit)

@@ -36,6 +36,9 @@ func fill(v reflect.Value, n *int, depth int) {
 	case json.RawMessage:
 		v.SetBytes([]byte(strconv.Itoa(*n)))
 		return
+	case PastState:
+		v.SetUint(1)
+		return
 	case UnitStatus:
 		v.SetUint(uint64(1 + *n%int(UnitCanceled)))
 		return
