@@ -159,6 +159,30 @@ export interface Delivered {
   task?: string
 }
 
+export interface Digest {
+  /** Unix milliseconds that entered and ended count from: when the task was created */
+  base: number
+  created_at: string
+  ended_at?: string
+  error?: string
+  /** slug of the flow, or its id when it has none */
+  flow: string
+  mode: "graph" | "dag"
+  paused: boolean
+  /** never null */
+  scopes: ScopeDigest[]
+  /** of the last row of the journal in this; follow the channel digest:ID from here on with after */
+  seq: number
+  state: "pending" | "running" | "completed" | "failed" | "canceling" | "canceled"
+  task: string
+  updated_at: string
+  /** number of the version it runs */
+  version: number
+  version_id: string
+  /** what it waits for; of many the first ones; never null */
+  waits: Wait[]
+}
+
 export interface End {
   error?: string
   /** failed steps that it went on after, because on_error says follow */
@@ -192,6 +216,8 @@ export interface Event {
   /** of a signal */
   key?: string
   log?: boolean
+  /** numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels */
+  metrics?: unknown
   /** node that follows */
   next?: string
   node?: string
@@ -296,6 +322,82 @@ export interface Forked {
 
 export interface GiveBack {
   claims: HeldClaim[]
+}
+
+export interface Graph {
+  /** never null */
+  edges: GraphEdge[]
+  /** slug of the flow, or its id; absent for what was not published */
+  flow?: string
+  mode: "graph" | "dag"
+  /** never null */
+  nodes: GraphNode[]
+  /** the first one is the task's root; never null */
+  scopes: GraphScope[]
+  version?: number
+}
+
+export interface GraphEdge {
+  action?: string
+  /** dag mode: to runs however from ends */
+  always?: boolean
+  /** index of a node */
+  from: number
+  /** absent: graph mode, after an action; after: dag mode, to depends on from; undo: to compensates from */
+  kind?: "after" | "undo"
+  /** index of a node; -1 = the scope ends */
+  to: number
+  /** of a choice: the condition on which it is taken */
+  when?: string
+}
+
+export interface GraphNode {
+  /** from 1 */
+  column?: number
+  /** key of the node that undoes it */
+  compensate?: string
+  /** units in flight at once, where that is bounded */
+  concurrency?: number
+  /** of a fanout: what its units are made of */
+  each?: string
+  /** key of the node that the compiler made it for */
+  for?: string
+  /** the compiler made it */
+  ghost?: boolean
+  /** who carries out its jobs */
+  handler?: string
+  /** path of the scope inside of it */
+  inside?: string
+  key: string
+  /** what its attempts have to be given before they begin */
+  keys?: string[]
+  kind: string
+  /** from 1, where it is in the text of the definition */
+  line?: number
+  /** what people call it, when that is not its key */
+  name?: string
+  retry?: string
+  route?: "push" | "queue" | "direct"
+  /** path of its scope; absent = the root */
+  scope?: string
+  service?: string
+  timeout_ms?: number
+  /** its condition */
+  when?: string
+}
+
+export interface GraphScope {
+  /** index of its first node */
+  first: number
+  mode: "graph" | "dag"
+  /** index of the node that it is inside of */
+  node?: number
+  /** how many it has */
+  nodes: number
+  /** path as that of a task's scope, without the visits: order/ship; empty = the root, ~ is where a task undoes and cleans up */
+  scope: string
+  /** graph mode: key of its first node */
+  start?: string
 }
 
 export interface Heartbeat {
@@ -543,6 +645,13 @@ export interface LogMissing {
   lines: number
 }
 
+export interface Me {
+  /** false: everybody who reaches the server may do everything */
+  needs_token: boolean
+  /** what who asks may do: an admin may do everything */
+  role: "admin"
+}
+
 export interface Member {
   /** tasks of its shards that it has in memory, because there is something to do for them */
   active: number
@@ -584,6 +693,11 @@ export interface Move {
   /** how many */
   shards: number
   to: MemberName
+}
+
+export interface OpenSession {
+  /** one of those that the server was started with */
+  token: string
 }
 
 export interface PageEvent {
@@ -817,6 +931,8 @@ export interface Run {
   kind: "attempt" | "summary" | "cancel"
   /** what it printed is at /v1/jobs/{job}/log */
   log?: boolean
+  /** numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels */
+  metrics?: unknown
   node?: string
   /** what its worker calls its state */
   note?: string
@@ -898,6 +1014,35 @@ export interface ScheduleSpec {
   start?: string
   /** of cron, a name of the IANA database; absent = UTC. Times that do not exist because the clock is put forward are left out; those that come twice fire the first time */
   timezone?: string
+}
+
+export interface ScopeDigest {
+  /** units that have ended, the failed ones included */
+  done?: number[]
+  /** milliseconds after base, -1 = not; never null */
+  ended: number[]
+  /** milliseconds after base, -1 = not; never null */
+  entered: number[]
+  /** by index among the scope's nodes: the beginning of an error; of the first 100 that have one */
+  error?: { [key: string]: string }
+  failed?: number[]
+  /** indexes of nodes that somebody does not let begin */
+  held?: number[]
+  in_flight?: number[]
+  mode: "graph" | "dag"
+  /** keys; never null */
+  nodes: string[]
+  /** by index among the scope's nodes: why it failed or was skipped, in one word */
+  reason?: { [key: string]: string }
+  retrying?: number[]
+  /** empty = the task's root; ~ is where a task undoes and cleans up */
+  scope: string
+  /** 0 created, 1 started, 2 completed, 3 failed, 4 skipped; never null */
+  state: number[]
+  /** units */
+  total?: number[]
+  /** 0 = it has not begun; never null */
+  visit: number[]
 }
 
 export interface SetHook {
@@ -1155,6 +1300,21 @@ export interface Task {
   warning?: string
 }
 
+export interface TaskCount {
+  /** at most 10,000 */
+  count: number
+  /** false: there are more, and groups are of the first of them */
+  exact: boolean
+  /** where group_by was sent; never null */
+  groups: TaskGroup[]
+}
+
+export interface TaskGroup {
+  count: number
+  /** state, slug of a flow, or what a label says; empty = without that label */
+  key: string
+}
+
 export interface TaskSummary {
   created_at: string
   ended_at?: string
@@ -1210,6 +1370,17 @@ export interface Unit {
   worker?: string
 }
 
+export interface UnitRun {
+  count: number
+  state: "pending" | "dispatched" | "running" | "completed" | "failed" | "canceled"
+}
+
+export interface UnitStates {
+  /** never null */
+  runs: UnitRun[]
+  total: number
+}
+
 export interface Units {
   /** those of them that were appended */
   appended?: number
@@ -1222,6 +1393,8 @@ export interface Units {
 }
 
 export interface Validation {
+  /** where it was asked for and the definition can be understood */
+  graph?: Graph
   /** errors and warnings, in the order of the text; never null */
   problems: DefinitionProblem[]
   valid: boolean
@@ -1388,6 +1561,16 @@ export interface Routes {
     }
     answer: Version
   }
+  /** See the graph of a version */
+  'GET /v1/flows/{flow}/versions/{version}/graph': {
+    path: {
+      /** slug of the flow, or its id */
+      flow: string
+      /** its number, or latest for the newest published one */
+      version: string
+    }
+    answer: Graph
+  }
   /** List hooks, in order of name */
   'GET /v1/hooks': {
     query?: {
@@ -1512,6 +1695,10 @@ export interface Routes {
     body: Release
     answer: Job
   }
+  /** Who am I? */
+  'GET /v1/me': {
+    answer: Me
+  }
   /** How long are the queues? */
   'GET /v1/queues': {
     query?: {
@@ -1622,6 +1809,15 @@ export interface Routes {
     body?: Trigger
     answer: Started
   }
+  /** Sign a browser in */
+  'POST /v1/session': {
+    body: OpenSession
+    answer: Me
+  }
+  /** Sign a browser out */
+  'DELETE /v1/session': {
+    answer: Me
+  }
   /** Search tasks, newest first */
   'GET /v1/tasks': {
     query?: {
@@ -1629,18 +1825,34 @@ export interface Routes {
       cursor?: string
       /** how many items at most */
       limit?: number
-      /** slug of the flow, or its id */
-      flow?: string
+      /** slug of the flow, or its id; several = any of them */
+      flow?: string[]
+      /** number of their version; 0 = any */
+      version?: number
       /** what the ids begin with */
       id_prefix?: string
+      /** what the ids begin with, or what a label says, or what is in the error, in letters of either case */
+      q?: string
       /** pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them */
       state?: string[]
+      /** graph mode: where the cursor is */
+      node?: string
       /** name:text; several = all of them */
       label?: string[]
       /** created then or later */
       created_from?: string
       /** created before */
       created_to?: string
+      /** ended then or later */
+      ended_from?: string
+      /** ended before */
+      ended_to?: string
+      /** milliseconds from creation to end, of those that have ended: less than so many; 0 = any */
+      duration_max?: number
+      /** the same: so many or more */
+      duration_min?: number
+      /** - = the newest first; by end: those that have ended */
+      sort?: "-created" | "created" | "-ended" | "ended"
     }
     answer: PageTaskSummary
   }
@@ -1653,6 +1865,40 @@ export interface Routes {
     body: Start
     answer: Started
   }
+  /** Count tasks */
+  'GET /v1/tasks/count': {
+    query?: {
+      /** slug of the flow, or its id; several = any of them */
+      flow?: string[]
+      /** number of their version; 0 = any */
+      version?: number
+      /** what the ids begin with */
+      id_prefix?: string
+      /** what the ids begin with, or what a label says, or what is in the error, in letters of either case */
+      q?: string
+      /** pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them */
+      state?: string[]
+      /** graph mode: where the cursor is */
+      node?: string
+      /** name:text; several = all of them */
+      label?: string[]
+      /** created then or later */
+      created_from?: string
+      /** created before */
+      created_to?: string
+      /** ended then or later */
+      ended_from?: string
+      /** ended before */
+      ended_to?: string
+      /** milliseconds from creation to end, of those that have ended: less than so many; 0 = any */
+      duration_max?: number
+      /** the same: so many or more */
+      duration_min?: number
+      /** state, flow, or label:NAME: also how many there are of each */
+      group_by?: string
+    }
+    answer: TaskCount
+  }
   /** Read a task */
   'GET /v1/tasks/{task}': {
     path: {
@@ -1660,6 +1906,8 @@ export interface Routes {
       task: string
     }
     query?: {
+      /** full: values as they are; preview: each as {bytes, value}, or when it is larger than 2 KiB as {bytes, preview, truncated} with the beginning of its text; none: as {bytes}. /v1/tasks/{task}/value has all of one */
+      values?: "full" | "preview" | "none"
       /** wait this long for the task's end; 0 = not at all */
       wait_ms?: number
     }
@@ -1704,6 +1952,18 @@ export interface Routes {
     body: Complete
     answer: Completed
   }
+  /** See how far a task's nodes are */
+  'GET /v1/tasks/{task}/digest': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    query?: {
+      /** below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does */
+      scope?: string[]
+    }
+    answer: Digest
+  }
   /** Read a task's events, oldest first */
   'GET /v1/tasks/{task}/events': {
     path: {
@@ -1711,8 +1971,20 @@ export interface Routes {
       task: string
     }
     query?: {
+      /** full: values as they are; preview: each as {bytes, value}, or when it is larger than 2 KiB as {bytes, preview, truncated} with the beginning of its text; none: as {bytes}. /v1/tasks/{task}/value has all of one */
+      values?: "full" | "preview" | "none"
       /** id of the last event that is known; absent = from the beginning */
       after?: string
+      /** of the newest first: id of the event that the page ends before; absent = the newest one is told, too */
+      before?: string
+      /** desc: the newest first; next is what to send as before */
+      order?: "asc" | "desc"
+      /** only those of one of these types */
+      type?: string[]
+      /** only those of this node */
+      node?: string
+      /** only those that have this text in their node, key, error, reason, note or worker, in letters of either case */
+      q?: string
       /** how many items at most */
       limit?: number
     }
@@ -1861,6 +2133,16 @@ export interface Routes {
       task: string
     }
     query?: {
+      /** only those in this scope, / = the task's root */
+      scope?: string
+      /** only those of this node */
+      node?: string
+      /** only those of the unit with this index; -1 = all */
+      unit?: number
+      /** only those in one of these states */
+      state?: ("running" | "ok" | "error" | "timeout" | "canceled" | "skipped")[]
+      /** full: values as they are; preview: each as {bytes, value}, or when it is larger than 2 KiB as {bytes, preview, truncated} with the beginning of its text; none: as {bytes}. /v1/tasks/{task}/value has all of one */
+      values?: "full" | "preview" | "none"
       /** next of the page before; absent for the first page */
       cursor?: string
       /** how many items at most */
@@ -1896,6 +2178,8 @@ export interface Routes {
       step?: string
       /** only those in one of these states */
       state?: ("created" | "started" | "completed" | "failed" | "skipped")[]
+      /** full: values as they are; preview: each as {bytes, value}, or when it is larger than 2 KiB as {bytes, preview, truncated} with the beginning of its text; none: as {bytes}. /v1/tasks/{task}/value has all of one */
+      values?: "full" | "preview" | "none"
       /** next of the page before; absent for the first page */
       cursor?: string
       /** how many items at most */
@@ -1932,14 +2216,60 @@ export interface Routes {
       scope?: string
       /** which visit of it; 0 = the newest one */
       visit?: number
+      /** index of the first unit that is meant */
+      from?: number
       /** only those in one of these states */
       state?: ("pending" | "dispatched" | "running" | "completed" | "failed" | "canceled")[]
+      /** full: values as they are; preview: each as {bytes, value}, or when it is larger than 2 KiB as {bytes, preview, truncated} with the beginning of its text; none: as {bytes}. /v1/tasks/{task}/value has all of one */
+      values?: "full" | "preview" | "none"
       /** next of the page before; absent for the first page */
       cursor?: string
       /** how many items at most */
       limit?: number
     }
     answer: PageUnit
+  }
+  /** See the states of all units of a step */
+  'GET /v1/tasks/{task}/units/states': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    query: {
+      /** slug of the step */
+      step: string
+      /** the scope it is in; absent = the task's root */
+      scope?: string
+      /** which visit of it; 0 = the newest one */
+      visit?: number
+    }
+    answer: UnitStates
+  }
+  /** Read one value of a task as it is */
+  'GET /v1/tasks/{task}/value': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    query: {
+      /** which value: input, output and details (of an error) are those of steps, units and attempts */
+      of: "params" | "shared" | "result" | "input" | "output" | "details"
+      /** of shared: only what this key has */
+      key?: string
+      /** slug of a step */
+      step?: string
+      /** the scope it is in; absent = the task's root */
+      scope?: string
+      /** which visit of it; 0 = the newest one */
+      visit?: number
+      /** which unit; -1 = the step itself, of which there is an output alone */
+      unit?: number
+      /** which attempt; 0 = the unit itself */
+      attempt?: number
+      /** a JSON pointer into the value */
+      pointer?: string
+    }
+    answer: unknown
   }
   /** Why is it waiting? */
   'GET /v1/tasks/{task}/waiting': {
@@ -1954,6 +2284,8 @@ export interface Routes {
     query?: {
       /** true: warnings are errors, too */
       strict?: boolean
+      /** true: answers with the graph, too, as far as the definition can be understood */
+      graph?: boolean
     }
     body: { [key: string]: unknown } | Publish
     answer: Validation

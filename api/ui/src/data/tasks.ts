@@ -11,7 +11,7 @@ const size = 100, mostPages = 20
 /** What the API is asked for a filter of the page. */
 function asked(f: TaskFilter, limit = size) {
   const since = f.since ? millis(f.since) : undefined
-  return { state: f.state, flow: f.flow, label: f.label, id_prefix: f.id, created_from: since ? new Date(now() - since).toISOString() : undefined, limit }
+  return { state: f.state, flow: f.flow ? [f.flow] : undefined, label: f.label, id_prefix: f.id, created_from: since ? new Date(now() - since).toISOString() : undefined, limit }
 }
 
 /** A list of tasks that stays where it is while things happen: rows change in place, and new ones wait until they are asked for. */
