@@ -9,7 +9,7 @@ CONTAINERS ?= 1
 SEED ?=
 BENCHFLAGS ?=
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres containers ui ui-check ui-shots
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench release deploy postgres containers ui ui-check ui-shots ui-bench
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -92,6 +92,10 @@ ui-check:
 ## The pictures of the pages in docs/ui.
 ui-shots:
 	@scripts/ui.sh shots
+
+## What large tasks cost a browser.
+ui-bench:
+	@scripts/ui.sh bench
 
 ## The load generator, e.g. make bench BENCHFLAGS='-workload chain'.
 bench: postgres

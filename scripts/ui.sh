@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The pages in api/ui, built and checked. Usage: ui.sh build|check|shots
+# The pages in api/ui, built and checked. Usage: ui.sh build|check|shots|bench
 #
 #   build   makes api/ui/dist of the sources
 #   check   proves that dist is what the sources build, holds its sizes to their budgets, and tries the pages in a browser
 #   shots   takes the pictures in docs/ui
+#   bench   measures what large tasks cost a browser
 #
 # It needs node (20.19 or newer) with npm; what the pages are built with comes in the versions and with the hashes of their lock file. The
 # browser is Debian's chromium, which is installed where it is missing and may be; CHROMIUM names another one.
@@ -89,5 +90,9 @@ shots)
   node_there; packages; browser_there; binary
   node test/browser/shots.mjs ../../docs/ui
   ;;
-*) die "usage: scripts/ui.sh build|check|shots" ;;
+bench)
+  node_there; packages; browser_there; binary
+  node test/browser/bench.mjs
+  ;;
+*) die "usage: scripts/ui.sh build|check|shots|bench" ;;
 esac

@@ -4,7 +4,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Refused } from './data/call'
 import { paint } from './data/prefs'
-import { parse, print, taskFilter, taskView } from './data/search'
+import { flowView, parse, print, taskFilter, taskView } from './data/search'
 import { Tasks } from './pages/Tasks'
 import { Missing, Shell } from './parts/Shell'
 import './style.css'
@@ -16,6 +16,11 @@ const routes = [
   createRoute({ getParentRoute: () => root, path: '/', beforeLoad: () => { throw redirect({ to: '/tasks' }) } }),
   createRoute({ getParentRoute: () => root, path: '/tasks', component: Tasks, validateSearch: taskFilter }),
   createRoute({ getParentRoute: () => root, path: '/tasks/$task', component: lazyRouteComponent(() => import('./pages/Task'), 'Task'), validateSearch: taskView }),
+  createRoute({ getParentRoute: () => root, path: '/flows', component: lazyRouteComponent(() => import('./pages/Flows'), 'Flows') }),
+  createRoute({ getParentRoute: () => root, path: '/flows/$flow', component: lazyRouteComponent(() => import('./pages/Flow'), 'Flow'), validateSearch: flowView }),
+  createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers') }),
+  createRoute({ getParentRoute: () => root, path: '/schedules', component: lazyRouteComponent(() => import('./pages/Schedules'), 'Schedules') }),
+  createRoute({ getParentRoute: () => root, path: '/cluster', component: lazyRouteComponent(() => import('./pages/Cluster'), 'Cluster') }),
 ]
 
 const router = createRouter({ routeTree: root.addChildren(routes), basepath: '/ui', parseSearch: parse, stringifySearch: print, scrollRestoration: true, defaultPreload: 'intent' })

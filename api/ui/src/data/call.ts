@@ -17,7 +17,7 @@ export async function call<K extends keyof Routes>(route: K, input: Takes<Routes
   const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path?.[name])))
   const response = await fetch(address + queryOf(query), {
     method, signal, body: body === undefined ? undefined : JSON.stringify(body),
-    headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...authorization(), ...header },
+    headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...header },
   })
   if (!response.ok) throw new Refused(await problemOf(response))
   return (response.status === 204 ? undefined : await response.json()) as Routes[K]['answer']
@@ -41,16 +41,4 @@ async function problemOf(response: Response): Promise<Problem> {
   } catch {
     return otherwise
   }
-}
-
-const kept = 'troupe.token'
-
-function authorization(): Record<string, string> {
-  const token = sessionStorage.getItem(kept)
-  return token ? { Authorization: `Bearer ${token}` } : {}
-}
-
-/** Keeps a token until the browser's tab is closed. */
-export function keepToken(token: string) {
-  sessionStorage.setItem(kept, token)
 }

@@ -1,42 +1,30 @@
 // A digest is a task at a glance: columns of numbers, one place for each node. What changes afterwards comes as the columns of the nodes
 // that have changed.
 
-export interface Wait {
-  scope?: string; node?: string; visit?: number; unit?: number; attempt?: number
-  for: string; text: string; job?: string; key?: string; before?: number; since?: string; until?: string
-}
+import type { Digest, ScopeDigest, Wait } from '../api.gen'
+export type { Digest, ScopeDigest, Wait }
 
-const counts = ['total', 'done', 'failed', 'in_flight', 'retrying', 'appended'] as const
+const counts = ['total', 'done', 'failed', 'in_flight', 'retrying'] as const
 const always = ['state', 'visit', 'entered', 'ended'] as const
 const words = ['reason', 'error'] as const
 
-type Column = (typeof counts)[number] | (typeof always)[number]
-
-export type ScopeDigest = { scope: string; mode: 'graph' | 'dag'; nodes: string[]; held?: number[] }
-  & { [k in (typeof always)[number]]: number[] } & { [k in (typeof counts)[number]]?: number[] } & { [k in (typeof words)[number]]?: Record<string, string> }
-
-interface Head { seq: number; state: string; paused: boolean; error?: string; updated_at?: string; ended_at?: string; waits?: Wait[] }
-
-export interface Digest extends Head {
-  task: string; flow: string; version: number; version_id: string; mode: 'graph' | 'dag'; created_at: string; base: number; scopes: ScopeDigest[]
-}
-
-export interface Changes extends Head {
-  scopes?: ({ scope: string; at: number[]; held?: number[] } & { [k in Column]?: number[] } & { [k in (typeof words)[number]]?: Record<string, string> })[]
+/** What the channel of a digest tells: the head whole, and the columns of the nodes that have changed. */
+export interface Changes extends Pick<Digest, 'seq' | 'state' | 'paused' | 'error' | 'updated_at' | 'ended_at' | 'waits'> {
+  scopes: ({ scope: string; at: number[] } & Partial<Omit<ScopeDigest, 'scope' | 'mode' | 'nodes'>>)[]
 }
 
 /** What a digest is after some changes. Those of a scope that is not in it are passed over. */
 export function changed(digest: Digest, changes: Changes): Digest {
   const { scopes: _, ...head } = changes
   const scopes = digest.scopes.map(scope => {
-    const change = changes.scopes?.find(c => c.scope === scope.scope)
+    const change = changes.scopes.find(c => c.scope === scope.scope)
     return change ? changedScope(scope, change) : scope
   })
-  return { ...digest, error: undefined, ended_at: undefined, waits: [], ...head, scopes }
+  return { ...digest, error: undefined, ended_at: undefined, ...head, scopes }
 }
 
-function changedScope(scope: ScopeDigest, change: NonNullable<Changes['scopes']>[number]): ScopeDigest {
-  const next: ScopeDigest = { ...scope, held: change.held ?? scope.held }
+function changedScope(scope: ScopeDigest, change: Changes['scopes'][number]): ScopeDigest {
+  const next: ScopeDigest = { ...scope, held: [...(scope.held ?? []).filter(i => !change.at.includes(i)), ...(change.held ?? [])] }
   for (const name of always) {
     const values = change[name]
     if (values) next[name] = put(scope[name], change.at, values)
@@ -47,8 +35,8 @@ function changedScope(scope: ScopeDigest, change: NonNullable<Changes['scopes']>
     if (values || old) next[name] = put(old ?? scope.nodes.map(() => 0), change.at, values)
   }
   for (const name of words) {
-    const texts = { ...scope[name] }
-    for (const i of change.at) delete texts[i]
+    const texts: Record<string, string> = { ...scope[name] }
+    for (const i of change.at) delete texts[String(i)]
     next[name] = { ...texts, ...change[name] }
   }
   return next

@@ -1,14 +1,5 @@
-/** The graph of a flow's version, as the API tells it. */
-export interface Graph { flow: string; version: number; mode: 'graph' | 'dag'; scopes: GraphScope[]; nodes: GraphNode[]; edges: GraphEdge[] }
-
-export interface GraphScope { scope: string; mode: 'graph' | 'dag'; start?: string; node?: number; first: number; nodes: number }
-
-export interface GraphNode {
-  key: string; scope: string; kind: string; handler?: string; route?: string; service?: string; each?: string; window?: number; retry?: string
-  timeout_ms?: number; when?: string; compensate?: string; for?: string; ghost?: boolean; inside?: string; line?: number; column?: number
-}
-
-export interface GraphEdge { from: number; to: number; action?: string; when?: string; kind?: 'after' | 'undo'; scope?: string }
+import type { GraphNode } from '../api.gen'
+export type { Graph, GraphEdge, GraphNode, GraphScope } from '../api.gen'
 
 /** What kind of thing a node is, in one word for people, and its icon. */
 export function kindOf(n: GraphNode): { word: string; icon: string } {

@@ -38,10 +38,17 @@ export function number(v: unknown): number | undefined {
   return text(v) === undefined || Number.isNaN(n) ? undefined : n
 }
 
-export interface TaskFilter { state?: string[]; flow?: string; label?: string[]; since?: string; id?: string }
+export interface TaskFilter { state?: string[]; flow?: string; label?: string[]; since?: string; q?: string; sort?: Sort }
+export type Sort = 'created' | 'ended' | '-ended'
 
 export function taskFilter(s: Sent): TaskFilter {
-  return { state: list(s.state), flow: text(s.flow), label: list(s.label), since: text(s.since), id: text(s.id) }
+  return { state: list(s.state), flow: text(s.flow), label: list(s.label), since: text(s.since), q: text(s.q), sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort) }
+}
+
+export interface FlowView { tab?: string; v?: number; scope?: string; node?: string; open?: string[] }
+
+export function flowView(s: Sent): FlowView {
+  return { tab: text(s.tab), v: number(s.v), scope: text(s.scope), node: text(s.node), open: list(s.open) }
 }
 
 export interface TaskView { tab?: string; scope?: string; node?: string; visit?: number; unit?: number; open?: string[]; made?: string }

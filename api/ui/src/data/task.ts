@@ -1,9 +1,8 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import type { Unit } from '../api.gen'
-import { call } from './call'
-import type { Digest } from './digest'
-import { readDigest, readGraph } from './earlier'
+import { call, Refused } from './call'
+import { changed, type Changes, type Digest } from './digest'
 import { usePrefs } from './prefs'
 import { subscribe, useLive, type Message } from './socket'
 
@@ -32,16 +31,19 @@ export function useDigest(id: string, open: string[]) {
   useEffect(() => {
     if (!ready || ended || !prefs.live) return
     let timer: ReturnType<typeof setTimeout> | undefined
-    const details = () => { // what is shown beside it, at most twice a second
+    const details = () => { // what is shown beside it, at most once a second
       timer ??= setTimeout(() => {
         timer = undefined
-        void queries.invalidateQueries({ queryKey: ['task', id] })
-      }, 500)
+        void queries.invalidateQueries({ queryKey: ['task', id], predicate: q => q.queryKey[2] !== 'digest' })
+      }, 1000)
     }
     const hear = (m: Message) => {
-      if (m.event === 'event' || m.event === 'end') details()
+      if (m.event === 'digest') queries.setQueryData<Digest>(key, m.data as Digest)
+      else if (m.event === 'changes') queries.setQueryData<Digest>(key, old => old && changed(old, m.data as Changes))
+      else if (m.event === 'end') void queries.invalidateQueries({ queryKey: ['task', id, 'digest'] })
+      details()
     }
-    const leave = subscribe(`task:${id}`, seq.current, hear)
+    const leave = subscribe(`digest:${id}`, seq.current, hear, open.length > 0 ? { scopes: ['/', '~', ...open] } : undefined)
     return () => {
       leave()
       clearTimeout(timer)
@@ -50,15 +52,40 @@ export function useDigest(id: string, open: string[]) {
   return query
 }
 
+/** The root, where the task undoes and cleans up as soon as it does, and the scopes that are open. One that has not begun is left out. */
+async function readDigest(id: string, open: string[], signal: AbortSignal): Promise<Digest> {
+  const path = { task: id }
+  const [outer, ...inner] = await Promise.all([
+    call('GET /v1/tasks/{task}/digest', { path }, signal),
+    ...open.map(scope => call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope] } }, signal).catch((problem: unknown) => {
+      if (problem instanceof Refused && problem.problem.status === 404) return undefined
+      throw problem
+    })),
+  ])
+  return { ...outer, scopes: [...outer.scopes, ...inner.flatMap(d => d?.scopes ?? [])] }
+}
+
 export function useGraph(flow: string | undefined, version: number | undefined) {
   return useQuery({
     queryKey: ['graph', flow, version], enabled: flow !== undefined, staleTime: Infinity,
-    queryFn: ({ signal }) => readGraph(flow!, version!, signal),
+    queryFn: ({ signal }) => call('GET /v1/flows/{flow}/versions/{version}/graph', { path: { flow: flow!, version: String(version) } }, signal),
   })
 }
 
-export function useTask(id: string, wanted: boolean) {
-  return useQuery({ queryKey: ['task', id, 'whole'], enabled: wanted, queryFn: ({ signal }) => call('GET /v1/tasks/{task}', { path: { task: id } }, signal) })
+/** A task without its values, or with the beginning of each. */
+export function useTask(id: string, values: 'none' | 'preview') {
+  return useQuery({ queryKey: ['task', id, 'whole', values], queryFn: ({ signal }) => call('GET /v1/tasks/{task}', { path: { task: id }, query: { values } }, signal) })
+}
+
+/** Where all of a value is. */
+export function valueAt(task: string, query: Record<string, string | number | undefined>): string {
+  const sent = Object.entries(query).filter(([, v]) => v !== undefined && v !== '')
+  return `/v1/tasks/${encodeURIComponent(task)}/value?${new URLSearchParams(sent.map(([k, v]) => [k, String(v)]))}`
+}
+
+/** The states of all units of a step, in runs. */
+export function useUnitStates(id: string, scope: string, step: string, wanted: boolean) {
+  return useQuery({ queryKey: ['task', id, 'unit-states', scope, step], enabled: wanted, queryFn: ({ signal }) => call('GET /v1/tasks/{task}/units/states', { path: { task: id }, query: { scope: scope || undefined, step } }, signal) })
 }
 
 export function useWaiting(id: string, wanted: boolean) {
@@ -68,14 +95,14 @@ export function useWaiting(id: string, wanted: boolean) {
 export function useStep(id: string, scope: string, step: string, wanted: boolean) {
   return useQuery({
     queryKey: ['task', id, 'step', scope, step], enabled: wanted,
-    queryFn: async ({ signal }) => (await call('GET /v1/tasks/{task}/steps', { path: { task: id }, query: { scope: scope || undefined, step, limit: 1 } }, signal)).items[0] ?? null,
+    queryFn: async ({ signal }) => (await call('GET /v1/tasks/{task}/steps', { path: { task: id }, query: { scope: scope || undefined, step, limit: 1, values: 'preview' } }, signal)).items[0] ?? null,
   })
 }
 
-export function useUnits(id: string, scope: string, step: string, state: Unit['state'] | undefined, wanted: boolean) {
+export function useUnits(id: string, scope: string, step: string, state: Unit['state'] | undefined, from: number | undefined) {
   return useQuery({
-    queryKey: ['task', id, 'units', scope, step, state], enabled: wanted,
-    queryFn: ({ signal }) => call('GET /v1/tasks/{task}/units', { path: { task: id }, query: { scope: scope || undefined, step, state: state && [state], limit: 50 } }, signal),
+    queryKey: ['task', id, 'units', scope, step, state, from], placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => call('GET /v1/tasks/{task}/units', { path: { task: id }, query: { scope: scope || undefined, step, state: state && [state], from, limit: 50, values: 'preview' } }, signal),
   })
 }
 
@@ -84,4 +111,9 @@ export function useLogs(id: string, node: string, unit: number | undefined, want
     queryKey: ['task', id, 'logs', node, unit], enabled: wanted,
     queryFn: ({ signal }) => call('GET /v1/tasks/{task}/logs', { path: { task: id }, query: { node, unit, limit: 500 } }, signal),
   })
+}
+
+/** A version with its definition, and with what its tasks are started with. */
+export function useVersion(flow: string, version: number) {
+  return useQuery({ queryKey: ['version', flow, version], staleTime: Infinity, queryFn: ({ signal }) => call('GET /v1/flows/{flow}/versions/{version}', { path: { flow, version: String(version) } }, signal) })
 }

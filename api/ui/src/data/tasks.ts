@@ -9,9 +9,9 @@ import { millis, now } from './time'
 const size = 100, mostPages = 20
 
 /** What the API is asked for a filter of the page. */
-function asked(f: TaskFilter, limit = size) {
+function asked(f: TaskFilter) {
   const since = f.since ? millis(f.since) : undefined
-  return { state: f.state, flow: f.flow ? [f.flow] : undefined, label: f.label, id_prefix: f.id, created_from: since ? new Date(now() - since).toISOString() : undefined, limit }
+  return { state: f.state, flow: f.flow ? [f.flow] : undefined, label: f.label, q: f.q, created_from: since ? new Date(now() - since).toISOString() : undefined }
 }
 
 /** A list of tasks that stays where it is while things happen: rows change in place, and new ones wait until they are asked for. */
@@ -21,12 +21,13 @@ export function useTasks(filter: TaskFilter) {
   const key = ['tasks', filter]
   const pages = useInfiniteQuery({
     queryKey: key, initialPageParam: '', maxPages: mostPages, staleTime: Infinity, gcTime: 60_000,
-    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...asked(filter), cursor: pageParam || undefined } }, signal),
+    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...asked(filter), sort: filter.sort, limit: size, cursor: pageParam || undefined } }, signal),
     getNextPageParam: (page: PageTaskSummary) => page.next || undefined,
   })
   const head = useQuery({
-    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess, refetchInterval: 2000, placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => call('GET /v1/tasks', { query: asked(filter) }, signal),
+    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess && !filter.sort, refetchInterval: 2000, // in another order new ones may be anywhere
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => call('GET /v1/tasks', { query: { ...asked(filter), limit: size } }, signal),
   })
   const found = useMemo(() => merged(pages.data, head.data), [pages.data, head.data])
   const takeIn = () => {
@@ -34,6 +35,16 @@ export function useTasks(filter: TaskFilter) {
     queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...found.fresh, ...p.items] } : p)) })
   }
   return { ...found, pages, takeIn, error: pages.error ?? head.error }
+}
+
+/** How many tasks the filter finds in each state, whichever states it asks for. */
+export function useCounts(filter: TaskFilter) {
+  const { live } = usePrefs()
+  const { state: _, sort: __, ...rest } = filter
+  return useQuery({
+    queryKey: ['task-counts', rest], refetchInterval: live && 3000, placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => call('GET /v1/tasks/count', { query: { ...asked(rest), group_by: 'state' } }, signal),
+  })
 }
 
 export interface Row extends TaskSummary { left?: boolean }

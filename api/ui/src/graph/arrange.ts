@@ -42,16 +42,18 @@ export function arrange(graph: Graph, wishes: Wishes): Drawing {
   }
 
   const all = unfolded(scopeOf(''), graph, inner)
-  return graph.scopes.some(s => s.scope === '~') ? closing(all, row(scopeOf('~')), shown) : all
+  return graph.scopes.some(s => s.scope === '~') ? closing(all, row(scopeOf('~'), all, shown), shown) : all
 }
 
-/** Puts boxes that nothing connects beside each other. */
-function row(d: Drawing): Drawing {
+/** Puts boxes that nothing connects beside each other, below what they undo where there is room. */
+function row(d: Drawing, above: Drawing, edges: GraphEdge[]): Drawing {
   if (d.edges.length > 0) return d
+  const at = new Map(above.nodes.map(n => [n.i, n.x]))
+  const wish = (n: Drawn) => Math.min(above.w, ...edges.flatMap(e => (e.kind === 'undo' && e.to === n.i ? [at.get(e.from) ?? above.w] : [])))
   let x = 0
-  const nodes = d.nodes.map(n => {
-    const put = { ...n, x, y: 0 }
-    x += n.w + pad
+  const nodes = d.nodes.map(n => ({ n, wish: wish(n) })).sort((a, b) => a.wish - b.wish).map(({ n, wish }) => {
+    const put = { ...n, x: wish < above.w ? Math.max(x, wish) : x, y: 0 }
+    x = put.x + n.w + pad
     return put
   })
   return { ...d, nodes, w: x - pad, h: Math.max(...nodes.map(n => n.h)) }

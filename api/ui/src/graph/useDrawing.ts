@@ -4,14 +4,16 @@ import type { Drawing, Wishes } from './arrange'
 import type { Made, Order } from './layout.worker'
 
 /** A plan laid out by a worker, so that the page answers meanwhile. The drawing before stays until the next one is there. */
-export function useDrawing(graph: Graph | undefined, wishes: Wishes): { drawing?: Drawing; ms?: number } {
+export function useDrawing(graph: Graph | undefined, wishes: Wishes): Drawing | undefined {
   const [made, setMade] = useState<Made>()
   const worker = useRef<Worker>(undefined)
   const order = useRef(0)
   useEffect(() => {
     const w = new Worker(new URL('./layout.worker.ts', import.meta.url), { type: 'module', name: 'layout' })
     w.onmessage = (e: MessageEvent<Made>) => {
-      if (e.data.id === order.current) setMade(e.data)
+      if (e.data.id !== order.current) return
+      performance.measure('layout', { start: performance.now() - e.data.ms, duration: e.data.ms }) // as the worker has measured it
+      setMade(e.data)
     }
     worker.current = w
     return () => w.terminate()
@@ -20,5 +22,5 @@ export function useDrawing(graph: Graph | undefined, wishes: Wishes): { drawing?
   useEffect(() => {
     if (graph) worker.current?.postMessage({ id: ++order.current, graph, wishes: { open: open ? open.split('\n') : [], ghosts: wishes.ghosts } } satisfies Order)
   }, [graph, open, wishes.ghosts])
-  return { drawing: made?.drawing, ms: made?.ms }
+  return made?.drawing
 }

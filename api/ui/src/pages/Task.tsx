@@ -9,11 +9,12 @@ import { Head } from '../task/Head'
 import { Inspector } from '../task/Inspector'
 import { StepsTab } from '../task/Steps'
 import { TaskGraph } from '../task/TaskGraph'
+import { TimelineTab } from '../task/Timeline'
 import { ValuesTab } from '../task/Values'
 import { Waits } from '../task/Waits'
 
 const route = getRouteApi('/tasks/$task')
-const tabs = { graph: 'Graph', steps: 'Steps', events: 'Events', values: 'Values' } as const
+const tabs = { graph: 'Graph', timeline: 'Timeline', steps: 'Steps', events: 'Events', values: 'Values' } as const
 type Tab = keyof typeof tabs
 
 /** One task: its whole plan by state, what it waits for, and every part of it one click away. All of that is in the address. */
@@ -51,8 +52,9 @@ export function Task() {
       <div className={view.node !== undefined ? 'split with-side' : 'split'}>
         <div className="split-main panel">
           {tab === 'graph' && (graph.data ? <TaskGraph digest={d} graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} again={() => void graph.refetch()} /> : <Loading />)}
+          {tab === 'timeline' && <TimelineTab digest={d} view={view} set={set} />}
           {tab === 'steps' && <StepsTab digest={d} graph={graph.data} view={view} set={set} />}
-          {tab === 'events' && <EventsTab task={task} seq={d.seq} live={!ended} select={set} />}
+          {tab === 'events' && <EventsTab task={task} select={set} />}
           {tab === 'values' && <ValuesTab task={task} />}
         </div>
         {view.node !== undefined && <Inspector digest={d} graph={graph.data} scope={view.scope ?? ''} node={view.node} unit={view.unit} set={set} />}

@@ -4,7 +4,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
 import { call } from '../data/call'
 import type { TaskFilter } from '../data/search'
-import { useTasks, type Row } from '../data/tasks'
+import { useCounts, useTasks, type Row } from '../data/tasks'
 import { between, span } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { usePageKeys } from '../parts/keys'
@@ -38,11 +38,14 @@ export function Tasks() {
 
 function StateLinks({ filter }: { filter: TaskFilter }) {
   const only = filter.state?.length === 1 ? filter.state[0] : undefined
+  const counts = useCounts(filter)
+  const count = (s: string) => counts.data?.groups.find(g => g.key === s)?.count
+  const more = counts.data && !counts.data.exact ? '+' : ''
   return (
     <nav className="segments" aria-label="States">
-      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>all</Link>
+      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>all{counts.data && <b className="tally">{counts.data.count.toLocaleString('en')}{more}</b>}</Link>
       {states.map(s => (
-        <Link key={s} to="/tasks" search={{ ...filter, state: [s] }} className={only === s ? 'here' : ''}><Sign state={s} size={14} />{s}</Link>
+        <Link key={s} to="/tasks" search={{ ...filter, state: [s] }} className={only === s ? 'here' : ''}><Sign state={s} size={14} />{s}{count(s) !== undefined && <b className="tally">{count(s)!.toLocaleString('en')}{more}</b>}</Link>
       ))}
     </nav>
   )
@@ -58,7 +61,7 @@ function Chips({ filter }: { filter: TaskFilter }) {
       {filter.flow && chip('flow', filter.flow, { ...filter, flow: undefined })}
       {filter.label?.map(l => chip('label', l, { ...filter, label: filter.label!.filter(other => other !== l) }))}
       {filter.since && chip('begun in the last', times[filter.since] ?? filter.since, { ...filter, since: undefined })}
-      {filter.id && chip('id begins with', filter.id, { ...filter, id: undefined })}
+      {filter.q && chip('with', filter.q, { ...filter, q: undefined })}
       <AddFilter filter={filter} />
     </div>
   )
@@ -105,6 +108,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   useTick()
   const go = useNavigate()
   const { rows, fresh, pages, takeIn } = found
+  const filter = route.useSearch()
   const box = useRef<HTMLDivElement>(null)
   const over = useRef(false)
   const [at, setAt] = useState(-1)
@@ -132,6 +136,12 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
       <div className="list-told">
         <span>{rows.length.toLocaleString('en')}{more ? '+' : ''} {rows.length === 1 ? 'task' : 'tasks'}</span>
         {found.error ? <span className="tone-failed">what is shown may be old: {String((found.error as Error).message)}</span> : null}
+        <label className="inline right">in order of
+          <select value={filter.sort ?? ''} onChange={e => void go({ to: '/tasks', search: { ...filter, sort: (e.target.value || undefined) as TaskFilter['sort'] } })}>
+            <option value="">newest first</option><option value="created">oldest first</option><option value="-ended">ended last</option><option value="ended">ended first</option>
+          </select>
+        </label>
+        {filter.sort && <button className="quiet" onClick={() => void pages.refetch()}><Icon name="retry" size={13} /> read again</button>}
         {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length}{fresh.length === 100 ? '+' : ''} new</button>}
       </div>
       <div className="rows panel" ref={box} onPointerEnter={() => (over.current = true)} onPointerLeave={() => (over.current = false)} role="table" aria-label="Tasks" aria-rowcount={more ? -1 : rows.length + 1} tabIndex={0}>

@@ -1,7 +1,7 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { useRef, useState } from 'react'
-import { call, keepToken, Refused } from '../data/call'
+import { call, Refused } from '../data/call'
 import { setPrefs, usePrefs, type Prefs } from '../data/prefs'
 import { follow, useLive } from '../data/socket'
 import { setSkew } from '../data/time'
@@ -9,7 +9,7 @@ import { Ask } from './Ask'
 import { Icon } from './Icon'
 import { places, useKeys } from './keys'
 import { Notes } from './Notes'
-import { Empty } from './Told'
+import { Empty, Trouble } from './Told'
 import { useTick } from './When'
 
 /** What is around every page: where one may go, what is searched, and whether it is live. */
@@ -62,7 +62,7 @@ function Bar({ folded }: { folded: boolean }) {
   )
 }
 
-/** Looks for a task by the beginning of its id, or leads to the list for a label or a flow. */
+/** Leads to the tasks with a text in their id, labels or error; name:value is a label. */
 function Search({ input }: { input: React.RefObject<HTMLInputElement | null> }) {
   const go = useNavigate()
   const [text, setText] = useState('')
@@ -71,13 +71,13 @@ function Search({ input }: { input: React.RefObject<HTMLInputElement | null> }) 
     if (!what) return
     setText('')
     input.current?.blur()
-    if (what.includes(':')) void go({ to: '/tasks', search: { label: [what] } })
-    else void go({ to: '/tasks', search: { id: what } })
+    if (/^[\w.-]+:\S+$/.test(what)) void go({ to: '/tasks', search: { label: [what] } })
+    else void go({ to: '/tasks', search: { q: what } })
   }
   return (
     <form className="search" role="search" onSubmit={e => { e.preventDefault(); submit() }}>
       <Icon name="search" />
-      <input ref={input} value={text} onChange={e => setText(e.target.value)} placeholder="Find tasks: id or label:value" aria-label="Find tasks by the beginning of an id, or by a label" spellCheck={false} />
+      <input ref={input} value={text} onChange={e => setText(e.target.value)} placeholder="Find tasks: id, label, error" aria-label="Find tasks by the beginning of an id, what a label says, or an error" spellCheck={false} />
       <kbd>/</kbd>
     </form>
   )
@@ -113,12 +113,14 @@ function Theme() {
 function SignIn() {
   const queries = useQueryClient()
   const [token, setToken] = useState('')
+  const open = useMutation({ mutationFn: () => call('POST /v1/session', { body: { token } }), onSuccess: () => queries.resetQueries() })
   return (
-    <form className="sign-in panel" onSubmit={e => { e.preventDefault(); keepToken(token); void queries.resetQueries() }}>
+    <form className="sign-in panel" onSubmit={e => { e.preventDefault(); open.mutate() }}>
       <h1>Sign in</h1>
       <p>This server lets in who has one of its tokens (<code>--token</code>, <code>--token-file</code>).</p>
       <label>Token<input type="password" value={token} onChange={e => setToken(e.target.value)} autoComplete="current-password" required /></label>
-      <button className="primary">Sign in</button>
+      {open.isError && <Trouble error={open.error} />}
+      <button className="primary" disabled={open.isPending}>Sign in</button>
     </form>
   )
 }

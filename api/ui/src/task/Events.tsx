@@ -1,40 +1,32 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
-import type { Event } from '../api.gen'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { useDeferredValue, useState } from 'react'
+import type { Event, PageEvent } from '../api.gen'
 import { call } from '../data/call'
 import type { TaskView } from '../data/search'
 import { exact } from '../data/time'
 import { State } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
-
-const window = 100 // rows of the journal that are read at once
+import type { Wrapped } from '../parts/Value'
 
 /** What happened, newest first. */
-export function EventsTab({ task, seq, live, select }: { task: string; seq: number; live: boolean; select: (v: Partial<TaskView>) => void }) {
-  const [older, setOlder] = useState(0), [word, setWord] = useState('')
-  const after = Math.max(0, seq - window * (older + 1))
-  const events = useQuery({
-    queryKey: ['task', task, 'events', live ? seq : 'all', older], placeholderData: keepPreviousData,
-    queryFn: async ({ signal }) => {
-      const found: Event[] = []
-      for (let from = String(after); ;) {
-        const page = await call('GET /v1/tasks/{task}/events', { path: { task }, query: { after: from, limit: 500 } }, signal)
-        found.push(...page.items)
-        if (!page.next || found.length > 5000) return found.reverse()
-        from = page.next
-      }
-    },
+export function EventsTab({ task, select }: { task: string; select: (v: Partial<TaskView>) => void }) {
+  const [written, setWord] = useState('')
+  const word = useDeferredValue(written)
+  const events = useInfiniteQuery({
+    queryKey: ['task', task, 'events', word], placeholderData: keepPreviousData, initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks/{task}/events', { path: { task }, query: { order: 'desc', before: pageParam || undefined, q: word, limit: 200, values: 'preview' } }, signal),
+    getNextPageParam: (page: PageEvent) => page.next || undefined,
   })
   if (events.isError) return <Trouble error={events.error} again={() => void events.refetch()} />
   if (!events.data) return <Loading />
-  const rows = word ? events.data.filter(e => JSON.stringify(e).toLowerCase().includes(word.toLowerCase())) : events.data
+  const rows = events.data.pages.flatMap(p => p.items)
   return (
     <div className="table-box">
-      <div className="table-tools"><input type="search" value={word} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only events with this text" /><span className="faint">{rows.length.toLocaleString('en')} events</span></div>
+      <div className="table-tools"><input type="search" value={written} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only events with this text" /><span className="faint">{rows.length.toLocaleString('en')}{events.hasNextPage && '+'} events</span></div>
       <table>
         <thead><tr><th>Id</th><th>Time</th><th>What</th><th>Where</th><th>More</th></tr></thead>
         <tbody>
-          {rows.slice(0, 1000).map(e => (
+          {rows.map(e => (
             <tr key={e.id}>
               <td className="mono faint">{e.id}</td>
               <td className="time">{exact(e.at)}</td>
@@ -45,14 +37,14 @@ export function EventsTab({ task, seq, live, select }: { task: string; seq: numb
           ))}
         </tbody>
       </table>
-      {after > 0 && <button onClick={() => setOlder(older + 1)}>Older events</button>}
+      {events.hasNextPage && <button disabled={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>Older events</button>}
     </div>
   )
 }
 
 function brief(e: Event) {
-  const value = e.output ?? e.input ?? e.params
-  if (value === undefined) return null
-  const text = JSON.stringify(value)
-  return <code className="brief" title={text.slice(0, 2000)}>{text.length > 80 ? text.slice(0, 80) + '…' : text}</code>
+  const told = (e.output ?? e.input ?? e.params) as Wrapped | undefined
+  if (told === undefined) return null
+  const text = told.preview ?? JSON.stringify(told.value)
+  return <code className="brief" title={text}>{text.length > 80 ? text.slice(0, 80) + '…' : text}</code>
 }

@@ -13,7 +13,7 @@ import { CancelAsk, SignalAsk } from './Asks'
 /** What a task is and how it is, in one line each, and all that can be done with it. */
 export function Head({ digest: d }: { digest: Digest }) {
   useTick()
-  const task = useTask(d.task, true)
+  const task = useTask(d.task, 'none')
   const error = d.error || task.data?.error
   return (
     <header className="task-head">

@@ -4,14 +4,15 @@ import { useAct } from '../data/acts'
 import { nodeNow, planned, type Digest } from '../data/digest'
 import type { Graph } from '../data/plan'
 import type { TaskView } from '../data/search'
-import { isOver, useLogs, useStep, useUnits } from '../data/task'
+import { isOver, useLogs, useStep, useUnits, useUnitStates, valueAt } from '../data/task'
 import { exact, now, span } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { State, stateOf } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
-import { Value } from '../parts/Value'
+import { Part } from '../parts/Value'
 import { useTick } from '../parts/When'
 import { wordNow } from './TaskGraph'
+import { UnitMap } from './UnitMap'
 
 interface Props { digest: Digest; graph?: Graph; scope: string; node: string; unit?: number; set: (v: Partial<TaskView>) => void }
 
@@ -21,7 +22,7 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
   const at = digest.scopes.find(s => s.scope === scope)
   const i = at?.nodes.indexOf(node) ?? -1
   const here = at && i >= 0 ? nodeNow(digest, at, i) : undefined
-  const plan = graph?.nodes.find(n => n.key === node && n.scope === planned(scope))
+  const plan = graph?.nodes.find(n => n.key === node && (n.scope ?? '') === planned(scope))
   const begun = (here?.visit ?? 0) > 0
   const step = useStep(digest.task, scope, node, begun)
   return (
@@ -51,7 +52,7 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
         : step.isError ? <Trouble error={step.error} again={() => void step.refetch()} />
         : step.isPending ? <Loading />
         : <>
-          {step.data?.output !== undefined && <section><h3>Output</h3><Value of={step.data.output} label="output" /></section>}
+          {step.data?.output !== undefined && <section><h3>Output</h3><Part of={step.data.output} label="output" all={valueAt(digest.task, { of: 'output', scope, step: node })} /></section>}
           <Units task={digest.task} scope={scope} node={node} error={step.data?.error} total={here?.total ?? 0} failed={here?.failed ?? 0} chosen={unit} set={set} />
           <Logs task={digest.task} scope={scope} node={node} unit={unit} />
         </>}
@@ -74,31 +75,34 @@ function StepActs({ digest, scope, node, failed, held, begun }: { digest: Digest
 
 /** The pieces of a step, the failed ones first to hand. */
 function Units({ task, scope, node, error, total, failed, chosen, set }: { task: string; error?: string; scope: string; node: string; total: number; failed: number; chosen?: number; set: (v: Partial<TaskView>) => void }) {
-  const [only, setOnly] = useState(failed > 0)
-  const units = useUnits(task, scope, node, only && failed > 0 ? 'failed' : undefined, true)
+  const [only, setOnly] = useState(failed > 0), [from, setFrom] = useState<number>()
+  const units = useUnits(task, scope, node, only && failed > 0 ? 'failed' : undefined, from)
+  const states = useUnitStates(task, scope, node, total > 1)
   const items = units.data?.items ?? []
   if (units.isError || items.length === 0) return null
-  if (total <= 1) return <UnitFacts unit={items[0]} told={error} />
+  if (total <= 1) return <UnitFacts task={task} scope={scope} step={node} unit={items[0]} told={error} />
   return (
     <section>
       <h3>Units</h3>
-      {failed > 0 && <div className="segments"><button className={only ? 'here' : ''} aria-pressed={only} onClick={() => setOnly(true)}>{failed} failed</button><button className={only ? '' : 'here'} aria-pressed={!only} onClick={() => setOnly(false)}>all {total}</button></div>}
+      {states.data && <UnitMap states={states.data} choose={u => { setOnly(false); setFrom(u); set({ unit: u }) }} />}
+      {failed > 0 && <div className="segments"><button className={only ? 'here' : ''} aria-pressed={only} onClick={() => { setOnly(true); setFrom(undefined) }}>{failed} failed</button><button className={only ? '' : 'here'} aria-pressed={!only} onClick={() => { setOnly(false); setFrom(undefined) }}>all {total}</button></div>}
       <ul className="units">
         {items.map(u => (
           <li key={u.unit}>
             <button className="unit" aria-expanded={u.unit === chosen} onClick={() => set({ unit: u.unit === chosen ? undefined : u.unit })}>
               <span className="mono">{u.name ?? u.unit}</span><State state={u.state} /><span className="tone-failed ellipsis">{u.error}</span>{(u.attempt ?? 1) > 1 && <span className="faint">attempt {u.attempt}</span>}
             </button>
-            {u.unit === chosen && <UnitFacts unit={u} />}
+            {u.unit === chosen && <UnitFacts task={task} scope={scope} step={node} unit={u} />}
           </li>
         ))}
       </ul>
-      {units.data?.next && <p className="faint">the first {items.length} of {total.toLocaleString('en')}</p>}
+      {units.data?.next && <p className="table-tools"><span className="faint">{items.length} of {total.toLocaleString('en')}</span><button onClick={() => setFrom(items[items.length - 1].unit + 1)}>Next</button></p>}
     </section>
   )
 }
 
-function UnitFacts({ unit: u, told }: { unit: Unit; told?: string }) {
+function UnitFacts({ task, scope, step, unit: u, told }: { task: string; scope: string; step: string; unit: Unit; told?: string }) {
+  const all = (of: string) => valueAt(task, { of, scope, step, unit: u.unit })
   return (
     <div className="unit-facts">
       <dl className="about">
@@ -108,9 +112,9 @@ function UnitFacts({ unit: u, told }: { unit: Unit; told?: string }) {
         {u.note && <div><dt>note</dt><dd>{u.note}</dd></div>}
       </dl>
       {u.error && u.error !== told && <p className="failure"><Icon name="alert" /> <span>{u.error}</span></p>}
-      {u.details !== undefined && <><h3>Details of the error</h3><Value of={u.details} label="details" /></>}
-      {u.input !== undefined && <><h3>Input</h3><Value of={u.input} label="input" /></>}
-      {u.output !== undefined && <><h3>Output</h3><Value of={u.output} label="output" /></>}
+      {u.details !== undefined && <><h3>Details of the error</h3><Part of={u.details} label="details" all={all('details')} /></>}
+      {u.input !== undefined && <><h3>Input</h3><Part of={u.input} label="input" all={all('input')} /></>}
+      {u.output !== undefined && <><h3>Output</h3><Part of={u.output} label="output" all={all('output')} /></>}
     </div>
   )
 }

@@ -40,11 +40,11 @@ export function TaskGraph({ digest, graph, view, set }: { digest: Digest; graph:
   const [ghosts, setGhosts] = useState(false)
   const here = useMemo(() => placed(digest, graph), [digest, graph])
   const open = useMemo(() => (view.open ?? []).map(planned), [view.open])
-  const { drawing } = useDrawing(graph, { open, ghosts })
+  const drawing = useDrawing(graph, { open, ghosts })
   const selected = useMemo(() => {
     if (view.node === undefined) return undefined
     const path = planned(view.scope ?? '')
-    const i = graph.nodes.findIndex(n => n.key === view.node && n.scope === path)
+    const i = graph.nodes.findIndex(n => n.key === view.node && (n.scope ?? '') === path)
     return i < 0 ? undefined : i
   }, [graph, view.node, view.scope])
 
@@ -64,7 +64,7 @@ export function TaskGraph({ digest, graph, view, set }: { digest: Digest; graph:
       drawing={drawing} stamp={here} label={`The plan of ${digest.flow}, by state. The tab Steps tells the same as a table.`} selected={selected}
       tone={i => toneOf(word(i))} taken={(from, to) => (here.get(from)?.now.visit ?? 0) > 0 && (here.get(to)?.now.visit ?? 0) > 0} card={card}
       name={i => `${graph.nodes[i].key}: ${word(i)}`} toggle={toggle}
-      select={i => set(i === undefined ? { node: undefined, scope: undefined, unit: undefined } : { node: graph.nodes[i].key, scope: here.get(i)?.scope || (graph.nodes[i].scope || undefined), unit: undefined })}
+      select={i => set(i === undefined ? { node: undefined, scope: undefined, unit: undefined } : { node: graph.nodes[i].key, scope: here.get(i)?.scope || graph.nodes[i].scope || undefined, unit: undefined })}
       tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title="Nodes that the compiler made, such as gates">{ghosts ? 'hide' : 'show'} made nodes</button> : undefined}
     />
   )

@@ -9,12 +9,12 @@ import { chromium } from 'playwright-core'
 const here = new URL('..', import.meta.url).pathname
 
 /** Starts `troupe dev` with the flows beside these tests, in a folder that is gone afterwards. */
-export async function startMember() {
+export async function startMember({ token } = {}) {
   const program = process.env.TROUPE
   if (!program) throw new Error('TROUPE has to name the program; scripts/ui.sh builds it')
   const dir = mkdtempSync(join(tmpdir(), 'troupe-ui-'))
   cpSync(join(here, 'flows'), join(dir, 'flows'), { recursive: true })
-  const member = spawn(program, ['dev', '--listen', '127.0.0.1:0'], { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
+  const member = spawn(program, ['dev', '--listen', '127.0.0.1:0', ...(token ? ['--token', token] : [])], { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   const url = await new Promise((found, failed) => {
     const hear = chunk => {
@@ -33,13 +33,16 @@ export async function startMember() {
     rmSync(dir, { recursive: true, force: true })
   }
   const api = async (method, path, body) => {
-    const response = await fetch(url + path, { method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }) })
+    const response = await fetch(url + path, {
+      method, body: body === undefined ? undefined : JSON.stringify(body),
+      headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...(token ? { Authorization: `Bearer ${token}` } : {}) },
+    })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
     return text ? JSON.parse(text) : undefined
   }
   const started = { url, stop, api, start: async (flow, params, more = {}) => (await api('POST', '/v1/tasks', { flow, params, ...more })).id }
-  const there = async () => (await api('GET', '/v1/flows')).items.length >= 4 && (await api('GET', '/v1/workers')).items.length >= 2
+  const there = async () => (await api('GET', '/v1/flows')).items.length >= 5 && (await api('GET', '/v1/workers')).items.length >= 2
   await until(there, `flows and workers are there\n${said}`).catch(async e => {
     await stop()
     throw e

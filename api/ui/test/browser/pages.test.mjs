@@ -35,7 +35,7 @@ function onPage(name, path, act, options) {
 }
 
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
-const node = (page, name) => page.locator(`.graph [data-node^="${name}: "]`)
+const node = (page, name) => page.locator(`.graph [data-node="${name}"], .graph [data-node^="${name}: "]`)
 
 onPage('the top leads to the pages', '/', async page => {
   await page.waitForURL('**/ui/**')
@@ -81,7 +81,7 @@ onPage('a failed task opens where it failed: why, and with what, one click from 
   await row(page, tasks.failed[0]).getByRole('link', { name: /^task-/ }).click()
   const side = page.getByRole('complementary', { name: 'Step pay' })
   await side.getByText('the card was refused').first().waitFor()
-  await side.getByText('24').waitFor()
+  await side.getByLabel('input', { exact: true }).getByText('24').waitFor()
   await node(page, 'ship').waitFor()
   assert.match(page.url(), /node=pay/)
 })
@@ -139,7 +139,7 @@ onPage('everything can be done by keys', '/ui/tasks?state=failed', async page =>
   for (let i = 0; i < 60 && !(await page.evaluate(() => document.activeElement?.closest('.graph .node'))); i++) await page.keyboard.press('Tab')
   await page.keyboard.press('ArrowLeft')
   await page.locator('.node.selected').waitFor()
-  await page.keyboard.press('2')
+  await page.keyboard.press('3')
   await page.getByRole('columnheader', { name: 'Step' }).waitFor()
   await page.keyboard.press('?')
   await page.getByRole('dialog', { name: 'Keys' }).waitFor()
@@ -158,18 +158,95 @@ onPage('a phone has the list too', '/ui/tasks', async page => {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
 }, { viewport: { width: 390, height: 800 } })
 
+onPage('a flow tells its plan, and a task of it is started by the form that its inputs make', '/ui/flows', async page => {
+  await page.getByRole('link', { name: 'pay', exact: true }).click()
+  await node(page, 'pay').waitFor()
+  await page.getByRole('link', { name: 'Start', exact: true }).click()
+  await page.getByLabel('amount').fill('many')
+  await page.getByText('amount is no integer').waitFor()
+  await page.getByLabel('amount').fill('1200')
+  assert.equal(await page.getByLabel('currency').inputValue(), 'EUR')
+  await page.getByLabel('lines').fill('[1, 2]')
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.waitForURL('**/tasks/task-**')
+  await page.locator('.task-head').getByText('completed').waitFor()
+})
+
+onPage('a queue that nobody serves is told first', '/ui/workers', async page => {
+  await page.getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('nobody serves this').waitFor()
+  await page.getByRole('row').filter({ hasText: 'demo-push' }).getByText('online').waitFor()
+})
+
+onPage('a schedule is turned off and on, and fires when it is told to', '/ui/schedules', async page => {
+  await page.getByRole('button', { name: 'pay', exact: true }).click()
+  await page.getByText('Europe/Berlin').first().waitFor()
+  await page.getByRole('button', { name: 'Turn off pay' }).click()
+  await page.getByRole('button', { name: 'Turn on pay' }).click()
+  await page.getByRole('button', { name: 'Now pay' }).click()
+  await page.waitForURL('**/tasks/task-**')
+})
+
+onPage('the cluster tells its members and shards', '/ui/cluster', async page => {
+  await page.getByText('living').waitFor()
+  await page.getByRole('img', { name: '1024 shards, of which 0 have no owner' }).waitFor()
+})
+
+test('who needs a token signs in, and is told live what happens', { timeout: 60_000 }, async () => {
+  const guarded = await startMember({ token: 'open sesame' })
+  const { page, close } = await openPage(browser)
+  try {
+    await page.goto(`${guarded.url}/ui/tasks`)
+    await page.getByLabel('Token').fill('wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Token').fill('open sesame')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('No task has begun yet').waitFor()
+    const id = await guarded.start('order', { order: 'A-1', amount: 3, lines: [1] })
+    await page.goto(`${guarded.url}/ui/tasks/${id}`)
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await page.locator('.graph [data-node="ship: completed"]').waitFor()
+    assert.equal(await page.evaluate(() => document.cookie), '', 'no script can read the cookie')
+  } finally {
+    await close()
+    await guarded.stop()
+  }
+})
+
+onPage('tasks are found by what is in their errors, and counted by state', '/ui/tasks', async page => {
+  await row(page, tasks.failed[0]).waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('card was')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(url => url.searchParams.get('q') === 'card was')
+  await page.getByRole('navigation', { name: 'States' }).getByRole('link', { name: 'failed 2' }).click()
+  await row(page, tasks.failed[0]).waitFor()
+  assert.equal(await page.getByRole('row').count(), 1 + 2, 'a number leads to a list of as many')
+})
+
+onPage('all units of a step are seen at once, and one is chosen', () => `/ui/tasks/${tasks.waiting}?node=price_lines`, async page => {
+  const map = page.getByRole('img', { name: '5 units: 5 completed' })
+  await map.click({ position: { x: 2, y: 2 } })
+  await page.waitForURL('**unit=0**')
+  await page.locator('.unit-facts').getByLabel('input', { exact: true }).getByText('1').waitFor()
+})
+
 const looked = {
+  flows: () => '/ui/flows', flow: () => '/ui/flows/order?node=approve', form: () => '/ui/flows/pay?tab=start', workers: () => '/ui/workers', schedules: () => '/ui/schedules', cluster: () => '/ui/cluster',
+  timeline: () => `/ui/tasks/${tasks.waiting}?tab=timeline`,
   'list of tasks': () => '/ui/tasks', 'filtered list': () => '/ui/tasks?state=failed&label=customer:ada&since=24h', 'failed task': () => `/ui/tasks/${tasks.failed[0]}`,
   'waiting task': () => `/ui/tasks/${tasks.waiting}?node=approve`, steps: () => `/ui/tasks/${tasks.refused}?tab=steps`, events: () => `/ui/tasks/${tasks.refused}?tab=events`, values: () => `/ui/tasks/${tasks.refused}?tab=values`,
 }
 for (const [name, path] of Object.entries(looked)) {
-  for (const colorScheme of ['light', 'dark']) {
-    onPage(`axe finds nothing: ${name}, ${colorScheme}`, path, async page => {
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      await page.waitForTimeout(500)
-      await page.evaluate(axe)
+  onPage(`axe finds nothing in light and dark: ${name}`, path, async page => {
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.waitForFunction(() => !document.querySelector('.loading'))
+    await page.waitForTimeout(300)
+    await page.evaluate(axe)
+    for (const colorScheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme })
       const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
-      assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [])
-    }, { colorScheme })
-  }
+      assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [], colorScheme)
+    }
+  })
 }

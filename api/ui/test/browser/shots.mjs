@@ -13,7 +13,11 @@ try {
   const tasks = await seed(member)
   const pictures = [
     ['tasks', '/ui/tasks', 'light'], ['task', `/ui/tasks/${tasks.waiting}`, 'light'], ['failed', `/ui/tasks/${tasks.failed[0]}`, 'dark'],
-  ]
+    ['timeline', `/ui/tasks/${tasks.waiting}?tab=timeline`, 'light'], ['flow', '/ui/flows/order', 'light'], ['workers', '/ui/workers', 'light'],
+  ].concat(all ? [
+    ['flows', '/ui/flows'], ['start', '/ui/flows/pay?tab=start'], ['nested', `/ui/tasks/${tasks.queued}?open=pack%231`], ['undone', `/ui/tasks/${tasks.refused}`], ['schedules', '/ui/schedules'], ['cluster', '/ui/cluster'],
+    ['steps', `/ui/tasks/${tasks.refused}?tab=steps`], ['events', `/ui/tasks/${tasks.refused}?tab=events`], ['values', `/ui/tasks/${tasks.refused}?tab=values`],
+  ] : [])
   for (const colorScheme of ['light', 'dark']) {
     const { page, complaints, close } = await openPage(browser, { colorScheme, viewport: { width: 1280, height: 760 } })
     for (const [name, path, scheme] of pictures) {

@@ -8,7 +8,7 @@ test('an address says the same as what was read of it', async () => {
   const { parse, print, taskFilter } = await import('../../src/data/search')
   const address = '?state=failed&state=running&label=customer:7&since=24h'
   expect(print(taskFilter(parse(address)) as Record<string, unknown>)).toBe(address)
-  expect(taskFilter(parse('?state=failed&flow='))).toEqual({ state: ['failed'], flow: undefined, label: undefined, since: undefined, id: undefined })
+  expect(taskFilter(parse('?state=failed&flow='))).toEqual({ state: ['failed'], flow: undefined, label: undefined, since: undefined, q: undefined, sort: undefined })
 })
 
 test('times are told shortly', async () => {
@@ -28,12 +28,19 @@ test('new tasks are told apart from those that are shown, and those that are fou
 })
 
 test('a digest follows its changes', async () => {
-  const { nodeNow, planned } = await import('../../src/data/digest')
+  const { changed, nodeNow, planned } = await import('../../src/data/digest')
   const digest = {
-    task: 't', flow: 'f', version: 1, version_id: 'v', mode: 'dag' as const, created_at: '', base: 1000, seq: 1, state: 'running', paused: false,
-    waits: [{ node: 'b', for: 'job', text: 'a worker has to poll for service gpu' }],
+    task: 't', flow: 'f', version: 1, version_id: 'v', mode: 'dag' as const, created_at: '', updated_at: '', base: 1000, seq: 1, state: 'running' as const, paused: false,
+    waits: [{ node: 'b', for: 'job' as const, text: 'a worker has to poll for service gpu' }],
     scopes: [{ scope: '', mode: 'dag' as const, nodes: ['a', 'b'], state: [2, 1], visit: [1, 1], entered: [0, 5], ended: [4, -1], total: [1, 10], done: [1, 3] }],
   }
   expect(nodeNow(digest, digest.scopes[0], 1)).toMatchObject({ state: 'started', waits: true, total: 10, done: 3, entered: 1005, ended: undefined })
+  const next = changed(digest, {
+    seq: 2, state: 'failed', paused: false, error: 'b: no gpu', updated_at: '', waits: [],
+    scopes: [{ scope: '', at: [1], state: [3], visit: [1], entered: [5], ended: [9], total: [10], done: [10], failed: [2], error: { 1: 'no gpu' } }, { scope: 'x#1', at: [0] }],
+  })
+  expect(nodeNow(next, next.scopes[0], 1)).toMatchObject({ state: 'failed', waits: false, done: 10, failed: 2, ended: 1009, error: 'no gpu' })
+  expect(nodeNow(next, next.scopes[0], 0)).toEqual(nodeNow(digest, digest.scopes[0], 0))
+  expect(next.error).toBe('b: no gpu')
   expect(planned('order#1/ship%2Fmore#2')).toBe('order/ship%2Fmore')
 })

@@ -1,0 +1,84 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { note, requestID } from '../data/acts'
+import { call } from '../data/call'
+import { useVersion } from '../data/task'
+import { Loading, Trouble } from '../parts/Told'
+import { When } from '../parts/When'
+import { fieldsOf, paramsOf, referred, type Field } from './inputs'
+
+/** Starts a task: by a form where the flow declares what it takes, else with JSON that begins with what its plan refers to. */
+export function StartForm({ flow, version, newest }: { flow: string; version: number; newest: boolean }) {
+  const found = useVersion(flow, version)
+  const recent = useQuery({ queryKey: ['recent', flow], queryFn: ({ signal }) => recentParams(flow, signal) })
+  if (found.isError) return <Trouble error={found.error} />
+  if (!found.data || recent.isPending) return <Loading />
+  const fields = fieldsOf(found.data.inputs)
+  return <Form flow={flow} version={newest ? undefined : version} fields={fields} keys={referred(found.data.definition)} recent={recent.data ?? []} />
+}
+
+interface Recent { id: string; at: string; params: unknown }
+
+async function recentParams(flow: string, signal: AbortSignal): Promise<Recent[]> {
+  const tasks = await call('GET /v1/tasks', { query: { flow: [flow], limit: 5 } }, signal)
+  return Promise.all(tasks.items.map(async t => ({ id: t.id, at: t.created_at, params: (await call('GET /v1/tasks/{task}', { path: { task: t.id } }, signal)).params })))
+}
+
+function Form({ flow, version, fields, keys, recent }: { flow: string; version?: number; fields?: Field[]; keys: string[]; recent: Recent[] }) {
+  const go = useNavigate()
+  const [form, setForm] = useState<Record<string, string>>(() => Object.fromEntries((fields ?? []).map(f => [f.name, f.start])))
+  const [text, setText] = useState(() => JSON.stringify(Object.fromEntries(keys.map(k => [k, null])), null, 2))
+  const [labels, setLabels] = useState(''), [key, setKey] = useState('')
+  const sent = useMemo(() => paramsOf(fields, form, text), [fields, form, text])
+  const marks = Object.fromEntries(labels.split(',').map(l => l.trim()).filter(l => l.includes(':')).map(l => [l.slice(0, l.indexOf(':')), l.slice(l.indexOf(':') + 1)]))
+  const body = { flow, ...(version ? { version } : {}), params: sent.params, ...(Object.keys(marks).length > 0 ? { labels: marks } : {}) }
+  const start = useMutation({
+    mutationFn: () => call('POST /v1/tasks', { body: { ...body, idempotency_key: key || requestID() } }),
+    onSuccess: made => {
+      note({ text: made.created ? 'the task has begun' : 'there was a task with this key already: here it is', task: made.id })
+      void go({ to: '/tasks/$task', params: { task: made.id } })
+    },
+  })
+  const curl = `curl -H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}' ${location.origin}/v1/tasks`
+  return (
+    <form className="start" onSubmit={e => { e.preventDefault(); if (!sent.wrong) start.mutate() }}>
+      <div className="start-form">
+        {fields ? fields.map(f => <Input key={f.name} field={f} value={form[f.name] ?? ''} set={v => setForm({ ...form, [f.name]: v })} />)
+          : <label>Params, as JSON<textarea rows={10} value={text} onChange={e => setText(e.target.value)} spellCheck={false} /></label>}
+        <details><summary>Labels, key</summary>
+          <label>Labels, as name:value with commas between them<input value={labels} onChange={e => setLabels(e.target.value)} placeholder="customer:7, region:north" spellCheck={false} /></label>
+          <label>Idempotency key: the same key is the same task<input value={key} onChange={e => setKey(e.target.value)} spellCheck={false} /></label>
+        </details>
+        {sent.wrong && <p className="failure">{sent.wrong}</p>}
+        {start.isError && <Trouble error={start.error} />}
+        <div className="buttons left"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>Start</button></div>
+        <details><summary>The same with curl</summary><pre className="log" tabIndex={0}>{curl}</pre></details>
+      </div>
+      {recent.length > 0 && (
+        <section className="start-recent" aria-label="As before">
+          <h2>As before</h2>
+          {recent.map(r => (
+            <button type="button" key={r.id} className="preset" onClick={() => {
+              setText(JSON.stringify(r.params, null, 2))
+              if (fields) setForm(Object.fromEntries(fields.map(f => [f.name, f.text((r.params as Record<string, unknown> | null)?.[f.name])])))
+            }}><code className="ellipsis">{JSON.stringify(r.params)}</code><span className="faint"><When at={r.at} /></span></button>
+          ))}
+        </section>
+      )}
+    </form>
+  )
+}
+
+function Input({ field: f, value, set }: { field: Field; value: string; set: (v: string) => void }) {
+  const name = <span><b>{f.name}</b> <span className="faint">{f.kind}{f.required ? '' : ', may be left out'}</span></span>
+  return (
+    <label>{name}
+      {f.choices ? <select value={value} onChange={e => set(e.target.value)} required={f.required}>{!f.required && <option value="" />}{f.choices.map(c => <option key={c}>{c}</option>)}</select>
+        : f.kind === 'boolean' ? <select value={value} onChange={e => set(e.target.value)}>{!f.required && <option value="" />}<option>true</option><option>false</option></select>
+        : f.json ? <textarea rows={3} value={value} onChange={e => set(e.target.value)} required={f.required} spellCheck={false} />
+        : <input value={value} onChange={e => set(e.target.value)} required={f.required} inputMode={f.kind === 'integer' || f.kind === 'number' ? 'decimal' : undefined} pattern={f.pattern} />}
+      {f.description && <span className="faint">{f.description}</span>}
+    </label>
+  )
+}

@@ -1,0 +1,35 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { call } from '../data/call'
+import { usePrefs } from '../data/prefs'
+import { between, span } from '../data/time'
+import { short } from '../parts/short'
+import { State, stateOf } from '../parts/State'
+import { Empty, Loading, Trouble } from '../parts/Told'
+import { When } from '../parts/When'
+
+/** The latest tasks of a flow. */
+export function TaskTable({ flow }: { flow: string }) {
+  const { live } = usePrefs()
+  const tasks = useQuery({ queryKey: ['tasks-of', flow], refetchInterval: live && 3000, queryFn: ({ signal }) => call('GET /v1/tasks', { query: { flow: [flow], limit: 50 } }, signal) })
+  if (tasks.isError) return <Trouble error={tasks.error} again={() => void tasks.refetch()} />
+  if (!tasks.data) return <Loading />
+  if (tasks.data.items.length === 0) return <Empty title="It has no task yet"><Link to="/flows/$flow" params={{ flow }} search={{ tab: 'start' }}>Start one</Link></Empty>
+  return (
+    <div className="table-box">
+      <table>
+        <thead><tr><th>State</th><th>Task</th><th>Version</th><th>What</th><th>Begun</th><th className="number">Took</th></tr></thead>
+        <tbody>
+          {tasks.data.items.map(t => (
+            <tr key={t.id}>
+              <td><State state={stateOf(t)} /></td>
+              <td><Link to="/tasks/$task" params={{ task: t.id }} className="mono" title={t.id}>{short(t.id)}</Link></td>
+              <td>v{t.version}</td><td className="tone-failed">{t.error}</td><td className="time"><When at={t.created_at} /></td><td className="number">{span(between(t.created_at, t.ended_at))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {tasks.data.next && <p className="table-tools"><Link to="/tasks" search={{ flow }}>All of its tasks</Link></p>}
+    </div>
+  )
+}

@@ -1,0 +1,55 @@
+// What a flow declares about its params, as fields of a form. The server is who checks: a form only helps to write.
+
+export interface Field {
+  name: string; kind: string; description?: string; required: boolean; choices?: string[]; pattern?: string; start: string
+  json: boolean // what is written is JSON
+  text: (value: unknown) => string
+}
+
+interface Schema { type?: string | string[]; description?: string; default?: unknown; enum?: unknown[]; pattern?: string; properties?: Record<string, Schema>; required?: string[] }
+
+/** The fields of a JSON Schema of an object; undefined where nothing is declared. */
+export function fieldsOf(schema: unknown): Field[] | undefined {
+  const s = schema as Schema | undefined
+  if (!s?.properties) return undefined
+  return Object.entries(s.properties).map(([name, p]) => {
+    const words = p.enum?.every(c => typeof c === 'string')
+    const kind = Array.isArray(p.type) ? p.type.join(' or ') : (p.type ?? (words ? 'string' : 'any'))
+    const json = !['string', 'integer', 'number', 'boolean'].includes(kind)
+    const text = (value: unknown) => (value === undefined ? '' : kind === 'string' ? String(value) : JSON.stringify(value))
+    const choices = p.enum?.every(c => typeof c === 'string' || typeof c === 'number') ? p.enum.map(String) : undefined
+    const required = Boolean(s.required?.includes(name)) && p.default === undefined
+    return { name, kind, description: p.description, required, choices, pattern: p.pattern, json, text, start: text(p.default) || (required && choices ? choices[0] : '') }
+  })
+}
+
+/** What is sent, or what is wrong with what was written. What was left out is not sent, so that defaults count. */
+export function paramsOf(fields: Field[] | undefined, form: Record<string, string>, text: string): { params?: unknown; wrong?: string } {
+  if (!fields) {
+    try {
+      return { params: text.trim() === '' ? {} : JSON.parse(text) }
+    } catch (e) {
+      return { wrong: `The params are no JSON: ${(e as Error).message}` }
+    }
+  }
+  const params: Record<string, unknown> = {}
+  for (const f of fields) {
+    const written = form[f.name] ?? ''
+    if (written === '') continue
+    if (f.kind === 'string') params[f.name] = written
+    else {
+      try {
+        params[f.name] = JSON.parse(written)
+      } catch {
+        return { wrong: f.json ? `${f.name} is no JSON` : `${f.name} is no ${f.kind}` }
+      }
+    }
+  }
+  return { params }
+}
+
+/** The keys of params that a definition refers to. */
+export function referred(definition: unknown): string[] {
+  const text = JSON.stringify(definition ?? {})
+  return [...new Set([...text.matchAll(/\$(?:params|run)\.([A-Za-z_]\w*)/g)].map(m => m[1]))]
+}

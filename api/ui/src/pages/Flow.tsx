@@ -1,0 +1,81 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import type { PageVersion } from '../api.gen'
+import { call } from '../data/call'
+import type { FlowView } from '../data/search'
+import { useGraph, useVersion } from '../data/task'
+import { FlowGraph } from '../flow/FlowGraph'
+import { StartForm } from '../flow/StartForm'
+import { TaskTable } from '../flow/TaskTable'
+import { usePageKeys } from '../parts/keys'
+import { Loading, Trouble } from '../parts/Told'
+import { Value } from '../parts/Value'
+import { When } from '../parts/When'
+
+const route = getRouteApi('/flows/$flow')
+const tabs = { graph: 'Graph', tasks: 'Tasks', versions: 'Versions', definition: 'Definition', start: 'Start' } as const
+type Tab = keyof typeof tabs
+
+/** One flow: its plan, its versions, its latest tasks, and starting one. */
+export function Flow() {
+  const { flow } = route.useParams()
+  const view = route.useSearch()
+  const go = useNavigate()
+  const versions = useInfiniteQuery({
+    queryKey: ['versions', flow], initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => call('GET /v1/flows/{flow}/versions', { path: { flow }, query: { limit: 100, cursor: pageParam || undefined } }, signal),
+    getNextPageParam: (page: PageVersion) => page.next || undefined,
+  })
+  const about = useQuery({ queryKey: ['flow', flow], queryFn: ({ signal }) => call('GET /v1/flows/{flow}', { path: { flow } }, signal) })
+  const known = versions.data?.pages.flatMap(p => p.items) ?? []
+  const number = view.v ?? known[0]?.number
+  const graph = useGraph(number === undefined ? undefined : flow, number)
+  const tab = (view.tab && view.tab in tabs ? view.tab : 'graph') as Tab
+  const set = (change: Partial<FlowView>) => void go({ to: '/flows/$flow', params: { flow }, search: { ...view, ...change }, replace: true })
+  usePageKeys(Object.fromEntries(Object.keys(tabs).map((t, i) => [String(i + 1), () => set({ tab: t })])))
+
+  if (about.isError || versions.isError) return <div className="page"><Trouble error={about.error ?? versions.error} again={() => { void about.refetch(); void versions.refetch() }} /></div>
+  if (!about.data || !versions.data) return <Loading />
+  return (
+    <div className="page task">
+      <header className="task-head">
+        <div className="head">
+          <h1>{about.data.slug ?? about.data.name}</h1>
+          <label className="inline">version
+            <select value={number ?? ''} onChange={e => set({ v: Number(e.target.value), node: undefined })}>{known.map(v => <option key={v.id} value={v.number}>{v.number}{v.status === 'published' ? '' : ` (${v.status})`}</option>)}</select>
+          </label>
+        </div>
+        {about.data.description && <p className="faint">{about.data.description}</p>}
+      </header>
+      <nav className="tabs" aria-label="Parts of the flow">
+        {(Object.keys(tabs) as Tab[]).map((t, i) => (
+          <Link key={t} to="/flows/$flow" params={{ flow }} search={{ ...view, tab: t === 'graph' ? undefined : t }} replace className={t === tab ? 'here' : ''} aria-current={t === tab ? 'page' : undefined} title={`${tabs[t]} (${i + 1})`}>{tabs[t]}</Link>
+        ))}
+      </nav>
+      <div className="split">
+        <div className="split-main panel">
+          {number === undefined ? <p className="loading">It has no version yet.</p>
+            : tab === 'graph' ? (graph.data ? <FlowGraph graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} /> : <Loading />)
+            : tab === 'tasks' ? <TaskTable flow={flow} />
+            : tab === 'definition' ? <Definition flow={flow} version={number} />
+            : tab === 'start' ? <StartForm key={number} flow={flow} version={number} newest={number === known[0]?.number} />
+            : (
+              <div className="table-box">
+                <table>
+                  <thead><tr><th>Version</th><th>State</th><th>Published</th><th>Hash</th></tr></thead>
+                  <tbody>{known.map(v => <tr key={v.id}><td><Link to="/flows/$flow" params={{ flow }} search={{ v: v.number }}>v{v.number}</Link></td><td>{v.status}</td><td className="time"><When at={v.created_at} /></td><td className="mono faint">{v.hash?.slice(0, 16)}</td></tr>)}</tbody>
+                </table>
+                {versions.hasNextPage && <button onClick={() => void versions.fetchNextPage()}>Older versions</button>}
+              </div>
+            )}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+function Definition({ flow, version }: { flow: string; version: number }) {
+  const found = useVersion(flow, version)
+  if (found.isError) return <Trouble error={found.error} />
+  return found.data ? <div className="values"><Value of={found.data.definition} label="definition" /></div> : <Loading />
+}
