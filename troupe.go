@@ -380,7 +380,7 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 
 // collectors are all metrics of this life of the member.
 func (e *Engine) collectors() []prometheus.Collector {
-	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.programs.Collectors(), e.company.collectors())
+	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.programs.Collectors(), e.company.collectors())
 }
 
 // closeGrace is how long jobs on this member may take to finish when it closes.

@@ -98,3 +98,17 @@ func cpu(b *testing.B) time.Duration {
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkTally is what counting the end of an attempt takes, beside others who count the same.
+func BenchmarkTally(b *testing.B) {
+	m, err := actors.Start(b.Context(), actors.Config{Store: model.New(model.Options{})})
+	require.NoError(b, err)
+	b.Cleanup(m.Kill)
+	end := &flow.End{Exec: &flow.Exec{Type: flow.ExecQueue, Service: "email"}, Status: flow.AttemptOK, TookMS: 7}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			m.Tally(end)
+		}
+	})
+}

@@ -44,3 +44,6 @@ func (m *Member) Waiting(carrier, task string) bool {
 	line := m.post.lines[carrier]
 	return line != nil && slices.ContainsFunc(line.waiting, func(l letter) bool { return l.Job.Task == task })
 }
+
+// Tally counts the end of an attempt, as the actor of its task does.
+func (m *Member) Tally(end *flow.End) { m.metrics.tallies.attempt(end) }

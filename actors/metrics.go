@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ type metrics struct {
 	latency  prometheus.Histogram
 	dispatch prometheus.Histogram
 	gauges   []prometheus.Collector
+	tallies  *tallies
 }
 
 func newMetrics(m *Member) *metrics {
@@ -23,6 +25,7 @@ func newMetrics(m *Member) *metrics {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value.Load()) })
 	}
 	return &metrics{
+		tallies: newTallies(),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_batch_tasks",
 			Help: "Tasks written by one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_seconds",
@@ -50,9 +53,15 @@ func (x *metrics) committed(tasks int, took time.Duration) {
 	x.latency.Observe(took.Seconds())
 }
 
-func (x *metrics) dispatched(ms int64) { x.dispatch.Observe(float64(max(ms, 0)) / 1000) }
+// dispatched notes that somebody begins with a job that was ready for so long.
+func (x *metrics) dispatched(service string, ms int64) {
+	s := float64(max(ms, 0)) / 1000
+	x.dispatch.Observe(s)
+	x.tallies.service(service).wait().Observe(s)
+}
 
 // Collectors are the member's metrics for Prometheus.
 func (m *Member) Collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{m.metrics.batch, m.metrics.latency, m.metrics.dispatch}, m.metrics.gauges...)
+	x := m.metrics
+	return slices.Concat([]prometheus.Collector{x.batch, x.latency, x.dispatch}, x.tallies.collectors(), x.gauges)
 }

@@ -166,7 +166,7 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 	defer f.stage.Store(done)
 	defer f.off.now()
 	job, ctx := f.job(), &f.off
-	m.metrics.dispatched(m.now() - job.EnqueuedAt)
+	m.metrics.dispatched(serviceOf(job.Exec), m.now()-job.EnqueuedAt)
 	if m.mayBegin(ctx) && (!job.Again || m.begin(ctx, &job)) {
 		report := carryOut(ctx, carrier, job)
 		// A job that was called off may have failed only because of that: its attempt is over, or it is

@@ -184,7 +184,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 	case p.place == nil:
 		q.giveBack(c, engine.Jobs{*a.Job})
 	default:
-		q.m.metrics.dispatched(a.at - a.ref.at)
+		q.m.metrics.dispatched(a.ref.service, a.at-a.ref.at)
 		a.Job.ClaimedAt = a.at // its time counts from when it was asked for
 		q.shun(a.ref.key, a.Job.Until)
 		q.got(p, a.Job)

@@ -164,7 +164,7 @@ func (f *flight) Begin() bool {
 	if !f.stage.CompareAndSwap(inLine, underWay) || !w.begin() {
 		return false
 	}
-	w.m.metrics.dispatched(w.m.now() - job.EnqueuedAt)
+	w.m.metrics.dispatched(serviceOf(job.Exec), w.m.now()-job.EnqueuedAt)
 	return true
 }
 

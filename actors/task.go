@@ -338,6 +338,7 @@ func (t *task) written(c actor.Context, w written) {
 		t.forget(c, w.err)
 		return
 	}
+	t.m.metrics.stored(t, p)
 	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
 	if t.untidy() {

@@ -140,8 +140,14 @@ func (d *decider) emit(e Event) {
 	}
 	d.events = append(d.events, e)
 	now := &d.events[len(d.events)-1]
+	var over Effect
+	if now.Type == AttemptEnded {
+		over = d.s.over(now)
+	}
 	Evolve(d.s, now)
-	d.effects = appendEffects(d.effects, d.s, now)
+	if d.effects = appendEffects(d.effects, d.s, now); over != nil {
+		d.effects = append(d.effects, over)
+	}
 	d.noteVars(now)
 }
 

@@ -105,7 +105,9 @@ func (d *decider) giveBack(c GiveBack) {
 // lost takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
 func (d *decider) lost(a Address, carrier string) {
 	st, u := d.s.attempt(a)
-	if st.exec(a.Unit).Type.Started() {
+	x := st.exec(a.Unit)
+	d.effects = append(d.effects, Lost{a, x, carrier == ""})
+	if x.Type.Started() {
 		d.programLost(st, u, a)
 		return
 	}

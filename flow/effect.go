@@ -12,6 +12,13 @@ type (
 	Over struct {
 		Address
 		Queue bool
+		End   *End // nil = it goes on outside
+	}
+	// Lost says that an attempt's carrier is gone, or has not been heard of for as long as its claim was for.
+	Lost struct {
+		Address
+		Exec    *Exec
+		Expired bool // it was its claim that ran out
 	}
 	// Withdraw says that nobody wants an attempt any longer: its carrier should stop.
 	Withdraw struct {
@@ -51,6 +58,14 @@ type (
 	}
 )
 
+// End is how an attempt ended, for those who count.
+type End struct {
+	Exec   *Exec
+	Status AttemptStatus
+	TookMS int64 // since it was started, or claimed
+	Again  bool  // its unit is tried again
+}
+
 // AlarmKind says why an alarm was set.
 type AlarmKind uint8
 
@@ -69,6 +84,7 @@ const (
 
 func (Dispatch) effect() {}
 func (Over) effect()     {}
+func (Lost) effect()     {}
 func (Withdraw) effect() {}
 func (Alarm) effect()    {}
 func (Spawn) effect()    {}

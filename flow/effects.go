@@ -33,16 +33,23 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		return s.appendTrack(effects, e)
 	case ExternalOver:
 		return append(effects, Untrack{e.Address(), e.Index})
-	case AttemptEnded:
-		if st := s.step(e.Address()); st != nil {
-			effects = append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue})
-		}
 	case TaskResumed:
 		return s.stage().appendDelays(effects, s)
 	case TaskEnded:
 		return append(s.Permits.appendReleases(effects, s.holder()), Ended{TaskStatus(e.Status)})
 	}
 	return effects
+}
+
+// over says how an attempt ends. The state is the one before the event, which still knows when the attempt began.
+func (s *State) over(e *Event) Effect {
+	st, u := s.attempt(e.Address())
+	if u == nil {
+		return nil
+	}
+	x := st.exec(e.Unit)
+	end := &End{Exec: x, Status: AttemptStatus(e.Status), TookMS: max(e.At-max(u.Live.StartedAt, u.Live.ClaimedAt), 0), Again: e.Due > 0}
+	return Over{e.Address(), x.Type == ExecQueue, end}
 }
 
 // appendEntered has a step with an actor get it, and a delayed one wake up.

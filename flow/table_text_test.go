@@ -35,6 +35,8 @@ func effectText(e flow.Effect) string {
 		return dispatchText(&e.Job)
 	case flow.Over:
 		return "over " + e.Address.String()
+	case flow.Lost:
+		return "lost " + e.Address.String()
 	case flow.Withdraw:
 		return "withdraw " + e.Address.String() + quoted(" carrier=", e.Carrier)
 	case flow.Alarm:

@@ -1,6 +1,12 @@
 package attached
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Collectors are the metrics of attached workers for Prometheus.
 func (s *Sessions) Collectors() []prometheus.Collector {
@@ -18,7 +24,55 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 		gauge("credits_free", "Jobs that workers attached to this member would take beside those that they have.", nil, (*Sessions).freeCredits),
 		gauge("jobs", "Jobs that workers attached to this member have.", nil, func(s *Sessions) int { return len(s.held) }),
 		gauge("jobs_waiting", "Jobs that wait at this member for an attached worker with a free place.", nil, (*Sessions).waitingJobs),
+		slots{s},
 	}
+}
+
+// slots are the places of attached workers by what they offer, counted when somebody asks. A worker of several services counts with
+// each of them.
+type slots struct{ *Sessions }
+
+// maxServices is how many services have a series of their own; the others go together.
+const (
+	maxServices   = 200
+	otherServices = "other"
+)
+
+var slotsDesc = prometheus.NewDesc("troupe_worker_slots",
+	"Jobs that workers attached to this member have (taken) and would take beside those (free). A worker counts with each of its services.", []string{"service", "state"}, nil)
+
+// places are those of the workers that offer a service.
+type places struct{ free, taken int }
+
+// Describe tells of the one metric that there is.
+func (s slots) Describe(ch chan<- *prometheus.Desc) { ch <- slotsDesc }
+
+// Collect tells the slots there are now.
+func (s slots) Collect(ch chan<- prometheus.Metric) {
+	for service, n := range s.places() {
+		ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(n.free), service, "free")
+		ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(n.taken), service, "taken")
+	}
+}
+
+func (s slots) places() map[string]places {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]places{}
+	for _, key := range slices.Sorted(maps.Keys(s.groups)) {
+		g, taken := s.groups[key], 0
+		for _, ses := range g.byFree {
+			taken += len(ses.grants)
+		}
+		for _, service := range g.services {
+			if _, known := all[service]; !known && len(all) >= maxServices {
+				service = otherServices
+			}
+			service = strings.ToValidUTF8(service, "?")
+			all[service] = places{all[service].free + g.free, all[service].taken + taken}
+		}
+	}
+	return all
 }
 
 // streams is how many sessions have a stream.

@@ -1,0 +1,205 @@
+package actors
+
+import (
+	"cmp"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// tallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
+// lock; a name is written down once, and those beyond maxNames are counted together as others.
+type tallies struct {
+	flows    named[flowTally]
+	services named[serviceTally]
+
+	started, ended, attempts, retries, expired *prometheus.CounterVec
+	took, attemptTook, attemptWait             *prometheus.HistogramVec
+}
+
+// maxNames is how many flows, and how many services, have series of their own.
+const (
+	maxNames   = 200
+	otherNames = "other"
+)
+
+// flowTally is that of a flow, serviceTally that of a service. A histogram is there once something was observed.
+type (
+	flowTally struct {
+		started prometheus.Counter
+		ended   [len(taskEnds)]prometheus.Counter
+		took    [len(taskEnds)]func() prometheus.Observer
+	}
+	serviceTally struct {
+		ended            [len(attemptEnds)]prometheus.Counter
+		retries, expired prometheus.Counter
+		took, wait       func() prometheus.Observer
+	}
+)
+
+// taskEnds and attemptEnds are the values of labels. The last of attemptEnds is no end: the attempt is given to another carrier.
+var (
+	taskEnds    = [...]string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled)}
+	attemptEnds = [...]string{"ok", "error", "timeout", "lost"}
+)
+
+const lost = len(attemptEnds) - 1
+
+func newTallies() *tallies {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_" + name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "troupe_" + name, Help: help, Buckets: buckets}, labels)
+	}
+	long := []float64{.005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200, 43200, 259200, 2592000}
+	short := []float64{.001, .005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200}
+	x := &tallies{
+		started:     counter("tasks_started_total", "Tasks that this member has started.", "flow"),
+		ended:       counter("tasks_ended_total", "Tasks that have ended at this member; one that is retried may do so again.", "flow", "state"),
+		took:        histogram("task_duration_seconds", "Time from a task's creation to its end.", long, "flow", "state"),
+		attempts:    counter("attempts_total", "Attempts that have ended, and how; lost are those whose carrier is gone: they go to another one.", "service", "outcome"),
+		attemptTook: histogram("attempt_duration_seconds", "Time from an attempt's start, or claim, to its end.", short, "service"),
+		attemptWait: histogram("attempt_wait_seconds", "Time from a job being ready to somebody carrying it out.", short, "service"),
+		retries:     counter("retries_total", "Attempts after which their unit is tried again.", "service"),
+		expired:     counter("claims_expired_total", "Claims of jobs that ran out.", "service"),
+	}
+	x.flows.make, x.services.make = x.newFlow, x.newService
+	return x
+}
+
+func (x *tallies) collectors() []prometheus.Collector {
+	return []prometheus.Collector{x.started, x.ended, x.took, x.attempts, x.attemptTook, x.attemptWait, x.retries, x.expired}
+}
+
+func (x *tallies) newFlow(name string) *flowTally {
+	t := &flowTally{started: x.started.WithLabelValues(name)}
+	for i, state := range taskEnds {
+		t.ended[i], t.took[i] = x.ended.WithLabelValues(name, state), once(x.took, name, state)
+	}
+	return t
+}
+
+func (x *tallies) newService(name string) *serviceTally {
+	t := &serviceTally{retries: x.retries.WithLabelValues(name), expired: x.expired.WithLabelValues(name),
+		took: once(x.attemptTook, name), wait: once(x.attemptWait, name)}
+	for i, outcome := range attemptEnds {
+		t.ended[i] = x.attempts.WithLabelValues(name, outcome)
+	}
+	return t
+}
+
+// once looks a histogram up when it is asked for first.
+func once(v *prometheus.HistogramVec, labels ...string) func() prometheus.Observer {
+	return sync.OnceValue(func() prometheus.Observer { return v.WithLabelValues(labels...) })
+}
+
+func (x *tallies) flow(p *flow.Plan) *flowTally { return x.flows.of(cmp.Or(p.FlowSlug, p.FlowID)) }
+
+func (x *tallies) service(name string) *serviceTally { return x.services.of(name) }
+
+// serviceOf is what attempts are counted by: what needs no service goes by how it is carried out.
+func serviceOf(x *flow.Exec) string { return cmp.Or(x.Service, string(x.Type)) }
+
+// stored counts what a row of a task tells. So nothing is counted twice, nor what never came to be.
+func (x *metrics) stored(t *task, p *draft) {
+	if t.create != nil {
+		x.tallies.flow(t.state.Plan).started.Inc()
+	}
+	for _, e := range p.effects {
+		switch e := e.(type) {
+		case flow.Over:
+			if e.End != nil {
+				x.tallies.attempt(e.End)
+			}
+		case flow.Lost:
+			x.tallies.lost(&e)
+		}
+	}
+	if p.ended != "" {
+		x.tallies.task(t.state, p.ended)
+	}
+}
+
+func (x *tallies) attempt(end *flow.End) {
+	s := x.service(serviceOf(end.Exec))
+	s.took().Observe(float64(end.TookMS) / 1000)
+	if end.Again {
+		s.retries.Inc()
+	}
+	s.ended[index(attemptEnds[:], string(end.Status))].Inc()
+}
+
+func (x *tallies) lost(e *flow.Lost) {
+	s := x.service(serviceOf(e.Exec))
+	s.ended[lost].Inc()
+	if e.Expired {
+		s.expired.Inc()
+	}
+}
+
+func (x *tallies) task(s *flow.State, status flow.TaskStatus) {
+	t, i := x.flow(s.Plan), index(taskEnds[:], string(status))
+	t.ended[i].Inc()
+	t.took[i]().Observe(float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0)) / 1000)
+}
+
+// index of a word among others; those that are not told apart count as the second, which is a failure.
+func index(words []string, word string) int {
+	for i, w := range words {
+		if w == word {
+			return i
+		}
+	}
+	return 1
+}
+
+// named finds something by its name, and makes it for the first maxNames of them.
+type named[T any] struct {
+	make  func(name string) *T
+	mu    sync.Mutex // held by who adds
+	known atomic.Pointer[map[string]*T]
+	other atomic.Pointer[T]
+}
+
+func (n *named[T]) of(name string) *T {
+	if known := n.known.Load(); known != nil {
+		if x := (*known)[name]; x != nil {
+			return x
+		}
+	}
+	if x := n.other.Load(); x != nil {
+		return x
+	}
+	return n.add(name)
+}
+
+func (n *named[T]) add(name string) *T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all map[string]*T
+	if known := n.known.Load(); known != nil {
+		all = *known
+	}
+	if x := all[name]; x != nil {
+		return x
+	}
+	if len(all) >= maxNames {
+		if n.other.Load() == nil {
+			n.other.Store(n.make(otherNames))
+		}
+		return n.other.Load()
+	}
+	if all = maps.Clone(all); all == nil {
+		all = map[string]*T{}
+	}
+	x := n.make(strings.ToValidUTF8(name, "?"))
+	all[name] = x
+	n.known.Store(&all)
+	return x
+}

@@ -1,0 +1,108 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// scrape reads a member's counters, gauges and how often a histogram was fed, by name and the values of labels in the order
+// of their names.
+func (th *theatre) scrape(t *testing.T) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(th.Collectors()...)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	told := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			key := []string{f.GetName()}
+			for _, l := range m.GetLabel() {
+				key = append(key, l.GetValue())
+			}
+			told[strings.Join(key, " ")] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return told
+}
+
+// named stores a definition as the only version of a flow with a name.
+func (th *theatre) named(t *testing.T, slug, definition string) string {
+	t.Helper()
+	require.NoError(t, th.store.CreateFlow(t.Context(), persistence.Flow{ID: "flow-" + slug, Slug: slug, Name: slug}))
+	v := persistence.Version{ID: "ver-" + slug, FlowID: "flow-" + slug, Number: 1, Status: "published", Definition: []byte(definition)}
+	require.NoError(t, th.store.CreateVersion(t.Context(), v))
+	return v.ID
+}
+
+func TestTasksAndAttemptsAreCountedByFlowAndService(t *testing.T) {
+	tries := 0
+	th := start(t, withFunc(func(_ context.Context, j flow.Job) flow.Report {
+		if string(j.Input) == `"never"` {
+			return flow.Report{Error: "no", Fatal: true}
+		}
+		if tries++; tries == 1 {
+			return flow.Report{Error: "not yet"}
+		}
+		return flow.Report{}
+	}))
+	v := th.named(t, "order", `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"},"max_retries":1}}}`)
+	require.Equal(t, "completed", th.run(t, v, `{"n":1}`).Status)
+	require.Equal(t, "failed", th.run(t, v, `{"n":"never"}`).Status)
+	told := th.scrape(t)
+	require.Subset(t, told, map[string]float64{
+		"troupe_tasks_started_total order":             2,
+		"troupe_tasks_ended_total order completed":     1,
+		"troupe_tasks_ended_total order failed":        1,
+		"troupe_tasks_ended_total order canceled":      0,
+		"troupe_task_duration_seconds order failed":    1,
+		"troupe_attempts_total ok local_func":          1,
+		"troupe_attempts_total error local_func":       2,
+		"troupe_attempts_total lost local_func":        0,
+		"troupe_retries_total local_func":              1,
+		"troupe_attempt_duration_seconds local_func":   3,
+		"troupe_attempt_wait_seconds local_func":       3,
+		"troupe_claims_expired_total local_func":       0,
+		"troupe_task_duration_seconds order completed": 1,
+	})
+}
+
+func TestAClaimThatRunsOutIsCountedAsLost(t *testing.T) {
+	th := start(t, actors.Config{Visibility: 50 * time.Millisecond})
+	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: th.named(t, "mail", queueOf("email"))})
+	require.NoError(t, err)
+	require.Len(t, th.poll(t, patience, 1, "email"), 1)
+	require.Len(t, th.poll(t, patience, 1, "email"), 1, "somebody else gets it")
+	told := th.scrape(t)
+	require.GreaterOrEqual(t, told["troupe_claims_expired_total email"], 1.)
+	require.GreaterOrEqual(t, told["troupe_attempts_total lost email"], 1.)
+	require.GreaterOrEqual(t, told["troupe_attempt_wait_seconds email"], 2.)
+	require.Equal(t, 1., told["troupe_tasks_started_total mail"])
+	require.NotEmpty(t, id)
+}
+
+func TestFlowsBeyondTheFirstAreCountedTogether(t *testing.T) {
+	th := start(t, withFunc(increment))
+	for i := range 203 {
+		v := th.named(t, fmt.Sprint("flow", i), `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)
+		th.run(t, v, `{"n":1}`)
+	}
+	started := th.scrape(t)
+	maps.DeleteFunc(started, func(name string, _ float64) bool { return !strings.HasPrefix(name, "troupe_tasks_started_total ") })
+	require.Len(t, slices.Collect(maps.Keys(started)), 201)
+	require.Equal(t, 3., started["troupe_tasks_started_total other"])
+	require.Equal(t, 1., started["troupe_tasks_started_total flow0"])
+}

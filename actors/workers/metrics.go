@@ -1,0 +1,65 @@
+package workers
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// countedServices is how many services have a series of their own; workers of what is beyond them count as those of others.
+const (
+	countedServices = 200
+	otherServices   = "other"
+)
+
+var (
+	workersDesc = prometheus.NewDesc("troupe_workers", "Workers that are registered, in the whole cluster.", []string{"state"}, nil)
+	servingDesc = prometheus.NewDesc("troupe_service_workers", "Workers that are online and offer a service, in the whole cluster.", []string{"service"}, nil)
+)
+
+// Collectors are the metrics of registered workers for Prometheus.
+func (r *Registry) Collectors() []prometheus.Collector { return []prometheus.Collector{registered{r}} }
+
+// registered counts the workers when it is asked.
+type registered struct{ r *Registry }
+
+func (registered) Describe(ch chan<- *prometheus.Desc) {
+	ch <- workersDesc
+	ch <- servingDesc
+}
+
+func (c registered) Collect(ch chan<- prometheus.Metric) {
+	online, offline, serving := c.r.census()
+	gauge := func(d *prometheus.Desc, n int, label string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), label)
+	}
+	gauge(workersDesc, online, "online")
+	gauge(workersDesc, offline, "offline")
+	for service, n := range serving {
+		gauge(servingDesc, n, service)
+	}
+}
+
+// census counts the workers by their state, and those that are online by what they offer. Which services have numbers of their
+// own is told by the order in which workers came, so it stays as it is.
+func (r *Registry) census() (online, offline int, serving map[string]int) {
+	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
+	serving = map[string]int{}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, w := range r.ordered {
+		if w.last.Load() < since {
+			offline++
+			continue
+		}
+		online++
+		for _, service := range slices.Compact(slices.Sorted(slices.Values(w.Services))) {
+			if _, known := serving[service]; !known && len(serving) >= countedServices {
+				service = otherServices
+			}
+			serving[strings.ToValidUTF8(service, "?")]++
+		}
+	}
+	return online, offline, serving
+}
