@@ -18,6 +18,7 @@ import (
 // (tests, library mode) do not meet in a global one.
 type metrics struct {
 	registry *prometheus.Registry
+	all      []prometheus.Collector
 	requests *prometheus.HistogramVec
 }
 
@@ -29,20 +30,24 @@ func newMetrics(cfg Config) (*metrics, error) {
 			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60},
 		}, []string{"method", "route", "status"}),
 	}
-	all := []prometheus.Collector{
+	m.all = []prometheus.Collector{
 		m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
 	}
 	if cfg.TLS.Serves() {
-		all = append(all, cfg.TLS.collector())
+		m.all = append(m.all, cfg.TLS.collector())
 	}
-	for _, c := range append(all, cfg.Collectors...) {
+	m.all = append(m.all, cfg.Collectors...)
+	for _, c := range m.all {
 		if err := m.registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
+
+// Collectors are all that /metrics shows.
+func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all }
 
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
