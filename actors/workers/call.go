@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/actors/internal/reach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
 )
 
 // newClient makes a client that connects to allowed addresses only and keeps enough connections for
@@ -66,6 +67,7 @@ func header(job *flow.Job) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Idempotency-Key": {job.ID()},
 		"Troupe-Task": {job.Task}, "Troupe-Step": {headerText(job.Step())}, "Troupe-Attempt": {strconv.Itoa(job.Attempt)},
+		"Traceparent": {trace.Parent(job.Task, job.Address)},
 		"Troupe-Unit": {strconv.Itoa(job.Unit)}, "Troupe-Units": {strconv.Itoa(max(job.Units, 1))},
 	}
 	if job.Plan != nil && job.Plan.FlowSlug != "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
 	"github.com/troupe-engine/troupe/internal/certtest"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -67,6 +68,7 @@ func TestACallSaysWhatTheJobIs(t *testing.T) {
 	require.Equal(t, "/exec/a/b c", got.URL.Path)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
 	require.Equal(t, j.ID(), got.Header.Get("Idempotency-Key"))
+	require.Equal(t, trace.Parent("t1", j.Address), got.Header.Get("traceparent"))
 	require.Equal(t, `{"input":[1],"params":{"p":2}}`, body)
 	headers := func(names ...string) (values []string) {
 		for _, name := range names {

@@ -361,6 +361,11 @@ func (w WorkerQuery) query() url.Values {
 	return q
 }
 
+// Trace reads a task as spans, in the JSON that a collector of OpenTelemetry takes.
+func (c *Client) Trace(ctx context.Context, task string) (*wire.Trace, error) {
+	return get[wire.Trace](ctx, c, "/v1/tasks/"+url.PathEscape(task)+"/trace", nil)
+}
+
 // WorkerPage lists workers in order of their first registration.
 func (c *Client) WorkerPage(ctx context.Context, q WorkerQuery) (*wire.Page[wire.KnownWorker], error) {
 	return get[wire.Page[wire.KnownWorker]](ctx, c, "/v1/workers", q.query())

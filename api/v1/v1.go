@@ -95,6 +95,7 @@ func newService(cfg Config) *service {
 	s.digestRoutes()
 	s.valueRoutes()
 	s.historyRoutes()
+	s.traceRoutes()
 	s.logRoutes()
 	s.socketRoute()
 	s.jobRoutes()

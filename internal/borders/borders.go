@@ -31,6 +31,7 @@ var table = []row{
 	{"flow", []string{"flow/expr", "flow/types", "flow/codec"}},
 	{"flow/hook", []string{"flow", "flow/expr", "flow/types"}},
 	{"flow/schedule", nil},
+	{"flow/trace", []string{"flow"}},
 	{"flow/define", []string{"flow", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
@@ -54,12 +55,12 @@ var table = []row{
 	{"actors/script", []string{"flow", "actors/logs", "internal/child", "internal/lines"}},
 	{"actors/schedule", []string{"engine", "persistence", "flow", "flow/schedule", "internal/host"}},
 	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines"}},
-	{"actors/workers", []string{"flow", "persistence", "internal/bounded"}},
+	{"actors/workers", []string{"flow", "flow/trace", "persistence", "internal/bounded"}},
 	{"actors/external", []string{"flow", "internal/objects", "internal/redact"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program"}},
 	{"actors/container", []string{"flow", "flow/expr", "actors/logs", "actors/programs", "internal/child", "internal/lines", "internal/program", "internal/redact", "internal/secrets"}},
 	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets"}},
-	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork"}},
+	{"actors/internal/carry", []string{"flow", "flow/expr", "flow/ork", "flow/trace"}},
 	{"internal/redact", nil},
 	{"internal/secrets", []string{"flow", "internal/child", "internal/redact"}},
 	{"actors/internal/reach", nil},
@@ -70,7 +71,7 @@ var table = []row{
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
-	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/types", "api/wire", "internal/bounded"}},
+	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/trace", "flow/types", "api/wire", "internal/bounded"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},

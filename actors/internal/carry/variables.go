@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
 )
 
 // Variables tell a program which job it has.
@@ -11,6 +12,7 @@ func Variables(job *flow.Job) map[string]string {
 	own := map[string]string{
 		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
 		"TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(max(job.Units, 1)),
+		"TRACEPARENT": trace.Parent(job.Task, job.Address),
 	}
 	if job.Plan != nil {
 		own["TROUPE_FLOW"] = job.Plan.FlowSlug

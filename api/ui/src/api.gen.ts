@@ -908,6 +908,11 @@ export interface Reports {
   reports: Report[]
 }
 
+export interface ResourceSpans {
+  resource: SpanResource
+  scopeSpans: ScopeSpans[]
+}
+
 export interface Retry {
   /** dag mode: the failed step of its root that alone is tried again, with what was skipped because of it */
   step?: string
@@ -1045,6 +1050,11 @@ export interface ScopeDigest {
   visit: number[]
 }
 
+export interface ScopeSpans {
+  scope: SpanScope
+  spans: Span[]
+}
+
 export interface SetHook {
   /** its deliveries are refused */
   disabled?: boolean
@@ -1162,6 +1172,49 @@ export interface Slot {
 export interface Slots {
   /** never null; fewer than asked for when there are no more */
   items: Slot[]
+}
+
+export interface Span {
+  attributes: SpanAttribute[]
+  /** of what goes on: now */
+  endTimeUnixNano: string
+  /** 1 internal, 3 client (somebody is called, or attached), 4 producer (it waits in a queue) */
+  kind: 1 | 3 | 4
+  name: string
+  parentSpanId?: string
+  /** 8 bytes, in hexadecimal */
+  spanId: string
+  startTimeUnixNano: string
+  status: SpanStatus
+  /** 16 bytes, in hexadecimal */
+  traceId: string
+}
+
+export interface SpanAttrValue {
+  boolValue?: boolean
+  /** a number, as a text */
+  intValue?: string
+  stringValue?: string
+}
+
+export interface SpanAttribute {
+  key: string
+  value: SpanAttrValue
+}
+
+export interface SpanResource {
+  attributes: SpanAttribute[]
+}
+
+export interface SpanScope {
+  name: string
+}
+
+export interface SpanStatus {
+  /** 2 = it has failed */
+  code?: 0 | 1 | 2
+  /** the error, its first 200 bytes */
+  message?: string
 }
 
 export interface Start {
@@ -1340,6 +1393,10 @@ export interface TaskSummary {
   version_id: string
   /** in the answer to a command: why it may not do what was meant */
   warning?: string
+}
+
+export interface Trace {
+  resourceSpans: ResourceSpans[]
 }
 
 export interface Trigger {
@@ -2202,6 +2259,14 @@ export interface Routes {
       'Last-Event-ID'?: string
     }
     answer: void
+  }
+  /** Read a task as a trace */
+  'GET /v1/tasks/{task}/trace': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    answer: Trace
   }
   /** List a step's units */
   'GET /v1/tasks/{task}/units': {

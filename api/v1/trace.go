@@ -1,0 +1,132 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
+)
+
+func (s *service) traceRoutes() {
+	serve(s, operation{id: "get-trace", method: http.MethodGet, path: "/v1/tasks/{task}/trace", tag: "history",
+		summary: "Read a task as a trace",
+		text: "The JSON of OpenTelemetry's protocol, which a collector takes as it is. It is told from the history, of any task at any time, and the ids are always the same. " +
+			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 slowest attempts are told, and of a task with too many spans those that failed, steps, and what took long. What goes on ends now."}, s.trace)
+}
+
+func (s *service) trace(ctx context.Context, in *TaskPath) (*body[wire.Trace], error) {
+	row, err := s.Store.Task(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	plan, err := s.Reader.Plan(ctx, row.VersionID)
+	if err != nil {
+		return nil, err
+	}
+	t := trace.New(in.Task, plan)
+	if err := s.tell(ctx, in.Task, t.Add); err != nil {
+		return nil, err
+	}
+	spans := t.Spans(s.Engine.Now().UnixMilli())
+	list := make([]wire.Span, len(spans))
+	for i := range spans {
+		list[i] = toSpan(in.Task, orElse(row.FlowSlug, row.FlowID), row.VersionNumber, &spans[i])
+	}
+	return &body[wire.Trace]{wire.Trace{ResourceSpans: []wire.ResourceSpans{{
+		Resource:   wire.SpanResource{Attributes: []wire.SpanAttribute{textOf("service.name", "troupe")}},
+		ScopeSpans: []wire.ScopeSpans{{Scope: wire.SpanScope{Name: "troupe"}, Spans: list}},
+	}}}}, nil
+}
+
+// tell reads a whole journal, a part at a time.
+func (s *service) tell(ctx context.Context, task string, event func(*flow.Event)) error {
+	for after := int64(0); ; {
+		rows, err := s.Store.Rows(ctx, task, after, part)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			events, err := flow.DecodeEvents(row.Events)
+			if err != nil {
+				return err
+			}
+			for i := range events {
+				event(&events[i])
+			}
+			after = row.Seq
+		}
+		if !part.Full(rows) {
+			return nil
+		}
+	}
+}
+
+func toSpan(task, flowName string, version int, x *trace.Span) wire.Span {
+	span := wire.Span{TraceID: trace.IDOf(task).String(), SpanID: x.ID.String(), Name: x.Name, Kind: int(x.Kind),
+		Start: nanos(x.Start), End: nanos(x.End), Attributes: spanAttributes(task, flowName, version, x)}
+	if x.Parent != (trace.SpanID{}) {
+		span.ParentSpanID = x.Parent.String()
+	}
+	if x.Failed {
+		span.Status = wire.SpanStatus{Code: 2, Message: brief(x.Error)}
+	}
+	return span
+}
+
+func nanos(ms int64) string { return strconv.FormatInt(ms, 10) + "000000" }
+
+// maxSpanText is how many bytes of an error a span has.
+const maxSpanText = 200
+
+func brief(text string) string {
+	if len(text) <= maxSpanText {
+		return text
+	}
+	end := maxSpanText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+func spanAttributes(task, flowName string, version int, x *trace.Span) []wire.SpanAttribute {
+	all := []wire.SpanAttribute{textOf("troupe.task.id", task), textOf("troupe.flow", flowName), numberOf("troupe.version", version)}
+	for _, a := range []struct{ key, value string }{
+		{"troupe.scope", x.At.Scope}, {"troupe.node", x.At.Node}, {"troupe.service", x.Service}, {"troupe.worker", x.Worker}, {"troupe.member", x.Member},
+		{"troupe.state", x.State}, {"troupe.reason", x.Reason},
+	} {
+		if a.value != "" {
+			all = append(all, textOf(a.key, a.value))
+		}
+	}
+	if x.Failed {
+		all = append(all, textOf("error.type", orElse(x.Reason, "error")))
+	}
+	if x.At.Attempt > 0 {
+		all = append(all, numberOf("troupe.unit", x.At.Unit), numberOf("troupe.attempt", x.At.Attempt))
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"troupe.visit", x.At.Visit}, {"troupe.units", x.Units}, {"troupe.units.failed", x.Failures}, {"troupe.spans.left_out", x.LeftOut}} {
+		if n.value > 0 {
+			all = append(all, numberOf(n.key, n.value))
+		}
+	}
+	if x.Open {
+		all = append(all, wire.SpanAttribute{Key: "troupe.open", Value: wire.SpanAttrValue{True: true}})
+	}
+	return all
+}
+
+func textOf(key, value string) wire.SpanAttribute {
+	return wire.SpanAttribute{Key: key, Value: wire.SpanAttrValue{Text: value}}
+}
+
+func numberOf(key string, value int) wire.SpanAttribute {
+	return wire.SpanAttribute{Key: key, Value: wire.SpanAttrValue{Number: strconv.Itoa(value)}}
+}

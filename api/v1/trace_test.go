@@ -1,0 +1,72 @@
+package v1_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
+)
+
+// spans reads a task's trace.
+func (s *server) spans(id string) (list []obj) {
+	resource := s.get("/v1/tasks/" + id + "/trace")["resourceSpans"].([]any)[0].(obj)
+	for _, span := range resource["scopeSpans"].([]any)[0].(obj)["spans"].([]any) {
+		list = append(list, span.(obj))
+	}
+	return list
+}
+
+// attributesOf are the attributes of a span.
+func attributesOf(span obj) obj {
+	all := obj{}
+	for _, a := range span["attributes"].([]any) {
+		for _, v := range a.(obj)["value"].(obj) {
+			all[a.(obj)["key"].(string)] = v
+		}
+	}
+	return all
+}
+
+func TestATaskIsReadAsATrace(t *testing.T) {
+	s := start(t)
+	id := s.task(waits, obj{"a": 1})
+	before := s.spans(id)
+	require.Equal(t, true, attributesOf(before[1])["troupe.open"], "it goes on")
+	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": "now"})
+	s.ended(id, "completed")
+	spans := s.spans(id)
+	require.Equal(t, spans, s.spans(id), "whoever asks is told the same")
+	require.Len(t, spans, 3)
+	require.True(t, strings.HasPrefix(spans[0]["name"].(string), "start "))
+	require.NotContains(t, spans[0], "parentSpanId")
+	for i, span := range spans {
+		require.Equal(t, before[i]["spanId"], span["spanId"])
+		require.Equal(t, trace.IDOf(id).String(), span["traceId"])
+		require.Equal(t, id, attributesOf(span)["troupe.task.id"])
+		if i > 0 {
+			require.Equal(t, spans[0]["spanId"], span["parentSpanId"])
+		}
+	}
+	require.Equal(t, "completed", attributesOf(spans[1])["troupe.state"])
+	require.Equal(t, "wait signal", spans[2]["name"])
+	s.refused(404, "path.task", "GET", "/v1/tasks/no/trace", nil)
+}
+
+func TestAFailedAttemptIsAFailedSpan(t *testing.T) {
+	s := start(t)
+	id := s.task(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"no such function"}}}`, obj{})
+	s.ended(id, "failed")
+	for _, span := range s.spans(id) {
+		if span["name"] == "attempt a" {
+			require.EqualValues(t, 2, span["status"].(obj)["code"])
+			require.Contains(t, span["status"].(obj)["message"], "no such function")
+			require.Equal(t, "error", attributesOf(span)["error.type"])
+			require.Equal(t, trace.SpanOf(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}).String(), span["spanId"])
+			return
+		}
+	}
+	t.Fatal("the attempt is not told")
+}

@@ -1,0 +1,61 @@
+package wire
+
+// Trace is a task as spans, in the JSON of OpenTelemetry's protocol: it may be sent as it is to a collector, as the body of
+// POST /v1/traces.
+type Trace struct {
+	ResourceSpans []ResourceSpans `json:"resourceSpans"`
+}
+
+// ResourceSpans are the spans of one service.
+type ResourceSpans struct {
+	Resource   SpanResource `json:"resource"`
+	ScopeSpans []ScopeSpans `json:"scopeSpans"`
+}
+
+// SpanResource says whose spans they are.
+type SpanResource struct {
+	Attributes []SpanAttribute `json:"attributes"`
+}
+
+// ScopeSpans are the spans that one library tells.
+type ScopeSpans struct {
+	Scope SpanScope `json:"scope"`
+	Spans []Span    `json:"spans"`
+}
+
+// SpanScope names who tells spans.
+type SpanScope struct {
+	Name string `json:"name"`
+}
+
+// Span is something that took its time.
+type Span struct {
+	TraceID      string          `json:"traceId" doc:"16 bytes, in hexadecimal"`
+	SpanID       string          `json:"spanId" doc:"8 bytes, in hexadecimal"`
+	ParentSpanID string          `json:"parentSpanId,omitempty"`
+	Name         string          `json:"name" example:"attempt pay"`
+	Kind         int             `json:"kind" enum:"1,3,4" doc:"1 internal, 3 client (somebody is called, or attached), 4 producer (it waits in a queue)"`
+	Start        string          `json:"startTimeUnixNano" example:"1763918400000000000"`
+	End          string          `json:"endTimeUnixNano" doc:"of what goes on: now"`
+	Attributes   []SpanAttribute `json:"attributes"`
+	Status       SpanStatus      `json:"status"`
+}
+
+// SpanStatus says whether a span has failed.
+type SpanStatus struct {
+	Code    int    `json:"code,omitempty" enum:"0,1,2" doc:"2 = it has failed"`
+	Message string `json:"message,omitempty" doc:"the error, its first 200 bytes"`
+}
+
+// SpanAttribute is a name and a value.
+type SpanAttribute struct {
+	Key   string        `json:"key"`
+	Value SpanAttrValue `json:"value"`
+}
+
+// SpanAttrValue is a text, a number or a truth.
+type SpanAttrValue struct {
+	Text   string `json:"stringValue,omitempty"`
+	Number string `json:"intValue,omitempty" doc:"a number, as a text"`
+	True   bool   `json:"boolValue,omitempty"`
+}

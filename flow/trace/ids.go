@@ -1,0 +1,40 @@
+package trace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// ID names a trace, SpanID a span in it.
+type (
+	ID     [16]byte
+	SpanID [8]byte
+)
+
+func (id ID) String() string     { return hex.EncodeToString(id[:]) }
+func (id SpanID) String() string { return hex.EncodeToString(id[:]) }
+
+// IDOf is the trace of a task.
+func IDOf(task string) (id ID) {
+	h := sha256.Sum256([]byte(task))
+	copy(id[:], h[:])
+	return id
+}
+
+// SpanOf is the span of an attempt, or, with attempt 0, of a step, whoever asks and whenever.
+func SpanOf(task string, a flow.Address) (id SpanID) {
+	h := sha256.Sum256([]byte(flow.JobID(task, a)))
+	copy(id[:], h[:])
+	return id
+}
+
+// startOf is the span that all others of a task are below. There is no visit of that number.
+func startOf(task string) SpanID { return SpanOf(task, flow.Address{Visit: -1}) }
+
+// Parent is what whoever carries out an attempt is told of its span, as the header traceparent of W3C Trace Context: what it
+// traces is below the attempt.
+func Parent(task string, a flow.Address) string {
+	return "00-" + IDOf(task).String() + "-" + SpanOf(task, a).String() + "-01"
+}

@@ -1,0 +1,358 @@
+// Package trace tells a task as spans, of its journal alone.
+//
+// What it promises: it is pure, and equal journals give equal spans, ids included, on whatever member and however often
+// they are told. So nothing has to be held while a task waits, and a takeover changes nothing. Every span is below the
+// one of the task's start, which is there from the beginning: no parent is ever missing. A task has at most MaxSpans, in
+// whatever order of size its journal is; a step of many units tells its failed and its slowest ones.
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+const (
+	// MaxSpans is how many spans a task has at most.
+	MaxSpans = 1000
+	// manyUnits is how many units a step may have for all their attempts to be told; of more the slowOnes are.
+	manyUnits = 100
+	slowOnes  = 20
+)
+
+// Kind is that of OpenTelemetry.
+type Kind int
+
+// The kinds that there are.
+const (
+	Internal Kind = 1
+	Client   Kind = 3 // somebody is called, or attached
+	Producer Kind = 4 // it waits in a queue for a poller
+)
+
+// Span is something that took its time. Texts of users are not in it, but for names and the text of an error.
+type Span struct {
+	ID, Parent SpanID // Parent is zero for the first one
+	Name       string
+	Kind       Kind
+	Start, End int64 // Unix milliseconds
+	Open       bool  // it goes on; End is now
+	State      string
+	Error      string // of what has failed
+	Failed     bool
+	Reason     string // of a failure, in one word
+	At         flow.Address
+	Service    string
+	Worker     string
+	Member     string
+	Units      int // of a step
+	Failures   int // of them
+	LeftOut    int // of the task: spans that there would be beyond MaxSpans
+}
+
+// Trace folds a journal into spans.
+type Trace struct {
+	task    string
+	plan    *flow.Plan
+	begun   int64
+	ended   int64
+	status  string
+	err     string
+	steps   map[flow.Address]*step // that have not ended
+	spans   []Span                 // that have
+	leftOut int
+}
+
+// step is one that has not ended.
+type step struct {
+	span     Span
+	live     map[int]*Span // by unit
+	attempts []Span        // of many units: those that may be told
+	inside   []flow.Address
+}
+
+// New begins with a task before its first event. The plan tells what its nodes are.
+func New(task string, plan *flow.Plan) *Trace {
+	return &Trace{task: task, plan: plan, steps: map[flow.Address]*step{}}
+}
+
+// Add adds an event of the journal, in its turn.
+func (t *Trace) Add(e *flow.Event) {
+	switch e.Type {
+	case flow.TaskCreated:
+		t.begun = e.At
+	case flow.TaskRetried:
+		t.ended, t.status, t.err = 0, "", ""
+	case flow.TaskEnded:
+		t.cut("", e.At)
+		t.ended, t.status, t.err = e.At, e.Status, e.Error
+	case flow.TaskClosing, flow.ScopeRetried:
+		t.cut(e.Scope, e.At)
+	case flow.StepEntered:
+		t.entered(e)
+	case flow.StepEnded:
+		t.stepEnded(e)
+	case flow.UnitsAppended:
+		if st := t.steps[stepOf(e)]; st != nil {
+			st.span.Units += e.Total
+		}
+	default:
+		t.attempt(e)
+	}
+}
+
+func stepOf(e *flow.Event) flow.Address {
+	return flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}
+}
+
+func (t *Trace) entered(e *flow.Event) {
+	a := stepOf(e)
+	t.steps[a] = &step{span: t.stepSpan(a, e.At), live: map[int]*Span{}}
+	t.steps[a].span.Units = e.Total
+	if parent, ok := flow.ParentOf(a.Scope); ok && t.steps[parent] != nil {
+		t.steps[parent].inside = append(t.steps[parent].inside, a)
+	}
+}
+
+// waits are what steps are called that wait for something.
+var waits = map[flow.Kind]string{flow.KindApproval: "wait approval", flow.KindWaitEvent: "wait signal", flow.KindTimer: "wait timer"}
+
+func (t *Trace) stepSpan(a flow.Address, at int64) Span {
+	s := Span{ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "step " + a.Node, Kind: Internal, Start: at, At: a}
+	if n := t.node(a); n != nil && waits[n.Kind] != "" {
+		s.Name = waits[n.Kind]
+	}
+	return s
+}
+
+func (t *Trace) node(a flow.Address) *flow.PlanNode {
+	if t.plan == nil {
+		return nil
+	}
+	scope := t.plan.ScopeOf(a.Scope)
+	if scope == nil {
+		return nil
+	}
+	return scope.Nodes[a.Node]
+}
+
+// stepEnded ends a step and what is left below it. One that never began is told only if it has failed.
+func (t *Trace) stepEnded(e *flow.Event) {
+	a := stepOf(e)
+	failed := e.Error != "" || e.Status == string(flow.StepFailed)
+	st := t.steps[a]
+	if st == nil {
+		if !failed {
+			return
+		}
+		st = &step{span: t.stepSpan(a, e.At)}
+	}
+	st.span.State, st.span.Error, st.span.Failed, st.span.Reason = cmp.Or(e.Status, string(flow.StepCompleted)), e.Error, failed, e.Reason
+	if failed {
+		st.span.State = string(flow.StepFailed)
+	}
+	t.end(st, e.At)
+}
+
+// end tells a step and the attempts in flight, and steps, below it.
+func (t *Trace) end(st *step, at int64) {
+	delete(t.steps, st.span.At)
+	for _, a := range st.inside {
+		if below := t.steps[a]; below != nil {
+			below.span.State = "canceled"
+			t.end(below, at)
+		}
+	}
+	for _, unit := range sortedUnits(st.live) {
+		t.attemptEnded(st, unit, at, "canceled")
+	}
+	st.span.End = at
+	t.spans = append(append(t.spans, fewer(st.attempts)...), st.span)
+	if len(t.spans) > 4*MaxSpans {
+		t.prune()
+	}
+}
+
+// cut ends what goes on in a scope and below it.
+func (t *Trace) cut(scope string, at int64) {
+	for _, a := range sortedSteps(t.steps) {
+		if st := t.steps[a]; st != nil && (scope == "" || a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/")) {
+			st.span.State = "canceled"
+			t.end(st, at)
+		}
+	}
+}
+
+func (t *Trace) attempt(e *flow.Event) {
+	st := t.steps[stepOf(e)]
+	if st == nil {
+		return
+	}
+	if e.Type == flow.AttemptsStarted {
+		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
+			st.live[unit] = t.attemptSpan(e, unit)
+		}
+		return
+	}
+	s := st.live[e.Unit]
+	if s == nil || s.At.Attempt != e.Attempt {
+		return
+	}
+	switch e.Type {
+	case flow.AttemptClaimed:
+		s.Worker = e.Worker
+	case flow.AttemptReturned, flow.AttemptPassed, flow.PermitGranted:
+		s.Worker, s.Member = e.Worker, cmp.Or(e.Carrier, s.Member)
+	case flow.AttemptEnded:
+		s.Worker, s.Error, s.Failed = cmp.Or(e.Worker, s.Worker), e.Error, e.Status != string(flow.AttemptOK)
+		if s.Failed {
+			s.Reason = e.Status
+		}
+		t.attemptEnded(st, e.Unit, e.At, e.Status)
+	}
+}
+
+func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
+	a := flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: unit, Attempt: e.Attempt}
+	s := &Span{ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "attempt " + e.Node, Kind: Internal, Start: e.At, At: a, Member: e.Carrier}
+	if n := t.node(a); n != nil {
+		x := execOf(n, unit)
+		s.Service = x.Service
+		switch x.Type {
+		case flow.ExecHTTP, flow.ExecRemote:
+			s.Kind = Client
+		case flow.ExecQueue:
+			s.Kind = Producer
+		}
+	}
+	return s
+}
+
+// execOf is how a unit is carried out: branches may differ.
+func execOf(n *flow.PlanNode, unit int) *flow.Exec {
+	if n.Kind == flow.KindParallel && n.Each != nil && unit < len(n.Each.Branches) {
+		return &n.Each.Branches[unit].Exec
+	}
+	return &n.Exec
+}
+
+func (t *Trace) attemptEnded(st *step, unit int, at int64, state string) {
+	s := *st.live[unit]
+	delete(st.live, unit)
+	s.End, s.State = at, state
+	if s.Failed {
+		st.span.Failures++
+	}
+	if st.span.Units <= manyUnits && len(st.attempts) == 0 {
+		t.spans = append(t.spans, s)
+		return
+	}
+	if st.attempts = append(st.attempts, s); len(st.attempts) > 4*MaxSpans {
+		st.attempts = fewer(st.attempts)
+	}
+}
+
+// fewer are those of the attempts of many units that have failed, and the slowest of the others.
+func fewer(attempts []Span) []Span {
+	slices.SortFunc(attempts, byWorth)
+	failed := slices.IndexFunc(attempts, func(s Span) bool { return !s.Failed })
+	if failed < 0 {
+		failed = len(attempts)
+	}
+	keep := min(failed, MaxSpans) // what has failed comes first
+	return slices.Concat(attempts[:keep], attempts[failed:min(failed+slowOnes, len(attempts))])
+}
+
+// byWorth puts first what is told when there is too much: what has failed, steps, and what took long.
+func byWorth(a, b Span) int {
+	return cmp.Or(boolean(b.Failed)-boolean(a.Failed), boolean(a.At.Attempt > 0)-boolean(b.At.Attempt > 0),
+		cmp.Compare(b.End-b.Start, a.End-a.Start), inTime(a, b))
+}
+
+// inTime is the order in which spans are told.
+func inTime(a, b Span) int {
+	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), a.At.Compare(b.At), slices.Compare(a.ID[:], b.ID[:]))
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (t *Trace) prune() {
+	most := MaxSpans - 2 // beside the start and the task
+	if len(t.spans) <= most {
+		return
+	}
+	slices.SortFunc(t.spans, byWorth)
+	t.leftOut += len(t.spans) - most
+	clear(t.spans[most:])
+	t.spans = t.spans[:most]
+}
+
+// Spans are what there is to tell of the task by now, in the order of their beginning. What goes on is told as open, and
+// ends now.
+func (t *Trace) Spans(now int64) []Span {
+	if t.begun == 0 {
+		return nil
+	}
+	all := &Trace{task: t.task, spans: slices.Clone(t.spans), leftOut: t.leftOut}
+	for _, st := range t.steps {
+		for _, s := range st.live {
+			all.spans = append(all.spans, open(*s, now))
+		}
+		all.spans = append(append(all.spans, fewer(slices.Clone(st.attempts))...), open(st.span, now))
+	}
+	all.prune()
+	slices.SortFunc(all.spans, inTime)
+	return append([]Span{t.start(), t.whole(now, all.leftOut)}, all.spans...)
+}
+
+func open(s Span, now int64) Span {
+	s.End, s.Open, s.State = max(now, s.Start), true, "running"
+	return s
+}
+
+// start is the span that is told first.
+func (t *Trace) start() Span {
+	return Span{ID: startOf(t.task), Name: "start " + t.flow(), Kind: Internal, Start: t.begun, End: t.begun}
+}
+
+// whole is that of the whole task.
+func (t *Trace) whole(now int64, leftOut int) Span {
+	s := Span{ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flow(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
+	if t.ended == 0 {
+		return open(s, now)
+	}
+	s.End, s.State, s.Failed, s.Error = t.ended, t.status, t.status == string(flow.TaskFailed), t.err
+	return s
+}
+
+func (t *Trace) flow() string {
+	if t.plan == nil {
+		return ""
+	}
+	return cmp.Or(t.plan.FlowSlug, t.plan.FlowID)
+}
+
+func sortedUnits(live map[int]*Span) []int {
+	units := make([]int, 0, len(live))
+	for unit := range live {
+		units = append(units, unit)
+	}
+	slices.Sort(units)
+	return units
+}
+
+func sortedSteps(steps map[flow.Address]*step) []flow.Address {
+	list := make([]flow.Address, 0, len(steps))
+	for a := range steps {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, flow.Address.Compare)
+	return list
+}

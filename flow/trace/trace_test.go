@@ -1,0 +1,130 @@
+package trace_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
+	"github.com/troupe-engine/troupe/internal/flowtest"
+)
+
+const order = `
+start: pay
+nodes:
+  pay: {exec_type: queue, service: bank}
+  ok: {kind: approval}
+edges: [{from: pay, action: default, to: ok}]
+`
+
+// told folds events and tells the spans, each in a line.
+func told(tr *trace.Trace, now int64, events ...flow.Event) (lines []string) {
+	for i := range events {
+		tr.Add(&events[i])
+	}
+	for _, s := range tr.Spans(now) {
+		lines = append(lines, fmt.Sprint(s.Name, " ", s.Start, "-", s.End, " ", s.State, " ", s.Error))
+	}
+	return lines
+}
+
+func at(ms int64, t flow.EventType, node string, attempt int, more ...func(*flow.Event)) flow.Event {
+	e := flow.Event{Type: t, At: ms, Node: node, Attempt: attempt}
+	if node != "" {
+		e.Visit = 1
+	}
+	for _, f := range more {
+		f(&e)
+	}
+	return e
+}
+
+func status(s string) func(*flow.Event) { return func(e *flow.Event) { e.Status = s } }
+func failed(s string) func(*flow.Event) {
+	return func(e *flow.Event) { e.Error, e.Status = s, "error" }
+}
+func total(n int) func(*flow.Event) { return func(e *flow.Event) { e.Total = n } }
+func unit(n int) func(*flow.Event)  { return func(e *flow.Event) { e.Unit = n } }
+
+func TestATaskIsToldWhileItGoesOnAndAtItsEnd(t *testing.T) {
+	plan := flowtest.Plan(t, order)
+	tr := trace.New("t", plan)
+	require.Empty(t, tr.Spans(5), "before its first event there is nothing")
+	require.Equal(t, []string{"start  10-10  ", "task  10-40 running ", "step pay 11-40 running ", "attempt pay 12-20 error no", "attempt pay 30-40 running "}, told(tr, 40,
+		at(10, flow.TaskCreated, "", 0), at(11, flow.StepEntered, "pay", 0, total(1)),
+		at(12, flow.AttemptsStarted, "pay", 1, total(1)), at(20, flow.AttemptEnded, "pay", 1, failed("no")),
+		at(30, flow.AttemptsStarted, "pay", 2, total(1))))
+	end := told(tr, 99, at(41, flow.AttemptEnded, "pay", 2, status("ok")), at(42, flow.StepEnded, "pay", 0),
+		at(42, flow.StepEntered, "ok", 0), at(60, flow.TaskEnded, "", 0, status("canceled")))
+	require.Equal(t, []string{"start  10-10  ", "task  10-60 canceled ", "step pay 11-42 completed ", "attempt pay 12-20 error no", "attempt pay 30-41 ok ", "wait approval 42-60 canceled "}, end)
+	spans := tr.Spans(99)
+	require.Equal(t, trace.Producer, spans[3].Kind)
+	require.Equal(t, "bank", spans[3].Service)
+	for _, s := range spans[1:] {
+		require.Equal(t, spans[0].ID, s.Parent, "no parent is ever missing")
+	}
+}
+
+func TestIdsAreTheSameWheneverTheyAreTold(t *testing.T) {
+	a := flow.Address{Scope: "s#1", Node: "pay", Visit: 1, Unit: 2, Attempt: 3}
+	require.Equal(t, trace.SpanOf("t", a), trace.SpanOf("t", a))
+	others := map[trace.SpanID]bool{trace.SpanOf("t", a): true}
+	for _, b := range []flow.Address{{}, {Visit: -1}, {Scope: "s#1", Node: "pay", Visit: 1}, {Node: "pay", Visit: 1, Unit: 2, Attempt: 3}} {
+		require.False(t, others[trace.SpanOf("t", b)])
+		others[trace.SpanOf("t", b)] = true
+	}
+	require.NotEqual(t, trace.SpanOf("u", a), trace.SpanOf("t", a))
+	require.Regexp(t, regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`), trace.Parent("t", a))
+}
+
+func TestOfManyUnitsTheFailedAndTheSlowestAreTold(t *testing.T) {
+	const units = 5000
+	tr := trace.New("t", nil)
+	events := []flow.Event{at(1, flow.TaskCreated, "", 0), at(1, flow.StepEntered, "each", 0, total(units)), at(2, flow.AttemptsStarted, "each", 1, total(units))}
+	for i := range units {
+		e := at(10+int64(i), flow.AttemptEnded, "each", 1, unit(i), status("ok"))
+		if i%1000 == 7 {
+			failed("no")(&e)
+		}
+		events = append(events, e)
+	}
+	lines := told(tr, 9000, append(events, at(8000, flow.StepEnded, "each", 0))...)
+	require.Len(t, lines, 3+5+20)
+	require.Contains(t, lines, "attempt each 2-17 error no")
+	require.Contains(t, lines, "attempt each 2-5009 ok ")
+	require.NotContains(t, lines, "attempt each 2-20 ok ")
+	for _, s := range tr.Spans(9000) {
+		if s.Name == "step each" {
+			require.Equal(t, []int{units, 5}, []int{s.Units, s.Failures})
+		}
+	}
+}
+
+func TestATaskHasNoMoreThanAThousandSpans(t *testing.T) {
+	tr := trace.New("t", nil)
+	tr.Add(&flow.Event{Type: flow.TaskCreated, At: 1})
+	for i := range 20_000 {
+		node := fmt.Sprint("n", i)
+		for _, e := range []flow.Event{at(2, flow.StepEntered, node, 0, total(1)), at(3, flow.AttemptsStarted, node, 1, total(1)), at(4, flow.AttemptEnded, node, 1, status("ok")), at(5, flow.StepEnded, node, 0)} {
+			if i == 9999 && e.Error == "" && e.Type == flow.AttemptEnded {
+				failed("no")(&e)
+			}
+			tr.Add(&e)
+		}
+	}
+	spans := tr.Spans(6)
+	require.Len(t, spans, trace.MaxSpans)
+	require.Equal(t, 40_000-998, spans[1].LeftOut)
+	require.Contains(t, told(tr, 6), "attempt n9999 3-4 error no", "what has failed is told")
+}
+
+func TestWhatIsInsideOfAStepEndsWithIt(t *testing.T) {
+	in := func(e *flow.Event) { e.Scope = "sub#1" }
+	lines := told(trace.New("t", nil), 99, at(1, flow.TaskCreated, "", 0), at(2, flow.StepEntered, "sub", 0),
+		at(3, flow.StepEntered, "a", 0, in, total(1)), at(4, flow.AttemptsStarted, "a", 1, in, total(1)),
+		at(9, flow.StepEnded, "sub", 0, func(e *flow.Event) { e.Error = "timeout" }))
+	require.Equal(t, []string{"start  1-1  ", "task  1-99 running ", "step sub 2-9 failed timeout", "step a 3-9 canceled ", "attempt a 4-9 canceled "}, lines)
+}
