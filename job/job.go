@@ -41,6 +41,9 @@ type Job struct {
 	Unit, Units int
 	// Attempt says which try it is, from 1; 0 when the engine does not tell.
 	Attempt int
+	// Trace is the attempt's span, as the header traceparent of W3C Trace Context: what is traced of the job belongs below it. "" where
+	// the engine does not tell, as to attached workers.
+	Trace string
 
 	// Log keeps what is written to it with the job, line by line, while the job goes on; writing never waits and never fails. With the jobs of
 	// a push worker nothing is kept. Stream tells what programs print apart. It is never nil.

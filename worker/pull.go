@@ -66,7 +66,7 @@ func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, 
 	jobs := make([]pulled, len(answer.Jobs))
 	for i, j := range answer.Jobs {
 		jobs[i] = pulled{token: j.Token, paramsKey: j.ParamsKey, lease: lease(j.LeaseMS),
-			Job: Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step,
+			Job: Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
 				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt}}
 	}
 	return jobs, nil

@@ -144,7 +144,7 @@ func pushed(h http.Header) Job {
 		n, _ := strconv.Atoi(h.Get(name)) // an engine may not tell
 		return max(n, least)
 	}
-	return Job{ID: h.Get("Idempotency-Key"), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep),
+	return Job{ID: h.Get("Idempotency-Key"), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
 		Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)}
 }
 

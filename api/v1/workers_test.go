@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -77,7 +78,8 @@ func TestAPollClaimsJobs(t *testing.T) {
 	id := s.task(queued, obj{"color": "red"})
 	job := s.job("paint")
 	for name, want := range map[string]any{"task": id, "step": "q", "node": "q", "visit": 1.0, "attempt": 1.0, "units": 1.0, "service": "paint",
-		"input": "red", "params": obj{"color": "red"}, "run_input": obj{"color": "red"}, "lease_ms": 60000.0} {
+		"input": "red", "params": obj{"color": "red"}, "run_input": obj{"color": "red"}, "lease_ms": 60000.0,
+		"trace": trace.Parent(id, flow.Address{Node: "q", Visit: 1, Attempt: 1})} {
 		require.Equal(t, want, job[name], name)
 	}
 	until, err := time.Parse(time.RFC3339, job["lease_until"].(string))

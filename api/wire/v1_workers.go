@@ -72,6 +72,7 @@ type ClaimedJob struct {
 	ParamsKey string          `json:"params_key,omitempty" doc:"names params of more than 4 KiB: all jobs with the same key have the same ones, which /v1/jobs/{job}/params tells"`
 	RunInput  json.RawMessage `json:"run_input,omitempty" doc:"what the task was started with; absent from one of many jobs when it has more than 4 KiB"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty" doc:"of the attempt, in milliseconds; absent = none"`
+	Trace     string          `json:"trace,omitempty" doc:"the attempt's span, as the header traceparent of W3C Trace Context: what the worker traces belongs below it"`
 
 	Deliveries int    `json:"deliveries,omitempty" doc:"how often it was handed out before and lost"`
 	EnqueuedAt Time   `json:"enqueued_at"`

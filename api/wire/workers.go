@@ -26,6 +26,7 @@ const (
 	HeaderTask    = "Troupe-Task"
 	HeaderFlow    = "Troupe-Flow" // slug; absent when the flow has none
 	HeaderStep    = "Troupe-Step"
+	HeaderTrace   = "Traceparent"
 	HeaderUnit    = "Troupe-Unit"  // of the step, from 0
 	HeaderUnits   = "Troupe-Units" // how many it had when the job was given out
 	HeaderAttempt = "Troupe-Attempt"

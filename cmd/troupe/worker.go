@@ -138,6 +138,10 @@ func commandEnv(env []string, job worker.Job) []string { return child.Laid(env, 
 
 // jobVariables say which job it is.
 func jobVariables(job worker.Job) map[string]string {
-	return map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
+	own := map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
 		"TROUPE_ATTEMPT": strconv.Itoa(job.Attempt), "TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(job.Units)}
+	if job.Trace != "" {
+		own["TRACEPARENT"] = job.Trace
+	}
+	return own
 }

@@ -86,6 +86,8 @@ export interface ClaimedJob {
   timeout_ms?: number
   /** proves the claim: whoever completes, fails, prolongs or gives back the job sends it */
   token: string
+  /** the attempt's span, as the header traceparent of W3C Trace Context: what the worker traces belongs below it */
+  trace?: string
   /** absent = 0: the first one, and the only one of most steps */
   unit?: number
   /** how many the step had when the job was handed out */
