@@ -57,7 +57,7 @@ func (x *externals) lookAt(row persistence.ExternalRow) bool {
 		x.failed(row, note, status.Again, err)
 		return true
 	case status.Ended:
-		x.tell(row, note, flow.ExternalEnded{Output: status.Output, Error: status.Error})
+		x.tell(row, note, flow.ExternalEnded{Output: status.Output, Error: status.Error, Details: status.Details, Metrics: status.Metrics})
 		return false
 	}
 	if status.Memo != nil {

@@ -29,6 +29,9 @@ type ExternalStatus struct {
 	Ended  bool
 	Output json.RawMessage // of one that went well: JSON, or nil
 	Error  string          // of one that failed
+	// Details of the error, JSON, and Metrics, a list as in Report: of work that a program of ours does; nil = there are none. Those of the work with
+	// which its attempt ends are kept.
+	Details, Metrics json.RawMessage
 	// Again is when to ask again, also after an error; 0 = after a second, and then after twice as long, up to ten seconds.
 	Again time.Duration
 	// Memo is kept for the next time, as External.Memo: JSON; nil = what was kept before.
@@ -59,6 +62,8 @@ type ExternalEnded struct {
 	Output json.RawMessage
 	Error  string
 	Fatal  bool // trying again is of no use
+
+	Details, Metrics json.RawMessage // as those of an ExternalStatus
 }
 
 func (ExternalEnded) command() {}
@@ -177,11 +182,11 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 	e := st.event(ExternalOver)
 	e.Unit, e.Attempt, e.Index, e.Output, e.Error = c.Unit, c.Attempt, c.Index, c.Output, text(c.Error, maxErrorText)
 	d.emit(e)
-	r := Report{Address: c.Address, Worker: x.Worker, URL: x.URL, Log: x.Log}
+	r := Report{Address: c.Address, Worker: x.Worker, URL: x.URL, Log: x.Log, Metrics: c.Metrics}
 	switch {
 	case c.Error != "":
 		d.recall(u, c.Address)
-		r.Error, r.Fatal = c.Error, c.Fatal
+		r.Error, r.Details, r.Fatal = c.Error, c.Details, c.Fatal
 	case x.Left > 0:
 		return nil
 	default:

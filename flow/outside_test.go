@@ -68,6 +68,22 @@ func TestAnAttemptWaitsForAllJobsOutsideAndEndsWithItsData(t *testing.T) {
 	require.JSONEq(t, `{"n": 1}`, string(tb.state.Root.Shared["out"]))
 }
 
+func TestWhatAProgramOutsideHasToldIsKept(t *testing.T) {
+	tb := deferred(t, twoJobs)
+	failed := outsideEnded(0, ``, "it broke")
+	failed.Details, failed.Metrics = json.RawMessage(`{"k":1}`), json.RawMessage(`[{"name":"rows"}]`)
+	d := tb.must(t, failed)
+	var told []flow.Event
+	for _, e := range d.Events {
+		if e.Type == flow.AttemptEnded {
+			told = append(told, e)
+		}
+	}
+	require.Len(t, told, 1)
+	require.JSONEq(t, `{"k":1}`, string(told[0].Details))
+	require.JSONEq(t, `[{"name":"rows"}]`, string(told[0].Metrics))
+}
+
 func TestTheFirstJobOutsideThatFailsFailsTheAttemptAndCallsOffTheOthers(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	d := tb.must(t, outsideEnded(0, ``, "it broke"))

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -175,4 +176,26 @@ func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
 	status, err = s.Poll(t.Context(), x)
 	require.NoError(t, err)
 	require.Equal(t, flow.ExternalStatus{Ended: true, Output: json.RawMessage("[1,2]"), Again: firstLook}, status)
+}
+
+// printed is what a container has printed on its standard output, as a container host tells it.
+func printed(text string) string {
+	return string(binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(text)))) + text
+}
+
+func TestDetailsAndMetricsOfContainersAreKept(t *testing.T) {
+	h := &fakeHost{}
+	s := h.on(t, Options{Store: "s"})
+	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
+	at := "/containers/" + s.name(job)
+	h.answers = map[string]http.HandlerFunc{
+		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited","ExitCode":1}}`),
+		"GET " + at + "/logs": says(http.StatusOK, printed("ORK_METRIC:{\"name\":\"rows\",\"value\":2}\nORK_ERROR:{\"message\":\"no such customer\",\"details\":{\"id\":7}}\n")),
+	}
+	status, err := s.Poll(t.Context(), flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()})
+	require.NoError(t, err)
+	require.True(t, status.Ended)
+	require.Equal(t, "no such customer", status.Error)
+	require.JSONEq(t, `{"id":7}`, string(status.Details))
+	require.JSONEq(t, `[{"name":"rows","count":1,"sum":2,"last":2}]`, string(status.Metrics))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/program"
 )
 
 // Pauses between two looks at a container: the first, then each twice as long as the one before, up to the last.
@@ -95,26 +96,33 @@ func (s *Service) result(ctx context.Context, name string, n *note, w *watch, st
 	if w.told != nil {
 		return *w.told, nil
 	}
-	status := flow.ExternalStatus{Ended: true}
+	res, err := s.heard(ctx, name, n, w, state)
+	if err != nil {
+		return flow.ExternalStatus{}, err
+	}
+	w.told = &flow.ExternalStatus{Ended: true, Output: w.hide.JSON(res.Output), Error: w.hide.Text(res.Error), Details: w.hide.JSON(res.Details),
+		Metrics: w.hide.JSON(program.MetricsJSON(res.Metrics))}
+	return *w.told, nil
+}
+
+// heard is what a container has said, and how it has ended. It has an error where that could not be read.
+func (s *Service) heard(ctx context.Context, name string, n *note, w *watch, state *container.State) (program.Result, error) {
 	how, sure := howItEnded(state, n)
 	switch {
 	case sure:
-		status.Error = how
-	case how == "" && n.FromFile != "" && !w.heard.Marked():
-		output, err := s.output(ctx, name, n.FromFile)
-		if errors.Is(err, errBroken) || client.IsErrConnectionFailed(err) || ctx.Err() != nil {
-			return flow.ExternalStatus{}, err
-		}
-		if status.Output = output; err != nil {
-			status.Error = err.Error()
-		}
-	default:
-		res := w.heard.Result(how)
-		status.Output, status.Error = res.Output, res.Error
+		return program.Result{Error: how, Metrics: w.heard.Result(how).Metrics}, nil
+	case how != "" || n.FromFile == "" || w.heard.Marked():
+		return w.heard.Result(how), nil
 	}
-	status.Output, status.Error = w.hide.JSON(status.Output), w.hide.Text(status.Error)
-	w.told = &status
-	return status, nil
+	output, err := s.output(ctx, name, n.FromFile)
+	if errors.Is(err, errBroken) || client.IsErrConnectionFailed(err) || ctx.Err() != nil {
+		return program.Result{}, err
+	}
+	res := program.Result{Output: output, Metrics: w.heard.Result(how).Metrics}
+	if err != nil {
+		res.Error = err.Error()
+	}
+	return res, nil
 }
 
 // killed is the exit code of what SIGKILL has ended.
