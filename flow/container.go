@@ -11,6 +11,7 @@ type Container struct {
 	Pull     string  `json:"pull,omitempty"`      // when the image is fetched; "" = when it is missing
 	Network  string  `json:"network,omitempty"`   // none, bridge, or the name of one that the host has; "" = the host's default
 	User     string  `json:"user,omitempty"`      // "" = the image's
+	GPUs     int     `json:"gpus,omitempty"`      // graphics processors of its host that it has
 	Mounts   []Mount `json:"mounts,omitempty"`    // folders and files of the member's host
 	CPUs     int64   `json:"milli_cpu,omitempty"` // thousandths of a processor that it may use; 0 = any
 	Memory   int64   `json:"memory,omitempty"`    // bytes that it may use; 0 = any
@@ -35,6 +36,9 @@ const (
 	NetworkBridge = "bridge"
 	NetworkHost   = "host" // which no container is given
 )
+
+// AllGPUs is as many graphics processors as there are.
+const AllGPUs = -1
 
 // MemoryText is a number of bytes as people write it, such as 512Mi.
 func MemoryText(bytes int64) string {

@@ -35,6 +35,7 @@ const SecretForm = `[A-Za-z0-9_][A-Za-z0-9._-]{0,127}`
 // Words of a program's stdin_mode and output_mode.
 const (
 	StdinNone    = "none"
+	StdinJSON    = "json" // of a container, which else has nothing to read
 	OutputMarker = "marker"
 )
 

@@ -29,7 +29,7 @@ const (
 	labelMember = "troupe.member" // that began it
 )
 
-// inputFile is where a container finds an input that is too large for a variable.
+// inputFile is where a container finds an input that is too large for a variable, or that it reads.
 const inputFile = "/ork/input.json"
 
 const defaultGrace = 10_000
@@ -101,7 +101,10 @@ func (s *Service) describe(of *plan, job *flow.Job, p *flow.Program) {
 	of.Config.Entrypoint, of.Config.Cmd = started(p)
 	of.HostConfig = &container.HostConfig{NetworkMode: container.NetworkMode(c.Network),
 		Resources: container.Resources{NanoCPUs: c.CPUs * 1e6, Memory: c.Memory, MemorySwap: c.Memory}}
-	if program.Large(input) {
+	if c.GPUs != 0 {
+		of.HostConfig.DeviceRequests = []container.DeviceRequest{{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
+	}
+	if program.Large(input) || p.StdinMode == flow.StdinJSON {
 		of.files = append(of.files, file{inputFile, input})
 	}
 	if c.ToFile != "" {
@@ -109,10 +112,17 @@ func (s *Service) describe(of *plan, job *flow.Job, p *flow.Program) {
 	}
 }
 
-// started is what is run: a list goes to what the image starts, a line to its shell.
+// started is what is run: a list goes to what the image starts, a line to its shell. What reads its input is started by that, too: a file is
+// read to its end also when the member is killed that began the container, which a connection to the member would not be.
 func started(p *flow.Program) (entrypoint, cmd []string) {
-	if p.Command != "" {
-		return []string{"/bin/sh", "-c"}, []string{p.Command}
+	shell := []string{"/bin/sh", "-c"}
+	switch reads := p.StdinMode == flow.StdinJSON; {
+	case reads && p.Command != "":
+		return shell, []string{"exec < " + inputFile + "\n" + p.Command}
+	case reads:
+		return append(shell, `exec "$@" < `+inputFile, "sh"), p.Args
+	case p.Command != "":
+		return shell, []string{p.Command}
 	}
 	return nil, p.Args
 }

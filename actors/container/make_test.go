@@ -57,6 +57,23 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 	require.Equal(t, []file{{"/ork/input.json", large.Input}}, p.files)
 }
 
+func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {
+	s := &Service{}
+	p, err := s.plan(jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"/bin/sh", "-c", `exec "$@" < /ork/input.json`, "sh"}, p.Config.Entrypoint)
+	require.Equal(t, []string{"wc", "-c"}, p.Config.Cmd)
+	require.Equal(t, []file{{"/ork/input.json", []byte(`{"x":1}`)}}, p.files)
+	require.Contains(t, p.Config.Env, `ORK_INPUT_JSON={"x":1}`)
+	require.Equal(t, []container.DeviceRequest{{Count: -1, Capabilities: [][]string{{"gpu"}}}}, p.HostConfig.DeviceRequests)
+
+	p, err = s.plan(jobOf(flow.Program{Command: "wc -c", StdinMode: flow.StdinJSON}, flow.Container{Image: "x"}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"/bin/sh", "-c"}, p.Config.Entrypoint)
+	require.Equal(t, []string{"exec < /ork/input.json\nwc -c"}, p.Config.Cmd)
+	require.Empty(t, p.HostConfig.DeviceRequests)
+}
+
 func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
 	dir := t.TempDir()
 	allowed := filepath.Join(dir, "allowed")

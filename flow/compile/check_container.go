@@ -12,7 +12,7 @@ import (
 // containerFields are those that only containers have a use for.
 func containerFields(e *define.ExecOf) []idle {
 	const why = "is for type: container"
-	return []idle{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why},
+	return []idle{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why}, {"gpus", e.GPUs != "", why},
 		{"mounts", e.Mounts != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
 }
 
@@ -21,7 +21,6 @@ func strangeToContainers(e *define.ExecOf) []idle {
 	const image = "is for programs without an image: a container is given a command"
 	return []idle{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
 		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
-		{"stdin_mode", e.StdinMode != "", "has no effect: a container has nothing to read, its input is in ORK_INPUT_JSON or to_file"},
 		{"report", e.Report != "", "is for programs without an image: what a container prints, its files and its exit say how it is"},
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
@@ -42,6 +41,12 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 	c.network(e.Network, at.Key("network"))
 	if strings.ContainsAny(e.User, " \t\r\n") {
 		c.Errorf(at.Key("user"), "must be a name or a number, with a group behind a colon or without, is %.80q", e.User)
+	}
+	if _, err := e.GPUCount(); err != nil {
+		c.Errorf(at.Key("gpus"), "%s", err)
+	}
+	if e.StdinMode == flow.StdinJSON && e.Command.IsZero() {
+		c.Errorf(at.Key("command"), "is missing: what is to read the input (stdin_mode: json) has to be said")
 	}
 	for i, m := range e.Mounts {
 		c.mount(m, at.Key("mounts").Index(i))

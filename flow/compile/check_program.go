@@ -101,7 +101,11 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 
 // programWords checks how a program is run.
 func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
-	if e.StdinMode != "" && e.StdinMode != flow.StdinNone {
+	switch contained := flow.ExecType(e.Type) == flow.ExecContainer; {
+	case e.StdinMode == "" || e.StdinMode == flow.StdinNone || contained && e.StdinMode == flow.StdinJSON:
+	case contained:
+		c.Errorf(at.Key("stdin_mode"), "unknown word %.80q: write json or none", e.StdinMode)
+	default:
 		c.Errorf(at.Key("stdin_mode"), "unknown word %.80q: write none, or leave it out", e.StdinMode)
 	}
 	if e.OutputMode != "" && e.OutputMode != flow.OutputMarker {

@@ -37,6 +37,15 @@ func TestWhatAContainerMayUseIsWrittenInSeveralWays(t *testing.T) {
 	}
 }
 
+func TestAContainerMayReadItsInputAndHaveGraphicsProcessors(t *testing.T) {
+	for gpus, want := range map[string]int{"1": 1, "all": flow.AllGPUs} {
+		plan, problems := compile.Text([]byte("nodes: {a: {exec: {type: container, image: x, command: [cat], stdin_mode: json, gpus: "+gpus+"}}}"), flow.Limits{})
+		require.NoError(t, problems.Err())
+		require.Equal(t, flow.StdinJSON, plan.Root.Nodes["a"].Exec.Program.StdinMode)
+		require.Equal(t, want, plan.Root.Nodes["a"].Exec.Program.Container.GPUs)
+	}
+}
+
 func TestRulesOfContainers(t *testing.T) {
 	for exec, want := range map[string]string{
 		"{type: container}":                                                  "nodes.a.exec.image: is the name of an image, such as alpine:3.20",
@@ -58,7 +67,11 @@ func TestRulesOfContainers(t *testing.T) {
 		"{type: container, image: x, grace: 1m}":                             "nodes.a.exec.grace: is more than the 20s that a container may take to end",
 		"{type: container, image: x, file: y}":                               "nodes.a.exec.file: is for programs without an image: a container is given a command",
 		"{type: container, image: x, service: y}":                            "nodes.a.exec.service: is for programs that workers start: it is members who have containers run",
-		"{type: container, image: x, stdin_mode: none}":                      "nodes.a.exec.stdin_mode: has no effect: a container has nothing to read, its input is in ORK_INPUT_JSON or to_file",
+		"{type: container, image: x, stdin_mode: yes}":                       `nodes.a.exec.stdin_mode: unknown word "yes": write json or none`,
+		"{type: container, image: x, stdin_mode: json}":                      "nodes.a.exec.command: is missing: what is to read the input (stdin_mode: json) has to be said",
+		"{type: container, image: x, gpus: none}":                            `nodes.a.exec.gpus: must be all, or how many, such as 1, is "none"`,
+		"{type: container, image: x, gpus: 0}":                               `nodes.a.exec.gpus: must be all, or how many, such as 1, is "0"`,
+		"{type: process, command: x, gpus: 1}":                               "nodes.a.exec.gpus: is for type: container",
 		"{type: container, image: x, url: \"http://w\"}":                     "nodes.a.exec.url: is for type: worker",
 		"{type: process, command: x, image: y}":                              "nodes.a.exec.image: is for type: container",
 		"{type: python, file: x, mounts: []}":                                "nodes.a.exec.mounts: is for type: container",

@@ -28,12 +28,29 @@ func (e *ExecOf) container() *flow.Container {
 		return nil
 	}
 	c := &flow.Container{Image: e.Image, Pull: e.Pull, Network: e.Network, User: e.User, ToFile: e.ToFile, FromFile: e.FromFile}
+	c.GPUs, _ = e.GPUCount()
 	c.CPUs, _ = e.Resources.MilliCPU() // what is wrong with them the compiler tells
 	c.Memory, _ = e.Resources.Bytes()
 	for _, m := range e.Mounts {
 		c.Mounts = append(c.Mounts, flow.Mount{From: m.From, To: m.To, ReadOnly: m.ReadOnly})
 	}
 	return c
+}
+
+// GPUCount is how many graphics processors are written; 0 = nothing is.
+func (e *ExecOf) GPUCount() (int, error) {
+	const most = 1000
+	switch e.GPUs {
+	case "":
+		return 0, nil
+	case "all":
+		return flow.AllGPUs, nil
+	}
+	n, err := strconv.Atoi(string(e.GPUs))
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("must be all, or how many, such as 1, is %.40q", string(e.GPUs))
+	}
+	return n, nil
 }
 
 // MilliCPU is how many thousandths of a processor are written; 0 = nothing is.

@@ -25,7 +25,7 @@ type ExecOf struct {
 	Warm        int              `json:"warm,omitempty"`         // python: so many interpreters are kept warm, each of which forks itself for attempts; up to 16
 	Root        string           `json:"root,omitempty"`         // folder it runs in, inside --script-dir; container: where the paths of mounts begin
 	Env         map[string]Plain `json:"env,omitempty"`          // variables of its environment
-	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON
+	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON. container: json hands it that, by the image's /bin/sh; else it has nothing to read
 	OutputMode  string           `json:"output_mode,omitempty"`  // marker: only lines that begin with ORK_OUTPUT: are its output; else all that it prints, too, if that is JSON
 	Grace       Duration         `json:"grace,omitzero"`         // between being asked to end and being killed; 10s when absent
 	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
@@ -39,6 +39,7 @@ type ExecOf struct {
 	Pull      string     `json:"pull,omitempty"`      // container: when the image is fetched: missing (the default), always or never
 	Network   string     `json:"network,omitempty"`   // container: none, bridge or the name of one; the container host's default when absent
 	User      string     `json:"user,omitempty"`      // container: whom it runs as, a name or number, with a group such as 1000:1000; the image's when absent
+	GPUs      Plain      `json:"gpus,omitempty"`      // container: how many graphics processors of its host it has, or all; none when absent
 	Mounts    []Mount    `json:"mounts,omitempty"`    // container: what it sees of the member's host
 	Resources *Resources `json:"resources,omitempty"` // what it may use at most; only containers are held to it
 	ToFile    string     `json:"to_file,omitempty"`   // container: file that its input is in, too

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
@@ -53,11 +54,14 @@ func (t *task) readImage() {
 
 func (t *task) readImageConfig() {
 	p, _ := t.below("config")
-	p.known("pull", "network", "user", "mounts")
-	for _, name := range []string{"pull", "network", "user", "mounts"} {
+	p.known("pull", "network", "user", "mounts", "gpus", "stdin")
+	for _, name := range []string{"pull", "network", "user", "mounts", "gpus"} {
 		if v, has := p.get(name); has {
 			t.image.add(name, v)
 		}
+	}
+	if p.truth("stdin", false) {
+		t.image.add("stdin_mode", expr.Quote(flow.StdinJSON))
 	}
 }
 

@@ -33,6 +33,8 @@ func TestC11ContainersEndInEachWay(t *testing.T) {
 	for node, tt := range map[string]struct{ more, output, fails string }{
 		"marked":  {more: line(`echo noise; echo bad >&2; echo 'ORK_OUTPUT:{"n":1}'`), output: `{"n":1}`},
 		"whole":   {more: line(`echo '[1, 2]'`), output: `[1, 2]`},
+		"reads":   {more: "stdin_mode: json, " + line(`read -r x; echo "ORK_OUTPUT:[$x]"`), output: `[{}]`},
+		"list":    {more: "stdin_mode: json, command: [cat]", output: `{}`},
 		"nothing": {more: line(`echo words`), output: `null`},
 		"exit":    {more: line(`echo oops >&2; exit 3`), fails: "exit status 3: oops"},
 		"says":    {more: line(`echo 'ORK_ERROR:{"message":"no such customer"}'; exit 1`), fails: "no such customer"},
