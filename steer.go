@@ -23,6 +23,7 @@ type (
 	Event       = wire.Event
 	Waiting     = wire.Waiting
 	Digest      = wire.Digest
+	Trace       = wire.Trace
 	UnitStates  = wire.UnitStates
 	TaskCount   = wire.TaskCount
 	Fork        = wire.Fork
@@ -106,6 +107,11 @@ func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit
 // Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.
 func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
 	return answered(e.client.Digest(ctx, task, scopes...))
+}
+
+// Trace tells a task as a trace, as OpenTelemetry's protocol has it.
+func (e *Engine) Trace(ctx context.Context, task string) (*Trace, error) {
+	return answered(e.client.Trace(ctx, task))
 }
 
 // Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.

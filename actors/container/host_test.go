@@ -51,6 +51,13 @@ func (h *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
+// answer says what the host answers.
+func (h *fakeHost) answer(answers map[string]http.HandlerFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answers = answers
+}
+
 func (h *fakeHost) all() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +115,7 @@ func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
 		s := h.on(t, Options{Store: "s", Dir: dir})
 		job := jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "data", To: "/data"}}})
 		at := "/containers/" + s.name(job.ID())
-		h.answers = map[string]http.HandlerFunc{
+		h.answer(map[string]http.HandlerFunc{
 			"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
 				if to != "" {
 					require.NoError(t, os.Remove(data))
@@ -120,7 +127,7 @@ func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
 			"GET " + at + "/json":   says(http.StatusOK, `{"Mounts":[{"Type":"bind","Source":"`+data+`","Destination":"/data"}]}`),
 			"POST " + at + "/start": says(http.StatusNoContent, ""),
 			"DELETE " + at:          says(http.StatusNoContent, ""),
-		}
+		})
 		report := s.Carry(t.Context(), *job)
 		if fails == "" {
 			require.Empty(t, report.Error)
@@ -152,7 +159,7 @@ func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
 	at := "/containers/" + s.name(job)
 	var whole atomic.Bool
-	h.answers = map[string]http.HandlerFunc{
+	h.answer(map[string]http.HandlerFunc{
 		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited"}}`),
 		"GET " + at + "/logs": says(http.StatusOK, ""),
 		"GET " + at + "/archive": func(w http.ResponseWriter, _ *http.Request) {
@@ -167,7 +174,7 @@ func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
 			}
 			_, _ = w.Write(b.Bytes())
 		},
-	}
+	})
 	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{FromFile: "/o"}).written()}
 	status, err := s.Poll(t.Context(), x)
 	require.ErrorIs(t, err, errBroken)
@@ -188,10 +195,10 @@ func TestDetailsAndMetricsOfContainersAreKept(t *testing.T) {
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
 	at := "/containers/" + s.name(job)
-	h.answers = map[string]http.HandlerFunc{
+	h.answer(map[string]http.HandlerFunc{
 		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited","ExitCode":1}}`),
 		"GET " + at + "/logs": says(http.StatusOK, printed("ORK_METRIC:{\"name\":\"rows\",\"value\":2}\nORK_ERROR:{\"message\":\"no such customer\",\"details\":{\"id\":7}}\n")),
-	}
+	})
 	status, err := s.Poll(t.Context(), flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()})
 	require.NoError(t, err)
 	require.True(t, status.Ended)

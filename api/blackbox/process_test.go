@@ -184,7 +184,7 @@ func programEnvironment(c *client) {
 			own = append(own, name)
 		}
 	}
-	require.Equal(c, []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME",
+	require.Equal(c, []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME", "TRACEPARENT",
 		"attempt", "command", "max_retries", "run_id", "task_name", "timeout_seconds", "workflow_name"}, own)
 }
 
