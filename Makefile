@@ -5,7 +5,7 @@ FUZZTIME ?= 1m
 SEEDS ?= 10000
 KILLS ?= 100
 N ?= 50
-CONTAINERS ?= 1
+CONTAINERS ?=
 SEED ?=
 BENCHFLAGS ?=
 
@@ -60,7 +60,7 @@ fuzz:
 sim:
 	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/sim go test -count=1 -timeout 0 ./internal/sim
 
-## End to end, with KILLS processes killed by SIGKILL. Containers are among what is under way; CONTAINERS= leaves them out.
+## End to end, with KILLS processes killed by SIGKILL. CONTAINERS=1 has containers under way, too.
 crash: postgres
 	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
 	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
