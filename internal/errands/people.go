@@ -83,6 +83,11 @@ func Draw(seed uint64, n int) []Errand {
 	return list
 }
 
+// Sample is an errand of slow jobs, one after the other: when it is done, others have had their time, too.
+func Sample(i int) Errand {
+	return Errand{Key: fmt.Sprintf("sample-%d", i), Flow: "chain", Params: map[string]any{"n": i}}
+}
+
 func soon(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(600)) * time.Millisecond }
 
 func drawActs(rng *rand.Rand, flow string) []act {
