@@ -97,8 +97,11 @@ func (j *joiner) resolve(name string) ([]string, error) {
 }
 
 func (j *joiner) ask(addr string) {
-	_, err := j.g.running().Join([]string{addr})
-	if err != nil {
+	list := j.g.running()
+	if list == nil {
+		return // it was closed meanwhile
+	}
+	if _, err := list.Join([]string{addr}); err != nil {
 		j.failed("member at "+addr, err)
 		return
 	}

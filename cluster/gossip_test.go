@@ -370,3 +370,11 @@ func TestKeysAreRead(t *testing.T) {
 		})
 	}
 }
+
+func TestWhoIsClosedWhileItJoinsAsksNobody(t *testing.T) {
+	g, err := ListenGossip(GossipConfig{Cluster: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, g.Start("a"))
+	g.Close()
+	require.NotPanics(t, func() { g.joiner.ask("127.0.0.1:1") })
+}
