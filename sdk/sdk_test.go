@@ -54,6 +54,33 @@ func TestTypeScript(t *testing.T) {
 	need(t, "npm", 8, 0)
 	install(t)
 	run(t, "typescript", "npm", "test")
+	packs(t)
+}
+
+// packs makes the package that npm would publish, and uses it as somebody does who has installed it.
+func packs(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	pack := exec.Command("npm", "pack", "--pack-destination", dir)
+	pack.Dir = "typescript"
+	out, err := pack.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	tarballs, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	require.NoError(t, err)
+	require.Len(t, tarballs, 1)
+	out, err = exec.Command("tar", "-xzf", tarballs[0], "-C", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, file := range []string{"LICENSE", "README.md", "dist/index.d.ts"} {
+		require.FileExists(t, filepath.Join(dir, "package", file))
+	}
+	modules, err := filepath.Abs("typescript/node_modules") // what it needs
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "package", "node_modules")))
+	use := exec.Command("node", "--input-type=module", "-e", `import { Client, Worker } from "@troupe-engine/sdk"; console.log(typeof Client, typeof Worker)`)
+	use.Dir = filepath.Join(dir, "package")
+	out, err = use.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "function function\n", string(out))
 }
 
 // need fails a test on a machine that lacks a program, and says what to install.
