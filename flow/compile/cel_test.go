@@ -25,6 +25,7 @@ nodes:
       - {action: x, expr: ""}
       - {action: x, expr: parms.n > 1}
       - {action: x, expr: deps.a}
+    post: {output_key: s}
 `), flow.Limits{})
 	var told []string
 	for _, p := range problems {

@@ -79,7 +79,7 @@ var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 func (c *checker) network(name string, at *define.Place) {
 	switch {
 	case name == flow.NetworkHost:
-		c.Errorf(at, "host would show the container the services that listen on its host alone: write none, bridge or the name of a network")
+		c.Warnf(at, "host shows the container the services that listen on its host alone: it runs only where the operator allows that (--container-networks)")
 	case name != "" && !networkName.MatchString(name):
 		c.Errorf(at, "must be none, bridge or the name of a network, is %.80q", name)
 	}

@@ -41,6 +41,21 @@ func (c *checker) keyed(n *define.Node, p *flow.PlanNode, at *define.Place) {
 // flowKeys checks what the whole flow says about keys.
 func (c *checker) flowKeys(d *define.Definition, at *define.Place) {
 	c.keyFields(&d.KeyFields, []string{"$params.", runRef}, at)
+	if len(d.Priority) > 0 && !hasKeys(&d.KeyFields) && !anyKeyed(d.Nodes) {
+		c.Warnf(at.Key("priority"), "has no effect: only what waits for a key has one, so write concurrency or rate as well, here or on a node")
+	}
+}
+
+func hasKeys(f *define.KeyFields) bool { return f.Concurrency != nil || f.Rate != nil }
+
+// anyKeyed says whether a node waits for a key, or one inside it does. Of a flow that is not at hand nobody knows.
+func anyKeyed(nodes map[string]*define.Node) bool {
+	for _, n := range nodes {
+		if n != nil && (hasKeys(&n.KeyFields) || n.Flow != nil && n.Flow.Definition == nil || anyKeyed(nodesInside(n))) {
+			return true
+		}
+	}
+	return false
 }
 
 // noFlowKeys refuses those of a flow that is inside another one: there is no task of it.

@@ -46,13 +46,20 @@ func TestAContainerMayReadItsInputAndHaveGraphicsProcessors(t *testing.T) {
 	}
 }
 
+func TestTheNetworkOfTheContainerHostIsWarnedOf(t *testing.T) {
+	plan, problems := compile.Text([]byte("nodes: {a: {exec: {type: container, image: x, network: host}}}"), flow.Limits{})
+	require.NoError(t, problems.Err())
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0].Msg, "--container-networks")
+	require.Equal(t, "host", plan.Root.Nodes["a"].Exec.Program.Container.Network)
+}
+
 func TestRulesOfContainers(t *testing.T) {
 	for exec, want := range map[string]string{
 		"{type: container}":                                                  "nodes.a.exec.image: is the name of an image, such as alpine:3.20",
 		"{type: container, image: a b}":                                      "nodes.a.exec.image: is the name of an image, such as alpine:3.20",
 		"{type: container, image: x, command: []}":                           "nodes.a.exec.command: names no program",
 		"{type: container, image: x, pull: often}":                           `nodes.a.exec.pull: unknown word "often": write missing, always or never`,
-		"{type: container, image: x, network: host}":                         "nodes.a.exec.network: host would show the container the services that listen on its host alone: write none, bridge or the name of a network",
 		"{type: container, image: x, network: \"container:other\"}":          `nodes.a.exec.network: must be none, bridge or the name of a network, is "container:other"`,
 		"{type: container, image: x, user: a b}":                             `nodes.a.exec.user: must be a name or a number, with a group behind a colon or without, is "a b"`,
 		"{type: container, image: x, mounts: [{to: /data}]}":                 "nodes.a.exec.mounts[0].from: is missing: say which folder or file inside --script-dir the container sees",

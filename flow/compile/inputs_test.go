@@ -28,7 +28,16 @@ func TestWhatIsWrongWithInputsIsToldWithItsPlace(t *testing.T) {
 		"inputs: {amount: int, limit: int = 3, note: optional text, items: [text]}" + task: nil,
 		"inputs: {}" + task: nil,
 		"inputs: {amount: itn, b: {type: text, min: x}}" + task: {
-			`1:18: inputs.amount: unknown type "itn": did you mean int?`},
+			`1:18: inputs.amount: unknown type "itn": did you mean int?`,
+			`1:44: inputs.b.min: must be a whole number from 0 on, is "x"`},
+		"inputs: {amount: integr, foo: {type: object, properties: 3}}" + task: {
+			`1:18: inputs.amount: unknown type "integr": write text, int, number, bool, object, any, list of text, one of a | b, or optional before it`,
+			`1:58: inputs.foo.properties: must be an object, is a number`},
+		"inputs: {foo: {type: object, properties: 3}, bar: {type: strng}, items: {type: [strng], items: {min: 1}}}" + task: {
+			`1:42: inputs.foo.properties: must be an object, is a number`,
+			`1:58: inputs.bar.type: unknown type "strng": write text, int, number, bool, object, any, list of text, one of a | b, or optional before it`,
+			`1:74: inputs.items.type: unknown type "strng": write string, integer, number, boolean, array, object or null`,
+			`1:102: inputs.items.items.min: has a meaning for text, int, number and list alone: say the type`},
 		"inputs: {amount: itn}\nstart: a\nnodes: {a: {service: s, prep: {input_map: {x: $params.amount, y: $params.amuont}}}}": {
 			`1:18: inputs.amount: unknown type "itn": did you mean int?`,
 			`3:66: nodes.a.prep.input_map.y: "$params.amuont" leads nowhere: amuont is not declared among the inputs: did you mean amount?`},

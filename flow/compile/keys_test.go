@@ -28,6 +28,9 @@ func TestWhatIsWrongWithKeysIsTold(t *testing.T) {
 		{"rate: {limit: 1, per: 1s, when_full: cancel_running}\n" + task, []string{"1:38: rate.when_full: what has begun is counted even if it is canceled: write queue or refuse"}},
 		{"priority: 101\n" + task, []string{"1:11: priority: must be a whole number from -100 to 100, or a reference to one"}},
 		{"priority: high\n" + task, []string{"1:11: priority: must be a whole number from -100 to 100, or a reference to one"}},
+		{"priority: 5\n" + task, []string{"1:11: warning: priority: has no effect: only what waits for a key has one, so write concurrency or rate as well, here or on a node"}},
+		{"priority: 5\nconcurrency: {limit: 1}\n" + task, nil},
+		{"priority: 5\nnodes: {B: {kind: branch, flow: {nodes: {a: {service: s, rate: {limit: 1, per: 1s}}}}}}", nil},
 		{"start: a\nnodes: {a: {service: s, priority: 3}}", []string{"2:35: warning: nodes.a.priority: has no effect: only what waits for a key has one, so write concurrency or rate as well"}},
 		{"start: a\nnodes: {a: {service: s, concurrency: {limit: 1, key: $item.id}}}", []string{
 			`2:54: nodes.a.concurrency.key: "$item.id" is no reference that can be looked up here: write $params.…, $shared.…, $input…, $run…, or a text`}},

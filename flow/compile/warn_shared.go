@@ -11,28 +11,63 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// sharedScope is what is known of the shared state of a scope of graph mode: the keys that its nodes write, or wait for. A signal
-// may set any other one, so a reference is doubted only if it looks like one of these, or cannot have been meant.
+// sharedScope is what is known of the shared state of a scope of graph mode: the keys that its nodes write, or wait for. Where others may
+// set keys, a reference is doubted only if it looks like one of these, or cannot have been meant.
 type sharedScope struct {
 	*checker
 	flat    bool
 	written map[string]bool
+	others  bool   // somebody else may set keys: who answers a node that waits, or what undoes a subflow
+	nobody  string // what is said of a key that nobody writes
 }
 
 const sharedRef = "$shared."
 
 // sharedKeys warns of keys of shared that nobody writes.
 func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place) {
-	sc := &sharedScope{checker: c, flat: s.flat(), written: map[string]bool{}}
+	sc := &sharedScope{checker: c, flat: s.flat(), written: map[string]bool{}, others: s.depth == 0 && othersSet(s.nodes),
+		nobody: ", and none waits for a signal, which could set it"}
+	if s.depth > 0 {
+		sc.nobody = " here: a flow inside another one has a shared state of its own"
+	}
 	for _, n := range s.nodes {
 		sc.writes(orEmpty(n))
 	}
+	special := specialKeys(s.nodes, s.finally)
 	for _, key := range define.InOrder(s.nodes) {
-		sc.node(orEmpty(s.nodes[key]), at.Key("nodes").Key(key))
+		if s.depth == 0 || !special[key] { // what undoes something works on the shared state of the whole flow
+			sc.node(s.nodes[key], g.Nodes[key], at.Key("nodes").Key(key))
+		}
 	}
 	if g.Result != "" && !sc.written[g.Result] {
 		c.Warnf(at.Key("result"), "no node writes the key %.80q of shared%s", g.Result, guessNode(g.Result, sc.written))
 	}
+}
+
+// othersSet says whether more than the nodes of the root may set keys of its shared: signals, to a flow in which a node waits for one, and
+// what undoes nodes of a subflow. Of a flow that is not at hand nobody knows.
+func othersSet(nodes map[string]*define.Node) bool {
+	for _, n := range nodes {
+		below := nodesInside(n)
+		switch {
+		case n == nil:
+		case signalKeys[flow.Kind(n.Kind)] != "", n.Flow != nil && n.Flow.Definition == nil, len(specialKeys(below, "")) > 0, othersSet(below):
+			return true
+		}
+	}
+	return false
+}
+
+// nodesInside are the nodes of the flow that a node holds.
+func nodesInside(n *define.Node) map[string]*define.Node {
+	switch {
+	case n == nil:
+	case n.Flow != nil && n.Flow.Definition != nil:
+		return n.Flow.Nodes
+	case n.Subflow != nil:
+		return n.Subflow.Nodes
+	}
+	return nil
 }
 
 // writes notes the keys that a node writes, or that a signal sets which it waits for.
@@ -60,7 +95,9 @@ func firstOf(path string) string {
 
 func (sc *sharedScope) keys() []string { return slices.Collect(maps.Keys(sc.written)) }
 
-func (sc *sharedScope) node(n *define.Node, at *define.Place) {
+// node looks at what a node reads. Its plan is nil if it is carried out elsewhere in the flow.
+func (sc *sharedScope) node(n *define.Node, p *flow.PlanNode, at *define.Place) {
+	n = orEmpty(n)
 	prep := at.Key("prep")
 	if n.Prep.InputMap == nil {
 		sc.inputKey(n.Prep.InputKey, prep.Key("input_key"))
@@ -74,8 +111,11 @@ func (sc *sharedScope) node(n *define.Node, at *define.Place) {
 		sc.text(n.Prep.InputMap[key], place)
 	}
 	for i, choice := range n.ChoiceCases {
-		if expr.KindOf(choice.Expr) == expr.KindObject { // a text is an expression in CEL
-			sc.values(choice.Expr, at.Key("choice_cases").Index(i).Key("expr"))
+		place := at.Key("choice_cases").Index(i).Key("expr")
+		if expr.KindOf(choice.Expr) == expr.KindObject {
+			sc.values(choice.Expr, place)
+		} else if p != nil && i < len(p.Cases) {
+			sc.cel(p.Cases[i].CEL, place)
 		}
 	}
 }
@@ -95,12 +135,31 @@ func (sc *sharedScope) inputKey(text string, at *define.Place) {
 func (sc *sharedScope) text(text string, at *define.Place) {
 	key, isShared := strings.CutPrefix(text, sharedRef)
 	switch {
-	case isShared && !sc.written[key] && !sc.written[firstOf(key)]:
-		if meant := near(sc.checker, firstOf(key), sc.written); meant != "" {
-			sc.Warnf(at, "no node writes the key %.80q of shared: did you mean %s%s?", firstOf(key), sharedRef, meant)
-		}
+	case isShared && key != "" && !sc.written[key]:
+		sc.key(firstOf(key), sharedRef, at)
 	case dollarless(text) != "":
 		sc.Warnf(at, "%.80q is a text: references begin with $, so write $%.80s", text, text)
+	}
+}
+
+// cel looks at the keys that an expression in CEL names.
+func (sc *sharedScope) cel(compiled *expr.CEL, at *define.Place) {
+	for _, read := range compiled.Reads() {
+		if read.Path[0] == "shared" {
+			sc.key(read.Path[1], "shared.", at.Character(read.At))
+		}
+	}
+}
+
+// key warns of a key that nobody writes. Prefix is how it is referred to.
+func (sc *sharedScope) key(key, prefix string, at *define.Place) {
+	if sc.written[key] {
+		return
+	}
+	if meant := near(sc.checker, key, sc.written); meant != "" {
+		sc.Warnf(at, "no node writes the key %.80q of shared: did you mean %s%s?", key, prefix, meant)
+	} else if !sc.others {
+		sc.Warnf(at, "no node writes the key %.80q of shared%s", key, sc.nobody)
 	}
 }
 

@@ -87,6 +87,36 @@ func TestWhatWasProbablyNotMeantIsAWarning(t *testing.T) {
 			"start: a\nnodes:\n  a: {service: s, post: {output_key: price}}\n  b: {service: s, prep: {input_key: $shared.pirce.net}}\nedges: [{from: a, action: default, to: b}]\n",
 			[]string{`4:37: warning: nodes.b.prep.input_key: no node writes the key "pirce" of shared: did you mean $shared.price?`},
 		},
+		"a misspelled key of shared in an expression in CEL": {
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: total}}\n  b: {kind: choice, choice_cases: [{action: x, expr: 'shared.total > 1 && shared.totl > 3'}]}\nedges: [{from: a, action: default, to: b}]\n",
+			[]string{`4:75: warning: nodes.b.choice_cases[0].expr: no node writes the key "totl" of shared: did you mean shared.total?`},
+		},
+		"keys of shared that nobody writes": {
+			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {service: s, prep: {input_map: {n: $shared.other.n}}}\n" +
+				"  c: {kind: choice, choice_cases: [{action: x, expr: {gt: [$shared.third, 1]}}, {action: y, expr: shared.fourth > 1}]}\n" +
+				"edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]\n",
+			[]string{
+				`3:37: warning: nodes.a.prep.input_key: no node writes the key "nope" of shared, and none waits for a signal, which could set it`,
+				`4:41: warning: nodes.b.prep.input_map.n: no node writes the key "other" of shared, and none waits for a signal, which could set it`,
+				`5:60: warning: nodes.c.choice_cases[0].expr.gt[0]: no node writes the key "third" of shared, and none waits for a signal, which could set it`,
+				`5:99: warning: nodes.c.choice_cases[1].expr: no node writes the key "fourth" of shared, and none waits for a signal, which could set it`,
+			},
+		},
+		"a key of shared that a signal may set": {
+			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {kind: approval, params: {approval_key: $shared.ok}}\nedges: [{from: a, action: default, to: b}]\n", nil,
+		},
+		"a key of shared that a flow which is not at hand may set": {
+			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {kind: subflow, flow: other}\nedges: [{from: a, action: default, to: b}]\n",
+			[]string{`4:28: nodes.b.flow: unknown flow "other": publish it first`},
+		},
+		"a key of shared that undoing a part sets": {
+			"start: a\nnodes:\n  a: {kind: subflow, subflow: {start: x, nodes: {x: {service: s, compensate: u}, u: {service: s, prep: {input_key: $shared.far}, post: {output_key: undone}}}}}\n" +
+				"  b: {service: s, prep: {input_key: $shared.undone}}\nedges: [{from: a, action: error, to: b}]\n", nil,
+		},
+		"a key of the shared around a subflow": {
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: total}}\n  b: {kind: subflow, subflow: {start: x, nodes: {x: {service: s, prep: {input_key: $shared.total}}}}}\nedges: [{from: a, action: default, to: b}]\n",
+			[]string{`4:84: warning: nodes.b.subflow.nodes.x.prep.input_key: no node writes the key "total" of shared here: a flow inside another one has a shared state of its own`},
+		},
 		"a misspelled param of a wait": {
 			"start: a\nnodes:\n  a: {kind: wait_event, params: {signal_kye: $shared.x}}\n",
 			[]string{`3:46: warning: nodes.a.params.signal_kye: no wait_event reads this: did you mean signal_key?`},

@@ -37,7 +37,7 @@ type ExecOf struct {
 
 	Image     string     `json:"image,omitempty"`     // container: what it is made of
 	Pull      string     `json:"pull,omitempty"`      // container: when the image is fetched: missing (the default), always or never
-	Network   string     `json:"network,omitempty"`   // container: none, bridge or the name of one; the container host's default when absent
+	Network   string     `json:"network,omitempty"`   // container: none, bridge or the name of one, host where the operator allows it; the container host's default when absent
 	User      string     `json:"user,omitempty"`      // container: whom it runs as, a name or number, with a group such as 1000:1000; the image's when absent
 	GPUs      Plain      `json:"gpus,omitempty"`      // container: how many graphics processors of its host it has, or all; none when absent
 	Mounts    []Mount    `json:"mounts,omitempty"`    // container: what it sees of the member's host

@@ -117,6 +117,31 @@ func TestWhatIsBehindAMistakeInTheSyntaxOfJSONIsToldToo(t *testing.T) {
 	}, problemsOf("{\"start\":a,\n \"nodes\": {\"a\": {\"service\": \"s\"},},\n edges: {}\n \"timeout_ms\": 5}"))
 }
 
+func TestAStrayWordInJSONIsOneMistakeAndHidesNoOther(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"start":"a","nodes":{"a":{"service":"s"},"a":{"service":"s"}}, x}`: {
+			"1:43: nodes.a: the key is there twice, first in line 1",
+			`1:65: invalid JSON: the key has no value: write "x": …, or leave it out`,
+		},
+		`{"nodes":{"a":{"service":"s", "x", "depends_on":5},"b":{"service":"s","servise":"s","\" x"}}}` + "\n x\n y": {
+			`1:31: invalid JSON: the key has no value: write "x": …, or leave it out`,
+			"1:49: nodes.a.depends_on: must be an array, is a number",
+			"1:71: warning: nodes.b.servise: unknown field, ignored: did you mean service?",
+			`1:85: invalid JSON: the key has no value: write "\" x": …, or leave it out`,
+			"2:2: invalid JSON: the definition has ended before this: leave it out, or see which bracket closes too early",
+		},
+		`{"nodes":{"a":{x, "service":"s",, "func": , "depends_on":5}}} more`: {
+			`1:16: invalid JSON: the key has no value: write "x": …, or leave it out`,
+			`1:33: invalid JSON: a value or a key is expected here, not ","`,
+			`1:43: invalid JSON: a value or a key is expected here, not ","`,
+			"1:58: nodes.a.depends_on: must be an array, is a number",
+			"1:63: invalid JSON: the definition has ended before this: leave it out, or see which bracket closes too early",
+		},
+	} {
+		require.Equal(t, want, withoutIdle(problemsOf(text)), text)
+	}
+}
+
 func TestSeveralMistakesInOneLineOfJSONAreTold(t *testing.T) {
 	require.Equal(t, []string{
 		"1:1: invalid JSON: the { that begins here has no end",

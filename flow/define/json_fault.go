@@ -85,6 +85,8 @@ func (p jsonPlace) explain(problem string) *fault {
 		return f
 	case bytes.HasPrefix(p.text[p.offset:], []byte("//")), p.text[p.offset] == '#':
 		return p.comment()
+	case p.keyAlone(last, problem) > 0:
+		return p.withoutValue(p.keyAlone(last, problem), last)
 	case strings.Contains(problem, "beginning of object key"):
 		return p.bare("keys are in double quotes")
 	case strings.Contains(problem, "beginning of value"):
@@ -96,6 +98,8 @@ func (p jsonPlace) explain(problem string) *fault {
 			return p.at(p.offset, fmt.Sprintf("%c closes what another bracket has opened", c))
 		}
 		return p.lacking(last+1, ",", "a comma is missing behind this")
+	case strings.HasSuffix(problem, "after top-level value"):
+		return p.behindTheEnd()
 	case strings.HasSuffix(problem, "in string literal") && p.text[p.offset] == '\n':
 		return p.lacking(p.offset, `"`, `a text does not go on in the next line: close it with ", or write \n`)
 	}
@@ -126,15 +130,36 @@ func (p jsonPlace) bare(msg string) *fault {
 		}
 		return f
 	}
-	end := bytes.IndexFunc(rest, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' && r != '.'
-	})
-	if end <= 0 {
-		return p.at(p.offset, fmt.Sprintf("a value or a key is expected here, not %q", firstRune(rest)))
+	end := endOfWord(rest)
+	if end == 0 {
+		return p.nothing()
 	}
 	word := string(rest[:end])
 	f := p.at(p.offset, fmt.Sprintf(`%s: write "%s"`, msg, shorten(word)))
 	f.mends = []mend{{p.put(p.offset+end, 0, `"`), p.put(p.offset, 0, `"`)}}
+	return f
+}
+
+// endOfWord is the length of a word without quotes that a text begins with.
+func endOfWord(text []byte) int {
+	end := bytes.IndexFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' && r != '.'
+	})
+	if end < 0 {
+		return len(text)
+	}
+	return end
+}
+
+// nothing is about a mark in the place of a key or value.
+func (p jsonPlace) nothing() *fault {
+	f := p.at(p.offset, fmt.Sprintf("a value or a key is expected here, not %q", firstRune(p.text[p.offset:])))
+	switch p.text[p.offset] {
+	case ',':
+		f.mends = []mend{{p.blank(p.offset, p.offset+1)}, {p.put(p.offset, 0, "null")}}
+	case '}', ']':
+		f.mends = []mend{{p.put(p.offset, 0, "null")}}
+	}
 	return f
 }
 

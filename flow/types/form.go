@@ -46,6 +46,24 @@ func (f *former) origin(path []string) []string {
 	return path
 }
 
+// with are the problems of the forms and those of the schema that was made of them, where they were written. A part whose form is wrong is
+// not what was meant, so nothing more is told of it.
+func (f *former) with(schema []Problem) []Problem {
+	all := f.problems
+	for _, p := range schema {
+		p.Path = f.origin(p.Path)
+		if !slices.ContainsFunc(f.problems, func(told Problem) bool { return len(told.Path) > 0 && within(p.Path, told.Path) }) {
+			all = append(all, p)
+		}
+	}
+	return all[:min(len(all), maxProblems)]
+}
+
+// within says whether a place is another one or inside it.
+func within(path, of []string) bool {
+	return len(path) >= len(of) && slices.Equal(path[:len(of)], of)
+}
+
 // isSchema says whether inputs are written as one JSON Schema, and not one by one.
 func isSchema(raw json.RawMessage) bool {
 	if _, says := expr.Field(raw, "$schema"); says {

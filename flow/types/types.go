@@ -72,14 +72,8 @@ func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	} else {
 		text = f.fields(text, func(name string) place { return place{}.as(name, "properties", name) }).text()
 	}
-	problems := f.problems
-	if len(problems) > 0 { // the schema is not what was meant
-		return nil, problems[:min(len(problems), maxProblems)]
-	}
-	root, problems := compile(text)
-	for i := range problems {
-		problems[i].Path = f.origin(problems[i].Path)
-	}
+	root, found := compile(text)
+	problems := f.with(found)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		return nil, problems
 	}

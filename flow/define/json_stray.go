@@ -1,0 +1,80 @@
+package define
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// keyAlone is where a key ends that has neither colon nor value, with or without quotes; 0 = the fault is another one. Last is the
+// offset of the last character before the fault.
+func (p jsonPlace) keyAlone(last int, problem string) (end int) {
+	switch {
+	case strings.HasSuffix(problem, "after object key"):
+		end = last + 1
+	case strings.Contains(problem, "beginning of object key"), strings.HasSuffix(problem, "after object key:value pair"):
+		if length := endOfWord(p.text[p.offset:]); length > 0 {
+			end = p.offset + length
+		}
+	}
+	if next := p.skip(end); end == 0 || next == len(p.text) || p.text[next] != ',' && p.text[next] != '}' {
+		return 0
+	}
+	return end
+}
+
+// skip is the offset of the next character that is no space.
+func (p jsonPlace) skip(i int) int {
+	return len(p.text) - len(bytes.TrimLeft(p.text[i:], " \t\r\n"))
+}
+
+// withoutValue is about a key that ends so, which is mended by leaving it out with one comma beside it.
+func (p jsonPlace) withoutValue(end, last int) *fault {
+	from := p.offset
+	if end == last+1 { // it has quotes, and the fault is behind it
+		from = p.beginOfText(last)
+		last = len(bytes.TrimRight(p.text[:from], " \t\r\n")) - 1
+	}
+	key := strings.Trim(string(p.text[from:end]), `"`)
+	f := p.at(from, fmt.Sprintf(`the key has no value: write "%s": …, or leave it out`, shorten(key)))
+	word := p.blank(from, end)
+	switch next := p.skip(end); {
+	case p.text[next] == ',' && (p.text[last] == ',' || p.text[last] == '{'):
+		f.mends = []mend{{p.blank(next, next+1), word}}
+	case p.text[next] == '}' && p.text[last] == ',':
+		f.mends = []mend{{word, p.blank(last, last+1)}}
+	default:
+		f.mends = []mend{{word}}
+	}
+	return f
+}
+
+// blank leaves characters out so that what is behind them stays where it is.
+func (p jsonPlace) blank(from, to int) edit {
+	return p.put(from, utf8.RuneCount(p.text[from:to]), strings.Repeat(" ", to-from))
+}
+
+// beginOfText is where a text in quotes begins whose closing one is at an offset.
+func (p jsonPlace) beginOfText(end int) int {
+	for i := end - 1; i > 0; i-- {
+		slashes := len(p.text[:i]) - len(bytes.TrimRight(p.text[:i], `\`))
+		if p.text[i] == '"' && slashes%2 == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// behindTheEnd is about what follows the whole value, which is mended by leaving it out.
+func (p jsonPlace) behindTheEnd() *fault {
+	f := p.at(p.offset, "the definition has ended before this: leave it out, or see which bracket closes too early")
+	var all mend
+	line, column := p.lineColumn(p.offset)
+	for rest := range bytes.Lines(p.text[p.offset:]) {
+		all = append(all, edit{line, column, utf8.RuneCount(bytes.TrimRight(rest, "\n")), ""})
+		line, column = line+1, 1
+	}
+	f.mends = []mend{all}
+	return f
+}
