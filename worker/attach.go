@@ -286,7 +286,7 @@ func (a *attachment) handle(j *attached, result *attach.Result) {
 	if h == nil {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + j.GetService()) }
 	}
-	answer := a.worker.call(j.ctx, h, j.job(), func(text string) { a.tell(j, text) })
+	answer := a.worker.call(j.ctx, h, j.job(), func(_ context.Context, _ Job, text string) { a.tell(j, text) })
 	switch {
 	case j.ctx.Err() != nil:
 	case answer.Error != "":

@@ -39,7 +39,7 @@ func Detailed(err error, details any) error { return job.Detailed(err, details) 
 
 // call runs a handler and makes an answer of what comes out of it, whatever that is.
 // progress passes on what it says of itself; nil = nobody hears it.
-func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(text string)) (answer wire.ExecAnswer) {
+func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.cfg.Logger.Error("a handler panicked", "service", j.Service, "job", j.ID, "stack", string(debug.Stack()))

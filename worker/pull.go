@@ -112,7 +112,7 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 	if !w.fetchParams(c.ctx, c, &told) {
 		return // nobody waits for it any longer, or it is given up
 	}
-	answer := w.call(c.ctx, h, told, func(text string) { w.claims.tell(c, text) })
+	answer := w.call(c.ctx, h, told, func(_ context.Context, _ Job, text string) { w.claims.tell(c, text) })
 	if c.ctx.Err() != nil {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return

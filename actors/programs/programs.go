@@ -17,6 +17,8 @@ type Options struct {
 	Allow bool
 	// Logs keeps what programs print, while they do. nil = nobody does.
 	Logs *logs.Book
+	// Told counts what programs tell of themselves. nil = nobody does.
+	Told *Told
 	// Files are how programs with report: object_store do so.
 	Files Files
 
@@ -27,7 +29,6 @@ type Options struct {
 type Carrier struct {
 	opts   Options
 	runner *program.Runner
-	told   told
 }
 
 // New returns a carrier whose programs see what they may of the environment this process has now.
@@ -56,7 +57,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	} else {
 		res = c.runner.Run(ctx, p)
 	}
-	c.told.add(res.Metrics)
+	c.opts.Told.Add(res.Metrics)
 	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Metrics: program.MetricsJSON(res.Metrics), Fatal: res.Fatal, URL: "local", Log: log.Close()}
 	if res.PID > 0 {
 		rep.Worker = string(job.Exec.Type) + ":" + strconv.Itoa(res.PID)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -74,6 +73,9 @@ func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cle
 	return cmd, cleanup, nil
 }
 
+// codes are the files that the code of scripts is written to.
+var codes = child.NewFiles("troupe-scripts-*")
+
 // codeArgv writes a script's code to a file and says how to run that.
 func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	lang, known := languages[s.Language]
@@ -84,17 +86,12 @@ func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	if s.Cmd != "" {
 		argv = []string{s.Cmd}
 	}
-	file, err := os.CreateTemp("", "troupe-script-*"+lang.ext)
+	file, cleanup, err := codes.Write("*"+lang.ext, []byte(s.Code))
 	if err != nil {
+		cleanup()
 		return nil, nil, fmt.Errorf("a file for the code: %w", err)
 	}
-	cleanup = func() { os.Remove(file.Name()) }
-	_, err = file.WriteString(s.Code)
-	if err = errors.Join(err, file.Close()); err != nil {
-		cleanup()
-		return nil, nil, fmt.Errorf("writing the code: %w", err)
-	}
-	return append(append(append([]string{}, argv...), file.Name()), s.Args...), cleanup, nil
+	return append(append(append([]string{}, argv...), file), s.Args...), cleanup, nil
 }
 
 // find looks a bare name up in PATH; any other is meant relative to the script's directory.

@@ -40,8 +40,12 @@ type Carrier struct {
 	patience child.Patience
 }
 
-// New returns a carrier whose scripts see what they may of the environment this process has now.
+// New returns a carrier whose scripts see what they may of the environment this process has now. Code that a process which was killed has left on the
+// disk is removed.
 func New(opts Options) *Carrier {
+	if opts.Allow {
+		codes.Sweep()
+	}
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
 	return &Carrier{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
 }

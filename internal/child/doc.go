@@ -7,6 +7,8 @@
 // A Forker is a program that was started once and forks itself for jobs. What it forks is like what was started: in a process group and a
 // family of its own, which it joins before it does anything else.
 //
+// Files that programs are given are removed with their use, and those of a process that was killed by the next one that looks.
+//
 // How: each program carries a mark that all its descendants inherit, whatever else they change about themselves: the soft limit
 // of the number of file locks, which no kernel of this century heeds. To end a family is to look for its mark in
 // /proc. A process that was begun before the program had its mark is known by a variable of its environment; one that has

@@ -24,7 +24,7 @@ var families = struct {
 	last    uint64              // mark that was given
 	running map[uint64]struct{} // marks of those that are not to end
 	ended   uint64              // how many families were to end so far
-	planned bool                // a sweep is to come
+	planned [2]bool             // a sweep of a kind is to come
 
 	sweeping sync.Mutex
 	swept    [2]uint64 // ended, when the last sweep of a kind began
@@ -62,9 +62,6 @@ func setMark(pid int, mark uint64) {
 	limit := unix.Rlimit{Cur: mark, Max: unix.RLIM_INFINITY}
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &limit, nil) != nil {
 		return // it has ended, or may not have this limit: then its process group has to do
-	}
-	if newest(pid) {
-		return
 	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
@@ -109,8 +106,9 @@ func (f Family) Kill() {
 	}
 }
 
-// sweepEvery bounds what looking for families costs when short programs end all the time.
-const sweepEvery = 100 * time.Millisecond
+// sweepEvery bounds what looking for families costs when short programs end all the time. A process that was begun at the very moment in which
+// its parent was marked has no mark, and is found by its environment.
+var sweepEvery = [2]time.Duration{quickly: 100 * time.Millisecond, thoroughly: time.Second}
 
 // Leave is called when the program itself has ended: what it has left behind ends soon.
 func (f Family) Leave() {
@@ -119,9 +117,11 @@ func (f Family) Leave() {
 	}
 	families.mu.Lock()
 	defer families.mu.Unlock()
-	if !families.planned {
-		families.planned = true
-		time.AfterFunc(sweepEvery, func() { sweep(quickly) })
+	for how, wait := range sweepEvery {
+		if !families.planned[how] {
+			families.planned[how] = true
+			time.AfterFunc(wait, func() { sweep(care(how)) })
+		}
 	}
 }
 
@@ -149,7 +149,7 @@ const (
 func sweep(how care) {
 	f := &families
 	f.mu.Lock()
-	f.planned = f.planned && how == thoroughly
+	f.planned[how] = false
 	wanted := f.ended
 	f.mu.Unlock()
 	f.sweeping.Lock()

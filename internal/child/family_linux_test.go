@@ -164,3 +164,20 @@ func TestNobodyEnds(*testing.T) {
 	child.Family{}.Kill()
 	child.Family{}.Leave()
 }
+
+func TestWhoWasBegunBeforeItsParentWasMarkedEndsWithTheFamily(t *testing.T) {
+	family := child.New()
+	left := exec.Command("sleep", "1000")
+	left.Env = append(os.Environ(), family.Variable()) // and nobody adopts it
+	require.NoError(t, left.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- left.Wait() }()
+	family.Leave()
+	select {
+	case err := <-ended:
+		require.ErrorContains(t, err, "killed")
+	case <-time.After(patience):
+		_ = left.Process.Kill()
+		require.Fail(t, "it goes on")
+	}
+}

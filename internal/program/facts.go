@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/child"
 )
 
 // Facts are what a program is told of its job, beside its input.
@@ -26,11 +27,14 @@ type Facts struct {
 // maxVariable is how large an input may be to be found in a variable: a kernel takes no more than 128 KiB for one.
 const maxVariable = 96 << 10
 
+// inputs are the files of those that are too large for a variable.
+var inputs = child.NewFiles("troupe-inputs-*")
+
 // variables are what the program finds in its environment; cleanup removes the file of a large input.
 func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), err error) {
 	file, cleanup := "", func() {}
 	if Large(input) {
-		if file, cleanup, err = ours.write(input); err != nil {
+		if file, cleanup, err = inputs.Write("*.json", input); err != nil {
 			return nil, cleanup, err
 		}
 	}

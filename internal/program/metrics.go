@@ -78,8 +78,8 @@ func (m *Metric) add(v float64) {
 	}
 }
 
-// hidden are metrics without the values of secrets in them. One whose number is such a value is left out.
-func hidden(list []Metric, hide *redact.Redactor) []Metric {
+// HideMetrics are metrics without the values of secrets in them. One whose number is such a value is left out.
+func HideMetrics(list []Metric, hide *redact.Redactor) []Metric {
 	if hide == nil {
 		return list
 	}

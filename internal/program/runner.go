@@ -50,7 +50,7 @@ type Runner struct {
 // New returns a runner whose programs see what they may of the environment this process has now.
 func New(opts Options) *Runner {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
-	sweepInputs()
+	inputs.Sweep()
 	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), hearth: hearth{logger: cmp.Or(opts.Logger, slog.Default())}}
 }
 

@@ -32,6 +32,6 @@ func (r *Runner) give(job *Job) (given *secrets.Given, removed func(), err error
 // Hide is what is told of the same job, perhaps elsewhere, without the values of its secrets.
 func (r Result) Hide(told Result) Result {
 	told.Output, told.Details, told.Error = r.hide.JSON(told.Output), r.hide.JSON(told.Details), r.hide.Text(told.Error)
-	told.Metrics = hidden(told.Metrics, r.hide)
+	told.Metrics = HideMetrics(told.Metrics, r.hide)
 	return told
 }
