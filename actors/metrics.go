@@ -10,11 +10,10 @@ import (
 
 // metrics are what only the inside of the member sees.
 type metrics struct {
-	batch    prometheus.Histogram
-	latency  prometheus.Histogram
-	dispatch prometheus.Histogram
-	gauges   []prometheus.Collector
-	tallies  *tallies
+	batch   prometheus.Histogram
+	latency prometheus.Histogram
+	gauges  []prometheus.Collector
+	tallies *tallies
 }
 
 func newMetrics(m *Member) *metrics {
@@ -30,8 +29,6 @@ func newMetrics(m *Member) *metrics {
 			Help: "Tasks written by one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_seconds",
 			Help: "Time the store took to write a batch.", Buckets: prometheus.ExponentialBuckets(0.0002, 2, 14)}),
-		dispatch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_dispatch_seconds",
-			Help: "Time from a job being ready to somebody carrying it out.", Buckets: prometheus.ExponentialBuckets(0.0005, 3, 14)}),
 		gauges: []prometheus.Collector{
 			gauge("troupe_actors_tasks", "Task actors in memory.", func() float64 { return float64(m.taskActors.Load()) }),
 			gauge("troupe_actors_steps", "Step actors in memory.", func() float64 { return float64(m.stepActors.Load()) }),
@@ -55,13 +52,11 @@ func (x *metrics) committed(tasks int, took time.Duration) {
 
 // dispatched notes that somebody begins with a job that was ready for so long.
 func (x *metrics) dispatched(service string, ms int64) {
-	s := float64(max(ms, 0)) / 1000
-	x.dispatch.Observe(s)
-	x.tallies.service(service).wait().Observe(s)
+	x.tallies.service(service).wait().Observe(float64(max(ms, 0)) / 1000)
 }
 
 // Collectors are the member's metrics for Prometheus.
 func (m *Member) Collectors() []prometheus.Collector {
 	x := m.metrics
-	return slices.Concat([]prometheus.Collector{x.batch, x.latency, x.dispatch}, x.tallies.collectors(), x.gauges)
+	return slices.Concat([]prometheus.Collector{x.batch, x.latency}, x.tallies.collectors(), x.gauges)
 }

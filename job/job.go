@@ -78,7 +78,7 @@ type contextKey struct{}
 type calling struct {
 	context.Context
 	job      Job
-	progress func(text string)
+	progress func(ctx context.Context, j Job, text string)
 }
 
 func (c *calling) Value(key any) any {
@@ -88,8 +88,8 @@ func (c *calling) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// With is the context that a handler is called with. progress passes on what the handler says of itself; nil = nobody hears it.
-func With(ctx context.Context, j Job, progress func(text string)) context.Context {
+// With is the context that a handler is called with. progress passes on what the handler says of itself, with ctx; nil = nobody hears it.
+func With(ctx context.Context, j Job, progress func(ctx context.Context, j Job, text string)) context.Context {
 	return &calling{ctx, j, progress}
 }
 
@@ -118,7 +118,7 @@ func Progress(ctx context.Context, text string) {
 			text = text[:len(text)-1]
 		}
 	}
-	c.progress(text)
+	c.progress(c.Context, c.job, text)
 }
 
 // Fatal marks an error: trying again is of no use.

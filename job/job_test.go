@@ -105,7 +105,7 @@ func TestAHandlerFindsItsJobInItsContext(t *testing.T) {
 
 	var said []string
 	mine := job.Job{ID: "1", Task: "t", Log: io.Discard}
-	ctx := job.With(t.Context(), mine, func(text string) { said = append(said, text) })
+	ctx := job.With(t.Context(), mine, func(_ context.Context, _ job.Job, text string) { said = append(said, text) })
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	require.Equal(t, mine, job.From(ctx))

@@ -3,9 +3,10 @@ package attached
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/troupe-engine/troupe/internal/series"
 )
 
 // Collectors are the metrics of attached workers for Prometheus.
@@ -31,12 +32,6 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 // slots are the places of attached workers by what they offer, counted when somebody asks. A worker of several services counts with
 // each of them.
 type slots struct{ *Sessions }
-
-// maxServices is how many services have a series of their own; the others go together.
-const (
-	maxServices   = 200
-	otherServices = "other"
-)
 
 var slotsDesc = prometheus.NewDesc("troupe_worker_slots",
 	"Jobs that workers attached to this member have (taken) and would take beside those (free). A worker counts with each of its services.", []string{"service", "state"}, nil)
@@ -65,10 +60,7 @@ func (s slots) places() map[string]places {
 			taken += len(ses.grants)
 		}
 		for _, service := range g.services {
-			if _, known := all[service]; !known && len(all) >= maxServices {
-				service = otherServices
-			}
-			service = strings.ToValidUTF8(service, "?")
+			service = series.Of(all, service)
 			all[service] = places{all[service].free + g.free, all[service].taken + taken}
 		}
 	}

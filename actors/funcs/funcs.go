@@ -3,7 +3,6 @@ package funcs
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +30,9 @@ type Options struct {
 
 // Registry holds the functions of a member by name and carries out their jobs.
 type Registry struct {
-	opts  Options
-	funcs sync.Map // of *known, by name
+	opts     Options
+	progress func(ctx context.Context, j job.Job, text string) // nil = nobody hears it
+	funcs    sync.Map                                          // of *known, by name
 }
 
 // known is a function that is known.
@@ -43,7 +43,11 @@ type known struct {
 
 // New returns a registry without functions.
 func New(o Options) *Registry {
-	return &Registry{opts: o}
+	r := &Registry{opts: o}
+	if o.Note != nil {
+		r.progress = r.note
+	}
+	return r
 }
 
 // Register makes a function known. The last one of a name counts.
@@ -85,7 +89,7 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	told := jobOf(&j)
 	log := r.opts.Logs.Open(j.Task, told.ID)
 	told.Log = log
-	rep := try(job.With(ctx, told, r.progress(ctx, j.Task, j.Address)), fn.call, told, j.Exec)
+	rep := try(job.With(ctx, told, r.progress), fn.call, told, j.Exec)
 	rep.Worker, rep.URL = fn.worker, "local"
 	rep.Log = log.Close()
 	return rep
@@ -128,11 +132,7 @@ func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err 
 			out, err = nil, fmt.Errorf("panic: %.200v", p)
 		}
 	}()
-	out, err = fn(ctx, j)
-	if err == nil && len(out) > 0 && !json.Valid(out) {
-		return nil, errors.New("the function's result is not valid JSON")
-	}
-	return out, err
+	return fn(ctx, j)
 }
 
 // text is what a report says about an error; an empty one would mean success.

@@ -17,10 +17,9 @@ func jobOf(j *flow.Job) job.Job {
 	return told
 }
 
-// progress passes on what a function says of itself. What nobody waits for any longer is not told.
-func (r *Registry) progress(ctx context.Context, task string, at flow.Address) func(text string) {
-	if r.opts.Note == nil {
-		return nil
+// note passes on what a function says of itself. What nobody waits for any longer is not told.
+func (r *Registry) note(ctx context.Context, j job.Job, text string) {
+	if task, at, err := flow.ParseJobID(j.ID); err == nil {
+		_ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text})
 	}
-	return func(text string) { _ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text}) }
 }

@@ -13,8 +13,8 @@ const maxNames = 1000
 
 const otherNames = "other"
 
-// told are the numbers that programs of this member have told since it began, by name.
-type told struct {
+// Told are the numbers that programs of this member have told since it began, by name. The zero value has none; all methods are safe for concurrent use.
+type Told struct {
 	mu    sync.Mutex
 	names map[string]*total
 }
@@ -24,9 +24,9 @@ type total struct {
 	sum   float64
 }
 
-// add counts what a program has told.
-func (t *told) add(list []program.Metric) {
-	if len(list) == 0 {
+// Add counts what a program has told. Nil counts nothing.
+func (t *Told) Add(list []program.Metric) {
+	if t == nil || len(list) == 0 {
 		return
 	}
 	t.mu.Lock()
@@ -42,7 +42,7 @@ func (t *told) add(list []program.Metric) {
 }
 
 // of is the total of a name. The lock is held.
-func (t *told) of(name string) *total {
+func (t *Told) of(name string) *total {
 	if t.names[name] == nil && len(t.names) >= maxNames {
 		name = otherNames
 	}
@@ -55,16 +55,13 @@ func (t *told) of(name string) *total {
 var toldDesc = prometheus.NewDesc("troupe_program_metric", "Numbers that programs of this member have told by ORK_METRIC, by their name: how many, and their sum.", []string{"name"}, nil)
 
 // Describe is a part of prometheus.Collector.
-func (t *told) Describe(ch chan<- *prometheus.Desc) { ch <- toldDesc }
+func (t *Told) Describe(ch chan<- *prometheus.Desc) { ch <- toldDesc }
 
 // Collect is a part of prometheus.Collector.
-func (t *told) Collect(ch chan<- prometheus.Metric) {
+func (t *Told) Collect(ch chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, of := range t.names {
 		ch <- prometheus.MustNewConstSummary(toldDesc, of.count, of.sum, nil, name)
 	}
 }
-
-// Collectors are the metrics of programs for Prometheus.
-func (c *Carrier) Collectors() []prometheus.Collector { return []prometheus.Collector{&c.told} }

@@ -11,12 +11,12 @@ import (
 )
 
 func TestNamesOfMetricsAreBounded(t *testing.T) {
-	var all told
-	all.add(nil)
+	var all Told
+	all.Add(nil)
 	for i := range 5_000 {
-		all.add([]program.Metric{{Name: fmt.Sprintf("m%d", i), Count: 2, Sum: 0.5}})
+		all.Add([]program.Metric{{Name: fmt.Sprintf("m%d", i), Count: 2, Sum: 0.5}})
 	}
-	all.add([]program.Metric{{Name: "m7", Count: 1, Sum: 1}})
+	all.Add([]program.Metric{{Name: "m7", Count: 1, Sum: 1}})
 	require.Len(t, all.names, maxNames+1)
 	require.Equal(t, total{3, 1.5}, *all.names["m7"])
 	require.Equal(t, total{8_000, 2_000}, *all.names[otherNames])

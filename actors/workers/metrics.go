@@ -2,15 +2,10 @@ package workers
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// countedServices is how many services have a series of their own; workers of what is beyond them count as those of others.
-const (
-	countedServices = 200
-	otherServices   = "other"
+	"github.com/troupe-engine/troupe/internal/series"
 )
 
 var (
@@ -55,10 +50,7 @@ func (r *Registry) census() (online, offline int, serving map[string]int) {
 		}
 		online++
 		for _, service := range slices.Compact(slices.Sorted(slices.Values(w.Services))) {
-			if _, known := serving[service]; !known && len(serving) >= countedServices {
-				service = otherServices
-			}
-			serving[strings.ToValidUTF8(service, "?")]++
+			serving[series.Of(serving, service)]++
 		}
 	}
 	return online, offline, serving
