@@ -13,8 +13,8 @@ import (
 // newContainers has containers begun and looked after, if they are allowed. Those of this store are told from others on the same container host by a
 // mark that follows from the store's secret, and does not tell it.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
-	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
-		Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
+	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
+		Logs: e.logs, Told: &e.numbers, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
 	if o.Allow {
 		secret, err := e.store.Secret(ctx)
 		if err != nil {

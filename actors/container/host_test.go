@@ -18,9 +18,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
 // fakeHost answers as a container host that can be told to do wrong, and remembers what it was asked.
@@ -142,6 +146,79 @@ func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
 	}
 }
 
+func TestAContainerIsOnlyInNetworksThatTheOperatorAllows(t *testing.T) {
+	for _, c := range []struct {
+		allowed []string
+		network string
+		fits    bool
+	}{
+		{nil, "", true}, {nil, "none", true}, {nil, "bridge", true}, {nil, "data", true}, {nil, "host", false},
+		{[]string{"host"}, "host", true}, {[]string{"host"}, "", true}, {[]string{"host"}, "none", true}, {[]string{"host"}, "data", false}, {[]string{"data"}, "host", false},
+	} {
+		h := &fakeHost{}
+		s := h.on(t, Options{Store: "s", Networks: c.allowed})
+		job := jobOf(flow.Program{}, flow.Container{Image: "x", Network: c.network})
+		at, made := "/containers/"+s.name(job.ID()), ""
+		h.answer(map[string]http.HandlerFunc{
+			"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
+				var asked struct{ HostConfig struct{ NetworkMode string } }
+				assert.NoError(t, json.NewDecoder(r.Body).Decode(&asked))
+				made = asked.HostConfig.NetworkMode
+				says(http.StatusCreated, `{"Id":"1"}`)(w, r)
+			},
+			"GET /containers/json":  says(http.StatusOK, "[]"),
+			"GET " + at + "/json":   says(http.StatusOK, `{}`),
+			"POST " + at + "/start": says(http.StatusNoContent, ""),
+		})
+		report := s.Carry(t.Context(), *job)
+		if c.fits {
+			require.Empty(t, report.Error, "%+v", c)
+			require.Equal(t, c.network, made)
+			continue
+		}
+		require.Contains(t, report.Error, "--container-networks", "%+v", c)
+		require.True(t, report.Fatal)
+		require.Empty(t, h.all())
+	}
+}
+
+func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T) {
+	job := jobOf(flow.Program{}, flow.Container{Image: "x"})
+	for at, want := range map[string]int32{"while it fetches the image": 1, "while the container waits for its turn": 2} {
+		t.Run(at, func(t *testing.T) {
+			h := &fakeHost{}
+			s := h.on(t, Options{Store: "s"})
+			path := "/containers/" + s.name(job.ID())
+			var creations atomic.Int32
+			var lost atomic.Bool
+			h.answer(map[string]http.HandlerFunc{
+				"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
+					if creations.Add(1) == 1 {
+						says(http.StatusNotFound, `{"message":"no such image"}`)(w, r)
+						return
+					}
+					says(http.StatusCreated, `{"Id":"1"}`)(w, r)
+				},
+				"POST /images/create": func(http.ResponseWriter, *http.Request) { lost.Store(want == 1) },
+				"GET /containers/json": func(w http.ResponseWriter, r *http.Request) {
+					if creations.Load() == 2 {
+						lost.Store(true)
+					}
+					says(http.StatusOK, "[]")(w, r)
+				},
+				"GET " + path + "/json":   says(http.StatusOK, `{}`),
+				"POST " + path + "/start": says(http.StatusNoContent, ""),
+				"DELETE " + path:          says(http.StatusNoContent, ""),
+			})
+			report := s.Carry(tenure.With(t.Context(), func() bool { return !lost.Load() }), *job)
+			require.Contains(t, report.Error, "has lost its lease")
+			require.Equal(t, want, creations.Load())
+			require.NotContains(t, h.all(), "POST "+path+"/start")
+			require.NotContains(t, h.all(), "DELETE "+path, "it may be another member's by now")
+		})
+	}
+}
+
 func TestOneContainerThatCannotBeRemovedKeepsNoOther(t *testing.T) {
 	h := &fakeHost{answers: map[string]http.HandlerFunc{
 		"GET /containers/json": says(http.StatusOK, `[{"Id":"1","Labels":{"troupe.job":"a"}},{"Id":"2","Labels":{"troupe.job":"b"}}]`),
@@ -191,17 +268,28 @@ func printed(text string) string {
 }
 
 func TestDetailsAndMetricsOfContainersAreKept(t *testing.T) {
-	h := &fakeHost{}
-	s := h.on(t, Options{Store: "s"})
+	h, counted := &fakeHost{}, &programs.Told{}
+	s := h.on(t, Options{Store: "s", Told: counted})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
 	at := "/containers/" + s.name(job)
 	h.answer(map[string]http.HandlerFunc{
 		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited","ExitCode":1}}`),
 		"GET " + at + "/logs": says(http.StatusOK, printed("ORK_METRIC:{\"name\":\"rows\",\"value\":2}\nORK_ERROR:{\"message\":\"no such customer\",\"details\":{\"id\":7}}\n")),
 	})
-	status, err := s.Poll(t.Context(), flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()})
+	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()}
+	status, err := s.Poll(t.Context(), x)
 	require.NoError(t, err)
 	require.True(t, status.Ended)
+	again, err := s.Poll(t.Context(), x)
+	require.NoError(t, err)
+	require.Equal(t, status, again)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(counted)
+	all, err := registry.Gather()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	total := all[0].GetMetric()[0].GetSummary()
+	require.Equal(t, []float64{1, 2}, []float64{float64(total.GetSampleCount()), total.GetSampleSum()}, "once, however often somebody looks")
 	require.Equal(t, "no such customer", status.Error)
 	require.JSONEq(t, `{"id":7}`, string(status.Details))
 	require.JSONEq(t, `[{"name":"rows","count":1,"sum":2,"last":2}]`, string(status.Metrics))

@@ -65,6 +65,9 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	if p == nil || p.Container == nil {
 		return nil, flow.Errorf(flow.Invalid, "the job names no image")
 	}
+	if !s.allowed(p.Container.Network) {
+		return nil, flow.Errorf(flow.Denied, "the network %s is not allowed for containers; the operator of this server can name it with --container-networks", p.Container.Network)
+	}
 	mounts, err := s.mounts(p)
 	if err != nil {
 		return nil, err
@@ -78,6 +81,17 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	s.describe(of, job, with)
 	of.HostConfig.Mounts = mounts
 	return of, nil
+}
+
+// allowed says whether a container may be in a network. That of the container host itself has to be named by the operator.
+func (s *Service) allowed(network string) bool {
+	switch {
+	case network == "" || network == flow.NetworkNone:
+		return true
+	case len(s.opts.Networks) == 0:
+		return network != flow.NetworkHost
+	}
+	return slices.Contains(s.opts.Networks, network)
 }
 
 // noteOf is what its tracker has to know of the container of a program.

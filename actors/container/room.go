@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
 const (
@@ -27,6 +28,9 @@ func (s *Service) start(ctx context.Context, p *plan) error {
 	defer s.starting.Add(-1)
 	if err := s.checkMounts(ctx, p); err != nil {
 		return err
+	}
+	if !tenure.Held(ctx) {
+		return errLeaseLost
 	}
 	_, err := s.client.ContainerStart(ctx, p.Name, client.ContainerStartOptions{})
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/troupe-engine/troupe/actors/logs"
+	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
@@ -24,6 +25,10 @@ type Options struct {
 	Allow bool
 	// Host is where the container host listens, such as unix:///run/podman/podman.sock; "" = what DOCKER_HOST says, or Docker's own place.
 	Host string
+	// Logins is a file in the form of Docker's config.json that says as whom images are fetched, by their registries. "" = as nobody in particular.
+	Logins string
+	// Networks are those that containers may be in beside none and the default one; none = any but the host's own.
+	Networks []string
 	// Dir is the folder that mounts are in. "" = there are no mounts.
 	Dir string
 	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
@@ -32,6 +37,8 @@ type Options struct {
 	Most int
 	// Logs keeps what containers print, while they do. nil = nobody does.
 	Logs *logs.Book
+	// Told counts what containers tell of themselves. nil = nobody does.
+	Told *programs.Told
 	// Secrets are those that containers may be given; nil = none.
 	Secrets *secrets.Store
 	// Member is who began a container, for whoever looks at the container host.
@@ -68,6 +75,9 @@ func New(o Options) (*Service, error) {
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if !o.Allow {
 		return s, nil
+	}
+	if _, err := logins(o.Logins).read(); err != nil {
+		return nil, err
 	}
 	host, err := reachedBy(o.Host)
 	if err != nil {

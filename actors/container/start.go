@@ -2,8 +2,10 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -11,7 +13,11 @@ import (
 
 	"github.com/troupe-engine/troupe/actors/logs"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/tenure"
 )
+
+// errLeaseLost is told by a member that slept too long.
+var errLeaseLost = errors.New("this member has lost its lease, and begins no container any more")
 
 // Carry begins the container of a job, or takes over the one that was begun for it before. Its report names what is waited for.
 func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
@@ -49,21 +55,26 @@ func (s *Service) begin(ctx context.Context, p *plan, job string, to *logs.Write
 		return err
 	}
 	if err := s.put(ctx, p.Name, p.files); err != nil {
-		_ = s.remove(ctx, p.Name)
+		s.undo(ctx, p.Name)
 		return s.words(err)
 	}
 	if err := s.start(ctx, p); err != nil {
-		if ctx.Err() == nil {
-			_ = s.remove(ctx, p.Name) // what is left over is looked for
-		}
+		s.undo(ctx, p.Name)
 		return fmt.Errorf("failed to start %s: %w", p.Config.Image, s.words(err))
 	}
 	return nil
 }
 
+// undo removes a container that cannot be started, unless it may be another member's by now. What is left over is looked for.
+func (s *Service) undo(ctx context.Context, name string) {
+	if ctx.Err() == nil && tenure.Held(ctx) {
+		_ = s.remove(ctx, name)
+	}
+}
+
 // made says how the container is: new, or there already. Container hosts tell in different words that a name is taken, so it is looked who has it.
 func (s *Service) made(ctx context.Context, p *plan, job string, to *logs.Writer) (container.ContainerState, error) {
-	created, err := s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
+	created, err := s.create(ctx, p)
 	if cerrdefs.IsNotFound(err) && p.pull != flow.PullAlways {
 		if p.pull == flow.PullNever {
 			return "", fmt.Errorf("the image %s is not on the container host, and is not fetched (pull: never)", p.Config.Image)
@@ -71,7 +82,7 @@ func (s *Service) made(ctx context.Context, p *plan, job string, to *logs.Writer
 		if err = s.pull(ctx, p.Config.Image, to); err != nil {
 			return "", err
 		}
-		created, err = s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
+		created, err = s.create(ctx, p)
 	}
 	for _, warning := range created.Warnings { // such as of limits that it cannot set
 		fmt.Fprintln(to, "the container host warns:", warning)
@@ -79,14 +90,26 @@ func (s *Service) made(ctx context.Context, p *plan, job string, to *logs.Writer
 	if err == nil {
 		return container.StateCreated, nil
 	}
+	if errors.Is(err, errLeaseLost) {
+		return "", err
+	}
 	there, lookErr := s.client.ContainerInspect(ctx, p.Name, client.ContainerInspectOptions{})
 	switch {
 	case lookErr != nil:
 		return "", fmt.Errorf("failed to make a container of %s: %w", p.Config.Image, s.words(err))
-	case there.Container.Config.Labels[labelJob] != job || there.Container.Config.Labels[labelStore] != s.opts.Store:
+	case there.Container.Config == nil || there.Container.Config.Labels[labelJob] != job || there.Container.Config.Labels[labelStore] != s.opts.Store:
 		return "", fmt.Errorf("the container host has a container %s that is not ours", p.Name)
 	}
 	return stateOf(&there.Container), nil
+}
+
+// create makes a container, unless the attempt may be another member's by now: that one's container can have ended and been removed, so that its
+// name is free.
+func (s *Service) create(ctx context.Context, p *plan) (client.ContainerCreateResult, error) {
+	if !tenure.Held(ctx) {
+		return client.ContainerCreateResult{}, errLeaseLost
+	}
+	return s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
 }
 
 // stateOf is how a container is. Podman has a word of its own for one that is about to start.
@@ -103,11 +126,18 @@ func stateOf(c *container.InspectResponse) container.ContainerState {
 // pull fetches an image.
 func (s *Service) pull(ctx context.Context, image string, to io.Writer) error {
 	fmt.Fprintf(to, "fetching the image %s\n", image)
-	fetched, err := s.client.ImagePull(ctx, image, client.ImagePullOptions{})
+	as, err := logins(s.opts.Logins).of(image)
+	if err != nil {
+		return err
+	}
+	fetched, err := s.client.ImagePull(ctx, image, client.ImagePullOptions{RegistryAuth: as})
 	if err == nil {
 		err = fetched.Wait(ctx)
 	}
-	if err != nil {
+	switch {
+	case err != nil && as != "" && strings.Contains(err.Error(), as):
+		return fmt.Errorf("the image %s cannot be fetched with the login of its registry", image)
+	case err != nil:
 		return fmt.Errorf("the image %s cannot be fetched: %w", image, s.words(err))
 	}
 	return nil

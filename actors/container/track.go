@@ -100,8 +100,10 @@ func (s *Service) result(ctx context.Context, name string, n *note, w *watch, st
 	if err != nil {
 		return flow.ExternalStatus{}, err
 	}
+	metrics := program.HideMetrics(res.Metrics, w.hide)
+	s.opts.Told.Add(metrics)
 	w.told = &flow.ExternalStatus{Ended: true, Output: w.hide.JSON(res.Output), Error: w.hide.Text(res.Error), Details: w.hide.JSON(res.Details),
-		Metrics: w.hide.JSON(program.MetricsJSON(res.Metrics))}
+		Metrics: program.MetricsJSON(metrics)}
 	return *w.told, nil
 }
 
