@@ -52,7 +52,11 @@ type ending struct {
 	closed bool
 }
 
-type longTimer struct{ stop func() bool }
+// longTimer lets go of what it would have done when it is stopped: the real clock may keep a stopped timer until its time has come.
+type longTimer struct {
+	do   func() // nil = it has rung, or was stopped
+	stop func() bool
+}
 
 // longFrom is from when on a timer is a long one.
 const longFrom = 10 * time.Second
@@ -68,22 +72,26 @@ func (e *ending) AfterFunc(d time.Duration, f func()) func() bool {
 	if e.closed {
 		return func() bool { return false }
 	}
-	t := &longTimer{}
+	t := &longTimer{do: f}
 	e.long[t] = true
 	t.stop = e.Clock.AfterFunc(d, func() {
-		e.forget(t)
-		f()
+		if do := e.take(t); do != nil {
+			do()
+		}
 	})
 	return func() bool {
-		e.forget(t)
-		return t.stop()
+		t.stop()
+		return e.take(t) != nil
 	}
 }
 
-func (e *ending) forget(t *longTimer) {
+// take is what a timer is there for, which only the first one who asks gets.
+func (e *ending) take(t *longTimer) (do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.long, t)
+	do, t.do = t.do, nil
+	return do
 }
 
 // close stops those that wait. None begins any more.
@@ -93,6 +101,7 @@ func (e *ending) close() {
 	e.closed = true
 	for t := range e.long {
 		t.stop()
+		t.do = nil
 	}
 	clear(e.long)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/bounded"
+	"github.com/troupe-engine/troupe/internal/tenure"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -194,8 +195,8 @@ func (m *Member) join(ctx context.Context) error {
 		return fmt.Errorf("joining the store: %w", err)
 	}
 	m.incarnation = incarnation
-	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.lease = &lease{m: m}
+	m.ctx, m.cancel = context.WithCancel(tenure.With(context.WithoutCancel(ctx), m.lease.held))
 	if err := m.lease.renew(ctx); err != nil {
 		m.cancel()
 		return fmt.Errorf("taking the lease: %w", err)

@@ -255,7 +255,7 @@ func firstLines(b []byte, n int) []byte {
 func reported(at flow.Address, r flow.Report) flow.Report {
 	r.Address = at
 	if err := flow.CheckJSON(r.Output); err != nil {
-		r.Output, r.Error = nil, orElse(r.Error, err.Error())
+		r.Output, r.Error = nil, orElse(r.Error, "the output "+err.Error())
 	}
 	return r
 }

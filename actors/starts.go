@@ -75,11 +75,27 @@ func (m *Member) startOf(ctx context.Context, n engine.NewTask) (flow.Start, err
 	if n.Fork == "" {
 		return flow.Start{Version: n.VersionID, Params: n.Params}, nil
 	}
+	if n.Anew {
+		return m.anew(ctx, n)
+	}
 	plan, err := m.reader.Fork(ctx, n.Fork, n.VersionID, n.ForkNode)
 	if err != nil {
 		return flow.Start{}, notFound(err, n.Fork)
 	}
 	return plan.Start(n.VersionID, n.Params), nil
+}
+
+// anew is how a task begins that does again what another one does.
+func (m *Member) anew(ctx context.Context, n engine.NewTask) (flow.Start, error) {
+	row, err := m.store.Task(ctx, n.Fork)
+	if err != nil {
+		return flow.Start{}, notFound(err, n.Fork)
+	}
+	start := flow.Start{Version: n.VersionID, Params: n.Params, Origin: n.Fork}
+	if len(start.Params) == 0 {
+		start.Params = row.Params
+	}
+	return start, nil
 }
 
 func paramsOr(params json.RawMessage) []byte {
@@ -98,7 +114,7 @@ func bodyHash(n engine.NewTask) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", n.Params)
 	if n.Fork != "" {
-		fmt.Fprintf(h, "%q %q\n", n.Fork, n.ForkNode)
+		fmt.Fprintf(h, "%q %q %t\n", n.Fork, n.ForkNode, n.Anew)
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {
 		fmt.Fprintf(h, "%q=%q\n", k, n.Labels[k])

@@ -10,10 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/series"
 )
 
 // tallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
-// lock; a name is written down once, and those beyond maxNames are counted together as others.
+// lock; a name is written down once, and those beyond series.Most are counted together as others.
 type tallies struct {
 	flows    named[flowTally]
 	services named[serviceTally]
@@ -21,12 +22,6 @@ type tallies struct {
 	started, ended, attempts, retries, expired *prometheus.CounterVec
 	took, attemptTook, attemptWait             *prometheus.HistogramVec
 }
-
-// maxNames is how many flows, and how many services, have series of their own.
-const (
-	maxNames   = 200
-	otherNames = "other"
-)
 
 // flowTally is that of a flow, serviceTally that of a service. A histogram is there once something was observed.
 type (
@@ -114,8 +109,8 @@ func (x *metrics) stored(t *task, p *draft) {
 	for _, e := range p.effects {
 		switch e := e.(type) {
 		case flow.Over:
-			if e.End != nil {
-				x.tallies.attempt(e.End)
+			if e.End.Exec != nil {
+				x.tallies.attempt(&e.End)
 			}
 		case flow.Lost:
 			x.tallies.lost(&e)
@@ -159,7 +154,7 @@ func index(words []string, word string) int {
 	return 1
 }
 
-// named finds something by its name, and makes it for the first maxNames of them.
+// named finds something by its name, and makes it for the first series.Most of them.
 type named[T any] struct {
 	make  func(name string) *T
 	mu    sync.Mutex // held by who adds
@@ -189,9 +184,9 @@ func (n *named[T]) add(name string) *T {
 	if x := all[name]; x != nil {
 		return x
 	}
-	if len(all) >= maxNames {
+	if len(all) >= series.Most {
 		if n.other.Load() == nil {
-			n.other.Store(n.make(otherNames))
+			n.other.Store(n.make(series.Other))
 		}
 		return n.other.Load()
 	}

@@ -86,6 +86,7 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Text(c, &t.Task)
 	codec.Text(c, &t.Fork)
 	codec.Text(c, &t.ForkNode)
+	c.Bool(&t.Anew)
 }
 
 func (s *Started) code(c *codec.Codec) {

@@ -34,7 +34,7 @@ const closingScope = "~"
 
 // close begins to close: everything else is over.
 func (s *State) close(e *Event) {
-	s.Root.cut(s)
+	s.Root.cut(s, e.At)
 	s.Deadline = 0
 	s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	s.Closings++

@@ -16,11 +16,13 @@ type Env struct {
 
 // Commands of users.
 type (
-	// Start begins a task of a plan. It is the first command of every task. With a Fork it goes on from the history of another one.
+	// Start begins a task of a plan. It is the first command of every task. With a Fork it goes on from the history of another one; with an
+	// Origin, in place of that, it does again what that task does, from the beginning.
 	Start struct {
 		Version string
 		Params  json.RawMessage // object, or nil
 		Fork    *Fork           // nil = from the beginning
+		Origin  string          // "" = none
 
 		fits bool // Fit has said so
 	}
@@ -92,14 +94,14 @@ type (
 		Error       string
 		Details     json.RawMessage // what is told of the error beside its text: any JSON, kept with the attempt
 		Metrics     json.RawMessage // numbers that its program has told, a list, kept with the attempt
-		Fatal       bool            // trying again is of no use
-		TimedOut    bool
 		Worker, URL string
 		Token       string
-		Log         bool
 		Deferred    []External // what was begun outside and has to end first; of each its Service, ID and Data. With no Output theirs is that of the attempt
-		Poller      bool       // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
-		Direct      bool       // it comes from a user: only a direct attempt can be ended so
+		Fatal       bool       // trying again is of no use
+		TimedOut    bool
+		Log         bool
+		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
+		Direct      bool // it comes from a user: only a direct attempt can be ended so
 		// Lost says that nobody carries the attempt out any longer: who had begun it is gone. It ends nothing; the attempt
 		// is dispatched again, a bounded number of times. Unbegun says that nobody had begun, so that nothing is lost. Given
 		// is which time of its being given to a carrier this is about: about any other it means nothing, since somebody else

@@ -34,7 +34,7 @@ const (
 
 	NetworkNone   = "none"
 	NetworkBridge = "bridge"
-	NetworkHost   = "host" // which no container is given
+	NetworkHost   = "host" // which a container is given only where the operator says so
 )
 
 // AllGPUs is as many graphics processors as there are.

@@ -140,14 +140,8 @@ func (d *decider) emit(e Event) {
 	}
 	d.events = append(d.events, e)
 	now := &d.events[len(d.events)-1]
-	var over Effect
-	if now.Type == AttemptEnded {
-		over = d.s.over(now)
-	}
 	Evolve(d.s, now)
-	if d.effects = appendEffects(d.effects, d.s, now); over != nil {
-		d.effects = append(d.effects, over)
-	}
+	d.effects = appendEffects(d.effects, d.s, now)
 	d.noteVars(now)
 }
 
@@ -242,7 +236,7 @@ func (d *decider) start(c Start) error {
 		return err
 	}
 	if c.Fork == nil {
-		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
+		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Origin: c.Origin, Permits: d.s.Plan.permits(c.params())})
 	} else {
 		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.Fork.Began, Origin: c.Fork.Task})
 		d.goOnFrom(c.Fork)

@@ -235,8 +235,17 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 		}
 	}
 	d.effects = u.Live.Permits.appendReleases(d.effects, e.Address())
+	over := d.over(st, u, &e)
 	d.emit(e)
+	d.effects = append(d.effects, over)
 	d.landed(st)
+}
+
+// over says how an attempt ends that is still known.
+func (d *decider) over(st *Step, u *Unit, e *Event) Over {
+	x := st.exec(e.Unit)
+	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)
+	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0}}
 }
 
 // detailsOf are those of a report, with the text of its error, which says so where they cannot be kept.

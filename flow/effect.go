@@ -12,7 +12,7 @@ type (
 	Over struct {
 		Address
 		Queue bool
-		End   *End // nil = it goes on outside
+		End   End // without an Exec it goes on outside
 	}
 	// Lost says that an attempt's carrier is gone, or has not been heard of for as long as its claim was for.
 	Lost struct {

@@ -41,17 +41,6 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	return effects
 }
 
-// over says how an attempt ends. The state is the one before the event, which still knows when the attempt began.
-func (s *State) over(e *Event) Effect {
-	st, u := s.attempt(e.Address())
-	if u == nil {
-		return nil
-	}
-	x := st.exec(e.Unit)
-	end := &End{Exec: x, Status: AttemptStatus(e.Status), TookMS: max(e.At-max(u.Live.StartedAt, u.Live.ClaimedAt), 0), Again: e.Due > 0}
-	return Over{e.Address(), x.Type == ExecQueue, end}
-}
-
 // appendEntered has a step with an actor get it, and a delayed one wake up.
 func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
 	if st := s.step(e.Address()); st != nil && st.Node.composite() {

@@ -8,7 +8,7 @@ type EventType string
 // The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
 // is never given another meaning.
 const (
-	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from the history of another task
+	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
@@ -76,7 +76,7 @@ type Event struct {
 	Version string          `json:"ve,omitempty"`
 	Params  json.RawMessage `json:"pa,omitempty"`
 	Permits json.RawMessage `json:"pm,omitempty"` // a list of Permit
-	Origin  string          `json:"og,omitempty"` // the task whose history, up to the next task_retried, this one shares
+	Origin  string          `json:"og,omitempty"` // the task that this one goes on from: what follows up to the commit's task_retried is that one's history; without one it does all again
 
 	Request string `json:"rq,omitempty"` // of the command this is the first event of
 }

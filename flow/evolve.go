@@ -65,6 +65,7 @@ func Evolve(s *State, e *Event) {
 	default:
 		if st, u := s.attempt(e.Address()); u != nil {
 			st.evolve(u, e)
+			s.byHand(st)
 		}
 	}
 }
@@ -117,6 +118,7 @@ func (s *State) create(e *Event) {
 func (s *State) end(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
+	s.waits.end()
 	if s.Status == TaskCanceled {
 		s.Root.Cursor, s.Root.LastAction = "", "canceled"
 	}
@@ -184,23 +186,27 @@ func (s *State) beginChild(st *Step) {
 	st.Child.mode.begin(st.Child)
 }
 
-// watch notes a step that a signal may end.
+// watch notes a step that waits.
 func (s *State) watch(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
 		s.waiting = append(s.waiting, st)
 	}
+	if kind := st.Node.waitKind(); kind != 0 {
+		s.waits.add(st, kind)
+	}
 }
 
-// forget drops what the state keeps about a step and everything below it beside the step itself.
-func (s *State) forget(st *Step) {
+// forget drops what the state keeps about a step, which was over at a time, and everything below it beside the step itself.
+func (s *State) forget(st *Step, at int64) {
 	if i := slices.Index(s.waiting, st); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
+	s.waits.drop(st)
 	if st.Child != nil {
 		delete(s.scopes, st.Child.Path)
-		st.Child.overAt = s.UpdatedAt
+		st.Child.overAt = at
 		for _, below := range st.Child.Active() {
-			s.forget(below)
+			s.forget(below, at)
 		}
 	}
 }
@@ -278,6 +284,7 @@ func (s *State) launch(e *Event) {
 		st.launch(u, i, e)
 	}
 	st.Flying += e.Total
+	s.byHand(st)
 	for st.StartAt <= e.At && st.Next < len(st.Units) && st.Units[st.Next].Attempt > 0 { // before StartAt, a direct unit that is finished is no beginning
 		st.Next++
 	}
@@ -294,7 +301,11 @@ func (st *Step) launch(u *Unit, i int, e *Event) {
 	if x.StartMS > 0 && !x.ByFiles() {
 		u.Live.StartBy = e.At + x.StartMS
 	}
-	if x.Type != ExecQueue && x.Type != ExecDirect {
+	switch x.Type {
+	case ExecQueue:
+	case ExecDirect:
+		st.manual++
+	default:
 		u.Live.Carrier = e.Carrier
 	}
 }
@@ -359,6 +370,9 @@ func (st *Step) evolve(u *Unit, e *Event) {
 
 // land ends the attempt of a unit. The unit is over, or waits for its next try.
 func (st *Step) land(u *Unit, e *Event) {
+	if st.manual > 0 && st.handmade(u, e.Unit) {
+		st.manual--
+	}
 	u.Live = nil
 	st.Flying--
 	switch {

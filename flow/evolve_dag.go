@@ -106,10 +106,10 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 		s.remember(sc, node, e.Visit, sc.inputOf(node, st), n.Output)
 	}
 	if st != nil {
-		s.forget(st)
+		s.forget(st, e.At)
 		sc.mode.drop(sc, st, e.At)
 		if n.Status == StepFailed {
-			n.Kept = s.keep(st)
+			n.Kept = s.keep(st, e.At)
 		}
 	}
 	s.Steps++

@@ -19,21 +19,21 @@ type Kept struct {
 }
 
 // keep is called when a step is over, and everything below it with it.
-func (s *State) keep(st *Step) *Kept {
+func (s *State) keep(st *Step, at int64) *Kept {
 	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed()}
 	if st.Child != nil {
-		st.Child.cut(s)
+		st.Child.cut(s, at)
 		k.Child = st.Child
 	}
 	return k
 }
 
-// cut drops the active steps of a scope and what is below them.
-func (sc *Scope) cut(s *State) {
+// cut drops the active steps of a scope, which were over at a time, and what is below them.
+func (sc *Scope) cut(s *State, at int64) {
 	for _, st := range sc.Active() {
-		s.forget(st)
-		sc.mode.drop(sc, st, s.UpdatedAt)
-		*sc.mode.kept(sc, st.Node) = s.keep(st)
+		s.forget(st, at)
+		sc.mode.drop(sc, st, at)
+		*sc.mode.kept(sc, st.Node) = s.keep(st, at)
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *State) reopenScope(e *Event) {
 	if sc == nil {
 		return
 	}
-	sc.cut(s)
+	sc.cut(s, e.At)
 	sc.reopen(nil)
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
 }
@@ -134,11 +134,11 @@ func (s *State) retryTask(e *Event) {
 		}
 		delete(s.scopes, s.Closing.Scope.Path)
 	}
+	s.Root.cut(s, s.EndedAt)
 	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline = TaskRunning, "", 0, 0, nil, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
-	s.Root.cut(s)
 	if e.Params != nil {
 		s.Params = e.Params
 		s.Root.mode.given(s.Root, s.Params, s.Params)

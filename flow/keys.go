@@ -360,6 +360,7 @@ func (s *State) permit(e *Event) {
 	p.Got, p.AskedAt = p.Got+1, e.At
 	if !p.Waits() {
 		st.launch(u, e.Unit, e)
+		s.byHand(st)
 	}
 }
 

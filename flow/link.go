@@ -36,6 +36,8 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	st.unfold()
 	if !s.Status.Ended() {
 		s.watch(st)
+		st.manual = st.manually()
+		s.byHand(st)
 	}
 	if st.Child == nil {
 		return nil

@@ -136,7 +136,7 @@ func (graphMode) ended(s *State, sc *Scope, e *Event) {
 		sc.failAt(st, e)
 	}
 	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
-		sc.Kept = s.keep(st)
+		sc.Kept = s.keep(st, e.At)
 	}
 }
 
@@ -154,7 +154,7 @@ func (s *State) passed(sc *Scope, e *Event) *Step {
 		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
 	}
 	sc.pass(st, StepStatus(e.Status), e.Reason, e.Error, e.At)
-	s.forget(st)
+	s.forget(st, e.At)
 	s.Steps++
 	return st
 }

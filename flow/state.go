@@ -12,7 +12,7 @@ import (
 type State struct {
 	Task    string
 	Version string // of the flow; Plan is its compiled form
-	Origin  string // the task whose history this one went on from; "" = it began at the beginning
+	Origin  string // the task that this one goes on from, or does again; "" = none
 	Plan    *Plan
 	Status  TaskStatus
 	Error   string // why it failed
@@ -43,6 +43,7 @@ type State struct {
 
 	scopes  map[string]*Scope // by path
 	waiting []*Step           // steps that a signal may end
+	waits   waits
 }
 
 // Scope is the space in which nodes see each other.
@@ -102,8 +103,10 @@ type Step struct {
 	items []json.RawMessage // that the units of a foreach or fanout are about
 	whole json.RawMessage   // input that all units of a fanout have, or have their item laid over
 
-	size     int // bytes of the units' outputs
-	position int // among the active steps of its scope, in dag mode
+	size     int       // bytes of the units' outputs
+	position int       // among the active steps of its scope, in dag mode
+	manual   int       // units in flight that somebody completes
+	waitsFor WaitKinds // the one that it waits for; 0 = none
 }
 
 // Unit is one of the N pieces of a step.

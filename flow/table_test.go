@@ -101,6 +101,7 @@ func (tb *table) keep(d flow.Decision) {
 	if d.More == nil {
 		tb.checkOwed()
 		tb.checkDags(tb.state.Root)
+		sameWaits(tb.t, tb.state)
 	}
 }
 

@@ -111,3 +111,16 @@ func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
 	delete(views, "s")
 	tb.cutShort(views, tb.state.EndedAt, "t")
 }
+
+// A graph that waits for its turn after a retry still shows what its end has cut short.
+func TestWhatATimeoutCutShortKeepsItsEndWhenTheTaskIsRetried(t *testing.T) {
+	tb := keyed(t, `{timeout: 1s, concurrency: {limit: 1}, start: a, nodes: {a: {service: s}}}`, `{}`)
+	tb.grant()
+	tb.wait(1_000)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+	at := tb.state.EndedAt
+	tb.env.Now += 500
+	tb.tell(flow.RetryTask{})
+	require.Len(t, tb.asks, 1)
+	require.Equal(t, at, tb.state.Digest(tb.state.Root, tb.state.Root.Plan.Order())[0].EndedAt)
+}

@@ -4,8 +4,13 @@ import "github.com/troupe-engine/troupe/flow"
 
 // ColumnsOf are the columns of a task in a state.
 func ColumnsOf(s *flow.State) Columns {
-	return Columns{
+	c := Columns{
 		Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,
 		Paused: s.Paused(), Steps: s.Steps, Followed: s.Followed, EndedAt: s.EndedAt,
 	}
+	kinds, first := s.Waits()
+	if c.Waits = kinds; first != nil {
+		c.Wait = *first
+	}
+	return c
 }

@@ -135,6 +135,32 @@ func (r *Reader) History(ctx context.Context, task string) (*flow.History, error
 	return h, err
 }
 
+// Began is when a task's first step was entered; 0 = none has been. That is among its first events.
+func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
+	first := Part{Rows: 8, Bytes: 1 << 20}
+	for after := int64(0); ; {
+		rows, err := r.store.Rows(ctx, task, after, first)
+		if err != nil {
+			return 0, fmt.Errorf("reading the beginning of task %s: %w", task, err)
+		}
+		for _, row := range rows {
+			events, err := flow.DecodeEvents(row.Events)
+			if err != nil {
+				return 0, unreadable(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
+			}
+			for i := range events {
+				if events[i].Type == flow.StepEntered {
+					return events[i].At, nil
+				}
+			}
+			after = row.Seq
+		}
+		if !first.Full(rows) {
+			return 0, nil
+		}
+	}
+}
+
 // Replayer takes a journal event by event, from the first one on.
 type Replayer interface{ Apply(*flow.Event) }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // Answers to a commit.
@@ -134,6 +136,8 @@ type Columns struct {
 	Steps      int
 	Followed   int // failed steps that the task went on after
 	EndedAt    int64
+	Waits      flow.WaitKinds // what it waits for, 0 = nothing; written with the events that begin or end a wait
+	Wait       flow.Awaited   // the one that is told first, an approval before others; zero = none
 }
 
 // Rest says whether a task is at rest: nothing is in memory, a due time or a message brings it back.
@@ -236,6 +240,7 @@ type TaskFilter struct {
 	Version                     int      // number of their version
 	IDPrefix                    string   // what their ids begin with
 	Node                        string   // where their cursor is
+	Failure                     string   // their error, as Failure tells it
 	Text                        string   // that is in their error, in letters of either case, or what a label says, or what their id begins with
 	Statuses                    []string
 	Labels                      map[string]string // all must match
@@ -243,10 +248,11 @@ type TaskFilter struct {
 	EndedFrom, EndedTo          int64             // the same of their end, which they have
 	LastedFrom, LastedTo        int64             // the same of the milliseconds from creation to end, which they have
 	Paused                      *bool
-	Before                      Spot // only tasks behind this place in the order of the list; a task need not be there any more
-	ByUpdate                    bool // newest update first instead of newest creation first
-	ByEnd                       bool // newest end first: of those that have ended
-	Oldest                      bool // the oldest first instead; not by update
+	Waits                       flow.WaitKinds // for any of them
+	Before                      Spot           // only tasks behind this place in the order of the list; a task need not be there any more
+	ByUpdate                    bool           // newest update first instead of newest creation first
+	ByEnd                       bool           // newest end first: of those that have ended
+	Oldest                      bool           // the oldest first instead; not by update
 	Offset, Limit               int
 	Most                        int // counting ends there; 0 = all are counted
 }

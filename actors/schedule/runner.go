@@ -38,7 +38,10 @@ type Options struct {
 const (
 	lookEvery = 5 * time.Second // at least
 	atOnce    = 10_000          // schedules that are read
-	lanes     = 16              // that are seen to side by side
+	lanes     = 16              // that are seen to side by side, beside those that are held up
+	// patience is how long one may take before it counts as held up, and another one has its lane; so many are held up at once.
+	patience = 250 * time.Millisecond
+	mostHeld = 1000
 	// tryAgain is the first pause after something could not be done for the moment, and before it is looked again whether a task has ended that a slot
 	// waits for; each further one is twice as long, up to lookEvery.
 	tryAgain = 500 * time.Millisecond
@@ -64,6 +67,7 @@ type Runner struct {
 	busy    map[string]bool        // those that are seen to, or about to be
 	line    []persistence.Schedule // of them those that nobody is at
 	active  int                    // lanes
+	held    int                    // schedules that have none any more, and are still seen to
 }
 
 // pause is until when a schedule is left alone.
@@ -197,12 +201,36 @@ func (r *Runner) seeToAll(due []persistence.Schedule) {
 	}
 }
 
-// lane sees to one after the other.
+// lane sees to one after the other, until one is held up: the next ones have a lane of their own then.
 func (r *Runner) lane() {
 	for s, ok := r.next(); ok; s, ok = r.next() {
-		r.seeTo(&s)
+		inTime := r.timed(func() { r.seeTo(&s) })
 		r.seen(&s)
+		if !inTime {
+			return
+		}
 	}
+}
+
+// timed says whether something was done before somebody else was given its lane.
+func (r *Runner) timed(do func()) bool {
+	done, late := false, false
+	disarm := r.host.AfterFunc(patience, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if late = !done && !r.closed && r.held < mostHeld; late {
+			r.held++
+			r.work.Run(r.lane)
+		}
+	})
+	do()
+	disarm()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if done = true; late {
+		r.held--
+	}
+	return !late
 }
 
 // seen has a schedule looked at again in time. A round that is under way may have passed over it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -137,23 +138,25 @@ func TestEachSlotBeginsATaskInItsTime(t *testing.T) {
 // held is an engine with a member that does not answer.
 type held struct {
 	*stage
-	flow string // whose tasks that member has
+	of string // how schedules are called whose tasks that member has, and then a number
 }
 
 func (h held) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
-	if n.Labels[schedule.LabelName] == h.flow {
+	if strings.HasPrefix(n.Labels[schedule.LabelName], h.of) {
 		<-ctx.Done()
 		return engine.Started{}, ctx.Err()
 	}
 	return h.stage.StartTask(ctx, n)
 }
 
-func TestAScheduleThatIsHeldUpHoldsUpNoOther(t *testing.T) {
+func TestSchedulesThatAreHeldUpHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
+		for i := range 2*lanes + 1 {
+			_, _, err := persistence.SetSchedule(t.Context(), s.store, persistence.ScheduleChange{Name: fmt.Sprintf("other%d", i), FlowID: "flow", Spec: schedule.Spec{Cron: "* * * * * *"}, Now: time.Now().UnixMilli()})
+			require.NoError(t, err)
+		}
 		s.set(schedule.Spec{Cron: "* * * * * *", CatchUp: schedule.CatchUpNone})
-		_, _, err := persistence.SetSchedule(t.Context(), s.store, persistence.ScheduleChange{Name: "other", FlowID: "flow", Spec: schedule.Spec{Cron: "* * * * * *"}, Now: time.Now().UnixMilli()})
-		require.NoError(t, err)
 		o := s.options()
 		o.Engine = held{s, "other"}
 		r := Start(o)

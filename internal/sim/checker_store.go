@@ -14,6 +14,10 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	in := c.store.tasks[commit.Task]
 	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,
 		Error: t.state.Error, Paused: t.state.Paused(), Steps: t.state.Steps, Followed: t.state.Followed, EndedAt: t.state.EndedAt}
+	kinds, first := t.state.Waits()
+	if want.Waits = kinds; first != nil {
+		want.Wait = *first
+	}
 	if commit.Columns != nil && *commit.Columns != want {
 		c.w.fail("task %s: its columns are written as %+v, its journal says %+v", commit.Task, *commit.Columns, want)
 	}

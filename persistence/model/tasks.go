@@ -140,6 +140,7 @@ func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
 		(f.Version == 0 || f.Version == t.VersionNumber) &&
 		(f.Node == "" || f.Node == t.Cursor) &&
 		(f.Text == "" || says(t, f.Text)) &&
+		(f.Failure == "" || f.Failure == persistence.Failure(t.Error)) &&
 		(!f.ByEnd && max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) == 0 || t.EndedAt > 0) &&
 		(f.EndedFrom == 0 || t.EndedAt >= f.EndedFrom) &&
 		(f.EndedTo == 0 || t.EndedAt < f.EndedTo) &&
@@ -147,6 +148,7 @@ func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
 		(f.LastedTo == 0 || lasted < f.LastedTo) &&
 		(f.FlowID == "" || f.FlowID == t.FlowID) &&
 		(f.FlowSlug == "" || f.FlowSlug == t.FlowSlug) &&
+		(f.Waits == 0 || f.Waits&t.Waits != 0) &&
 		(f.VersionID == "" || f.VersionID == t.VersionID) &&
 		strings.HasPrefix(t.ID, f.IDPrefix) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, t.Status)) &&

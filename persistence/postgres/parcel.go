@@ -132,7 +132,7 @@ func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 		p.addVersion(c.Create.VersionID)
 	}
 	l := &p.lists[tasks]
-	l.begin(21)
+	l.begin(23)
 	l.text(c.Task)
 	l.text(c.Create.FlowID)
 	l.text(c.Create.VersionID)
@@ -191,7 +191,7 @@ func (p *parcel) addChange(c *persistence.Commit) {
 	case c.Columns != nil && snapshot == nil && c.Rest == nil:
 		l = &p.lists[columns]
 	}
-	l.begin(13)
+	l.begin(15)
 	l.text(c.Task)
 	l.number(c.Seq)
 	l.number(c.At)
@@ -216,13 +216,15 @@ func (p *parcel) addChange(c *persistence.Commit) {
 }
 
 // nothing are the types of persistence.Columns.
-var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID}
+var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID}
 
 func (l *list) columnTexts(n *persistence.Columns) {
 	l.text(n.Status)
 	l.words(n.Cursor)
 	l.words(n.LastAction)
 	l.words(n.Error)
+	l.number(int64(n.Waits))
+	l.text(listing.Wait(n.Wait))
 }
 
 // addRest has no wake to delete of a task that begins.

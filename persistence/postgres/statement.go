@@ -31,7 +31,7 @@ const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM t
 const (
 	createTasks = `created AS (
 	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, followed, paused, resting,
-		shard, settled_at, status, cursor, last_action, error, body_hash, labels, params, snapshot, outcome)
+		shard, settled_at, status, cursor, last_action, error, waits, wait, body_hash, labels, params, snapshot, outcome)
 	SELECT x.*, CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END FROM %s x%s)`
 
 	appendRows = `appended AS (
@@ -41,7 +41,7 @@ const (
 	INSERT INTO troupe.checkpoints (task, seq, snapshot) SELECT x.* FROM %s x%s)`
 
 	showColumns = `shown AS (
-	UPDATE troupe.tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error,
+	UPDATE troupe.tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error, waits = x.waits, wait = x.wait,
 		paused = x.paused, steps = x.steps, followed = x.followed, ended_at = x.ended_at, updated_at = x.at,
 		outcome = CASE WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		settled_at = CASE WHEN x.ended_at > 0 OR t.resting THEN x.at END
@@ -51,6 +51,7 @@ const (
 	UPDATE troupe.tasks t SET
 		status = coalesce(x.status, t.status), cursor = coalesce(x.cursor, t.cursor),
 		last_action = coalesce(x.last_action, t.last_action), error = coalesce(x.error, t.error),
+		waits = coalesce(x.waits, t.waits), wait = coalesce(x.wait, t.wait),
 		paused = coalesce(x.paused, t.paused), steps = coalesce(x.steps, t.steps), followed = coalesce(x.followed, t.followed),
 		outcome = CASE WHEN x.ended_at IS NULL THEN t.outcome WHEN x.ended_at > 0 THEN x.status ELSE '' END,
 		ended_at = coalesce(x.ended_at, t.ended_at), resting = coalesce(x.resting, t.resting),

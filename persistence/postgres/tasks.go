@@ -13,18 +13,25 @@ import (
 )
 
 var dialect = listing.Dialect{
-	Mark:   "$",
-	Schema: DefaultSchema + ".",
-	Open:   "t.ended_at = 0",
-	Ended:  "t.outcome",
-	Labels: func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
-	Like:   "ILIKE",
+	Mark:    "$",
+	Schema:  DefaultSchema + ".",
+	Open:    "t.ended_at = 0",
+	Ended:   "t.outcome",
+	Labels:  func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
+	Like:    "ILIKE",
+	Failure: failure(fmt.Sprintf("left(t.error, %d)", persistence.FailureChars)),
 	LabelSays: func(q *listing.Query, text string) {
 		q.Add("EXISTS (SELECT FROM jsonb_each_text(t.labels) x WHERE x.value = ", text)
 		q.Add(")")
 	},
 	LabelOf:  func(q *listing.Query, name string) { q.Add("t.labels ->> ", name) },
 	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
+}
+
+// failure is persistence.Failure of the beginning of an error.
+func failure(err string) string {
+	node := "strpos(" + err + ", ': ')"
+	return "left(" + err + ", greatest(" + node + " - 1, 0)) || regexp_replace(substr(" + err + ", greatest(" + node + ", 1)), '[0-9]+', '#', 'g')"
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {

@@ -150,9 +150,9 @@ func (t tx) atEnd(task string, seq int64) error {
 }
 
 func (t tx) columns(c *persistence.Commit) error {
-	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?
-		WHERE id = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
-		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, c.Task)
+	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
+		waits = ?, wait = ? WHERE id = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
+		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, int64(c.Columns.Waits), listing.Wait(c.Columns.Wait), c.Task)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
@@ -18,7 +19,7 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	before := persistence.Spot{CreatedAt: 5, ID: "t5"}
+	paused, before := true, persistence.Spot{CreatedAt: 5, ID: "t5"}
 	for name, tt := range map[string]struct {
 		filter persistence.TaskFilter
 		want   []string
@@ -28,11 +29,14 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 		"a flow":              {persistence.TaskFilter{FlowID: "f", Before: before}, []string{"SEARCH t USING INDEX tasks_of_flow"}},
 		"failed":              {persistence.TaskFilter{Statuses: []string{"failed"}}, []string{"t USING INDEX tasks_failed"}},
 		"failed, after":       {persistence.TaskFilter{Statuses: []string{"failed"}, Before: before}, []string{"SEARCH t USING INDEX tasks_failed"}},
+		"failed, by end":      {persistence.TaskFilter{Statuses: []string{"failed"}, ByEnd: true, EndedFrom: 5}, []string{"SEARCH t USING INDEX tasks_failures (ended_at>?)"}},
+		"paused":              {persistence.TaskFilter{Paused: &paused}, []string{"SCAN t USING INDEX tasks_paused"}},
 		"running":             {persistence.TaskFilter{Statuses: []string{"running"}}, []string{"t USING INDEX tasks_open"}},
 		"some states":         {persistence.TaskFilter{Statuses: []string{"running", "pending", "failed", "canceled"}, Before: before}, []string{"tasks_open", "tasks_failed", "tasks_canceled"}},
 		"a label":             {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)", "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"}},
 		"a label, after":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, Before: before}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND (created_at,task)<(?,?))"}},
 		"labels and a state":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}, Statuses: []string{"failed"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)"}},
+		"waits":               {persistence.TaskFilter{Waits: flow.WaitApproval, Oldest: true}, []string{"t USING INDEX tasks_waiting"}},
 		"newest update first": {persistence.TaskFilter{ByUpdate: true}, []string{"SCAN t USING INDEX tasks_updated"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,8 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
+	"fmt"
 	"maps"
 	"slices"
+
+	"modernc.org/sqlite"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
@@ -15,13 +19,24 @@ var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running
 		q.Add(" AND value = ", labels[key])
 		q.Add(" AND created_at = t.created_at AND task = t.id)")
 	}
-}, Like: "LIKE", LabelSays: func(q *listing.Query, text string) {
+}, Like: "LIKE", Failure: "troupe_failure(t.error)", LabelSays: func(q *listing.Query, text string) {
 	q.Add("EXISTS (SELECT 1 FROM task_labels x WHERE x.task = t.id AND x.value = ", text)
 	q.Add(")")
 }, LabelOf: func(q *listing.Query, name string) {
 	q.Add("(SELECT value FROM task_labels x WHERE x.task = t.id AND x.key = ", name)
 	q.Add(")")
 }}
+
+// The driver gives every connection of the program this function.
+func init() {
+	sqlite.MustRegisterDeterministicScalarFunction("troupe_failure", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		text, ok := args[0].(string)
+		if !ok {
+			return nil, fmt.Errorf("an error is a text, not %T", args[0])
+		}
+		return persistence.Failure(text), nil
+	})
+}
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
 	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)

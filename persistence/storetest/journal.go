@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -28,11 +29,11 @@ var journal = []behavior{
 			Task: "a", Seq: 1, Events: []byte(`[{"k":"created"}]`), At: 7,
 			Create: &persistence.Create{FlowID: "flow", VersionID: "version", Labels: map[string]string{"team": "blue"},
 				Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5},
-			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2, EndedAt: 0},
+			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2, EndedAt: 0, Waits: flow.WaitApproval, Wait: firstWait},
 		})
 		require.Equal(w, &persistence.Record{
 			TaskRow: persistence.TaskRow{ID: "a", FlowID: "flow", VersionID: "version", VersionNumber: 1,
-				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2},
+				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2, Waits: flow.WaitApproval, Wait: firstWait},
 				Labels:  map[string]string{"team": "blue"}, Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5, UpdatedAt: 7},
 			Rows: []persistence.Row{{Seq: 1, At: 7, Events: []byte(`[{"k":"created"}]`)}},
 		}, w.load("a"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -32,13 +33,16 @@ func (w *world) listed() {
 			Create:  &persistence.Create{FlowID: t.flow, VersionID: t.version, Labels: t.labels, CreatedAt: t.at},
 			Columns: &persistence.Columns{Status: t.status, Paused: t.paused}})
 	}
-	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 70, Error: "Card 100% refused", Cursor: "pay"}},
+	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 70, Error: "p2: Card 100% refused", Cursor: "pay"}},
 		persistence.Commit{Task: "t2", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "completed", EndedAt: 50}},
-		persistence.Commit{Task: "t3", Seq: 1, At: 20, Rest: &persistence.Rest{Resting: true}},
-		persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running"}})
+		persistence.Commit{Task: "t3", Seq: 1, At: 20, Rest: &persistence.Rest{Resting: true}, Columns: &persistence.Columns{Status: "running", Paused: true, Waits: flow.WaitEvent}},
+		persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running", Waits: flow.WaitApproval | flow.WaitTimer, Wait: firstWait}})
 }
 
 var yes, no = true, false
+
+// firstWait is what t1 waits for.
+var firstWait = flow.Awaited{Kind: "approval", Scope: "sub#1", Node: "a\"sk", Visit: 2, Key: "go", Since: 11, Due: 99}
 
 // filters and what they pick, in order.
 var filters = map[string]struct {
@@ -79,6 +83,8 @@ var filters = map[string]struct {
 	"a version by its number":     {persistence.TaskFilter{Version: 5}, []string{"t3"}},
 	"where the cursor is":         {persistence.TaskFilter{Node: "pay"}, []string{"t4"}},
 	"a text of an error":          {persistence.TaskFilter{Text: "CARD 100% r"}, []string{"t4"}},
+	"errors alike":                {persistence.TaskFilter{Failure: "p2: Card #% refused"}, []string{"t4"}},
+	"no error is alike":           {persistence.TaskFilter{Failure: "p#: Card #% refused"}, []string{}},
 	"no pattern":                  {persistence.TaskFilter{Text: "card_100"}, []string{}},
 	"what a label says":           {persistence.TaskFilter{Text: "blue"}, []string{"t5", "t2", "t1"}},
 	"the beginning of an id":      {persistence.TaskFilter{Text: "t3"}, []string{"t3"}},
@@ -93,6 +99,10 @@ var filters = map[string]struct {
 	"the newest end, behind one":  {persistence.TaskFilter{ByEnd: true, Before: persistence.Spot{CreatedAt: 70, ID: "t4"}, Limit: 2}, []string{"t2"}},
 	"the oldest end of a label":   {persistence.TaskFilter{ByEnd: true, Oldest: true, Labels: map[string]string{"team": "blue"}, Limit: 2}, []string{"t2"}},
 	"the newest end of states":    {persistence.TaskFilter{ByEnd: true, Statuses: []string{"failed", "completed"}, Limit: 2}, []string{"t4", "t2"}},
+	"what waits for some of it":   {persistence.TaskFilter{Waits: flow.WaitTimer | flow.WaitEvent}, []string{"t3", "t1"}},
+	"what waits, oldest first":    {persistence.TaskFilter{Waits: flow.WaitEvent | flow.WaitApproval, Oldest: true, Limit: 5}, []string{"t1", "t3"}},
+	"what waits for an approval":  {persistence.TaskFilter{Waits: flow.WaitApproval, FlowID: "f1", Statuses: []string{"running", "failed"}, Limit: 5}, []string{"t1"}},
+	"what waits for somebody":     {persistence.TaskFilter{Waits: flow.WaitManual}, []string{}},
 	"behind all":                  {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 1, ID: "t0"}}, []string{}},
 	"a page":                      {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},
 	"an offset alone":             {persistence.TaskFilter{Offset: 3}, []string{"t2", "t1"}},
@@ -181,7 +191,7 @@ var tasks = []behavior{
 		t, err := w.Task(w.ctx(), "t1")
 		require.NoError(w, err)
 		require.Equal(w, &persistence.TaskRow{ID: "t1", FlowID: "f1", VersionID: "v1", FlowName: "One", FlowSlug: "one", VersionNumber: 4,
-			Columns: persistence.Columns{Status: "running"}, Labels: map[string]string{"team": "blue", `od"d'k\ey`: `v"al`}, CreatedAt: 10, UpdatedAt: 40}, t)
+			Columns: persistence.Columns{Status: "running", Waits: flow.WaitApproval | flow.WaitTimer, Wait: firstWait}, Labels: map[string]string{"team": "blue", `od"d'k\ey`: `v"al`}, CreatedAt: 10, UpdatedAt: 40}, t)
 		t, err = w.Task(w.ctx(), "t5")
 		require.NoError(w, err)
 		require.Equal(w, "flow", t.FlowID)

@@ -24,6 +24,8 @@ type Dialect struct {
 	LabelSays, LabelOf func(q *Query, text string)
 	// Like compares texts in letters of either case.
 	Like string
+	// Failure is what persistence.Failure tells of a task's error.
+	Failure string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
@@ -45,7 +47,7 @@ const listColumns = head + `NULL` + tail
 
 const (
 	head = `t.id, t.flow_id, t.version_id, coalesce(f.name, ''), coalesce(f.slug, ''), coalesce(v.number, 0),
-	t.status, t.cursor, t.last_action, t.error, t.paused, t.steps, t.followed, t.ended_at,
+	t.status, t.cursor, t.last_action, t.error, t.paused, t.steps, t.followed, t.ended_at, t.waits, t.wait,
 	t.labels, `
 	tail = `, t.body_hash, t.created_at, t.updated_at`
 )
@@ -246,6 +248,9 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	if f.Text != "" {
 		q.says(d, f.Text)
 	}
+	if f.Failure != "" {
+		q.And("("+d.Failure+") = ", f.Failure)
+	}
 	if len(f.Statuses) > 0 {
 		q.status(d, f.Statuses)
 	}
@@ -256,7 +261,12 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("t.created_at < ", f.CreatedTo)
 	}
 	if f.Paused != nil {
-		q.And("t.paused = ", *f.Paused)
+		q.And("t.paused = " + strconv.FormatBool(*f.Paused)) // no parameter: there is an index on those that are
+	}
+	if f.Waits != 0 {
+		q.And("t.waits <> 0") // in the words of the index
+		q.And("t.waits & ", int64(f.Waits))
+		q.Add(" <> 0")
 	}
 	q.ends(f)
 	created, id := "t.created_at", "t.id"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -24,11 +25,17 @@ func ScanTask(row Row, t *persistence.TaskRow) error { return Scan(row, t) }
 // Scan reads Columns and then what follows them.
 func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	var labels []byte
+	var wait string
 	dest := []any{&t.ID, &t.FlowID, &t.VersionID, &t.FlowName, &t.FlowSlug, &t.VersionNumber,
-		&t.Status, &t.Cursor, &t.LastAction, &t.Error, &t.Paused, &t.Steps, &t.Followed, &t.EndedAt,
+		&t.Status, &t.Cursor, &t.LastAction, &t.Error, &t.Paused, &t.Steps, &t.Followed, &t.EndedAt, &t.Waits, &wait,
 		&labels, &t.Params, &t.BodyHash, &t.CreatedAt, &t.UpdatedAt}
 	if err := row.Scan(append(dest, more...)...); err != nil {
 		return err
+	}
+	if wait != "" {
+		if err := json.Unmarshal([]byte(wait), &t.Wait); err != nil {
+			return fmt.Errorf("the wait of task %s: %w", t.ID, err)
+		}
 	}
 	if labels == nil {
 		return nil
@@ -206,6 +213,15 @@ func Labels(labels map[string]string) *string {
 	}
 	s := string(text)
 	return &s
+}
+
+// Wait is how a wait is stored; "" for none.
+func Wait(w flow.Awaited) string {
+	if w == (flow.Awaited{}) {
+		return ""
+	}
+	text, _ := json.Marshal(w) // texts and numbers always marshal
+	return Text(string(text))
 }
 
 // Text is how a text for people is stored: a database cannot keep NUL or broken UTF-8 in a text, and

@@ -93,6 +93,8 @@ CREATE TABLE troupe.tasks (
 	cursor       text    NOT NULL DEFAULT '',
 	last_action  text    NOT NULL DEFAULT '',
 	error        text    NOT NULL DEFAULT '',
+	waits        bigint  NOT NULL DEFAULT 0, -- bits of what it waits for
+	wait         text    NOT NULL DEFAULT '', -- JSON, the wait that is told first; '' = none
 	body_hash    text    NOT NULL,
 	labels       jsonb, -- NULL = none
 	params       bytea,
@@ -110,6 +112,9 @@ CREATE INDEX tasks_open ON troupe.tasks (created_at) WHERE ended_at = 0;
 CREATE INDEX tasks_completed ON troupe.tasks (created_at) WHERE outcome = 'completed';
 CREATE INDEX tasks_failed ON troupe.tasks (created_at) WHERE outcome = 'failed';
 CREATE INDEX tasks_canceled ON troupe.tasks (created_at) WHERE outcome = 'canceled';
+CREATE INDEX tasks_failures ON troupe.tasks (ended_at) WHERE outcome = 'failed';
+CREATE INDEX tasks_paused ON troupe.tasks (created_at) WHERE paused;
+CREATE INDEX tasks_waiting ON troupe.tasks (created_at) WHERE waits <> 0; -- a task that waits for nothing is never in it
 CREATE INDEX tasks_labels ON troupe.tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
 
 CREATE TABLE troupe.task_events (
@@ -209,12 +214,12 @@ CREATE TYPE troupe.batch_version AS (id text);
 CREATE TYPE troupe.batch_task AS (
 	id text, flow_id text, version_id text, created_at bigint, updated_at bigint, ended_at bigint, snapshot_seq bigint,
 	steps bigint, followed bigint, paused boolean, resting boolean, shard bigint, settled_at bigint, status text, cursor text, last_action text, error text,
-	body_hash text, labels jsonb, params bytea, snapshot bytea);
+	waits bigint, wait text, body_hash text, labels jsonb, params bytea, snapshot bytea);
 CREATE TYPE troupe.batch_row AS (task text, seq bigint, at bigint, events bytea);
 CREATE TYPE troupe.batch_checkpoint AS (task text, seq bigint, snapshot bytea);
 CREATE TYPE troupe.batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, followed bigint, paused boolean,
-	status text, cursor text, last_action text, error text, resting boolean, snapshot bytea);
+	status text, cursor text, last_action text, error text, waits bigint, wait text, resting boolean, snapshot bytea);
 CREATE TYPE troupe.batch_wake AS (task text, begins boolean, due bigint, shard bigint);
 CREATE TYPE troupe.batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
 

@@ -56,6 +56,8 @@ CREATE TABLE tasks (
 	paused       INTEGER NOT NULL,
 	steps        INTEGER NOT NULL,
 	followed     INTEGER NOT NULL, -- failed steps that the task went on after
+	waits        INTEGER NOT NULL DEFAULT 0, -- bits of what it waits for
+	wait         TEXT    NOT NULL DEFAULT '', -- JSON, the wait that is told first; '' = none
 	created_at   INTEGER NOT NULL,
 	updated_at   INTEGER NOT NULL,
 	ended_at     INTEGER NOT NULL,
@@ -77,6 +79,9 @@ CREATE INDEX tasks_open ON tasks (created_at, id) WHERE status IN ('pending', 'r
 CREATE INDEX tasks_completed ON tasks (created_at, id) WHERE status = 'completed';
 CREATE INDEX tasks_failed ON tasks (created_at, id) WHERE status = 'failed';
 CREATE INDEX tasks_canceled ON tasks (created_at, id) WHERE status = 'canceled';
+CREATE INDEX tasks_failures ON tasks (ended_at, id) WHERE status = 'failed';
+CREATE INDEX tasks_paused ON tasks (created_at, id) WHERE paused = true;
+CREATE INDEX tasks_waiting ON tasks (created_at, id) WHERE waits <> 0; -- a task that waits for nothing is never in it
 
 -- Labels as they are asked for; written with a task that has some, and never changed.
 CREATE TABLE task_labels (

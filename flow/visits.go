@@ -1,0 +1,114 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+)
+
+// Visit is how a visit of a node went, small enough that those of a whole task can be held beside those of another one.
+type Visit struct {
+	Address
+	Status   StepStatus
+	Action   string
+	Reason   string
+	Error    string // its beginning
+	Attempts int    // of all units
+	Units    int
+	Output   Glimpse
+
+	StartedAt, EndedAt int64 // 0 = it has not begun, or not ended
+}
+
+// Glimpse is what is remembered of a value: enough to tell whether another one is equal, and to show its beginning.
+type Glimpse struct {
+	Bytes int
+	Begin string
+	sum   [sha256.Size]byte
+}
+
+// glimpseBytes is how many bytes of a value are shown.
+const glimpseBytes = 200
+
+func glimpse(v json.RawMessage) Glimpse {
+	if len(v) == 0 {
+		return Glimpse{}
+	}
+	return Glimpse{len(v), text(string(v), glimpseBytes), sha256.Sum256(v)}
+}
+
+// MaxVisits bounds how many visits of a task are gathered.
+const MaxVisits = 5000
+
+// Visits gathers the visits of all nodes of a task from its journal, in the order in which they began; nodes of a dag that were skipped have their
+// place where that was said.
+type Visits struct {
+	State *State
+	List  []Visit
+	Cut   bool // there are more than MaxVisits
+
+	at map[Address]int
+}
+
+// NewVisits begins with a task before its first event.
+func NewVisits(task string, plan *Plan) *Visits {
+	return &Visits{State: NewState(task, plan), at: map[Address]int{}}
+}
+
+// Apply adds an event.
+func (v *Visits) Apply(e *Event) {
+	st := v.State.step(e.stepAddress())
+	Evolve(v.State, e)
+	switch e.Type {
+	case StepEntered:
+		if visit := v.of(e.stepAddress()); visit != nil {
+			visit.Status, visit.StartedAt = StepStarted, e.At
+		}
+	case AttemptsStarted:
+		if visit := v.of(e.stepAddress()); visit != nil {
+			visit.Attempts += e.Total
+		}
+	case StepEnded:
+		v.ended(st, e)
+	case ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
+		v.withdraw(e.At)
+	}
+}
+
+// of is a visit, which is there from now on; nil when there are too many.
+func (v *Visits) of(at Address) *Visit {
+	i, known := v.at[at]
+	if !known {
+		if len(v.List) == MaxVisits {
+			v.Cut = true
+			return nil
+		}
+		i = len(v.List)
+		v.List, v.at[at] = append(v.List, Visit{Address: at}), i
+	}
+	return &v.List[i]
+}
+
+func (v *Visits) ended(st *Step, e *Event) {
+	visit := v.of(e.stepAddress())
+	if visit == nil {
+		return
+	}
+	visit.Status, visit.Action, visit.Reason, visit.Error, visit.EndedAt = StepStatus(e.Status), e.Action, e.Reason, text(e.Error, maxPastText), e.At
+	if st == nil {
+		return
+	}
+	visit.Units = len(st.Units)
+	if visit.Status == StepCompleted {
+		visit.Output = glimpse(st.result(e))
+	}
+}
+
+// withdraw ends the visits that came to nothing because what is around them is over.
+func (v *Visits) withdraw(at int64) {
+	for i := range v.List {
+		visit := &v.List[i]
+		if visit.Status == StepStarted && (v.State.Status.Ended() || v.State.step(visit.Address) == nil) {
+			visit.Status, visit.Reason, visit.EndedAt = StepSkipped, ReasonWithdrawn, at
+		}
+	}
+}
