@@ -183,7 +183,7 @@ func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, ""), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, "", true), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,6 +53,13 @@ func orkEachSecond(c *client) {
 	require.Equal(c, ended, f.begun(), "nothing begins any more")
 	for _, r := range objects(c, f.get("/runs?workflow=" + url.QueryEscape(f.name))["items"]) {
 		require.Equal(c, "schedule", r["triggered_by"])
+		id := r["id"].(string)
+		require.NoError(c, uuid.Validate(id))
+		for _, known := range []string{id, "task-" + id} {
+			whole := f.get("/runs/" + known)
+			require.Equal(c, id, whole["run"].(obj)["id"])
+			require.Contains(c, objects(c, whole["tasks"])[0]["id"], id)
+		}
 	}
 	f.start(nil).ends("success")
 	status, answer = f.patch(obj{"enabled": true})

@@ -158,15 +158,17 @@ func (f *feed) follow(ctx context.Context, row *persistence.TaskRow, since int64
 	defer f.mu.Unlock()
 	t := f.runs[row.ID]
 	switch {
+	case ctx.Err() != nil: // the runs may be another watch's by now
+		return
 	case t != nil && (t.followed || t.updated == row.UpdatedAt), t == nil && !f.room():
 		return
 	case t == nil:
-		t = &transitions{run: row.ID, tell: f.tell, status: map[unit]string{}, cut: map[int]bool{}}
+		t = &transitions{run: shown(row.ID), tell: f.tell, status: map[unit]string{}, cut: map[int]bool{}}
 		f.runs[row.ID] = t
 	}
 	t.followed, t.updated = true, row.UpdatedAt
 	go func() { // ends with the run, or with the last listener
-		if t.plan != nil || f.begin(ctx, t, row, since) == nil {
+		if t.plan != nil || f.reach(ctx, t, row, since) == nil {
 			_ = stream.Follow(ctx, f.d.Engine, row.ID, t.seq, func(error) error { return nil }, t.row)
 		}
 		f.mu.Lock()
@@ -186,6 +188,19 @@ func (f *feed) room() bool {
 		}
 	}
 	return len(f.runs) < feedRuns
+}
+
+// reach begins, as soon as the store answers.
+func (f *feed) reach(ctx context.Context, t *transitions, row *persistence.TaskRow, since int64) error {
+	for {
+		err := f.begin(ctx, t, row, since)
+		if err == nil || api.Missing(err) {
+			return err
+		}
+		if err := stream.Outlast(ctx, err, func(error) error { return nil }); err != nil {
+			return err
+		}
+	}
 }
 
 // begin reads how far a run is that had begun before.

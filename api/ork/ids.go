@@ -1,11 +1,13 @@
 package ork
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/ork"
 )
@@ -22,18 +24,37 @@ func newRunID(seed string) string {
 // runSpace is the name space of ids that are made of idempotency keys.
 var runSpace = uuid.MustParse("2d6f51f7-3f0e-5f0a-9a3c-6b0c0a0d9e11")
 
-// runID is the run of a request's path, in one spelling.
-func runID(r *http.Request) string {
-	text := r.PathValue("run")
-	if id, err := uuid.Parse(text); err == nil {
-		return id.String()
+// ofTasks begins the ids of runs that were not started over these routes, such as by a schedule. In this dialect they go without it.
+const ofTasks = "task-"
+
+// shown is the id of a run as clients of Ork know it: a UUID.
+func shown(run string) string {
+	if bare := strings.TrimPrefix(run, ofTasks); uuid.Validate(bare) == nil {
+		return bare
 	}
-	return text
+	return run
+}
+
+// runID is the run of a request's path.
+func (d *dialect) runID(r *http.Request) string { return d.stored(r.Context(), r.PathValue("run")) }
+
+// stored is the id that the store knows a run by.
+func (d *dialect) stored(ctx context.Context, run string) string {
+	id, err := uuid.Parse(run)
+	if err != nil || strings.HasPrefix(run, ofTasks) {
+		return run
+	}
+	if _, err := d.Store.Task(ctx, id.String()); api.Missing(err) {
+		if _, err := d.Store.Task(ctx, ofTasks+id.String()); err == nil {
+			return ofTasks + id.String()
+		}
+	}
+	return id.String()
 }
 
 // checkRunID refuses what is neither a UUID nor an id of ours.
 func checkRunID(id string) error {
-	if _, err := uuid.Parse(strings.TrimPrefix(id, "task-")); err != nil {
+	if _, err := uuid.Parse(strings.TrimPrefix(id, ofTasks)); err != nil {
 		return flow.Errorf(flow.Invalid, "the id %.60q is no UUID", id)
 	}
 	return nil

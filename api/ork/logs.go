@@ -62,12 +62,12 @@ func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &taskLog{run: runID(r), of: t, attempt: attempt}, nil
+	return &taskLog{run: d.runID(r), of: t, attempt: attempt}, nil
 }
 
 // logged is the task that a request names, and which of its attempts; 0 = all.
 func (d *dialect) logged(ctx context.Context, r *http.Request) (*task, int, error) {
-	id, name := runID(r), r.PathValue("name")
+	id, name := d.runID(r), r.PathValue("name")
 	h, err := d.Reader.History(ctx, id)
 	if err != nil {
 		return nil, 0, noRun(id, err)

@@ -22,13 +22,15 @@ import (
 // dialect is thin handlers that decode, call and encode.
 type dialect struct {
 	api.Member
-	root string // that the roots of workflows have to be inside
-	feed *feed
+	root     string // that the roots of workflows have to be inside
+	programs bool   // the member starts some
+	feed     *feed
 }
 
-// New serves the dialect from a member. The roots of workflows have to be inside of a folder.
-func New(m api.Member, root string) api.Family {
-	d := &dialect{Member: m.OrDefault(), root: root}
+// New serves the dialect from a member. The roots of workflows have to be inside of a folder; "" = they may be anywhere. A member that starts no
+// programs looks at no files: whoever registers a workflow is not to learn which files its host has.
+func New(m api.Member, root string, programs bool) api.Family {
+	d := &dialect{Member: m.OrDefault(), root: root, programs: programs}
 	d.feed = &feed{d: d, listeners: map[*listener]bool{}}
 	return d
 }
@@ -78,7 +80,7 @@ func (d *dialect) Mount(s *api.Server) {
 
 // ours says whether a request is about a run of a workflow of Ork.
 func (d *dialect) ours(r *http.Request) bool {
-	row, err := d.Store.Task(r.Context(), runID(r))
+	row, err := d.Store.Task(r.Context(), d.runID(r))
 	if err != nil {
 		return false
 	}

@@ -68,7 +68,11 @@ func (d *dialect) register(ctx context.Context, p *publication, root string) (*r
 }
 
 func (d *dialect) translate(text []byte, root string) (*ork.Workflow, define.Problems) {
-	return ork.Translate(text, ork.Options{Root: root, Exists: func(path string) bool { return fileIn(path, root) }})
+	o := ork.Options{Root: root}
+	if d.programs {
+		o.Exists = func(path string) bool { return fileIn(path, root) }
+	}
+	return ork.Translate(text, o)
 }
 
 // fileIn says whether a file is below a root. Of what is elsewhere nothing is told: whoever registers a workflow is not to learn which files
@@ -103,6 +107,9 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 		return nil, nil, err
 	}
 	root, has := rootIn(v.Definition)
+	if !d.programs {
+		return w, problems, nil
+	}
 	if info, err := os.Stat(root); !has || err != nil || !info.IsDir() {
 		return w, problems, nil
 	}
@@ -126,7 +133,7 @@ func rootIn(definition []byte) (string, bool) {
 
 // rootOf is the folder of a workflow, which has to be inside the server's.
 func (d *dialect) rootOf(path string) (string, error) {
-	if d.root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
+	if !d.programs || d.root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
 		return path, nil
 	}
 	base, err := filepath.Abs(d.root)

@@ -73,8 +73,8 @@ const (
 )
 
 func runOf(row *persistence.TaskRow) run {
-	r := run{ID: row.ID, Workflow: row.FlowSlug, Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
-		CreatedAt: at(row.CreatedAt), StartedAt: at(row.CreatedAt), FinishedAt: at(row.EndedAt)}
+	r := run{ID: shown(row.ID), Workflow: row.FlowSlug, Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
+		CreatedAt: at(row.CreatedAt), FinishedAt: at(row.EndedAt)}
 	if r.Workflow == "" {
 		r.Workflow = row.FlowName
 	}
@@ -82,6 +82,21 @@ func runOf(row *persistence.TaskRow) run {
 		r.Triggered = byHand
 	}
 	return r
+}
+
+// startedAt is when a run began to run: with its creation, unless its flow says how many may do so at once.
+func (d *dialect) startedAt(ctx context.Context, row *persistence.TaskRow, status flow.TaskStatus) *wire.Time {
+	if status == flow.TaskPending {
+		return nil
+	}
+	if plan, err := d.Reader.Plan(ctx, row.VersionID); err != nil || plan.Keys == nil {
+		return at(row.CreatedAt)
+	}
+	began, err := d.Reader.Began(ctx, row.ID)
+	if err != nil { // one that cannot be read is listed by what its row tells
+		return nil
+	}
+	return at(began)
 }
 
 // start begins a run of the workflow that the body names.
@@ -231,14 +246,16 @@ func (d *dialect) listRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	var items []run
 	for i := range rows {
-		items = append(items, runOf(&rows[i]))
+		one := runOf(&rows[i])
+		one.StartedAt = d.startedAt(r.Context(), &rows[i], flow.TaskStatus(rows[i].Status))
+		items = append(items, one)
 	}
 	api.WriteJSON(w, http.StatusOK, pageOf(items, total, limit, offset))
 	return nil
 }
 
 func (d *dialect) getRun(w http.ResponseWriter, r *http.Request) error {
-	id := runID(r)
+	id := d.runID(r)
 	row, err := d.Store.Task(r.Context(), id)
 	if err != nil {
 		return noRun(id, err)
@@ -253,6 +270,7 @@ func (d *dialect) getRun(w http.ResponseWriter, r *http.Request) error {
 		Tasks    []task `json:"tasks"`
 		Workflow shape  `json:"workflow"`
 	}{wholeOf(row, h, tasks), tasks, d.shapeOf(row, h.State.Plan)}
+	answer.Run.StartedAt = d.startedAt(r.Context(), row, h.State.Status)
 	api.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
@@ -267,7 +285,7 @@ func (d *dialect) shapeOf(row *persistence.TaskRow, p *flow.Plan) shape {
 func wholeOf(row *persistence.TaskRow, h *flow.History, tasks []task) whole {
 	s := h.State
 	w := whole{run: runOf(row), Input: api.OrNull(s.Params), SnapshotID: trimID(row.VersionID)}
-	w.Status, w.CreatedAt, w.StartedAt, w.FinishedAt = statusIn(s), at(s.CreatedAt), at(s.CreatedAt), at(s.EndedAt)
+	w.Status, w.CreatedAt, w.FinishedAt = statusIn(s), at(s.CreatedAt), at(s.EndedAt)
 	if w.Status == failed {
 		w.Error = textOrNull(s.Error)
 		if first := firstFailure(tasks); first != nil {
@@ -289,7 +307,7 @@ func firstFailure(tasks []task) (first *task) {
 }
 
 func (d *dialect) listTasks(w http.ResponseWriter, r *http.Request) error {
-	id := runID(r)
+	id := d.runID(r)
 	h, err := d.Reader.History(r.Context(), id)
 	if err != nil {
 		return noRun(id, err)

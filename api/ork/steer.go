@@ -21,7 +21,7 @@ func (d *dialect) resume(w http.ResponseWriter, r *http.Request) error {
 
 // steer gives a command to a run. That it is as wanted already is no reason to refuse.
 func (d *dialect) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, wanted string) error {
-	id := runID(r)
+	id := d.runID(r)
 	_, refused := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: cmd})
 	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {
 		return noRun(id, refused)
@@ -33,7 +33,7 @@ func (d *dialect) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command
 	if refused != nil && statusIn(v.State) != wanted {
 		return refused
 	}
-	api.WriteJSON(w, http.StatusOK, begun{id, statusIn(v.State)})
+	api.WriteJSON(w, http.StatusOK, begun{shown(id), statusIn(v.State)})
 	return nil
 }
 
@@ -45,7 +45,7 @@ func (d *dialect) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &q); err != nil {
 		return err
 	}
-	id := runID(r)
+	id := d.runID(r)
 	out, err := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: flow.Cancel{Gently: !q.Force}})
 	if err != nil {
 		return noRun(id, err)
@@ -57,7 +57,7 @@ func (d *dialect) cancel(w http.ResponseWriter, r *http.Request) error {
 	if status := statusIn(v.State); len(out.Events) == 0 && status != cancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
-	api.WriteJSON(w, http.StatusOK, begun{id, statusIn(v.State)})
+	api.WriteJSON(w, http.StatusOK, begun{shown(id), statusIn(v.State)})
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (d *dialect) retry(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &q); err != nil {
 		return err
 	}
-	id := runID(r)
+	id := d.runID(r)
 	before, err := d.Reader.History(r.Context(), id)
 	if err != nil {
 		return noRun(id, err)
@@ -85,7 +85,7 @@ func (d *dialect) retry(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	api.WriteJSON(w, http.StatusOK, map[string]any{"run_id": id, "reset": resetSince(before.State, v.State)})
+	api.WriteJSON(w, http.StatusOK, map[string]any{"run_id": shown(id), "reset": resetSince(before.State, v.State)})
 	return nil
 }
 
@@ -131,6 +131,7 @@ func (d *dialect) hold(w http.ResponseWriter, r *http.Request, command func(flow
 	if err != nil {
 		return err
 	}
+	run = d.stored(r.Context(), run)
 	t, err := d.task(r.Context(), run, node, unit)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (d *dialect) hold(w http.ResponseWriter, r *http.Request, command func(flow
 	if t, err = d.task(r.Context(), run, node, unit); err != nil {
 		return err
 	}
-	api.WriteJSON(w, http.StatusOK, map[string]string{"id": t.ID, "run_id": run, "status": t.Status})
+	api.WriteJSON(w, http.StatusOK, map[string]string{"id": t.ID, "run_id": shown(run), "status": t.Status})
 	return nil
 }
 

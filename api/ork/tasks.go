@@ -2,6 +2,7 @@ package ork
 
 import (
 	"encoding/json"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,7 @@ type task struct {
 	Execution     *string         `json:"execution_name"`
 	Reason        *string         `json:"reason"`
 	Params        json.RawMessage `json:"params"`
+	Logs          *string         `json:"logs"` // where they are; null = there was no attempt
 
 	key   string // of its node
 	node  int    // its index in the plan
@@ -104,7 +106,7 @@ func (t *teller) begin(node int) {
 
 func (t *teller) newTask(node, unit int) task {
 	plan, sc := t.plan(node), t.h.State.Root.Plan
-	one := task{ID: ork.TaskID(t.h.State.Task, node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
+	one := task{ID: ork.TaskID(shown(t.h.State.Task), node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
 		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Metrics: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
 	if replicated(t.h.State.Plan) != nil {
 		one.Name = plan.Key + "_" + strconv.Itoa(unit)
@@ -128,6 +130,7 @@ func (t *teller) add(r *flow.NodeRun) {
 		one.visit, one.base = r.Visit, one.Attempt
 	}
 	one.attempts = append(one.attempts, r.Address)
+	one.Logs = t.logsOf(one)
 	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
 	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(beganAt(r)), at(r.EndedAt), at(r.RetryAt)
 	one.Execution, one.ended, one.Metrics = textOrNull(r.Worker), r.EndedAt, api.OrNull(r.Metrics)
@@ -148,6 +151,15 @@ func (t *teller) add(r *flow.NodeRun) {
 	if r.Status == flow.AttemptError || r.Status == flow.AttemptTimeout {
 		one.Error, one.ErrorDetails = textOrNull(errorText(r.Error)), api.OrNull(r.Details)
 	}
+}
+
+// logsOf is where the logs of a task are read: there may be far more of them than of everything else.
+func (t *teller) logsOf(one *task) *string {
+	path := "/api/runs/" + url.PathEscape(shown(t.h.State.Task)) + "/tasks/" + url.PathEscape(one.Name) + "/logs"
+	if one.ParallelIndex != nil && replicated(t.h.State.Plan) == nil {
+		path += "?index=" + strconv.Itoa(one.unit)
+	}
+	return &path
 }
 
 // beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, and of what others fetch. Others begin at once.

@@ -2,6 +2,7 @@ package ork
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -137,7 +138,7 @@ func (t *task) exec() json.RawMessage {
 	if t.resources != nil {
 		o.put("resources", t.resources)
 	}
-	for _, m := range t.image {
+	for _, m := range slices.Concat(t.image, t.options) {
 		o.put(m.Key, m.Value)
 	}
 	return o.text()

@@ -39,6 +39,11 @@ func (t *task) readCloudRun() {
 		t.Errorf(t.at, "task %s requires a `job` name", t.name)
 	}
 	t.Warnf(t.at.Key("executor"), inCloud)
+	for _, name := range []string{"resources", "worker"} {
+		if _, has := t.get(name); has {
+			t.Warnf(t.at.Key(name), "is not applied: what a job of Cloud Run may use, and as whom it runs, is said where the job is defined")
+		}
+	}
 	t.only(cloudRun, "command", "file", "module", "function", "image")
 }
 

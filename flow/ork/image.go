@@ -9,29 +9,22 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// imageFields are what exec says of a task that runs in an image of its own.
-type imageFields []expr.Member
-
-func (f *imageFields) add(name string, v json.RawMessage) {
-	*f = append(*f, expr.Member{Key: name, Value: v})
-}
-
 // hears says whether the task's executor has a use for a field that most have none for.
 func (t *task) hears(field string) bool {
 	switch field {
 	case "worker":
-		return t.executor == worker
+		return t.executor == worker || t.executor == cloudRun
 	case "config":
-		return t.executor == cloudRun || t.image != nil
+		return t.executor == cloudRun || t.executor == python || t.image != nil
 	case "resources":
-		return t.executor != worker && t.executor != cloudRun
+		return t.executor != worker
 	}
 	return false
 }
 
 // readImage reads what a task says of its image. What is wrong with the words is told with the definition.
 func (t *task) readImage() {
-	t.executor, t.image = container, imageFields{}
+	t.executor, t.image = container, execFields{}
 	if name := t.text("image"); strings.TrimSpace(name) == "" {
 		t.Errorf(t.at, "task %s requires an `image`", t.name)
 	} else {

@@ -134,3 +134,15 @@ func TestReferencesInVariablesThatCannotBeSaidAreRefused(t *testing.T) {
 		require.Equal(t, "tasks.b.env.A", problems[0].Path)
 	}
 }
+
+func TestHowAProgramIsRunReachesItsPlan(t *testing.T) {
+	text, err := os.ReadFile("testdata/options.yaml")
+	require.NoError(t, err)
+	w, problems := ork.Translate(text, ork.Options{})
+	require.NoError(t, problems.Err())
+	plan, problems := compile.Text(w.Definition, flow.Limits{})
+	require.NoError(t, problems.Err())
+	p := plan.Root.Dag.List[0].Exec.Program
+	require.Equal(t, flow.Program{File: "tasks.py", Python: "python3.12", Warm: 4, OutputMode: flow.OutputMarker, Upstream: true, GraceMS: 2500},
+		flow.Program{File: p.File, Python: p.Python, Warm: p.Warm, OutputMode: p.OutputMode, Upstream: p.Upstream, GraceMS: p.GraceMS})
+}

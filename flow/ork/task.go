@@ -39,7 +39,8 @@ type task struct {
 	resources       json.RawMessage // what it may use at most; nil = nothing is said
 	report          string          // who says how it is; "" = its exit
 	start, silence  *float64        // how long its worker may take to begin, and be silent, in seconds
-	image           imageFields     // nil = it has no image of its own
+	image           execFields      // nil = it has no image of its own
+	options         execFields      // how its program is run
 }
 
 func (t *task) names() []string {
@@ -52,7 +53,7 @@ func (t *task) names() []string {
 
 var taskFields = []string{"executor", "file", "command", "module", "function", "job", "image", "config_file", "config", "worker", "input", "inputs",
 	"input_type", "output_type", "output", "validate_output", "depends_on", "on_failure", "timeout", "retries", "retry_delay", "retry", "parallel",
-	"foreach", "concurrency", "resources", "env", "secrets", "exec", "start_timeout", "heartbeat_timeout"}
+	"foreach", "concurrency", "resources", "env", "secrets", "exec", "start_timeout", "heartbeat_timeout", "output_mode", "upstream_env", "grace"}
 
 func (r *reader) readTasks(p part) {
 	all, has := p.below("tasks")
@@ -109,6 +110,7 @@ func (t *task) read() {
 	t.readSecrets()
 	t.readResources()
 	t.readReport()
+	t.readOptions()
 	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
 		if t.static, _ = t.want("input", expr.KindObject); t.image != nil {
 			t.static = withoutFile(t.static)

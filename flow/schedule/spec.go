@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -159,6 +160,7 @@ const (
 	BySchedule = "schedule"
 	ByBackfill = "backfill"
 	ByHand     = "manual"
+	ByCommand  = "cli" // the command line started it, without a schedule
 )
 
 // Labels are those of a task that a schedule started, for a slot or, when it is 0, for none.
@@ -172,4 +174,14 @@ func Labels(name, by string, slot int64, more map[string]string) map[string]stri
 		labels[LabelSlot] = time.UnixMilli(slot).UTC().Format(time.RFC3339)
 	}
 	return labels
+}
+
+// Apart are the labels of a task without those that tell what started it: one that goes on from it, or does it again, was started by somebody else,
+// and is none of the schedule's.
+func Apart(labels map[string]string) map[string]string {
+	others := maps.Clone(labels)
+	for _, name := range []string{LabelBy, LabelName, LabelSlot} {
+		delete(others, name)
+	}
+	return others
 }

@@ -1,0 +1,63 @@
+package ork
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// execFields are fields of a node's exec.
+type execFields []expr.Member
+
+func (f *execFields) add(name string, v json.RawMessage) {
+	*f = append(*f, expr.Member{Key: name, Value: v})
+}
+
+// readOptions reads how a program is run. What starts it elsewhere cannot be told so.
+func (t *task) readOptions() {
+	switch t.executor {
+	case worker, cloudRun:
+		t.only(t.executor, "output_mode", "upstream_env", "grace")
+		return
+	case library:
+		t.only(library, "output_mode")
+	case python:
+		t.readPythonConfig()
+	}
+	switch word := t.text("output_mode"); word {
+	case "":
+	case flow.OutputMarker:
+		t.options.add("output_mode", expr.Quote(word))
+	default:
+		t.Errorf(t.at.Key("output_mode"), "unknown word %.80q: write %s, or leave it out", word, flow.OutputMarker)
+	}
+	if t.truth("upstream_env", false) {
+		t.options.add("upstream_env", json.RawMessage("true"))
+	}
+	switch grace := t.seconds("grace"); {
+	case grace == nil:
+	case *grace < 0.001:
+		t.Errorf(t.at.Key("grace"), "must be more than 0 seconds")
+	case t.image != nil && *grace > 20:
+		t.Errorf(t.at.Key("grace"), "is more than the 20 seconds that a container may take to end")
+	default:
+		t.options.add("grace", seconds(*grace))
+	}
+}
+
+// readPythonConfig reads which interpreter a function runs in, and how many of it are kept warm.
+func (t *task) readPythonConfig() {
+	p, _ := t.below("config")
+	p.known("python", "warm")
+	if interpreter := p.text("python"); interpreter != "" {
+		t.options.add("python", expr.Quote(interpreter))
+	}
+	switch n := p.count("warm", 0); {
+	case n == nil:
+	case *n > flow.MaxWarm:
+		t.Errorf(p.at.Key("warm"), "must be a number from 0 to %d", flow.MaxWarm)
+	default:
+		t.options.add("warm", number(*n))
+	}
+}
