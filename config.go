@@ -93,6 +93,12 @@ type Config struct {
 	// tcp://127.0.0.1:2375, Docker or Podman: "" = what DOCKER_HOST says, or Docker's own place. All members of a cluster have the same.
 	AllowContainers bool
 	ContainerHost   string
+	// RegistryAuthFile says as whom images are fetched, by registry, in the form of Docker's config.json or Podman's auth.json; it is read anew for each
+	// image, and every flow's images are fetched so. Default: as nobody in particular.
+	RegistryAuthFile string
+	// ContainerNetworks are the networks that flows may have their containers in, beside none and the container host's default. Default: any but host,
+	// which shows them the services that listen on that host alone.
+	ContainerNetworks []string
 	// Containers is how many run at once on the container host, of all members. Default 64.
 	Containers int
 

@@ -53,6 +53,20 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+func TestSettingsThatCannotWorkAreToldBeforeTheStoreIsOpened(t *testing.T) {
+	const nobody = "postgres://127.0.0.1:1/troupe"
+	file := filepath.Join(t.TempDir(), "troupe.db")
+	for want, cfg := range map[string]Config{
+		"say with --advertise http://HOST:8070": {Store: nobody, Listen: ":8070"},
+		"give all of them the same --":          {Store: nobody, Advertise: "http://member-1:8070"},
+		"--join: a store of SQLite":             {Store: "sqlite:" + file, Join: []string{"b:8071"}},
+	} {
+		_, err := Open(t.Context(), cfg)
+		require.ErrorContains(t, err, want)
+	}
+	require.NoFileExists(t, file)
+}
+
 func TestClustersOfTwoSchemasHaveNamesOfTheirOwn(t *testing.T) {
 	name := func(cluster, schema string) string { return (&Config{Cluster: cluster, Schema: schema}).clusterName() }
 	require.Equal(t, "troupe", name("troupe", ""))

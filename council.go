@@ -68,6 +68,27 @@ func (c *council) Members(ctx context.Context) (*wire.Cluster, error) {
 	return answer, nil
 }
 
+// Crew implements v1.Cluster.
+func (c *council) Crew(ctx context.Context) (*wire.MemberCount, error) {
+	v, err := c.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := cluster.Summarize(v)
+	count := &wire.MemberCount{Unowned: s.Unowned}
+	for _, m := range s.Members {
+		switch m.State {
+		case cluster.Living:
+			count.Living++
+		case cluster.Draining:
+			count.Draining++
+		case cluster.Overdue:
+			count.Overdue++
+		}
+	}
+	return count, nil
+}
+
 func (c *council) member(m cluster.MemberSummary) wire.Member {
 	return wire.Member{
 		Name: m.Name, Incarnation: m.Incarnation, State: string(m.State), Answers: m.Incarnation == c.me, Version: m.Version,

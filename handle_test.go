@@ -2,6 +2,7 @@ package troupe_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -137,4 +138,11 @@ func TestWhatAFunctionSaysWhileItWorksIsKept(t *testing.T) {
 	log, err := e.Log(t.Context(), j.ID)
 	require.NoError(t, err)
 	require.Equal(t, "one line\n", log)
+}
+
+func TestAFunctionThatReturnsNoJSONFailsItsStep(t *testing.T) {
+	e := opened(t)
+	e.HandleJSON("broken", func(context.Context, troupe.Job) (json.RawMessage, error) { return json.RawMessage("{"), nil })
+	result := runs(t, e, `{"start":"a","nodes":{"a":{"func":"broken"}}}`, nil)
+	require.Equal(t, "a: the output is no valid JSON in UTF-8", result.Error)
 }

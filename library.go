@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	v1 "github.com/troupe-engine/troupe/api/v1"
@@ -103,4 +104,11 @@ func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVer
 // number 0 = the newest published one.
 func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
 	return answered(e.client.Graph(ctx, flow, number))
+}
+
+// FlowOpenAPI describes how tasks of a version are started over HTTP, as an OpenAPI document with its declared inputs; number 0 = the newest
+// published one.
+func (e *Engine) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
+	text, err := e.client.FlowOpenAPI(ctx, flow, number)
+	return text, told(err)
 }

@@ -18,6 +18,8 @@ type (
 	Shards      = wire.Shards
 	Member      = wire.Member
 	Info        = wire.Info
+	Overview    = wire.Overview
+	FlowStats   = wire.FlowStats
 )
 
 // Job reads a job, also long after it ended.
@@ -73,6 +75,16 @@ func (e *Engine) Workers(ctx context.Context) ([]KnownWorker, error) {
 // Worker tells of one worker.
 func (e *Engine) Worker(ctx context.Context, id string) (*KnownWorker, error) {
 	return answered(e.client.Worker(ctx, id))
+}
+
+// Overview tells at once how everything is.
+func (e *Engine) Overview(ctx context.Context) (*Overview, error) {
+	return answered(e.client.Overview(ctx))
+}
+
+// FlowStats tells how the tasks of a flow go that ended in a window of 1h, 24h or 7d; of one version, or of all for 0.
+func (e *Engine) FlowStats(ctx context.Context, flow, window string, version int) (*FlowStats, error) {
+	return answered(e.client.FlowStats(ctx, flow, window, version))
 }
 
 // Info tells which member this is.

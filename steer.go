@@ -28,6 +28,12 @@ type (
 	TaskCount   = wire.TaskCount
 	Fork        = wire.Fork
 	Forked      = wire.Forked
+	Comparison  = wire.Comparison
+	Rerun       = wire.Rerun
+	Reran       = wire.Reran
+	Bulk        = wire.Bulk
+	TaskFilter  = wire.TaskFilter
+	BulkDone    = wire.BulkDone
 	Append      = wire.Append
 	Complete    = wire.Complete
 	Completed   = wire.Completed
@@ -107,6 +113,11 @@ func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit
 // Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.
 func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
 	return answered(e.client.Digest(ctx, task, scopes...))
+}
+
+// Compare puts what two tasks did beside each other, node by node.
+func (e *Engine) Compare(ctx context.Context, a, b string) (*Comparison, error) {
+	return answered(e.client.Compare(ctx, a, b))
 }
 
 // Trace tells a task as a trace, as OpenTelemetry's protocol has it.
@@ -213,6 +224,17 @@ func (e *Engine) ReleaseStep(ctx context.Context, task string, step StepName) er
 func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error) {
 	forked, err := e.client.Fork(ctx, task, f)
 	return forked, e.steered(ctx, task, err)
+}
+
+// Rerun starts a task that does again what another one does, from the beginning: with its params and its version, or with others.
+func (e *Engine) Rerun(ctx context.Context, task string, r Rerun) (*Reran, error) {
+	return answered(e.client.Rerun(ctx, task, r))
+}
+
+// Bulk retries, cancels, pauses or resumes many tasks, up to 1,000 at once. Each takes the command or refuses it by itself; the answer says why. With the
+// Next of that as Cursor it goes on.
+func (e *Engine) Bulk(ctx context.Context, b Bulk) (*BulkDone, error) {
+	return answered(e.client.Bulk(ctx, b))
 }
 
 // Append adds units to a fanout that has begun and gives their indexes.

@@ -23,14 +23,10 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
@@ -43,11 +39,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/script"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/attach"
 	"github.com/troupe-engine/troupe/api/client"
-	"github.com/troupe-engine/troupe/api/graph"
-	"github.com/troupe-engine/troupe/api/ork"
-	"github.com/troupe-engine/troupe/api/pgflow"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -75,6 +67,7 @@ type Engine struct {
 	objects    *external.Objects
 	files      *withFiles        // nil without an object store
 	programs   *programs.Carrier // nil before the first life
+	numbers    programs.Told     // that programs and containers have told
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
 	begins     begins
@@ -99,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := cfg.checkScriptDir(); err != nil {
+	if err := errors.Join(cfg.checkScriptDir(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
 		return nil, err
 	}
 	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, Seen: cfg.ChildEnv})
@@ -117,9 +110,6 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	store, err := OpenStore(ctx, cfg.Store, cfg.Schema)
 	if err != nil {
 		return nil, err
-	}
-	if err := cfg.checkCluster(store.Locked()); err != nil {
-		return nil, errors.Join(err, store.Close())
 	}
 	var files *withFiles
 	if bucket != nil {
@@ -237,7 +227,7 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
 	if e.programs == nil { // those of a life before go on with what they keep
-		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
+		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Told: &e.numbers, Files: e.objects,
 			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
 	return actors.Config{
@@ -289,98 +279,6 @@ func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
 	}
 	_, err := (*asked).Do(ctx, engine.Order{Task: task, Command: n})
 	return err
-}
-
-// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
-// what it owns before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
-// answer with an error.
-func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
-	l, err := e.listen(l)
-	if err != nil {
-		return err
-	}
-	defer e.unserve()
-	asked, err := e.Member(ctx)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	server, err := e.server(asked)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	e.cfg.Logger.Info("the API is served", "address", l.Addr().String(), "tls", e.cfg.TLSCert != "", "tokens", len(e.cfg.Tokens))
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	go func() { // ends with the serving below
-		defer stop()
-		select {
-		case <-ctx.Done():
-			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
-			e.company.leave()
-		case <-e.member.Lost():
-		case <-serving.Done():
-		}
-	}()
-	if err := server.Serve(serving, l); err != nil {
-		e.company.leave() // others cannot reach it
-		return err
-	}
-	select {
-	case <-e.member.Lost():
-		return errors.New("the member was fenced off, since its lease had run out: it had to end, others do its work")
-	default:
-		return nil
-	}
-}
-
-// listen is where the API answers.
-func (e *Engine) listen(l net.Listener) (_ net.Listener, err error) {
-	if l == nil {
-		l = e.cfg.Listener
-	}
-	if l == nil {
-		if l, err = Listen(e.cfg); err != nil {
-			return nil, err
-		}
-	}
-	if err := e.cfg.checkListen(l.Addr().String()); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.lost() {
-		e.bury()
-	}
-	e.serves = true
-	return l, nil
-}
-
-// unserve says that the API listens no longer.
-func (e *Engine) unserve() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.serves = false
-	if e.lost() {
-		e.told = e.member
-	}
-}
-
-func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
-	typed, err := e.v1(asked)
-	if err != nil {
-		return nil, err
-	}
-	from, streams := e.from(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
-	return api.New(api.Config{
-		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.cfg.ScriptDir), typed, streams},
-		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
-		Apart: e.company.routes(), Pages: e.cfg.UI,
-	})
-}
-
-// collectors are all metrics of this life of the member.
-func (e *Engine) collectors() []prometheus.Collector {
-	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.programs.Collectors(), e.company.collectors())
 }
 
 // closeGrace is how long jobs on this member may take to finish when it closes.

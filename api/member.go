@@ -75,6 +75,8 @@ type Reader interface {
 	Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error)
 	Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error)
 	History(ctx context.Context, task string) (*flow.History, error)
+	// Began is when a task's first step was entered; 0 = none has been.
+	Began(ctx context.Context, task string) (int64, error)
 	Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error)
 	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
 	// Sight finds a scope of a task that has been read, also when it is over.

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"net/url"
@@ -146,6 +147,15 @@ func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Ve
 // Graph draws a version; number 0 = the newest published one.
 func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Graph, error) {
 	return get[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
+}
+
+// FlowOpenAPI describes how tasks of a version are started, and what follows, as an OpenAPI document; number 0 = the newest published one.
+func (c *Client) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
+	text, err := get[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)
+	if err != nil {
+		return nil, err
+	}
+	return *text, nil
 }
 
 func versionPath(flow string, number int) string {

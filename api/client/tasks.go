@@ -45,8 +45,10 @@ type TaskQuery struct {
 	Version                int               // number of their version
 	IDPrefix               string            // what their ids begin with
 	Text                   string            // in their error, or what a label says, or what their id begins with
+	Failure                string            // the beginning of their error without its numbers, as Overview tells it
 	Node                   string            // graph mode: where the cursor is
 	States                 []string          // any of them; paused only alone
+	Waits                  []string          // approval, event, timer, manual: any of them
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
 	EndedFrom, EndedTo     time.Time
@@ -62,6 +64,7 @@ func (t TaskQuery) query() url.Values {
 	}
 	set(q, "id_prefix", t.IDPrefix)
 	set(q, "q", t.Text)
+	set(q, "error", t.Failure)
 	set(q, "node", t.Node)
 	set(q, "sort", t.Sort)
 	for name, n := range map[string]int64{"version": int64(t.Version), "duration_min": t.Shortest.Milliseconds(), "duration_max": t.Longest.Milliseconds()} {
@@ -71,6 +74,9 @@ func (t TaskQuery) query() url.Values {
 	}
 	for _, state := range t.States {
 		q.Add("state", state)
+	}
+	for _, kind := range t.Waits {
+		q.Add("waits", kind)
 	}
 	for name, text := range t.Labels {
 		q.Add("label", name+":"+text)
@@ -130,12 +136,17 @@ func (c *Client) command(ctx context.Context, id, name string, body []byte) (*wi
 }
 
 func command[T any](ctx context.Context, c *Client, id, name string, body []byte) (*T, error) {
-	request, ok := ctx.Value(requestKey{}).(string)
+	return request[T](ctx, c, call{path: taskPath(id, "/"+name), body: body})
+}
+
+// request sends what has its effect once.
+func request[T any](ctx context.Context, c *Client, r call) (*T, error) {
+	name, ok := ctx.Value(requestKey{}).(string)
 	if !ok {
-		request = crand.Text()
+		name = crand.Text()
 	}
-	r := call{method: http.MethodPost, path: taskPath(id, "/"+name), header: http.Header{"Request-Id": {request}}, body: body, again: true}
-	if body != nil {
+	r.method, r.header, r.again = http.MethodPost, http.Header{"Request-Id": {name}}, true
+	if r.body != nil {
 		r.kind = "application/json"
 	}
 	return do[T](ctx, c, r)
@@ -180,12 +191,32 @@ func (c *Client) ReleaseStep(ctx context.Context, id string, step wire.StepName)
 	return ask[wire.TaskSummary](ctx, c, id, "release", step)
 }
 
+// bulkTime is how long a server lets many tasks answer.
+const bulkTime = 20 * time.Second
+
+// Bulk retries, cancels, pauses or resumes many tasks. With the Next of its answer as Cursor it goes on.
+func (c *Client) Bulk(ctx context.Context, b wire.Bulk) (*wire.BulkDone, error) {
+	body, err := encode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s many tasks: %w", b.Action, err)
+	}
+	return request[wire.BulkDone](ctx, c, call{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
+}
+
 // Fork starts a task that goes on from the history of another one, or says what that would be.
 func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked, error) {
 	if f.IdempotencyKey == "" && !f.DryRun {
 		f.IdempotencyKey = crand.Text()
 	}
 	return ask[wire.Forked](ctx, c, id, "fork", f)
+}
+
+// Rerun starts a task that does again what another one does, from the beginning.
+func (c *Client) Rerun(ctx context.Context, id string, r wire.Rerun) (*wire.Reran, error) {
+	if r.IdempotencyKey == "" {
+		r.IdempotencyKey = crand.Text()
+	}
+	return ask[wire.Reran](ctx, c, id, "rerun", r)
 }
 
 // Append adds units to a fanout that has begun and gives their indexes.
@@ -211,6 +242,11 @@ func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, erro
 // Signal sets a key of a task's shared state to a JSON value and wakes whoever waits for it.
 func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
 	return ask[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, By: c.opts.By})
+}
+
+// Compare puts what two tasks did beside each other, node by node.
+func (c *Client) Compare(ctx context.Context, a, b string) (*wire.Comparison, error) {
+	return get[wire.Comparison](ctx, c, taskPath(a, "/compare/"+url.PathEscape(b)), nil)
 }
 
 // StepQuery picks steps of a task. Zero fields do not filter.

@@ -30,6 +30,10 @@ func (p *pair) Members(context.Context) (*wire.Cluster, error) {
 	return &wire.Cluster{Name: "north", Now: noon, Unowned: 512, Items: []wire.Member{gone, p.second()}}, nil
 }
 
+func (p *pair) Crew(context.Context) (*wire.MemberCount, error) {
+	return &wire.MemberCount{Living: 1, Unowned: 512}, nil
+}
+
 func (p *pair) Shards(_ context.Context, task string) (*wire.Shards, error) {
 	if task == "away" {
 		return nil, persistence.ErrUnavailable

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/schedule"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -23,7 +24,7 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	v, err := s.forkVersion(ctx, row, &in.Body)
+	v, err := s.forkVersion(ctx, row, in.Body.Version, in.Body.Newest)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	if in.Body.DryRun {
 		return &answer[wire.Forked]{http.StatusOK, forked}, nil
 	}
-	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: row.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From})
+	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From})
 	if err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
@@ -61,12 +62,11 @@ func (s *service) fits(ctx context.Context, start flow.Start) error {
 }
 
 // forkVersion is the version that the new task runs.
-func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, ask *wire.Fork) (*persistence.Version, error) {
-	number := ask.Version
+func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
 	switch {
-	case ask.Newest && ask.Version > 0:
-		return nil, invalid("body.newest", "send one of them", "a task runs version %d or the newest one, not both", ask.Version)
-	case !ask.Newest && number == 0:
+	case newest && number > 0:
+		return nil, invalid("body.newest", "send one of them", "a task runs version %d or the newest one, not both", number)
+	case !newest && number == 0:
 		number = row.VersionNumber
 	}
 	f, err := s.flowBy(ctx, "path.task", row.FlowID)

@@ -9,11 +9,21 @@ import (
 )
 
 func toSummary(t *persistence.TaskRow) wire.TaskSummary {
-	return wire.TaskSummary{
+	s := wire.TaskSummary{
 		ID: t.ID, Flow: orElse(t.FlowSlug, t.FlowID), FlowName: t.FlowName, Version: t.VersionNumber, VersionID: t.VersionID,
 		State: t.Status, Paused: t.Paused, Node: t.Cursor, LastAction: t.LastAction, Steps: t.Steps, Followed: t.Followed, Error: t.Error, Labels: t.Labels,
 		CreatedAt: wire.Millis(t.CreatedAt), UpdatedAt: wire.Millis(t.UpdatedAt), EndedAt: wire.Millis(t.EndedAt),
 	}
+	s.Waits, s.Wait = toWaits(t.Waits, &t.Wait)
+	return s
+}
+
+func toWaits(kinds flow.WaitKinds, first *flow.Awaited) ([]string, *wire.TaskWait) {
+	if kinds == 0 {
+		return nil, nil
+	}
+	return kinds.Words(), &wire.TaskWait{For: first.Kind, Scope: first.Scope, Node: first.Node, Visit: first.Visit, Key: first.Key,
+		Since: wire.Millis(first.Since), Until: wire.Millis(first.Due)}
 }
 
 // toTask takes everything that moves from the journal; the row may be a second behind.
@@ -22,6 +32,7 @@ func toTask(v *persistence.View) wire.Task {
 	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(v.ID, state),
 		Mode: string(state.Plan.Root.Mode()), Counts: toCounts(state.StepCounts())}
 	t.State, t.Paused, t.Error, t.Steps = string(state.Status), state.Paused(), state.Error, state.Steps
+	t.Waits, t.Wait = toWaits(state.Waits())
 	t.Followed, t.FollowedErrors = state.Followed, toFollowed(state.FollowedErrors)
 	if t.Paused {
 		t.PausedAt = wire.Millis(state.PausedAt)

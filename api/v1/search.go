@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -19,6 +20,7 @@ type TaskPick struct {
 	ID        string    `query:"id_prefix" maxLength:"256" doc:"what the ids begin with"`
 	Text      string    `query:"q" maxLength:"256" doc:"what the ids begin with, or what a label says, or what is in the error, in letters of either case"`
 	State     []string  `query:"state,explode" maxItems:"20" doc:"pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them"`
+	Failure   string    `query:"error" maxLength:"200" doc:"how they failed: the beginning of their error, 200 characters, with # in place of each number behind the name of the node; as /v1/overview tells it" example:"pay: card # refused"`
 	Node      string    `query:"node" maxLength:"1000" doc:"graph mode: where the cursor is"`
 	Label     []string  `query:"label,explode" maxItems:"20" doc:"name:text; several = all of them" example:"[\"customer:7\"]"`
 	From      time.Time `query:"created_from" doc:"created then or later"`
@@ -26,6 +28,7 @@ type TaskPick struct {
 	EndedFrom time.Time `query:"ended_from" doc:"ended then or later"`
 	EndedTo   time.Time `query:"ended_to" doc:"ended before"`
 	Longest   int64     `query:"duration_max" minimum:"0" doc:"milliseconds from creation to end, of those that have ended: less than so many; 0 = any"`
+	Waits     []string  `query:"waits,explode" maxItems:"20" doc:"what they wait for: approval, event, timer, or manual (somebody who completes a direct unit); several = any of them"`
 	Shortest  int64     `query:"duration_min" minimum:"0" doc:"the same: so many or more"`
 }
 
@@ -86,27 +89,35 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 	if err != nil {
 		return nil, err
 	}
+	answer, err := s.counted(ctx, f, by)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.By == "":
+		answer.Groups = []wire.TaskGroup{}
+	case by.Flow:
+		if err := s.nameFlows(ctx, answer.Groups); err != nil {
+			return nil, err
+		}
+	}
+	return &body[wire.TaskCount]{*answer}, nil
+}
+
+func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by persistence.By) (*wire.TaskCount, error) {
 	f.Most = countedTasks + 1
 	counts, err := s.Store.CountTasksBy(ctx, f, by)
 	if err != nil {
 		return nil, err
 	}
-	answer := wire.TaskCount{Groups: []wire.TaskGroup{}}
+	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}}
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		answer.Count += counts[key]
-		if in.By != "" {
-			answer.Groups = append(answer.Groups, wire.TaskGroup{Key: key, Count: counts[key]})
-		}
+		answer.Groups = append(answer.Groups, wire.TaskGroup{Key: key, Count: counts[key]})
 	}
 	if answer.Exact = answer.Count <= countedTasks; !answer.Exact {
 		answer.Count = countedTasks
 	}
-	if by.Flow {
-		if err := s.nameFlows(ctx, answer.Groups); err != nil {
-			return nil, err
-		}
-	}
-	return &body[wire.TaskCount]{answer}, nil
+	return answer, nil
 }
 
 func byOf(text string) (by persistence.By, err error) {
@@ -148,8 +159,12 @@ func (s *service) filterOf(ctx context.Context, in *TaskPick) (f persistence.Tas
 	if len(f.FlowIDs) == 1 {
 		f.FlowID, f.FlowIDs = f.FlowIDs[0], nil
 	}
+	f.Failure = in.Failure
 	f.IDPrefix, f.Version, f.Text, f.Node, f.LastedFrom, f.LastedTo = in.ID, in.Version, in.Text, in.Node, in.Shortest, in.Longest
 	if f.Statuses, f.Paused, err = statesOf(in.State); err != nil {
+		return f, err
+	}
+	if f.Waits, err = waitsOf(in.Waits); err != nil {
 		return f, err
 	}
 	if f.Labels, err = labelsOf(in.Label); err != nil {
@@ -191,6 +206,18 @@ func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 		return nil, nil, invalid("query.state", "ask for paused alone", "paused is no state but a time beside it, and cannot be one of several")
 	}
 	return statuses, paused, nil
+}
+
+// waitsOf reads what tasks are to wait for. Words may be repeated or separated by commas.
+func waitsOf(sent []string) (kinds flow.WaitKinds, err error) {
+	for word := range strings.SplitSeq(strings.Join(sent, ","), ",") {
+		kind := flow.WaitKindOf(strings.ToLower(strings.TrimSpace(word)))
+		if kind == 0 && strings.TrimSpace(word) != "" {
+			return 0, invalid("query.waits", "known are: "+strings.Join(flow.AllWaits.Words(), ", "), "%.40q is nothing that a task is listed as waiting for", word)
+		}
+		kinds |= kind
+	}
+	return kinds, nil
 }
 
 func labelsOf(sent []string) (map[string]string, error) {

@@ -64,10 +64,12 @@ type service struct {
 	huma   huma.API
 	values userValues
 
-	lookups *semaphore.Weighted // of subscriptions
-	told    bounded.Once        // why deliveries were refused
-	hooks   compiledHooks
-	shell   *api.Server // that it is mounted in; nil = none
+	lookups  *semaphore.Weighted // of subscriptions
+	told     bounded.Once        // why deliveries were refused
+	hooks    compiledHooks
+	overview *fresh[wire.Overview]
+	stats    *keptStats
+	shell    *api.Server // that it is mounted in; nil = none
 }
 
 // Routes are everything below /v1/.
@@ -85,12 +87,15 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats()}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
 	s.scheduleRoutes()
 	s.taskRoutes()
+	s.bulkRoutes()
+	s.rerunRoutes()
+	s.compareRoutes()
 	s.stepRoutes()
 	s.digestRoutes()
 	s.valueRoutes()
@@ -103,6 +108,7 @@ func newService(cfg Config) *service {
 	s.reportRoutes()
 	s.hookRoutes()
 	s.memberRoutes()
+	s.overviewRoutes()
 	s.sessionRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())

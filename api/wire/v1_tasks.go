@@ -42,6 +42,22 @@ type Forked struct {
 	AgainSteps int        `json:"again_steps" doc:"how many are done again"`
 }
 
+// Rerun asks for a task that does again what another one does, or did, from the beginning.
+type Rerun struct {
+	Version        int             `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
+	Newest         bool            `json:"newest,omitempty" doc:"the newest published version"`
+	Params         json.RawMessage `json:"params,omitempty" doc:"those of the other task when absent"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
+}
+
+// Reran answers a Rerun.
+type Reran struct {
+	ID      string `json:"id" doc:"of the new task"`
+	Created bool   `json:"created" doc:"false when a task with this idempotency key had been started before"`
+	From    string `json:"forked_from" doc:"id of the other task"`
+	Version int    `json:"version" doc:"number of the version that the new task runs"`
+}
+
 // ForkStep is a step of the history that a task goes on from.
 type ForkStep struct {
 	Scope string `json:"scope,omitempty"`
@@ -64,6 +80,8 @@ type TaskSummary struct {
 	Steps      int               `json:"steps" doc:"that have ended"`
 	Followed   int               `json:"followed,omitempty" doc:"failed steps that it went on after as if they had completed, because on_error says follow"`
 	Error      string            `json:"error,omitempty" doc:"why it failed"`
+	Waits      []string          `json:"waits,omitempty" enum:"approval,event,timer,manual" doc:"what it waits for, jobs and retries aside"`
+	Wait       *TaskWait         `json:"wait,omitempty" doc:"the first of these: an approval before others, then what has waited longest"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	CreatedAt  Time              `json:"created_at"`
 	UpdatedAt  Time              `json:"updated_at"`
@@ -71,12 +89,23 @@ type TaskSummary struct {
 	Warning    string            `json:"warning,omitempty" doc:"in the answer to a command: why it may not do what was meant"`
 }
 
+// TaskWait is a step that waits, and what for.
+type TaskWait struct {
+	For   string `json:"for" enum:"approval,event,timer,manual"`
+	Scope string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
+	Node  string `json:"node"`
+	Visit int    `json:"visit"`
+	Key   string `json:"key,omitempty" doc:"to signal"`
+	Since Time   `json:"since"`
+	Until Time   `json:"until,omitzero" doc:"when it ends by itself"`
+}
+
 // Task is a task as its journal says it is at this moment.
 type Task struct {
 	TaskSummary
 	Mode           string                     `json:"mode" enum:"graph,dag"`
 	PausedAt       Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
-	Forked         string                     `json:"forked_from,omitempty" doc:"the task whose history this one went on from"`
+	Forked         string                     `json:"forked_from,omitempty" doc:"the task whose history this one went on from, or that it does again"`
 	Params         json.RawMessage            `json:"params"`
 	Shared         map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
 	Result         json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`

@@ -1,0 +1,226 @@
+package v1
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) bulkRoutes() {
+	serve(s, operation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause or resume many tasks",
+		text: "Up to 1,000 at once; next says whether there are more. Each task takes the command or refuses it by itself, as it would alone, and refusals say why. " +
+			"A request with an id may be sent again: it has its effect once on each task."}, s.bulk)
+}
+
+type bulkInput struct {
+	Request
+	Body wire.Bulk
+}
+
+const (
+	bulkTasks = 1000             // given a command at once
+	bulkTime  = 20 * time.Second // in which they answer; it is below what a request may take
+)
+
+func (s *service) bulk(ctx context.Context, in *bulkInput) (*body[wire.BulkDone], error) {
+	if err := checkBulk(&in.Body); err != nil {
+		return nil, err
+	}
+	request, err := in.id(in.Body.Action)
+	if err != nil {
+		return nil, err
+	}
+	done := wire.BulkDone{Action: in.Body.Action, Exact: true, Refusals: []wire.BulkRefusal{}}
+	ids := in.Body.IDs
+	switch {
+	case in.Body.Filter != nil && in.Body.DryRun:
+		err = s.countBulk(ctx, &in.Body, &done)
+	case in.Body.Filter != nil:
+		ids, done.Next, err = s.pickBulk(ctx, &in.Body)
+	case in.Body.DryRun:
+		err = s.countIDs(ctx, ids, &done)
+	}
+	if err != nil || in.Body.DryRun {
+		return &body[wire.BulkDone]{done}, err
+	}
+	if err := s.giveAll(ctx, ids, bulkCommand(&in.Body), orElse(request, in.Body.Action+":"+crand.Text()), &done); err != nil {
+		return nil, err
+	}
+	return &body[wire.BulkDone]{done}, nil
+}
+
+// checkBulk refuses what does not say which tasks are meant, or says it twice.
+func checkBulk(b *wire.Bulk) error {
+	switch {
+	case (b.Filter == nil) == (len(b.IDs) == 0):
+		return invalid("body.filter", "send one of them", "tasks are picked by a filter or by their ids")
+	case b.Filter != nil && reflect.ValueOf(*b.Filter).IsZero():
+		return invalid("body.filter", "say a flow, a state or a label", "a filter that says nothing would be every task")
+	case b.Filter == nil && b.Cursor != "":
+		return invalid("body.cursor", "send the other ids", "a cursor goes on behind tasks of a filter")
+	case b.Action != "cancel" && (b.Gently || b.Force):
+		return invalid("body.action", "leave out gently and force", "they say how tasks are canceled")
+	case b.Gently && b.Force:
+		return invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
+	}
+	return nil
+}
+
+func bulkCommand(b *wire.Bulk) flow.Command {
+	switch b.Action {
+	case "retry":
+		return flow.RetryTask{}
+	case "cancel":
+		return flow.Cancel{Gently: b.Gently, Force: b.Force}
+	case "pause":
+		return flow.Pause{}
+	}
+	return flow.Resume{}
+}
+
+// bulkFilter is what a list with the same parameters asks the store for.
+func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.TaskFilter, error) {
+	w := b.Filter
+	f, err := s.filterOf(ctx, &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Node: w.Node, Label: w.Label,
+		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time, EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax})
+	if err != nil {
+		return f, inBody(err, "filter.")
+	}
+	if len(f.Statuses) == 0 && f.Paused == nil {
+		f.Statuses, f.Paused = actsOn(b)
+	}
+	return f, nil
+}
+
+// actsOn are the tasks that an action is for.
+func actsOn(b *wire.Bulk) (statuses []string, paused *bool) {
+	yes, no := true, false
+	under := []string{string(flow.TaskPending), string(flow.TaskRunning)}
+	switch {
+	case b.Action == "retry":
+		return []string{string(flow.TaskFailed)}, nil
+	case b.Action == "pause":
+		return under, &no
+	case b.Action == "resume":
+		return under, &yes
+	case b.Force:
+		return append(under, string(flow.TaskCanceling)), nil
+	}
+	return under, nil
+}
+
+// inBody has an error about a parameter say where that is in the body.
+func inBody(err error, below string) error {
+	var l *located
+	if !errors.As(err, &l) {
+		return err
+	}
+	return &located{where: "body." + below + strings.TrimPrefix(l.where, "query."), hint: l.hint, err: l.err}
+}
+
+func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDone) error {
+	f, err := s.bulkFilter(ctx, b)
+	if err != nil {
+		return err
+	}
+	f.Most = countedTasks + 1
+	counts, err := s.Store.CountTasksBy(ctx, f, persistence.By{})
+	for _, n := range counts {
+		done.Tasks += n
+	}
+	if done.Tasks > countedTasks {
+		done.Tasks, done.Exact = countedTasks, false
+	}
+	return err
+}
+
+// pickBulk finds the tasks of a call, and where the next one goes on.
+func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, next string, err error) {
+	at, continued, err := (&Paging{Cursor: b.Cursor}).position()
+	if err != nil {
+		return nil, "", inBody(err, "")
+	}
+	f, err := s.bulkFilter(ctx, b)
+	if err != nil {
+		return nil, "", err
+	}
+	limit := b.Limit
+	if limit == 0 {
+		limit = bulkTasks
+	}
+	f.Limit = limit + 1
+	if continued {
+		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
+	}
+	rows, err := s.Store.ListTasks(ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, more := cut(rows, limit)
+	for i := range rows {
+		ids = append(ids, rows[i].ID)
+	}
+	if more {
+		last := rows[len(rows)-1]
+		next = cursor{last.CreatedAt, last.ID}.String()
+	}
+	return ids, next, nil
+}
+
+// countIDs counts the tasks that there are.
+func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDone) error {
+	for _, id := range ids {
+		_, err := s.Store.Task(ctx, id)
+		switch {
+		case api.Missing(err):
+			refuse(done, id, noTask(id, err))
+		case err != nil:
+			return err
+		default:
+			done.Tasks++
+		}
+	}
+	return nil
+}
+
+// giveAll gives tasks a command. The same request has its effect on each of them once.
+func (s *service) giveAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkDone) error {
+	orders := make(engine.Orders, len(ids))
+	for i, id := range ids {
+		orders[i] = engine.Order{Task: id, Command: cmd, Request: request}
+	}
+	ctx, cancel := context.WithTimeout(ctx, bulkTime)
+	defer cancel()
+	outcomes, err := s.Engine.DoAll(ctx, orders)
+	if err != nil {
+		return err
+	}
+	done.Tasks = len(ids)
+	for i := range outcomes {
+		switch out := &outcomes[i]; {
+		case out.Err != nil:
+			refuse(done, ids[i], noTask(ids[i], out.Err))
+		case len(out.Events) > 0:
+			done.Changed++
+		default:
+			done.Unchanged++
+		}
+	}
+	return nil
+}
+
+func refuse(done *wire.BulkDone, task string, err error) {
+	v := api.Judge(err)
+	done.Refused++
+	done.Refusals = append(done.Refusals, wire.BulkRefusal{Task: task, Kind: string(v.Kind), What: v.What})
+}

@@ -1,0 +1,114 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// getOpenAPI describes how tasks of a version are started, with its declared inputs, and what follows.
+func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*body[json.RawMessage], error) {
+	f, v, err := in.find(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := s.inputsOf(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.documentOf(nameOf(f), v.Number, inputs)
+	if err != nil {
+		return nil, err
+	}
+	if f.Description != "" {
+		d.info()["description"] = f.Description
+	}
+	text, err := json.Marshal(d)
+	return &body[json.RawMessage]{text}, err
+}
+
+// flowRoutes are what a client of one flow needs.
+var flowRoutes = map[string][]string{"/v1/tasks": {"post"}, "/v1/tasks/{task}": {"get"}, "/v1/tasks/{task}/signal": {"post"}, "/v1/tasks/{task}/cancel": {"post"}}
+
+// document is one of OpenAPI.
+type document map[string]any
+
+func (d document) info() map[string]any { return d["info"].(map[string]any) }
+
+func (d document) schemas() map[string]any {
+	return d["components"].(map[string]any)["schemas"].(map[string]any)
+}
+
+// documentOf is the part of the description of the API that is about tasks of a flow, of which it says what they are started with.
+func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (document, error) {
+	var d document
+	if err := json.Unmarshal(s.document(), &d); err != nil {
+		return nil, err
+	}
+	d.info()["title"], d.info()["version"] = flow, strconv.Itoa(number)
+	delete(d, "tags")
+	paths := d["paths"].(map[string]any)
+	for path, item := range paths {
+		keep := flowRoutes[path]
+		maps.DeleteFunc(item.(map[string]any), func(verb string, _ any) bool { return !slices.Contains(keep, verb) })
+		if len(keep) == 0 {
+			delete(paths, path)
+		}
+	}
+	if err := d.starts(flow, number, inputs); err != nil {
+		return nil, err
+	}
+	d.trim()
+	return d, nil
+}
+
+// starts says what a task is started with.
+func (d document) starts(flow string, number int, inputs json.RawMessage) error {
+	start := d.schemas()["Start"].(map[string]any)
+	properties := start["properties"].(map[string]any)
+	properties["flow"] = map[string]any{"type": "string", "const": flow}
+	delete(properties, "input")
+	if inputs == nil {
+		return nil
+	}
+	var params map[string]any
+	if err := json.Unmarshal(inputs, &params); err != nil {
+		return err
+	}
+	if _, has := params["$id"]; !has { // references inside of it are to itself, not to this document
+		params["$id"] = "urn:troupe:flow:" + flow + ":" + strconv.Itoa(number)
+	}
+	properties["params"] = params
+	if required, _ := params["required"].([]any); len(required) > 0 {
+		start["required"] = append(start["required"].([]any), "params")
+	}
+	return nil
+}
+
+// trim leaves out schemas that nothing refers to.
+func (d document) trim() {
+	const at = "#/components/schemas/"
+	used, all := map[string]bool{}, d.schemas()
+	var look func(v any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, _ := v["$ref"].(string); strings.HasPrefix(ref, at) && !used[ref[len(at):]] {
+				used[ref[len(at):]] = true
+				look(all[ref[len(at):]])
+			}
+			for _, inside := range v {
+				look(inside)
+			}
+		case []any:
+			for _, inside := range v {
+				look(inside)
+			}
+		}
+	}
+	look(d["paths"])
+	maps.DeleteFunc(all, func(name string, _ any) bool { return !used[name] })
+}

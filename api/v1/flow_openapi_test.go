@@ -1,0 +1,38 @@
+package v1_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAFlowIsDescribedForThoseWhoHaveClientsMade(t *testing.T) {
+	s := start(t)
+	s.call(201, "PUT", "/v1/flows/declares", declares, "Content-Type", "application/yaml")
+	d := s.get("/v1/flows/declares/versions/latest/openapi")
+	require.Equal(t, []any{"declares", "1"}, []any{d["info"].(obj)["title"], d["info"].(obj)["version"]})
+	require.Len(t, d["paths"], 4)
+	schemas := d["components"].(obj)["schemas"].(obj)
+	begin := schemas["Start"].(obj)
+	require.Equal(t, []any{"flow", "params"}, begin["required"])
+	properties := begin["properties"].(obj)
+	require.Equal(t, obj{"type": "string", "const": "declares"}, properties["flow"])
+	want := obj{"$id": "urn:troupe:flow:declares:1"}
+	for name, value := range declaredSchema {
+		want[name] = value
+	}
+	require.Equal(t, want, properties["params"])
+	require.NotContains(t, schemas, "Schedule", "what nothing refers to is left out")
+	text, err := json.Marshal(d)
+	require.NoError(t, err)
+	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text, -1) {
+		require.Contains(t, schemas, string(ref[1]))
+	}
+
+	undeclared := s.publish(atOnce)
+	d = s.get("/v1/flows/" + undeclared + "/versions/latest/openapi")
+	require.Equal(t, []any{"flow"}, d["components"].(obj)["schemas"].(obj)["Start"].(obj)["required"])
+	s.refused(404, "path.version", "GET", "/v1/flows/declares/versions/9/openapi", nil)
+}

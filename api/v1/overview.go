@@ -1,0 +1,205 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+const (
+	overviewAge  = time.Second // how old an answer may be
+	failedTasks  = 500         // that are looked at
+	overviewRows = 50          // of each list in it
+)
+
+func (s *service) overviewRoutes() {
+	serve(s, operation{id: "get-overview", method: http.MethodGet, path: "/v1/overview", tag: "member",
+		summary: "See at once how everything is",
+		text:    "Each number is that of a list, whose query is beside it: the same tasks are counted as are listed. The answer may be a second old."}, s.getOverview)
+}
+
+func (s *service) getOverview(ctx context.Context, _ *struct{}) (*body[wire.Overview], error) {
+	return only(s.overview.get(ctx, s.Engine.Now(), overviewAge, s.look))
+}
+
+// look makes an overview.
+func (s *service) look(ctx context.Context) (*wire.Overview, error) {
+	now := s.Engine.Now()
+	o := &wire.Overview{Now: wire.Time{Time: now}}
+	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.recently, s.failing, s.queuesServed, s.crew} {
+		if err := part(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// listed counts the tasks that a query picks, as their list would.
+func (s *service) listed(ctx context.Context, pick TaskPick) (wire.ListedTasks, error) {
+	f, err := s.filterOf(ctx, &pick)
+	if err != nil {
+		return wire.ListedTasks{}, err
+	}
+	n, err := s.counted(ctx, f, persistence.By{})
+	if err != nil {
+		return wire.ListedTasks{}, err
+	}
+	return wire.ListedTasks{Count: n.Count, Exact: n.Exact, Query: pick.query()}, nil
+}
+
+// query asks for the same, as far as overviews do.
+func (p *TaskPick) query() string {
+	q := url.Values{}
+	for _, state := range p.State {
+		q.Add("state", state)
+	}
+	for _, flow := range p.Flow {
+		q.Add("flow", flow)
+	}
+	if p.Failure != "" {
+		q.Set("error", p.Failure)
+	}
+	if p.Version > 0 {
+		q.Set("version", strconv.Itoa(p.Version))
+	}
+	for name, at := range map[string]time.Time{"created_from": p.From, "ended_from": p.EndedFrom} {
+		if !at.IsZero() {
+			q.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return q.Encode()
+}
+
+func (s *service) byState(ctx context.Context, o *wire.Overview) error {
+	for _, state := range []string{"pending", "running", "canceling", "paused", "completed", "failed", "canceled"} {
+		n, err := s.listed(ctx, TaskPick{State: []string{state}})
+		if err != nil {
+			return err
+		}
+		o.States = append(o.States, wire.StateTasks{State: state, ListedTasks: n})
+	}
+	return nil
+}
+
+func (s *service) recently(ctx context.Context, o *wire.Overview) error {
+	for _, w := range []struct {
+		name string
+		long time.Duration
+	}{{"1h", time.Hour}, {"24h", 24 * time.Hour}} {
+		since := o.Now.Add(-w.long)
+		r := wire.RecentTasks{Window: w.name, Since: wire.Time{Time: since}}
+		for _, part := range []struct {
+			of   *wire.ListedTasks
+			pick TaskPick
+		}{
+			{&r.Started, TaskPick{From: since}},
+			{&r.Completed, TaskPick{State: []string{string(flow.TaskCompleted)}, EndedFrom: since}},
+			{&r.Failed, TaskPick{State: []string{string(flow.TaskFailed)}, EndedFrom: since}},
+		} {
+			n, err := s.listed(ctx, part.pick)
+			if err != nil {
+				return err
+			}
+			*part.of = n
+		}
+		o.Recent = append(o.Recent, r)
+	}
+	return nil
+}
+
+// failing groups the newest of the tasks that have failed in the last day.
+func (s *service) failing(ctx context.Context, o *wire.Overview) error {
+	since := ceilMillis(o.Now.Add(-24 * time.Hour))
+	rows, err := s.Store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
+	if err != nil {
+		return err
+	}
+	if len(rows) > failedTasks { // those that failed in the same millisecond are all in it, or none
+		since = rows[failedTasks].EndedAt + 1
+		rows = slices.DeleteFunc(rows, func(t persistence.TaskRow) bool { return t.EndedAt < since })
+	}
+	o.Failing = wire.Failing{Since: wire.Millis(since), Tasks: len(rows), Groups: groupsOf(rows, since)}
+	return nil
+}
+
+// groupsOf groups tasks, the newest first, by how they failed.
+func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
+	type kind struct{ flow, failure string }
+	groups := map[kind]*wire.FailureGroup{}
+	for i := range rows {
+		t := &rows[i]
+		if t.Error == "" {
+			continue
+		}
+		k := kind{orElse(t.FlowSlug, t.FlowID), persistence.Failure(t.Error)}
+		if groups[k] == nil {
+			pick := TaskPick{Flow: []string{k.flow}, State: []string{string(flow.TaskFailed)}, Failure: k.failure, EndedFrom: time.UnixMilli(since)}
+			groups[k] = &wire.FailureGroup{Flow: k.flow, Node: failedNode(k.failure), Error: k.failure, Newest: t.ID, At: wire.Millis(t.EndedAt), Query: pick.query()}
+		}
+		groups[k].Count++
+	}
+	list := make([]wire.FailureGroup, 0, len(groups))
+	for _, g := range groups {
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b wire.FailureGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.At.Compare(a.At.Time), cmp.Compare(a.Newest, b.Newest))
+	})
+	return list[:min(len(list), overviewRows)]
+}
+
+// failedNode is the node that the error of a task names.
+func failedNode(err string) string {
+	if node, _, named := strings.Cut(err, ": "); named && !strings.Contains(node, " ") {
+		return node
+	}
+	return ""
+}
+
+func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
+	depth, err := s.Store.QueueDepth(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := s.Registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	serving := map[string]int{}
+	for i := range known {
+		if s.toWorker(&known[i]).State != "online" {
+			o.Workers.Offline++
+			continue
+		}
+		o.Workers.Online++
+		for _, service := range slices.Compact(slices.Sorted(slices.Values(known[i].Services))) {
+			serving[service]++
+		}
+	}
+	o.Services, o.Queues = len(depth), []wire.ServedQueue{}
+	names := slices.SortedFunc(maps.Keys(depth), func(a, b string) int {
+		return cmp.Or(cmp.Compare(depth[a].Oldest, depth[b].Oldest), cmp.Compare(a, b))
+	})
+	for _, service := range names[:min(len(names), overviewRows)] {
+		q := wire.Queue{Service: service, Waiting: depth[service].Waiting, Oldest: wire.Millis(depth[service].Oldest)}
+		o.Queues = append(o.Queues, wire.ServedQueue{Queue: q, Workers: serving[service]})
+	}
+	return nil
+}
+
+func (s *service) crew(ctx context.Context, o *wire.Overview) (err error) {
+	if s.Cluster != nil {
+		o.Members, err = s.Cluster.Crew(ctx)
+	}
+	return err
+}

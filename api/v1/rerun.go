@@ -1,0 +1,46 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow/schedule"
+)
+
+func (s *service) rerunRoutes() {
+	serve(s, operation{id: "rerun-task", method: http.MethodPost, path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
+		summary: "Start a task that does again what another one does",
+		text:    "From the beginning, with its labels, its params or others, and its version or another one. The other task stays as it is, and need not have ended; forked_from names it. With an idempotency key the request may be sent again."}, s.rerun)
+}
+
+type rerunInput struct {
+	TaskPath
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"200" doc:"another name of idempotency_key"`
+	Body           *wire.Rerun
+}
+
+func (s *service) rerun(ctx context.Context, in *rerunInput) (*answer[wire.Reran], error) {
+	var ask wire.Rerun
+	if in.Body != nil {
+		ask = *in.Body
+	}
+	row, err := s.Store.Task(ctx, in.Task)
+	if err != nil {
+		return nil, noTask(in.Task, err)
+	}
+	v, err := s.forkVersion(ctx, row, ask.Version, ask.Newest)
+	if err != nil {
+		return nil, err
+	}
+	params, err := paramsOf(&wire.Start{Params: ask.Params})
+	if err != nil {
+		return nil, err
+	}
+	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: ask.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, Anew: true})
+	if err != nil {
+		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
+	}
+	return &answer[wire.Reran]{statusOf(started.Created), wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
+}

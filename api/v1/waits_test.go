@@ -1,0 +1,42 @@
+package v1_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTasksAreListedByWhatTheyWaitFor(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		begin := func(definition string) (id string) {
+			id = s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(definition)})["id"].(string)
+			s.until("/v1/tasks/"+id, func(v obj) bool { return v["state"] == "running" })
+			return id
+		}
+		asks := begin(`{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.go"}}}}`)
+		naps := begin(`{"start":"a","nodes":{"a":{"kind":"timer","params":{"delay_ms":900000}}}}`)
+		works := begin(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
+		ids := func(query string) []any { return values(s.get("/v1/tasks?"+query), "id") }
+		require.Equal(t, []any{asks}, ids("waits=approval"))
+		require.Equal(t, []any{naps}, ids("waits=timer"))
+		require.Equal(t, []any{naps, asks}, ids("waits=approval,timer"))
+		require.Equal(t, []any{asks, naps}, ids("waits=approval&waits=timer&sort=created"))
+		require.Empty(t, ids("waits=event&waits=manual"))
+		require.Empty(t, ids("waits=approval&state=completed"))
+		require.Equal(t, 2.0, s.get("/v1/tasks/count?waits=approval,timer")["count"])
+		s.refused(400, "query.waits", "GET", "/v1/tasks?waits=godot", nil)
+
+		row := s.get("/v1/tasks?waits=approval")["items"].([]any)[0].(obj)
+		require.Equal(t, []any{"approval"}, row["waits"])
+		wait := row["wait"].(obj)
+		require.NotEmpty(t, wait["since"])
+		delete(wait, "since")
+		require.Equal(t, obj{"for": "approval", "node": "a", "visit": 1.0, "key": "go"}, wait)
+		require.NotContains(t, s.get("/v1/tasks?id_prefix=" + works)["items"].([]any)[0], "wait")
+
+		s.call(200, "POST", "/v1/tasks/"+asks+"/signal", obj{"key": "go", "value": true, "by": "approver"})
+		s.ended(asks, "completed")
+		require.Empty(t, ids("waits=approval"))
+		require.NotContains(t, s.get("/v1/tasks/"+asks), "waits")
+	})
+}

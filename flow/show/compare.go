@@ -1,0 +1,74 @@
+package show
+
+import "github.com/troupe-engine/troupe/flow"
+
+// Pair is a visit of a node in two tasks.
+type Pair struct {
+	One, Other *flow.Visit // nil = that task was never there
+	Differs    []Difference
+}
+
+// Difference says what differs.
+type Difference string
+
+// Differences. How long a visit took is none: it never is the same.
+const (
+	DiffersState    Difference = "state"
+	DiffersAction   Difference = "action"
+	DiffersError    Difference = "error"
+	DiffersAttempts Difference = "attempts"
+	DiffersUnits    Difference = "units"
+	DiffersOutput   Difference = "output"
+)
+
+// Compare puts the visits of two tasks beside each other, by scope, node and visit: in the order of the first one, with what only the other one has behind
+// what came before it there.
+func Compare(one, other []flow.Visit) []Pair {
+	there := make(map[flow.Address]*flow.Visit, len(other))
+	known := make(map[flow.Address]bool, len(one))
+	for i := range one {
+		known[one[i].Address] = true
+	}
+	behind, last := map[flow.Address][]Pair{}, flow.Address{} // the zero one is before all
+	for i := range other {
+		v := &other[i]
+		if there[v.Address] = v; known[v.Address] {
+			last = v.Address
+			continue
+		}
+		behind[last] = append(behind[last], Pair{Other: v})
+	}
+	pairs := behind[flow.Address{}]
+	for i := range one {
+		v := &one[i]
+		pairs = append(pairs, pair(v, there[v.Address]))
+		pairs = append(pairs, behind[v.Address]...)
+	}
+	return pairs
+}
+
+func pair(one, other *flow.Visit) Pair {
+	p := Pair{One: one, Other: other}
+	if other == nil {
+		return p
+	}
+	for _, d := range []struct {
+		is Difference
+		so bool
+	}{
+		{DiffersState, one.Status != other.Status},
+		{DiffersAction, one.Action != other.Action},
+		{DiffersError, one.Error != other.Error || one.Reason != other.Reason},
+		{DiffersAttempts, one.Attempts != other.Attempts},
+		{DiffersUnits, one.Units != other.Units},
+		{DiffersOutput, one.Output != other.Output},
+	} {
+		if d.so {
+			p.Differs = append(p.Differs, d.is)
+		}
+	}
+	return p
+}
+
+// Same says that both tasks did the same there.
+func (p *Pair) Same() bool { return p.One != nil && p.Other != nil && len(p.Differs) == 0 }
