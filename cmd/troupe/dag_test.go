@@ -53,7 +53,7 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, result{0, "list unit 1\nlist unit 2\n", ""}, cmd("task", "append", id, "list", "b", "--list", `[{"n":1}]`))
 	require.Equal(t, 2, cmd("task", "append", id, "list").code)
 	got = cmd("task", "show", id)
-	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 to come.*list +fanout +started +0/3 +somebody has to complete it\nsum +executor +created +after list`, got.stdout)
+	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 to come.*list +fanout +started +0/3 +1 +somebody has to complete it\nsum +executor +created +after list`, got.stdout)
 	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "complete", id, "list", "3"))
 	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""}, cmd("task", "complete", id, "list", "4"))
 	require.Equal(t, 2, cmd("task", "complete", id, "list", "3", "--error", "x").code)

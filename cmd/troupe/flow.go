@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 	"syscall"
@@ -37,7 +38,8 @@ type flowApplyCmd struct {
 	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
 	strictFlag
 	rootFlag
-	Slug string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
+	NoReplace bool   `help:"Publish new flows only: a file whose flow is there is refused."`
+	Slug      string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 }
 
 func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
@@ -72,6 +74,9 @@ func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client,
 		return c.refused(a, file, r.problems)
 	}
 	slug := orElse(c.Slug, r.slug(file))
+	if err := c.isNew(ctx, server, slug); err != nil {
+		return about{file, err}
+	}
 	published, err := server.Publish(ctx, slug, r.text, c.options()...)
 	problems := problemsOf(err)
 	switch {
@@ -83,6 +88,25 @@ func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client,
 		return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
 	}
 	return about{file, err}
+}
+
+// isNew refuses to replace a flow, if that is not wanted.
+func (c *flowApplyCmd) isNew(ctx context.Context, server *client.Client, slug string) error {
+	switch {
+	case !c.NoReplace:
+		return nil
+	case slug == "":
+		return usagef("--no-replace has to know what the flow is addressed by: name it with --slug")
+	}
+	_, err := server.Flow(ctx, slug)
+	var refused *client.Error
+	switch {
+	case err == nil:
+		return fmt.Errorf("the flow %s exists already; without --no-replace it gets a new version", slug)
+	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return nil
+	}
+	return err
 }
 
 // refusedAt is the part of a request that was refused.
@@ -117,26 +141,6 @@ func publication(p *wire.Published) string {
 		what = "is published"
 	}
 	return fmt.Sprintf("%s version %d %s", clean(p.Flow.Slug), p.Version.Number, what)
-}
-
-type flowListCmd struct {
-	remote
-	pagingFlags
-}
-
-func (c *flowListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
-	if err != nil {
-		return err
-	}
-	flows, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
-	if err != nil {
-		return err
-	}
-	t := table{header: []string{"FLOW", "NAME", "DESCRIPTION", "CREATED"}, spare: []string{"CREATED", "DESCRIPTION"}}
-	return printPage(a, c.outputFlag, flows, t, func(f *wire.Flow) []string {
-		return []string{orElse(f.Slug, f.ID), f.Name, short(f.Description, 60), moment(f.CreatedAt)}
-	})
 }
 
 type flowShowCmd struct {

@@ -13,7 +13,7 @@ import (
 type flowDeleteCmd struct {
 	remote
 	Flows []string `arg:"" name:"flow" complete:"flow" help:"Slugs or ids of the flows."`
-	Yes   bool     `short:"y" help:"Do not ask, and delete their tasks, too."`
+	Yes   bool     `short:"y" aliases:"force" help:"Do not ask, and delete their tasks, too."`
 }
 
 // Help says what goes.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
 )
@@ -11,14 +13,15 @@ type flowRunCmd struct {
 	remote
 	inputFlags
 	rootFlag
-	File string `arg:"" help:"Definition in YAML or JSON; - is stdin. It becomes the flow that is named like its file, unless --slug says another name."`
-	Slug string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
+	File    string        `arg:"" help:"Definition in YAML or JSON; - is stdin. It becomes the flow that is named like its file, unless --slug says another name."`
+	Slug    string        `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
+	Timeout time.Duration `placeholder:"300s" help:"Follow it for so long at most. A task that has not ended by then goes on."`
 }
 
 // Help says how it ends.
 func (flowRunCmd) Help() string {
 	return "Publishes the definition, starts a task of it and follows that to its end. Exits with 0 when the task has completed, " +
-		"with 1 when it failed or was canceled, or the definition is wrong. --output json prints the task as it has ended."
+		"with 1 when it failed or was canceled, has not ended within --timeout, or the definition is wrong. --output json prints the task as it has ended."
 }
 
 func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
@@ -37,6 +40,9 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 		return errFailed
 	case slug == "":
 		return usagef("--slug is missing: stdin has no name")
+	}
+	if c.Timeout < 0 {
+		return usagef("--timeout %s is not after now", c.Timeout)
 	}
 	start, err := c.start(a, slug, declaredIn(r.text))
 	if err != nil {
@@ -60,7 +66,21 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return inputHint(slug, err)
 	}
-	return c.follow(ctx, a, server, started.ID)
+	return c.within(ctx, started.ID, func(ctx context.Context) error { return c.follow(ctx, a, server, started.ID) })
+}
+
+// within has somebody follow a task for --timeout at most.
+func (c *flowRunCmd) within(ctx context.Context, id string, follow func(context.Context) error) error {
+	if c.Timeout == 0 {
+		return follow(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	err := follow(limited)
+	if err != nil && !errors.Is(err, errFailed) && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s has not ended within %s; it goes on: troupe task watch %s", id, c.Timeout, id)
+	}
+	return err
 }
 
 func (c *flowRunCmd) follow(ctx context.Context, a *app, server *client.Client, id string) error {

@@ -154,6 +154,6 @@ func TestAFlowIsDeletedOnceThatIsConfirmed(t *testing.T) {
 	require.Equal(t, 0, code)
 	require.Contains(t, said, "approve is deleted, with 1 task\n")
 	require.NotContains(t, cmd("flow", "list").stdout, "approve")
-	require.Equal(t, "double is deleted, with 0 tasks\n", cmd("flow", "delete", "double", "--yes").stdout)
+	require.Equal(t, "double is deleted, with 0 tasks\n", cmd("flow", "delete", "double", "--force").stdout)
 	require.Contains(t, cmd("flow", "delete", "double", "--yes").stderr, "there is no flow")
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,6 +41,8 @@ type memberFlags struct {
 	ScriptDir       string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
 	AllowContainers bool           `env:"TROUPE_ALLOW_CONTAINERS" group:"Access" help:"Let flows have programs run in containers."`
 	ContainerHost   string         `env:"TROUPE_CONTAINER_HOST" placeholder:"URL" group:"Access" help:"Who runs containers, such as unix:///run/podman/podman.sock; what DOCKER_HOST says otherwise, or Docker's own place."`
+	RegistryAuth    string         `name:"registry-auth-file" env:"TROUPE_REGISTRY_AUTH_FILE" type:"path" placeholder:"FILE" group:"Access" help:"As whom images of containers are fetched, by registry: a file like Docker's config.json; it is read anew for each image."`
+	Networks        []string       `name:"container-networks" env:"TROUPE_CONTAINER_NETWORKS" placeholder:"NAME" group:"Access" help:"Networks that flows may have their containers in, beside none and the default one; any but host otherwise."`
 	ChildEnv        []string       `env:"TROUPE_CHILD_ENV" placeholder:"NAME" group:"Access" help:"Variables that scripts see of the member's environment, besides PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER."`
 	SecretEnv       []string       `env:"TROUPE_SECRET_ENV" placeholder:"NAME" group:"Access" help:"Variables of the member's environment that are secrets which flows may name."`
 	SecretDir       string         `env:"TROUPE_SECRET_DIR" type:"path" placeholder:"DIR" group:"Access" help:"Folder whose files are secrets which flows may name; they are read anew for each attempt."`
@@ -74,19 +77,29 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	if err != nil {
 		return troupe.Config{}, err
 	}
+	log := f.logger(a)
+	if names := idleSettings(); len(names) > 0 {
+		log.Info("settings of Ork that mean nothing here", "variables", strings.Join(names, " "))
+	}
 	return troupe.Config{
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep,
-		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, Containers: f.MaxContainers,
+		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, RegistryAuthFile: f.RegistryAuth, ContainerNetworks: f.Networks, Containers: f.MaxContainers,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
-		Logger:        f.logger(a),
+		Logger:        log,
 	}, nil
+}
+
+// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, and what is bounded is bounded by flags.
+func idleSettings() []string {
+	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER"}
+	return slices.DeleteFunc(all, func(name string) bool { return os.Getenv(name) == "" })
 }
 
 // graceGiven is the grace that was asked for, if any.

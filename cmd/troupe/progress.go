@@ -41,6 +41,7 @@ type stepProgress struct {
 	total        int // units
 	done, failed int // failed ones are done too
 	attempt      int
+	attempts     int // that were begun, of all units
 	worker       string
 	retry        bool // a unit waits to be tried again
 }
@@ -51,6 +52,7 @@ type nodeProgress struct {
 	first         int // turn of its first visit
 	visits        int
 	units, failed int
+	attempts      int
 	took          time.Duration
 	state         string // of the last visit
 }
@@ -110,6 +112,7 @@ func (s *stepProgress) attempted(e *wire.Event) {
 	switch e.Type {
 	case "attempts_started":
 		s.attempt, s.retry = e.Attempt, false
+		s.attempts += max(e.Total, 1)
 	case "attempt_claimed":
 		s.worker = e.Worker
 	case "attempt_ended":
@@ -148,6 +151,7 @@ func (p *progress) stepEnded(at visit, e *wire.Event) {
 			n.first = s.turn
 		}
 		n.units, n.failed = n.units+max(s.total, s.done), n.failed+s.failed
+		n.attempts += s.attempts
 		n.took += e.At.Sub(s.entered)
 		p.last = s
 		delete(p.active, at)
@@ -167,9 +171,9 @@ func (p *progress) table() (header []string, rows [][]string) {
 		return cmp.Compare(a.first, b.first)
 	})
 	for _, n := range all {
-		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), span(n.took)})
+		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), fmt.Sprint(n.attempts), span(n.took)})
 	}
-	return []string{"NODE", "STATE", "VISITS", "UNITS", "FAILED", "TIME"}, rows
+	return []string{"NODE", "STATE", "VISITS", "UNITS", "FAILED", "ATTEMPTS", "TIME"}, rows
 }
 
 func (id nodeID) String() string {

@@ -48,7 +48,7 @@ func TestProgressFoldsEvents(t *testing.T) {
 	require.Empty(t, lines(1001))
 	require.True(t, p.over())
 	_, rows := p.table()
-	require.Equal(t, [][]string{{"mail", "completed", "1", "3", "1", "1.0s"}}, rows)
+	require.Equal(t, [][]string{{"mail", "completed", "1", "3", "1", "3", "1.0s"}}, rows)
 	require.Equal(t, []string{"task started", "mail: started with 3 units",
 		"mail: attempt 1 of unit 1 failed: no\x1b[2J route", "mail: attempt 1 of unit 2 failed: busy",
 		"mail: completed with 1 of 3 units failed, next end", "task completed"}, told)

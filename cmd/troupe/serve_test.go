@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -49,6 +50,19 @@ func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
 			require.Empty(t, got.stdout)
 		})
 	}
+}
+
+func TestSettingsOfOrkThatMeanNothingAreToldOnce(t *testing.T) {
+	var told bytes.Buffer
+	f := memberFlags{logFlags: logFlags{LogLevel: "info"}}
+	_, err := f.config(&app{stderr: &told})
+	require.NoError(t, err)
+	require.Empty(t, told.String())
+	t.Setenv("POLL_INTERVAL_SECS", "0.5")
+	t.Setenv("DB_POOL_SIZE", "20")
+	_, err = f.config(&app{stderr: &told})
+	require.NoError(t, err)
+	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" variables="POLL_INTERVAL_SECS DB_POOL_SIZE"\n$`, told.String())
 }
 
 func TestFlagsAndVariablesConfigureAMember(t *testing.T) {

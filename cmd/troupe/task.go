@@ -18,6 +18,8 @@ type taskCmd struct {
 	Pause    taskPauseCmd    `cmd:"" help:"Let nothing new of tasks start."`
 	Resume   taskResumeCmd   `cmd:"" help:"Let paused tasks go on."`
 	Retry    taskRetryCmd    `cmd:"" help:"Let failed tasks go on where they failed, also those that were paused then."`
+	Rerun    taskRerunCmd    `cmd:"" help:"Do again from the beginning what a task does, in a new one."`
+	Compare  taskCompareCmd  `cmd:"" help:"Show what two tasks did, node by node."`
 	Append   taskAppendCmd   `cmd:"" help:"Append units to a fan-out."`
 	Complete taskCompleteCmd `cmd:"" help:"Complete or fail a unit that nobody carries out (route direct)."`
 	Signal   taskSignalCmd   `cmd:"" help:"Set a key of a task's shared state and wake whoever waits for it."`
@@ -91,6 +93,7 @@ type taskListCmd struct {
 	Flow  string   `complete:"flow" help:"Only those of this flow."`
 	State []string `complete:"state" help:"Only those in this state: pending, running, completed, failed, canceling, canceled, or paused. May be repeated."`
 	Label []string `sep:"none" placeholder:"NAME=TEXT" help:"Only those with this label. May be repeated."`
+	Waits []string `help:"Only those that wait for this: approval, event, timer, or manual (somebody who completes a unit). May be repeated."`
 	Since string   `placeholder:"WHEN" help:"Only those started since: 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
 }
 
@@ -117,7 +120,7 @@ func (c *taskListCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (c *taskListCmd) filter(ctx context.Context, server *client.Client) (q client.TaskQuery, err error) {
-	q.States = c.State
+	q.States, q.Waits = c.State, c.Waits
 	if q.Labels, err = pairs("--label", c.Label); err != nil {
 		return q, err
 	}

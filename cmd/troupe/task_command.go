@@ -12,44 +12,63 @@ import (
 
 type tasksArg struct {
 	remote
-	Tasks []string `arg:"" name:"task" complete:"task" help:"Ids of the tasks, or what they begin with."`
+	Tasks []string `arg:"" optional:"" name:"task" complete:"task" help:"Ids of the tasks, or what they begin with."`
 }
 
 type taskCancelCmd struct {
-	tasksArg
+	manyArg
 	Gently bool `xor:"how" help:"Let what is in flight go on; nothing new starts."`
 	Force  bool `xor:"how" help:"Also end compensations, when a task is at them."`
 }
 
 func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
 	how := wire.Cancel{Gently: c.Gently, Force: c.Force}
+	switch picked, err := c.picked(); {
+	case err != nil:
+		return err
+	case picked:
+		return c.bulk(ctx, a, wire.Bulk{Action: "cancel", Cancel: how})
+	}
 	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
 }
 
 // heldArg names one step of tasks that is meant, instead of the whole tasks.
 type heldArg struct {
-	tasksArg
+	manyArg
 	Node string `placeholder:"STEP" help:"Only this step of a dag, which has yet to begin; of one in a scope inside the whole, as in review#1/sign."`
 }
 
 func (c *heldArg) step() wire.StepName { return (&stepArg{Step: c.Node}).name() }
 
+// steer gives a command to one step of each task, to whole tasks, or to all that --filter picks.
+func (c *heldArg) steer(ctx context.Context, a *app, action string, step, task func(*client.Client, string) (*wire.TaskSummary, error)) error {
+	switch picked, err := c.picked(); {
+	case err != nil:
+		return err
+	case picked && c.Node != "":
+		return usagef("--node is a step of tasks that are named by their ids")
+	case picked:
+		return c.bulk(ctx, a, wire.Bulk{Action: action})
+	case c.Node != "":
+		return c.each(ctx, a, step)
+	}
+	return c.each(ctx, a, task)
+}
+
 type taskPauseCmd struct{ heldArg }
 
 func (c *taskPauseCmd) Run(ctx context.Context, a *app) error {
-	if c.Node != "" {
-		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.HoldStep(ctx, id, c.step()) })
-	}
-	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Pause(ctx, id) })
+	return c.steer(ctx, a, "pause",
+		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.HoldStep(ctx, id, c.step()) },
+		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Pause(ctx, id) })
 }
 
 type taskResumeCmd struct{ heldArg }
 
 func (c *taskResumeCmd) Run(ctx context.Context, a *app) error {
-	if c.Node != "" {
-		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.ReleaseStep(ctx, id, c.step()) })
-	}
-	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
+	return c.steer(ctx, a, "resume",
+		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.ReleaseStep(ctx, id, c.step()) },
+		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
 }
 
 // each gives a command to every task and shows what they are like then.
@@ -94,19 +113,28 @@ func (r *remote) showSummary(a *app, t *wire.TaskSummary) error {
 
 type taskSignalCmd struct {
 	remote
+	senderFlag
 	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Key   string `arg:"" help:"Key of the shared state."`
 	Value string `arg:"" optional:"" help:"JSON, or else text; null when absent."`
-	By    string `env:"TROUPE_BY" placeholder:"NAME" help:"Who sends it, for the task's history; by default the user of this computer."`
+}
+
+// senderFlag says who tells a task something.
+type senderFlag struct {
+	By string `env:"TROUPE_BY" placeholder:"NAME" help:"Who sends it, for the task's history; by default the user of this computer."`
+}
+
+func (f *senderFlag) sender() string {
+	if f.By == "" {
+		if me, err := user.Current(); err == nil { // else it stays without a name
+			return me.Username
+		}
+	}
+	return f.By
 }
 
 func (c *taskSignalCmd) Run(ctx context.Context, a *app) error {
-	if c.By == "" {
-		if me, err := user.Current(); err == nil { // else it stays without a name
-			c.By = me.Username
-		}
-	}
-	c.by = c.By
+	c.by = c.sender()
 	server, err := c.client()
 	if err != nil {
 		return err

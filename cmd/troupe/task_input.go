@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/schedule"
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
@@ -30,6 +31,12 @@ func (f *inputFlags) start(a *app, flow string, takes declared) (s wire.Start, e
 	s.Flow = flow
 	if s.Labels, err = pairs("--label", f.Label); err != nil {
 		return s, err
+	}
+	if _, told := s.Labels[schedule.LabelBy]; !told {
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[schedule.LabelBy] = schedule.ByCommand
 	}
 	if f.Input == "" {
 		s.Params, err = f.params(a, takes)

@@ -11,18 +11,30 @@ import (
 )
 
 type taskRetryCmd struct {
-	tasksArg
-	Node    string   `placeholder:"STEP" help:"Of a dag, go on with this failed step alone, and with what was skipped because of it."`
-	Version string   `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
-	From    string   `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
-	Params  string   `placeholder:"JSON" help:"Params of the new task, a JSON object; without, those of the old one."`
-	Param   []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params of the new task that is another one than the old one's, written as for task start. May be repeated."`
-	DryRun  bool     `help:"Show what a new task would keep and do again, and start none."`
+	manyArg
+	Node    string `placeholder:"STEP" help:"Of a dag, go on with this failed step alone, and with what was skipped because of it."`
+	Version string `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
+	From    string `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
+	anewFlags
+	DryRun bool `help:"Show what a new task would keep and do again, and start none."`
+}
+
+// anewFlags are what a new task has otherwise than the old one.
+type anewFlags struct {
+	Params string   `placeholder:"JSON" help:"Params of the new task, a JSON object; without, those of the old one."`
+	Param  []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params of the new task that is another one than the old one's, written as for task start. May be repeated."`
 }
 
 func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 	anew := c.Version != "" || c.From != "" || c.Params != "" || len(c.Param) > 0 || c.DryRun
+	picked, err := c.picked()
 	switch {
+	case err != nil:
+		return err
+	case picked && (anew || c.Node != ""):
+		return usagef("--filter has tasks go on where they failed: the other flags are for tasks that are named by their ids")
+	case picked:
+		return c.bulk(ctx, a, wire.Bulk{Action: "retry"})
 	case c.Node != "" && anew:
 		return usagef("--node goes on in the task itself, and the other flags in a new one: give one of them")
 	case c.Node != "":
@@ -46,21 +58,29 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 // fork is what is asked for a task.
 func (c *taskRetryCmd) fork(ctx context.Context, server *client.Client, id string) (f wire.Fork, err error) {
 	f.From, f.DryRun = c.From, c.DryRun
-	switch c.Version {
-	case "", "same":
-	case "newest", "latest":
-		f.Newest = true
-	default:
-		if f.Version, err = strconv.Atoi(c.Version); err != nil || f.Version < 1 {
-			return f, usagef("--version %q is neither a number from 1 on nor newest", c.Version)
-		}
+	if f.Version, f.Newest, err = versionFlag(c.Version); err != nil {
+		return f, err
 	}
-	f.Params, err = c.params(ctx, server, id, f)
+	f.Params, err = c.params(ctx, server, id, f.Version, f.Newest)
 	return f, err
 }
 
+// versionFlag is the version that a new task runs; 0 = the newest one, or that of the old task.
+func versionFlag(text string) (number int, newest bool, err error) {
+	switch text {
+	case "", "same":
+		return 0, false, nil
+	case "newest", "latest":
+		return 0, true, nil
+	}
+	if number, err = strconv.Atoi(text); err != nil || number < 1 {
+		return 0, false, usagef("--version %q is neither a number from 1 on nor newest", text)
+	}
+	return number, false, nil
+}
+
 // params of the new task: the old one's with what the flags say.
-func (c *taskRetryCmd) params(ctx context.Context, server *client.Client, id string, f wire.Fork) (json.RawMessage, error) {
+func (c *anewFlags) params(ctx context.Context, server *client.Client, id string, version int, newest bool) (json.RawMessage, error) {
 	text := json.RawMessage(c.Params)
 	if len(c.Param) == 0 {
 		return text, nil
@@ -80,7 +100,7 @@ func (c *taskRetryCmd) params(ctx context.Context, server *client.Client, id str
 	if err != nil {
 		return nil, err
 	}
-	in, err := declaredBy(ctx, server, task.Flow, versionOf(task, f))()
+	in, err := declaredBy(ctx, server, task.Flow, versionOf(task, version, newest))()
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +115,9 @@ func (c *taskRetryCmd) params(ctx context.Context, server *client.Client, id str
 }
 
 // versionOf is the version that the new task runs; 0 = the newest one.
-func versionOf(old *wire.Task, f wire.Fork) int {
-	if f.Newest || f.Version > 0 {
-		return f.Version
+func versionOf(old *wire.Task, version int, newest bool) int {
+	if newest || version > 0 {
+		return version
 	}
 	return old.Version
 }

@@ -63,6 +63,30 @@ func TestParamsOfARetryAreOfTheTypesThatItsVersionDeclares(t *testing.T) {
 	require.Equal(t, exitUsage, cmd("task", "retry", id, "-p", "sku:=x").code)
 }
 
+func TestATaskIsDoneAgainInANewOne(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	id := strings.TrimSpace(cmd("task", "start", "double", "-p", "n=21").stdout)
+	require.Equal(t, 0, cmd("task", "watch", id).code)
+	got := cmd("task", "rerun", id, "-p", "n=4", "--wait")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `Result: +8\n`, got.stdout)
+	got = cmd("task", "rerun", id, "--version", "newest")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `^\S+  does again what `+id+` does, with version 1\n$`, got.stdout)
+	next, _, _ := strings.Cut(got.stdout, " ")
+	require.Regexp(t, `Forked from: +`+id, cmd("task", "show", next).stdout)
+	require.Equal(t, exitUsage, cmd("task", "rerun", id, "--version", "new").code)
+
+	require.Equal(t, 0, cmd("task", "watch", next).code)
+	got = cmd("task", "compare", id, next)
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Regexp(t, `(?s)A  `+id+`  double v1  completed.*B  `+next+`.*1 the same, 0 different, 0 only in A, 0 only in B\n.*double +completed +completed`, got.stdout)
+	other := strings.TrimSpace(cmd("task", "start", "double", "-p", "n=3").stdout)
+	require.Equal(t, 0, cmd("task", "watch", other).code)
+	require.Regexp(t, `double +completed +completed .*output: 42 / 6\n`, cmd("task", "compare", id, other, "--different").stdout)
+}
+
 func TestOneStepIsHeldAndRetried(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

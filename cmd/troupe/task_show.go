@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/client"
@@ -38,6 +39,10 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	tries, err := triesOf(ctx, server, id, steps)
+	if err != nil {
+		return err
+	}
 	signals, err := signalsOf(ctx, server, id)
 	if err != nil {
 		return err
@@ -50,7 +55,7 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 			Signals []wire.Event `json:"signals,omitempty"`
 		}{task, waiting.Waits, steps, signals})
 	}
-	if err := showTask(a, task, steps, waiting.Waits); err != nil || len(signals) == 0 {
+	if err := showTask(a, task, steps, tries, waiting.Waits); err != nil || len(signals) == 0 {
 		return err
 	}
 	return showSignals(a, signals)
@@ -97,7 +102,7 @@ func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.
 // manySteps is how many steps fit on a screen.
 const manySteps = 50
 
-func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error {
+func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[visit]try, waits []wire.Wait) error {
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
 		labels = append(labels, name+"="+t.Labels[name])
@@ -117,7 +122,7 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, waits []wire.Wait) error 
 		return err
 	}
 	if len(steps) > 0 {
-		err = showSteps(a, steps)
+		err = showSteps(a, steps, tries)
 	} else {
 		err = showActive(a, t.Active)
 	}
@@ -155,17 +160,50 @@ func stepsOf(t *wire.Task) string {
 	return fmt.Sprintf("%d completed, %d started, %d failed, %d skipped, %d to come", n.Completed, n.Started, n.Failed, n.Skipped, n.Created)
 }
 
-func showSteps(a *app, steps []wire.Step) error {
+func showSteps(a *app, steps []wire.Step, tries map[visit]try) error {
 	var rows [][]string
 	for _, s := range steps {
 		units := ""
 		if s.Units.Total > 1 || s.Kind == "fanout" && s.Visit > 0 {
 			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total) + failedUnits(s.Units.Failed)
 		}
-		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, took(s.EnteredAt, s.EndedAt), short(stepText(&s), 80)})
+		last := tries[visit{nodeID{s.Scope, s.Node}, s.Visit}]
+		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, last.number(), last.by, took(s.EnteredAt, s.EndedAt), short(stepText(&s), 80)})
 	}
 	fmt.Fprintln(a.stdout)
-	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "TIME", "WHY"}, rows)
+	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "TIME", "WHY"}, rows)
+}
+
+// try is the last attempt of a step; of one with many units the one with the highest number.
+type try struct {
+	attempt int    // from 1; 0 = there was none
+	by      string // who carries it out, as far as that has a name: a worker, a process, a job outside
+}
+
+func (t try) number() string {
+	if t.attempt == 0 {
+		return ""
+	}
+	return strconv.Itoa(t.attempt)
+}
+
+// triesOf are the last attempts of steps, among the first ones of the task: all are in its history.
+func triesOf(ctx context.Context, server *client.Client, id string, steps []wire.Step) (map[visit]try, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	runs, err := server.Runs(ctx, id, client.Paging{Limit: pageSize})
+	if err != nil {
+		return nil, err
+	}
+	last := map[visit]try{}
+	for _, r := range runs.Items {
+		at := visit{nodeID{r.Scope, r.Node}, r.Visit}
+		if r.Kind == "attempt" && r.Attempt >= last[at].attempt {
+			last[at] = try{r.Attempt, orElse(r.Worker, r.URL)}
+		}
+	}
+	return last, nil
 }
 
 // failedUnits tells of the units that are done how many have failed.

@@ -64,7 +64,7 @@ func TestATaskIsStartedShownAndToldAgain(t *testing.T) {
 	require.NotContains(t, cmd("task", "list", "--state", "failed").stdout, id)
 
 	got = cmd("task", "show", id)
-	require.Regexp(t, `(?s)Flow: +double, version 1\nState: +completed\nLabels: +customer=7\n.*Params: +\{"n":21\}`, got.stdout)
+	require.Regexp(t, `(?s)Flow: +double, version 1\nState: +completed\nLabels: +customer=7 triggered_by=cli\n.*Params: +\{"n":21\}`, got.stdout)
 	got = cmd("task", "history", id)
 	require.Regexp(t, `(?s)task_created.*step_entered +double#1.*attempt_ended.*task_ended +completed`, got.stdout)
 	got = cmd("task", "history", id, "--runs")

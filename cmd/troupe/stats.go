@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// statsCmd tells how everything is, or how the tasks of one flow go.
+type statsCmd struct {
+	remote
+	Flow    string `arg:"" optional:"" complete:"flow" help:"Slug or id of a flow: how its tasks go, node by node. Without one: tasks by state, and what fails."`
+	Window  string `enum:"1h,24h,7d" default:"24h" help:"Of a flow: tasks that ended in the last 1h, 24h or 7d (${default})."`
+	Version int    `help:"Of a flow: number of the only version that is meant; 0 = all."`
+}
+
+func (c *statsCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	switch {
+	case err != nil:
+		return err
+	case c.Flow == "":
+		return c.overview(ctx, a, server)
+	}
+	st, err := server.FlowStats(ctx, c.Flow, c.Window, c.Version)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, st)
+	}
+	fields := []string{"Flow", st.Flow, "Ended since", moment(st.Since)}
+	for _, n := range st.States {
+		fields = append(fields, n.State, tally(n.ListedTasks))
+	}
+	fields = append(fields, "Read", fmt.Sprintf("%d of %d", st.Sampled, st.Of))
+	if st.Sampled > 0 {
+		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", millis(st.Duration.P50), millis(st.Duration.P95), millis(st.Duration.P99)))
+	}
+	if err := printFields(a.stdout, fields...); err != nil || len(st.Nodes) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return nodeTable(st.Nodes).print(a.stdout)
+}
+
+func nodeTable(nodes []wire.NodeStats) table {
+	t := table{header: []string{"NODE", "VISITS", "FAILED", "RETRIED", "P50", "P95", "LAST FAILED"}, spare: []string{"LAST FAILED"}}
+	for _, n := range nodes {
+		name := n.Key
+		if n.Scope != "" {
+			name = n.Scope + "/" + n.Key
+		}
+		t.rows = append(t.rows, []string{name, strconv.Itoa(n.Visits), strconv.Itoa(n.Failures), strconv.Itoa(n.Retries), millis(n.Duration.P50), millis(n.Duration.P95), n.LastFailed})
+	}
+	return t
+}
+
+func (c *statsCmd) overview(ctx context.Context, a *app, server *client.Client) error {
+	o, err := server.Overview(ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, o)
+	}
+	var fields []string
+	for _, n := range o.States {
+		fields = append(fields, n.State, tally(n.ListedTasks))
+	}
+	for _, r := range o.Recent {
+		fields = append(fields, "last "+r.Window, fmt.Sprintf("%s started, %s completed, %s failed", tally(r.Started), tally(r.Completed), tally(r.Failed)))
+	}
+	fields = append(fields, "workers", fmt.Sprintf("%d online, %d offline", o.Workers.Online, o.Workers.Offline))
+	if err := printFields(a.stdout, fields...); err != nil || len(o.Failing.Groups) == 0 {
+		return err
+	}
+	t := table{header: []string{"FLOW", "FAILED", "ERROR", "LAST", "TASK"}, spare: []string{"LAST", "TASK"}}
+	for _, g := range o.Failing.Groups {
+		t.rows = append(t.rows, []string{g.Flow, strconv.Itoa(g.Count), g.Error, moment(g.At), g.Newest})
+	}
+	fmt.Fprintln(a.stdout)
+	return t.print(a.stdout)
+}
+
+// tally is a number of tasks; beyond what is counted it says so.
+func tally(n wire.ListedTasks) string {
+	if !n.Exact {
+		return strconv.Itoa(n.Count) + "+"
+	}
+	return strconv.Itoa(n.Count)
+}
+
+func millis(ms int64) string { return span(time.Duration(ms) * time.Millisecond) }
