@@ -39,6 +39,49 @@ export interface BackfilledSlot {
   task: string
 }
 
+export interface Bulk {
+  action: "retry" | "cancel" | "pause" | "resume"
+  /** next of the answer before */
+  cursor?: string
+  /** answers how many tasks there are, and does nothing */
+  dry_run?: boolean
+  /** the tasks that a list with these parameters has, the newest first; without state those that the action is for */
+  filter?: TaskFilter
+  /** also ends compensations and finally, when the task is at them */
+  force?: boolean
+  /** what is in flight goes on, and the task ends when it is done; nothing new starts */
+  gently?: boolean
+  /** in place of a filter */
+  ids?: string[]
+  /** how many tasks of a filter at most; 0 = 1,000 */
+  limit?: number
+}
+
+export interface BulkDone {
+  action: string
+  /** that it had an effect on */
+  changed: number
+  /** false: a dry run has found more */
+  exact: boolean
+  /** send it as cursor to go on; absent when there is no more */
+  next?: string
+  /** why, in the order of the tasks; never null */
+  refusals: BulkRefusal[]
+  /** that refused it, or could not be asked */
+  refused: number
+  /** that the command was given to; after a dry run those that there are, of a filter at most 10,000 */
+  tasks: number
+  /** that stay as they were: they had ended, or had been given this request before */
+  unchanged: number
+}
+
+export interface BulkRefusal {
+  /** as that of a problem; busy: the same request may be sent again */
+  kind: string
+  task: string
+  what: string
+}
+
 export interface Cancel {
   /** also ends compensations and finally, when the task is at them */
   force?: boolean
@@ -109,6 +152,22 @@ export interface Cluster {
   now: string
   /** shards that nobody owns for the moment; their tasks wait */
   unowned: number
+}
+
+export interface Comparison {
+  a: TaskSummary
+  b: TaskSummary
+  /** only the first 5,000 visits of each task are compared */
+  cut?: boolean
+  different: number
+  /** index of the first one that is not the same; -1 = there is none */
+  first: number
+  only_a: number
+  only_b: number
+  /** how many did the same */
+  same: number
+  /** in the order of a, with what only b has behind what came before it there; never null */
+  visits: VisitPair[]
 }
 
 export interface Complete {
@@ -252,6 +311,31 @@ export interface Event {
   worker?: string
 }
 
+export interface Failing {
+  /** the largest first; the first 50; a task without an error is in none; never null */
+  groups: FailureGroup[]
+  /** tasks that have failed since then are in it: those of the last day, but the newest 500 at most */
+  since: string
+  /** how many those are */
+  tasks: number
+}
+
+export interface FailureGroup {
+  /** when that was */
+  at: string
+  count: number
+  /** the beginning of their error, with # in place of each number */
+  error: string
+  /** slug of the flow, or its id when it has none */
+  flow: string
+  /** id of the one that failed last */
+  newest: string
+  /** that failed, by its path; absent when the error names none */
+  node?: string
+  /** GET /v1/tasks with this query lists them */
+  query: string
+}
+
 export interface Fault {
   hint?: string
   what: string
@@ -267,6 +351,25 @@ export interface Flow {
   name: string
   /** what the flow is addressed by; absent for flows of other API families, which are addressed by id */
   slug?: string
+}
+
+export interface FlowStats {
+  /** of the sampled tasks, from creation to end */
+  duration: Times
+  /** slug of the flow, or its id when it has none */
+  flow: string
+  /** that the sampled tasks came to, by scope and key; never null */
+  nodes: NodeStats[]
+  /** how many ended since then; exact as the states are */
+  of: number
+  /** of so many tasks, those that ended last, the times and the nodes tell: at most 200, and as many as can be read in a second */
+  sampled: number
+  since: string
+  /** those that ended since then, by how; never null */
+  states: StateTasks[]
+  /** number of the only version that is meant; absent = all */
+  version?: number
+  window: "1h" | "24h" | "7d"
 }
 
 export interface FollowedError {
@@ -603,6 +706,15 @@ export interface KnownWorker {
   url?: string
 }
 
+export interface ListedTasks {
+  /** at most 10,000 */
+  count: number
+  /** false: there are more */
+  exact: boolean
+  /** GET /v1/tasks with this query lists them */
+  query: string
+}
+
 export interface Log {
   content: string
 }
@@ -681,6 +793,14 @@ export interface Member {
   version?: string
 }
 
+export interface MemberCount {
+  draining: number
+  living: number
+  overdue: number
+  /** shards that nobody owns for the moment */
+  unowned: number
+}
+
 export interface MemberName {
   incarnation: string
   /** absent when it has gone for so long that nobody knows it */
@@ -697,9 +817,42 @@ export interface Move {
   to: MemberName
 }
 
+export interface NodeStats {
+  /** of visits from beginning to end, waiting included */
+  duration: Times
+  /** visits that failed */
+  failures: number
+  key: string
+  /** id of the task that ended last of those in which it failed */
+  last_failed?: string
+  /** attempts after the first one, and tries of the whole step */
+  retries: number
+  /** as in the graph of the flow */
+  scope?: string
+  /** that began */
+  visits: number
+}
+
 export interface OpenSession {
   /** one of those that the server was started with */
   token: string
+}
+
+export interface Overview {
+  failing: Failing
+  /** absent where there is no cluster to tell of */
+  members?: MemberCount
+  /** the store's time of that moment */
+  now: string
+  /** those that are not empty, the one with the oldest job first; the first 50; never null */
+  queues: ServedQueue[]
+  /** of the last hour and of the last day; never null */
+  recent: RecentTasks[]
+  /** how many queues there are that are not empty */
+  services: number
+  /** all tasks by their state; never null */
+  states: StateTasks[]
+  workers: WorkerCount
 }
 
 export interface PageEvent {
@@ -851,6 +1004,14 @@ export interface Queue {
   waiting: number
 }
 
+export interface RecentTasks {
+  completed: ListedTasks
+  failed: ListedTasks
+  since: string
+  started: ListedTasks
+  window: "1h" | "24h"
+}
+
 export interface Registered {
   /** a worker that has not been heard of for so long counts as offline; a heartbeat in a third of that time is often enough */
   offline_after_ms: number
@@ -908,6 +1069,28 @@ export interface ReportedJobs {
 
 export interface Reports {
   reports: Report[]
+}
+
+export interface Reran {
+  /** false when a task with this idempotency key had been started before */
+  created: boolean
+  /** id of the other task */
+  forked_from: string
+  /** of the new task */
+  id: string
+  /** number of the version that the new task runs */
+  version: number
+}
+
+export interface Rerun {
+  /** the same key for the same flow is the same task */
+  idempotency_key?: string
+  /** the newest published version */
+  newest?: boolean
+  /** those of the other task when absent */
+  params?: unknown
+  /** number of the flow's version that the new task runs; 0 = the one of the other task */
+  version?: number
 }
 
 export interface ResourceSpans {
@@ -1055,6 +1238,15 @@ export interface ScopeDigest {
 export interface ScopeSpans {
   scope: SpanScope
   spans: Span[]
+}
+
+export interface ServedQueue {
+  /** since when the first one waits */
+  oldest: string
+  service: string
+  waiting: number
+  /** workers online that offer the service */
+  workers: number
 }
 
 export interface SetHook {
@@ -1244,6 +1436,17 @@ export interface Started {
   task?: Task
 }
 
+export interface StateTasks {
+  /** at most 10,000 */
+  count: number
+  /** false: there are more */
+  exact: boolean
+  /** GET /v1/tasks with this query lists them */
+  query: string
+  /** paused ones are in their other state, too */
+  state: "pending" | "running" | "canceling" | "paused" | "completed" | "failed" | "canceled"
+}
+
 export interface Step {
   /** graph mode: the action it ended with */
   action?: string
@@ -1326,7 +1529,7 @@ export interface Task {
   followed?: number
   /** of followed steps the last error of each node, in the order in which they happened; of the 20 nodes that failed last */
   followed_errors?: FollowedError[]
-  /** the task whose history this one went on from */
+  /** the task whose history this one went on from, or that it does again */
   forked_from?: string
   id: string
   labels?: { [key: string]: string }
@@ -1351,6 +1554,10 @@ export interface Task {
   /** number of the version it runs */
   version: number
   version_id: string
+  /** the first of these: an approval before others, then what has waited longest */
+  wait?: TaskWait
+  /** what it waits for, jobs and retries aside */
+  waits?: ("approval" | "event" | "timer" | "manual")[]
   /** in the answer to a command: why it may not do what was meant */
   warning?: string
 }
@@ -1362,6 +1569,35 @@ export interface TaskCount {
   exact: boolean
   /** where group_by was sent; never null */
   groups: TaskGroup[]
+}
+
+export interface TaskFilter {
+  created_from?: string
+  created_to?: string
+  /** milliseconds */
+  duration_max?: number
+  /** milliseconds */
+  duration_min?: number
+  ended_from?: string
+  ended_to?: string
+  /** how they failed: the beginning of their error, 200 characters, with # in place of each number behind the name of the node */
+  error?: string
+  /** slugs or ids; any of them */
+  flow?: string[]
+  /** what the ids begin with */
+  id_prefix?: string
+  /** name:text; all of them */
+  label?: string[]
+  /** graph mode: where the cursor is */
+  node?: string
+  /** what the ids begin with, or what a label says, or what is in the error */
+  q?: string
+  /** any of them; paused alone */
+  state?: string[]
+  /** number of their version; 0 = any */
+  version?: number
+  /** what they wait for: approval, event, timer or manual; any of them */
+  waits?: string[]
 }
 
 export interface TaskGroup {
@@ -1393,8 +1629,33 @@ export interface TaskSummary {
   /** number of the version it runs */
   version: number
   version_id: string
+  /** the first of these: an approval before others, then what has waited longest */
+  wait?: TaskWait
+  /** what it waits for, jobs and retries aside */
+  waits?: ("approval" | "event" | "timer" | "manual")[]
   /** in the answer to a command: why it may not do what was meant */
   warning?: string
+}
+
+export interface TaskWait {
+  for: "approval" | "event" | "timer" | "manual"
+  /** to signal */
+  key?: string
+  node: string
+  /** absent = the task's root, else a path such as order#1/ship#2 */
+  scope?: string
+  since: string
+  /** when it ends by itself */
+  until?: string
+  visit: number
+}
+
+export interface Times {
+  max_ms: number
+  /** half took no longer */
+  p50_ms: number
+  p95_ms: number
+  p99_ms: number
 }
 
 export interface Trace {
@@ -1475,6 +1736,35 @@ export interface Version {
   status: string
 }
 
+export interface VisitPair {
+  /** absent: only b was there */
+  a?: VisitTold
+  /** absent: only a was there */
+  b?: VisitTold
+  /** state, action, error, attempts, units, output: what is not the same where both were; never null */
+  differs: string[]
+  node: string
+  /** absent = the task's root */
+  scope?: string
+  visit: number
+}
+
+export interface VisitTold {
+  action?: string
+  /** of all units */
+  attempts: number
+  /** 0 of one that has not ended or never begun */
+  duration_ms: number
+  /** its beginning */
+  error?: string
+  /** JSON, or the beginning of it */
+  output?: string
+  output_bytes: number
+  reason?: string
+  state: "started" | "completed" | "failed" | "skipped"
+  units: number
+}
+
 export interface Wait {
   attempt?: number
   /** how many wait for the same key before it, at least; of a permit */
@@ -1510,6 +1800,11 @@ export interface WaitingJob {
   task: string
   /** who has it */
   worker?: string
+}
+
+export interface WorkerCount {
+  offline: number
+  online: number
 }
 
 /** Every operation, by its method and path. */
@@ -1596,6 +1891,20 @@ export interface Routes {
     }
     answer: DeletedFlow
   }
+  /** See how the tasks of a flow go */
+  'GET /v1/flows/{flow}/stats': {
+    path: {
+      /** slug of the flow, or its id */
+      flow: string
+    }
+    query?: {
+      /** tasks that ended in this time */
+      window?: "1h" | "24h" | "7d"
+      /** number of their version; 0 = any */
+      version?: number
+    }
+    answer: FlowStats
+  }
   /** List a flow's versions, highest number first */
   'GET /v1/flows/{flow}/versions': {
     path: {
@@ -1629,6 +1938,16 @@ export interface Routes {
       version: string
     }
     answer: Graph
+  }
+  /** Read how tasks of a version are started, as an OpenAPI document */
+  'GET /v1/flows/{flow}/versions/{version}/openapi': {
+    path: {
+      /** slug of the flow, or its id */
+      flow: string
+      /** its number, or latest for the newest published one */
+      version: string
+    }
+    answer: unknown
   }
   /** List hooks, in order of name */
   'GET /v1/hooks': {
@@ -1757,6 +2076,10 @@ export interface Routes {
   /** Who am I? */
   'GET /v1/me': {
     answer: Me
+  }
+  /** See at once how everything is */
+  'GET /v1/overview': {
+    answer: Overview
   }
   /** How long are the queues? */
   'GET /v1/queues': {
@@ -1894,6 +2217,8 @@ export interface Routes {
       q?: string
       /** pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them */
       state?: string[]
+      /** how they failed: the beginning of their error, 200 characters, with # in place of each number behind the name of the node; as /v1/overview tells it */
+      error?: string
       /** graph mode: where the cursor is */
       node?: string
       /** name:text; several = all of them */
@@ -1908,6 +2233,8 @@ export interface Routes {
       ended_to?: string
       /** milliseconds from creation to end, of those that have ended: less than so many; 0 = any */
       duration_max?: number
+      /** what they wait for: approval, event, timer, or manual (somebody who completes a direct unit); several = any of them */
+      waits?: string[]
       /** the same: so many or more */
       duration_min?: number
       /** - = the newest first; by end: those that have ended */
@@ -1924,6 +2251,17 @@ export interface Routes {
     body: Start
     answer: Started
   }
+  /** Retry, cancel, pause or resume many tasks */
+  'POST /v1/tasks/bulk': {
+    header?: {
+      /** the same id again has no second effect */
+      'Request-Id'?: string
+      /** another name of Request-Id */
+      'Idempotency-Key'?: string
+    }
+    body: Bulk
+    answer: BulkDone
+  }
   /** Count tasks */
   'GET /v1/tasks/count': {
     query?: {
@@ -1937,6 +2275,8 @@ export interface Routes {
       q?: string
       /** pending, running, completed, failed, canceling, canceled, or paused alone; words of other API families are understood; several = any of them */
       state?: string[]
+      /** how they failed: the beginning of their error, 200 characters, with # in place of each number behind the name of the node; as /v1/overview tells it */
+      error?: string
       /** graph mode: where the cursor is */
       node?: string
       /** name:text; several = all of them */
@@ -1951,6 +2291,8 @@ export interface Routes {
       ended_to?: string
       /** milliseconds from creation to end, of those that have ended: less than so many; 0 = any */
       duration_max?: number
+      /** what they wait for: approval, event, timer, or manual (somebody who completes a direct unit); several = any of them */
+      waits?: string[]
       /** the same: so many or more */
       duration_min?: number
       /** state, flow, or label:NAME: also how many there are of each */
@@ -2001,6 +2343,16 @@ export interface Routes {
     }
     body?: Cancel
     answer: TaskSummary
+  }
+  /** Compare two tasks node by node */
+  'GET /v1/tasks/{task}/compare/{other}': {
+    path: {
+      /** id of the task */
+      task: string
+      /** id of the task to compare it with */
+      other: string
+    }
+    answer: Comparison
   }
   /** Complete or fail a unit whose route is direct */
   'POST /v1/tasks/{task}/complete': {
@@ -2155,6 +2507,19 @@ export interface Routes {
     }
     body: StepName
     answer: TaskSummary
+  }
+  /** Start a task that does again what another one does */
+  'POST /v1/tasks/{task}/rerun': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    header?: {
+      /** another name of idempotency_key */
+      'Idempotency-Key'?: string
+    }
+    body?: Rerun
+    answer: Reran
   }
   /** Resume a paused task */
   'POST /v1/tasks/{task}/resume': {

@@ -1,10 +1,10 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect, RouterProvider } from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Refused } from './data/call'
 import { paint } from './data/prefs'
-import { flowView, parse, print, taskFilter, taskView } from './data/search'
+import { compareView, flowView, parse, print, taskFilter, taskView } from './data/search'
 import { Tasks } from './pages/Tasks'
 import { Missing, Shell } from './parts/Shell'
 import './style.css'
@@ -13,11 +13,13 @@ paint()
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing })
 const routes = [
-  createRoute({ getParentRoute: () => root, path: '/', beforeLoad: () => { throw redirect({ to: '/tasks' }) } }),
+  createRoute({ getParentRoute: () => root, path: '/', component: lazyRouteComponent(() => import('./pages/Overview'), 'Overview') }),
   createRoute({ getParentRoute: () => root, path: '/tasks', component: Tasks, validateSearch: taskFilter }),
   createRoute({ getParentRoute: () => root, path: '/tasks/$task', component: lazyRouteComponent(() => import('./pages/Task'), 'Task'), validateSearch: taskView }),
+  createRoute({ getParentRoute: () => root, path: '/compare', component: lazyRouteComponent(() => import('./pages/Compare'), 'Compare'), validateSearch: compareView }),
   createRoute({ getParentRoute: () => root, path: '/flows', component: lazyRouteComponent(() => import('./pages/Flows'), 'Flows') }),
   createRoute({ getParentRoute: () => root, path: '/flows/$flow', component: lazyRouteComponent(() => import('./pages/Flow'), 'Flow'), validateSearch: flowView }),
+  createRoute({ getParentRoute: () => root, path: '/approvals', component: lazyRouteComponent(() => import('./pages/Approvals'), 'Approvals') }),
   createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers') }),
   createRoute({ getParentRoute: () => root, path: '/schedules', component: lazyRouteComponent(() => import('./pages/Schedules'), 'Schedules') }),
   createRoute({ getParentRoute: () => root, path: '/cluster', component: lazyRouteComponent(() => import('./pages/Cluster'), 'Cluster') }),

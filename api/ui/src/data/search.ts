@@ -38,17 +38,32 @@ export function number(v: unknown): number | undefined {
   return text(v) === undefined || Number.isNaN(n) ? undefined : n
 }
 
-export interface TaskFilter { state?: string[]; flow?: string; label?: string[]; since?: string; q?: string; sort?: Sort }
+export interface TaskFilter { state?: string[]; flow?: string; version?: number; label?: string[]; since?: string; q?: string; error?: string; created_from?: string; ended_from?: string; sort?: Sort }
 export type Sort = 'created' | 'ended' | '-ended'
 
 export function taskFilter(s: Sent): TaskFilter {
-  return { state: list(s.state), flow: text(s.flow), label: list(s.label), since: text(s.since), q: text(s.q), sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort) }
+  return { state: list(s.state), flow: text(s.flow), version: number(s.version), label: list(s.label), since: text(s.since), q: text(s.q), error: text(s.error), created_from: text(s.created_from), ended_from: text(s.ended_from), sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort) }
 }
 
-export interface FlowView { tab?: string; v?: number; scope?: string; node?: string; open?: string[] }
+/** The filter of the list that a number of the API leads to. */
+export function filterOf(query: string): TaskFilter {
+  return taskFilter(parse(query))
+}
+
+export type Heat = 'failures' | 'p95'
+export type Window = '1h' | '24h' | '7d'
+
+export interface FlowView { tab?: string; v?: number; heat?: Heat; window?: Window; scope?: string; node?: string; open?: string[] }
 
 export function flowView(s: Sent): FlowView {
-  return { tab: text(s.tab), v: number(s.v), scope: text(s.scope), node: text(s.node), open: list(s.open) }
+  const heat = (['failures', 'p95'] as const).find(one => one === s.heat), window = (['1h', '24h', '7d'] as const).find(one => one === s.window)
+  return { tab: text(s.tab), v: number(s.v), heat, window, scope: text(s.scope), node: text(s.node), open: list(s.open) }
+}
+
+export interface CompareView { a?: string; b?: string; different?: boolean }
+
+export function compareView(s: Sent): CompareView {
+  return { a: text(s.a), b: text(s.b), different: text(s.different) === 'true' || undefined }
 }
 
 export interface TaskView { tab?: string; scope?: string; node?: string; visit?: number; unit?: number; open?: string[]; made?: string }

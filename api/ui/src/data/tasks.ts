@@ -9,9 +9,9 @@ import { millis, now } from './time'
 const size = 100, mostPages = 20
 
 /** What the API is asked for a filter of the page. */
-function asked(f: TaskFilter) {
+export function asked(f: TaskFilter) {
   const since = f.since ? millis(f.since) : undefined
-  return { state: f.state, flow: f.flow ? [f.flow] : undefined, label: f.label, q: f.q, created_from: since ? new Date(now() - since).toISOString() : undefined }
+  return { state: f.state, flow: f.flow ? [f.flow] : undefined, version: f.version, label: f.label, q: f.q, error: f.error, ended_from: f.ended_from, created_from: since ? new Date(now() - since).toISOString() : f.created_from }
 }
 
 /** A list of tasks that stays where it is while things happen: rows change in place, and new ones wait until they are asked for. */

@@ -1,4 +1,5 @@
 import { useCallback, useMemo, useState } from 'react'
+import type { NodeStats } from '../api.gen'
 import { kindOf, type Graph } from '../data/plan'
 import type { FlowView } from '../data/search'
 import { span } from '../data/time'
@@ -7,6 +8,8 @@ import { GraphView } from '../graph/GraphView'
 import { useDrawing } from '../graph/useDrawing'
 import { Icon } from '../parts/Icon'
 import { Loading } from '../parts/Told'
+import { byPlace, heatOf, legend, placeOf } from './heat'
+import { Sampled, useStats, WindowOf } from './Stats'
 
 const tones: Record<string, string> = { approval: 'waiting', timer: 'paused', delay: 'paused', wait_event: 'waiting', choice: 'idle', subflow: 'running', branch: 'running' }
 
@@ -21,13 +24,25 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
     if (inside === undefined) return
     set({ open: open.includes(inside) ? open.filter(p => p !== inside && !p.startsWith(inside + '/')) : [...open, inside] })
   }
-  const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} toggle={toggle} />, [graph, open])
+  const stats = useStats(graph.flow ?? '', graph.version, view.window ?? '24h', view.heat !== undefined)
+  const heat = useMemo(() => ({ nodes: byPlace(stats.data), slowest: Math.max(0, ...(stats.data?.nodes ?? []).map(n => n.duration.p95_ms)), by: view.heat }), [stats.data, view.heat])
+  const numbers = useCallback((i: number) => (heat.by ? heat.nodes.get(placeOf(graph.nodes[i])) : undefined), [graph, heat])
+  const tone = useCallback((i: number) => (heat.by ? heatOf(numbers(i), heat.by, heat.slowest) : (tones[graph.nodes[i].kind] ?? 'completed')), [graph, heat, numbers])
+  const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} toggle={toggle} numbers={heat.by && (numbers(d.i) ?? 'none')} />, [graph, open, heat, numbers])
   if (!drawing) return <Loading />
   const chosen = selected === undefined || selected < 0 ? undefined : graph.nodes[selected]
   return (
     <>
+      <div className="graph-heat panel heat-bar" role="group" aria-label="Heat">
+        <label className="inline">colors
+          <select value={view.heat ?? ''} onChange={e => set({ heat: (e.target.value || undefined) as FlowView['heat'] })}><option value="">kinds</option><option value="failures">failures</option><option value="p95">p95 of duration</option></select>
+        </label>
+        {view.heat && <WindowOf view={view} set={set} />}
+        {view.heat && stats.data && <Sampled of={stats.data} />}
+        {view.heat && <span className="faint">{stats.isError ? stats.error.message : legend[view.heat]}</span>}
+      </div>
       <GraphView
-        drawing={drawing} stamp={graph} label={`The plan of ${graph.flow}`} selected={selected} tone={i => tones[graph.nodes[i].kind] ?? 'completed'} taken={() => true} card={card}
+        drawing={drawing} stamp={heat} label={`The plan of ${graph.flow}`} selected={selected} tone={tone} taken={() => true} card={card}
         name={i => graph.nodes[i].key} toggle={toggle} select={i => set(i === undefined ? { node: undefined, scope: undefined } : { node: graph.nodes[i].key, scope: graph.nodes[i].scope || undefined })}
         tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title="Nodes that the compiler made, such as gates">{ghosts ? 'hide' : 'show'} made nodes</button> : undefined}
       />
@@ -44,7 +59,13 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
   )
 }
 
-function Card({ graph, drawn, toggle }: { graph: Graph; drawn: Drawn; toggle: (i: number) => void }) {
+/** What a node did, in as few words as its card has room for. */
+function told(n: NodeStats | 'none'): string {
+  if (n === 'none') return 'not visited'
+  return [`${n.visits}×`, n.failures > 0 && `${n.failures} failed`, n.visits > 0 && `p95 ${span(n.duration.p95_ms)}`].filter(Boolean).join(' · ')
+}
+
+function Card({ graph, drawn, toggle, numbers }: { graph: Graph; drawn: Drawn; toggle: (i: number) => void; numbers?: NodeStats | 'none' }) {
   const node = graph.nodes[drawn.i]
   const { word, icon } = kindOf(node)
   return (
@@ -53,7 +74,7 @@ function Card({ graph, drawn, toggle }: { graph: Graph; drawn: Drawn; toggle: (i
         <Icon name={icon} size={15} /><b className="ellipsis">{node.key}</b>
         {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? 'Close what is inside' : 'Open what is inside'}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
       </span>
-      {drawn.h >= 50 && !drawn.open && <span className="node-sub"><span className="ellipsis">{word}{node.each ? ` · each ${node.each}` : ''}</span></span>}
+      {drawn.h >= 50 && !drawn.open && <span className="node-sub"><span className="ellipsis took" title={numbers && told(numbers)}>{numbers ? told(numbers) : <>{word}{node.each ? ` · each ${node.each}` : ''}</>}</span></span>}
     </>
   )
 }

@@ -6,6 +6,7 @@ import type { FlowView } from '../data/search'
 import { useGraph, useVersion } from '../data/task'
 import { FlowGraph } from '../flow/FlowGraph'
 import { StartForm } from '../flow/StartForm'
+import { Stats } from '../flow/Stats'
 import { TaskTable } from '../flow/TaskTable'
 import { usePageKeys } from '../parts/keys'
 import { Loading, Trouble } from '../parts/Told'
@@ -13,7 +14,7 @@ import { Value } from '../parts/Value'
 import { When } from '../parts/When'
 
 const route = getRouteApi('/flows/$flow')
-const tabs = { graph: 'Graph', tasks: 'Tasks', versions: 'Versions', definition: 'Definition', start: 'Start' } as const
+const tabs = { graph: 'Graph', stats: 'Statistics', tasks: 'Tasks', versions: 'Versions', definition: 'Definition', start: 'Start' } as const
 type Tab = keyof typeof tabs
 
 /** One flow: its plan, its versions, its latest tasks, and starting one. */
@@ -56,6 +57,7 @@ export function Flow() {
         <div className="split-main panel">
           {number === undefined ? <p className="loading">It has no version yet.</p>
             : tab === 'graph' ? (graph.data ? <FlowGraph graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} /> : <Loading />)
+            : tab === 'stats' ? <Stats flow={flow} version={number} view={view} set={set} />
             : tab === 'tasks' ? <TaskTable flow={flow} />
             : tab === 'definition' ? <Definition flow={flow} version={number} />
             : tab === 'start' ? <StartForm key={number} flow={flow} version={number} newest={number === known[0]?.number} />

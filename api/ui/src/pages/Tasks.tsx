@@ -5,8 +5,9 @@ import { useEffect, useRef, useState } from 'react'
 import { call } from '../data/call'
 import type { TaskFilter } from '../data/search'
 import { useCounts, useTasks, type Row } from '../data/tasks'
-import { between, span } from '../data/time'
+import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
+import { Many } from '../task/Many'
 import { usePageKeys } from '../parts/keys'
 import { short } from '../parts/short'
 import { Sign, State, stateOf } from '../parts/State'
@@ -61,6 +62,10 @@ function Chips({ filter }: { filter: TaskFilter }) {
       {filter.flow && chip('flow', filter.flow, { ...filter, flow: undefined })}
       {filter.label?.map(l => chip('label', l, { ...filter, label: filter.label!.filter(other => other !== l) }))}
       {filter.since && chip('begun in the last', times[filter.since] ?? filter.since, { ...filter, since: undefined })}
+      {filter.version && chip('version', String(filter.version), { ...filter, version: undefined })}
+      {filter.error && chip('failed with', filter.error, { ...filter, error: undefined })}
+      {filter.created_from && chip('begun since', exact(filter.created_from), { ...filter, created_from: undefined })}
+      {filter.ended_from && chip('ended since', exact(filter.ended_from), { ...filter, ended_from: undefined })}
       {filter.q && chip('with', filter.q, { ...filter, q: undefined })}
       <AddFilter filter={filter} />
     </div>
@@ -141,6 +146,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
             <option value="">newest first</option><option value="created">oldest first</option><option value="-ended">ended last</option><option value="ended">ended first</option>
           </select>
         </label>
+        <Many filter={filter} />
         {filter.sort && <button className="quiet" onClick={() => void pages.refetch()}><Icon name="retry" size={13} /> read again</button>}
         {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length}{fresh.length === 100 ? '+' : ''} new</button>}
       </div>

@@ -54,7 +54,7 @@ function Bar({ folded }: { folded: boolean }) {
         <span>Troupe</span>
       </Link>
       {places.map(p => (
-        <Link key={p.to} to={p.to} className="place" title={folded ? p.name : `${p.name} (g ${p.key})`} activeProps={{ className: 'place here', 'aria-current': 'page' }}>
+        <Link key={p.to} to={p.to} className="place" activeOptions={{ exact: p.to === '/' }} title={folded ? p.name : `${p.name} (g ${p.key})`} activeProps={{ className: 'place here', 'aria-current': 'page' }}>
           <Icon name={p.icon} /><span>{p.name}</span>
         </Link>
       ))}
@@ -128,7 +128,7 @@ function SignIn() {
 function Keys({ close }: { close: () => void }) {
   const prefs = usePrefs()
   const rows: [string, string][] = [
-    ['?', 'these keys'], ['/', 'search'], ...places.map((p): [string, string] => [`g ${p.key}`, p.name]), ['j / k', 'next and previous row'], ['Enter', 'open'], ['1 … 5', 'tabs'],
+    ['?', 'these keys'], ['/', 'search'], ...places.map((p): [string, string] => [`g ${p.key}`, p.name]), ['j / k', 'next and previous row'], ['Enter', 'open'], ['1 … 6', 'tabs'],
     ['arrows o z + −', 'in a graph: along its edges, open what is inside, all of it, nearer and farther'], ['l', 'live on or off'], ['t', 'colors'], ['u', 'UTC'], ['Esc', 'close'],
   ]
   return (

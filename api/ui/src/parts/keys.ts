@@ -5,8 +5,10 @@ import { follow } from '../data/socket'
 
 /** Where the bar leads, and the key behind g. */
 export const places = [
+  { to: '/', name: 'Overview', icon: 'overview', key: 'o' },
   { to: '/tasks', name: 'Tasks', icon: 'tasks', key: 't' },
   { to: '/flows', name: 'Flows', icon: 'flows', key: 'f' },
+  { to: '/approvals', name: 'Approvals', icon: 'approval', key: 'a' },
   { to: '/workers', name: 'Workers', icon: 'workers', key: 'w' },
   { to: '/schedules', name: 'Schedules', icon: 'schedules', key: 's' },
   { to: '/cluster', name: 'Cluster', icon: 'cluster', key: 'c' },

@@ -28,6 +28,7 @@ export function Head({ digest: d }: { digest: Digest }) {
         <button className="quiet" onClick={() => void navigator.clipboard?.writeText(d.task)} aria-label="Copy the id" title="Copy the id"><Icon name="copy" size={13} /></button>
         <span>begun <When at={d.created_at} /> <span className="faint">({exact(d.created_at)})</span></span>
         {task.data?.forked_from && <span>goes on from <Link to="/tasks/$task" params={{ task: task.data.forked_from }}>{task.data.forked_from}</Link></span>}
+        <Link to="/compare" search={task.data?.forked_from ? { a: task.data.forked_from, b: d.task } : { a: d.task }}>compare with {task.data?.forked_from ? 'that one' : '…'}</Link>
         {Object.entries(task.data?.labels ?? {}).map(([k, v]) => <Link key={k} to="/tasks" search={{ label: [`${k}:${v}`] }} className="label">{k}:{v}</Link>)}
       </p>
       {error && <p className="failure"><Icon name="alert" /> <span>{error}</span></p>}
@@ -42,8 +43,7 @@ function Acts({ digest: d }: { digest: Digest }) {
   const over = isOver(d.state), busy = act.isPending
   const again = async () => {
     try {
-      const old = await call('GET /v1/tasks/{task}', { path: { task: d.task } })
-      const made = await call('POST /v1/tasks', { body: { flow: d.flow, params: old.params, labels: old.labels, idempotency_key: requestID() } })
+      const made = await call('POST /v1/tasks/{task}/rerun', { path: { task: d.task }, body: { newest: true, idempotency_key: requestID() } })
       note({ text: 'a new task has begun with the same params and the newest version', task: made.id })
       void go({ to: '/tasks/$task', params: { task: made.id } })
     } catch (problem) {

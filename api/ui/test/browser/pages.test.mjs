@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { openPage, seed, startBrowser, startMember } from './harness.mjs'
+import { openPage, seed, startBrowser, startMember, until } from './harness.mjs'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 let member, browser, tasks
@@ -177,6 +177,31 @@ onPage('a queue that nobody serves is told first', '/ui/workers', async page => 
   await page.getByRole('row').filter({ hasText: 'demo-push' }).getByText('online').waitFor()
 })
 
+onPage('all tasks that the filters find are canceled at once, after being counted', '/ui/tasks?label=customer:many', async page => {
+  const ids = []
+  for (const n of [1, 2, 3]) ids.push(await member.start('order', { order: `M-${n}`, amount: 12, lines: [1] }, { labels: { customer: 'many' } }))
+  for (const id of ids) await row(page, id).waitFor()
+  await page.getByLabel('Do with all of these').selectOption('cancel')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('3 tasks will be canceled.').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel 3 tasks' }).click()
+  await page.getByText('3 tasks canceled').waitFor()
+  for (const id of ids) await until(async () => (await member.api('GET', `/v1/tasks/${id}`)).state === 'canceled', `${id} is canceled`)
+})
+
+onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals', async page => {
+  const id = await member.start('order', { order: 'A-9', amount: 108, lines: [1] }, { labels: { customer: 'phone' } })
+  const card = page.getByRole('listitem').filter({ hasText: 'customer: phone' })
+  await card.waitFor()
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true)
+  await page.getByLabel('Answer as').fill('Grace')
+  await card.getByRole('button', { name: 'What it is about' }).click()
+  await card.getByText('A-9').first().waitFor()
+  await card.getByRole('button', { name: 'Reject' }).click()
+  await card.waitFor({ state: 'detached' })
+  await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => JSON.stringify(e).includes('Grace')), 'the answer is kept')
+}, { viewport: { width: 360, height: 740 } })
+
 onPage('a schedule is turned off and on, and fires when it is told to', '/ui/schedules', async page => {
   await page.getByRole('button', { name: 'pay', exact: true }).click()
   await page.getByText('Europe/Berlin').first().waitFor()
@@ -231,8 +256,64 @@ onPage('all units of a step are seen at once, and one is chosen', () => `/ui/tas
   await page.locator('.unit-facts').getByLabel('input', { exact: true }).getByText('1').waitFor()
 })
 
+/** Follows each number of a list of links, and counts what it leads to. */
+async function followed(page, tiles) {
+  for (const [name, n] of tiles) {
+    await page.goto(`${member.url}/ui/`)
+    await page.getByRole('link', { name: `${n} ${name}`, exact: true }).or(page.getByRole('link', { name: `${n}${name}`, exact: true })).first().click()
+    await page.waitForURL('**/tasks?**')
+    if (n === 0) await page.getByText('No task is found by these filters').waitFor()
+    else await page.waitForFunction(n => document.querySelectorAll('.rows .row:not(.row-head)').length === n, n)
+  }
+}
+
+onPage('every number of the overview leads to a list of as many', '/ui/', async page => {
+  const told = await member.api('GET', '/v1/overview')
+  await page.getByRole('list', { name: 'Tasks by state' }).getByText('completed').waitFor()
+  await followed(page, told.states.map(s => [s.state, s.count]))
+  const [group] = told.failing.groups
+  await page.goto(`${member.url}/ui/`)
+  await page.getByRole('region', { name: 'Failures' }).getByRole('row').filter({ hasText: 'the card was refused' }).getByRole('link', { name: String(group.count), exact: true }).click()
+  await page.getByRole('link', { name: /^Take off the filter failed with/ }).waitFor()
+  await page.waitForFunction(n => document.querySelectorAll('.rows .row:not(.row-head)').length === n, group.count)
+})
+
+onPage('the overview tells what nobody serves', '/ui/', async page => {
+  await page.getByRole('region', { name: 'Queues' }).getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('nobody serves this').waitFor()
+})
+
+onPage('the graph of a flow is colored by what fails, with numbers at each node', '/ui/', async page => {
+  await page.getByRole('region', { name: 'Failures' }).getByRole('link', { name: 'refused', exact: true }).click()
+  await page.waitForURL('**/flows/refused?heat=failures')
+  await page.locator('.node.tone-failed').getByText(/· \d failed/).waitFor() // another test may have retried one
+  await page.getByRole('group', { name: 'Heat' }).getByRole('combobox').first().selectOption('p95')
+  await page.waitForURL('**heat=p95**')
+  await page.locator('.node').getByText('not visited').waitFor()
+  await page.getByRole('link', { name: 'Statistics', exact: true }).click()
+  await page.getByRole('row').filter({ hasText: 'pay' }).getByRole('link', { name: /^task-/ }).click()
+  await page.waitForURL('**/tasks/task-**')
+})
+
+onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]}`, async page => {
+  await page.getByRole('link', { name: 'compare with …' }).click()
+  await page.getByLabel('B', { exact: true }).fill(tasks.waiting)
+  await page.getByRole('button', { name: 'Compare' }).click()
+  await page.waitForURL(url => url.searchParams.get('b') === tasks.waiting)
+  await page.getByText(/^\d+ the same, \d+ different, \d+ only in A, \d+ only in B$/).waitFor()
+  const all = await page.getByRole('row').count()
+  assert.ok(all > 1)
+  await page.getByLabel('only what is not the same').check()
+  await page.waitForURL('**different=true**')
+  await page.getByRole('link', { name: tasks.failed[0] }).click()
+  await page.getByRole('button', { name: 'Run again' }).click()
+  await page.getByRole('link', { name: 'compare with that one' }).click()
+  await page.waitForURL(url => url.searchParams.get('a') === tasks.failed[0])
+})
+
 const looked = {
-  flows: () => '/ui/flows', flow: () => '/ui/flows/order?node=approve', form: () => '/ui/flows/pay?tab=start', workers: () => '/ui/workers', schedules: () => '/ui/schedules', cluster: () => '/ui/cluster',
+  comparison: () => `/ui/compare?a=${tasks.failed[0]}&b=${tasks.waiting}`,
+  overview: () => '/ui/', heat: () => '/ui/flows/refused?heat=failures', statistics: () => '/ui/flows/order?tab=stats',
+  flows: () => '/ui/flows', flow: () => '/ui/flows/order?node=approve', form: () => '/ui/flows/pay?tab=start', workers: () => '/ui/workers', schedules: () => '/ui/schedules', cluster: () => '/ui/cluster', approvals: () => '/ui/approvals',
   timeline: () => `/ui/tasks/${tasks.waiting}?tab=timeline`,
   'list of tasks': () => '/ui/tasks', 'filtered list': () => '/ui/tasks?state=failed&label=customer:ada&since=24h', 'failed task': () => `/ui/tasks/${tasks.failed[0]}`,
   'waiting task': () => `/ui/tasks/${tasks.waiting}?node=approve`, steps: () => `/ui/tasks/${tasks.refused}?tab=steps`, events: () => `/ui/tasks/${tasks.refused}?tab=events`, values: () => `/ui/tasks/${tasks.refused}?tab=values`,

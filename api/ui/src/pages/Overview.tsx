@@ -1,0 +1,128 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { FailureGroup, ListedTasks, Overview as Told, ServedQueue } from '../api.gen'
+import { call } from '../data/call'
+import { usePrefs } from '../data/prefs'
+import { filterOf } from '../data/search'
+import { Icon } from '../parts/Icon'
+import { Sign } from '../parts/State'
+import { Empty, Loading, Trouble } from '../parts/Told'
+import { useTick, When } from '../parts/When'
+
+/** What is looked at first: every number leads to the list that it counts. */
+export function Overview() {
+  useTick()
+  const { live } = usePrefs()
+  const found = useQuery({ queryKey: ['overview'], refetchInterval: live && 2000, queryFn: ({ signal }) => call('GET /v1/overview', {}, signal) })
+  if (!found.data) return found.isError ? <div className="page"><Trouble error={found.error} again={() => void found.refetch()} /></div> : <Loading />
+  const o = found.data
+  return (
+    <div className="page overview">
+      <div className="head">
+        <h1>Overview</h1>
+        {found.isError && <span className="tone-failed">of <When at={o.now} />: {found.error.message}</span>}
+      </div>
+      <ul className="tiles" aria-label="Tasks by state">{o.states.map(s => <li key={s.state}><Tile state={s.state} of={s} name={s.state} /></li>)}</ul>
+      <Recent of={o.recent} />
+      <Failing of={o.failing} />
+      <Queues queues={o.queues} services={o.services} />
+      <Crew of={o} />
+    </div>
+  )
+}
+
+export function tally(n: ListedTasks): string {
+  return n.count.toLocaleString('en') + (n.exact ? '' : '+')
+}
+
+function Tile({ state, of, name }: { state: string; of: ListedTasks; name: string }) {
+  return <Link to="/tasks" search={filterOf(of.query)} className={`tile panel${of.count === 0 ? ' none' : ''}`}><b>{tally(of)}</b><span><Sign state={state} size={14} />{name}</span></Link>
+}
+
+function Recent({ of }: { of: Told['recent'] }) {
+  return (
+    <section className="section" aria-label="Of late">
+      <h2>Of late</h2>
+      <div className="panel table-box">
+        <table>
+          <thead><tr><th>In the last</th><th className="number">Started</th><th className="number">Completed</th><th className="number">Failed</th></tr></thead>
+          <tbody>
+            {of.map(r => (
+              <tr key={r.window}>
+                <td className="strong">{r.window === '1h' ? 'hour' : 'day'}</td>
+                {[r.started, r.completed, r.failed].map((n, i) => <td key={i} className="number"><Link to="/tasks" search={filterOf(n.query)} className={i === 2 && n.count > 0 ? 'tone-failed strong' : ''}>{tally(n)}</Link></td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+function Failing({ of }: { of: Told['failing'] }) {
+  return (
+    <section className="section" aria-label="Failures">
+      <h2>Failures <span className="faint">of {of.tasks.toLocaleString('en')} {of.tasks === 1 ? 'task' : 'tasks'} that failed since <When at={of.since} /></span></h2>
+      {of.groups.length === 0 ? <div className="panel"><Empty title="No task has failed" /></div>
+        : (
+          <div className="panel table-box">
+            <table>
+              <thead><tr><th>Flow</th><th>Node</th><th>Error, # for numbers</th><th className="number">Tasks</th><th>Last</th></tr></thead>
+              <tbody>{of.groups.map(g => <Failure key={g.query} of={g} />)}</tbody>
+            </table>
+          </div>
+        )}
+    </section>
+  )
+}
+
+function Failure({ of: g }: { of: FailureGroup }) {
+  const error = g.node && g.error.startsWith(`${g.node}: `) ? g.error.slice(g.node.length + 2) : g.error
+  return (
+    <tr>
+      <td className="strong"><Link to="/flows/$flow" params={{ flow: g.flow }} search={{ heat: 'failures' }}>{g.flow}</Link></td>
+      <td>{g.node}</td>
+      <td className="error">{error}</td>
+      <td className="number"><Link to="/tasks" search={filterOf(g.query)}>{g.count.toLocaleString('en')}</Link></td>
+      <td className="time"><Link to="/tasks/$task" params={{ task: g.newest }}><When at={g.at} /></Link></td>
+    </tr>
+  )
+}
+
+function Queues({ queues, services }: { queues: ServedQueue[]; services: number }) {
+  return (
+    <section className="section" aria-label="Queues">
+      <h2>Queues <span className="faint">{services.toLocaleString('en')}</span></h2>
+      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div>
+        : (
+          <div className="panel table-box">
+            <table>
+              <thead><tr><th>Service</th><th className="number">Waiting</th><th>Oldest since</th><th>Workers that are there</th></tr></thead>
+              <tbody>
+                {queues.map(q => (
+                  <tr key={q.service}>
+                    <td className="strong"><Link to="/workers">{q.service}</Link></td>
+                    <td className="number">{q.waiting.toLocaleString('en')}</td>
+                    <td className="time"><When at={q.oldest} /></td>
+                    <td>{q.workers > 0 ? q.workers : <span className="state tone-failed"><Icon name="alert" size={14} />nobody serves this</span>}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+    </section>
+  )
+}
+
+function Crew({ of: { workers, members } }: { of: Told }) {
+  const facts: [string, number, string, '/workers' | '/cluster'][] = [['online', workers.online, 'workers online', '/workers'], ['offline', workers.offline, 'workers offline', '/workers']]
+  if (members) facts.push(['living', members.living, 'members living', '/cluster'], ['draining', members.draining, 'members draining', '/cluster'], ['overdue', members.overdue, 'members overdue', '/cluster'])
+  return (
+    <section className="section" aria-label="Workers and members">
+      <h2>Workers and members</h2>
+      <ul className="tiles">{facts.map(([state, n, name, to]) => <li key={name}><Link to={to} className={`tile panel${n === 0 ? ' none' : ''}`}><b>{n.toLocaleString('en')}</b><span><Sign state={state} size={14} />{name}</span></Link></li>)}</ul>
+    </section>
+  )
+}

@@ -1,0 +1,79 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { Bulk, BulkRefusal } from '../api.gen'
+import { note, requestID } from '../data/acts'
+import { call } from '../data/call'
+import type { TaskFilter } from '../data/search'
+import { asked } from '../data/tasks'
+import { Ask } from '../parts/Ask'
+import { Loading, Trouble } from '../parts/Told'
+
+type Action = Bulk['action']
+const words: Record<Action, { does: string; did: string }> = {
+  retry: { does: 'Retry', did: 'retried' }, cancel: { does: 'Cancel', did: 'canceled' }, pause: { does: 'Pause', did: 'paused' }, resume: { does: 'Resume', did: 'resumed' },
+}
+
+/** Gives one command to all tasks that the filters find. Without a filter there is none: nobody means all tasks there are. */
+export function Many({ filter }: { filter: TaskFilter }) {
+  const [action, setAction] = useState<Action>()
+  const { sort: _, ...narrow } = filter
+  if (Object.values(narrow).every(v => v === undefined)) return null
+  return (
+    <>
+      <label className="inline">all of these
+        <select value="" onChange={e => setAction(e.target.value as Action)} aria-label="Do with all of these">
+          <option value="" disabled>…</option>
+          {Object.entries(words).map(([value, w]) => <option key={value} value={value}>{w.does}</option>)}
+        </select>
+      </label>
+      {action && <ManyAsk action={action} filter={filter} close={() => setAction(undefined)} />}
+    </>
+  )
+}
+
+interface Came { changed: number; unchanged: number; refused: number; refusals: BulkRefusal[] }
+
+function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter; close: () => void }) {
+  const queries = useQueryClient()
+  const body = (more: Partial<Bulk>): Bulk => ({ action, filter: asked(filter), ...more })
+  const found = useQuery({ queryKey: ['bulk', action, filter], gcTime: 0, queryFn: ({ signal }) => call('POST /v1/tasks/bulk', { body: body({ dry_run: true }) }, signal) })
+  const [request] = useState(requestID)
+  const give = useMutation({
+    mutationFn: async () => {
+      const came: Came = { changed: 0, unchanged: 0, refused: 0, refusals: [] }
+      for (let cursor: string | undefined, first = true; first || cursor; first = false) {
+        const done = await call('POST /v1/tasks/bulk', { header: { 'Request-Id': request }, body: body({ cursor }) })
+        came.changed += done.changed
+        came.unchanged += done.unchanged
+        came.refused += done.refused
+        came.refusals.push(...done.refusals.slice(0, 5 - came.refusals.length))
+        cursor = done.next
+      }
+      return came
+    },
+    onSuccess: came => {
+      note({ text: `${counted(came.changed)} ${words[action].did}${came.unchanged ? `, ${came.unchanged.toLocaleString('en')} unchanged` : ''}`, bad: came.refused > 0 })
+      if (came.refused === 0) close()
+    },
+    onSettled: () => {
+      for (const key of ['tasks', 'tasks-head', 'task-counts']) void queries.invalidateQueries({ queryKey: [key] })
+    },
+  })
+  const came = give.data
+  return (
+    <Ask title={`${words[action].does} all of these?`} close={close}>
+      {found.isError ? <Trouble error={found.error} /> : !found.data ? <Loading />
+        : <p>{found.data.tasks === 0 ? 'Of these tasks there is none that this is for.' : `${counted(found.data.tasks)}${found.data.exact ? '' : ' or more'} will be ${words[action].did}.`}</p>}
+      {give.isError && <Trouble error={give.error} />}
+      {came && came.refused > 0 && <div role="alert"><p className="tone-failed">{counted(came.refused)} refused:</p><ul>{came.refusals.map(r => <li key={r.task}><code>{r.task}</code> {r.what}</li>)}</ul></div>}
+      <div className="buttons">
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{came ? 'Close' : 'Leave them'}</button>
+        {!came && <button type="button" className={action === 'cancel' ? 'danger' : 'primary'} disabled={!found.data?.tasks || give.isPending} onClick={() => give.mutate()}>{words[action].does}{found.data?.tasks ? ` ${counted(found.data.tasks)}` : ''}</button>}
+      </div>
+    </Ask>
+  )
+}
+
+function counted(n: number): string {
+  return `${n.toLocaleString('en')} ${n === 1 ? 'task' : 'tasks'}`
+}
