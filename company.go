@@ -24,7 +24,8 @@ import (
 // company is what a member has of its cluster.
 type company struct {
 	id      cluster.Identity
-	url     string // where other members reach this one
+	ttl     time.Duration // of leases; 0 = as usual
+	url     string        // where other members reach this one
 	log     *slog.Logger
 	gossip  *cluster.Gossip
 	router  *cluster.Router
@@ -40,12 +41,12 @@ type company struct {
 
 // newCompany opens what other members reach. The member comes next: it has to know of it.
 func (e *Engine) newCompany(ctx context.Context) (*company, error) {
-	c := &company{id: cluster.Identity{Cluster: e.cfg.clusterName()}, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
+	c := &company{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
 	if err := c.open(ctx, e); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	peers := cluster.NewPeers(c.id, e.tls.Client, c.log)
-	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: peers, Journals: e.store, Plans: e.reader})
+	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: peers, Journals: e.store, Plans: e.reader, TTL: e.cfg.Lease})
 	peers.Now = c.router.Now
 	return c, nil
 }
@@ -116,7 +117,7 @@ func (c *company) pulse(p persistence.Pulse) {
 // join has a member take its part: from now on it owns shards.
 func (c *company) join(member *actors.Member, store persistence.Members) error {
 	c.id.Incarnation = member.Incarnation()
-	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
+	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
 	c.service = cluster.NewService(member, c.id, c.log)
 	c.router.Start(c.id.Incarnation, member, c.keeper)
 	close(c.begun)

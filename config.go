@@ -68,6 +68,9 @@ type Config struct {
 	GossipKeyFile, ClusterSecretFile string
 	// GossipProfile says how soon a silent member is noticed: "fast" (default) or "lan".
 	GossipProfile string
+	// Lease is how long a member may be silent before the others take its tasks over, the same for all members of a cluster.
+	// Default 2 s; from 1 s to 10 min.
+	Lease time.Duration
 
 	// AllowScripts lets flows start programs on this host. ScriptDir is where they run and what their
 	// work_dir may not leave; "" = the folder this process runs in, and anywhere.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/persistence"
@@ -21,8 +22,18 @@ import (
 // gossipPort is where members gossip unless they are told otherwise; when it is taken a free one is.
 const gossipPort = "8071"
 
+// Leases are renewed five times as often, and each second: shorter ones run out whenever a disk is busy for a moment, and with longer ones tasks
+// wait for their dead members.
+const (
+	leastLease = time.Second
+	mostLease  = 10 * time.Minute
+)
+
 // checkCluster refuses settings of a cluster that cannot work. locked: the store has room for one member only.
 func (c *Config) checkCluster(locked bool) error {
+	if c.Lease != 0 && (c.Lease < leastLease || c.Lease > mostLease) {
+		return fmt.Errorf("--lease %s: leave a member from %s to %s without a sign of life before the others take its tasks over", c.Lease, leastLease, mostLease)
+	}
 	if locked {
 		for flag, set := range map[string]bool{"cluster": c.Cluster != "", "gossip": c.Gossip != "", "join": len(c.Join) > 0,
 			"advertise": c.Advertise != "", "gossip-key-file": c.GossipKeyFile != "", "cluster-secret-file": c.ClusterSecretFile != ""} {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,6 +41,7 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 		"listening beyond this host":      {Config{Listen: ":8070", Advertise: "http://localhost:8070"}, shared, "other hosts at :8070: give all of them the same --"},
 		"gossip at every address":         {Config{Listen: "127.0.0.1:8070", Advertise: "http://127.0.0.1:8070", Gossip: ":8071"}, shared, "other hosts at :8071: give all of them the same --"},
 		"beyond this host with secrets":   {Config{Advertise: "http://member-1:8070", GossipKeyFile: "k", ClusterSecretFile: "s"}, shared, ""},
+		"a lease that busy disks outlast": {Config{Lease: time.Millisecond}, shared, "--lease 1ms: leave a member from 1s to 10m0s without a sign of life"},
 		"beyond this host and explicitly": {Config{Advertise: "http://member-1:8070", Insecure: true}, shared, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,9 +141,12 @@ func (l *lease) over() bool {
 	return l.left || l.fenced
 }
 
-// keep renews five times per lease until the member goes.
+// longestPause is between two renewals at most: with a renewal a member hears that others came or went, however long its lease is.
+const longestPause = time.Second
+
+// keep renews five times per lease, and each second at least, until the member goes.
 func (l *lease) keep() {
-	every := l.m.cfg.Lease / 5
+	every := min(l.m.cfg.Lease/5, longestPause)
 	var again func()
 	again = func() {
 		l.m.background(func() {

@@ -56,12 +56,14 @@ type Plans interface {
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 }
 
-// RouterConfig says what a router asks. All but Patience and Host is needed.
+// RouterConfig says what a router asks. All but TTL, Patience and Host is needed.
 type RouterConfig struct {
 	Peers    Lines
 	Journals Journals
 	Plans    Plans
 	Log      *slog.Logger
+	// TTL is that of leases. 0 = DefaultTTL
+	TTL time.Duration
 	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline. Default 10 s.
 	Patience time.Duration
 	Host     host.Host
@@ -90,14 +92,15 @@ type place struct {
 	me    string // incarnation of the member on this host
 	local engine.Engine
 	views Views
-	seen  sync.Map // when the leases of other incarnations ran out, as first seen; 0 = they were met
+	ttl   time.Duration // of leases
+	seen  sync.Map      // when the leases of other incarnations ran out, as first seen; 0 = they were met
 }
 
 var _ engine.Engine = (*Router)(nil)
 
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
-	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
+	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
 	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, deaf: deaf{until: map[string]time.Time{}}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -107,7 +110,7 @@ func NewRouter(cfg RouterConfig) *Router {
 // Start tells the router which incarnation of a member it asks on this host, and who tells it of the others. It comes
 // before that member owns anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
-	r.place.Store(&place{me: me, local: local, views: views})
+	r.place.Store(&place{me: me, local: local, views: views, ttl: r.cfg.TTL})
 	first := views.Current()
 	close(r.begun)
 	r.work.Run(func() { r.follow(views, first) })
@@ -168,7 +171,7 @@ func (p *place) met(v *View, other persistence.MemberRow) bool {
 		return true
 	}
 	me, _ := v.Member(p.me)
-	met := first != other.Until || other.JoinedAt > me.JoinedAt || other.Until > me.JoinedAt+DefaultTTL.Milliseconds()
+	met := first != other.Until || other.JoinedAt > me.JoinedAt || other.Until > me.JoinedAt+p.ttl.Milliseconds()
 	if met {
 		p.seen.Store(other.Incarnation, int64(0))
 	}

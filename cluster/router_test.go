@@ -136,7 +136,7 @@ func TestWhoStillWaitsIsNotToldThatHeHasGivenUp(t *testing.T) {
 	s := newStage(t, "a", "b")
 	r, task := s.members["a"].router, s.taskOf("a")
 	at := r.place.Load()
-	r.place.Store(&place{me: at.me, local: breaking{at.local}, views: at.views})
+	r.place.Store(&place{me: at.me, local: breaking{at.local}, views: at.views, ttl: DefaultTTL})
 	r.cfg.Patience = 50 * time.Millisecond
 	_, err := r.Do(t.Context(), signal(task))
 	require.NotErrorIs(t, err, context.Canceled)

@@ -92,7 +92,7 @@ type host interface {
 // startHost runs the members of a kind in this process.
 func startHost(ctx context.Context, kind storeKind, place string, lease time.Duration) (host, error) {
 	if kind == clusterStore {
-		return startTrio(ctx, place)
+		return startTrio(ctx, place, lease)
 	}
 	return startMember(ctx, kind, place, lease)
 }
@@ -132,7 +132,7 @@ func (c *complaints) String() string {
 // A member that is to be killed is waited for by its successor; the others refuse no work, however busy the machine is.
 const (
 	shortLease   = 5 * time.Second
-	patientLease = time.Hour
+	patientLease = 5 * time.Minute
 )
 
 // thisHost is where the systems of the checks are whose jobs members ask about.

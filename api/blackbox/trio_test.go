@@ -27,11 +27,11 @@ type trio struct {
 	failed  error
 }
 
-func startTrio(ctx context.Context, place string) (*trio, error) {
+func startTrio(ctx context.Context, place string, lease time.Duration) (*trio, error) {
 	serve, leave := context.WithCancel(context.WithoutCancel(ctx))
 	c := &trio{said: &complaints{}, leave: leave}
 	for i := range 3 {
-		if err := c.add(ctx, serve, place, fmt.Sprintf("blackbox-%d", i)); err != nil {
+		if err := c.add(ctx, serve, place, fmt.Sprintf("blackbox-%d", i), lease); err != nil {
 			return nil, errors.Join(err, c.stop())
 		}
 	}
@@ -39,13 +39,13 @@ func startTrio(ctx context.Context, place string) (*trio, error) {
 }
 
 // add has one more member serve.
-func (c *trio) add(ctx, serve context.Context, place, name string) error {
+func (c *trio) add(ctx, serve context.Context, place, name string, lease time.Duration) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	m, err := troupe.Open(ctx, troupe.Config{Store: place, Name: name, Listen: l.Addr().String(), Listener: l, UI: ui.Handler(), Gossip: "127.0.0.1:0",
+	m, err := troupe.Open(ctx, troupe.Config{Store: place, Name: name, Listen: l.Addr().String(), Listener: l, UI: ui.Handler(), Gossip: "127.0.0.1:0", Lease: lease,
 		AllowScripts: true, Trackers: map[string]troupe.Tracker{endlessService: endless}, PollNetworks: thisHost, AllowMock: true, ObjectStore: "file://" + filepath.ToSlash(os.Getenv(objectsPlace)), Logger: log})
 	if err != nil {
 		return errors.Join(err, l.Close())
