@@ -28,8 +28,9 @@ func line(text string) string {
 	return "command: " + string(quoted)
 }
 
-func TestC11ContainersEndInEachWay(t *testing.T) {
-	m := newStage(t, "").allowed("one")
+func TestC11ContainersEndInEachWay(t *testing.T) { everywhere(t, endInEachWay) }
+
+func endInEachWay(t *testing.T, m *member) {
 	for node, tt := range map[string]struct{ more, output, fails string }{
 		"marked":  {more: line(`echo noise; echo bad >&2; echo 'ORK_OUTPUT:{"n":1}'`), output: `{"n":1}`},
 		"whole":   {more: line(`echo '[1, 2]'`), output: `[1, 2]`},
@@ -80,8 +81,9 @@ func orNull(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) {
-	m := newStage(t, "").allowed("one")
+func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) { everywhere(t, takesTooLong) }
+
+func takesTooLong(t *testing.T, m *member) {
 	task := m.runs("  a: {timeout: 1, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
 	require.Contains(t, task.Error, "execution timeout")
 	all := m.attempts(task.ID, "a")
@@ -93,8 +95,9 @@ func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) {
 	}
 }
 
-func TestC11ACanceledContainerIsEnded(t *testing.T) {
-	m := newStage(t, "").allowed("one")
+func TestC11ACanceledContainerIsEnded(t *testing.T) { everywhere(t, isCanceled) }
+
+func isCanceled(t *testing.T, m *member) {
 	task := m.begin(box("a", "grace: 1s, "+line(`echo begun; sleep 600`)), nil)
 	m.prints(task, "begun\n")
 	_, err := m.CancelHow(t.Context(), task, wire.Cancel{Force: true})
@@ -116,8 +119,9 @@ func (m *member) prints(task, text string) {
 	}, patience, 20*time.Millisecond, "it prints %q: %s", text, m.Said())
 }
 
-func TestC12FilesGoIntoContainersAndComeOut(t *testing.T) {
-	m := newStage(t, "").allowed("one")
+func TestC12FilesGoIntoContainersAndComeOut(t *testing.T) { everywhere(t, filesGoInAndComeOut) }
+
+func filesGoInAndComeOut(t *testing.T, m *member) {
 	require.NoError(t, os.WriteFile(filepath.Join(m.scripts, "data", "words"), []byte("from the host\n"), 0o644))
 	nodes := `  a: {exec: {type: container, image: ` + image + `, network: none, to_file: /in/of/it.json, from_file: /out.json, ` +
 		line(`sleep 0.$((5 - ORK_PARALLEL_INDEX)); tr a-z A-Z < /in/of/it.json > /out.json`) + `}, each: {count: 5}}
@@ -134,8 +138,9 @@ func TestC12FilesGoIntoContainersAndComeOut(t *testing.T) {
 	m.nothingLeft(task.ID)
 }
 
-func TestC12OutputsOfAForeachAreInItsOrder(t *testing.T) {
-	m := newStage(t, "").allowed("one")
+func TestC12OutputsOfAForeachAreInItsOrder(t *testing.T) { everywhere(t, outputsOfAForeach) }
+
+func outputsOfAForeach(t *testing.T, m *member) {
 	task := m.runs(`  a: {exec: {type: container, image: `+image+`, network: none, `+line(`sleep 0.$((5 - ORK_PARALLEL_INDEX)); echo "ORK_OUTPUT:$ORK_ITEM_JSON"`)+`}, each: {items: $run.files}}
   all: {exec: {type: container, image: `+image+`, network: none, `+line(`echo "ORK_OUTPUT:$ORK_INPUT_JSON"`)+`}, depends_on: [a]}
   b: {exec: {type: container, image: `+image+`, network: none, `+line(`wc -c < $ORK_INPUT_FILE`)+`}, input: {big: "`+strings.Repeat("x", 200_000)+`"}, depends_on: [a]}
@@ -157,7 +162,12 @@ func (s *stage) release() {
 }
 
 func TestC13AContainerIsTakenOverAfterACrash(t *testing.T) {
-	s := newStage(t, "")
+	t.Run("sqlite", func(t *testing.T) { takenOver(t, "") })
+	t.Run("postgres", func(t *testing.T) { takenOver(t, pgtest.DSN(t)) })
+}
+
+func takenOver(t *testing.T, store string) {
+	s := newStage(t, store)
 	m := s.allowed("one")
 	task := m.begin(s.untilReleased(`echo 'ORK_OUTPUT:7'`), nil)
 	m.prints(task, "begun\n")
@@ -317,8 +327,9 @@ func TestWhatIsLeftOverIsRemoved(t *testing.T) {
 	require.Len(t, ours(t, other), 1, "those of others are left alone")
 }
 
-func TestWorkflowsOfOrkHaveImages(t *testing.T) {
-	m := newStage(t, "").allowed("one")
+func TestWorkflowsOfOrkHaveImages(t *testing.T) { everywhere(t, workflowsHaveImages) }
+
+func workflowsHaveImages(t *testing.T, m *member) {
 	file := filepath.Join(m.folder, "w.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
 name: w

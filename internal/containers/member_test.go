@@ -5,10 +5,12 @@ package containers
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
@@ -76,6 +79,36 @@ func (s *stage) member(name string, more ...string) *member {
 
 // allowed is a member that may have containers run.
 func (s *stage) allowed(name string) *member { return s.member(name, "--allow-containers") }
+
+// everywhere has a check carried out by a member with a store of its own, and by three that share one and are asked in turn.
+func everywhere(t *testing.T, check func(*testing.T, *member)) {
+	t.Run("sqlite", func(t *testing.T) { check(t, newStage(t, "").allowed("one")) })
+	t.Run("cluster", func(t *testing.T) {
+		s := newStage(t, pgtest.DSN(t))
+		m, turns := s.allowed("one"), &turns{}
+		for _, one := range []*member{m, s.allowed("two"), s.allowed("three")} {
+			turns.hosts = append(turns.hosts, strings.TrimPrefix(one.url, "http://"))
+		}
+		c, err := client.New(m.url, client.Options{HTTPClient: &http.Client{Transport: turns}})
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		m.Client = c
+		check(t, m)
+	})
+}
+
+// turns sends each request to another member.
+type turns struct {
+	hosts []string
+	next  atomic.Uint64
+}
+
+func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Host = t.hosts[t.next.Add(1)%uint64(len(t.hosts))]
+	r.Host = r.URL.Host
+	return http.DefaultTransport.RoundTrip(r)
+}
 
 // begin starts a task of a flow with some nodes.
 func (m *member) begin(nodes string, params any) string {
