@@ -47,6 +47,7 @@ type cli struct {
 	Hook       hookCmd       `cmd:"" help:"Have others start and signal tasks by signed deliveries over HTTP."`
 	Schedule   scheduleCmd   `cmd:"" help:"Have tasks begin by the clock."`
 	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
+	Ork        orkCmd        `cmd:"" help:"Help with workflow files of Ork."`
 	Import     importCmd     `cmd:"" help:"Take over what another engine has stored."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" help:"Print what may be typed next; for completion scripts."`

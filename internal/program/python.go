@@ -45,7 +45,11 @@ func (r *Runner) python(ctx context.Context, job *Job, root string) (argv []stri
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(r.itself(ctx, argv, root), "-u", filepath.Join(dir, "run_task.py")), vars, nil
+	argv = append(r.itself(ctx, argv, root), "-u", filepath.Join(dir, "run_task.py"))
+	if job.Inspect {
+		argv = append(argv, "--inspect")
+	}
+	return argv, vars, nil
 }
 
 // pythonPath is where modules are looked for: in the root, beside the file, and where they would be looked for anyway.

@@ -118,6 +118,25 @@ func TestPythonResults(t *testing.T) {
 	}
 }
 
+func TestPythonSignatures(t *testing.T) {
+	dir := taskFolder(t)
+	for _, python := range interpreters() {
+		t.Run(python, func(t *testing.T) {
+			res := runIn(t, dir, program.Job{Type: flow.ExecPython, Inspect: true, Program: &flow.Program{File: "in/tasks.py", Python: python}})
+			require.Empty(t, res.Error)
+			var told struct {
+				Types     map[string]json.RawMessage
+				Functions map[string]json.RawMessage
+			}
+			require.NoError(t, json.Unmarshal(res.Output, &told))
+			require.JSONEq(t, `{"id": "int", "at": "date?", "lines": ["types.Order"]}`, string(told.Types["Order"]))
+			require.JSONEq(t, `{"input_type": {"order": "types.Order?", "orders": ["types.Order"]}, "required": ["order"], "output_type": null}`, string(told.Functions["optional"]))
+			require.JSONEq(t, `{"input_type": {"a": null}, "required": ["a"], "output_type": null, "more": true}`, string(told.Functions["rest"]))
+			require.JSONEq(t, `{"input_type": {"x": null}, "required": ["x"], "output_type": null}`, string(told.Functions["told"]))
+		})
+	}
+}
+
 func TestPythonJobsElsewhereAreAList(t *testing.T) {
 	res := runIn(t, taskFolder(t), program.Job{Type: flow.ExecPython, Program: &flow.Program{File: "in/tasks.py", Function: "jobs"}})
 	var out struct{ Deferred []map[string]any }

@@ -63,6 +63,7 @@ type Job struct {
 	Program *flow.Program
 	Input   json.RawMessage
 	Facts   Facts
+	Inspect bool // of Python: what the functions of the file take and return is told instead; none is called
 	// What it prints goes there, too, as it comes.
 	Stdout, Stderr io.Writer
 }

@@ -48,28 +48,34 @@ def read_input():
     return json.loads(os.environ.get("ORK_INPUT_JSON") or "null")
 
 
+def module():
+    """The module with the function that is to be called."""
+    path, name = os.environ.get("ORK_TASK_FILE"), os.environ.get("ORK_TASK_MODULE")
+    if not path:
+        return importlib.import_module(name)
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    stem = pathlib.Path(path).stem
+    name = stem if stem.isidentifier() and stem not in sys.modules else "ork_task_file"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise ImportError("%s is no file of Python" % path)
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
 def load():
     """The function that is to be called."""
-    path, name = os.environ.get("ORK_TASK_FILE"), os.environ.get("ORK_TASK_MODULE")
-    if path:
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-        stem = pathlib.Path(path).stem
-        name = stem if stem.isidentifier() and stem not in sys.modules else "ork_task_file"
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None:
-            raise ImportError("%s is no file of Python" % path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    else:
-        module = importlib.import_module(name)
+    there = module()
     wanted = os.environ.get("ORK_TASK_FUNCTION") or "main"
-    function = getattr(module, wanted, None)
+    function = getattr(there, wanted, None)
     if not callable(function):
-        there = sorted(n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__)
-        raise AttributeError("there is no function %r in %s; there are: %s" % (wanted, path or name, ", ".join(there) or "none"))
+        known = sorted(n for n, f in vars(there).items() if inspect.isfunction(f) and f.__module__ == there.__name__)
+        place = os.environ.get("ORK_TASK_FILE") or os.environ.get("ORK_TASK_MODULE")
+        raise AttributeError("there is no function %r in %s; there are: %s" % (wanted, place, ", ".join(known) or "none"))
     return function
 
 
@@ -322,6 +328,10 @@ def details(error):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--inspect"]:
+        import inspect_task
+
+        sys.exit(inspect_task.main())
     if sys.argv[1:] == ["--warm"]:
         import warm
 
