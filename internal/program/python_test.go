@@ -60,6 +60,7 @@ def noisy():
 def nan(): return float("nan")
 def generator(): yield 1
 def boom(): raise ValueError("boom")
+def lines(): raise ValueError("first\n  second\n")
 def words(): raise TaskError("m", {"k": 1})
 def code(): sys.exit(7)
 def listen(): return sys.stdin.read()
@@ -150,6 +151,7 @@ func TestPythonFailures(t *testing.T) {
 	dir := taskFolder(t)
 	for function, want := range map[string]string{
 		"boom":      "exit status 1: ValueError: boom",
+		"lines":     "ValueError: first\n  second",
 		"words":     "m",
 		"code":      "exit status 7",
 		"nan":       "exit status 1: ValueError: the result is no JSON: Out of range float values are not JSON compliant",
@@ -217,4 +219,48 @@ func TestAskingForTheInterpreterEndsWithItsTask(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("it goes on asking")
 	}
+}
+
+// models are functions whose arguments are models of pydantic, as people write them who have it.
+const models = `
+from datetime import date
+from typing import List, Optional
+from pydantic import BaseModel, Field
+from ork import Context, task
+
+class Line(BaseModel):
+    sku: str
+    n: int = Field(gt=0)
+
+class Order(BaseModel):
+    id: int
+    day: date
+    lines: List[Line]
+    note: Optional[str] = None
+
+@task
+def total(order: Order, ctx: Context, more: Optional[Order] = None) -> Order:
+    assert more is None
+    return order.model_copy(update={"id": sum(line.n for line in order.lines) + ctx.attempt})
+`
+
+func TestPythonModels(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "models.py"), models, 0o644)
+	run := func(input string, inspect bool) program.Result {
+		return runIn(t, dir, program.Job{Type: flow.ExecPython, Inspect: inspect, Input: json.RawMessage(input),
+			Program: &flow.Program{File: "models.py", Function: "total"}, Facts: program.Facts{Attempt: 1}})
+	}
+	res := run(`{"order":{"id":"7","day":"2026-01-02","lines":[{"sku":"a","n":2},{"sku":"b","n":"3"}]},"more":null}`, false)
+	if strings.Contains(res.Error, "No module named 'pydantic'") {
+		t.Skip("pydantic is not installed here")
+	}
+	require.Empty(t, res.Error)
+	require.JSONEq(t, `{"id":6,"day":"2026-01-02","lines":[{"sku":"a","n":2},{"sku":"b","n":3}],"note":null}`, string(res.Output))
+	wrong := run(`{"order":{"id":1,"day":"2026-01-02","lines":[{"sku":"a","n":0}]}}`, false).Error
+	require.Contains(t, wrong, "ValidationError: 1 validation error for Order\nlines.0.n\n  Input should be greater than 0")
+	told := run("null", true)
+	require.Empty(t, told.Error)
+	require.JSONEq(t, `{"types":{"Order":{"id":"int","day":"date","lines":["types.Line"],"note":"str?"},"Line":{"sku":"str","n":"int"}},
+		"functions":{"total":{"input_type":{"order":"types.Order","more":"types.Order?"},"required":["order"],"output_type":"types.Order"}}}`, string(told.Output))
 }

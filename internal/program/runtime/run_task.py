@@ -314,6 +314,8 @@ def main():
         traceback.print_exc()
         if type(error).__name__ == "TaskError" and hasattr(error, "message"):
             say("ORK_ERROR:", {"message": str(error.message), "details": details(error)})
+        elif "\n" in str(error).strip():  # the last line alone, which is told otherwise, says little
+            say("ORK_ERROR:", {"message": "%s: %s" % (type(error).__name__, str(error).strip())})
         sys.stderr.flush()
         sys.exit(1)
 
