@@ -102,7 +102,7 @@ func (b *bench) startServed(program string, args ...string) (*served, error) {
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
 	for _, word := range strings.Fields(line) {
-		if strings.HasPrefix(word, "http://") {
+		if s.url == "" && strings.HasPrefix(word, "http://") { // the pages' address comes behind it
 			s.url = word
 		}
 	}
