@@ -62,6 +62,8 @@ func orkReplicated(c *client) {
 	for i, t := range tasks {
 		require.Equal(c, fmt.Sprintf("task_%d", i), t["name"])
 		require.Equal(c, fmt.Sprintf("%d %s", i, f.name), t["output"])
+		_, _, log := c.send("GET", "/runs/"+r.id+"/tasks/"+t["name"].(string)+"/logs", nil)
+		require.Contains(c, string(log), fmt.Sprintf(`ORK_OUTPUT:"%d %s"`, i, f.name))
 	}
 }
 
