@@ -78,7 +78,7 @@ func (m *Member) startOf(ctx context.Context, n engine.NewTask) (flow.Start, err
 	if n.Anew {
 		return m.anew(ctx, n)
 	}
-	plan, err := m.reader.Fork(ctx, n.Fork, n.VersionID, n.ForkNode)
+	plan, err := m.reader.Fork(ctx, n.Fork, n.VersionID, persistence.ForkAt{Node: n.ForkNode, Row: n.ForkRow})
 	if err != nil {
 		return flow.Start{}, notFound(err, n.Fork)
 	}
@@ -114,7 +114,7 @@ func bodyHash(n engine.NewTask) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", n.Params)
 	if n.Fork != "" {
-		fmt.Fprintf(h, "%q %q %t\n", n.Fork, n.ForkNode, n.Anew)
+		fmt.Fprintf(h, "%q %q %d %t\n", n.Fork, n.ForkNode, n.ForkRow, n.Anew)
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {
 		fmt.Fprintf(h, "%q=%q\n", k, n.Labels[k])

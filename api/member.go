@@ -83,7 +83,7 @@ type Reader interface {
 	Sight(ctx context.Context, v *persistence.View, scope string) (persistence.Sight, error)
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 	// Fork plans a task that goes on from the history of another one.
-	Fork(ctx context.Context, task, version, from string) (flow.ForkPlan, error)
+	Fork(ctx context.Context, task, version string, at persistence.ForkAt) (flow.ForkPlan, error)
 	// Permits are the keys that a task waits for or has, by the store.
 	Permits(ctx context.Context, task string) ([]persistence.PermitRow, error)
 }

@@ -86,6 +86,7 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Text(c, &t.Task)
 	codec.Text(c, &t.Fork)
 	codec.Text(c, &t.ForkNode)
+	c.Int64(&t.ForkRow)
 	c.Bool(&t.Anew)
 }
 

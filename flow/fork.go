@@ -48,15 +48,21 @@ const (
 	ForkUnended ForkReason = "unended" // it was under way when the task ended
 )
 
+// ForkPoint says where in a history a fork goes on: where the history ends, unless it says more.
+type ForkPoint struct {
+	Node string // of the root, which is done again with all that follows; "" = none
+	Part bool   // the history is whole rows from the beginning of one, and what came behind it counts for nothing: the task itself may go on
+}
+
 // MaxFork bounds the history that a fork takes over, in bytes as it is stored.
 const MaxFork = 16 << 20
 
-// PlanFork finds what a task of a plan may share with one that has ended. A step is kept when its node does the same in both plans, and so do all that it
+// PlanFork finds what a task of a plan may share with another one. A step is kept when its node does the same in both plans, and so do all that it
 // followed: in a graph all steps before it, in a dag those that it depends on. Retries, time limits, edges and compensations may differ: they count
-// for what comes. From, unless it is "", is a node of the root that is done again, in a graph its last visit, with all that follows. What was compensated is done again; signals
+// for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
 // count that came before the first step of the root that is done again.
-func PlanFork(task string, history []Event, old, plan *Plan, from string) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: from, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
+func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
 	for i := range history {
 		f.survey(&history[i])
 	}
@@ -80,6 +86,7 @@ type forker struct {
 	before *State // as the whole history made it
 	s      *State // as what is shared makes it
 	from   string
+	part   bool
 	visits int                   // of the node from which the task goes on
 	scopes map[string]*PlanScope // as they were, by path
 	over   map[string]bool       // graphs of which nothing more is shared
@@ -108,9 +115,9 @@ func (f *forker) check() error {
 	switch s := f.before; {
 	case s.Root == nil:
 		return Errorf(NotFound, "task %s has no history", s.Task)
-	case !s.Status.Ended():
+	case !s.Status.Ended() && !f.part:
 		return Errorf(Conflict, "the task is %s: cancel it first, or wait until it ends", s.Status)
-	case s.Status == TaskCompleted && f.from == "":
+	case s.Status == TaskCompleted && f.from == "" && !f.part:
 		return Errorf(Conflict, "the task is completed: there is nothing to retry; say from which node it is to go on")
 	case f.from != "" && f.s.Plan.Root.Nodes[f.from] == nil:
 		return Errorf(Invalid, "the flow has no node %s to go on from", f.from)

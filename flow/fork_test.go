@@ -27,9 +27,19 @@ func history(t require.TestingT, definition, params string, hands func(flow.Job)
 	return tb
 }
 
+// until are the events of the first rows.
+func (tb *table) until(rows int) (events []flow.Event) {
+	for _, row := range tb.rows[:rows] {
+		list, err := flow.DecodeEvents(row)
+		require.NoError(tb.t, err)
+		events = append(events, list...)
+	}
+	return events
+}
+
 // forked is a task that goes on from the history of another one.
 func (tb *table) forked(t require.TestingT, plan *flow.Plan, from, params string) (*table, flow.ForkPlan) {
-	fork, err := flow.PlanFork("task-1", tb.events, tb.state.Plan, plan, from)
+	fork, err := flow.PlanFork("task-1", tb.events, tb.state.Plan, plan, flow.ForkPoint{Node: from})
 	require.NoError(t, err)
 	next := newTable(t, plan)
 	next.env, next.hands = tb.env, tb.hands
@@ -201,9 +211,34 @@ func TestWhatCannotBeForkedIsSaid(t *testing.T) {
 		if c.definition != "" {
 			plan = planOf(t, c.definition)
 		}
-		_, err := flow.PlanFork("task-1", c.tb.events, c.tb.state.Plan, plan, c.from)
+		_, err := flow.PlanFork("task-1", c.tb.events, c.tb.state.Plan, plan, flow.ForkPoint{Node: c.from})
 		require.ErrorContains(t, err, text)
 		require.NotEmpty(t, flow.ErrorKindOf(err))
+	}
+}
+
+// TestAForkOfABeginningGoesOnFromThere cuts a history behind each of its rows.
+func TestAForkOfABeginningGoesOnFromThere(t *testing.T) {
+	tb := history(t, threeSteps, `{"val":3}`, carryOut)
+	for n := range tb.rows {
+		events := tb.until(n + 1)
+		ends := 0
+		for _, e := range events {
+			if e.Type == flow.StepEnded && e.Error == "" {
+				ends++
+			}
+		}
+		fork, err := flow.PlanFork("task-1", events, tb.state.Plan, tb.state.Plan, flow.ForkPoint{Part: true})
+		require.NoError(t, err)
+		require.Len(t, fork.Keeps, ends)
+		next := newTable(t, tb.state.Plan)
+		next.env, next.hands = tb.env, tb.hands
+		services := did(next)
+		_, err = next.do(flow.Start{Version: "v2", Params: tb.state.Params, Fork: &fork.Fork})
+		require.NoError(t, err)
+		require.True(t, next.drain())
+		require.Equal(t, tb.state.Status, next.state.Status)
+		require.Equal(t, []string{"echo", "list", "boom"}[ends:], *services)
 	}
 }
 
@@ -228,7 +263,11 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 		if flowtest.Chance(d, 50) {
 			from = flowtest.OneOf(d, "from", "a", "b", "c")
 		}
-		fork, err := flow.PlanFork("task-1", tb.events, tb.state.Plan, plan, from)
+		events, at := tb.events, flow.ForkPoint{Node: from}
+		if flowtest.Chance(d, 30) {
+			events, at.Part = tb.until(flowtest.Between(d, "rows", 1, len(tb.rows))), true
+		}
+		fork, err := flow.PlanFork("task-1", events, tb.state.Plan, plan, at)
 		if err != nil {
 			require.NotEmpty(rt, flow.ErrorKindOf(err))
 			return
@@ -242,7 +281,7 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 		}
 		require.True(rt, next.drain(), "the fork is stuck: %s", stateText(next.state))
 		require.NoError(rt, orderedEvents(next.events))
-		if plan != tb.state.Plan || from != "" || tb.state.Status != flow.TaskFailed || tb.state.Closing != nil {
+		if plan != tb.state.Plan || from != "" || at.Part || tb.state.Status != flow.TaskFailed || tb.state.Closing != nil {
 			return
 		}
 		_, err = tb.do(flow.RetryTask{})

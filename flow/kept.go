@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -134,7 +135,7 @@ func (s *State) retryTask(e *Event) {
 		}
 		delete(s.scopes, s.Closing.Scope.Path)
 	}
-	s.Root.cut(s, s.EndedAt)
+	s.Root.cut(s, cmp.Or(s.EndedAt, e.At)) // a fork may be of a task that has not ended
 	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline = TaskRunning, "", 0, 0, nil, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS

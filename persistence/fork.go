@@ -2,13 +2,14 @@ package persistence
 
 import (
 	"context"
+	"errors"
 
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // Fork plans a task of a version that goes on from the history of another one of the same flow; see flow.PlanFork. ErrNotFound when there is no
 // such task.
-func (r *Reader) Fork(ctx context.Context, task, version, from string) (plan flow.ForkPlan, err error) {
+func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (plan flow.ForkPlan, err error) {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
 		return plan, err
@@ -24,25 +25,42 @@ func (r *Reader) Fork(ctx context.Context, task, version, from string) (plan flo
 	if after.FlowID != row.FlowID {
 		return plan, flow.Errorf(flow.Invalid, "version %s is none of the flow that task %s is of", version, task)
 	}
-	history, err := r.wholeHistory(ctx, task)
+	history, err := r.historyUntil(ctx, task, at.Row)
 	if err != nil {
 		return plan, err
 	}
-	return flow.PlanFork(task, history, before, after, from)
+	return flow.PlanFork(task, history, before, after, flow.ForkPoint{Node: at.Node, Part: at.Row > 0})
 }
 
-// wholeHistory are all events of a task, unless they are more than a fork may have.
-func (r *Reader) wholeHistory(ctx context.Context, task string) (history []flow.Event, err error) {
-	read := 0
+// ForkAt says where in the history of a task another one goes on: at its end, unless it says more.
+type ForkAt struct {
+	Node string // as in flow.ForkPoint
+	Row  int64  // the last one of the journal that counts; 0 = all do
+}
+
+// errEnough ends the reading of a journal.
+var errEnough = errors.New("enough was read")
+
+// historyUntil are the events of a task up to a row, 0 = all of them, unless they are more than a fork may have.
+func (r *Reader) historyUntil(ctx context.Context, task string, last int64) (history []flow.Event, err error) {
+	read, seen := 0, int64(0)
 	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) error {
 		if read += len(row.Events); read > flow.MaxFork {
 			return flow.Errorf(flow.Limit, "the history of task %s has more than the %d bytes that a fork may have: start a new task", task, flow.MaxFork)
 		}
-		history = append(history, events...)
+		history, seen = append(history, events...), row.Seq
+		if seen == last {
+			return errEnough
+		}
 		return nil
 	})
-	if err == nil && len(history) == 0 {
-		err = ErrNotFound
+	switch {
+	case errors.Is(err, errEnough):
+		return history, nil
+	case err == nil && len(history) == 0:
+		return nil, ErrNotFound
+	case err == nil && last > 0:
+		return nil, flow.Errorf(flow.Invalid, "the history of task %s has %d rows, and none with the number %d", task, seen, last)
 	}
 	return history, err
 }

@@ -28,11 +28,14 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	if err != nil {
 		return nil, err
 	}
+	if in.Body.At > 0 && in.Body.From != "" {
+		return nil, invalid("body.at", "send one of them", "a task goes on behind a row of the history or from a node, not both")
+	}
 	params, err := paramsOf(&wire.Start{Params: in.Body.Params})
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.Reader.Fork(ctx, in.Task, v.ID, in.Body.From)
+	plan, err := s.Reader.Fork(ctx, in.Task, v.ID, persistence.ForkAt{Node: in.Body.From, Row: in.Body.At})
 	if err != nil {
 		return nil, forkProblem(in, err)
 	}
@@ -44,7 +47,7 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	if in.Body.DryRun {
 		return &answer[wire.Forked]{http.StatusOK, forked}, nil
 	}
-	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From})
+	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
 	if err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
@@ -78,6 +81,8 @@ func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, num
 
 func forkProblem(in *forkInput, err error) error {
 	switch {
+	case flow.ErrorKindOf(err) == flow.Invalid && in.Body.From == "":
+		return at("body.at", err)
 	case flow.ErrorKindOf(err) == flow.Invalid:
 		return at("body.from", err)
 	case api.Missing(err):

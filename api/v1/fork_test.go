@@ -122,3 +122,34 @@ func TestAHistoryOfMoreThanAForkMayHaveIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestATaskGoesOnFromAnyMomentOfAnother(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		slug := s.unique("order")
+		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(order, "SERVICE", "charge"), "Content-Type", "application/yaml")
+		id := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"sku": "tea", "amount": 3}})["id"].(string)
+		path := "/v1/tasks/" + id
+		s.report("reserve", flow.Report{Output: []byte(`"shelf 4"`)})
+		first := s.claim("charge").Job // the task goes on, and waits for it
+		ends := items(s.get(path + "/events?type=step_ended"))
+		require.Len(s, ends, 1)
+		row := ends[0]["seq"]
+
+		plan := s.call(200, "POST", path+"/fork", obj{"at": row, "dry_run": true})
+		require.Equal(s, []any{"reserve"}, values(obj{"items": plan["keeps"]}, "node"))
+		forked := s.call(201, "POST", path+"/fork", obj{"at": row, "params": obj{"sku": "tea", "amount": 8}})
+		second := s.claim("charge").Job
+		require.JSONEq(s, "8", string(second.Input))
+		require.NoError(s, s.endJob(second.ID(), flow.Report{Output: []byte(`"late"`)}))
+		require.Equal(s, obj{"reserved": "shelf 4", "paid": "late"}, s.ended(forked["id"].(string), "completed")["result"])
+		require.NoError(s, s.endJob(first.ID(), flow.Report{Output: []byte(`true`)}))
+		require.Equal(s, obj{"reserved": "shelf 4", "paid": true}, s.ended(id, "completed")["result"], "the other one goes its own way")
+
+		require.Equal(s, []any{0.0, 1.0}, func() []any {
+			plan := s.call(200, "POST", path+"/fork", obj{"at": 1, "dry_run": true})
+			return []any{plan["kept_steps"], plan["again_steps"]}
+		}(), "also when it has completed")
+		s.refused(400, "body.at", "POST", path+"/fork", obj{"at": 1, "from": "charge"})
+		s.refused(400, "body.at", "POST", path+"/fork", obj{"at": 900})
+	})
+}

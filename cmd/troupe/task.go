@@ -18,6 +18,7 @@ type taskCmd struct {
 	Pause    taskPauseCmd    `cmd:"" help:"Let nothing new of tasks start."`
 	Resume   taskResumeCmd   `cmd:"" help:"Let paused tasks go on."`
 	Retry    taskRetryCmd    `cmd:"" help:"Let failed tasks go on where they failed, also those that were paused then."`
+	Fork     taskForkCmd     `cmd:"" help:"Go on from any moment of a task, or from a node, in a new one."`
 	Rerun    taskRerunCmd    `cmd:"" help:"Do again from the beginning what a task does, in a new one."`
 	Compare  taskCompareCmd  `cmd:"" help:"Show what two tasks did, node by node."`
 	Append   taskAppendCmd   `cmd:"" help:"Append units to a fan-out."`

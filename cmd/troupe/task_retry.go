@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/api/client"
@@ -12,11 +11,8 @@ import (
 
 type taskRetryCmd struct {
 	manyArg
-	Node    string `placeholder:"STEP" help:"Of a dag, go on with this failed step alone, and with what was skipped because of it."`
-	Version string `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
-	From    string `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
-	anewFlags
-	DryRun bool `help:"Show what a new task would keep and do again, and start none."`
+	Node string `placeholder:"STEP" help:"Of a dag, go on with this failed step alone, and with what was skipped because of it."`
+	forkFlags
 }
 
 // anewFlags are what a new task has otherwise than the old one.
@@ -43,26 +39,12 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
 	}
 	return c.eachID(ctx, func(server *client.Client, id string) error {
-		fork, err := c.fork(ctx, server, id)
-		if err != nil {
-			return err
-		}
-		forked, err := server.Fork(ctx, id, fork)
+		forked, err := c.fork(ctx, server, id, 0)
 		if err != nil {
 			return err
 		}
 		return c.showFork(a, forked)
 	})
-}
-
-// fork is what is asked for a task.
-func (c *taskRetryCmd) fork(ctx context.Context, server *client.Client, id string) (f wire.Fork, err error) {
-	f.From, f.DryRun = c.From, c.DryRun
-	if f.Version, f.Newest, err = versionFlag(c.Version); err != nil {
-		return f, err
-	}
-	f.Params, err = c.params(ctx, server, id, f.Version, f.Newest)
-	return f, err
 }
 
 // versionFlag is the version that a new task runs; 0 = the newest one, or that of the old task.
@@ -120,51 +102,4 @@ func versionOf(old *wire.Task, version int, newest bool) int {
 		return version
 	}
 	return old.Version
-}
-
-func (c *taskRetryCmd) showFork(a *app, f *wire.Forked) error {
-	if c.json() {
-		return printJSON(a.stdout, f)
-	}
-	if f.ID != "" {
-		_, err := fmt.Fprintf(a.stdout, "%s  goes on from %s with version %d: %s kept, %s done again\n", clean(f.ID), clean(f.From), f.Version, steps(f.KeptSteps), steps(f.AgainSteps))
-		return err
-	}
-	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n", f.Version, clean(f.From), steps(f.KeptSteps), steps(f.AgainSteps))
-	var rows [][]string
-	for _, s := range f.Keeps {
-		rows = append(rows, []string{stepOf(&s), "kept", ""})
-	}
-	for _, s := range f.Again {
-		rows = append(rows, []string{stepOf(&s), "again", whyAgain[s.Why]})
-	}
-	return printTable(a.stdout, []string{"STEP", "RESULT", "WHY"}, rows)
-}
-
-// whyAgain are reasons in words.
-var whyAgain = map[string]string{
-	"changed": "its node does something else in that version",
-	"after":   "what it follows is done again, or leads elsewhere",
-	"asked":   "--from names it",
-	"undone":  "it was compensated",
-	"failed":  "it failed",
-	"unended": "it was under way when the task ended",
-}
-
-func stepOf(s *wire.ForkStep) string {
-	name := s.Node
-	if s.Scope != "" {
-		name = s.Scope + "/" + name
-	}
-	if s.Visit > 1 {
-		name += fmt.Sprintf(" (visit %d)", s.Visit)
-	}
-	return name
-}
-
-func steps(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
 }

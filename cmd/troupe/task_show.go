@@ -50,7 +50,7 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if c.json() {
 		return printJSON(a.stdout, struct {
 			*wire.Task
-			Waits   []wire.Wait  `json:"waits"`
+			Waiting []wire.Wait  `json:"waiting"`
 			Steps   []wire.Step  `json:"step_list,omitempty"`
 			Signals []wire.Event `json:"signals,omitempty"`
 		}{task, waiting.Waits, steps, signals})

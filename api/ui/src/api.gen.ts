@@ -384,6 +384,8 @@ export interface FollowedError {
 }
 
 export interface Fork {
+  /** seq of an event: the new task goes on from what the other one was when that was stored, and that one need not have ended. Not beside from */
+  at?: number
   /** answers with the plan and starts nothing */
   dry_run?: boolean
   /** a node at the top of the flow that is done again, with all that follows from it */

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// forkFlags say how a task goes on in a new one.
+type forkFlags struct {
+	Version string `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
+	From    string `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
+	anewFlags
+	DryRun bool `help:"Show what a new task would keep and do again, and start none."`
+}
+
+// fork has a task go on behind a row of its history, 0 = where it ended.
+func (c *forkFlags) fork(ctx context.Context, server *client.Client, id string, row int64) (_ *wire.Forked, err error) {
+	f := wire.Fork{From: c.From, At: row, DryRun: c.DryRun}
+	if f.Version, f.Newest, err = versionFlag(c.Version); err != nil {
+		return nil, err
+	}
+	if f.Params, err = c.params(ctx, server, id, f.Version, f.Newest); err != nil {
+		return nil, err
+	}
+	return server.Fork(ctx, id, f)
+}
+
+type taskForkCmd struct {
+	remote
+	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
+	At   int64  `placeholder:"SEQ" help:"Go on from what the task was when this was stored: a seq of its history. The task need not have ended."`
+	forkFlags
+}
+
+func (c *taskForkCmd) Run(ctx context.Context, a *app) error {
+	switch {
+	case c.At < 0:
+		return usagef("--at %d is no seq of a history, which are counted from 1: troupe task history %s tells them", c.At, c.Task)
+	case c.At > 0 && c.From != "":
+		return usagef("--at goes on behind a row of the history, and --from from a node: give one of them")
+	}
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	id, err := taskID(ctx, server, c.Task)
+	if err != nil {
+		return err
+	}
+	forked, err := c.fork(ctx, server, id, c.At)
+	if err != nil {
+		return err
+	}
+	return c.showFork(a, forked)
+}
+
+func (o outputFlag) showFork(a *app, f *wire.Forked) error {
+	if o.json() {
+		return printJSON(a.stdout, f)
+	}
+	if f.ID != "" {
+		_, err := fmt.Fprintf(a.stdout, "%s  goes on from %s with version %d: %s kept, %s done again\n", clean(f.ID), clean(f.From), f.Version, steps(f.KeptSteps), steps(f.AgainSteps))
+		return err
+	}
+	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n", f.Version, clean(f.From), steps(f.KeptSteps), steps(f.AgainSteps))
+	var rows [][]string
+	for _, s := range f.Keeps {
+		rows = append(rows, []string{stepOf(&s), "kept", ""})
+	}
+	for _, s := range f.Again {
+		rows = append(rows, []string{stepOf(&s), "again", whyAgain[s.Why]})
+	}
+	return printTable(a.stdout, []string{"STEP", "RESULT", "WHY"}, rows)
+}
+
+// whyAgain are reasons in words.
+var whyAgain = map[string]string{
+	"changed": "its node does something else in that version",
+	"after":   "what it follows is done again, or leads elsewhere",
+	"asked":   "--from names it",
+	"undone":  "it was compensated",
+	"failed":  "it failed",
+	"unended": "it was under way then",
+}
+
+func stepOf(s *wire.ForkStep) string {
+	name := s.Node
+	if s.Scope != "" {
+		name = s.Scope + "/" + name
+	}
+	if s.Visit > 1 {
+		name += fmt.Sprintf(" (visit %d)", s.Visit)
+	}
+	return name
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
+}
