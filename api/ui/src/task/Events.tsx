@@ -7,11 +7,13 @@ import { exact } from '../data/time'
 import { State } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import type { Wrapped } from '../parts/Value'
+import { ForkAsk } from './ForkAsk'
 
 /** What happened, newest first. */
 export function EventsTab({ task, select }: { task: string; select: (v: Partial<TaskView>) => void }) {
   const [written, setWord] = useState('')
   const word = useDeferredValue(written)
+  const [fork, setFork] = useState<number>()
   const events = useInfiniteQuery({
     queryKey: ['task', task, 'events', word], placeholderData: keepPreviousData, initialPageParam: '',
     queryFn: ({ pageParam, signal }) => call('GET /v1/tasks/{task}/events', { path: { task }, query: { order: 'desc', before: pageParam || undefined, q: word, limit: 200, values: 'preview' } }, signal),
@@ -28,7 +30,7 @@ export function EventsTab({ task, select }: { task: string; select: (v: Partial<
         <tbody>
           {rows.map(e => (
             <tr key={e.id}>
-              <td className="mono faint">{e.id}</td>
+              <td className="mono faint"><button className="link" onClick={() => setFork(e.seq)} title="Go on from here in a new task" aria-label={`Go on from ${e.id} in a new task`}>{e.id}</button></td>
               <td className="time">{exact(e.at)}</td>
               <td className="time">{e.type.replaceAll('_', ' ')} {e.state && <State state={e.state} />}</td>
               <td>{e.node && <button className="link" onClick={() => select({ node: e.node, scope: e.scope })}>{e.scope && `${e.scope}/`}{e.node}{(e.visit ?? 1) > 1 && ` ×${e.visit}`}{e.unit ? ` [${e.unit}]` : ''}</button>}{e.attempt && e.attempt > 1 ? <span className="faint"> attempt {e.attempt}</span> : null}</td>
@@ -38,6 +40,7 @@ export function EventsTab({ task, select }: { task: string; select: (v: Partial<
         </tbody>
       </table>
       {events.hasNextPage && <button disabled={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>Older events</button>}
+      {fork !== undefined && <ForkAsk task={task} at={fork} close={() => setFork(undefined)} />}
     </div>
   )
 }

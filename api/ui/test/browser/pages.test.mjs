@@ -310,6 +310,14 @@ onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]
   await page.waitForURL(url => url.searchParams.get('a') === tasks.failed[0])
 })
 
+onPage('a new task goes on from any event of another one', () => `/ui/tasks/${tasks.failed[0]}?tab=events`, async page => {
+  await page.getByRole('button', { name: 'Go on from 1.0 in a new task' }).click()
+  await page.getByText('0 steps are kept').waitFor()
+  await page.getByRole('button', { name: 'Start the new task' }).click()
+  await page.waitForURL(url => /\/tasks\/task-/.test(url.pathname) && !url.pathname.endsWith(tasks.failed[0]))
+  await page.getByRole('link', { name: tasks.failed[0] }).waitFor()
+})
+
 const looked = {
   comparison: () => `/ui/compare?a=${tasks.failed[0]}&b=${tasks.waiting}`,
   overview: () => '/ui/', heat: () => '/ui/flows/refused?heat=failures', statistics: () => '/ui/flows/order?tab=stats',
