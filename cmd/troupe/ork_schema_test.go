@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow/ork"
 )
 
 const functionsOfPython = `
@@ -70,7 +72,7 @@ functions:
     required: [a]
     output_type: ~ # there is no word for this type
 `, got.stdout)
-	all := parse[[]signatures](t, call(t, "ork", "schema", "-o", "json", file).stdout)
+	all := parse[[]ork.Signatures](t, call(t, "ork", "schema", "-o", "json", file).stdout)
 	require.Len(t, all, 1)
 	require.Equal(t, file, all[0].File)
 }

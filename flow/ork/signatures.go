@@ -1,0 +1,71 @@
+package ork
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Signatures are what the functions of a file take and return. A type is null that workflow files have no word for.
+type Signatures struct {
+	File      string          `json:"file"`
+	Types     json.RawMessage `json:"types"`
+	Functions json.RawMessage `json:"functions"`
+}
+
+// YAML is the types, and of each function what a task of a workflow file says of it.
+func (s Signatures) YAML() string {
+	var b strings.Builder
+	if types, _ := expr.Members(s.Types); len(types) > 0 {
+		b.WriteString("types:\n")
+		for _, t := range types {
+			writeFields(&b, "  ", t.Key, t.Value)
+		}
+	}
+	b.WriteString("functions:\n")
+	functions, _ := expr.Members(s.Functions)
+	for _, f := range functions {
+		fmt.Fprintf(&b, "  %s:\n", f.Key)
+		in, _ := expr.Field(f.Value, "input_type")
+		writeFields(&b, "    ", "input_type", in)
+		required, _ := expr.Field(f.Value, "required")
+		fmt.Fprintf(&b, "    required: %s\n", inFlowStyle(required))
+		out, _ := expr.Field(f.Value, "output_type")
+		fmt.Fprintf(&b, "    output_type: %s\n", orUnknown(out))
+	}
+	return b.String()
+}
+
+func writeFields(b *strings.Builder, indent, name string, fields json.RawMessage) {
+	all, _ := expr.Members(fields)
+	if len(all) == 0 {
+		fmt.Fprintf(b, "%s%s: {}\n", indent, name)
+		return
+	}
+	fmt.Fprintf(b, "%s%s:\n", indent, name)
+	for _, f := range all {
+		fmt.Fprintf(b, "%s  %s: %s\n", indent, f.Key, orUnknown(f.Value))
+	}
+}
+
+func orUnknown(of json.RawMessage) string {
+	if expr.KindOf(of) == expr.KindNull || len(of) == 0 {
+		return "~ # there is no word for this type"
+	}
+	return inFlowStyle(of)
+}
+
+// inFlowStyle is a type, or a list of names, in one line of YAML. None of the texts in it needs quotes.
+func inFlowStyle(of json.RawMessage) string {
+	if text, ok := expr.String(of); ok {
+		return text
+	}
+	elements, _ := expr.Elements(of)
+	texts := make([]string, len(elements))
+	for i, e := range elements {
+		texts[i] = inFlowStyle(e)
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
