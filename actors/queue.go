@@ -163,7 +163,7 @@ func (q *queue) claim(c actor.Context, p *poller, r *ref) {
 	q.withdraw(r.key)
 	now := q.m.now()
 	visibility := q.m.cfg.Visibility.Milliseconds()
-	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Until: now + visibility}
+	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Since: max(now, q.m.joined(p.Worker)), Until: now + visibility}
 	q.shun(r.key, claim.Until)
 	q.claims[r.key] = nil
 	self, m := c.Self(), q.m

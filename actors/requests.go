@@ -38,7 +38,7 @@ func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
 	return out
 }
 
-// prepare refuses values that are no JSON before they reach a task, and says for how long a claim holds.
+// prepare refuses values that are no JSON before they reach a task, and says what its worker is known for and for how long a claim holds.
 func (m *Member) prepare(cmd flow.Command) (flow.Command, error) {
 	if err := checkCommand(cmd); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (m *Member) prepare(cmd flow.Command) (flow.Command, error) {
 		c.Until = cmp.Or(c.Until, until)
 		return c, nil
 	case flow.Claim:
-		c.Until = cmp.Or(c.Until, until)
+		c.Since, c.Until = cmp.Or(c.Since, m.joined(c.Worker)), cmp.Or(c.Until, until)
 		return c, nil
 	}
 	return cmd, nil

@@ -12,6 +12,14 @@ type Roll interface {
 	Pushed() []string
 }
 
+// joined is when a worker registered, as far as this member knows.
+func (m *Member) joined(worker string) int64 {
+	if m.cfg.Workers == nil {
+		return 0
+	}
+	return m.cfg.Workers.Signs(worker).Joined
+}
+
 // withSigns is a command as the core needs it: to a claim that has run out belongs what is known of its worker, and to jobs that
 // were left to workers whose member has gone, which members are alive by now.
 func (t *task) withSigns(cmd flow.Command) flow.Command {

@@ -174,6 +174,7 @@ func codeClaim(c *codec.Codec, v *flow.Claim) {
 	codeAddress(c, &v.Address)
 	codec.Text(c, &v.Worker)
 	codec.Text(c, &v.Token)
+	c.Int64(&v.Since)
 	c.Int64(&v.Until)
 }
 

@@ -61,10 +61,12 @@ type (
 // Commands of those who carry jobs.
 type (
 	// Claim gives a queue attempt to a poller until a time. Its Token tells it from any other claim: the
-	// same one again changes nothing.
+	// same one again changes nothing. Since is when its poller asked or registered, whatever came last: by the clock of
+	// another member, which may be a little ahead.
 	Claim struct {
 		Address
 		Worker, Token string
+		Since         int64
 		Until         int64
 	}
 	// Extend prolongs a claim. With a Token, only the holder's. MS is for how long, from now on, whatever the

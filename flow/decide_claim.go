@@ -18,6 +18,7 @@ func (d *decider) claim(c Claim) error {
 	case u.Live.Worker != "":
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
+	d.env.Now = max(d.env.Now, c.Since) // what led to a claim is not after it: that would end it, see keptBy
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
 		Worker: cmp.Or(text(c.Worker, MaxName), "anonymous"), Token: text(c.Token, MaxName), Until: d.until(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {

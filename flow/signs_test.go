@@ -38,11 +38,36 @@ func TestAClaimIsKeptByAWorkerThatLivesAndHasIt(t *testing.T) {
 			if tt.note != "" {
 				do(claimed+1, flow.Note{Address: at, Text: tt.note})
 			}
+			require.Equal(t, claimed, s.Live(at).ClaimedAt)
 			do(until, flow.Lapse{Alarm: flow.Alarm{At: until, Address: at, Kind: flow.AlarmClaim}, Signs: tt.signs, Visibility: 1_000})
 			require.Equal(t, tt.keeps, s.Holds(at, "x"))
 			if tt.keeps {
 				require.Equal(t, tt.signs.Heard+1_000, s.Live(at).Until)
 			}
+		})
+	}
+}
+
+// TestAClaimIsNotBeforeWhatLedToIt: members take the store's time for a little less than it is, and not by the same amount.
+func TestAClaimIsNotBeforeWhatLedToIt(t *testing.T) {
+	const registered, until = int64(1_100), int64(2_000) // by another member
+	for name, tt := range map[string]struct {
+		joined int64
+		keeps  bool
+	}{"the registration that it came after": {registered, true}, "a later one": {registered + 1, false}} {
+		t.Run(name, func(t *testing.T) {
+			s := flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"s"}}}`))
+			at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+			do := func(now int64, c flow.Command) {
+				_, err := flow.Decide(s, c, flow.Env{Now: now})
+				require.NoError(t, err)
+			}
+			do(900, flow.Start{Version: "v"})
+			do(1_000, flow.Claim{Address: at, Worker: "w", Token: "x", Since: registered, Until: until})
+			require.Equal(t, registered, s.Live(at).ClaimedAt)
+			do(until, flow.Lapse{Alarm: flow.Alarm{At: until, Address: at, Kind: flow.AlarmClaim},
+				Signs: flow.Signs{Heard: 1_900, Joined: tt.joined, Polled: registered}, Visibility: 1_000})
+			require.Equal(t, tt.keeps, s.Holds(at, "x"))
 		})
 	}
 }

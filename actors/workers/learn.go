@@ -34,6 +34,18 @@ func (r *Registry) learnNow(ctx context.Context) bool {
 	return r.learnHeld(ctx) == nil
 }
 
+// learnMissed learns of workers that others have heard, and whose registration was not told here.
+func (r *Registry) learnMissed(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.missed:
+			r.learnNow(ctx)
+		}
+	}
+}
+
 func (r *Registry) learn(ctx context.Context) error {
 	r.learning.Lock()
 	defer r.learning.Unlock()
@@ -100,10 +112,18 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	p.heard.Store(true)
 }
 
-// HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it may be late: a registration is told apart.
+// HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it may be late: a registration is told apart, and
+// when that has not come the store is asked.
 func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	w := r.find(b.ID)
-	if w == nil || b.At < w.joined.Load() {
+	switch {
+	case w == nil:
+		select {
+		case r.missed <- struct{}{}:
+		default: // it is asked anyway
+		}
+		return
+	case b.At < w.joined.Load():
 		return
 	}
 	w.last.Store(max(b.At, w.last.Load()))

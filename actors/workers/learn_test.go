@@ -61,6 +61,15 @@ func TestWhatOtherMembersHearIsLearned(t *testing.T) {
 	known(func(l []persistence.Worker) bool { return len(l) == 0 })
 }
 
+func TestAWorkerThatOthersHearIsLookedForInTheStore(t *testing.T) {
+	store := newStore(t)
+	here := open(t, store, shared)
+	there := open(t, store, workers.Options{Beat: func(_ context.Context, b persistence.Heartbeat, _ bool) { here.HearBeat(b) }})
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}), "here it is not told")
+	require.NoError(t, there.Heartbeat(t.Context(), "w", 7))
+	require.Eventually(t, func() bool { return here.Signs("w").Heard > 0 }, patience, time.Millisecond)
+}
+
 func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
 	var c clock
 	c.Store(1000)

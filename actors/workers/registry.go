@@ -95,8 +95,9 @@ type Registry struct {
 	refusals bounded.Once
 
 	learning sync.Mutex
-	learned  time.Time    // when the store was read last
-	changes  atomic.Int64 // of registrations, begun or done here
+	learned  time.Time     // when the store was read last
+	missed   chan struct{} // others hear of a worker that is not known here
+	changes  atomic.Int64  // of registrations, begun or done here
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -125,7 +126,7 @@ type pulse struct {
 // Open reads the known workers and keeps them until Close.
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
-		byID: map[string]*worker{}, push: map[string][]*worker{}}
+		byID: map[string]*worker{}, push: map[string][]*worker{}, missed: make(chan struct{}, 1)}
 	r.client = newClient(r.networks(), r.opts.TLS)
 	known, err := store.ListWorkers(ctx)
 	if err != nil {
@@ -144,6 +145,7 @@ func Open(ctx context.Context, store persistence.Workers, opts Options) (*Regist
 		r.done.Go(func() {
 			r.again(ctx, r.opts.Learn, r.learn, "the workers of other members could not be read; trying on")
 		})
+		r.done.Go(func() { r.learnMissed(ctx) })
 	}
 	return r, nil
 }
