@@ -91,8 +91,12 @@ func TestAnImpostorIsAskedNothingAndBelievedNothing(t *testing.T) {
 	s := newStage(t, "a", "b")
 	var mu sync.Mutex
 	var heard bytes.Buffer
+	var begun, ended int // requests whose bodies are read to the end, which outlasts their server
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"as a member": func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			begun++
+			mu.Unlock()
 			w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
@@ -101,6 +105,7 @@ func TestAnImpostorIsAskedNothingAndBelievedNothing(t *testing.T) {
 			defer mu.Unlock()
 			_ = r.Header.Write(&heard)
 			heard.Write(body)
+			ended++
 		},
 		"with the asker's own proof": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
@@ -129,6 +134,13 @@ func TestAnImpostorIsAskedNothingAndBelievedNothing(t *testing.T) {
 		})
 	}
 	require.Empty(t, s.members["b"].effects)
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return begun > 0 && begun == ended
+	}, time.Minute, time.Millisecond)
+	mu.Lock()
+	defer mu.Unlock()
 	require.NotEmpty(t, heard.String())
 	require.NotContains(t, heard.String(), ours.Secret)
 	require.NotContains(t, heard.String(), "confidential")
