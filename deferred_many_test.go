@@ -12,14 +12,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 // TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: ten thousand if nothing is said.
 func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { tasksThatWaitOutside(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db")) })
+	t.Run("postgres", func(t *testing.T) { tasksThatWaitOutside(t, pgtest.DSN(t)) })
+}
+
+func tasksThatWaitOutside(t *testing.T, store string) {
 	many, err := strconv.Atoi(cmp.Or(os.Getenv("TROUPE_DEFERRED"), "10000"))
 	require.NoError(t, err)
-	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 	before := heap()
 	closed := newGate()
 	closed.again = time.Second
@@ -39,10 +43,7 @@ func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) 
 		})
 	}
 	starting.Wait()
-	asked, err := e.Member(t.Context())
-	require.NoError(t, err)
-	member := asked.(*actors.Member)
-	require.Eventually(t, func() bool { return begun.Load() == int64(many) && member.Stats().Actors["task"] == 0 }, 5*time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return begun.Load() == int64(many) && e.InMemory() == 0 }, 5*time.Minute, 10*time.Millisecond)
 	added := heap() - before
 	require.Less(t, added, int64(200<<20))
 	t.Logf("%d tasks wait, they add %d MB", many, added>>20)

@@ -79,10 +79,11 @@ func orkLargeInput(c *client) {
 func orkNames(c *client) {
 	r := c.ork(sh("a-b", gives(`{"v":1}`)), sh("x.y", `echo "ORK_OUTPUT:\"$ORK_TASK_NAME $task_name $task_index\""`, "depends_on: [a-b]"),
 		sh("run", "printf ORK_OUTPUT:; cat", "depends_on: [a-b, x.y]"),
-		sh("bound", "printf ORK_OUTPUT:; cat", "depends_on: [a-b]", "inputs: {v: {ref: tasks.a-b.output.v}}")).start(nil).ends("success")
+		sh("bound", "printf ORK_OUTPUT:; cat", "depends_on: [a-b, x.y, run]",
+			"inputs: {v: {ref: tasks.a-b.output.v}, text: {ref: tasks.x.y.output}, inner: {ref: tasks.run.output.a-b.v}}")).start(nil).ends("success")
 	require.Equal(c, "x.y x.y 1", r.task("x.y")["output"])
 	require.Equal(c, obj{"a-b": obj{"v": 1.0}, "x.y": "x.y x.y 1"}, r.task("run")["output"])
-	require.Equal(c, obj{"v": 1.0}, r.task("bound")["output"])
+	require.Equal(c, obj{"v": 1.0, "text": "x.y x.y 1", "inner": 1.0}, r.task("bound")["output"])
 	require.Equal(c, []any{"a-b", "x.y"}, r.task("run")["depends_on"])
 }
 

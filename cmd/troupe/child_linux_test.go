@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -171,6 +172,9 @@ func TestACanceledCommandEndsWithAllItStarted(t *testing.T) {
 }
 
 func TestAClosedTerminalAsksAMemberToEnd(t *testing.T) {
+	heard := make(chan os.Signal, 1) // what is started by a program that ignores the signal, as below nohup, does so too
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	cmd, _ := startBinary(t)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 	require.NoError(t, cmd.Wait())
