@@ -83,7 +83,7 @@ func TestSettingsAreTheStockDurableOnes(t *testing.T) {
 	conn := connect(t, DSN(t))
 	for setting, want := range map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
-		"max_connections": "300", "listen_addresses": "127.0.0.1",
+		"max_connections": "1000", "listen_addresses": "127.0.0.1",
 	} {
 		require.Equal(t, want, text(t, conn, "SHOW "+setting), setting)
 	}

@@ -96,7 +96,7 @@ func (s *Server) data() string { return filepath.Join(s.folder.path, "data") }
 // Log is the path of the file the server logs to. Stop removes it.
 func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log") }
 
-// LimitConnections says how many connections there may be from the next start on; 300 if nothing is said.
+// LimitConnections says how many connections there may be from the next start on; 1,000 if nothing is said.
 func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
 
 // ListenOn says on which address it listens besides 127.0.0.1 from the next start on: whoever reaches that one is let in.
@@ -209,7 +209,7 @@ func (s *Server) start(ctx context.Context) error {
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(),
 		"-c", "listen_addresses=127.0.0.1"+elsewhere, "-c", "port="+strconv.Itoa(s.port),
 		"-c", "unix_socket_directories="+s.socketDir(),
-		"-c", "max_connections="+strconv.Itoa(int(cmp.Or(s.most.Load(), 300))), "-c", "logging_collector=off")
+		"-c", "max_connections="+strconv.Itoa(int(cmp.Or(s.most.Load(), 1000))), "-c", "logging_collector=off")
 	s.dress(cmd)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := supervise(cmd)
