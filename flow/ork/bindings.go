@@ -47,6 +47,9 @@ func (t *task) readInputs() {
 		return
 	}
 	for _, f := range t.inType.fields {
+		if f.is != nil && f.is.optional {
+			continue
+		}
 		if !slices.ContainsFunc(members, func(m expr.Member) bool { return m.Key == f.name }) {
 			t.Errorf(p.at, "task '%s' inputs missing binding for '%s'", t.name, f.name)
 		}
@@ -142,6 +145,7 @@ func (t *task) assignable(f *reference, wanted *typ, at *define.Place) {
 func (r *reader) constant(v json.RawMessage, wanted *typ, at *define.Place) {
 	kind := expr.KindOf(v)
 	switch {
+	case wanted.optional && kind == expr.KindNull:
 	case wanted.of != nil:
 		elements, ok := expr.Elements(v)
 		if !ok {
@@ -171,7 +175,7 @@ func (r *reader) constantObject(v json.RawMessage, wanted *typ, at *define.Place
 		}
 	}
 	for _, f := range wanted.fields {
-		if _, has := expr.Field(v, f.name); !has {
+		if _, has := expr.Field(v, f.name); !has && !f.is.optional {
 			r.Errorf(at, "%s missing required field '%s'", at, f.name)
 		}
 	}

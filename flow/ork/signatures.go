@@ -57,7 +57,7 @@ func orUnknown(of json.RawMessage) string {
 	return inFlowStyle(of)
 }
 
-// inFlowStyle is a type, or a list of names, in one line of YAML. None of the texts in it needs quotes.
+// inFlowStyle is a type, or a list of names, in one line of YAML.
 func inFlowStyle(of json.RawMessage) string {
 	if text, ok := expr.String(of); ok {
 		return text
@@ -65,7 +65,9 @@ func inFlowStyle(of json.RawMessage) string {
 	elements, _ := expr.Elements(of)
 	texts := make([]string, len(elements))
 	for i, e := range elements {
-		texts[i] = inFlowStyle(e)
+		if texts[i] = inFlowStyle(e); strings.HasSuffix(texts[i], "?") { // which means something between brackets
+			texts[i] = `"` + texts[i] + `"`
+		}
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
 }

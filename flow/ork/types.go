@@ -8,13 +8,15 @@ import (
 
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
 )
 
 // typ is a type: a scalar, an object or a list.
 type typ struct {
-	scalar string
-	fields []field // of an object
-	of     *typ    // of a list
+	scalar   string
+	fields   []field // of an object
+	of       *typ    // of a list
+	optional bool    // it may be null, and a field of an object may be left out
 }
 
 type field struct {
@@ -39,8 +41,17 @@ var scalars = []string{"str", "int", "float", "bool", "date", "datetime_notz", "
 // legacy are names of types that Ork no longer takes.
 var legacy = []string{"string", "integer", "number", "boolean", "datetime", "object", "array", "list", "dict", "any"}
 
+// needed is the type of what is there.
+func (t *typ) needed() *typ {
+	is := *t
+	is.optional = false
+	return &is
+}
+
 func (t *typ) String() string {
 	switch {
+	case t.optional:
+		return t.needed().String() + "?"
 	case t.of != nil:
 		return "[" + t.of.String() + "]"
 	case t.scalar != "":
@@ -125,6 +136,14 @@ func (r *reader) typ(raw json.RawMessage, at *define.Place) *typ {
 }
 
 func (r *reader) typeNamed(text string, at *define.Place) *typ {
+	if needed, optional := cutOptional(text); optional {
+		is := r.typeNamed(needed, at)
+		if is != nil {
+			is = is.needed()
+			is.optional = true
+		}
+		return is
+	}
 	name, aliased := strings.CutPrefix(text, "types.")
 	switch a := r.types[name]; {
 	case a != nil && (aliased || !slices.Contains(scalars, text)):
@@ -137,6 +156,15 @@ func (r *reader) typeNamed(text string, at *define.Place) *typ {
 		r.Errorf(at, "unknown type %.80q: write one of %s, or types.NAME for one of types", text, strings.Join(scalars, ", "))
 	}
 	return nil
+}
+
+// cutOptional reads the two ways to say that a value may be missing: str? and str | None.
+func cutOptional(text string) (needed string, optional bool) {
+	if needed, optional = strings.CutSuffix(text, "?"); optional {
+		return needed, true
+	}
+	needed, other, both := strings.Cut(text, "|")
+	return strings.TrimSpace(needed), both && strings.TrimSpace(other) == "None"
 }
 
 func (r *reader) objectType(raw json.RawMessage, at *define.Place) *typ {
@@ -190,20 +218,36 @@ func fits(is, wanted *typ) bool {
 	switch {
 	case is == nil || wanted == nil:
 		return true // what is wrong with it was told
+	case wanted.optional:
+		return fits(is.needed(), wanted.needed())
+	case is.optional:
+		return false
 	case wanted.of != nil:
 		return is.of != nil && fits(is.of, wanted.of)
 	case wanted.scalar != "":
 		return is.scalar == wanted.scalar || is.scalar == "datetime_utc" && wanted.scalar == "datetime_tz"
 	}
-	if !is.object() || len(is.fields) != len(wanted.fields) {
-		return false
+	known := func(f field) bool { return wanted.field(f.name) != nil }
+	given := func(f field) bool {
+		of := is.field(f.name)
+		return of == nil && f.is != nil && f.is.optional || of != nil && fits(of, f.is)
 	}
-	return !slices.ContainsFunc(wanted.fields, func(f field) bool { return is.field(f.name) == nil || !fits(is.field(f.name), f.is) })
+	return is.object() && all(is.fields, known) && all(wanted.fields, given)
+}
+
+func all(fields []field, are func(field) bool) bool {
+	return !slices.ContainsFunc(fields, func(f field) bool { return !are(f) })
 }
 
 // native is the type in our words.
 func (t *typ) native() json.RawMessage {
 	switch {
+	case t.optional:
+		of, _ := types.ReadForm(t.needed().native())
+		var o object
+		o.put("anyOf", append(append([]byte{'['}, of.Schema()...), `,{"type":"null"}]`...))
+		o.put("optional", json.RawMessage("true"))
+		return o.text()
 	case t.of != nil:
 		return append(append([]byte{'['}, t.of.native()...), ']')
 	case t.scalar != "":
