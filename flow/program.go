@@ -19,6 +19,7 @@ type Program struct {
 	URL        string            `json:"url,omitempty"`          // worker: where it is
 	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
 	Report     string            `json:"report,omitempty"`       // object_store: files say how it is and what came of it, not its exit
+	Memory     int64             `json:"memory,omitempty"`       // bytes that each of its processes may have of its own; 0 = any. Those of containers say it themselves
 	Secrets    map[string]Secret `json:"secrets,omitempty"`      // of its environment, by the variable: whoever starts it knows their values
 	Container  *Container        `json:"container,omitempty"`    // container: what it runs in
 }

@@ -58,7 +58,7 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// resources checks what a program may take. Only those who run containers can hold one to that.
+// resources checks what a program may take. Only those who run containers can hold one to processors.
 func (c *checker) resources(e *define.ExecOf, at *define.Place) {
 	if e.Resources == nil {
 		return
@@ -69,8 +69,8 @@ func (c *checker) resources(e *define.ExecOf, at *define.Place) {
 	if _, err := e.Resources.Bytes(); err != nil {
 		c.Errorf(at.Key("memory"), "%s", err)
 	}
-	if t := flow.ExecType(e.Type); t != flow.ExecContainer && t != flow.ExecWorker {
-		c.Warnf(at, "is kept, but nobody holds a program without an image to it: give it an image (type: container), or limit the member itself")
+	if t := flow.ExecType(e.Type); e.Resources.CPU != "" && t != flow.ExecContainer && t != flow.ExecWorker {
+		c.Warnf(at.Key("cpu"), "is kept, but nobody holds a program without an image to it: give it an image (type: container), or limit the member itself")
 	}
 }
 

@@ -125,15 +125,18 @@ func TestFilesOfSecretsAreOnesThatCanBeThereTogether(t *testing.T) {
 	}
 }
 
-func TestResourcesOfAProgramWithoutAnImageAreKeptWithAWarning(t *testing.T) {
+func TestOfAProgramWithoutAnImageOnlyItsMemoryIsBounded(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
 		for _, exec := range []string{"{type: process, command: x, resources: {cpu: 500m, memory: 512Mi}}", "{type: process, service: s, command: x, resources: {cpu: 2}}"} {
 			plan, problems := compile.Text([]byte(start+"nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
 			require.NotNil(t, plan)
 			require.Len(t, problems, 1)
-			require.Contains(t, problems[0].String(), "warning: nodes.a.exec.resources: is kept, but nobody holds a program without an image to it")
+			require.Contains(t, problems[0].String(), "warning: nodes.a.exec.resources.cpu: is kept, but nobody holds a program without an image to it")
 		}
-		_, problems := compile.Text([]byte(start+"nodes: {a: {exec: {type: process, command: x, resources: {memory: much}}}}"), flow.Limits{})
+		plan, problems := compile.Text([]byte(start+"nodes: {a: {exec: {type: process, command: x, resources: {memory: 512Mi}}}}"), flow.Limits{})
+		require.Empty(t, problems)
+		require.EqualValues(t, 512<<20, plan.Root.Nodes["a"].Exec.Program.Memory)
+		_, problems = compile.Text([]byte(start+"nodes: {a: {exec: {type: process, command: x, resources: {memory: much}}}}"), flow.Limits{})
 		require.ErrorContains(t, problems.Err(), "nodes.a.exec.resources.memory: must be an amount of memory")
 	}
 }

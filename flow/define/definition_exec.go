@@ -41,7 +41,7 @@ type ExecOf struct {
 	User      string     `json:"user,omitempty"`      // container: whom it runs as, a name or number, with a group such as 1000:1000; the image's when absent
 	GPUs      Plain      `json:"gpus,omitempty"`      // container: how many graphics processors of its host it has, or all; none when absent
 	Mounts    []Mount    `json:"mounts,omitempty"`    // container: what it sees of the member's host
-	Resources *Resources `json:"resources,omitempty"` // what it may use at most; only containers are held to it
+	Resources *Resources `json:"resources,omitempty"` // what it may use at most; only containers are held to all of it
 	ToFile    string     `json:"to_file,omitempty"`   // container: file that its input is in, too
 	FromFile  string     `json:"from_file,omitempty"` // container: file that has its output when it has ended
 }
@@ -123,6 +123,9 @@ func (e *ExecOf) Program() *flow.Program {
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
 		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report(), Container: e.container()}
+	if p.Container == nil {
+		p.Memory, _ = e.Resources.Bytes() // what is wrong with it the compiler tells
+	}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
 		for name, value := range e.Env {

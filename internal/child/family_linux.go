@@ -63,14 +63,36 @@ func setMark(pid int, mark uint64) {
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &limit, nil) != nil {
 		return // it has ended, or may not have this limit: then its process group has to do
 	}
+	for _, child := range childrenOf(pid) {
+		if markOf(child) != mark {
+			setMark(child, mark)
+		}
+	}
+}
+
+// childrenOf are none of a process that has ended.
+func childrenOf(pid int) (pids []int) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
-		return // it has ended
+		return nil
 	}
 	for _, child := range bytes.Fields(children) {
-		if pid, err := strconv.Atoi(string(child)); err == nil && markOf(pid) != mark {
-			setMark(pid, mark)
+		if pid, err := strconv.Atoi(string(child)); err == nil {
+			pids = append(pids, pid)
 		}
+	}
+	return pids
+}
+
+// limitMemory bounds what a process, and each one that it starts, may write to that is its own. What it has reserved does not count: many
+// programs reserve much more than they use.
+func limitMemory(pid int, bytes uint64) {
+	limit := unix.Rlimit{Cur: bytes, Max: bytes}
+	if unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil) != nil {
+		return // it has ended
+	}
+	for _, child := range childrenOf(pid) { // they were started before
+		limitMemory(child, bytes)
 	}
 }
 

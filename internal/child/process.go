@@ -16,6 +16,8 @@ type Command struct {
 	Env   []string
 	Stdin []byte // nil = nothing to read
 	Split bool   // what it says of errors has a pipe of its own
+	// Memory is how many bytes each of its processes may have of its own; 0 = as many as there are. Only Linux holds it to that.
+	Memory int64
 
 	control *os.File // is its standard input instead
 }
@@ -98,6 +100,9 @@ func begin(cmd Command, start func(p *Process, files []*os.File) error) (*Proces
 		p.family.Leave()
 		p.Close()
 		return nil, err
+	}
+	if cmd.Memory > 0 {
+		limitMemory(p.Pid, uint64(cmd.Memory))
 	}
 	if p.in != nil {
 		p.feeder.Go(func() { // a program need not read what it is given

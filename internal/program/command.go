@@ -51,6 +51,7 @@ func (r *Runner) prepare(ctx context.Context, job *Job) (cmd child.Command, clea
 	}
 	maps.Copy(vars, more)
 	cmd.Env, cmd.Stdin, cmd.Split = child.Laid(r.env, vars), stdin(p, input), true
+	cmd.Memory = p.Memory
 	if isLine(cmd.Argv) && p.Command != "" {
 		cmd = plainly(cmd, p.Command)
 	}
