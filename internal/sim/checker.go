@@ -31,6 +31,7 @@ type shadow struct {
 	gone     bool // deleted with its flow
 	seq      int64
 	ended    bool
+	retries  int
 	at       int64
 	requests map[string]flow.EventType // that had an effect, and which
 	tokens   map[string]bool           // of claims
@@ -147,6 +148,7 @@ func (t *shadow) event(e *flow.Event) error {
 		}
 	case flow.TaskRetried:
 		t.ended = false
+		t.retries++
 	case flow.AttemptsStarted:
 		return t.started(e)
 	case flow.AttemptDeferred:
@@ -257,6 +259,14 @@ func (c *checker) claimed(who string, task string, at flow.Address, token string
 	if t := c.tasks[task]; t == nil || !t.tokens[token] {
 		c.w.fail("%s holds job %s of task %s, whose claim is not stored", who, at, task)
 	}
+}
+
+// retries is how often a task has gone on after its end.
+func (c *checker) retries(task string) int {
+	if t := c.tasks[task]; t != nil {
+		return t.retries
+	}
+	return 0
 }
 
 // answered checks a command that was acknowledged: what it did is stored.

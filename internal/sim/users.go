@@ -136,12 +136,13 @@ func (u *user) insist(cmd flow.Command) error {
 func (u *user) ask(cmd flow.Command, request string) error {
 	ctx, stop := u.patience()
 	defer stop()
-	quiet := u.quiet()
+	quiet, retries := u.quiet(), u.check.retries(u.task)
 	err := tell(ctx, u.anyMember(), u.task, cmd, request)
 	u.impatient(quiet, "Do", err)
 	u.served(fmt.Sprintf("%T %s", cmd, request), err)
 	u.w.say("%s: %T %s is answered: %v", u.name, cmd, request, err)
-	if err == nil {
+	_, cancel := cmd.(flow.Cancel)
+	if again := u.check.retries(u.task) > retries; err == nil && !(cancel && again) { // it may have come when the task had ended, before the retry
 		u.check.answered(u.task, cmd, request)
 	}
 	return err
