@@ -114,3 +114,43 @@ func longDag(n int) string {
 func fanOf(n int) string {
 	return fmt.Sprintf("mode: dag\nnodes: {fan: {kind: fanout, service: s, each: {count: %d}}}\n", n)
 }
+
+func TestAStepThatIsCutShortTellsWhatItHadDone(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"remote"}}}`))
+	must := func(c flow.Command) {
+		_, err := tb.do(c)
+		require.NoError(t, err)
+	}
+	must(flow.Start{Params: []byte(`{"services":["s","t"]}`)})
+	must(flow.Report{Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Output: []byte("1")})
+	must(flow.Cancel{Force: true})
+	steps := tb.steps(flow.StepQuery{Most: 10, Bytes: 1 << 20}, nil)
+	require.Len(t, steps, 1)
+	require.Equal(t, flow.StepSkipped, steps[0].Status)
+	require.Equal(t, flow.UnitCount{Total: 2, Initial: 2, Done: 1}, steps[0].Units)
+	tb.sameDigest(never{}, "", steps)
+}
+
+// TestAClosingThatARetryHasTakenAwayIsOver, also for whoever reads what was under way in it.
+func TestAClosingThatARetryHasTakenAwayIsOver(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `
+on_error: fail
+start: a
+finally: z
+nodes:
+  a: {service: s}
+  z: {kind: subflow, subflow: {start: x, nodes: {x: {service: s}}}}`))
+	must := func(c flow.Command) {
+		_, err := tb.do(c)
+		require.NoError(t, err)
+	}
+	must(flow.Start{})
+	must(flow.Report{Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Error: "no paper"})
+	must(flow.Cancel{Force: true})
+	must(flow.RetryTask{})
+	for _, scope := range []string{"~", "~/z#1"} {
+		steps := tb.steps(flow.StepQuery{Scope: scope, Most: 10, Bytes: 1 << 20}, nil)
+		require.NotEmpty(t, steps)
+		tb.sameDigest(never{}, scope, steps)
+	}
+}

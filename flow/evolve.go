@@ -203,11 +203,16 @@ func (s *State) forget(st *Step, at int64) {
 	}
 	s.waits.drop(st)
 	if st.Child != nil {
-		delete(s.scopes, st.Child.Path)
-		st.Child.overAt = at
-		for _, below := range st.Child.Active() {
-			s.forget(below, at)
-		}
+		s.forgetScope(st.Child, at)
+	}
+}
+
+// forgetScope drops what the state keeps about a scope that was over at a time. Somebody may still be reading it.
+func (s *State) forgetScope(sc *Scope, at int64) {
+	delete(s.scopes, sc.Path)
+	sc.overAt = at
+	for _, below := range sc.Active() {
+		s.forget(below, at)
 	}
 }
 

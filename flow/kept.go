@@ -128,14 +128,14 @@ func (s *State) reopenScope(e *Event) {
 // retryTask has a failed task go on: what failed, and what could not run because of that, is as if it had
 // not been there; so is what was undone.
 func (s *State) retryTask(e *Event) {
-	undone := map[string]bool{}
+	undone, ended := map[string]bool{}, cmp.Or(s.EndedAt, e.At) // a fork may be of a task that has not ended
 	if s.Closing != nil {
 		for _, u := range s.Closing.Undone {
 			undone[u.Node] = true
 		}
-		delete(s.scopes, s.Closing.Scope.Path)
+		s.forgetScope(s.Closing.Scope, ended)
 	}
-	s.Root.cut(s, cmp.Or(s.EndedAt, e.At)) // a fork may be of a task that has not ended
+	s.Root.cut(s, ended)
 	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline = TaskRunning, "", 0, 0, nil, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS

@@ -82,6 +82,9 @@ func (p *StepPage) Apply(e *Event, at Place) {
 		}
 	}
 	st := p.State.step(e.stepAddress())
+	if cuts(e.Type) {
+		p.count()
+	}
 	Evolve(p.State, e)
 	switch {
 	case e.Type == StepEntered && p.covers(e.Scope):
@@ -89,9 +92,26 @@ func (p *StepPage) Apply(e *Event, at Place) {
 	case e.Type == StepEnded && st != nil:
 		p.ended(st, e)
 	}
-	switch e.Type {
-	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
+	if cuts(e.Type) {
 		p.cut(e)
+	}
+}
+
+// cuts says whether such an event may cut steps short that it does not name.
+func cuts(t EventType) bool {
+	switch t {
+	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
+		return true
+	}
+	return false
+}
+
+// count notes how far the active steps are: those that are cut short may leave no trace in the state.
+func (p *StepPage) count() {
+	for a, i := range p.active {
+		if st := p.State.step(a); st != nil {
+			p.Steps[i].Units = st.count()
+		}
 	}
 }
 
