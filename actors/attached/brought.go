@@ -368,6 +368,21 @@ func (s *Sessions) recognize(p carry.Passage, job *flow.Job, then *aftermath) bo
 	return true
 }
 
+// park keeps a job that has waited in a line while a worker came that is at it: nobody begins with it before its task has said whether the
+// worker goes on. It is false for any other.
+func (s *Sessions) park(p carry.Passage, job *flow.Job) bool {
+	g := s.coming[place{job.Task, job.Address}]
+	if g == nil || p.Over() {
+		return false
+	}
+	g.brought.parked = append(g.brought.parked, p)
+	if g.brought.ours { // that may not be so any more
+		g.brought.ours = false
+		s.askSoon(g.of)
+	}
+	return true
+}
+
 // unpark lets go of a job that was sent because its worker has brought it along, and that is withdrawn. It is false for any other.
 func (s *Sessions) unpark(p carry.Passage, then *aftermath) bool {
 	task, at := p.Of()

@@ -2,6 +2,7 @@ package attached_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,4 +107,36 @@ func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testin
 		acknowledged += len(e.hear().GetAcknowledged())
 	}
 	require.Len(t, e.all, acknowledged)
+}
+
+// TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt: the worker was lost, the job waits for another one, and then the first one is back.
+func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
+	known := make(chan struct{})
+	know := sync.OnceFunc(func() { close(known) })
+	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
+	t.Cleanup(know) // before the sessions are closed, which wait for the tasks' answer
+	s.Roam(func(context.Context, engine.Orders) engine.Outcomes {
+		<-known
+		return engine.Outcomes{{Err: flow.Errorf(flow.Conflict, "the job was given to somebody else meanwhile")}}
+	})
+	busy, _ := dial(t, s, hello(1, "s"))
+	s.Send([]actors.Passage{newJob(1, "s")})
+	require.Len(t, busy.hear().GetJobs(), 1)
+	waits := newJob(0, "s")
+	waits.given = 2
+	s.Send([]actors.Passage{waits})
+
+	had := given(t, 1)[0]
+	h := hello(2, "s")
+	h.Held = []uint64{had.GetNumber()}
+	h.Brought = []*attach.Brought{{Number: had.GetNumber(), Id: had.GetId(), Ticket: had.GetTicket()}}
+	w, m := dial(t, s, h)
+	require.Empty(t, m.GetJobs())
+	know()
+	m = w.hear()
+	require.Equal(t, []uint64{had.GetNumber()}, m.GetCanceled(), "before it gets the job anew")
+	for len(m.GetJobs()) == 0 {
+		m = w.hear()
+	}
+	require.Equal(t, had.GetId(), m.GetJobs()[0].GetId())
 }

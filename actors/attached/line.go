@@ -58,8 +58,9 @@ func (s *Sessions) fill(ses *session) {
 			return
 		}
 		p := s.pop(key, l).Passage
-		job := p.Job()
-		ses.give(p, &job)
+		if job := p.Job(); !s.park(p, &job) {
+			ses.give(p, &job)
+		}
 	}
 }
 
