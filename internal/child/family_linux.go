@@ -84,18 +84,6 @@ func childrenOf(pid int) (pids []int) {
 	return pids
 }
 
-// limitMemory bounds what a process, and each one that it starts, may write to that is its own. What it has reserved does not count: many
-// programs reserve much more than they use.
-func limitMemory(pid int, bytes uint64) {
-	limit := unix.Rlimit{Cur: bytes, Max: bytes}
-	if unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil) != nil {
-		return // it has ended
-	}
-	for _, child := range childrenOf(pid) { // they were started before
-		limitMemory(child, bytes)
-	}
-}
-
 // markOf is 0 for a process that is nobody's, or not ours to look at.
 func markOf(pid int) uint64 {
 	var limit unix.Rlimit
