@@ -38,7 +38,7 @@ func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
 	return out
 }
 
-// prepare refuses values that are no JSON before they reach a task, and says what its worker is known for and for how long a claim holds.
+// prepare refuses values that are no JSON before they reach a task, and says of a claim when its worker registered and for how long it holds.
 func (m *Member) prepare(cmd flow.Command) (flow.Command, error) {
 	if err := checkCommand(cmd); err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func orkEachSecond(c *client) {
 func orkCatchesUp(shared *client) {
 	p := startProcess(shared.T, shared.kind)
 	c := newClient(shared.T, p.server)
-	first := time.Now().Add(20 * time.Second).Truncate(4 * time.Second) // so that all three are in one minute
+	first := time.Now().UTC().Add(20 * time.Second).Truncate(4 * time.Second) // so that all three are in one minute
 	last := first.Add(2 * time.Second)
 	f, _ := c.orkScheduled(fmt.Sprintf("'%d,%d,%d %d * * * *'", first.Second(), first.Second()+1, first.Second()+2, first.Minute()))
 	p.end(shared.T)

@@ -6,5 +6,6 @@
 // lie; where files are looked for is up to whoever asks (Options.Exists).
 //
 // Reading order: ork.go is what others see, read.go and task.go read a file, names.go, graph.go, types.go and bindings.go check what it
-// says, definition.go writes the translation, replicated.go is the other form, which knows no graph.
+// says, definition.go writes the translation, replicated.go is the other form, which knows no graph. signatures.go
+// writes what functions of Python take and return in the words of such files.
 package ork
