@@ -2,6 +2,8 @@ package programs
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"strconv"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
@@ -43,10 +45,20 @@ func (c *Carrier) Close() {
 	}
 }
 
+// Inspect tells what the functions of a Python program take and return; the program is imported for that.
+func (c *Carrier) Inspect(ctx context.Context, p *flow.Program) (json.RawMessage, error) {
+	if !c.opts.Allow {
+		return nil, errors.New(notAllowed)
+	}
+	return c.runner.Inspect(ctx, p, nil)
+}
+
+const notAllowed = "programs are not allowed on this server; its operator can allow them with --allow-scripts"
+
 // Carry runs the job's program once.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if !c.opts.Allow {
-		return flow.Report{Fatal: true, Error: "programs are not allowed on this server; its operator can allow them with --allow-scripts"}
+		return flow.Report{Fatal: true, Error: notAllowed}
 	}
 	log := c.opts.Logs.Open(job.Task, job.ID())
 	p := program.Job{Type: job.Exec.Type, Program: job.Exec.Program, Input: carry.Input(&job), Facts: Facts(&job),

@@ -173,17 +173,17 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	}
 	m.timed = schedule.Start(schedule.Options{Store: opened, Engine: m.engine, Shards: m.engine.Shards, Logger: log})
 	store.Changed = func(context.Context, string) { m.timed.Look() }
-	return m, m.serve(reader, log)
+	return m, m.serve(reader, started, log)
 }
 
-func (m *member) serve(reader *persistence.Reader, log *slog.Logger) error {
+func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, log *slog.Logger) error {
 	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Logger: log}
 	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, "", true), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, "", started), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,21 @@ func orkPython(c *client) {
 	require.Equal(c, "python", r.task("load")["executor"])
 }
 
+func orkAsksFunctions(c *client) {
+	f := c.orkIn(c.TempDir())
+	f.file("tasks.py", "def main(a: int, b: str = ''):", "    return a")
+	const task = "t: {executor: python, file: tasks.py, input_type: {a: str, c: int}, inputs: {a: {const: x}, c: {const: 1}}}"
+	require.Nil(c, f.register(task)["warnings"], "no file is imported")
+	f.lead = "introspect: true\n"
+	answer := f.register(task)
+	var told []string
+	for _, w := range answer["warnings"].([]any) {
+		told = append(told, w.(obj)["path"].(string)+": "+w.(obj)["msg"].(string))
+	}
+	require.ElementsMatch(c, []string{"tasks.t.inputs.a: the function main takes int, the task says str",
+		"tasks.t.inputs.c: the function main takes no c, so it is left out"}, told)
+}
+
 func orkSaysWhy(c *client) {
 	const says = `echo 'ORK_ERROR:{"message":"m","details":{"k":[1,null]}}'; `
 	r := c.ork(sh("a", says+"exit 1")).start(nil).ends("failed")

@@ -47,6 +47,7 @@ var orkChecks = []check{
 	{"O46 a task says what went wrong", orkSaysWhy},
 	{"15 a task tells numbers", orkTellsNumbers},
 	{"O47 functions of Python are tasks", orkPython},
+	{"O47 functions of Python say what they take when they are asked", orkAsksFunctions},
 	{"O48 work outside is no output that a type is for", orkDeferredTyped},
 	{"O49 what names no work outside", orkDeferredOdd},
 	{"O50 a service is asked until it answers", orkDeferredAsks},

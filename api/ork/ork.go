@@ -7,6 +7,7 @@ package ork
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -22,14 +23,20 @@ import (
 // dialect is thin handlers that decode, call and encode.
 type dialect struct {
 	api.Member
-	root     string // that the roots of workflows have to be inside
-	programs bool   // the member starts some
+	root     string   // that the roots of workflows have to be inside
+	programs Programs // nil = the member starts none
 	feed     *feed
+}
+
+// Programs are started by the member.
+type Programs interface {
+	// Inspect tells what the functions of a Python program take and return, in the form of ork.Signatures.
+	Inspect(context.Context, *flow.Program) (json.RawMessage, error)
 }
 
 // New serves the dialect from a member. The roots of workflows have to be inside of a folder; "" = they may be anywhere. A member that starts no
 // programs looks at no files: whoever registers a workflow is not to learn which files its host has.
-func New(m api.Member, root string, programs bool) api.Family {
+func New(m api.Member, root string, programs Programs) api.Family {
 	d := &dialect{Member: m.OrDefault(), root: root, programs: programs}
 	d.feed = &feed{d: d, listeners: map[*listener]bool{}}
 	return d

@@ -2,10 +2,13 @@ package ork
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -26,7 +29,7 @@ const (
 // register publishes a workflow under its name. The same one from another folder is the same version, as long as that one's folder
 // is there.
 func (d *dialect) register(ctx context.Context, p *publication, root string) (*registered, error) {
-	w, problems := d.translate(p.text, root)
+	w, problems := d.translate(ctx, p.text, root)
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
@@ -67,12 +70,26 @@ func (d *dialect) register(ctx context.Context, p *publication, root string) (*r
 	return answer, nil
 }
 
-func (d *dialect) translate(text []byte, root string) (*ork.Workflow, define.Problems) {
+// inspecting is how long the functions of one file may take to say what they are, which is as long as importing it takes.
+const inspecting = 30 * time.Second
+
+func (d *dialect) translate(ctx context.Context, text []byte, root string) (*ork.Workflow, define.Problems) {
 	o := ork.Options{Root: root}
-	if d.programs {
+	if d.programs != nil {
 		o.Exists = func(path string) bool { return fileIn(path, root) }
+		o.Inspect = func(p *flow.Program) (ork.Signatures, error) { return d.inspect(ctx, p) }
 	}
 	return ork.Translate(text, o)
+}
+
+func (d *dialect) inspect(ctx context.Context, p *flow.Program) (s ork.Signatures, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
+	defer cancel()
+	said, err := d.programs.Inspect(ctx, p)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(said, &s)
 }
 
 // fileIn says whether a file is below a root. Of what is elsewhere nothing is told: whoever registers a workflow is not to learn which files
@@ -107,13 +124,13 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 		return nil, nil, err
 	}
 	root, has := rootIn(v.Definition)
-	if !d.programs {
+	if d.programs == nil {
 		return w, problems, nil
 	}
 	if info, err := os.Stat(root); !has || err != nil || !info.IsDir() {
 		return w, problems, nil
 	}
-	if old, also := d.translate(text, root); old != nil && string(old.Definition) == string(v.Definition) {
+	if old, also := d.translate(ctx, text, root); old != nil && string(old.Definition) == string(v.Definition) {
 		return old, also, nil
 	}
 	return w, problems, nil
@@ -133,7 +150,7 @@ func rootIn(definition []byte) (string, bool) {
 
 // rootOf is the folder of a workflow, which has to be inside the server's.
 func (d *dialect) rootOf(path string) (string, error) {
-	if !d.programs || d.root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
+	if d.programs == nil || d.root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
 		return path, nil
 	}
 	base, err := filepath.Abs(d.root)

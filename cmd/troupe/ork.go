@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/internal/program"
 )
 
 // rootFlag is for what reads files of Ork.
@@ -29,23 +33,47 @@ func (f rootFlag) translate(file string, text []byte) (written, error) {
 		return written{text: text}, nil
 	}
 	root := f.Root
-	if root == "" && file != "-" {
-		folder, err := filepath.Abs(filepath.Dir(file))
-		if err != nil {
+	if root == "" {
+		var err error
+		if root, err = folderOf(file); err != nil {
 			return written{}, err
 		}
-		root = folder
 	}
-	w, problems := ork.Translate(text, ork.Options{Root: root})
+	w, problems := ork.Translate(text, ork.Options{Root: root, Inspect: inspectHere})
 	if w == nil || w.Definition == nil {
 		return written{workflow: w, problems: toWire(problems)}, nil
 	}
 	return written{w.Definition, w, toWire(problems)}, nil
 }
 
+// folderOf is where a workflow file is, which its tasks take for their root; "" = it comes from stdin.
+func folderOf(file string) (string, error) {
+	if file == "-" {
+		return "", nil
+	}
+	return filepath.Abs(filepath.Dir(file))
+}
+
+// inspecting is how long importing one file may take.
+const inspecting = 30 * time.Second
+
+// inspectHere has functions of Python say what they take: of workflows that ask for it, since their files are imported for that.
+func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
+	defer cancel()
+	runner := program.New(program.Options{Dir: p.Root})
+	defer runner.Close()
+	said, err := runner.Inspect(ctx, p, nil)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(said, &s)
+}
+
 // checkOrk tells everything that is wrong with a workflow file of Ork.
-func checkOrk(text []byte) define.Problems {
-	w, problems := ork.Translate(text, ork.Options{})
+func checkOrk(s source) define.Problems {
+	root, _ := folderOf(s.file) // of one that was read
+	w, problems := ork.Translate(s.text, ork.Options{Root: root, Inspect: inspectHere})
 	if w == nil || w.Definition == nil {
 		return problems
 	}

@@ -55,11 +55,10 @@ func (c *orkSchemaCmd) inspect(ctx context.Context, a *app, runner *program.Runn
 			return s, err
 		}
 	}
-	res := runner.Run(ctx, program.Job{Type: flow.ExecPython, Inspect: true, Stderr: a.stderr,
-		Program: &flow.Program{File: path, Root: root, Python: c.Python, OutputMode: flow.OutputMarker}})
-	if res.Error != "" {
-		return s, fmt.Errorf("its functions cannot be told: %s", res.Error)
+	said, err := runner.Inspect(ctx, &flow.Program{File: path, Root: root, Python: c.Python}, a.stderr)
+	if err != nil {
+		return s, err
 	}
 	s.File = file
-	return s, json.Unmarshal(res.Output, &s)
+	return s, json.Unmarshal(said, &s)
 }

@@ -121,7 +121,7 @@ func (c *flowValidateCmd) here(s source, sources []source) *wire.Validation {
 
 func checkHere(s source, sources []source) define.Problems {
 	if ork.Is(s.text) {
-		return checkOrk(s.text)
+		return checkOrk(s)
 	}
 	d, err := define.Parse(s.text)
 	if d == nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -30,6 +31,8 @@ type Task struct {
 type Options struct {
 	Root   string                 // the folder that the paths of its tasks begin at; "" = that of the server
 	Exists func(path string) bool // whether there is a file at a path below the root, or an absolute one; nil = not looked for
+	// What the functions of a Python program say they take and return, for workflows with `introspect: true`; nil = they are not asked.
+	Inspect func(*flow.Program) (Signatures, error)
 }
 
 // Is says whether a text is a workflow of Ork, by its shape: it has tasks, or a job that is to run several times, and no nodes.

@@ -126,7 +126,7 @@ func (p part) known(fields ...string) {
 	}
 }
 
-var workflowFields = []string{"name", "description", "schedule", "types", "import", "tasks", "on_error", "input_shape", "defaults"}
+var workflowFields = []string{"name", "description", "schedule", "types", "import", "tasks", "on_error", "input_shape", "defaults", "introspect"}
 
 // workflow reads the whole text.
 func (r *reader) workflow(p part) *Workflow {
@@ -142,6 +142,7 @@ func (r *reader) workflow(p part) *Workflow {
 	r.readDefaults(p)
 	r.readTasks(p)
 	r.connect()
+	r.introspect(p)
 	schedule, _ := p.get("schedule")
 	w := &Workflow{Name: r.name, Schedule: schedule}
 	for _, t := range r.tasks {

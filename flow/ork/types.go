@@ -214,23 +214,30 @@ func (t *task) typeField(name, other string) *typ {
 }
 
 // fits says whether a value of one type may stand where another one is wanted.
-func fits(is, wanted *typ) bool {
+func fits(is, wanted *typ) bool { return fitsIn(is, wanted, strictScalar) }
+
+func strictScalar(is, wanted string) bool {
+	return is == wanted || is == "datetime_utc" && wanted == "datetime_tz"
+}
+
+// fitsIn is fits where scalars are compared in a way of its own.
+func fitsIn(is, wanted *typ, scalar func(is, wanted string) bool) bool {
 	switch {
 	case is == nil || wanted == nil:
 		return true // what is wrong with it was told
 	case wanted.optional:
-		return fits(is.needed(), wanted.needed())
+		return fitsIn(is.needed(), wanted.needed(), scalar)
 	case is.optional:
 		return false
 	case wanted.of != nil:
-		return is.of != nil && fits(is.of, wanted.of)
+		return is.of != nil && fitsIn(is.of, wanted.of, scalar)
 	case wanted.scalar != "":
-		return is.scalar == wanted.scalar || is.scalar == "datetime_utc" && wanted.scalar == "datetime_tz"
+		return is.scalar != "" && scalar(is.scalar, wanted.scalar)
 	}
 	known := func(f field) bool { return wanted.field(f.name) != nil }
 	given := func(f field) bool {
 		of := is.field(f.name)
-		return of == nil && f.is != nil && f.is.optional || of != nil && fits(of, f.is)
+		return of == nil && f.is != nil && f.is.optional || of != nil && fitsIn(of, f.is, scalar)
 	}
 	return is.object() && all(is.fields, known) && all(wanted.fields, given)
 }

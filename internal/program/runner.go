@@ -103,6 +103,18 @@ func (r *Runner) Run(ctx context.Context, job Job) Result {
 	return res.Hide(res)
 }
 
+// Inspect tells what the functions of a Python program take and return, each in the words of workflow files of Ork, and the types that they
+// name: {types, functions: {NAME: {input_type, required, more, output_type}}}. The program is imported for that, so what it does then is done.
+func (r *Runner) Inspect(ctx context.Context, p *flow.Program, stderr io.Writer) (json.RawMessage, error) {
+	asked := *p
+	asked.OutputMode = flow.OutputMarker
+	res := r.Run(ctx, Job{Type: flow.ExecPython, Inspect: true, Stderr: stderr, Program: &asked})
+	if res.Error != "" {
+		return nil, fmt.Errorf("its functions cannot be told: %s", res.Error)
+	}
+	return res.Output, nil
+}
+
 func grace(p *flow.Program) time.Duration {
 	if p.GraceMS > 0 {
 		return flow.Milliseconds(p.GraceMS)
